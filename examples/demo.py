@@ -1,0 +1,193 @@
+"""What setselect is good for, in ten seconds: five pages of NumPy's documentation for one question.
+
+python examples/demo.py                    three questions
+python examples/demo.py "How do I ...?"    your own
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from _minilm import Docs, faiss_store, minilm, numpy_docs
+from rich import box
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from rich.text import Text
+
+# Frameworks and model take seconds to import; functions import them, so that there is something to read meanwhile.
+if TYPE_CHECKING:
+    from langchain_community.vectorstores import FAISS
+    from llama_index.core import VectorStoreIndex
+
+QUESTIONS = (
+    "How do I read numbers from a text file and fit a polynomial to them?",
+    "Compute the Fourier transform and pad the array with zeros",
+    "Draw normal random numbers and save them to a text file",
+)
+K, FETCH_K = 5, 50
+# Docstrings this close differ in little more than the name of the function.
+REPEAT = 0.75
+METHODS: dict[str, dict[str, Any]] = {
+    "similarity": {"selector": "similarity"},
+    "MMR": {"selector": "mmr", "lambda_mult": 0.5},
+    "VRSD": {"selector": "vrsd"},
+    "VRSD refined": {"selector": "vrsd", "refine": True},
+    "NDPP": {"selector": "ndpp"},
+}
+
+
+@dataclass(frozen=True)
+class Picks:
+    """What one method picked, in its order, and what the set is worth."""
+
+    names: list[str]
+    cosines: list[float]
+    repeats: list[bool]
+    pairwise: float
+    together: float
+
+
+def measure(docs: Docs, query: Sequence[float], names: list[str], cosines: list[float]) -> Picks:
+    """Judge a set by its stored vectors, whichever method and framework it comes from."""
+    vectors = docs.vectors[[docs.names.index(name) for name in names]].astype(np.float64)
+    between = vectors @ vectors.T
+    earlier = np.tril(between, -1)
+    total = vectors.sum(axis=0)
+    return Picks(
+        names,
+        cosines,
+        repeats=(earlier.max(axis=1) >= REPEAT).tolist(),
+        pairwise=float(earlier.sum() / (len(names) * (len(names) - 1) / 2)),
+        together=float(total @ query / (np.linalg.norm(total) * np.linalg.norm(query))),
+    )
+
+
+def through_langchain(store: FAISS, question: str, method: str) -> tuple[list[str], list[float]]:
+    """Names and cosines of what a LangChain retriever returns."""
+    from langchain_setselect import SetSelectRetriever
+
+    settings = dict(METHODS[method])
+    retriever = SetSelectRetriever(
+        vectorstore=store, search_type=settings.pop("selector"), search_kwargs={"k": K, "fetch_k": FETCH_K, **settings}
+    )
+    found = retriever.invoke(question)
+    return [d.id or "" for d in found], [d.metadata["relevance_score"] for d in found]
+
+
+def through_llamaindex(index: VectorStoreIndex, question: str, method: str) -> tuple[list[str], list[float]]:
+    """Names and cosines of what a LlamaIndex retriever returns."""
+    from llamaindex_setselect import SetSelectIndexRetriever
+
+    found = SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K, **METHODS[method]).retrieve(question)
+    return [n.node_id for n in found], [n.score or 0.0 for n in found]
+
+
+def llamaindex_index(docs: Docs) -> VectorStoreIndex:
+    """A LlamaIndex index over the same vectors, of which none is embedded again."""
+    import faiss
+    from llama_index.core import StorageContext, VectorStoreIndex
+    from llama_index.core.schema import TextNode
+    from llama_index.embeddings.langchain import LangchainEmbedding
+    from llama_index.vector_stores.faiss import FaissVectorStore
+
+    rows = zip(docs.names, docs.texts, docs.vectors.tolist(), strict=True)
+    return VectorStoreIndex(
+        [TextNode(id_=name, text=text, embedding=vector) for name, text, vector in rows],
+        storage_context=StorageContext.from_defaults(
+            vector_store=FaissVectorStore(faiss_index=faiss.IndexFlatIP(docs.vectors.shape[1]))
+        ),
+        embed_model=LangchainEmbedding(minilm()),
+    )
+
+
+def table(question: str, picked: dict[str, Picks], width: int) -> Table:
+    """Methods side by side: their picks from top to bottom, then the measures."""
+    shown = Table(
+        title=f'"{question}"', title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_footer=False
+    )
+    shown.add_column("", style="dim", no_wrap=True)
+    for method in picked:
+        shown.add_column(method, header_style="bold cyan" if method.startswith("VRSD") else "bold")
+    room = (width - 15) // len(picked) - 7
+    nearest = set(picked["similarity"].names)
+    for i in range(max(len(p.names) for p in picked.values())):
+        shown.add_row(str(i + 1), *(_cell(p, i, nearest, room) for p in picked.values()))
+    shown.add_section()
+    best = max(p.together for p in picked.values())
+    shown.add_row("repeats", *(str(sum(p.repeats)) for p in picked.values()))
+    shown.add_row("pairwise", *(f"{p.pairwise:.3f}" for p in picked.values()))
+    shown.add_row(
+        "together",
+        *(Text(f"{p.together:.3f}", style="bold" if best - p.together < 5e-4 else "") for p in picked.values()),
+    )
+    return shown
+
+
+def _cell(picks: Picks, i: int, nearest: set[str], room: int) -> Text:
+    if i >= len(picks.names):
+        return Text("")
+    module, function = picks.names[i].split(".")[-2:]
+    # The name's halves go on two lines where a column is too narrow for both.
+    name = f"{module}.{function}" if len(module) + len(function) < room else f"{module}.\n      {function}"
+    mark, style = ("*", "red") if picks.repeats[i] else (" ", "")
+    if not style and picks.names[i] not in nearest:
+        style = "green"
+    return Text(f"{mark}{picks.cosines[i]:.2f} {name}", style=style)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the comparison; 1 if the two adapters disagree anywhere."""
+    questions = [text for text in argv if text.strip()] or list(QUESTIONS)
+    # Without a terminal rich would take 80 columns, too few for five methods.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else int(os.environ.get("COLUMNS", "120")))
+    console.print(
+        "\n[bold]setselect[/] chooses the documents for a prompt as a set: plain similarity search fills the prompt with "
+        "near-copies of one answer, and what the other half of the question needs is left out.\n"
+        f"Here are NumPy's docstrings, many of which say nearly the same, and the {K} that each method picks out of the "
+        f"{FETCH_K} nearest.\n"
+    )
+    docs = numpy_docs(
+        lambda batches: track(batches, "Embedding the docstrings (once)", console=console, transient=True)
+    )
+    with console.status("Loading the model and indexing ..."):
+        store, index = faiss_store(docs), llamaindex_index(docs)
+        minilm().embed_query("warm up")
+    differing = []
+    for question in questions:
+        query = minilm().embed_query(question)
+        picked = {}
+        for method in METHODS:
+            names, cosines = through_langchain(store, question, method)
+            picked[method] = measure(docs, query, names, cosines)
+            others, _ = through_llamaindex(index, question, method)
+            if names != others:
+                differing.append((question, method, names, others))
+        console.print(table(question, picked, console.width))
+    console.print(
+        f"Each pick with its cosine to the question. [red]*[/] repeats: its cosine to an earlier pick is {REPEAT} or more. "
+        "[green]Green[/]: not among the picks of similarity.\n"
+        "[bold]pairwise[/], the mean cosine between the picks, says how much they repeat each other: lower is less. "
+        "[bold]together[/], the cosine of\ntheir sum with the question, says how well they cover it as a set: higher is better."
+    )
+    return _verdict(console, len(questions) * len(METHODS), differing)
+
+
+def _verdict(console: Console, sets: int, differing: list[tuple[str, str, list[str], list[str]]]) -> int:
+    for question, method, langchain, llamaindex in differing:
+        console.print(f'[red]{method} differs[/] for "{question}"\n  LangChain  {langchain}\n  LlamaIndex {llamaindex}')
+    agree = sets - len(differing)
+    console.print(
+        f"\nLangChain and LlamaIndex, each through its own adapter and FAISS store: same picks in the same order in "
+        f"{agree} of {sets} sets."
+    )
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,234 @@
+"""A LlamaIndex node postprocessor that keeps the best set of the nodes retrieved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr
+from llama_index.core.indices.vector_store.base import VectorStoreIndex
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import BaseComponent, BaseNode, NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from typing_extensions import override
+
+from shared_core import (
+    PAP,
+    BudgetError,
+    InvalidInputError,
+    InvalidParameterError,
+    Selector,
+)
+from shared_core.selection import resolve_selector
+
+from ._choice import aask, achoose_nodes, ask, choose_nodes
+from ._settings import name_and_parameters, node_ids, positive_integer, refuse_unknown
+from .vectors import NodeVectors, resolve_embed_model
+
+dispatcher = get_dispatcher(__name__)
+
+
+class SetSelectPostprocessor(BaseNodePostprocessor):
+    """Chooses the best *set* of ``top_n`` nodes out of those that a retriever found.
+
+    ``index.as_query_engine(similarity_top_k=50, node_postprocessors=[SetSelectPostprocessor(index=index)])``
+    is the whole set-up. Vectors come from the store of ``index`` or ``vector_store``, then from the nodes; only
+    for want of both are texts embedded again, with an ``EmbeddingFallbackWarning``.
+
+    Parameters
+    ----------
+    top_n : int
+        How many nodes to return, at least 1; fewer where there are not so many.
+    selector : str or Selector
+        ``"vrsd"``, ``"mmr"``, ``"ndpp"``, ``"similarity"``, another registered name, or an object.
+    **parameters
+        The selector's own (``lambda_mult``, ``refine``, ``kernel``, ...), kept in ``selector_kwargs``.
+    index : VectorStoreIndex, optional
+    vector_store : BasePydanticVectorStore, optional
+        Where stored vectors are. ``index`` also supplies the embedding model; ``FaissVectorStore`` needs it.
+    embed_model : BaseEmbedding, optional
+        For queries that come without an embedding; by default the index's, then the one set in ``Settings``.
+    perspective : str or array-like of shape (d,), optional
+        A text (embedded once) or its embedding, to be projected out of the query (PAP).
+    direction : {"remove", "emphasize"}
+    corpus : bool
+        Project the nodes as well (PAP+).
+    quality : str or callable, optional
+        A metadata key or a function of the node; for ``"mmr"``.
+    costs : str or callable, optional
+        The same for what a node takes of the ``budget``: ``lambda node: len(node.get_content()) / 4``.
+    budget : float, optional
+        Sum of ``costs`` that must not be exceeded.
+    score_threshold : float in [-1, 1], optional
+        The least cosine with the query that a node may have.
+    shown : iterable of str
+        Ids of nodes that the reader already has: those among the nodes count as chosen, and are not returned.
+    scores : bool
+        Put what each node added into the metadata of the returned copy, as ``selection_score``, hidden from
+        the LLM and from embedding. ``score`` is always the cosine with the query (the projected one).
+
+    Raises
+    ------
+    InvalidParameterError, BudgetError, PerspectiveError, pydantic.ValidationError
+        At construction: an unknown field or selector, a value out of range, a budget without costs.
+    InvalidInputError
+        There is no query, a stored vector holds NaN or inf (the message names the node's id) or is of another
+        length than the query, or a node has no such quality.
+    VectorSourceError
+        There is nothing to embed the query with, or a store cannot hand back vectors.
+
+    Notes
+    -----
+    ``to_dict`` leaves out ``index``, ``vector_store`` and ``embed_model``, which live in this process only:
+    pass them to ``from_dict(data, index=index)``. It refuses kernels and functions. Deep copies share
+    all three.
+
+    Examples
+    --------
+    >>> from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+    >>> vectors = {"a": [1.0, 0.0], "b": [1.0, 0.02], "c": [0.0, 1.0]}
+    >>> nodes = [NodeWithScore(node=TextNode(id_=i, text=i, embedding=v)) for i, v in vectors.items()]
+    >>> query = QueryBundle("both", embedding=[1.0, 0.9])
+    >>> [n.node_id for n in SetSelectPostprocessor(top_n=2).postprocess_nodes(nodes, query)]
+    ['b', 'c']
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    top_n: int = 4
+    selector: str | Selector = "vrsd"
+    selector_kwargs: dict[str, Any] = Field(default_factory=dict)
+    perspective: str | tuple[float, ...] | None = None
+    direction: str = "remove"
+    corpus: bool = False
+    quality: str | Callable[[BaseNode], float] | None = None
+    costs: str | Callable[[BaseNode], float] | None = None
+    budget: float | None = None
+    score_threshold: float | None = None
+    shown: tuple[str, ...] = ()
+    scores: bool = True
+    embed_model: BaseEmbedding | None = Field(default=None, exclude=True)
+    vector_store: BasePydanticVectorStore | None = Field(default=None, exclude=True)
+    index: VectorStoreIndex | None = Field(default=None, exclude=True)
+
+    _perspective_memory: tuple[BaseEmbedding | None, str, list[float]] | None = PrivateAttr(default=None)
+
+    def __init__(self, **settings: Any) -> None:
+        given = {name: value for name, value in settings.items() if name in type(self).model_fields}
+        parameters = {name: value for name, value in settings.items() if name not in given}
+        selector = given.get("selector", "vrsd")
+        refuse_unknown(type(self).__name__, parameters, selector, type(self).model_fields)
+        given["selector_kwargs"] = {**(given.get("selector_kwargs") or {}), **parameters}
+        given["top_n"] = positive_integer(given.get("top_n", 4), "top_n")
+        given["shown"] = node_ids(given.get("shown") or ())
+        if given.get("perspective") is not None and not isinstance(given["perspective"], str):
+            given["perspective"] = tuple(PAP(given["perspective"]).perspective.tolist())  # type: ignore[union-attr]
+        super().__init__(**given)
+        resolve_selector(self.selector, self.selector_kwargs)
+        self._check_values()
+
+    @classmethod
+    @override
+    def class_name(cls) -> str:
+        return "SetSelectPostprocessor"
+
+    @property
+    def vector_source(self) -> str:
+        """Where the nodes' vectors will come from, in words."""
+        return self._vectors.words
+
+    @override
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        bundle = self._start(nodes, query_bundle)
+        chosen = choose_nodes(self, nodes, ask(self, bundle)) if nodes else []
+        dispatcher.event(ReRankEndEvent(nodes=chosen))
+        return chosen
+
+    @override
+    async def _apostprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        bundle = self._start(nodes, query_bundle)
+        chosen = await achoose_nodes(self, nodes, await aask(self, bundle)) if nodes else []
+        dispatcher.event(ReRankEndEvent(nodes=chosen))
+        return chosen
+
+    @override
+    def to_dict(self, **kwargs: Any) -> dict[str, Any]:
+        """The settings as plain values; see Notes of the class.
+
+        Raises
+        ------
+        InvalidParameterError
+            The selector is not a registered one with plain parameters (a kernel is none), or ``quality`` or
+            ``costs`` is a function.
+        """
+        name, parameters = name_and_parameters(self.selector, self.selector_kwargs)
+        for what in ("quality", "costs"):
+            if callable(getattr(self, what)):
+                raise InvalidParameterError(f"to_dict cannot write {what}, a function: use a metadata key")
+        data = super().to_dict(**kwargs)
+        plain: dict[str, Any] = {"selector": name, "selector_kwargs": parameters, "shown": list(self.shown)}
+        if self.perspective is not None and not isinstance(self.perspective, str):
+            plain["perspective"] = list(self.perspective)
+        return {**data, **{key: value for key, value in plain.items() if key in data}}
+
+    def __getstate__(self) -> dict[Any, Any]:
+        # BaseComponent's would drop what cannot be pickled, a quality function for one, from this object too.
+        state = super(BaseComponent, self).__getstate__()
+        kept = {name: value for name, value in self.__dict__.items() if name != "callback_manager"}
+        return {**state, "__dict__": kept, "__pydantic_private__": None}
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> SetSelectPostprocessor:
+        memo = {} if memo is None else memo
+        for runtime in (self.index, self.vector_store, self.embed_model):
+            memo.setdefault(id(runtime), runtime)
+        return super().__deepcopy__(memo)
+
+    @property
+    def _vectors(self) -> NodeVectors:
+        store = self.vector_store
+        if store is None and self.index is not None:
+            store = self.index.vector_store
+        return NodeVectors(store, self.index, resolve_embed_model(self.embed_model, self.index))
+
+    def _start(self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None) -> QueryBundle:
+        if query_bundle is None:
+            raise InvalidInputError(
+                "there is no query to choose for: postprocess_nodes(nodes, query_bundle=...) or query_str=..."
+            )
+        name = repr(resolve_selector(self.selector, self.selector_kwargs))
+        dispatcher.event(ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=self.top_n, model_name=name))
+        return query_bundle
+
+    def _remembered_perspective(self) -> list[float] | None:
+        memory = self._perspective_memory
+        if memory is None or memory[0] is not self._vectors.model or memory[1] != self.perspective:
+            return None
+        return memory[2]
+
+    def _remember_perspective(self, text: str, vector: list[float]) -> None:
+        self._perspective_memory = (self._vectors.model, text, vector)
+
+    def _check_values(self) -> None:
+        # Any perspective serves to have the other two checked.
+        PAP(self.perspective if isinstance(self.perspective, tuple) else [1.0], self.corpus, self.direction)
+        if self.perspective == "":
+            raise InvalidParameterError("perspective is an empty text; None means no perspective")
+        threshold = self.score_threshold
+        if threshold is not None and not -1 <= threshold <= 1:
+            raise InvalidParameterError(f"score_threshold is a cosine in [-1, 1], got {threshold!r}")
+        if self.budget is not None and not np.isfinite(self.budget):
+            raise BudgetError(f"budget must be a finite number, got {self.budget!r}")
+        if self.budget is not None and self.costs is None:
+            raise BudgetError("a budget needs costs: a metadata key or a function of the node")
+        # One store's vectors under the labels of another's index would be the wrong ones.
+        store = self.vector_store
+        if self.index is not None and store is not None and store is not self.index.vector_store:
+            raise InvalidParameterError("index= is over another store than vector_store=: give one of them")

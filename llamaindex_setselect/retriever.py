@@ -1,0 +1,156 @@
+"""A LlamaIndex retriever that over-fetches from an index and returns the best set."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from typing import Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks.base import CallbackManager
+from llama_index.core.indices.vector_store.base import VectorStoreIndex
+from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.types import MetadataFilters
+from typing_extensions import override
+
+from shared_core import Selector
+
+from ._choice import aask, achoose_nodes, ask, choose_nodes
+from ._settings import node_ids, positive_integer, refuse_unknown
+from .postprocessor import SetSelectPostprocessor
+
+# VectorIndexRetriever drops what it does not know without a word, so what it knows has to be asked.
+_SEARCH_NAMES = {"vector_store_kwargs", *inspect.signature(VectorIndexRetriever).parameters} - {
+    "index",
+    "similarity_top_k",
+    "filters",
+    "embed_model",
+    "callback_manager",
+    "object_map",
+    "verbose",
+    "kwargs",
+}
+_CHOICE_NAMES = set(SetSelectPostprocessor.model_fields) - {"index", "vector_store", "callback_manager"}
+
+
+class SetSelectIndexRetriever(BaseRetriever):
+    """Over-fetches from a ``VectorStoreIndex`` and returns the best *set* of ``top_n`` nodes.
+
+    The query is embedded once, the store is searched with it (under a perspective: with its projection), and
+    the choice is made on the vectors that the store keeps.
+
+    Parameters
+    ----------
+    index : VectorStoreIndex
+    top_n : int
+        How many nodes to return, at least 1; fewer where the index has not so many.
+    fetch_k : int, optional
+        How many to choose from, at least ``top_n``; by default max(20, 5 * top_n). The number of ``shown`` is
+        added.
+    filters : MetadataFilters, optional
+        The store's own filter.
+    selector : str or Selector
+        See :class:`SetSelectPostprocessor`.
+    shown : iterable of str
+        Ids of nodes that the reader already has: they count as chosen, and are not returned. May be set anew
+        between calls: ``retriever.shown = [node.node_id for node in answer.source_nodes]``.
+    callback_manager, object_map, verbose
+        As for other retrievers; by default the index's.
+    **options
+        The other options of :class:`SetSelectPostprocessor` (``perspective``, ``quality``, ``budget``, the
+        selector's parameters, ...), and those of ``VectorIndexRetriever`` (``doc_ids``, ``node_ids``,
+        ``vector_store_kwargs``, ...), which go to it unchanged.
+
+    Raises
+    ------
+    InvalidParameterError
+        An option is unknown or out of range, or ``fetch_k`` is below ``top_n``.
+    BudgetError, PerspectiveError, InvalidInputError, VectorSourceError
+        As :class:`SetSelectPostprocessor`.
+
+    Examples
+    --------
+    >>> from llama_index.core import MockEmbedding, VectorStoreIndex
+    >>> from llama_index.core.schema import QueryBundle, TextNode
+    >>> vectors = {"a": [1.0, 0.0], "b": [1.0, 0.02], "c": [0.0, 1.0]}
+    >>> nodes = [TextNode(id_=i, text=i, embedding=v) for i, v in vectors.items()]
+    >>> index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=2))
+    >>> retriever = SetSelectIndexRetriever(index, top_n=2)
+    >>> [n.node_id for n in retriever.retrieve(QueryBundle("both", embedding=[1.0, 0.9]))]
+    ['b', 'c']
+    """
+
+    def __init__(
+        self,
+        index: VectorStoreIndex,
+        *,
+        top_n: int = 4,
+        fetch_k: int | None = None,
+        filters: MetadataFilters | None = None,
+        selector: str | Selector = "vrsd",
+        shown: Iterable[str] = (),
+        callback_manager: CallbackManager | None = None,
+        object_map: dict[str, Any] | None = None,
+        verbose: bool = False,
+        **options: Any,
+    ) -> None:
+        self._search_kwargs = {name: value for name, value in options.items() if name in _SEARCH_NAMES}
+        own = {name: value for name, value in options.items() if name not in _SEARCH_NAMES}
+        known = ["index", "fetch_k", "filters", *sorted(_CHOICE_NAMES), *sorted(_SEARCH_NAMES)]
+        refuse_unknown(type(self).__name__, own.keys() - _CHOICE_NAMES, selector, known)
+        self._settings = SetSelectPostprocessor(
+            top_n=top_n, selector=selector, shown=shown, index=index, **own
+        )
+        least = self._settings.top_n
+        if fetch_k is None:
+            fetch_k = max(20, 5 * least)
+        self._fetch_k = positive_integer(fetch_k, f"fetch_k, of which top_n={least} are chosen,", least)
+        self._index = index
+        self._filters = filters
+        super().__init__(
+            callback_manager=callback_manager or index._callback_manager,
+            object_map=index._object_map if object_map is None else object_map,
+            verbose=verbose,
+        )
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Ids of the nodes that the reader already has."""
+        return self._settings.shown
+
+    @shown.setter
+    def shown(self, shown: Iterable[str]) -> None:
+        self._settings = self._settings.model_copy(update={"shown": node_ids(shown)})
+
+    @property
+    def vector_source(self) -> str:
+        """Where the nodes' vectors will come from, in words."""
+        return self._settings.vector_source
+
+    @override
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        # One call sees one setting, whatever is set meanwhile in another thread.
+        settings = self._settings
+        asked = ask(settings, query_bundle)
+        search = self._search(len(settings.shown))
+        nodes = search._retrieve(QueryBundle(query_bundle.query_str, embedding=asked.searched))
+        return choose_nodes(settings, nodes, asked)
+
+    @override
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        settings = self._settings
+        asked = await aask(settings, query_bundle)
+        search = self._search(len(settings.shown))
+        nodes = await search._aretrieve(QueryBundle(query_bundle.query_str, embedding=asked.searched))
+        return await achoose_nodes(settings, nodes, asked)
+
+    def _search(self, shown: int) -> VectorIndexRetriever:
+        # Made for each call, since it takes the ids of the index's nodes as they are when it is made.
+        own_nodes = list(self._index.index_struct.nodes_dict.values())
+        return VectorIndexRetriever(
+            self._index,
+            similarity_top_k=self._fetch_k + shown,
+            filters=self._filters,
+            **{"node_ids": own_nodes, **self._search_kwargs},
+        )

@@ -1,0 +1,66 @@
+"""The numpy core of setselect: candidates in, the best set of k out. See the README for which method when."""
+
+from .batch import Selections, select_many
+from .candidates import Candidates
+from .choice import choose
+from .errors import (
+    BudgetError,
+    EmbeddingFallbackWarning,
+    InvalidInputError,
+    InvalidParameterError,
+    KernelError,
+    PerspectiveError,
+    SetSelectError,
+    SetSelectWarning,
+    VectorSourceError,
+)
+from .kernel import Kernel, LinearKernel, LowRankKernel
+from .mmr import MMR
+from .ndpp import NDPP
+from .perspective import PAP, PERSPECTIVE_MODES, perspective_scores
+from .selection import (
+    Selection,
+    Selector,
+    make_selection,
+    make_selector,
+    register_selector,
+    select,
+    selector_names,
+    selector_parameters,
+)
+from .top_k import TopK
+from .vrsd import VRSD
+
+__all__ = [
+    "MMR",
+    "NDPP",
+    "PAP",
+    "PERSPECTIVE_MODES",
+    "VRSD",
+    "BudgetError",
+    "Candidates",
+    "EmbeddingFallbackWarning",
+    "InvalidInputError",
+    "InvalidParameterError",
+    "Kernel",
+    "KernelError",
+    "LinearKernel",
+    "LowRankKernel",
+    "PerspectiveError",
+    "Selection",
+    "Selections",
+    "Selector",
+    "SetSelectError",
+    "SetSelectWarning",
+    "TopK",
+    "VectorSourceError",
+    "choose",
+    "make_selection",
+    "make_selector",
+    "perspective_scores",
+    "register_selector",
+    "select",
+    "select_many",
+    "selector_names",
+    "selector_parameters",
+]

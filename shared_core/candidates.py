@@ -1,0 +1,280 @@
+"""The one gate for input: whatever passes it is sound, and nothing behind it checks again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import InvalidInputError
+
+FloatArray = NDArray[np.floating[Any]]
+_Array = TypeVar("_Array", bound=NDArray[Any])
+
+
+class Candidates:
+    """A query and the n candidates to choose from: checked, unit length, read-only.
+
+    Parameters
+    ----------
+    query : array-like, shape (d,)
+        The query's embedding, of any length but zero.
+    vectors : array-like, shape (n, d)
+        The candidates' embeddings, one a row. float16 and float32 become float32; float64 and lists of
+        Python floats stay float64. A zero row is kept; its relevance is 0.
+    quality : array-like, shape (n,), optional
+        How good each candidate is by itself; enters :class:`MMR` as given.
+    ids : iterable of n hashables, optional
+        What the candidates are called, in messages and in a :class:`LowRankKernel`.
+    costs : array-like, shape (n,), optional
+        What each candidate would take of a ``budget`` (tokens, say), none below 0.
+
+    Attributes
+    ----------
+    query, vectors : ndarray, float32 or float64
+        Copies scaled to unit length.
+    relevance : ndarray, shape (n,)
+        Cosine of each candidate with the query, in [-1, 1] but for rounding.
+
+    Raises
+    ------
+    InvalidInputError
+        Shapes do not agree (the message prints both), a value is NaN or inf (it names the row), there is no
+        candidate, the query is zero, a cost is negative, or something is not numeric.
+
+    Examples
+    --------
+    >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
+    >>> c.relevance.tolist()
+    [1.0, 0.0]
+    """
+
+    __slots__ = ("costs", "ids", "quality", "query", "relevance", "vectors")
+
+    query: FloatArray
+    vectors: FloatArray
+    relevance: FloatArray
+    quality: NDArray[np.float64] | None
+    ids: tuple[Hashable, ...] | None
+    costs: NDArray[np.float64] | None
+
+    def __init__(
+        self,
+        query: ArrayLike,
+        vectors: ArrayLike,
+        *,
+        quality: ArrayLike | None = None,
+        ids: Iterable[Hashable] | None = None,
+        costs: ArrayLike | None = None,
+    ) -> None:
+        rows = _numeric(vectors, "vectors")
+        if rows.ndim != 2 or 0 in rows.shape:
+            raise InvalidInputError(
+                f"vectors must have shape (n, d) with n >= 1 and d >= 1, got {rows.shape}; "
+                f"query has shape {np.shape(query)}"
+            )
+        n = rows.shape[0]
+        names = None if ids is None else _ids(ids, n)
+        put = object.__setattr__
+        put(self, "ids", names)
+        put(self, "vectors", _unit_rows(rows, names))
+        put(self, "quality", None if quality is None else _column(quality, n, "quality"))
+        put(self, "costs", None if costs is None else _costs(costs, n))
+        self._look_from(query)
+
+    def with_query(self, query: ArrayLike) -> Candidates:
+        """The same candidates seen from another query; the rows are shared, not checked or scaled again.
+
+        >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
+        >>> c.with_query([0.0, 1.0]).relevance.tolist()
+        [0.0, 1.0]
+        """
+        other = object.__new__(Candidates)
+        for name in ("ids", "vectors", "quality", "costs"):
+            object.__setattr__(other, name, getattr(self, name))
+        other._look_from(query)
+        return other
+
+    def take(self, rows: ArrayLike) -> Candidates:
+        """The candidates at these rows, in this order, seen from the same query.
+
+        >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]], ids=["a", "b"])
+        >>> c.take([1]).ids
+        ('b',)
+        """
+        index = np.asarray(rows, dtype=np.intp)
+        other = object.__new__(Candidates)
+        put = object.__setattr__
+        put(other, "query", self.query)
+        put(other, "ids", None if self.ids is None else tuple(self.ids[i] for i in index))
+        for name in ("vectors", "relevance", "quality", "costs"):
+            array = getattr(self, name)
+            put(other, name, None if array is None else _read_only(array[index]))
+        return other
+
+    def name(self, row: int) -> str:
+        """How messages call a candidate: its row, and its id where there is one."""
+        return _name(row, self.ids)
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def __repr__(self) -> str:
+        n, d = self.vectors.shape
+        extras = [name for name in ("quality", "ids", "costs") if getattr(self, name) is not None]
+        return f"Candidates(n={n}, d={d}, {self.vectors.dtype}{''.join(', ' + e for e in extras)})"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Candidates are read-only; make new ones to change {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"Candidates are read-only; {name!r} cannot be deleted")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restore, tuple(getattr(self, name) for name in self.__slots__))
+
+    def _look_from(self, query: ArrayLike) -> None:
+        object.__setattr__(self, "query", _unit_query(query, self.vectors))
+        # Row by row, unlike a matrix product: copies of a row get the same cosine to the last bit.
+        object.__setattr__(self, "relevance", _read_only(np.vecdot(self.vectors, self.query)))
+
+
+def _restore(*values: Any) -> Candidates:
+    candidates = object.__new__(Candidates)
+    for name, value in zip(Candidates.__slots__, values, strict=True):
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+        object.__setattr__(candidates, name, value)
+    return candidates
+
+
+def _numeric(values: ArrayLike, what: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InvalidInputError(f"{what} cannot be made into an array: {error}") from error
+    if array.dtype.kind not in "fiu":
+        raise InvalidInputError(f"{what} must be numbers, got dtype {array.dtype}")
+    return array
+
+
+def _working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    if dtype in _RANGES:
+        return dtype
+    return np.dtype(np.float32) if np.result_type(dtype, np.float32) == np.float32 else np.dtype(np.float64)
+
+
+def _range(dtype: type[np.floating[Any]]) -> tuple[float, float]:
+    limits = np.finfo(dtype)
+    return float(limits.tiny / limits.eps), float(limits.max)
+
+
+# A sum of squares leaves the range of its type long before the row does.
+_RANGES = {np.dtype(t): _range(t) for t in (np.float32, np.float64)}
+
+
+def _unit_rows(rows: NDArray[Any], names: tuple[Hashable, ...] | None) -> FloatArray:
+    """Copy of ``rows`` with each row at length 1 (0 where it was 0)."""
+    rows = rows.astype(_working_dtype(rows.dtype), order="C", copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.vecdot(rows, rows)
+    least, most = _RANGES[rows.dtype]
+    # NaN compares as false and argmin and argmax find it, so it goes the slow way with the rows out of range.
+    if squares[squares.argmin()] > least and squares[squares.argmax()] < most:
+        np.sqrt(squares, out=squares)
+        unit: FloatArray = rows * np.divide(1, squares, out=squares)[:, None]
+        return _read_only(unit)
+    return _unit_odd_rows(rows, squares, np.flatnonzero(~((squares > least) & (squares < most))), names)
+
+
+def _unit_odd_rows(
+    rows: FloatArray, squares: FloatArray, odd: NDArray[np.intp], names: tuple[Hashable, ...] | None
+) -> FloatArray:
+    for row in odd:
+        if not np.isfinite(rows[row]).all():
+            raise InvalidInputError(
+                f"vectors: {_name(int(row), names)} holds NaN or inf; leave it out or embed it again"
+            )
+    unit = rows.copy()
+    largest = np.abs(unit[odd]).max(axis=1)
+    # A power of two scales without rounding, so a row's direction does not depend on its length.
+    exponent = np.where(largest > 0, -np.frexp(largest)[1], 0)
+    unit[odd] = np.ldexp(unit[odd], exponent[:, None])
+    squares = squares.copy()
+    squares[odd] = np.vecdot(unit[odd], unit[odd])
+    squares[squares == 0] = 1
+    unit *= (1 / np.sqrt(squares))[:, None]
+    return _read_only(unit)
+
+
+def _unit_query(query: ArrayLike, vectors: FloatArray) -> FloatArray:
+    q = _numeric(query, "query")
+    if q.ndim != 1 or q.shape[0] != vectors.shape[1]:
+        hint = (
+            "; the lengths differ, so they most likely come from different embedding models"
+            if q.ndim == 1
+            else "; the query must be one vector"
+        )
+        raise InvalidInputError(f"query has shape {q.shape}, vectors have shape {vectors.shape}{hint}")
+    # float64 first: a query of 1e-30 or 1e30 is as good as any other.
+    wide = q.astype(np.float64)
+    least, most = _RANGES[wide.dtype]
+    with np.errstate(over="ignore", invalid="ignore"):
+        square = wide.dot(wide)
+    if not least < square < most:
+        wide = _query_in_range(wide)
+        square = wide.dot(wide)
+    wide *= 1 / math.sqrt(square)
+    return _read_only(wide.astype(vectors.dtype, copy=False))
+
+
+def _query_in_range(query: NDArray[np.float64]) -> NDArray[np.float64]:
+    if not np.isfinite(query).all():
+        raise InvalidInputError("query holds NaN or inf")
+    largest = np.abs(query).max()
+    if largest == 0:
+        raise InvalidInputError("query is the zero vector: it has no direction to be near to")
+    scaled: NDArray[np.float64] = np.ldexp(query, -np.frexp(largest)[1])
+    return scaled
+
+
+def _column(values: ArrayLike, n: int, what: str) -> NDArray[np.float64]:
+    column = _numeric(values, what).astype(np.float64)
+    if column.shape != (n,):
+        raise InvalidInputError(f"{what} must have shape ({n},), one for each candidate, got {column.shape}")
+    bad = np.flatnonzero(~np.isfinite(column))
+    if bad.size:
+        raise InvalidInputError(f"{what}: row {bad[0]} is {column[bad[0]]}; every value must be finite")
+    return _read_only(column)
+
+
+def _costs(values: ArrayLike, n: int) -> NDArray[np.float64]:
+    costs = _column(values, n, "costs")
+    bad = np.flatnonzero(costs < 0)
+    if bad.size:
+        raise InvalidInputError(f"costs: row {bad[0]} is {costs[bad[0]]}; a cost cannot be negative")
+    return costs
+
+
+def _ids(ids: Iterable[Hashable], n: int) -> tuple[Hashable, ...]:
+    names = tuple(ids)
+    if len(names) != n:
+        raise InvalidInputError(f"ids must be {n}, one for each candidate, got {len(names)}")
+    for row, name in enumerate(names):
+        try:
+            hash(name)
+        except TypeError:
+            raise InvalidInputError(f"ids: row {row} is {name!r}, which cannot be hashed") from None
+    return names
+
+
+def _name(row: int, ids: tuple[Hashable, ...] | None) -> str:
+    return f"row {row}" if ids is None else f"row {row} (id {ids[row]!r})"
+
+
+def _read_only(array: _Array) -> _Array:
+    array.setflags(write=False)
+    return array

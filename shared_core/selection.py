@@ -1,0 +1,265 @@
+"""What a choice looks like, what can make one, and the names that selectors go by."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .candidates import Candidates
+from .errors import InvalidParameterError
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Selection:
+    """The chosen set, in the order of choice, and the reason for each pick.
+
+    Attributes
+    ----------
+    indices : int64, shape (k,)
+        Rows of the candidates, no repeats.
+    gains : float64, shape (k,)
+        What each pick added to the selector's own objective: for :class:`NDPP` a factor, for all others a
+        summand. 0 for a pick that was filled in.
+    relevance : float64, shape (k,)
+        Cosine of each pick with the query.
+    objective : float
+        What the set is worth by the selector's own measure: the sum (:class:`NDPP`: the product) of the gains.
+        Where candidates were already ``shown``, what the set adds to them.
+    filled_from : int or None
+        Position from which on picks were filled in by relevance, because the method had nothing left to offer.
+
+    Examples
+    --------
+    >>> from shared_core import select
+    >>> s = select([1.0, 1.0], [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]], k=2, selector="vrsd")
+    >>> s.indices.tolist(), round(s.objective, 3)
+    ([1, 2], 0.999)
+    """
+
+    indices: NDArray[np.int64]
+    gains: NDArray[np.float64]
+    relevance: NDArray[np.float64]
+    objective: float
+    filled_from: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+@runtime_checkable
+class Selector(Protocol):
+    """Whatever chooses a set: the four of this package, or a class of your own (see :func:`register_selector`)."""
+
+    def select(
+        self,
+        candidates: Candidates,
+        k: int | None = None,
+        *,
+        budget: float | None = None,
+        shown: Iterable[int] = (),
+    ) -> Selection:
+        """Choose up to ``k`` candidates, or as many as fit into ``budget``, given those already ``shown``."""
+        ...
+
+
+def make_selection(
+    candidates: Candidates,
+    picks: list[int],
+    gains: list[float],
+    *,
+    product: bool = False,
+    filled_from: int | None = None,
+) -> Selection:
+    """A read-only :class:`Selection` from picks and gains; for authors of selectors.
+
+    >>> from shared_core import Candidates
+    >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
+    >>> make_selection(c, [0], [1.0]).relevance.tolist()
+    [1.0]
+    """
+    indices = np.array(picks, dtype=np.int64)
+    values = np.array(gains, dtype=np.float64)
+    relevance = candidates.relevance[indices].astype(np.float64)
+    for array in (indices, values, relevance):
+        array.setflags(write=False)
+    objective = math.prod(gains) if product else math.fsum(gains)
+    return Selection(indices, values, relevance, objective, filled_from)
+
+
+_REGISTRY: dict[str, type[Any]] = {}
+_PARAMETERS: dict[str, tuple[str, ...]] = {}
+# LangChain, LlamaIndex and most stores call MMR's weight of relevance so.
+_ALIASES = {"lambda_mult": "lambda_d"}
+
+_S = TypeVar("_S", bound=type[Any])
+
+
+def register_selector(name: str) -> Callable[[_S], _S]:
+    """Class decorator: make a frozen dataclass with a ``select`` method known by ``name``, in adapters too.
+
+    Raises
+    ------
+    InvalidParameterError
+        The name is taken, the class is not a frozen dataclass (selectors must be hashable and must not change),
+        or it has no ``select``.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from shared_core import make_selector, register_selector, TopK
+    >>> @register_selector("first_of_docs")
+    ... @dataclass(frozen=True)
+    ... class First:
+    ...     def select(self, candidates, k=None, *, budget=None, shown=()):
+    ...         return TopK().select(candidates, 1, budget=budget, shown=shown)
+    >>> make_selector("first_of_docs")
+    First()
+    """
+
+    def add(cls: _S) -> _S:
+        if name in _REGISTRY and _REGISTRY[name].__qualname__ != cls.__qualname__:
+            raise InvalidParameterError(f"selector name {name!r} is taken by {_REGISTRY[name].__name__}")
+        if not dataclasses.is_dataclass(cls) or not cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+            raise InvalidParameterError(f"{cls.__name__} must be a frozen dataclass to be registered")
+        if not callable(getattr(cls, "select", None)):
+            raise InvalidParameterError(f"{cls.__name__} has no method select(candidates, k, *, budget, shown)")
+        own = tuple(f.name for f in dataclasses.fields(cls) if f.init)
+        _PARAMETERS[name] = own + tuple(alias for alias, target in _ALIASES.items() if target in own)
+        _REGISTRY[name] = cls
+        return cls
+
+    return add
+
+
+def selector_names() -> tuple[str, ...]:
+    """The names that :func:`make_selector` knows.
+
+    >>> from shared_core import selector_names
+    >>> {"similarity", "vrsd", "mmr", "ndpp"} <= set(selector_names())
+    True
+    """
+    return tuple(_REGISTRY)
+
+
+def selector_parameters(name: str) -> tuple[str, ...]:
+    """The parameters of the selector called ``name``, aliases (``lambda_mult``) included.
+
+    >>> from shared_core import selector_parameters
+    >>> selector_parameters("mmr")
+    ('lambda_d', 'lambda_b', 'lambda_mult')
+    """
+    _lookup(name)
+    return _PARAMETERS[name]
+
+
+def make_selector(name: str, **parameters: Any) -> Selector:
+    """The selector called ``name`` with the parameters given.
+
+    Raises
+    ------
+    InvalidParameterError
+        The name or a parameter is unknown (the message lists what is allowed), or a value is out of range.
+
+    Examples
+    --------
+    >>> from shared_core import make_selector
+    >>> make_selector("mmr", lambda_mult=0.5)
+    MMR(lambda_d=0.5, lambda_b=0.95)
+    """
+    cls = _lookup(name)
+    allowed = selector_parameters(name)
+    unknown = [p for p in parameters if p not in allowed]
+    if unknown:
+        raise InvalidParameterError(
+            f"selector {name!r} has no parameter {unknown[0]!r}; allowed: {', '.join(allowed) or 'none'}"
+        )
+    for alias, target in _ALIASES.items():
+        if alias in parameters:
+            if target in parameters:
+                raise InvalidParameterError(f"{alias} and {target} are the same parameter: give one of them")
+            parameters[target] = parameters.pop(alias)
+    selector: Selector = cls(**parameters)
+    return selector
+
+
+def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Selector:
+    """A selector from a name and its parameters, or the object itself, which takes none.
+
+    >>> from shared_core import VRSD
+    >>> resolve_selector("vrsd", {"refine": True}) == resolve_selector(VRSD(refine=True), {})
+    True
+    """
+    if isinstance(selector, str):
+        return make_selector(selector, **parameters)
+    if not isinstance(selector, Selector) or isinstance(selector, type):
+        raise InvalidParameterError(
+            f"selector must be one of {', '.join(_REGISTRY)} or an object with a select method, got {selector!r}"
+        )
+    if parameters:
+        raise InvalidParameterError(
+            f"parameters {', '.join(parameters)} belong to a selector's name; {selector!r} is an object and has its own"
+        )
+    return selector
+
+
+def select(
+    query: ArrayLike,
+    vectors: ArrayLike,
+    k: int | None = None,
+    selector: str | Selector = "vrsd",
+    *,
+    quality: ArrayLike | None = None,
+    ids: Iterable[Hashable] | None = None,
+    costs: ArrayLike | None = None,
+    budget: float | None = None,
+    shown: Iterable[int] = (),
+    **parameters: Any,
+) -> Selection:
+    """Choose a set of ``k`` from your own arrays.
+
+    Parameters
+    ----------
+    query : array-like, shape (d,)
+    vectors : array-like, shape (n, d)
+    k : int, optional
+        How many, 1..n. May be left out where ``budget`` is given.
+    selector : str or Selector
+        ``"similarity"``, ``"vrsd"``, ``"mmr"``, ``"ndpp"``, another registered name, or an object.
+    quality, ids, costs
+        See :class:`Candidates`.
+    budget : float, optional
+        Sum of ``costs`` that must not be exceeded.
+    shown : iterable of int
+        Rows that the reader already has: the choice goes on from them and does not return them.
+    **parameters
+        The selector's own: ``refine`` (VRSD), ``lambda_d`` or ``lambda_mult``, ``lambda_b`` (MMR), ``kernel``,
+        ``relevance``, ``temperature`` (NDPP).
+
+    Raises
+    ------
+    InvalidInputError, InvalidParameterError, BudgetError
+        See the classes; each message says what was wrong and where.
+
+    Examples
+    --------
+    >>> from shared_core import select
+    >>> vectors = [[1.0, 0.0], [1.0, 0.02], [0.0, 1.0]]
+    >>> select([1.0, 0.9], vectors, k=2).indices.tolist()
+    [1, 2]
+    >>> select([1.0, 0.9], vectors, k=2, selector="similarity").indices.tolist()
+    [1, 0]
+    """
+    candidates = Candidates(query, vectors, quality=quality, ids=ids, costs=costs)
+    return resolve_selector(selector, parameters).select(candidates, k, budget=budget, shown=shown)
+
+
+def _lookup(name: str) -> type[Any]:
+    try:
+        return _REGISTRY[name]
+    except (KeyError, TypeError):
+        raise InvalidParameterError(f"unknown selector {name!r}; known: {', '.join(_REGISTRY)}") from None

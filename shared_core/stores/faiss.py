@@ -1,0 +1,140 @@
+"""Stored vectors out of a FAISS index, whatever its kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import VectorSourceError
+
+
+def search_with_vectors(
+    index: Any, query: NDArray[np.float32], k: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The labels of the index's own top ``k`` for a query, and the vectors it stores for them.
+
+    Parameters
+    ----------
+    index : faiss.Index
+        Flat, IVF (with or without direct map), HNSW, PQ, IDMap, IDMap2, ...
+    query : ndarray, float32, shape (d,)
+        As the index expects it (scaled to unit length where the index was filled so).
+    k : int
+
+    Returns
+    -------
+    labels : int64, shape (m,), m <= k
+    vectors : float32, shape (m, d)
+        Bit-equal to what was added, but for indexes that compress: there what the index decodes.
+
+    Raises
+    ------
+    VectorSourceError
+        The query's length is not the index's, or an index of this kind keeps no vectors.
+
+    Examples
+    --------
+    >>> import faiss, numpy as np
+    >>> index = faiss.IndexFlatIP(2)
+    >>> index.add(np.eye(2, dtype=np.float32))
+    >>> labels, vectors = search_with_vectors(index, np.array([0, 1], dtype=np.float32), 1)
+    >>> labels.tolist(), vectors.tolist()
+    ([1], [[0.0, 1.0]])
+    """
+    if query.shape != (index.d,):
+        raise VectorSourceError(
+            f"the query has length {query.shape[0]}, the FAISS index {index.d}: "
+            "they most likely come from different embedding models"
+        )
+    k = min(k, index.ntotal)
+    if k == 0:
+        return np.zeros(0, np.int64), np.zeros((0, index.d), np.float32)
+    if _is_id_map(index):
+        # IDMap passes neither reconstruct nor search_and_reconstruct on, IDMap2 both; its parts serve either.
+        places, vectors = search_with_vectors(_inside(index), query, k)
+        return _ids_of(index)[places], vectors
+    try:
+        _, found, vectors = index.search_and_reconstruct(query[None], k)
+    except RuntimeError as error:
+        raise _no_vectors(index) from error
+    kept = found[0] >= 0
+    return found[0][kept], vectors[0][kept]
+
+
+def vectors_by_label(index: Any, labels: ArrayLike) -> NDArray[np.float32]:
+    """The vectors stored under these labels, in their order.
+
+    Parameters
+    ----------
+    index : faiss.Index
+        As :func:`search_with_vectors`; an IVF index needs a direct map (``index.make_direct_map()``).
+    labels : array-like of int, shape (n,)
+
+    Returns
+    -------
+    ndarray, float32, shape (n, d)
+
+    Raises
+    ------
+    VectorSourceError
+        A label is not in the index (the message names it), or the index cannot look vectors up by label.
+
+    Examples
+    --------
+    >>> import faiss, numpy as np
+    >>> index = faiss.IndexFlatIP(2)
+    >>> index.add(np.eye(2, dtype=np.float32))
+    >>> vectors_by_label(index, [1, 0]).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    keys = np.asarray(labels, dtype=np.int64)
+    if not keys.size:
+        return np.zeros((0, index.d), np.float32)
+    if _is_id_map(index):
+        return _through_id_map(index, keys)
+    outside = keys[(keys < 0) | (keys >= index.ntotal)]
+    # An IVF index may have been given labels of its own, which it checks itself.
+    if outside.size and not hasattr(index, "invlists"):
+        raise VectorSourceError(f"the FAISS index holds {index.ntotal} vectors and none under label {outside[0]}")
+    try:
+        vectors: NDArray[np.float32] = index.reconstruct_batch(keys)
+    except RuntimeError as error:
+        raise _no_vectors(index) from error
+    return vectors
+
+
+def _is_id_map(index: Any) -> bool:
+    return hasattr(index, "id_map")
+
+
+def _inside(index: Any) -> Any:
+    import faiss
+
+    return faiss.downcast_index(index.index)
+
+
+def _ids_of(index: Any) -> NDArray[np.int64]:
+    import faiss
+
+    ids: NDArray[np.int64] = faiss.vector_to_array(index.id_map)
+    return ids
+
+
+def _through_id_map(index: Any, keys: NDArray[np.int64]) -> NDArray[np.float32]:
+    known = _ids_of(index)
+    order = np.argsort(known, kind="stable")
+    places = np.searchsorted(known, keys, sorter=order)
+    found = places < len(known)
+    found[found] = known[order[places[found]]] == keys[found]
+    if not found.all():
+        raise VectorSourceError(f"the FAISS index holds no vector under id {keys[~found][0]}")
+    return vectors_by_label(_inside(index), order[places])
+
+
+def _no_vectors(index: Any) -> VectorSourceError:
+    return VectorSourceError(
+        f"{type(index).__name__} cannot hand back the vectors it stores by label. "
+        "For an IVF index call index.make_direct_map(); otherwise register a vector source"
+    )

@@ -1,0 +1,187 @@
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+
+from langchain_setselect import SetSelectRetriever, register_vector_source
+from langchain_setselect.vectors import source_of
+from shared_core import EmbeddingFallbackWarning, SetSelectWarning, VectorSourceError
+from tests.langchain_setselect.conftest import WordEmbeddings, faiss, in_memory
+
+QUERY = "old river passage"
+
+
+class Wrapped(VectorStore):
+    """A real store behind a class that setselect knows nothing about."""
+
+    def __init__(self, inner: VectorStore) -> None:
+        self.inner = inner
+
+    @property
+    def embeddings(self) -> Any:
+        return self.inner.embeddings
+
+    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        return self.inner.similarity_search(query, k, **kwargs)
+
+    @classmethod
+    def from_texts(cls, texts: Any, embedding: Any, metadatas: Any = None, **kwargs: Any) -> "Wrapped":
+        return cls(InMemoryVectorStore.from_texts(texts, embedding, metadatas, **kwargs))
+
+
+def test_an_unknown_store_is_served_by_embedding_with_one_warning_a_class(embeddings: WordEmbeddings) -> None:
+    class Unknown(Wrapped):
+        def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
+            return self.inner.similarity_search_by_vector(embedding, k, **kwargs)
+
+    known = in_memory(embeddings)
+    retriever = SetSelectRetriever(vectorstore=Unknown(known), k=3)
+    assert "embedding the texts with WordEmbeddings" in retriever.vector_source
+    embeddings.documents = 0
+    with pytest.warns(EmbeddingFallbackWarning, match=r"Unknown.*fetch_k=20.*register_vector_source"):
+        documents = retriever.invoke(QUERY)
+    assert embeddings.documents == 20
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert retriever.invoke(QUERY) == documents
+    assert documents == SetSelectRetriever(vectorstore=known, k=3).invoke(QUERY)
+
+
+async def test_the_fallback_is_async_too(embeddings: WordEmbeddings) -> None:
+    class UnknownAsync(Wrapped):
+        def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
+            return self.inner.similarity_search_by_vector(embedding, k, **kwargs)
+
+    known = in_memory(embeddings)
+    with pytest.warns(EmbeddingFallbackWarning):
+        documents = await SetSelectRetriever(vectorstore=UnknownAsync(known)).ainvoke(QUERY)
+    assert documents == SetSelectRetriever(vectorstore=known).invoke(QUERY)
+    assert embeddings.async_calls == 2
+
+
+async def test_a_store_that_searches_by_text_alone_serves_all_but_perspectives(embeddings: WordEmbeddings) -> None:
+    class TextOnly(Wrapped):
+        pass
+
+    known = in_memory(embeddings)
+    retriever = SetSelectRetriever(vectorstore=TextOnly(known))
+    with pytest.warns(EmbeddingFallbackWarning):
+        assert retriever.invoke(QUERY) == SetSelectRetriever(vectorstore=known).invoke(QUERY)
+    assert await retriever.ainvoke(QUERY) == retriever.invoke(QUERY)
+    for call in (lambda: retriever.invoke(QUERY, perspective="old"),):
+        with pytest.raises(VectorSourceError, match="cannot be searched by vector"):
+            call()
+    with pytest.raises(VectorSourceError, match="cannot be searched by vector"):
+        await retriever.ainvoke(QUERY, perspective="old")
+
+
+def test_a_registered_source_is_used_for_subclasses_too_and_without_a_warning(embeddings: WordEmbeddings) -> None:
+    class Taught(Wrapped):
+        pass
+
+    class TaughtFurther(Taught):
+        pass
+
+    def search(store: Taught, query: list[float], fetch_k: int, **kwargs: Any) -> Any:
+        found = store.inner.similarity_search_by_vector(query, k=fetch_k, **kwargs)
+        return found, np.array([store.inner.store[d.id]["vector"] for d in found])  # type: ignore[attr-defined]
+
+    register_vector_source(Taught, search)
+    known = in_memory(embeddings)
+    embeddings.documents = 0
+    retriever = SetSelectRetriever(vectorstore=TaughtFurther(known))
+    assert retriever.vector_source == "store: TaughtFurther"
+    assert retriever.invoke(QUERY) == SetSelectRetriever(vectorstore=known).invoke(QUERY)
+    assert embeddings.documents == 0
+
+
+async def test_an_async_source_is_awaited(embeddings: WordEmbeddings) -> None:
+    class Remote(Wrapped):
+        pass
+
+    called: list[str] = []
+
+    def search(store: Remote, query: list[float], fetch_k: int, **kwargs: Any) -> Any:
+        called.append("sync")
+        found = store.inner.similarity_search_by_vector(query, k=fetch_k, **kwargs)
+        return found, [store.inner.store[d.id]["vector"] for d in found]  # type: ignore[attr-defined]
+
+    async def asearch(store: Remote, query: list[float], fetch_k: int, **kwargs: Any) -> Any:
+        hits = search(store, query, fetch_k, **kwargs)
+        called.append("async")
+        return hits
+
+    register_vector_source(Remote, search, asearch=asearch)
+    await SetSelectRetriever(vectorstore=Remote(in_memory(embeddings))).ainvoke(QUERY)
+    assert called == ["sync", "async"]
+
+
+def test_a_source_that_pairs_wrongly_is_found_out(embeddings: WordEmbeddings) -> None:
+    class Careless(Wrapped):
+        pass
+
+    def search(store: Careless, query: list[float], fetch_k: int, **kwargs: Any) -> Any:
+        found = store.inner.similarity_search_by_vector(query, k=fetch_k)
+        return found, np.ones((len(found) - 1, 48))
+
+    register_vector_source(Careless, search)
+    with pytest.raises(VectorSourceError, match="20 documents and 19 vectors"):
+        SetSelectRetriever(vectorstore=Careless(in_memory(embeddings))).invoke(QUERY)
+
+
+def test_a_document_deleted_between_search_and_fetch_is_left_out_and_named(embeddings: WordEmbeddings) -> None:
+    class Racing(InMemoryVectorStore):
+        def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
+            found = super().similarity_search_by_vector(embedding, k, **kwargs)
+            self.delete([str(found[0].id)])
+            return found
+
+    store = Racing(embeddings)
+    store.add_texts([f"{QUERY} {i}" for i in range(10)], ids=[str(i) for i in range(10)])
+    gone = InMemoryVectorStore.similarity_search(store, f"{QUERY} 3", k=1)[0]
+    with pytest.warns(SetSelectWarning, match=rf"no vector for '{gone.id}'"):
+        documents = SetSelectRetriever(vectorstore=store, k=9).invoke(f"{QUERY} 3")
+    assert gone.id not in [d.id for d in documents]
+    assert len(documents) == 9
+
+
+def test_a_document_missing_from_the_faiss_docstore_is_left_out_and_named(embeddings: WordEmbeddings) -> None:
+    store: Any = faiss(embeddings)
+    first = SetSelectRetriever(vectorstore=store).invoke(QUERY)[0]
+    store.docstore.delete([first.id])
+    with pytest.warns(SetSelectWarning, match=rf"{first.id}"):
+        documents = SetSelectRetriever(vectorstore=store).invoke(QUERY)
+    assert first.id not in [d.id for d in documents]
+
+
+def test_the_same_id_twice_is_one_candidate(embeddings: WordEmbeddings) -> None:
+    class Doubling(Wrapped):
+        pass
+
+    def search(store: Doubling, query: list[float], fetch_k: int, **kwargs: Any) -> Any:
+        found = store.inner.similarity_search_by_vector(query, k=fetch_k, **kwargs)
+        vectors = [store.inner.store[d.id]["vector"] for d in found]  # type: ignore[attr-defined]
+        return found + found, vectors + vectors
+
+    register_vector_source(Doubling, search)
+    known = in_memory(embeddings)
+    retriever = SetSelectRetriever(vectorstore=Doubling(known), k=20)
+    documents = retriever.invoke(QUERY)
+    assert len({d.id for d in documents}) == len(documents) == 20
+
+
+def test_faiss_refuses_search_arguments_that_it_does_not_have(embeddings: WordEmbeddings) -> None:
+    with pytest.raises(ValueError, match=r"no search argument 'nprobes'"):
+        SetSelectRetriever(vectorstore=faiss(embeddings), search_kwargs={"nprobes": 3}).invoke(QUERY)
+
+
+def test_a_class_can_be_registered_by_its_name(embeddings: WordEmbeddings) -> None:
+    class Named(Wrapped):
+        pass
+
+    register_vector_source(f"{Named.__module__}.{Named.__qualname__}", lambda *a, **k: ([], []))
+    assert source_of(Named(in_memory(embeddings))) is not None
+    assert SetSelectRetriever(vectorstore=Named(in_memory(embeddings))).invoke(QUERY) == []

@@ -1,0 +1,438 @@
+"""The postprocessor picks what the core picks, in the framework's own pipelines, and changes nothing else."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler  # type: ignore[attr-defined]
+from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core.llms import MockLLM
+from llama_index.core.response_synthesizers import ResponseMode
+from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.vector_stores import SimpleVectorStore
+
+from llamaindex_setselect import SetSelectPostprocessor
+from shared_core import (
+    MMR,
+    NDPP,
+    PAP,
+    VRSD,
+    BudgetError,
+    Candidates,
+    InvalidInputError,
+    InvalidParameterError,
+    LowRankKernel,
+    PerspectiveError,
+)
+from tests.llamaindex_setselect.nodes_and_indexes import (
+    ALL,
+    PERSPECTIVE,
+    QUERY,
+    STORES,
+    TEXTS,
+    CountingEmbedding,
+    bundle,
+    embedding,
+    expected,
+    expected_selection,
+    ids_of,
+    make_index,
+    make_nodes,
+    matrix,
+    scored,
+)
+
+SELECTORS: list[dict[str, Any]] = [
+    {},
+    {"selector": "similarity"},
+    {"selector": "vrsd", "refine": True},
+    {"selector": "mmr", "lambda_mult": 0.5},
+    {"selector": "mmr", "lambda_d": 0.3, "lambda_b": 1.0},
+    {"selector": "ndpp", "relevance": "exponential", "temperature": 0.3},
+    {"selector": MMR(lambda_d=0.4)},
+    {"selector": NDPP()},
+]
+
+
+@pytest.mark.parametrize("settings", SELECTORS, ids=str)
+def test_picks_and_scores_are_the_cores(
+    settings: dict[str, Any], index: VectorStoreIndex, model: CountingEmbedding, nodes: list[NodeWithScore]
+) -> None:
+    chosen = SetSelectPostprocessor(top_n=7, index=index, **settings).postprocess_nodes(nodes, bundle())
+    wanted = expected_selection(ALL, 7, **settings)
+    assert ids_of(chosen) == [ALL[i] for i in wanted.indices]
+    np.testing.assert_allclose([n.score for n in chosen], wanted.relevance, rtol=1e-12)
+    np.testing.assert_allclose([n.metadata["selection_score"] for n in chosen], wanted.gains, rtol=1e-12)
+    assert model.texts == []
+    assert model.queries == []
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_query_engine_end_to_end(kind: str, model: CountingEmbedding) -> None:
+    index = make_index(kind, model)
+    engine = index.as_query_engine(
+        llm=MockLLM(),
+        similarity_top_k=len(TEXTS),
+        node_postprocessors=[SetSelectPostprocessor(top_n=5, index=index)],
+        response_mode=ResponseMode.COMPACT,
+    )
+    response = engine.query(QUERY)
+    # The retriever hands the nodes over in the order of relevance, which ties could tell.
+    order = [ALL[i] for i in expected_selection(ALL, len(ALL), "similarity").indices]
+    assert ids_of(response.source_nodes) == expected(order, 5)
+    assert model.queries == [QUERY], "the query is embedded by the retriever and not again"
+    assert model.texts == []
+    assert "selection_score" not in str(response), "MockLLM returns its prompt"
+
+
+async def test_query_engine_asynchronously(index: VectorStoreIndex, model: CountingEmbedding) -> None:
+    engine = index.as_query_engine(
+        llm=MockLLM(), similarity_top_k=40, node_postprocessors=[SetSelectPostprocessor(top_n=5, index=index)]
+    )
+    response = await engine.aquery(QUERY)
+    order = [ALL[i] for i in expected_selection(ALL, len(ALL), "similarity").indices]
+    assert ids_of(response.source_nodes) == expected(order, 5)
+    # LlamaIndex's async retriever keeps the query's embedding to itself.
+    assert model.asynchronous == [QUERY, QUERY]
+
+
+async def test_async_is_the_same_choice(index: VectorStoreIndex, model: CountingEmbedding, nodes: list[NodeWithScore]) -> None:
+    post = SetSelectPostprocessor(top_n=6, index=index, perspective=PERSPECTIVE)
+    chosen = await post.apostprocess_nodes(nodes, query_str=QUERY)
+    assert model.asynchronous == model.queries == [QUERY, PERSPECTIVE]
+    assert [(n.node_id, n.score) for n in chosen] == [
+        (n.node_id, n.score) for n in post.postprocess_nodes(nodes, query_str=QUERY)
+    ]
+
+
+def test_query_with_and_without_embedding(
+    index: VectorStoreIndex, model: CountingEmbedding, nodes: list[NodeWithScore]
+) -> None:
+    post = SetSelectPostprocessor(index=index)
+    assert ids_of(post.postprocess_nodes(nodes, bundle())) == expected(ALL, 4)
+    assert model.queries == []
+    assert ids_of(post.postprocess_nodes(nodes, query_str=QUERY)) == expected(ALL, 4)
+    assert model.queries == [QUERY]
+    custom = QueryBundle("other", custom_embedding_strs=["tea and sleep", "coffee and mood"])
+    mean = np.mean([embedding("tea and sleep"), embedding("coffee and mood")], axis=0)
+    assert ids_of(post.postprocess_nodes(nodes, custom)) == expected(ALL, 4, query=mean)
+
+
+def test_embed_model_goes_before_the_indexs(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    own = CountingEmbedding()
+    SetSelectPostprocessor(index=index, embed_model=own).postprocess_nodes(nodes, query_str=QUERY)
+    assert own.queries == [QUERY]
+
+
+def test_no_query_is_an_error(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    post = SetSelectPostprocessor(index=index)
+    with pytest.raises(InvalidInputError, match="there is no query"):
+        post.postprocess_nodes(nodes)
+    with pytest.raises(InvalidInputError, match="the query is empty"):
+        post.postprocess_nodes(nodes, query_str="")
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_short_of_nodes(count: int, index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    chosen = SetSelectPostprocessor(top_n=4, index=index).postprocess_nodes(nodes[:count], bundle())
+    assert sorted(ids_of(chosen)) == ALL[:count]
+
+
+@pytest.mark.parametrize("scores", [None, [-float(i) for i in range(len(TEXTS))], [float("nan")] * len(TEXTS)])
+def test_scores_of_the_retriever_do_not_matter(scores: list[float | None] | None, index: VectorStoreIndex) -> None:
+    chosen = SetSelectPostprocessor(index=index).postprocess_nodes(scored(make_nodes(), scores), bundle())
+    assert ids_of(chosen) == expected(ALL, 4)
+
+
+def test_duplicates_count_once_and_the_first_wins(index: VectorStoreIndex) -> None:
+    twins = [node.model_copy(update={"metadata": {"stars": "twin"}}) for node in make_nodes()]
+    chosen = SetSelectPostprocessor(index=index, top_n=40).postprocess_nodes(scored(make_nodes() + twins), bundle())
+    assert sorted(ids_of(chosen)) == sorted(ALL)
+    assert all(node.metadata["stars"] != "twin" for node in chosen)
+
+
+def test_nothing_given_is_changed(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    query = QueryBundle(QUERY)
+    before = [node.to_dict() for node in nodes]
+    given = list(nodes)
+    for scores in (True, False):
+        post = SetSelectPostprocessor(index=index, scores=scores, perspective=PERSPECTIVE)
+        for node in post.postprocess_nodes(nodes, query):
+            node.score = -1.0
+            if scores:
+                node.metadata["mine"] = True
+                node.node.excluded_llm_metadata_keys.append("mine")
+    assert query == QueryBundle(QUERY)
+    assert [node.to_dict() for node in nodes] == before
+    assert all(a is b for a, b in zip(nodes, given, strict=True))
+
+
+def test_prompt_and_embedding_text_stay_what_they_were(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    by_id = {n.node_id: n.node for n in nodes}
+    post = SetSelectPostprocessor(index=index)
+    chosen = post.postprocess_nodes(post.postprocess_nodes(nodes, bundle()), bundle())
+    for node in chosen:
+        assert node.node.excluded_llm_metadata_keys.count("selection_score") == 1
+        for mode in (MetadataMode.LLM, MetadataMode.EMBED):
+            assert node.node.get_content(metadata_mode=mode) == by_id[node.node_id].get_content(metadata_mode=mode)
+
+
+def test_scores_off_leaves_the_metadata_alone(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    chosen = SetSelectPostprocessor(index=index, scores=False).postprocess_nodes(nodes, bundle())
+    by_id = {n.node_id: n.node for n in nodes}
+    assert all(node.node is by_id[node.node_id] for node in chosen)
+    assert all(node.score is not None for node in chosen)
+
+
+def test_kind_of_node_is_kept(model: CountingEmbedding) -> None:
+    class Scored(NodeWithScore):
+        note: str = ""
+
+    document = Document(id_="d", text="tea", embedding=embedding("tea"))
+    returned = SetSelectPostprocessor().postprocess_nodes([Scored(node=document, note="kept")], bundle())
+    assert isinstance(returned[0], Scored)
+    assert returned[0].note == "kept"
+    assert isinstance(returned[0].node, Document)
+    assert returned[0].node.text == "tea"
+
+
+@pytest.mark.parametrize("direction", ["remove", "emphasize"])
+@pytest.mark.parametrize("corpus", [False, True])
+@pytest.mark.parametrize("as_text", [True, False])
+def test_perspective(
+    direction: str, corpus: bool, as_text: bool, index: VectorStoreIndex, model: CountingEmbedding, nodes: list[NodeWithScore]
+) -> None:
+    given: Any = PERSPECTIVE if as_text else np.float32(embedding(PERSPECTIVE))
+    post = SetSelectPostprocessor(index=index, top_n=6, perspective=given, direction=direction, corpus=corpus)
+    chosen = [post.postprocess_nodes(nodes, bundle()) for _ in range(2)][1]
+    pap = PAP(embedding(PERSPECTIVE) if as_text else given, corpus=corpus, direction=direction)
+    candidates = pap.apply(Candidates(embedding(QUERY), matrix(ALL)))
+    wanted = VRSD().select(candidates, 6)
+    assert ids_of(chosen) == [ALL[i] for i in wanted.indices]
+    np.testing.assert_allclose([n.score for n in chosen], wanted.relevance, rtol=1e-9)
+    assert model.queries == ([PERSPECTIVE] if as_text else []), "a text is embedded once, not for each query"
+
+
+def test_another_perspective_is_embedded_anew(
+    index: VectorStoreIndex, model: CountingEmbedding, nodes: list[NodeWithScore]
+) -> None:
+    post = SetSelectPostprocessor(index=index, perspective="sleep")
+    first = ids_of(post.postprocess_nodes(nodes, bundle()))
+    post.perspective = "memory"
+    assert ids_of(post.postprocess_nodes(nodes, bundle())) != first
+    assert model.queries == ["sleep", "memory"]
+
+
+def test_perspective_parallel_to_the_query(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    post = SetSelectPostprocessor(index=index, perspective=embedding(QUERY))
+    with pytest.raises(PerspectiveError, match="parallel"):
+        post.postprocess_nodes(nodes, bundle())
+
+
+@pytest.mark.parametrize("source", ["stars", lambda node: node.metadata["stars"]], ids=["key", "function"])
+def test_quality(source: Any, index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    post = SetSelectPostprocessor(index=index, selector="mmr", lambda_b=0.5, quality=source)
+    stars = [i % 5 for i in range(len(ALL))]
+    assert ids_of(post.postprocess_nodes(nodes, bundle())) == expected(ALL, 4, "mmr", lambda_b=0.5, quality=stars)
+
+
+def test_missing_quality_names_the_node(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    post = SetSelectPostprocessor(index=index, selector="mmr", quality="price")
+    with pytest.raises(InvalidInputError, match=r"'price'.*'n0'"):
+        post.postprocess_nodes(nodes, bundle())
+
+
+def test_budget(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    def words(node: BaseNode) -> float:
+        return len(node.get_content(metadata_mode=MetadataMode.NONE).split())
+
+    post = SetSelectPostprocessor(index=index, top_n=10, budget=17, costs=words)
+    chosen = post.postprocess_nodes(nodes, bundle())
+    costs = [len(text.split()) for text in TEXTS]
+    assert ids_of(chosen) == expected(ALL, 10, costs=costs, budget=17)
+    assert sum(words(n.node) for n in chosen) <= 17
+    with pytest.raises(BudgetError, match="nothing fits"):
+        SetSelectPostprocessor(index=index, budget=1, costs=words).postprocess_nodes(nodes, bundle())
+
+
+@pytest.mark.parametrize("threshold", [-1.0, 0.3, 0.5, 1.0])
+def test_threshold(threshold: float, index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    near = [i for i, cosine in zip(ALL, matrix(ALL) @ embedding(QUERY), strict=True) if cosine >= threshold]
+    post = SetSelectPostprocessor(index=index, top_n=8, score_threshold=threshold)
+    assert ids_of(post.postprocess_nodes(nodes, bundle())) == (expected(near, min(8, len(near))) if near else [])
+
+
+def test_shown_counts_as_chosen_and_does_not_return(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    first = ids_of(SetSelectPostprocessor(index=index, top_n=3).postprocess_nodes(nodes, bundle()))
+    post = SetSelectPostprocessor(index=index, top_n=3, shown=[*first, first[0], "gone"])
+    rest = ids_of(post.postprocess_nodes(nodes, bundle()))
+    assert not set(first) & set(rest)
+    assert rest == expected(ALL, 3, shown=[ALL.index(i) for i in sorted(first, key=ALL.index)])
+    post.shown = tuple(ALL)
+    assert post.postprocess_nodes(nodes, bundle()) == []
+
+
+def test_kernel_rows_go_by_node_id(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    rows = np.random.default_rng(0).normal(size=(len(ALL), 6))
+    names = ALL[::-1]
+    post = SetSelectPostprocessor(index=index, selector="ndpp", kernel=LowRankKernel(rows, ids=names))
+    wanted = expected(ALL, 4, NDPP(LowRankKernel(rows[::-1])))
+    assert ids_of(post.postprocess_nodes(nodes, bundle())) == wanted
+    with pytest.raises(InvalidParameterError, match="kernel"):
+        post.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"topn": 3}, r"no argument 'topn'; it has .*top_n.*score_threshold.*refine"),
+        ({"lambda_mult": 0.5}, r"'lambda_mult'.*selector 'vrsd': refine"),
+        ({"selector": MMR(), "lambda_mult": 0.5}, "lambda_mult"),
+        ({"selector": "mmr", "selector_kwargs": {"refine": True}}, "refine"),
+        ({"selector": "best"}, r"unknown selector 'best'; known: .*vrsd"),
+        ({"selector": 3}, "selector"),
+        ({"selector": VRSD}, "selector"),
+        ({"selector": "mmr", "lambda_d": 2}, "lambda_d"),
+        ({"top_n": 0}, "top_n must be an integer of at least 1, got 0"),
+        ({"top_n": True}, "top_n"),
+        ({"top_n": 2.5}, "top_n"),
+        ({"score_threshold": 1.01}, "score_threshold"),
+        ({"score_threshold": float("nan")}, "score_threshold"),
+        ({"budget": 3}, "a budget needs costs"),
+        ({"budget": float("nan"), "costs": "stars"}, "finite"),
+        ({"direction": "away"}, "direction"),
+        ({"perspective": ""}, "empty"),
+        ({"perspective": [0.0, 0.0]}, "zero"),
+        ({"perspective": [[1.0]]}, "one vector"),
+        ({"shown": "n1"}, "not one string"),
+        ({"index": "the index"}, "index"),
+    ],
+    ids=str,
+)
+def test_wrong_settings_raise_at_construction(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SetSelectPostprocessor(**settings)
+
+
+def test_index_over_another_store(index: VectorStoreIndex) -> None:
+    with pytest.raises(InvalidParameterError, match="another store"):
+        SetSelectPostprocessor(index=index, vector_store=SimpleVectorStore())
+    SetSelectPostprocessor(index=index, vector_store=index.vector_store)
+
+
+@pytest.mark.parametrize("settings", SELECTORS, ids=str)
+@pytest.mark.parametrize("way", ["dict", "json", "pickle", "copy", "deepcopy", "model_copy"])
+def test_copies_choose_the_same(
+    way: str, settings: dict[str, Any], index: VectorStoreIndex, nodes: list[NodeWithScore]
+) -> None:
+    post = SetSelectPostprocessor(
+        index=index,
+        top_n=5,
+        perspective=embedding(PERSPECTIVE),
+        corpus=True,
+        shown=["n1"],
+        quality="stars",
+        costs="stars",
+        budget=9.0,
+        score_threshold=0.1,
+        **settings,
+    )
+    wanted = [(n.node_id, n.score) for n in post.postprocess_nodes(nodes, bundle())]
+    match way:
+        case "dict":
+            again = SetSelectPostprocessor.from_dict(post.to_dict(), index=index)
+            assert again.to_dict() == post.to_dict()
+        case "json":
+            again = SetSelectPostprocessor.from_json(post.to_json(), index=index)
+        case "pickle":
+            again = pickle.loads(pickle.dumps(post))
+        case "copy":
+            again = copy.copy(post)
+        case "deepcopy":
+            again = copy.deepcopy(post)
+            assert again.index is post.index
+            assert again.shown is not None
+        case _:
+            again = post.model_copy(update={"scores": False})
+    assert [(n.node_id, n.score) for n in again.postprocess_nodes(nodes, bundle())] == wanted
+
+
+def test_dict_is_plain_and_leaves_the_runtime_out(index: VectorStoreIndex) -> None:
+    post = SetSelectPostprocessor(selector=MMR(lambda_d=0.4), index=index, embed_model=MockEmbedding(embed_dim=2))
+    data = json.loads(json.dumps(post.to_dict()))
+    assert data["class_name"] == "SetSelectPostprocessor" == SetSelectPostprocessor.class_name()
+    assert (data["selector"], data["selector_kwargs"]) == ("mmr", {"lambda_d": 0.4, "lambda_b": 0.95})
+    assert not {"index", "vector_store", "embed_model", "callback_manager"} & set(data)
+
+
+@pytest.mark.parametrize("settings", [{"quality": len}, {"costs": len}, {"selector": NDPP(LowRankKernel([[1.0]]))}], ids=str)
+def test_what_cannot_be_written_says_so(settings: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError, match="to_dict cannot write"):
+        SetSelectPostprocessor(**settings).to_dict()
+
+
+def test_a_selector_without_a_name_says_so() -> None:
+    class Own:
+        def select(self, candidates: Candidates, k: int | None = None, *, budget: Any = None, shown: Any = ()) -> Any:
+            return VRSD().select(candidates, 1, budget=budget, shown=shown)
+
+    nodes = [TextNode(id_=i, text=i, embedding=v) for i, v in {"a": [1.0, 0.0], "b": [0.0, 1.0]}.items()]
+    post = SetSelectPostprocessor(selector=Own())
+    assert ids_of(post.postprocess_nodes(scored(nodes), QueryBundle("q", embedding=[0.1, 1.0]))) == ["b"]
+    with pytest.raises(InvalidParameterError, match="register_selector"):
+        post.to_dict()
+
+
+def test_pickling_does_not_drop_a_function(index: VectorStoreIndex) -> None:
+    post = SetSelectPostprocessor(index=index, quality=lambda node: 1.0)
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(post)
+    assert post.quality is not None
+    assert post.callback_manager is not None
+
+
+def test_threads_choose_the_same(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    post = SetSelectPostprocessor(index=index, top_n=5, perspective=PERSPECTIVE)
+    queries = [f"{text} and mood" for text in TEXTS]
+    alone = [ids_of(post.postprocess_nodes(nodes, query_str=q)) for q in queries]
+    fresh = SetSelectPostprocessor(index=index, top_n=5, perspective=PERSPECTIVE)
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda q: ids_of(fresh.postprocess_nodes(nodes, query_str=q)), queries)) == alone
+
+
+class Recorder(BaseEventHandler):
+    seen: list[Any] = []  # noqa: RUF012
+
+    def handle(self, event: Any, **kwargs: Any) -> None:
+        if isinstance(event, (ReRankStartEvent, ReRankEndEvent)):
+            self.seen.append(event)
+
+
+@pytest.fixture
+def events() -> Iterator[list[Any]]:
+    recorder = Recorder()
+    root = get_dispatcher()
+    root.add_event_handler(recorder)
+    yield recorder.seen
+    root.event_handlers.remove(recorder)
+
+
+async def test_events(events: list[Any], index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    post = SetSelectPostprocessor(index=index, top_n=3)
+    chosen = post.postprocess_nodes(nodes, bundle())
+    await post.apostprocess_nodes(nodes, bundle())
+    post.postprocess_nodes([], bundle())
+    assert [type(event) for event in events] == [ReRankStartEvent, ReRankEndEvent] * 3
+    assert (events[0].top_n, events[0].model_name, events[0].query) == (3, "VRSD(refine=False)", bundle())
+    assert ids_of(events[0].nodes) == ALL
+    assert ids_of(events[1].nodes) == ids_of(events[3].nodes) == ids_of(chosen)
+    assert events[5].nodes == []

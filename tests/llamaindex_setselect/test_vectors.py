@@ -1,0 +1,301 @@
+"""Stored vectors are found in every store, belong to their node, and nothing is embedded for nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from llama_index.core import Settings, StorageContext, VectorStoreIndex
+from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.vector_stores import SimpleVectorStore
+from llama_index.vector_stores.faiss import FaissMapVectorStore
+from numpy.typing import ArrayLike
+
+from llamaindex_setselect import SetSelectPostprocessor, register_vector_source
+from shared_core import (
+    EmbeddingFallbackWarning,
+    InvalidInputError,
+    InvalidParameterError,
+    SetSelectWarning,
+    VectorSourceError,
+)
+from tests.llamaindex_setselect.nodes_and_indexes import (
+    ALL,
+    DIMENSION,
+    QUERY,
+    STORES,
+    TEXTS,
+    CountingEmbedding,
+    PlainStore,
+    bundle,
+    embedding,
+    expected,
+    ids_of,
+    make_index,
+    make_nodes,
+    scored,
+)
+
+
+def fetch(post: SetSelectPostprocessor, nodes: Sequence[TextNode]) -> dict[str, ArrayLike]:
+    return post._vectors.fetch(nodes)
+
+
+def assert_own_vectors(found: Mapping[str, ArrayLike], ids: Sequence[str]) -> None:
+    assert list(found) == list(ids)
+    for node_id in ids:
+        own = np.float32(embedding(TEXTS[int(node_id[1:])]))
+        np.testing.assert_array_equal(np.float32(found[node_id]), own, err_msg=node_id)
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_every_store_hands_back_what_was_put_in_without_embedding(kind: str, model: CountingEmbedding) -> None:
+    post = SetSelectPostprocessor(index=make_index(kind, model))
+    shuffled = [make_nodes()[i] for i in np.random.default_rng(3).permutation(len(TEXTS))]
+    assert_own_vectors(fetch(post, shuffled), [n.node_id for n in shuffled])
+    assert model.texts == []
+    assert post.vector_source == f"store: {type(post.index.vector_store).__name__}"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("kind", ["simple", "idmap", "idmap2"])
+def test_vector_store_alone_is_enough(kind: str, model: CountingEmbedding) -> None:
+    store = make_index(kind, model).vector_store
+    post = SetSelectPostprocessor(vector_store=store, top_n=5)
+    assert ids_of(post.postprocess_nodes(scored(make_nodes()), bundle())) == expected(ALL, 5)
+
+
+def test_faiss_store_without_index_says_so(model: CountingEmbedding, nodes: list[NodeWithScore]) -> None:
+    post = SetSelectPostprocessor(vector_store=make_index("flat ip", model).vector_store)
+    with pytest.raises(VectorSourceError, match="pass index="):
+        post.postprocess_nodes(nodes, bundle())
+
+
+@pytest.mark.parametrize("kind", ["idmap", "idmap2"])
+@pytest.mark.parametrize("deleted", [["n0"], ["n7", "n3"], ["n39"]])
+def test_faiss_map_after_deletes_and_inserts(kind: str, deleted: list[str], model: CountingEmbedding) -> None:
+    index = make_index(kind, model)
+    index.vector_store.delete_nodes(deleted)
+    kept = [n for n in make_nodes() if n.node_id not in deleted]
+    post = SetSelectPostprocessor(index=index)
+    assert_own_vectors(fetch(post, kept), [n.node_id for n in kept])
+
+    # The store gives the newcomer a label that is in use (its fault): whichever node it now names gets its own
+    # vector, and the other one none at all.
+    index.insert_nodes([TextNode(id_="new", text="coffee and mood")])
+    store = index.vector_store
+    assert isinstance(store, FaissMapVectorStore)
+    labels = store._node_id_to_faiss_id_map
+    lost = [n.node_id for n in kept if labels[n.node_id] == labels["new"]]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = fetch(post, [*kept, TextNode(id_="new", text="coffee and mood")])
+    new = found.pop("new")
+    np.testing.assert_array_equal(np.float32(new), np.float32(embedding("coffee and mood")))
+    assert_own_vectors(found, [n.node_id for n in kept if n.node_id not in lost])
+    assert len(caught) == len(lost)
+
+
+def test_faiss_labels_follow_inserts(model: CountingEmbedding) -> None:
+    nodes = make_nodes()
+    index = make_index("flat ip", model, nodes[:20])
+    post = SetSelectPostprocessor(index=index)
+    fetch(post, nodes[:20])
+    index.insert_nodes(nodes[20:])
+    assert_own_vectors(fetch(post, nodes), ALL)
+
+    # The same id once more, with another text: what counts is the vector that came last.
+    index.insert_nodes([TextNode(id_="n0", text="water")])
+    again = fetch(post, nodes[:1])["n0"]
+    np.testing.assert_array_equal(np.float32(again), np.float32(embedding("water")))
+
+
+def test_faiss_labels_survive_persisting(model: CountingEmbedding, tmp_path: Any) -> None:
+    from llama_index.core import load_index_from_storage
+    from llama_index.vector_stores.faiss import FaissVectorStore
+
+    make_index("flat ip", model).storage_context.persist(str(tmp_path))
+    store = FaissVectorStore.from_persist_dir(str(tmp_path))
+    storage = StorageContext.from_defaults(vector_store=store, persist_dir=str(tmp_path))
+    index = load_index_from_storage(storage, embed_model=model)
+    assert isinstance(index, VectorStoreIndex)
+    assert_own_vectors(fetch(SetSelectPostprocessor(index=index), make_nodes()), ALL)
+
+
+def test_dropped_node_is_left_out_with_its_name(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    best = expected(ALL, 1)[0]
+    index.vector_store.delete_nodes([best])
+    post = SetSelectPostprocessor(index=index, top_n=40)
+    with pytest.warns(SetSelectWarning, match=f"1 of 40 nodes.*{best!r}") as caught:
+        chosen = post.postprocess_nodes(nodes, bundle())
+    assert not any(isinstance(w.message, EmbeddingFallbackWarning) for w in caught)
+    assert sorted(ids_of(chosen)) == sorted(set(ALL) - {best})
+    assert ids_of(chosen) == expected([i for i in ALL if i != best], 39)
+
+
+def test_dropped_node_that_carries_its_vector_stays(index: VectorStoreIndex, model: CountingEmbedding) -> None:
+    nodes = make_nodes()
+    index.vector_store.delete_nodes(["n3"])
+    nodes[3].embedding = embedding(TEXTS[3])
+    assert_own_vectors(
+        {i: v for i, v in sorted(fetch(SetSelectPostprocessor(index=index), nodes).items())}, sorted(ALL)
+    )
+    assert model.texts == []
+
+
+def test_all_nodes_dropped_is_no_choice(index: VectorStoreIndex) -> None:
+    stranger = [NodeWithScore(node=TextNode(id_="x", text="x"))]
+    with pytest.warns(SetSelectWarning, match="another index"):
+        assert SetSelectPostprocessor(index=index).postprocess_nodes(stranger, bundle()) == []
+
+
+def test_node_embeddings_serve_where_there_is_no_store(model: CountingEmbedding) -> None:
+    nodes = make_nodes()
+    for node in nodes:
+        node.embedding = embedding(node.text)
+    post = SetSelectPostprocessor(top_n=6)
+    assert ids_of(post.postprocess_nodes(scored(nodes), bundle())) == expected(ALL, 6)
+    assert post.vector_source == "node embeddings only: there is no embed_model"
+
+
+def test_only_what_is_missing_is_embedded(model: CountingEmbedding) -> None:
+    nodes = make_nodes()
+    for node in nodes[5:]:
+        node.embedding = embedding(node.text)
+    post = SetSelectPostprocessor(top_n=6, embed_model=model)
+    with pytest.warns(EmbeddingFallbackWarning, match=r"no store.*5 this time.*CountingEmbedding.*index="):
+        chosen = post.postprocess_nodes(scored(nodes), bundle())
+    assert ids_of(chosen) == expected(ALL, 6)
+    assert model.texts == TEXTS[:5]
+    assert post.vector_source == "node embeddings or embedding with CountingEmbedding"
+
+
+async def test_only_what_is_missing_is_embedded_asynchronously(model: CountingEmbedding) -> None:
+    nodes = make_nodes()
+    for node in nodes[5:]:
+        node.embedding = embedding(node.text)
+    post = SetSelectPostprocessor(top_n=6, embed_model=model)
+    with pytest.warns(EmbeddingFallbackWarning):
+        chosen = await post.apostprocess_nodes(scored(nodes), bundle())
+    assert ids_of(chosen) == expected(ALL, 6)
+    assert model.asynchronous == model.texts == TEXTS[:5]
+
+
+def test_text_is_embedded_as_the_index_does(model: CountingEmbedding) -> None:
+    node = TextNode(id_="a", text="tea", metadata={"mood": "calm", "stars": 1}, excluded_embed_metadata_keys=["stars"])
+    index = make_index("simple", model, [])
+    with pytest.warns(EmbeddingFallbackWarning):
+        SetSelectPostprocessor(embed_model=model).postprocess_nodes(scored([node]), bundle())
+    index.insert_nodes([node])
+    assert model.texts == ["mood: calm\n\ntea"] * 2
+
+
+class Unknown(PlainStore):
+    """No source is registered for this one: SimpleVectorStore's is taken away by the test."""
+
+
+class OtherUnknown(PlainStore):
+    pass
+
+
+def test_fallback_warns_once_per_store_class(
+    model: CountingEmbedding, nodes: list[NodeWithScore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from llamaindex_setselect import vectors
+
+    monkeypatch.delitem(vectors._SOURCES, SimpleVectorStore)
+    first = SetSelectPostprocessor(vector_store=Unknown(), embed_model=model)
+    assert first.vector_source == (
+        "node embeddings or embedding with CountingEmbedding; no vector source is registered for Unknown"
+    )
+    with pytest.warns(EmbeddingFallbackWarning, match=r"register_vector_source\(Unknown"):
+        first.postprocess_nodes(nodes, bundle())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first.postprocess_nodes(nodes, bundle())
+        SetSelectPostprocessor(vector_store=Unknown(), embed_model=model).postprocess_nodes(nodes, bundle())
+    for other in (OtherUnknown(), None):
+        post = SetSelectPostprocessor(vector_store=other, embed_model=model)
+        with pytest.warns(EmbeddingFallbackWarning):
+            post.postprocess_nodes(nodes, bundle())
+
+
+def test_a_source_serves_subclasses_and_the_nearest_class_wins(model: CountingEmbedding) -> None:
+    class Child(PlainStore):
+        pass
+
+    calls: list[str] = []
+
+    def stored(store: Any, node_ids: Sequence[str], index: Any) -> Mapping[str, ArrayLike]:
+        calls.append(type(store).__name__)
+        assert index is None
+        return {i: np.float16(embedding(TEXTS[int(i[1:])])) for i in node_ids}
+
+    register_vector_source(PlainStore, stored)
+    post = SetSelectPostprocessor(vector_store=Child(), top_n=2)
+    assert post.vector_source == "store: Child"
+    chosen = post.postprocess_nodes(scored(make_nodes()), bundle())
+    assert len(chosen) == 2
+    assert calls == ["Child"]
+
+
+@pytest.mark.parametrize(("store_class", "function"), [("FaissVectorStore", print), (PlainStore, "stored")])
+def test_wrong_registration(store_class: Any, function: Any) -> None:
+    with pytest.raises(InvalidParameterError):
+        register_vector_source(store_class, function)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_nan_in_a_stored_vector_names_the_node(value: float, index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    store = index.vector_store
+    assert isinstance(store, SimpleVectorStore)
+    store.data.embedding_dict["n4"] = [value, *embedding("tea")[1:]]
+    with pytest.raises(InvalidInputError, match="'n4'.* holds NaN or inf"):
+        SetSelectPostprocessor(index=index).postprocess_nodes(nodes, bundle())
+
+
+def test_vectors_of_different_models_name_the_node(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    store = index.vector_store
+    assert isinstance(store, SimpleVectorStore)
+    store.data.embedding_dict["n4"] = [1.0, 2.0]
+    with pytest.raises(InvalidInputError, match=rf"'n4' has a vector of shape \(2,\).*\({DIMENSION},\)"):
+        SetSelectPostprocessor(index=index).postprocess_nodes(nodes, bundle())
+
+
+def test_nothing_to_embed_with_names_the_argument(nodes: list[NodeWithScore]) -> None:
+    with pytest.raises(VectorSourceError, match="embed_model="):
+        SetSelectPostprocessor().postprocess_nodes(nodes, query_str=QUERY)
+    with pytest.raises(VectorSourceError, match="embed_model="):
+        SetSelectPostprocessor().postprocess_nodes(nodes, bundle())
+    assert Settings._embed_model is None, "LlamaIndex's default model must not be resolved"
+
+
+def test_settings_model_is_used_if_set(
+    model: CountingEmbedding, nodes: list[NodeWithScore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Settings, "_embed_model", model)
+    with pytest.warns(EmbeddingFallbackWarning):
+        chosen = SetSelectPostprocessor().postprocess_nodes(nodes, query_str=QUERY)
+    assert ids_of(chosen) == expected(ALL, 4)
+
+
+def test_importing_brings_no_store_client() -> None:
+    code = (
+        "import llamaindex_setselect, sys; "
+        "assert not {'faiss', 'llama_index.vector_stores.faiss'} & set(sys.modules), 'imported'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_importing_without_llama_index_names_the_extra() -> None:
+    code = (
+        "import sys; sys.modules['llama_index'] = None\n"
+        "try: import llamaindex_setselect\n"
+        "except ImportError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert 'pip install "setselect[llamaindex]"' in done.stdout

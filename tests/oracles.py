@@ -1,0 +1,618 @@
+"""Slow reference answers, written from the papers' formulas and from nothing else.
+
+Nothing here imports the package under test: everything is float64, plain loops, determinants by brute force
+and optima by exhaustion, so that an agreement with the package means something.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+FLOAT32_ROUNDING = 5e-7
+"""How far a cosine may move when rows and query are stored in float32 and multiplied there."""
+
+ZERO_SUM = 1e-12
+"""Length under which a sum of unit rows is the zero vector."""
+
+
+class Chosen(Protocol):
+    """What the comparators need of a selection."""
+
+    @property
+    def indices(self) -> NDArray[np.int64]: ...
+    @property
+    def gains(self) -> Floats: ...
+    @property
+    def relevance(self) -> Floats: ...
+    @property
+    def objective(self) -> float: ...
+    @property
+    def filled_from(self) -> int | None: ...
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a method thinks of every candidate at one step."""
+
+    scores: Floats
+    gains: Floats
+    slack: Floats
+    """How far float32 input may move each score."""
+    before: float = 0.0
+    """How far it may move the value of what was picked before, which a gain subtracts."""
+    filled: bool = False
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A reference answer, and the way to ask for the scores along any other order of picks."""
+
+    picks: tuple[int, ...]
+    gains: tuple[float, ...]
+    relevance: Floats
+    objective: float
+    filled_from: int | None
+    single: bool
+    step: Callable[[Sequence[int]], Step]
+    finished: Callable[[Sequence[int]], bool]
+    combine: Callable[[Iterable[float]], float]
+
+
+# --- vectors --------------------------------------------------------------------------------------
+
+
+def unit_rows(vectors: ArrayLike) -> Floats:
+    """Rows of length 1; the zero row stays."""
+    rows = np.array(vectors, dtype=np.float64)
+    for row in rows:
+        largest = np.max(np.abs(row))
+        if largest > 0:
+            # Dividing by the largest entry first keeps the squares of 1e200 or 1e-200 representable.
+            row /= largest
+            row /= math.sqrt(math.fsum(x * x for x in row))
+    return rows
+
+
+def unit(vector: ArrayLike) -> Floats:
+    return unit_rows(np.atleast_2d(np.asarray(vector, dtype=np.float64)))[0]
+
+
+def cosine(a: ArrayLike, b: ArrayLike) -> float:
+    """cos(a, b); 0 where one of them is the zero vector."""
+    return float(unit(a) @ unit(b))
+
+
+def cosines(query: ArrayLike, vectors: ArrayLike) -> Floats:
+    q = unit(query)
+    return np.array([row @ q for row in unit_rows(vectors)])
+
+
+def is_single(vectors: ArrayLike) -> bool:
+    return bool(np.result_type(np.asarray(vectors).dtype, np.float32) == np.float32)
+
+
+# --- the greedy frame -----------------------------------------------------------------------------
+
+
+def _greedy(
+    query: ArrayLike,
+    vectors: ArrayLike,
+    scores_of: Callable[[Sequence[int], Mask], Step],
+    *,
+    k: int | None,
+    costs: ArrayLike | None,
+    budget: float | None,
+    shown: Sequence[int],
+    combine: Callable[[Iterable[float]], float],
+    tie: float | None = None,
+) -> Reference:
+    """Argmax after argmax over what is not picked, not shown and fits; of equal scores the lower index."""
+    n = len(np.asarray(vectors))
+    price = np.zeros(n) if costs is None else np.asarray(costs, dtype=np.float64)
+    single = is_single(vectors)
+    equal = 16 * float(np.finfo(np.float32 if single else np.float64).eps)
+    if tie is not None:
+        equal = max(equal, tie)
+
+    def allowed(picked: Sequence[int]) -> Mask:
+        mask = np.ones(n, dtype=np.bool_)
+        mask[list(shown)] = False
+        mask[list(picked)] = False
+        if budget is not None:
+            mask &= price <= budget - sum(price[i] for i in picked)
+        return mask
+
+    def step(picked: Sequence[int]) -> Step:
+        mask = allowed(picked)
+        raw = scores_of(picked, mask)
+        return replace(raw, scores=np.where(mask, raw.scores, -np.inf))
+
+    def finished(picked: Sequence[int]) -> bool:
+        return (k is not None and len(picked) >= k) or not allowed(picked).any()
+
+    picks: list[int] = []
+    gains: list[float] = []
+    filled_from = None
+    while not finished(picks):
+        now = step(picks)
+        best = float(np.max(now.scores))
+        scale = abs(best) if tie is not None else max(1.0, abs(best))
+        pick = int(np.flatnonzero(now.scores >= best - equal * scale)[0])
+        if now.filled and filled_from is None:
+            filled_from = len(picks)
+        picks.append(pick)
+        gains.append(float(now.gains[pick]))
+    return Reference(
+        picks=tuple(picks),
+        gains=tuple(gains),
+        relevance=cosines(query, vectors),
+        objective=combine(gains),
+        filled_from=filled_from,
+        single=single,
+        step=step,
+        finished=finished,
+        combine=combine,
+    )
+
+
+# --- similarity -----------------------------------------------------------------------------------
+
+
+def top_k(
+    query: ArrayLike,
+    vectors: ArrayLike,
+    k: int | None = None,
+    *,
+    costs: ArrayLike | None = None,
+    budget: float | None = None,
+    shown: Sequence[int] = (),
+) -> Reference:
+    """Order of cosine with the query, the lower index first among equals."""
+    relevance = cosines(query, vectors)
+    slack = np.full(len(relevance), FLOAT32_ROUNDING)
+
+    def scores_of(picked: Sequence[int], mask: Mask) -> Step:
+        return Step(relevance, relevance, slack)
+
+    return _greedy(query, vectors, scores_of, k=k, costs=costs, budget=budget, shown=shown, combine=math.fsum)
+
+
+# --- VRSD -----------------------------------------------------------------------------------------
+
+
+def vrsd_value(query: ArrayLike, vectors: ArrayLike, picks: Iterable[int]) -> float:
+    """VRSD paper, section 3: cosine of the sum of a set of unit vectors with the query; 0 for a zero sum."""
+    return _sum_cosine(unit(query), unit_rows(vectors), list(picks))
+
+
+def _sum(rows: Floats, picks: Sequence[int]) -> Floats:
+    total = np.zeros(rows.shape[1])
+    for i in picks:
+        total = total + rows[i]
+    return total
+
+
+def _sum_cosine(q: Floats, rows: Floats, picks: Sequence[int]) -> float:
+    total = _sum(rows, picks)
+    length = math.sqrt(total @ total)
+    return 0.0 if length <= ZERO_SUM else float(total @ q) / length
+
+
+def _sum_slack(total: Floats) -> float:
+    """A short sum's direction is worth little in float32: the rounding of its square weighs as 1 / square."""
+    square = float(total @ total)
+    return FLOAT32_ROUNDING if square <= ZERO_SUM**2 else FLOAT32_ROUNDING / min(1.0, square)
+
+
+def vrsd(
+    query: ArrayLike,
+    vectors: ArrayLike,
+    k: int | None = None,
+    *,
+    costs: ArrayLike | None = None,
+    budget: float | None = None,
+    shown: Sequence[int] = (),
+) -> Reference:
+    """VRSD paper, Algorithm 1, lines 3-16, on unit vectors; what is shown is in S before line 1."""
+    q, rows = unit(query), unit_rows(vectors)
+
+    def scores_of(picked: Sequence[int], mask: Mask) -> Step:
+        before = _sum_cosine(q, rows, [*shown, *picked])
+        s = _sum(rows, [*shown, *picked])
+        scores = np.zeros(len(rows))
+        slack = np.zeros(len(rows))
+        for i, v in enumerate(rows):
+            t = s + v
+            length = math.sqrt(t @ t)
+            scores[i] = 0.0 if length <= ZERO_SUM else float(t @ q) / length
+            slack[i] = _sum_slack(t)
+        return Step(scores, scores - before, slack, before=_sum_slack(s))
+
+    return _greedy(query, vectors, scores_of, k=k, costs=costs, budget=budget, shown=shown, combine=math.fsum)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    position: int
+    newcomer: int
+    value: float
+
+
+def best_exchange(
+    query: ArrayLike,
+    vectors: ArrayLike,
+    picks: Sequence[int],
+    *,
+    k: int | None = None,
+    costs: ArrayLike | None = None,
+    budget: float | None = None,
+    shown: Sequence[int] = (),
+) -> Exchange | None:
+    """The exchange of one pick for one candidate that leaves the highest cosine of the sum, or None.
+
+    Not in the paper: the local search that repairs what Algorithm 1's greedy choice leaves on the table (the
+    problem is NP-complete, section 3.1). Earliest position first, then lowest index, among equals.
+    """
+    q, rows = unit(query), unit_rows(vectors)
+    n = len(rows)
+    outside = [i for i in range(n) if i not in picks and i not in shown]
+    price = np.zeros(n) if costs is None else np.asarray(costs, dtype=np.float64)
+    found: list[Exchange] = []
+    for position in range(0 if shown else 1, len(picks)):
+        rest = [*shown, *picks[:position], *picks[position + 1 :]]
+        base = _sum(rows, rest)
+        sums = base + rows[outside]
+        lengths = np.sqrt(np.array([t @ t for t in sums]))
+        for newcomer, t, length in zip(outside, sums, lengths, strict=True):
+            if budget is not None:
+                after = [*picks[:position], newcomer, *picks[position + 1 :]]
+                left = budget - sum(price[i] for i in after)
+                spare = [i for i in range(n) if i not in after and i not in shown and price[i] <= left]
+                if left < 0 or (spare and (k is None or len(after) < k)):
+                    continue
+            value = 0.0 if length <= ZERO_SUM else float(t @ q) / float(length)
+            found.append(Exchange(position, newcomer, value))
+    if not found:
+        return None
+    best = max(exchange.value for exchange in found)
+    return next(exchange for exchange in found if exchange.value >= best - 16 * np.finfo(np.float64).eps)
+
+
+def vrsd_refined(
+    query: ArrayLike,
+    vectors: ArrayLike,
+    k: int | None = None,
+    *,
+    costs: ArrayLike | None = None,
+    budget: float | None = None,
+    shown: Sequence[int] = (),
+) -> Reference:
+    """Algorithm 1 of the VRSD paper, then best-improvement exchange until nothing gains more than 1e-9."""
+    q, rows = unit(query), unit_rows(vectors)
+    start = vrsd(query, vectors, k, costs=costs, budget=budget, shown=shown)
+    picks = list(start.picks)
+    while True:
+        exchange = best_exchange(query, vectors, picks, k=k, costs=costs, budget=budget, shown=shown)
+        if exchange is None or exchange.value - _sum_cosine(q, rows, [*shown, *picks]) <= 1e-9:
+            break
+        picks[exchange.position] = exchange.newcomer
+    values = [_sum_cosine(q, rows, [*shown, *picks[:j]]) for j in range(len(picks) + 1)]
+    return Reference(
+        picks=tuple(picks),
+        gains=tuple(after - before for before, after in itertools.pairwise(values)),
+        relevance=start.relevance,
+        objective=values[-1] - values[0],
+        filled_from=None,
+        single=start.single,
+        step=start.step,
+        finished=start.finished,
+        combine=math.fsum,
+    )
+
+
+def best_vrsd_set(query: ArrayLike, vectors: ArrayLike, k: int) -> tuple[frozenset[int], float]:
+    """The optimum of the problem of VRSD paper, section 3.1: every k-subset is tried."""
+    q, rows = unit(query), unit_rows(vectors)
+    subsets = itertools.combinations(range(len(rows)), k)
+    best = max(subsets, key=lambda subset: _sum_cosine(q, rows, subset))
+    return frozenset(best), _sum_cosine(q, rows, best)
+
+
+# --- MMR ------------------------------------------------------------------------------------------
+
+
+def mmr(
+    query: ArrayLike,
+    vectors: ArrayLike,
+    k: int | None = None,
+    *,
+    quality: ArrayLike | None = None,
+    lambda_d: float = 0.75,
+    lambda_b: float = 0.95,
+    costs: ArrayLike | None = None,
+    budget: float | None = None,
+    shown: Sequence[int] = (),
+) -> Reference:
+    """RAGSys, Algorithm 1 (MMR with quality bias); without quality v_i is the cosine alone."""
+    rows = unit_rows(vectors)
+    relevance = cosines(query, vectors)
+    bias = None if quality is None else np.asarray(quality, dtype=np.float64)
+    v = (
+        relevance
+        if bias is None
+        else np.array([lambda_b * c + (1 - lambda_b) * b for c, b in zip(relevance, bias, strict=True)])
+    )
+    between = np.array([[a @ b for b in rows] for a in rows])
+    slack = np.full(len(rows), FLOAT32_ROUNDING * max(1.0, float(np.max(np.abs(v)))))
+
+    def scores_of(picked: Sequence[int], mask: Mask) -> Step:
+        before = [*shown, *picked]
+        if not before:
+            return Step(v, lambda_d * v, slack)
+        w = np.array([lambda_d * v[i] - (1 - lambda_d) * max(between[i, j] for j in before) for i in range(len(rows))])
+        return Step(w, w, slack)
+
+    return _greedy(query, vectors, scores_of, k=k, costs=costs, budget=budget, shown=shown, combine=math.fsum)
+
+
+# --- NDPP -----------------------------------------------------------------------------------------
+
+
+def ndpp_dense(V: ArrayLike, B: ArrayLike | None = None, C: ArrayLike | None = None) -> Floats:
+    """NDPP paper, equation 6: L = V V^T + B C B^T."""
+    v = np.asarray(V, dtype=np.float64)
+    kernel = v @ v.T
+    if B is not None and C is not None:
+        b = np.asarray(B, dtype=np.float64)
+        kernel = kernel + b @ np.asarray(C, dtype=np.float64) @ b.T
+    return kernel
+
+
+def ndpp_weights(
+    relevance: Floats, kind: str = "linear", temperature: float = 0.1, *, peak: float | None = None
+) -> Floats:
+    """NDPP paper, section 4.4.1: the diagonal of R, kept positive by max(cos, 1e-6) or the exponential."""
+    if kind == "linear":
+        return np.array([max(c, 1e-6) for c in relevance])
+    top = max(relevance) if peak is None else peak
+    return np.array([math.exp((c - top) / (2 * temperature)) for c in relevance])
+
+
+def ndpp_determinant(kernel: Floats, picks: Sequence[int]) -> float:
+    """det(L_S) of NDPP paper, equation 10; 1 for the empty set."""
+    return float(np.linalg.det(kernel[np.ix_(picks, picks)])) if len(picks) else 1.0
+
+
+def _determinants_with(kernel: Floats, picked: Sequence[int], others: Sequence[int]) -> Floats:
+    index = np.array([[*picked, i] for i in others], dtype=np.int64)
+    return np.linalg.det(kernel[index[:, :, None], index[:, None, :]])
+
+
+def ndpp_greedy(
+    query: ArrayLike,
+    vectors: ArrayLike,
+    k: int | None = None,
+    *,
+    kernel: Floats | None = None,
+    relevance: str = "linear",
+    temperature: float = 0.1,
+    costs: ArrayLike | None = None,
+    budget: float | None = None,
+    shown: Sequence[int] = (),
+) -> Reference:
+    """NDPP paper, section 4.4.2, equation 11, on L' = R L R (4.4.1): every determinant from scratch.
+
+    What is shown conditions the process: det(L'_{S + shown}) / det(L'_shown). `kernel` is the dense L of the
+    candidates; without one L is the Gram matrix of the unit rows.
+    """
+    rows = unit_rows(vectors)
+    cos = cosines(query, vectors)
+    peak = float(np.max(cos))
+    L = ndpp_dense(rows) if kernel is None else np.asarray(kernel, dtype=np.float64)
+    r = ndpp_weights(cos, relevance, temperature)
+    generous = ndpp_weights(cos + FLOAT32_ROUNDING, relevance, temperature, peak=peak)
+    adapted = np.diag(r) @ L @ np.diag(r)
+    largest = float(np.max(np.diag(L)))
+    floor = (1e-6 if is_single(vectors) else 1e-10) * largest
+    # What was filled up is no part of S, whose determinant would be 0; steps are asked for in order.
+    exhausted: set[tuple[int, ...]] = set()
+
+    def scores_of(picked: Sequence[int], mask: Mask) -> Step:
+        n = len(rows)
+        nothing_left = Step(cos, np.zeros(n), np.full(n, FLOAT32_ROUNDING), filled=True)
+        if tuple(picked[:-1]) in exhausted:
+            exhausted.add(tuple(picked))
+            return nothing_left
+        before = [*shown, *picked]
+        others = [i for i in range(n) if mask[i]]
+        plain = np.zeros(n)
+        gain = np.zeros(n)
+        plain[others] = _determinants_with(L, before, others) / ndpp_determinant(L, before)
+        gain[others] = _determinants_with(adapted, before, others) / ndpp_determinant(adapted, before)
+        offers = mask & (plain > floor)
+        if not offers.any():
+            exhausted.add(tuple(picked))
+            return nothing_left
+        # A float32 cosine moves the weight, a float32 row the ratio; both by about one rounding.
+        slack = generous**2 * (plain + FLOAT32_ROUNDING * largest) - gain
+        return Step(np.where(offers, gain, -np.inf), gain, np.abs(slack))
+
+    return _greedy(
+        query,
+        vectors,
+        scores_of,
+        k=k,
+        costs=costs,
+        budget=budget,
+        shown=shown,
+        combine=math.prod,
+        # A ratio of two determinants carries more noise than one rounding: equal means equal to ten digits.
+        tie=1e-10,
+    )
+
+
+# --- perspectives ---------------------------------------------------------------------------------
+
+
+def pap(query: ArrayLike, perspective: ArrayLike, direction: str = "remove") -> Floats:
+    """PIR paper, section 3.1: q_p = q - (q.p / |p|^2) p; "emphasize" turns the sign of the second term."""
+    q, p = np.asarray(query, dtype=np.float64), np.asarray(perspective, dtype=np.float64)
+    component = (q @ p) / (p @ p) * p
+    return q - component if direction == "remove" else q + component
+
+
+def pap_plus_explicit(
+    query: ArrayLike, perspective: ArrayLike, vectors: ArrayLike, direction: str = "remove"
+) -> tuple[Floats, Floats]:
+    """PIR paper, section 3.1: q_p, and c_p of every candidate, each projected on its own."""
+    rows = np.asarray(vectors, dtype=np.float64)
+    return pap(query, perspective, direction), np.array([pap(c, perspective, direction) for c in rows])
+
+
+def table4_score(mode: str, query: ArrayLike, root: ArrayLike, perspective: ArrayLike, candidate: ArrayLike) -> float:
+    """One line of PIR paper, Table 4, for one candidate."""
+    q, r, p, c = (np.asarray(x, dtype=np.float64) for x in (query, root, perspective, candidate))
+    match mode:
+        case "base":
+            return cosine(q, c)
+        case "add":
+            return cosine(r + p, c)
+        case "concat":
+            return cosine(np.concatenate([r, p]), np.concatenate([c, c]))
+        case "cast":
+            return cosine(q - p, c)
+        case "cast+":
+            return cosine(q - p, c - p)
+        case "dual-sum":
+            return cosine(r, c) + cosine(p, c)
+        case "tri-sum":
+            return cosine(r, c) + cosine(p, c) + cosine(q, c)
+        case "pap":
+            return cosine(pap(q, p), c)
+        case "pap+":
+            return cosine(pap(q, p), pap(c, p))
+        case _:
+            raise AssertionError(f"Table 4 has no line {mode!r}")
+
+
+# --- comparison -----------------------------------------------------------------------------------
+
+
+def assert_same_picks(actual: Chosen, expected: Reference, about: Any = "") -> None:
+    """The picks are the reference's; in float32 another passes only where its score ties with the best."""
+    picks = [int(i) for i in actual.indices]
+    if picks == list(expected.picks):
+        return
+    told = f"{about}\nactual   {picks}\nexpected {list(expected.picks)}"
+    assert expected.single, f"picks differ in float64: {told}\n{_first_difference(picks, expected)}"
+    for position, pick in enumerate(picks):
+        before = picks[:position]
+        assert not expected.finished(before), f"position {position} is one too many: {told}"
+        now = expected.step(before)
+        best = int(np.argmax(now.scores))
+        top, got = float(now.scores[best]), float(now.scores[pick])
+        scale = max(1.0, abs(top)) if expected.combine is math.fsum or now.filled else abs(top)
+        allowance = 16 * np.finfo(np.float32).eps * scale + now.slack[best] + now.slack[pick]
+        assert got >= top - allowance, (
+            f"position {position}: pick {pick} scores {got!r}, candidate {best} {top!r}, "
+            f"apart by {top - got:.3g} with {allowance:.3g} allowed: {told}"
+        )
+    assert expected.finished(picks), f"stopped too early: {told}"
+
+
+def assert_agrees(actual: Chosen, expected: Reference, about: Any = "") -> None:
+    """Picks, gains, relevance, objective and filled_from are the reference's along the picks made."""
+    assert_same_picks(actual, expected, about)
+    picks = [int(i) for i in actual.indices]
+    assert len(set(picks)) == len(picks), f"repeated picks {picks}: {about}"
+    gains: list[float] = []
+    room: list[float] = []
+    filled_from = None
+    for position, pick in enumerate(picks):
+        now = expected.step(picks[:position])
+        gains.append(float(now.gains[pick]))
+        room.append(4 * (float(now.slack[pick]) + now.before) if expected.single else 0.0)
+        if now.filled and filled_from is None:
+            filled_from = position
+    if expected.combine is math.prod:
+        # Products span many orders of magnitude: an absolute tolerance would accept anything for small ones.
+        room = [1e-6 * abs(gain) + spare for gain, spare in zip(gains, room, strict=True)]
+        close(actual.gains, gains, room, "gains", about, digits=0)
+        product = math.prod(actual.gains)
+        close([actual.objective], [product], [1e-9 * abs(product)], "product of the gains", about, digits=0)
+    else:
+        close(actual.gains, gains, room, "gains", about)
+        close([actual.objective], [math.fsum(actual.gains)], [1e-12], "sum of the gains", about)
+    near = [2e-6 * expected.single] * len(picks)
+    close(actual.relevance, expected.relevance[picks], near, "relevance", about)
+    assert actual.filled_from == filled_from, (
+        f"filled_from: actual {actual.filled_from}, expected {filled_from}: {about}"
+    )
+
+
+def assert_refined(
+    actual: Chosen,
+    expected: Reference,
+    query: ArrayLike,
+    vectors: ArrayLike,
+    about: Any = "",
+    **conditions: Any,
+) -> None:
+    """As `assert_agrees` for float64; in float32 the exchanges may take another path to a set as good."""
+    picks = [int(i) for i in actual.indices]
+    assert len(set(picks)) == len(picks), f"repeated picks {picks}: {about}"
+    told = f"{about}\nactual   {picks}\nexpected {list(expected.picks)}"
+    shown = list(conditions.get("shown", ()))
+    if picks != list(expected.picks):
+        assert expected.single, f"picks differ in float64: {told}"
+        now = expected.step([])
+        if not shown:
+            first = float(now.scores[picks[0]])
+            assert first >= np.max(now.scores) - 2.5e-6, f"first pick scores {first!r}: {told}"
+        value = vrsd_value(query, vectors, [*shown, *picks])
+        better = best_exchange(query, vectors, picks, **conditions)
+        assert better is None or better.value <= value + 2.5e-6, f"{better} beats {value!r}: {told}"
+    sets = [[*shown, *picks[:j]] for j in range(len(picks) + 1)]
+    values = [vrsd_value(query, vectors, chosen) for chosen in sets]
+    slack = [4 * _sum_slack(_sum(unit_rows(vectors), chosen)) * expected.single for chosen in sets]
+    gains = [after - before for before, after in itertools.pairwise(values)]
+    room = [before + after for before, after in itertools.pairwise(slack)]
+    close(actual.gains, gains, room, "gains", told)
+    near = [2e-6 * expected.single] * len(picks)
+    close(actual.relevance, expected.relevance[picks], near, "relevance", told)
+    close([actual.objective], [values[-1] - values[0]], [slack[-1] + slack[0]], "objective", told)
+    close([actual.objective], [math.fsum(actual.gains)], [1e-12], "sum of the gains", told)
+    assert actual.filled_from is None
+
+
+def close(
+    actual: Iterable[float],
+    expected: Iterable[float],
+    room: Iterable[float],
+    what: str,
+    about: Any = "",
+    digits: float = 1e-9,
+) -> None:
+    """Equal to nine digits (absolute below 1), and to `room` on top of it."""
+    for position, (a, e, spare) in enumerate(zip(actual, expected, room, strict=True)):
+        assert abs(a - e) <= digits * max(1.0, abs(e)) + spare, (
+            f"{what}[{position}]: actual {a!r}, expected {e!r}, apart by {abs(a - e):.3g}: {about}"
+        )
+
+
+def _first_difference(picks: Sequence[int], expected: Reference) -> str:
+    for position, (a, e) in enumerate(zip(picks, expected.picks, strict=False)):
+        if a != e:
+            scores = expected.step(picks[:position]).scores
+            return f"position {position}: actual {a} scores {scores[a]!r}, expected {e} scores {scores[e]!r}"
+    return f"lengths {len(picks)} and {len(expected.picks)}"

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shared_core import BudgetError, Candidates, InvalidParameterError, choose
+from tests import oracles
+from tests.shared_core.cases import PAIRS, TOP_K, VRSD_GREEDY, Pair, gaussian, names, random_cases
+
+every_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
+
+
+@every_pair
+def test_without_a_threshold_it_is_select(pair: Pair) -> None:
+    for case in random_cases(60, 30):
+        strict = pair.selector.select(case.candidates, case.k)
+        lenient = choose(case.candidates, pair.selector, case.k)
+        assert lenient.indices.tolist() == strict.indices.tolist()
+        assert lenient.gains.tolist() == strict.gains.tolist()
+        assert lenient.objective == strict.objective
+        assert lenient.filled_from == strict.filled_from
+
+
+@every_pair
+def test_k_is_clipped_to_what_there_is(pair: Pair) -> None:
+    candidates = Candidates(*gaussian(1, 6, 9))
+    assert sorted(choose(candidates, pair.selector, 100).indices.tolist()) == list(range(6))
+    assert sorted(choose(candidates, pair.selector, 100, shown=[2, 0]).indices.tolist()) == [1, 3, 4, 5]
+
+
+@every_pair
+def test_only_what_reaches_the_threshold_is_chosen_from(pair: Pair) -> None:
+    for seed in range(20):
+        query, vectors = gaussian(seed, 30, 12)
+        cos = oracles.cosines(query, vectors)
+        kept = np.flatnonzero(cos >= 0.1)
+        selection = choose(Candidates(query, vectors), pair.selector, 4, score_threshold=0.1)
+        k = min(4, len(kept))
+        expected = pair.selector.select(Candidates(query, vectors[kept]), k)
+        assert selection.indices.tolist() == kept[expected.indices].tolist()
+        np.testing.assert_allclose(selection.relevance, cos[selection.indices], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(selection.gains, expected.gains, rtol=1e-9, atol=1e-12)
+        assert selection.objective == pytest.approx(expected.objective)
+
+
+def test_a_score_at_the_threshold_passes() -> None:
+    candidates = Candidates([1.0, 0.0], [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+    assert choose(candidates, TOP_K.selector, 3, score_threshold=0.0).indices.tolist() == [0, 1]
+    assert choose(candidates, TOP_K.selector, 3, score_threshold=1.0).indices.tolist() == [0]
+
+
+@every_pair
+def test_nothing_left_is_an_empty_selection(pair: Pair) -> None:
+    candidates = Candidates(*gaussian(1, 6, 9), costs=[5.0] * 6)
+    for selection in (
+        choose(candidates, pair.selector, 3, score_threshold=0.999),
+        choose(candidates, pair.selector, 3, shown=range(6)),
+    ):
+        assert selection.indices.shape == selection.gains.shape == selection.relevance.shape == (0,)
+        assert selection.indices.dtype == np.int64
+        assert selection.gains.dtype == selection.relevance.dtype == np.float64
+        assert selection.filled_from is None
+        assert np.isfinite(selection.objective)
+
+
+@every_pair
+def test_quality_ids_and_costs_follow_their_rows(pair: Pair) -> None:
+    for seed in range(20):
+        query, vectors = gaussian(seed, 20, 12)
+        rng = np.random.default_rng(seed)
+        quality, costs = rng.normal(size=20), rng.integers(1, 5, size=20).astype(float)
+        kept = np.flatnonzero(oracles.cosines(query, vectors) >= 0)
+        lenient = choose(
+            Candidates(query, vectors, quality=quality, costs=costs),
+            pair.selector,
+            5,
+            budget=9,
+            score_threshold=0.0,
+        )
+        strict = pair.selector.select(
+            Candidates(query, vectors[kept], quality=quality[kept], costs=costs[kept]),
+            min(5, len(kept)),
+            budget=9,
+        )
+        assert lenient.indices.tolist() == kept[strict.indices].tolist()
+
+
+@every_pair
+def test_shown_refers_to_the_candidates_given(pair: Pair) -> None:
+    for seed in range(20):
+        query, vectors = gaussian(seed, 20, 12)
+        kept = np.flatnonzero(oracles.cosines(query, vectors) >= 0)
+        shown = [int(kept[-1]), int(kept[0])]
+        k = min(3, len(kept) - 2)
+        lenient = choose(Candidates(query, vectors), pair.selector, k, shown=shown, score_threshold=0.0)
+        strict = pair.selector.select(Candidates(query, vectors[kept]), k, shown=[len(kept) - 1, 0])
+        assert lenient.indices.tolist() == kept[strict.indices].tolist()
+
+
+def test_what_was_shown_counts_though_it_is_under_the_threshold() -> None:
+    # The reader has it, whatever its score for this query is.
+    for seed in range(20):
+        query, vectors = gaussian(seed, 20, 6)
+        cos = oracles.cosines(query, vectors)
+        shown = [int(np.argmin(cos))]
+        kept = [*np.flatnonzero(cos >= 0).tolist(), *shown]
+        k = min(3, len(kept) - 1)
+        lenient = choose(Candidates(query, vectors), VRSD_GREEDY.selector, k, shown=shown, score_threshold=0.0)
+        strict = VRSD_GREEDY.selector.select(Candidates(query, vectors[kept]), k, shown=[len(kept) - 1])
+        assert lenient.indices.tolist() == [kept[i] for i in strict.indices]
+
+
+@pytest.mark.parametrize("score_threshold", [None, -1.0, 0.0])
+@pytest.mark.parametrize("k", [0, -1, True, 2.5, 100.5, "3", None])
+def test_only_a_k_that_is_too_large_is_forgiven(k: Any, score_threshold: float | None) -> None:
+    candidates = Candidates(*gaussian(1, 11, 12))
+    with pytest.raises(InvalidParameterError, match="k"):
+        choose(candidates, VRSD_GREEDY.selector, k, score_threshold=score_threshold)
+
+
+@pytest.mark.parametrize("score_threshold", [None, -1.0, 0.0])
+def test_a_budget_into_which_nothing_fits_is_not_forgiven(score_threshold: float | None) -> None:
+    candidates = Candidates(*gaussian(1, 11, 12), costs=[5.0] * 11)
+    with pytest.raises(BudgetError):
+        choose(candidates, VRSD_GREEDY.selector, 3, budget=4.0, score_threshold=score_threshold)
+
+
+@pytest.mark.parametrize("shown", [[11], [-1], [2, 2], [1.5], ["1"], [True]])
+@pytest.mark.parametrize("score_threshold", [None, -1.0, 0.0])
+def test_shown_is_checked_with_and_without_a_threshold(shown: Any, score_threshold: float | None) -> None:
+    candidates = Candidates(*gaussian(1, 11, 12))
+    with pytest.raises(InvalidParameterError, match="shown"):
+        choose(candidates, VRSD_GREEDY.selector, 3, shown=shown, score_threshold=score_threshold)
+
+
+@pytest.mark.parametrize("score_threshold", [np.nan, 1.5, -1.5])
+def test_a_threshold_that_is_no_cosine_is_rejected(score_threshold: float) -> None:
+    with pytest.raises(InvalidParameterError, match="score_threshold"):
+        choose(Candidates(*gaussian(1, 11, 12)), TOP_K.selector, 3, score_threshold=score_threshold)

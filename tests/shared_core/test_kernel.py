@@ -1,0 +1,329 @@
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from shared_core import NDPP, Candidates, KernelError, LinearKernel, LowRankKernel
+from tests import oracles
+from tests.shared_core.cases import gaussian
+
+safetensors = pytest.importorskip("safetensors")
+from safetensors.numpy import load_file, save_file  # noqa: E402
+
+RNG = np.random.default_rng(11)
+V = RNG.normal(size=(9, 4))
+B = RNG.normal(size=(9, 3))
+HALF = RNG.normal(size=(3, 3))
+C = HALF - HALF.T
+W_V = RNG.normal(size=(5, 4))
+W_B = RNG.normal(size=(5, 3))
+QUERY, VECTORS = gaussian(12, 9, 5)
+
+KERNELS: dict[str, Callable[[], Any]] = {
+    "low rank": lambda: LowRankKernel(V, B, C),
+    "low rank, symmetric": lambda: LowRankKernel(V),
+    "low rank, names": lambda: LowRankKernel(V, B, C, ids=list("abcdefghi")),
+    "low rank, numbers": lambda: LowRankKernel(V, B, C, ids=[10 * i for i in range(9)]),
+    "linear": lambda: LinearKernel(W_V, W_B, C),
+    "linear, symmetric": lambda: LinearKernel(W_V),
+}
+every_kernel = pytest.mark.parametrize("name", KERNELS)
+
+
+def candidates_for(name: str) -> Candidates:
+    ids: dict[str, list[Any]] = {
+        "low rank, names": list("abcdefghi"),
+        "low rank, numbers": [10 * i for i in range(9)],
+    }
+    return Candidates(QUERY, VECTORS, ids=ids.get(name))
+
+
+def dense_of(name: str) -> NDArray[np.float64]:
+    rows = oracles.unit_rows(VECTORS)
+    left, right = (rows @ W_V, rows @ W_B) if "linear" in name else (V, B)
+    return oracles.ndpp_dense(left) if "symmetric" in name else oracles.ndpp_dense(left, right, C)
+
+
+def multiplied(factors: tuple[Any, Any, Any]) -> NDArray[np.float64]:
+    left, right, skew = factors
+    return left @ left.T + right @ skew @ right.T
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+@every_kernel
+def test_factors_multiply_to_the_kernel(name: str) -> None:
+    factors = KERNELS[name]().factors(candidates_for(name))
+    assert all(factor.dtype == np.float64 for factor in factors)
+    np.testing.assert_allclose(multiplied(factors), dense_of(name), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["low rank", "low rank, symmetric", "low rank, names"])
+def test_dense_low_rank(name: str) -> None:
+    np.testing.assert_allclose(KERNELS[name]().dense(), dense_of(name), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["linear", "linear, symmetric"])
+def test_dense_linear_is_on_unit_rows(name: str) -> None:
+    kernel = KERNELS[name]()
+    np.testing.assert_allclose(kernel.dense(VECTORS), dense_of(name), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(kernel.dense(7 * VECTORS), dense_of(name), rtol=0, atol=1e-12)
+
+
+def test_rows_are_found_by_id() -> None:
+    order = [4, 0, 8, 2]
+    kernel = LowRankKernel(V, B, C, ids=list("abcdefghi"))
+    some = Candidates(QUERY, VECTORS[order], ids=["e", "a", "i", "c"])
+    np.testing.assert_allclose(multiplied(kernel.factors(some)), dense_of("low rank")[np.ix_(order, order)], atol=1e-12)
+    numbered = Candidates(QUERY, VECTORS[order], ids=order)
+    np.testing.assert_allclose(
+        multiplied(LowRankKernel(V, B, C).factors(numbered)),
+        dense_of("low rank")[np.ix_(order, order)],
+        atol=1e-12,
+    )
+
+
+def test_ids_need_not_be_of_one_kind() -> None:
+    kernel = LowRankKernel(V[:3], ids=["a", 7, ("b", 1)])
+    some = Candidates(QUERY, VECTORS[:2], ids=[("b", 1), "a"])
+    np.testing.assert_allclose(kernel.factors(some)[0], V[[2, 0]])
+
+
+@pytest.mark.parametrize("unknown", ["z", 99, -1, 9])
+def test_an_unknown_id_is_named(unknown: Any) -> None:
+    with pytest.raises(KernelError, match=str(unknown)):
+        NDPP(LowRankKernel(V, B, C)).select(Candidates(QUERY, VECTORS[:3], ids=[0, unknown, 2]), 2)
+
+
+def test_without_ids_the_numbers_must_match() -> None:
+    kernel = LowRankKernel(V, B, C)
+    assert len(kernel.factors(Candidates(QUERY, VECTORS))[0]) == 9
+    with pytest.raises(KernelError, match=r"(?s)8.*9|9.*8"):
+        kernel.factors(Candidates(QUERY, VECTORS[:8]))
+
+
+def test_a_linear_kernel_serves_rows_it_has_never_seen() -> None:
+    query, vectors = gaussian(13, 40, 5)
+    factors = LinearKernel(W_V, W_B, C).factors(Candidates(query, vectors))
+    rows = oracles.unit_rows(vectors)
+    np.testing.assert_allclose(multiplied(factors), oracles.ndpp_dense(rows @ W_V, rows @ W_B, C), atol=1e-12)
+
+
+def test_a_linear_kernel_of_another_dimension_is_rejected() -> None:
+    query, vectors = gaussian(13, 4, 6)
+    with pytest.raises(KernelError, match=r"(?s)5.*6|6.*5"):
+        LinearKernel(W_V, W_B, C).factors(Candidates(query, vectors))
+
+
+# --- what is no kernel ----------------------------------------------------------------------------
+
+
+def spoiled(array: NDArray[np.float64], value: float) -> NDArray[np.float64]:
+    copy = array.copy()
+    copy.flat[1] = value
+    return copy
+
+
+BAD: dict[str, tuple[Any, Any, Any]] = {
+    "V with one axis": (V[:, 0], B, C),
+    "V with three axes": (V[None], B, C),
+    "B of another length": (V, B[:-1], C),
+    "B with one axis": (V, B[:, 0], C),
+    "C not square": (V, B, C[:2]),
+    "C of another size": (V, B, C[:2, :2]),
+    "C not skew": (V, B, HALF),
+    "C symmetric": (V, B, HALF + HALF.T),
+    "C with a diagonal": (V, B, C + np.eye(3)),
+    "C nearly skew": (V, B, C + 1e-3 * np.eye(3)),
+    "B without C": (V, B, None),
+    "C without B": (V, None, C),
+    "NaN in V": (spoiled(V, np.nan), B, C),
+    "inf in V": (spoiled(V, np.inf), B, C),
+    "NaN in B": (V, spoiled(B, np.nan), C),
+    "NaN in C": (V, B, spoiled(C, np.nan)),
+    "no numbers": ([["a"]], None, None),
+    "empty": (np.zeros((0, 4)), None, None),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_low_rank_kernel_that_is_none_is_rejected(what: str) -> None:
+    with pytest.raises(KernelError):
+        LowRankKernel(*BAD[what])
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_linear_kernel_that_is_none_is_rejected(what: str) -> None:
+    with pytest.raises(KernelError):
+        LinearKernel(*BAD[what])
+
+
+@pytest.mark.parametrize("ids", [list(range(8)), list(range(10)), [0] * 9, [[i] for i in range(9)]])
+def test_ids_that_do_not_name_the_rows_are_rejected(ids: Any) -> None:
+    with pytest.raises(KernelError):
+        LowRankKernel(V, B, C, ids=ids)
+
+
+def test_the_callers_factors_stay_theirs() -> None:
+    given = V.copy(), B.copy(), C.copy()
+    kernel = LowRankKernel(*given)
+    assert all(array.flags.writeable for array in given)
+    given[0][:] = 0
+    np.testing.assert_allclose(kernel.dense(), dense_of("low rank"), atol=1e-12)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+@every_kernel
+def test_what_is_saved_is_loaded(name: str, tmp_path: Path) -> None:
+    kernel = KERNELS[name]()
+    path = tmp_path / "kernel.safetensors"
+    kernel.save(path)
+    loaded = type(kernel).load(path)
+    assert type(loaded) is type(kernel)
+    candidates = candidates_for(name)
+    for before, after in zip(kernel.factors(candidates), loaded.factors(candidates), strict=True):
+        assert np.array_equal(before, after)
+    first, second = (NDPP(k).select(candidates, 5) for k in (kernel, loaded))
+    assert first.indices.tolist() == second.indices.tolist()
+    assert first.gains.tolist() == second.gains.tolist()
+
+
+def test_a_path_may_be_a_string(tmp_path: Path) -> None:
+    path = str(tmp_path / "kernel.safetensors")
+    LowRankKernel(V).save(path)
+    np.testing.assert_allclose(LowRankKernel.load(path).dense(), V @ V.T, atol=1e-12)
+
+
+def test_the_file_is_safetensors(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.safetensors"
+    LowRankKernel(V, B, C).save(path)
+    shapes = {tensor.shape for tensor in load_file(path).values()}
+    assert {V.shape, B.shape, C.shape} <= shapes
+
+
+def rewrite(
+    path: Path,
+    tensors: Callable[[NDArray[Any]], NDArray[Any]] = lambda tensor: tensor,
+    metadata: Callable[[str, str], str] = lambda key, value: value,
+) -> None:
+    """The same file with tensors or metadata changed, whatever the fields are called."""
+    with safetensors.safe_open(path, framework="np") as file:
+        told = {key: metadata(key, value) for key, value in (file.metadata() or {}).items()}
+    save_file({key: np.ascontiguousarray(tensors(t)) for key, t in load_file(path).items()}, path, metadata=told)
+
+
+def test_a_rewritten_file_still_loads(tmp_path: Path) -> None:
+    # Otherwise the tests below could fail for any reason.
+    path = tmp_path / "kernel.safetensors"
+    LowRankKernel(V, B, C).save(path)
+    rewrite(path)
+    np.testing.assert_allclose(LowRankKernel.load(path).dense(), dense_of("low rank"), atol=1e-12)
+
+
+def test_a_future_version_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.safetensors"
+    LowRankKernel(V, B, C).save(path)
+    changed: list[str] = []
+
+    def later(key: str, value: str) -> str:
+        if "version" not in key:
+            return value
+        changed.append(key)
+        return "999"
+
+    rewrite(path, metadata=later)
+    assert changed, "no format version in the file"
+    with pytest.raises(KernelError, match="999"):
+        LowRankKernel.load(path)
+
+
+def test_a_file_without_metadata_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.safetensors"
+    save_file({"V": V, "B": B, "C": C}, path)
+    with pytest.raises(KernelError):
+        LowRankKernel.load(path)
+
+
+CHANGES: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
+    "C not skew": lambda t: np.abs(t) if t.shape == C.shape else t,
+    "C too small": lambda t: t[:2, :2] if t.shape == C.shape else t,
+    "V without a row": lambda t: t[:-1] if t.shape in (V.shape, W_V.shape) else t,
+    "B without a column": lambda t: t[:, :-1] if t.shape in (B.shape, W_B.shape) else t,
+    "V with one axis": lambda t: t.ravel() if t.shape in (V.shape, W_V.shape) else t,
+    "NaN": lambda t: np.full_like(t, np.nan) if t.shape in (V.shape, W_V.shape) else t,
+    "inf in C": lambda t: np.full_like(t, np.inf) if t.shape == C.shape else t,
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("name", ["low rank", "linear"])
+def test_a_spoiled_file_is_rejected(name: str, what: str, tmp_path: Path) -> None:
+    path = tmp_path / "kernel.safetensors"
+    kernel = KERNELS[name]()
+    kernel.save(path)
+    rewrite(path, tensors=CHANGES[what])
+    with pytest.raises(KernelError):
+        type(kernel).load(path)
+
+
+@pytest.mark.parametrize("name", ["low rank", "linear"])
+@pytest.mark.parametrize("kept", [0, 4, 8, 20, 0.5, 0.9, -1])
+def test_a_truncated_file_is_rejected(name: str, kept: float, tmp_path: Path) -> None:
+    path = tmp_path / "kernel.safetensors"
+    kernel = KERNELS[name]()
+    kernel.save(path)
+    content = path.read_bytes()
+    length = int(kept * len(content)) if 0 < kept < 1 else int(kept)
+    path.write_bytes(content[:length])
+    with pytest.raises(KernelError):
+        type(kernel).load(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00" * 64, b"\xff" * 64, b"not a kernel at all"])
+def test_other_bytes_are_rejected(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "kernel.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(KernelError):
+        LowRankKernel.load(path)
+
+
+class Trap:
+    """What a pickle may do to whoever loads it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+def test_a_pickle_is_never_run(tmp_path: Path) -> None:
+    trace, path = tmp_path / "trace", tmp_path / "kernel.safetensors"
+    path.write_bytes(pickle.dumps(Trap(trace)))
+    with pytest.raises(KernelError):
+        LowRankKernel.load(path)
+    assert not trace.exists()
+
+
+def test_the_wrong_kind_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.safetensors"
+    LowRankKernel(V, B, C).save(path)
+    with pytest.raises(KernelError):
+        LinearKernel.load(path)
+    LinearKernel(W_V, W_B, C).save(path)
+    with pytest.raises(KernelError):
+        LowRankKernel.load(path)
+
+
+def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises((KernelError, FileNotFoundError), match="absent"):
+        LowRankKernel.load(tmp_path / "absent.safetensors")

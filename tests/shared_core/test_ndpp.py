@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from shared_core import NDPP, Candidates, InvalidParameterError, LinearKernel, LowRankKernel
+from tests import oracles
+from tests.shared_core.cases import NDPP_EXPONENTIAL, NDPP_LINEAR, gaussian, grids, random_cases
+
+Factors = tuple[NDArray[np.float64], NDArray[np.float64] | None, NDArray[np.float64] | None]
+
+
+def random_factors(rng: np.random.Generator, rows: int) -> Factors:
+    """V, B and a skew C; now and then no skew part, an odd K', or more columns than there are rows."""
+    V = rng.normal(size=(rows, int(rng.integers(1, 17))))
+    skew = int(rng.integers(0, 8))
+    if skew == 0:
+        return V, None, None
+    C = rng.normal(size=(skew, skew))
+    return V, rng.normal(size=(rows, skew)), C - C.T
+
+
+def test_a_thousand_cases_without_a_kernel_agree_with_the_reference() -> None:
+    for case in random_cases(50):
+        NDPP_LINEAR.check(case)
+
+
+def test_a_thousand_exponential_cases_agree_with_the_reference() -> None:
+    for case in random_cases(51):
+        NDPP_EXPONENTIAL.check(case)
+
+
+def test_a_thousand_low_rank_kernels_agree_with_the_reference() -> None:
+    for case in random_cases(52):
+        n = len(case.vectors)
+        rows = n + int(case.rng.integers(0, 20))
+        V, B, C = random_factors(case.rng, rows)
+        ids = case.rng.permutation(rows)[:n]
+        relevance = "exponential" if case.number % 3 == 0 else "linear"
+        selector = NDPP(LowRankKernel(V, B, C), relevance=relevance, temperature=0.3)
+        actual = selector.select(Candidates(case.query, case.vectors, ids=ids.tolist()), case.k)
+        expected = oracles.ndpp_greedy(
+            case.query,
+            case.vectors,
+            case.k,
+            kernel=oracles.ndpp_dense(V, B, C)[np.ix_(ids, ids)],
+            relevance=relevance,
+            temperature=0.3,
+        )
+        oracles.assert_agrees(actual, expected, f"{relevance}, {case}")
+
+
+def test_a_thousand_linear_kernels_agree_with_the_reference() -> None:
+    for case in random_cases(53):
+        n, d = case.vectors.shape
+        W_V, W_B, C = random_factors(case.rng, d)
+        rows = oracles.unit_rows(case.vectors)
+        kernel = oracles.ndpp_dense(rows @ W_V, None if W_B is None else rows @ W_B, C)
+        relevance = "exponential" if case.number % 3 == 0 else "linear"
+        selector = NDPP(LinearKernel(W_V, W_B, C), relevance=relevance, temperature=0.3)
+        actual = selector.select(case.candidates, case.k)
+        expected = oracles.ndpp_greedy(
+            case.query, case.vectors, case.k, kernel=kernel, relevance=relevance, temperature=0.3
+        )
+        oracles.assert_agrees(actual, expected, f"{relevance}, n={n}, {case}")
+
+
+def test_by_hand() -> None:
+    # Weights 0.8, 0.6, 0.6; L' of the first two: 0.64, 0.36, product of weights * cosine = 0.48 * 0.96.
+    candidates = Candidates([1.0, 0.0, 0.0], [[0.8, 0.6, 0.0], [0.6, 0.8, 0.0], [0.6, 0.0, 0.8]])
+    selection = NDPP().select(candidates, 2)
+    assert selection.indices.tolist() == [0, 2]
+    second = (0.64 * 0.36 - (0.48 * 0.48) ** 2) / 0.64
+    np.testing.assert_allclose(selection.gains, [0.64, second], rtol=1e-12)
+    np.testing.assert_allclose(selection.objective, 0.64 * second, rtol=1e-12)
+
+
+def test_past_the_rank_the_rest_comes_by_relevance() -> None:
+    query, vectors = gaussian(3, 10, 3)
+    selection = NDPP().select(Candidates(query, vectors), 7)
+    assert selection.filled_from == 3
+    assert np.all(selection.gains[:3] > 0)
+    assert selection.gains[3:].tolist() == [0.0] * 4
+    rest = [i for i in np.argsort(-oracles.cosines(query, vectors)) if i not in selection.indices[:3]]
+    assert selection.indices[3:].tolist() == rest[:4]
+    assert selection.objective == 0
+
+
+@pytest.mark.parametrize("rank", [2, 3, 4, 5])
+def test_the_rank_of_a_nonsymmetric_kernel_counts_both_parts(rank: int) -> None:
+    rng = np.random.default_rng(rank)
+    V, B = rng.normal(size=(12, 2)), rng.normal(size=(12, rank))
+    C = rng.normal(size=(rank, rank))
+    C = C - C.T
+    dense = oracles.ndpp_dense(V, B, C)
+    query, vectors = gaussian(rank, 12, 6)
+    selection = NDPP(LowRankKernel(V, B, C)).select(Candidates(query, vectors), 12)
+    assert selection.filled_from == np.linalg.matrix_rank(dense)
+
+
+def test_a_purely_skew_kernel_offers_nothing_to_a_greedy_method() -> None:
+    # Every single determinant is 0, though pairs are worth something.
+    kernel = LowRankKernel(np.zeros((4, 1)), np.eye(4), [[0, 1, 0, 0], [-1, 0, 0, 0], [0, 0, 0, 2], [0, 0, -2, 0]])
+    query, vectors = gaussian(4, 4, 6)
+    selection = NDPP(kernel).select(Candidates(query, vectors), 3)
+    assert selection.filled_from == 0
+    oracles.assert_same_picks(selection, oracles.top_k(query, vectors, 3))
+
+
+def test_shown_with_a_zero_pivot_but_a_regular_block() -> None:
+    # L_shown = [[0, 1], [-1, 0]] has determinant 1, but its first pivot is 0.
+    rng = np.random.default_rng(8)
+    n = 8
+    V = rng.normal(size=(n, 3))
+    V[:2] = 0
+    B = rng.normal(size=(n, 2))
+    B[:2] = np.eye(2)
+    C = np.array([[0.0, 1.0], [-1.0, 0.0]])
+    dense = oracles.ndpp_dense(V, B, C)
+    assert dense[0, 0] == dense[1, 1] == 0
+    query, vectors = gaussian(8, n, 6)
+    for shown in ([0, 1], [1, 0]):
+        actual = NDPP(LowRankKernel(V, B, C)).select(Candidates(query, vectors), 3, shown=shown)
+        oracles.assert_agrees(actual, oracles.ndpp_greedy(query, vectors, 3, kernel=dense, shown=shown))
+
+
+def test_shown_under_a_nonsymmetric_kernel() -> None:
+    for case in random_cases(54, 300):
+        n = len(case.vectors)
+        V, B, C = random_factors(case.rng, n)
+        dense = oracles.ndpp_dense(V, B, C)
+        shown = case.rng.permutation(n)[: int(case.rng.integers(0, min(n, 4)))].tolist()
+        if abs(oracles.ndpp_determinant(dense, shown)) < 1e-3:
+            continue
+        k = min(case.k, n - len(shown))
+        actual = NDPP(LowRankKernel(V, B, C)).select(case.candidates, k, shown=shown)
+        expected = oracles.ndpp_greedy(case.query, case.vectors, k, kernel=dense, shown=shown)
+        oracles.assert_agrees(actual, expected, f"{case}, shown {shown}")
+
+
+def test_gains_may_rise_under_a_nonsymmetric_kernel() -> None:
+    # Attraction: together two items are worth more than the product of what each is worth alone.
+    kernel = LowRankKernel(0.1 * np.eye(2), np.eye(2), [[0, 1], [-1, 0]])
+    selection = NDPP(kernel).select(Candidates([1.0, 0.0], [[1.0, 0.1], [1.0, -0.1]]), 2)
+    assert selection.gains[1] > selection.gains[0]
+
+
+@settings(deadline=None, derandomize=True)
+@given(grids(), st.sampled_from(["linear", "exponential"]))
+def test_agrees_where_everything_ties(data: tuple[np.ndarray, np.ndarray, int], relevance: str) -> None:
+    query, vectors, k = data
+    actual = NDPP(relevance=relevance).select(Candidates(query, vectors), k)
+    oracles.assert_agrees(actual, oracles.ndpp_greedy(query, vectors, k, relevance=relevance), data)
+
+
+@settings(deadline=None, derandomize=True, max_examples=50)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 10), st.integers(1, 6))
+def test_objective_is_the_determinant(seed: int, n: int, k: int) -> None:
+    query, vectors = gaussian(seed, n, 12)
+    k = min(n, k)
+    rng = np.random.default_rng(seed)
+    V, B, C = random_factors(rng, n)
+    L = oracles.ndpp_dense(V, B, C)
+    r = oracles.ndpp_weights(oracles.cosines(query, vectors))
+    selection = NDPP(LowRankKernel(V, B, C)).select(Candidates(query, vectors), k)
+    assert selection.objective == pytest.approx(math.prod(selection.gains), rel=1e-12)
+    if selection.filled_from is None:
+        adapted = np.diag(r) @ L @ np.diag(r)
+        determinant = oracles.ndpp_determinant(adapted, selection.indices.tolist())
+        assert selection.objective == pytest.approx(determinant, rel=1e-5)
+
+
+def test_temperature_sharpens() -> None:
+    query, vectors = gaussian(9, 30, 20)
+    cold = NDPP(relevance="exponential", temperature=1e-3).select(Candidates(query, vectors), 5)
+    oracles.assert_same_picks(cold, oracles.top_k(query, vectors, 5))
+    hot = NDPP(relevance="exponential", temperature=1e6).select(Candidates(query, vectors), 5)
+    kernel = oracles.ndpp_dense(oracles.unit_rows(vectors))
+    assert hot.objective == pytest.approx(oracles.ndpp_determinant(kernel, hot.indices.tolist()), rel=1e-4)
+
+
+def test_an_opposite_vector_does_not_count_as_relevant() -> None:
+    # The paper's r = cos enters squared: -1 would count as much as 1.
+    candidates = Candidates([1.0, 0.0], [[-1.0, 0.0], [0.3, 1.0]])
+    assert NDPP().select(candidates, 1).indices.tolist() == [1]
+
+
+@pytest.mark.parametrize("relevance", ["cubic", "", None, 1])
+def test_an_unknown_relevance_is_rejected_with_what_is_allowed(relevance: Any) -> None:
+    with pytest.raises(InvalidParameterError, match=r"(?s)linear.*exponential|exponential.*linear"):
+        NDPP(relevance=relevance)
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, np.nan, np.inf])
+def test_a_temperature_that_makes_no_sense_is_rejected(temperature: float) -> None:
+    with pytest.raises(InvalidParameterError, match="temperature"):
+        NDPP(temperature=temperature)

@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from shared_core import (
+    PAP,
+    PERSPECTIVE_MODES,
+    VRSD,
+    Candidates,
+    InvalidParameterError,
+    PerspectiveError,
+    SetSelectError,
+    perspective_scores,
+)
+from tests import oracles
+from tests.shared_core.cases import gaussian
+
+seeds = st.integers(0, 2**32 - 1)
+sizes = st.integers(2, 12)
+
+
+def triple(seed: int, d: int, n: int = 7) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    query, vectors = gaussian(seed, n, d)
+    return query, vectors, np.random.default_rng([seed, 1]).normal(size=d)
+
+
+@settings(deadline=None, derandomize=True)
+@given(seeds, sizes, st.sampled_from(["remove", "emphasize"]))
+def test_pap_is_the_papers_projection(seed: int, d: int, direction: str) -> None:
+    query, vectors, perspective = triple(seed, d)
+    expected = oracles.cosines(oracles.pap(query, perspective, direction), vectors)
+    actual = PAP(perspective, direction=direction).apply(Candidates(query, vectors))
+    np.testing.assert_allclose(actual.relevance, expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(actual.vectors, Candidates(query, vectors).vectors, rtol=0, atol=1e-15)
+
+
+@settings(deadline=None, derandomize=True)
+@given(seeds, sizes, st.sampled_from(["remove", "emphasize"]))
+def test_pap_plus_is_the_explicit_projection_of_everything(seed: int, d: int, direction: str) -> None:
+    query, vectors, perspective = triple(seed, d)
+    q_p, c_p = oracles.pap_plus_explicit(oracles.unit(query), perspective, oracles.unit_rows(vectors), direction)
+    actual = PAP(perspective, corpus=True, direction=direction).apply(Candidates(query, vectors))
+    np.testing.assert_allclose(actual.relevance, oracles.cosines(q_p, c_p), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(actual.vectors, oracles.unit_rows(c_p), rtol=0, atol=1e-9)
+    oracles.assert_agrees(VRSD().select(actual, 4), oracles.vrsd(q_p, c_p, 4), (seed, d, direction))
+
+
+@settings(deadline=None, derandomize=True)
+@given(
+    seeds,
+    sizes,
+    st.floats(1e-3, 1e3),
+    st.sampled_from([1.0, -1.0]),
+    st.booleans(),
+    st.sampled_from(["remove", "emphasize"]),
+)
+def test_length_and_sign_of_the_perspective_do_not_matter(
+    seed: int, d: int, factor: float, sign: float, corpus: bool, direction: str
+) -> None:
+    query, vectors, perspective = triple(seed, d)
+    candidates = Candidates(query, vectors)
+    first = PAP(perspective, corpus, direction).apply(candidates)
+    second = PAP(sign * factor * perspective, corpus, direction).apply(candidates)
+    np.testing.assert_allclose(first.relevance, second.relevance, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(first.vectors, second.vectors, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("length", [1e-30, 1e-200, 1e30, 1e200])
+def test_a_perspective_may_be_of_any_length(length: float) -> None:
+    query, vectors, perspective = triple(5, 6)
+    candidates = Candidates(query, vectors)
+    expected = PAP(perspective, corpus=True).apply(candidates).relevance
+    actual = PAP(length * perspective, corpus=True).apply(candidates).relevance
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("corpus", [False, True])
+def test_removing_leaves_nothing_of_the_perspective(dtype: Any, corpus: bool) -> None:
+    query, vectors, perspective = triple(6, 8, 20)
+    # Nearly parallel: what remains is short, and its rounding errors long beside it.
+    query = perspective + 1e-2 * query
+    result = PAP(perspective, corpus).apply(Candidates(query.astype(dtype), vectors.astype(dtype)))
+    p = oracles.unit(perspective)
+    tolerance = 1e-12 if dtype == np.float64 else 2e-5
+    assert abs(oracles.unit(result.query) @ p) <= tolerance
+    if corpus:
+        assert np.max(np.abs(np.asarray(result.vectors, dtype=np.float64) @ p)) <= tolerance
+    assert result.vectors.dtype == result.query.dtype == dtype
+
+
+def test_emphasizing_brings_the_perspective_closer() -> None:
+    query, _, perspective = triple(7, 8)
+    before = oracles.cosine(query, perspective)
+    after = oracles.cosine(PAP(perspective, direction="emphasize").project(query), perspective)
+    assert abs(after) > abs(before)
+
+
+@settings(deadline=None, derandomize=True)
+@given(seeds, sizes, st.sampled_from(["remove", "emphasize"]))
+def test_project_gives_the_query_for_the_search(seed: int, d: int, direction: str) -> None:
+    query, vectors, perspective = triple(seed, d)
+    pap = PAP(perspective, direction=direction)
+    projected = pap.project(query)
+    assert projected.shape == (d,)
+    expected = oracles.pap(query, perspective, direction)
+    np.testing.assert_allclose(oracles.unit(projected), oracles.unit(expected), rtol=0, atol=1e-9)
+    through = Candidates(projected, vectors).relevance
+    np.testing.assert_allclose(pap.apply(Candidates(query, vectors)).relevance, through, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("factor", [1.0, -1.0, 3.7, 1e-3])
+def test_a_row_along_the_perspective_becomes_a_zero_row(dtype: Any, factor: float) -> None:
+    for seed in range(20):
+        query, vectors, perspective = triple(seed, 7)
+        perspective = perspective.astype(dtype)
+        vectors = vectors.astype(dtype)
+        vectors[2] = perspective * dtype(factor)
+        result = PAP(perspective, corpus=True).apply(Candidates(query.astype(dtype), vectors))
+        assert np.all(result.vectors[2] == 0), seed
+        assert result.relevance[2] == 0
+        assert np.all(np.any(np.delete(result.vectors, 2, axis=0), axis=1))
+
+
+def test_a_zero_row_stays_one() -> None:
+    query, vectors, perspective = triple(9, 7)
+    vectors[3] = 0
+    for direction in ("remove", "emphasize"):
+        result = PAP(perspective, True, direction).apply(Candidates(query, vectors))
+        assert np.all(result.vectors[3] == 0)
+        assert result.relevance[3] == 0
+
+
+def test_everything_else_is_kept() -> None:
+    query, vectors, perspective = triple(10, 7)
+    candidates = Candidates(query, vectors, quality=range(7), ids=list("abcdefg"), costs=range(7))
+    before = candidates.query.tobytes(), candidates.vectors.tobytes()
+    result = PAP(perspective, corpus=True).apply(candidates)
+    assert result.ids == candidates.ids
+    assert result.quality is not None
+    assert candidates.quality is not None
+    assert np.array_equal(result.quality, candidates.quality)
+    assert result.costs is not None
+    assert candidates.costs is not None
+    assert np.array_equal(result.costs, candidates.costs)
+    assert (candidates.query.tobytes(), candidates.vectors.tobytes()) == before
+
+
+@pytest.mark.parametrize("bad", [np.zeros(5), [np.nan, 1, 1, 1, 1], [np.inf, 0, 0, 0, 0]])
+def test_a_perspective_without_direction_is_rejected(bad: Any) -> None:
+    query, vectors = gaussian(1, 4, 5)
+    with pytest.raises(PerspectiveError):
+        PAP(bad).apply(Candidates(query, vectors))
+
+
+@pytest.mark.parametrize("bad", [np.ones(4), np.ones(6), np.ones((1, 5))])
+def test_a_perspective_of_another_shape_is_rejected(bad: Any) -> None:
+    query, vectors = gaussian(1, 4, 5)
+    with pytest.raises(PerspectiveError):
+        PAP(bad).apply(Candidates(query, vectors))
+    with pytest.raises(PerspectiveError):
+        PAP(bad).project(query)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("corpus", [False, True])
+@pytest.mark.parametrize("factor", [1.0, -1.0, 0.37, 1e3])
+def test_a_perspective_parallel_to_the_query_is_rejected(dtype: Any, corpus: bool, factor: float) -> None:
+    for seed in range(20):
+        query, vectors = gaussian(seed, 4, 6, dtype)
+        pap = PAP(query * dtype(factor), corpus)
+        with pytest.raises(PerspectiveError, match="parallel"):
+            pap.apply(Candidates(query, vectors))
+        with pytest.raises(PerspectiveError, match="parallel"):
+            pap.project(query)
+
+
+def test_a_perspective_parallel_to_the_query_may_be_emphasized() -> None:
+    query, vectors = gaussian(2, 4, 6)
+    result = PAP(query, direction="emphasize").apply(Candidates(query, vectors))
+    np.testing.assert_allclose(result.relevance, oracles.cosines(query, vectors), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("direction", ["add", "", None, "removed"])
+def test_an_unknown_direction_is_rejected(direction: Any) -> None:
+    with pytest.raises(SetSelectError, match=r"(?s)remove.*emphasize|emphasize.*remove"):
+        PAP(np.ones(5), direction=direction)
+
+
+# --- Table 4 --------------------------------------------------------------------------------------
+
+
+def test_the_modes_are_the_lines_of_table_4() -> None:
+    assert tuple(PERSPECTIVE_MODES) == (
+        "base",
+        "add",
+        "concat",
+        "cast",
+        "cast+",
+        "dual-sum",
+        "tri-sum",
+        "pap",
+        "pap+",
+    )
+
+
+@pytest.mark.parametrize("mode", PERSPECTIVE_MODES)
+@settings(deadline=None, derandomize=True)
+@given(seeds, sizes)
+def test_scores_are_those_of_table_4(mode: str, seed: int, d: int) -> None:
+    query, vectors, perspective = triple(seed, d)
+    # Of other lengths, so that normalising first would show.
+    root, perspective, query = (
+        3 * np.random.default_rng([seed, 2]).normal(size=d),
+        0.5 * perspective,
+        2 * query,
+    )
+    expected = [oracles.table4_score(mode, query, root, perspective, c) for c in vectors]
+    actual = perspective_scores(mode, query, root, perspective, vectors)
+    assert actual.shape == (7,)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("mode", PERSPECTIVE_MODES)
+def test_scores_leave_their_inputs_alone(mode: str) -> None:
+    query, vectors, perspective = triple(3, 6)
+    given_ = (query, query + 1, perspective, vectors)
+    before = [array.tobytes() for array in given_]
+    perspective_scores(mode, *given_)
+    assert [array.tobytes() for array in given_] == before
+
+
+@pytest.mark.parametrize("mode", ["PAP", "", "sum", None])
+def test_an_unknown_mode_lists_what_is_allowed(mode: Any) -> None:
+    query, vectors, perspective = triple(3, 6)
+    with pytest.raises(InvalidParameterError) as caught:
+        perspective_scores(mode, query, query, perspective, vectors)
+    assert all(name in str(caught.value) for name in PERSPECTIVE_MODES)

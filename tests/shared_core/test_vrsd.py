@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared_core import VRSD, Candidates
+from tests import oracles
+from tests.shared_core.cases import VRSD_GREEDY, VRSD_REFINED, gaussian, grids, random_cases
+
+
+def test_a_thousand_cases_agree_with_the_reference() -> None:
+    for case in random_cases(30):
+        VRSD_GREEDY.check(case)
+
+
+def test_a_thousand_refined_cases_agree_with_the_reference() -> None:
+    for case in random_cases(31):
+        VRSD_REFINED.check(case)
+
+
+def test_by_hand() -> None:
+    # The second pick is not the second most similar vector but the mirror image of the first.
+    vectors = [[4.0, 3.0], [4.0, 3.1], [3.0, -4.0]]
+    selection = VRSD().select(Candidates([1.0, 0.0], vectors), 2)
+    assert selection.indices.tolist() == [0, 2]
+    np.testing.assert_allclose(selection.gains, [0.8, 1.4 / np.sqrt(2) - 0.8], atol=1e-12)
+    np.testing.assert_allclose(selection.objective, 1.4 / np.sqrt(2), atol=1e-12)
+
+
+def test_the_k_subset_sum_of_the_papers_proof() -> None:
+    # VRSD paper, equation 4, on vectors of one length: a set whose sum is parallel to the query has cosine 1.
+    angles = np.array([0.3, -0.3, 0.7, -0.2])
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    selection = VRSD(refine=True).select(Candidates([1.0, 0.0], vectors), 2)
+    chosen, best = oracles.best_vrsd_set([1.0, 0.0], vectors, 2)
+    assert best == pytest.approx(1.0)
+    assert chosen == {0, 1}
+    assert selection.objective <= best + 1e-12
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_zero_sum_counts_as_cosine_zero(dtype: Any) -> None:
+    query = np.array([1.0, 0.0, 0.0], dtype=dtype)
+    # Row 1 cancels row 0; with row 2 the sum points away from the query: 0 beats a negative cosine.
+    row = np.array([-0.3, 0.7, 0.2])
+    vectors = np.array([row, -3 * row, [-1.0, -0.1, 0.0]], dtype=dtype)
+    shown = VRSD().select(Candidates(query, vectors), 1, shown=[0])
+    assert shown.indices.tolist() == [1]
+    before = oracles.cosine(query, row)
+    np.testing.assert_allclose(shown.gains, [0.0 - before], atol=1e-6)
+
+
+@settings(deadline=None, derandomize=True)
+@given(grids())
+def test_greedy_agrees_where_everything_ties(data: tuple[np.ndarray, np.ndarray, int]) -> None:
+    query, vectors, k = data
+    actual = VRSD().select(Candidates(query, vectors), k)
+    oracles.assert_agrees(actual, oracles.vrsd(query, vectors, k), data)
+
+
+@settings(deadline=None, derandomize=True)
+@given(grids(), st.booleans())
+def test_objective_is_the_cosine_of_the_sum(data: tuple[np.ndarray, np.ndarray, int], refine: bool) -> None:
+    query, vectors, k = data
+    selection = VRSD(refine=refine).select(Candidates(query, vectors), k)
+    value = oracles.vrsd_value(query, vectors, selection.indices)
+    assert selection.objective == pytest.approx(value, abs=1e-9)
+    assert np.sum(selection.gains) == pytest.approx(selection.objective, abs=1e-12)
+
+
+@settings(deadline=None, derandomize=True)
+@given(grids())
+def test_refined_lies_between_greedy_and_the_optimum(data: tuple[np.ndarray, np.ndarray, int]) -> None:
+    query, vectors, k = data
+    candidates = Candidates(query, vectors)
+    greedy = VRSD().select(candidates, k).objective
+    refined = VRSD(refine=True).select(candidates, k).objective
+    _, best = oracles.best_vrsd_set(query, vectors, k)
+    assert greedy <= refined + 1e-12
+    assert refined <= best + 1e-9
+
+
+@settings(deadline=None, derandomize=True, max_examples=50)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 12), st.integers(1, 8), st.integers(1, 5))
+def test_refined_is_a_local_optimum(seed: int, n: int, d: int, k: int) -> None:
+    query, vectors = gaussian(seed, n, d)
+    selection = VRSD(refine=True).select(Candidates(query, vectors), min(k, n))
+    picks = selection.indices.tolist()
+    better = oracles.best_exchange(query, vectors, picks)
+    assert better is None or better.value <= selection.objective + 1e-9 + 1e-12
+    assert picks[0] == int(np.argmax(oracles.cosines(query, vectors)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_refined_never_falls_below_greedy(dtype: Any) -> None:
+    for seed in range(200):
+        query, vectors = gaussian(seed, 40, 16, dtype)
+        candidates = Candidates(query, vectors)
+        greedy, refined = VRSD().select(candidates, 6), VRSD(refine=True).select(candidates, 6)
+        # Judged from the original vectors, so that float32 bookkeeping cannot flatter itself.
+        before = oracles.vrsd_value(query, vectors, greedy.indices)
+        after = oracles.vrsd_value(query, vectors, refined.indices)
+        assert after >= before - (0 if dtype == np.float64 else 1e-7), seed
+
+
+def test_refinement_finds_what_greedy_misses() -> None:
+    improved = 0
+    for seed in range(50):
+        query, vectors = gaussian(seed, 20, 8)
+        candidates = Candidates(query, vectors)
+        greedy, refined = VRSD().select(candidates, 5), VRSD(refine=True).select(candidates, 5)
+        improved += refined.objective > greedy.objective + 1e-6
+    assert improved > 0

@@ -38,7 +38,7 @@ format: $(READY) ## let ruff mend what it can
 	@$(BIN)/ruff format .
 
 bench: $(READY) ## speed against LangChain's MMR and pyversity, in one run
-	@$(BIN)/python benchmarks/selectors.py
+	@$(BIN)/python benchmarks/speed.py
 
 clean: ## remove the environment and the caches
 	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -16,6 +16,7 @@ import numpy as np
 from _minilm import Docs, faiss_store, minilm, numpy_docs
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 from rich.text import Text
@@ -106,25 +107,24 @@ def llamaindex_index(docs: Docs) -> VectorStoreIndex:
     )
 
 
-def table(question: str, picked: dict[str, Picks], width: int) -> Table:
+def table(picked: dict[str, Picks], width: int) -> Table:
     """Methods side by side: their picks from top to bottom, then the measures."""
-    shown = Table(
-        title=f'"{question}"', title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_footer=False
-    )
-    shown.add_column("", style="dim", no_wrap=True)
+    shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)
+    shown.add_column("", style="dim", width=11)
+    room = max(12, (width - 11 - len(picked)) // len(picked))
     for method in picked:
-        shown.add_column(method, header_style="bold cyan" if method.startswith("VRSD") else "bold")
-    room = (width - 15) // len(picked) - 7
+        style = "bold cyan" if method.startswith("VRSD") else "bold"
+        shown.add_column(f" {method}", header_style=style, width=room, overflow="fold")
     nearest = set(picked["similarity"].names)
     for i in range(max(len(p.names) for p in picked.values())):
-        shown.add_row(str(i + 1), *(_cell(p, i, nearest, room) for p in picked.values()))
+        shown.add_row(f"pick {i + 1}", *(_cell(p, i, nearest, room) for p in picked.values()))
     shown.add_section()
     best = max(p.together for p in picked.values())
-    shown.add_row("repeats", *(str(sum(p.repeats)) for p in picked.values()))
-    shown.add_row("pairwise", *(f"{p.pairwise:.3f}" for p in picked.values()))
+    shown.add_row("repeats", *(f" {sum(p.repeats)}" for p in picked.values()))
+    shown.add_row("pairwise", *(f" {_cosine(p.pairwise)}" for p in picked.values()))
     shown.add_row(
         "together",
-        *(Text(f"{p.together:.3f}", style="bold" if best - p.together < 5e-4 else "") for p in picked.values()),
+        *(Text(f" {_cosine(p.together)}", "bold" if best - p.together < 5e-4 else "") for p in picked.values()),
     )
     return shown
 
@@ -133,31 +133,34 @@ def _cell(picks: Picks, i: int, nearest: set[str], room: int) -> Text:
     if i >= len(picks.names):
         return Text("")
     module, function = picks.names[i].split(".")[-2:]
-    # The name's halves go on two lines where a column is too narrow for both.
-    name = f"{module}.{function}" if len(module) + len(function) < room else f"{module}.\n      {function}"
-    mark, style = ("*", "red") if picks.repeats[i] else (" ", "")
-    if not style and picks.names[i] not in nearest:
-        style = "green"
-    return Text(f"{mark}{picks.cosines[i]:.2f} {name}", style=style)
+    start = ("*" if picks.repeats[i] else " ") + _cosine(picks.cosines[i], 2) + " "
+    if module == "numpy":
+        name = function
+    else:
+        fits = len(start) + len(module) + 1 + len(function) <= room
+        name = f"{module}.{function}" if fits else f"{module}.\n{' ' * len(start)}{function}"
+    new = picks.names[i] not in nearest
+    return Text(start + name, "red" if picks.repeats[i] else "green" if new else "")
+
+
+def _cosine(value: float, digits: int = 3) -> str:
+    return f"{value:.{digits}f}".replace("0.", ".", 1)
 
 
 def main(argv: Sequence[str]) -> int:
     """Print the comparison; 1 if the two adapters disagree anywhere."""
     questions = [text for text in argv if text.strip()] or list(QUESTIONS)
-    # Without a terminal rich would take 80 columns, too few for five methods.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else int(os.environ.get("COLUMNS", "120")))
+    # Where there is no terminal rich takes 80 columns, too few for five methods.
+    width = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS", "120"))
+    console = Console(highlight=False, width=width)
     console.print(
-        "\n[bold]setselect[/] chooses the documents for a prompt as a set: plain similarity search fills the prompt with "
-        "near-copies of one answer, and what the other half of the question needs is left out.\n"
-        f"Here are NumPy's docstrings, many of which say nearly the same, and the {K} that each method picks out of the "
-        f"{FETCH_K} nearest.\n"
+        "\n[bold]setselect[/] chooses the documents for a prompt as a set. The nearest ones, taken one by one, repeat "
+        "one half of a question and leave out the other.\n"
+        f"Below: which {K} of the {FETCH_K} nearest docstrings of NumPy each method picks."
     )
-    docs = numpy_docs(
-        lambda batches: track(batches, "Embedding the docstrings (once)", console=console, transient=True)
-    )
-    with console.status("Loading the model and indexing ..."):
+    docs = numpy_docs(lambda batches: track(batches, "Embedding the docstrings, this once", console=console))
+    with console.status("Loading the model, indexing ..."):
         store, index = faiss_store(docs), llamaindex_index(docs)
-        minilm().embed_query("warm up")
     differing = []
     for question in questions:
         query = minilm().embed_query(question)
@@ -168,19 +171,22 @@ def main(argv: Sequence[str]) -> int:
             others, _ = through_llamaindex(index, question, method)
             if names != others:
                 differing.append((question, method, names, others))
-        console.print(table(question, picked, console.width))
+        console.print(f"\n[bold]{escape(question)}[/]\n")
+        console.print(table(picked, console.width))
     console.print(
-        f"Each pick with its cosine to the question. [red]*[/] repeats: its cosine to an earlier pick is {REPEAT} or more. "
-        "[green]Green[/]: not among the picks of similarity.\n"
-        "[bold]pairwise[/], the mean cosine between the picks, says how much they repeat each other: lower is less. "
-        "[bold]together[/], the cosine of\ntheir sum with the question, says how well they cover it as a set: higher is better."
+        f"\nBefore each pick: its cosine with the question. [red]*[/] marks a pick that nearly repeats an earlier one "
+        f"(cosine {_cosine(REPEAT, 2)} or more); [green]green[/], one that similarity missed.\n"
+        "[bold]pairwise[/]: mean cosine between the picks; the lower, the less they repeat each other. "
+        "[bold]together[/]: cos(sum of the picks, question); the higher, the better the set as a whole matches it."
     )
     return _verdict(console, len(questions) * len(METHODS), differing)
 
 
 def _verdict(console: Console, sets: int, differing: list[tuple[str, str, list[str], list[str]]]) -> int:
     for question, method, langchain, llamaindex in differing:
-        console.print(f'[red]{method} differs[/] for "{question}"\n  LangChain  {langchain}\n  LlamaIndex {llamaindex}')
+        console.print(
+            f'[red]{method} differs[/] for "{escape(question)}"\n  LangChain  {langchain}\n  LlamaIndex {llamaindex}'
+        )
     agree = sets - len(differing)
     console.print(
         f"\nLangChain and LlamaIndex, each through its own adapter and FAISS store: same picks in the same order in "

@@ -54,9 +54,7 @@ async def aask(settings: SetSelectPostprocessor, bundle: QueryBundle) -> Asked:
     return _asked(settings, bundle, embedded)
 
 
-def choose_nodes(
-    settings: SetSelectPostprocessor, nodes: Sequence[NodeWithScore], asked: Asked
-) -> list[NodeWithScore]:
+def choose_nodes(settings: SetSelectPostprocessor, nodes: Sequence[NodeWithScore], asked: Asked) -> list[NodeWithScore]:
     """Copies of the chosen nodes, in the order of choice."""
     scored = _distinct(nodes)
     return _choose(settings, scored, settings._vectors.fetch([s.node for s in scored]), asked)
@@ -82,9 +80,7 @@ def _to_embed(settings: SetSelectPostprocessor, bundle: QueryBundle) -> dict[str
     return texts
 
 
-def _asked(
-    settings: SetSelectPostprocessor, bundle: QueryBundle, embedded: Mapping[str, list[float]]
-) -> Asked:
+def _asked(settings: SetSelectPostprocessor, bundle: QueryBundle, embedded: Mapping[str, list[float]]) -> Asked:
     query = embedded["query"] if bundle.embedding is None else bundle.embedding
     perspective: ArrayLike | None = settings.perspective
     if isinstance(perspective, str):

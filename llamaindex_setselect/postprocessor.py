@@ -36,8 +36,8 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
     """Chooses the best *set* of ``top_n`` nodes out of those that a retriever found.
 
     ``index.as_query_engine(similarity_top_k=50, node_postprocessors=[SetSelectPostprocessor(index=index)])``
-    is the whole set-up. Vectors come from the store of ``index`` or ``vector_store``, then from the nodes; only
-    for want of both are texts embedded again, with an ``EmbeddingFallbackWarning``.
+    is the whole set-up. Vectors come from the store of ``index`` or ``vector_store``, then from the nodes;
+    only for want of both are texts embedded again, with an ``EmbeddingFallbackWarning``.
 
     Parameters
     ----------

@@ -99,9 +99,7 @@ class SetSelectIndexRetriever(BaseRetriever):
         own = {name: value for name, value in options.items() if name not in _SEARCH_NAMES}
         known = ["index", "fetch_k", "filters", *sorted(_CHOICE_NAMES), *sorted(_SEARCH_NAMES)]
         refuse_unknown(type(self).__name__, own.keys() - _CHOICE_NAMES, selector, known)
-        self._settings = SetSelectPostprocessor(
-            top_n=top_n, selector=selector, shown=shown, index=index, **own
-        )
+        self._settings = SetSelectPostprocessor(top_n=top_n, selector=selector, shown=shown, index=index, **own)
         least = self._settings.top_n
         if fetch_k is None:
             fetch_k = max(20, 5 * least)

@@ -58,9 +58,7 @@ def register_vector_source(store_class: type[Any], function: VectorSource) -> No
     _SOURCES[store_class] = function
 
 
-def resolve_embed_model(
-    embed_model: BaseEmbedding | None, index: VectorStoreIndex | None
-) -> BaseEmbedding | None:
+def resolve_embed_model(embed_model: BaseEmbedding | None, index: VectorStoreIndex | None) -> BaseEmbedding | None:
     """The model given, the index's, or the one in ``Settings`` if it has been set."""
     if embed_model is not None:
         return embed_model
@@ -121,9 +119,7 @@ class NodeVectors:
         source = _source_of(self.store)
         found = {} if source is None else dict(source(self.store, _ids(nodes), self.index))
         found |= {
-            node.node_id: node.embedding
-            for node in nodes
-            if node.node_id not in found and node.embedding is not None
+            node.node_id: node.embedding for node in nodes if node.node_id not in found and node.embedding is not None
         }
         missing = [node for node in nodes if node.node_id not in found]
         if source is None or not missing:
@@ -187,9 +183,7 @@ def _from_simple(
 _labels: WeakKeyDictionary[VectorStoreIndex, tuple[int, dict[str, str]]] = WeakKeyDictionary()
 
 
-def _from_faiss(
-    store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None
-) -> Mapping[str, ArrayLike]:
+def _from_faiss(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Mapping[str, ArrayLike]:
     if index is None:
         raise VectorSourceError(
             "FaissVectorStore does not know the ids of its nodes, but the index over it does: "
@@ -205,9 +199,7 @@ def _from_faiss(
     return dict(zip(known, vectors_by_label(store.client, list(known.values())), strict=True))
 
 
-def _from_faiss_map(
-    store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None
-) -> Mapping[str, ArrayLike]:
+def _from_faiss_map(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Mapping[str, ArrayLike]:
     labels, nodes = store._node_id_to_faiss_id_map, store._faiss_id_to_node_id_map
     # After a delete the store gives the next node a label that is in use; the node that had it is lost to it.
     known = {i: labels[i] for i in node_ids if i in labels and nodes.get(labels[i]) == i}

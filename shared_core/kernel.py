@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
+from typing import ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .candidates import Candidates
 from .errors import KernelError
+from .kernel_file import naming, read_kernel, write_kernel
 
 Matrix = NDArray[np.float64]
-_K = TypeVar("_K")
-
-FORMAT = "setselect-kernel"
-FORMAT_VERSION = 1
 
 
 @runtime_checkable
@@ -133,7 +130,7 @@ class LowRankKernel:
         for name in ids:
             if isinstance(name, bool) or not isinstance(name, (str, int)):
                 raise KernelError(f"only ids that are strings or integers can be saved, not {name!r}")
-        _write(path, self._kind, dict(zip(self._names, self._arrays(), strict=True)), {"ids": json.dumps(ids)})
+        write_kernel(path, self._kind, dict(zip(self._names, self._arrays(), strict=True)), {"ids": json.dumps(ids)})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -146,13 +143,13 @@ class LowRankKernel:
         FileNotFoundError
             There is no such file.
         """
-        arrays, extra = _read(path, cls._kind, cls._names)
+        arrays, extra = read_kernel(path, cls._kind, cls._names)
         try:
             ids = json.loads(extra["ids"])
         except (KeyError, ValueError) as error:
             raise KernelError(f"{path}: the ids are missing or damaged ({error})") from None
         v, b, c = arrays
-        return _from_file(path, lambda: cls(v, b, c, ids=ids))
+        return naming(path, lambda: cls(v, b, c, ids=ids))
 
     def __repr__(self) -> str:
         v, b, _ = self._arrays()
@@ -237,7 +234,7 @@ class LinearKernel:
         ImportError
             safetensors is missing (``pip install "setselect[kernel]"``).
         """
-        _write(path, self._kind, dict(zip(self._names, self._arrays(), strict=True)), {})
+        write_kernel(path, self._kind, dict(zip(self._names, self._arrays(), strict=True)), {})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -250,8 +247,8 @@ class LinearKernel:
         FileNotFoundError
             There is no such file.
         """
-        arrays, _ = _read(path, cls._kind, cls._names)
-        return _from_file(path, lambda: cls(*arrays))
+        arrays, _ = read_kernel(path, cls._kind, cls._names)
+        return naming(path, lambda: cls(*arrays))
 
     def __repr__(self) -> str:
         w_v, w_b, _ = self._arrays()
@@ -301,55 +298,3 @@ def _matrix(values: ArrayLike, name: str) -> Matrix:
 def _dense(v: Matrix, b: Matrix, c: Matrix) -> Matrix:
     dense: Matrix = v @ v.T + b @ c @ b.T
     return dense
-
-
-def _safetensors() -> Any:
-    try:
-        import safetensors.numpy
-    except ImportError as error:
-        raise ImportError('saving and loading kernels needs safetensors: pip install "setselect[kernel]"') from error
-    return safetensors
-
-
-def _write(path: str | os.PathLike[str], kind: str, arrays: dict[str, Matrix], extra: dict[str, str]) -> None:
-    metadata = {"format": FORMAT, "version": str(FORMAT_VERSION), "kind": kind, **extra}
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    _safetensors().numpy.save_file(contiguous, os.fspath(path), metadata=metadata)
-
-
-def _read(path: str | os.PathLike[str], kind: str, names: tuple[str, str, str]) -> tuple[list[Matrix], dict[str, str]]:
-    safetensors = _safetensors()
-    try:
-        with safetensors.safe_open(os.fspath(path), framework="numpy") as file:
-            metadata = dict(file.metadata() or {})
-            _check_metadata(path, kind, metadata)
-            missing = set(names) - set(file.keys())
-            if missing:
-                raise KernelError(f"{path}: no array {', '.join(sorted(missing))} in the file")
-            return [file.get_tensor(name) for name in names], metadata
-    except safetensors.SafetensorError as error:
-        raise KernelError(f"{path}: truncated, or no safetensors file ({error})") from None
-
-
-def _check_metadata(path: str | os.PathLike[str], kind: str, metadata: dict[str, str]) -> None:
-    if metadata.get("format") != FORMAT:
-        raise KernelError(f"{path}: a safetensors file, but no setselect kernel")
-    version = metadata.get("version", "")
-    if not version.isdigit() or int(version) < 1:
-        raise KernelError(f"{path}: format version {version!r} is no version")
-    if int(version) > FORMAT_VERSION:
-        raise KernelError(
-            f"{path}: format version {version} is later than {FORMAT_VERSION}, the last that this setselect reads: "
-            "upgrade it"
-        )
-    if metadata.get("kind") != kind:
-        raise KernelError(
-            f"{path}: holds a {metadata.get('kind')!r} kernel, not a {kind!r} one: load it with its own class"
-        )
-
-
-def _from_file(path: str | os.PathLike[str], make: Callable[[], _K]) -> _K:
-    try:
-        return make()
-    except KernelError as error:
-        raise KernelError(f"{path}: {error}") from None

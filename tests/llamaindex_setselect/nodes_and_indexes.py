@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import faiss
@@ -18,8 +16,8 @@ from llama_index.vector_stores.faiss import FaissMapVectorStore, FaissVectorStor
 from numpy.typing import NDArray
 
 from shared_core import Selection, select
+from tests.embedding import DIMENSION, embed
 
-DIMENSION = 32
 QUERY = "effects of coffee and tea on sleep and memory"
 PERSPECTIVE = "memory"
 
@@ -30,16 +28,11 @@ TEXTS = [f"{subject} has effects on {effect}" for subject in SUBJECTS for effect
 TEXTS += [f"{text} indeed" for text in TEXTS[:10]]
 
 
-@cache
-def _word(word: str) -> NDArray[np.float64]:
-    seed = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big")
-    return np.random.default_rng(seed).normal(size=DIMENSION)
-
-
 def embedding(text: str) -> list[float]:
-    """Bag of words: each word has a random direction, so texts that share words are similar."""
-    total = np.sum([_word(word) for word in text.lower().replace(":", " ").split()] or [np.ones(DIMENSION)], axis=0)
-    return (total / np.linalg.norm(total)).tolist()
+    """Of unit length, since FAISS does not scale what it is given."""
+    vector = embed(text)
+    unit: list[float] = (vector / np.linalg.norm(vector)).tolist()
+    return unit
 
 
 class CountingEmbedding(BaseEmbedding):
@@ -126,9 +119,7 @@ def make_index(kind: str, model: CountingEmbedding, nodes: Sequence[TextNode] | 
 
 
 def scored(nodes: Sequence[TextNode], scores: Sequence[float | None] | None = None) -> list[NodeWithScore]:
-    return [
-        NodeWithScore(node=node, score=None if scores is None else scores[i]) for i, node in enumerate(nodes)
-    ]
+    return [NodeWithScore(node=node, score=None if scores is None else scores[i]) for i, node in enumerate(nodes)]
 
 
 def bundle(text: str = QUERY) -> QueryBundle:
@@ -139,8 +130,16 @@ def ids_of(nodes: Sequence[NodeWithScore]) -> list[str]:
     return [node.node_id for node in nodes]
 
 
-def matrix(ids: Sequence[str], dtype: type[np.floating[Any]] = np.float64) -> NDArray[Any]:
-    return np.array([embedding(TEXTS[int(node_id[1:])]) for node_id in ids], dtype=dtype)
+def scores_of(nodes: Sequence[NodeWithScore]) -> list[float]:
+    return [node.get_score(raise_error=True) for node in nodes]
+
+
+def gains_of(nodes: Sequence[NodeWithScore]) -> list[float]:
+    return [node.metadata["selection_score"] for node in nodes]
+
+
+def matrix(ids: Sequence[str]) -> NDArray[np.float64]:
+    return np.array([embedding(TEXTS[int(node_id[1:])]) for node_id in ids])
 
 
 def expected(ids: Sequence[str], k: int, selector: Any = "vrsd", **parameters: Any) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
-from llama_index.core.instrumentation.event_handlers import BaseEventHandler  # type: ignore[attr-defined]
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.llms import MockLLM
 from llama_index.core.response_synthesizers import ResponseMode
@@ -44,11 +44,13 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
     embedding,
     expected,
     expected_selection,
+    gains_of,
     ids_of,
     make_index,
     make_nodes,
     matrix,
     scored,
+    scores_of,
 )
 
 SELECTORS: list[dict[str, Any]] = [
@@ -70,8 +72,8 @@ def test_picks_and_scores_are_the_cores(
     chosen = SetSelectPostprocessor(top_n=7, index=index, **settings).postprocess_nodes(nodes, bundle())
     wanted = expected_selection(ALL, 7, **settings)
     assert ids_of(chosen) == [ALL[i] for i in wanted.indices]
-    np.testing.assert_allclose([n.score for n in chosen], wanted.relevance, rtol=1e-12)
-    np.testing.assert_allclose([n.metadata["selection_score"] for n in chosen], wanted.gains, rtol=1e-12)
+    assert scores_of(chosen) == pytest.approx(wanted.relevance.tolist(), rel=1e-12)
+    assert gains_of(chosen) == pytest.approx(wanted.gains.tolist(), rel=1e-12)
     assert model.texts == []
     assert model.queries == []
 
@@ -105,7 +107,9 @@ async def test_query_engine_asynchronously(index: VectorStoreIndex, model: Count
     assert model.asynchronous == [QUERY, QUERY]
 
 
-async def test_async_is_the_same_choice(index: VectorStoreIndex, model: CountingEmbedding, nodes: list[NodeWithScore]) -> None:
+async def test_async_is_the_same_choice(
+    index: VectorStoreIndex, model: CountingEmbedding, nodes: list[NodeWithScore]
+) -> None:
     post = SetSelectPostprocessor(top_n=6, index=index, perspective=PERSPECTIVE)
     chosen = await post.apostprocess_nodes(nodes, query_str=QUERY)
     assert model.asynchronous == model.queries == [QUERY, PERSPECTIVE]
@@ -209,16 +213,21 @@ def test_kind_of_node_is_kept(model: CountingEmbedding) -> None:
 @pytest.mark.parametrize("corpus", [False, True])
 @pytest.mark.parametrize("as_text", [True, False])
 def test_perspective(
-    direction: str, corpus: bool, as_text: bool, index: VectorStoreIndex, model: CountingEmbedding, nodes: list[NodeWithScore]
+    direction: str,
+    corpus: bool,
+    as_text: bool,
+    index: VectorStoreIndex,
+    model: CountingEmbedding,
+    nodes: list[NodeWithScore],
 ) -> None:
-    given: Any = PERSPECTIVE if as_text else np.float32(embedding(PERSPECTIVE))
+    given: Any = PERSPECTIVE if as_text else np.asarray(embedding(PERSPECTIVE), np.float32)
     post = SetSelectPostprocessor(index=index, top_n=6, perspective=given, direction=direction, corpus=corpus)
     chosen = [post.postprocess_nodes(nodes, bundle()) for _ in range(2)][1]
     pap = PAP(embedding(PERSPECTIVE) if as_text else given, corpus=corpus, direction=direction)
     candidates = pap.apply(Candidates(embedding(QUERY), matrix(ALL)))
     wanted = VRSD().select(candidates, 6)
     assert ids_of(chosen) == [ALL[i] for i in wanted.indices]
-    np.testing.assert_allclose([n.score for n in chosen], wanted.relevance, rtol=1e-9)
+    assert scores_of(chosen) == pytest.approx(wanted.relevance.tolist(), rel=1e-9)
     assert model.queries == ([PERSPECTIVE] if as_text else []), "a text is embedded once, not for each query"
 
 
@@ -315,6 +324,7 @@ def test_kernel_rows_go_by_node_id(index: VectorStoreIndex, nodes: list[NodeWith
         ({"perspective": [[1.0]]}, "one vector"),
         ({"shown": "n1"}, "not one string"),
         ({"index": "the index"}, "index"),
+        ({"selector": "mmr", "lambda_d": 0.2, "lambda_mult": 0.2}, "give one of them"),
     ],
     ids=str,
 )
@@ -374,7 +384,9 @@ def test_dict_is_plain_and_leaves_the_runtime_out(index: VectorStoreIndex) -> No
     assert not {"index", "vector_store", "embed_model", "callback_manager"} & set(data)
 
 
-@pytest.mark.parametrize("settings", [{"quality": len}, {"costs": len}, {"selector": NDPP(LowRankKernel([[1.0]]))}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{"quality": len}, {"costs": len}, {"selector": NDPP(LowRankKernel([[1.0]]))}], ids=str
+)
 def test_what_cannot_be_written_says_so(settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameterError, match="to_dict cannot write"):
         SetSelectPostprocessor(**settings).to_dict()

@@ -24,9 +24,9 @@ from shared_core import (
     SetSelectWarning,
     VectorSourceError,
 )
+from tests.embedding import DIMENSION
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
-    DIMENSION,
     QUERY,
     STORES,
     TEXTS,
@@ -46,11 +46,14 @@ def fetch(post: SetSelectPostprocessor, nodes: Sequence[TextNode]) -> dict[str, 
     return post._vectors.fetch(nodes)
 
 
+def assert_same_vector(found: ArrayLike, text: str) -> None:
+    np.testing.assert_array_equal(np.asarray(found, np.float32), np.asarray(embedding(text), np.float32), err_msg=text)
+
+
 def assert_own_vectors(found: Mapping[str, ArrayLike], ids: Sequence[str]) -> None:
     assert list(found) == list(ids)
     for node_id in ids:
-        own = np.float32(embedding(TEXTS[int(node_id[1:])]))
-        np.testing.assert_array_equal(np.float32(found[node_id]), own, err_msg=node_id)
+        assert_same_vector(found[node_id], TEXTS[int(node_id[1:])])
 
 
 @pytest.mark.parametrize("kind", STORES)
@@ -94,8 +97,7 @@ def test_faiss_map_after_deletes_and_inserts(kind: str, deleted: list[str], mode
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = fetch(post, [*kept, TextNode(id_="new", text="coffee and mood")])
-    new = found.pop("new")
-    np.testing.assert_array_equal(np.float32(new), np.float32(embedding("coffee and mood")))
+    assert_same_vector(found.pop("new"), "coffee and mood")
     assert_own_vectors(found, [n.node_id for n in kept if n.node_id not in lost])
     assert len(caught) == len(lost)
 
@@ -110,8 +112,7 @@ def test_faiss_labels_follow_inserts(model: CountingEmbedding) -> None:
 
     # The same id once more, with another text: what counts is the vector that came last.
     index.insert_nodes([TextNode(id_="n0", text="water")])
-    again = fetch(post, nodes[:1])["n0"]
-    np.testing.assert_array_equal(np.float32(again), np.float32(embedding("water")))
+    assert_same_vector(fetch(post, nodes[:1])["n0"], "water")
 
 
 def test_faiss_labels_survive_persisting(model: CountingEmbedding, tmp_path: Any) -> None:
@@ -141,9 +142,8 @@ def test_dropped_node_that_carries_its_vector_stays(index: VectorStoreIndex, mod
     nodes = make_nodes()
     index.vector_store.delete_nodes(["n3"])
     nodes[3].embedding = embedding(TEXTS[3])
-    assert_own_vectors(
-        {i: v for i, v in sorted(fetch(SetSelectPostprocessor(index=index), nodes).items())}, sorted(ALL)
-    )
+    found = fetch(SetSelectPostprocessor(index=index), nodes)
+    assert_own_vectors(dict(sorted(found.items())), sorted(ALL))
     assert model.texts == []
 
 
@@ -195,7 +195,7 @@ def test_text_is_embedded_as_the_index_does(model: CountingEmbedding) -> None:
 
 
 class Unknown(PlainStore):
-    """No source is registered for this one: SimpleVectorStore's is taken away by the test."""
+    pass
 
 
 class OtherUnknown(PlainStore):
@@ -233,7 +233,7 @@ def test_a_source_serves_subclasses_and_the_nearest_class_wins(model: CountingEm
     def stored(store: Any, node_ids: Sequence[str], index: Any) -> Mapping[str, ArrayLike]:
         calls.append(type(store).__name__)
         assert index is None
-        return {i: np.float16(embedding(TEXTS[int(i[1:])])) for i in node_ids}
+        return {i: np.asarray(embedding(TEXTS[int(i[1:])]), np.float16) for i in node_ids}
 
     register_vector_source(PlainStore, stored)
     post = SetSelectPostprocessor(vector_store=Child(), top_n=2)
@@ -250,11 +250,13 @@ def test_wrong_registration(store_class: Any, function: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_nan_in_a_stored_vector_names_the_node(value: float, index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+def test_nan_in_a_stored_vector_names_the_node(
+    value: float, index: VectorStoreIndex, nodes: list[NodeWithScore]
+) -> None:
     store = index.vector_store
     assert isinstance(store, SimpleVectorStore)
     store.data.embedding_dict["n4"] = [value, *embedding("tea")[1:]]
-    with pytest.raises(InvalidInputError, match="'n4'.* holds NaN or inf"):
+    with pytest.raises(InvalidInputError, match=r"'n4'.* holds NaN or inf"):
         SetSelectPostprocessor(index=index).postprocess_nodes(nodes, bundle())
 
 

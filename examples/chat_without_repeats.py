@@ -1,0 +1,29 @@
+"""A chat in which no turn brings back what an earlier one already showed: ``shown`` in the LangChain retriever."""
+
+from __future__ import annotations
+
+from _minilm import faiss_store, numpy_docs
+
+from langchain_setselect import SetSelectRetriever
+
+TURNS = [
+    "How do I draw random numbers?",
+    "How else can I draw random numbers?",
+    "Are there more ways to draw random numbers?",
+]
+
+retriever = SetSelectRetriever(vectorstore=faiss_store(numpy_docs()), search_kwargs={"k": 4, "fetch_k": 50})
+
+# What the reader has seen, by document id. Each new choice goes on from there: it returns nothing of it, and
+# prefers what says something else.
+shown: list[str] = []
+for turn in TURNS:
+    forgetful = [d.id or "" for d in retriever.invoke(turn)]
+    documents = retriever.invoke(turn, shown=shown)
+    print(f"\n> {turn}")
+    for document in documents:
+        print(f"  {document.id:32} cosine {document.metadata['relevance_score']:.2f}")
+    print(f"  (without shown, {len(set(forgetful) & set(shown))} of {len(forgetful)} would have been repeats)")
+    shown += [document.id or "" for document in documents]
+
+print(f"\n{len(shown)} documents in {len(TURNS)} turns, {len(set(shown))} of them different.")

@@ -1,0 +1,173 @@
+"""The demo on its real corpus: what it measures, its exit code, its cache."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+# What other people's packages say on import is theirs to mend.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def demo() -> Iterator[ModuleType]:
+    sys.path.insert(0, str(EXAMPLES))
+    yield importlib.import_module("demo")
+    sys.path.remove(str(EXAMPLES))
+    for name in ("demo", "_minilm"):
+        del sys.modules[name]
+
+
+@pytest.fixture(scope="module")
+def minilm(demo: ModuleType) -> ModuleType:
+    return importlib.import_module("_minilm")
+
+
+@pytest.fixture(scope="module")
+def docs(minilm: ModuleType) -> Any:
+    return minilm.numpy_docs()
+
+
+@pytest.fixture(scope="module")
+def both(demo: ModuleType, docs: Any) -> tuple[Any, Any]:
+    return demo.faiss_store(docs), demo.llamaindex_index(docs)
+
+
+@pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture
+def built(demo: ModuleType, both: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "faiss_store", lambda _: both[0])
+    monkeypatch.setattr(demo, "llamaindex_index", lambda _: both[1])
+
+
+def test_corpus_is_numpy_once(docs: Any) -> None:
+    assert len(docs.names) == len(set(docs.names)) == len(docs.texts) == len(docs.vectors)
+    assert len(docs.names) > 800
+    assert {"numpy.mean", "numpy.ma.mean", "numpy.nanmean", "numpy.polynomial.chebyshev.chebfit"} <= set(docs.names)
+    text = docs.texts[docs.names.index("numpy.mean")]
+    assert text.startswith("numpy.mean: Compute the arithmetic mean along the specified axis.")
+    assert "Parameters" not in text
+
+
+def test_both_adapters_agree_in_order_and_score(demo: ModuleType, both: tuple[Any, Any]) -> None:
+    for question in demo.QUESTIONS:
+        for method in demo.METHODS:
+            names, cosines = demo.through_langchain(both[0], question, method)
+            others, scores = demo.through_llamaindex(both[1], question, method)
+            assert names == others, (question, method)
+            assert len(set(names)) == demo.K
+            np.testing.assert_allclose(cosines, scores, atol=1e-6)
+
+
+def test_measures_are_what_they_are_called(demo: ModuleType, docs: Any, both: tuple[Any, Any]) -> None:
+    from _minilm import minilm
+
+    for question in demo.QUESTIONS:
+        query = np.array(minilm().embed_query(question))
+        picked = {m: demo.measure(docs, query, *demo.through_langchain(both[0], question, m)) for m in demo.METHODS}
+        assert picked["VRSD refined"].together >= picked["VRSD"].together - 1e-9
+        # What the demo is there to show on its own questions.
+        assert picked["VRSD"].together > picked["similarity"].together
+        assert sum(picked["VRSD"].repeats) < sum(picked["similarity"].repeats)
+        for picks in picked.values():
+            rows = docs.vectors[[docs.names.index(n) for n in picks.names]].astype(float)
+            cosines = [rows[i] @ rows[j] for i in range(demo.K) for j in range(i)]
+            assert picks.pairwise == pytest.approx(np.mean(cosines), abs=1e-9)
+            assert picks.repeats == [any(rows[i] @ rows[j] >= demo.REPEAT for j in range(i)) for i in range(demo.K)]
+            total = rows.sum(axis=0)
+            assert picks.together == pytest.approx(total @ query / np.linalg.norm(total), abs=1e-6)
+            np.testing.assert_allclose(picks.cosines, rows @ query, atol=1e-5)
+
+
+@pytest.mark.usefixtures("built", "wide")
+def test_own_question(demo: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert demo.main(["How do I find the [bold] largest value?"]) == 0
+    printed = capsys.readouterr().out
+    assert "How do I find the [bold] largest value?" in printed
+    assert "5 of 5 sets" in printed
+    assert demo.QUESTIONS[0] not in printed
+
+
+@pytest.mark.usefixtures("built", "wide")
+def test_empty_question_asks_the_shipped_ones(demo: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert demo.main([" "]) == 0
+    printed = capsys.readouterr().out
+    assert all(question in printed for question in demo.QUESTIONS)
+
+
+@pytest.mark.usefixtures("built", "wide")
+def test_disagreement_is_shown_and_fails(
+    demo: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = demo.through_llamaindex
+
+    def swapped(index: Any, question: str, method: str) -> tuple[list[str], list[float]]:
+        names, scores = honest(index, question, method)
+        return (names[::-1], scores[::-1]) if method == "NDPP" else (names, scores)
+
+    monkeypatch.setattr(demo, "through_llamaindex", swapped)
+    assert demo.main(["sort an array"]) == 1
+    printed = capsys.readouterr().out
+    assert "NDPP differs" in printed
+    assert "4 of 5 sets" in printed
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("columns", ["80", "120", "160"])
+def test_keeps_to_the_width(
+    demo: ModuleType, columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert demo.main(["draw samples from a hypergeometric distribution"]) == 0
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= int(columns)
+    assert "hypergeometric" in printed.replace("\n", "")
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "not numpy", "other shape", "zeros"])
+def test_damaged_cache_is_rebuilt(
+    minilm: ModuleType, damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {name: minilm.docstrings()[name] for name in ("numpy.mean", "numpy.sort", "numpy.zeros")}
+    monkeypatch.setattr(minilm, "CACHE", tmp_path)
+    monkeypatch.setattr(minilm, "docstrings", lambda: texts)
+    whole = minilm.numpy_docs()
+    (kept,) = tmp_path.iterdir()
+    good = kept.read_bytes()
+    if damage == "other shape":
+        np.save(kept, whole.vectors[:2])
+    elif damage == "zeros":
+        np.save(kept, np.zeros_like(whole.vectors))
+    else:
+        kept.write_bytes({"truncated": good[: len(good) // 2], "empty": b"", "not numpy": b"PK\x03\x04"}[damage])
+    np.testing.assert_allclose(minilm.numpy_docs().vectors, whole.vectors, atol=1e-6)
+    assert len(kept.read_bytes()) == len(good)
+    assert list(tmp_path.iterdir()) == [kept]
+
+
+def test_whole_cache_is_read_without_the_model(
+    minilm: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(minilm, "CACHE", tmp_path)
+    monkeypatch.setattr(minilm, "docstrings", lambda: {"one": "one", "two": "two"})
+    first = minilm.numpy_docs()
+    monkeypatch.setattr(minilm, "minilm", lambda: pytest.fail("embedded again"))
+    assert (minilm.numpy_docs().vectors == first.vectors).all()
+
+
+def test_other_weights_are_refused(minilm: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minilm, "WEIGHTS_SHA256", "0" * 64)
+    with pytest.raises(SystemExit, match="53aa5117"):
+        minilm.minilm.__wrapped__()

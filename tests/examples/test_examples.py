@@ -1,0 +1,49 @@
+"""Every script in examples/ runs as it stands, says what it should, and says it without noise."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SCRIPTS = sorted(path.name for path in EXAMPLES.glob("[!_]*.py"))
+
+# What each script must print; a script that is not named here fails, so that a new one cannot be forgotten.
+SAYS = {
+    "chat_without_repeats.py": ["12 documents in 3 turns, 12 of them different", "would have been repeats"],
+    "demo.py": ["15 of 15 sets", "fit a polynomial", "VRSD refined", "loadtxt", "together"],
+    "langchain_chain.py": ["VRSD:       damage, ", "Answer:     Send a photo"],
+    "llamaindex_query_engine.py": ["The answer is made from:", "numpy.savetxt", "to the set"],
+    "own_arrays.py": ["4 nearest:     [0, 0, 0, 0]", "VRSD picks:  [0, 1, 0, 1]", "filled in from position 3"],
+    "token_budget.py": ["of 250 tokens", "numpy.loadtxt"],
+}
+
+
+def test_each_script_has_its_expectations() -> None:
+    assert set(SCRIPTS) == set(SAYS)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_runs_offline_and_without_noise(script: str, tmp_path: Path) -> None:
+    quiet = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "PYTHONWARNINGS"}}
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / script)],
+        cwd=tmp_path,
+        env={**quiet, "HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for words in SAYS[script]:
+        assert words in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("script", [name for name in SCRIPTS if name != "demo.py"])
+def test_fits_on_a_page(script: str) -> None:
+    assert len((EXAMPLES / script).read_text().splitlines()) <= 60

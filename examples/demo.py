@@ -179,6 +179,10 @@ def main(argv: Sequence[str]) -> int:
         "[bold]pairwise[/]: mean cosine between the picks; the lower, the less they repeat each other. "
         "[bold]together[/]: cos(sum of the picks, question); the higher, the better the set as a whole matches it."
     )
+    if len(questions) > 1:
+        console.print(
+            'Ask your own: make demo QUERY="How do I ...?" Where one thing is asked, the methods differ less.'
+        )
     return _verdict(console, len(questions) * len(METHODS), differing)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
@@ -96,8 +96,6 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
     >>> [n.node_id for n in SetSelectPostprocessor(top_n=2).postprocess_nodes(nodes, query)]
     ['b', 'c']
     """
-
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     top_n: int = 4
     selector: str | Selector = "vrsd"

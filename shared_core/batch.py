@@ -106,14 +106,14 @@ def select_many(
             raise InvalidInputError(f"quality must have shape {rows.shape[:2]}, got {columns.shape}")
 
         def candidates(i: int) -> Candidates:
-            return Candidates(q[i], rows[i], quality=None if columns is None else columns[i])
+            return Candidates.borrow(q[i], rows[i], quality=None if columns is None else columns[i])
     else:
         shared = None
 
         def candidates(i: int) -> Candidates:
             nonlocal shared
             if shared is None:
-                shared = Candidates(q[i], rows, quality=quality, ids=ids)
+                shared = Candidates.borrow(q[i], rows, quality=quality, ids=ids)
                 return shared
             return shared.with_query(q[i])
 

@@ -52,14 +52,17 @@ class Candidates:
     [1.0, 0.0]
     """
 
-    __slots__ = ("costs", "ids", "quality", "query", "relevance", "vectors")
+    __slots__ = ("_inverse", "_rows", "_unit", "costs", "ids", "quality", "query", "relevance")
 
     query: FloatArray
-    vectors: FloatArray
     relevance: FloatArray
     quality: NDArray[np.float64] | None
     ids: tuple[Hashable, ...] | None
     costs: NDArray[np.float64] | None
+    # Rows as they came and one over their lengths: scaling every dot product is cheaper than scaling every row.
+    _rows: FloatArray
+    _inverse: FloatArray
+    _unit: FloatArray | None
 
     def __init__(
         self,
@@ -70,20 +73,50 @@ class Candidates:
         ids: Iterable[Hashable] | None = None,
         costs: ArrayLike | None = None,
     ) -> None:
-        rows = _numeric(vectors, "vectors")
-        if rows.ndim != 2 or 0 in rows.shape:
-            raise InvalidInputError(
-                f"vectors must have shape (n, d) with n >= 1 and d >= 1, got {rows.shape}; "
-                f"query has shape {np.shape(query)}"
-            )
-        n = rows.shape[0]
-        names = None if ids is None else _ids(ids, n)
-        put = object.__setattr__
-        put(self, "ids", names)
-        put(self, "vectors", _unit_rows(rows, names))
-        put(self, "quality", None if quality is None else _column(quality, n, "quality"))
-        put(self, "costs", None if costs is None else _costs(costs, n))
-        self._look_from(query)
+        self._fill(query, vectors, quality, ids, costs, copy=not isinstance(vectors, (list, tuple)))
+
+    @classmethod
+    def borrow(
+        cls,
+        query: ArrayLike,
+        vectors: ArrayLike,
+        *,
+        quality: ArrayLike | None = None,
+        ids: Iterable[Hashable] | None = None,
+        costs: ArrayLike | None = None,
+    ) -> Candidates:
+        """The same without a copy of ``vectors``, for a choice made at once, before anybody can change them.
+
+        >>> Candidates.borrow([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]]).relevance.tolist()
+        [1.0, 0.0]
+        """
+        candidates = object.__new__(cls)
+        candidates._fill(query, vectors, quality, ids, costs, copy=False)
+        return candidates
+
+    @property
+    def vectors(self) -> FloatArray:
+        """The rows at unit length, shape (n, d), read-only; made when first asked for."""
+        if self._unit is None:
+            object.__setattr__(self, "_unit", _read_only(self._rows * self._inverse[:, None]))
+        assert self._unit is not None
+        return self._unit
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: what the vectors are computed in."""
+        return self._rows.dtype
+
+    def cosines_with(self, row: int, factor: float = 1.0) -> FloatArray:
+        """Cosine of each candidate with the one at ``row``, times ``factor``: one pass over the vectors.
+
+        >>> Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]]).cosines_with(1).tolist()
+        [0.0, 1.0]
+        """
+        rows = self._rows
+        cosines: FloatArray = rows.dot(rows[row] * rows.dtype.type(self._inverse[row] * factor))
+        cosines *= self._inverse
+        return cosines
 
     def with_query(self, query: ArrayLike) -> Candidates:
         """The same candidates seen from another query; the rows are shared, not checked or scaled again.
@@ -93,7 +126,7 @@ class Candidates:
         [0.0, 1.0]
         """
         other = object.__new__(Candidates)
-        for name in ("ids", "vectors", "quality", "costs"):
+        for name in ("ids", "quality", "costs", "_rows", "_inverse", "_unit"):
             object.__setattr__(other, name, getattr(self, name))
         other._look_from(query)
         return other
@@ -110,7 +143,7 @@ class Candidates:
         put = object.__setattr__
         put(other, "query", self.query)
         put(other, "ids", None if self.ids is None else tuple(self.ids[i] for i in index))
-        for name in ("vectors", "relevance", "quality", "costs"):
+        for name in ("relevance", "quality", "costs", "_rows", "_inverse", "_unit"):
             array = getattr(self, name)
             put(other, name, None if array is None else _read_only(array[index]))
         return other
@@ -120,12 +153,12 @@ class Candidates:
         return _name(row, self.ids)
 
     def __len__(self) -> int:
-        return len(self.vectors)
+        return len(self._rows)
 
     def __repr__(self) -> str:
-        n, d = self.vectors.shape
+        n, d = self._rows.shape
         extras = [name for name in ("quality", "ids", "costs") if getattr(self, name) is not None]
-        return f"Candidates(n={n}, d={d}, {self.vectors.dtype}{''.join(', ' + e for e in extras)})"
+        return f"Candidates(n={n}, d={d}, {self.dtype}{''.join(', ' + e for e in extras)})"
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Candidates are read-only; make new ones to change {name!r}")
@@ -136,10 +169,41 @@ class Candidates:
     def __reduce__(self) -> tuple[Any, ...]:
         return (_restore, tuple(getattr(self, name) for name in self.__slots__))
 
+    def _fill(
+        self,
+        query: ArrayLike,
+        vectors: ArrayLike,
+        quality: ArrayLike | None,
+        ids: Iterable[Hashable] | None,
+        costs: ArrayLike | None,
+        *,
+        copy: bool,
+    ) -> None:
+        rows = _numeric(vectors, "vectors")
+        if rows.ndim != 2 or 0 in rows.shape:
+            raise InvalidInputError(
+                f"vectors must have shape (n, d) with n >= 1 and d >= 1, got {rows.shape}; "
+                f"query has shape {np.shape(query)}"
+            )
+        n = rows.shape[0]
+        names = None if ids is None else _ids(ids, n)
+        rows, inverse = _scaled(rows.astype(_working_dtype(rows.dtype), order="C", copy=copy), names)
+        put = object.__setattr__
+        put(self, "ids", names)
+        put(self, "_rows", _read_only(rows[:]))
+        put(self, "_inverse", _read_only(inverse))
+        put(self, "_unit", None)
+        put(self, "quality", None if quality is None else _column(quality, n, "quality"))
+        put(self, "costs", None if costs is None else _costs(costs, n))
+        self._look_from(query)
+
     def _look_from(self, query: ArrayLike) -> None:
-        object.__setattr__(self, "query", _unit_query(query, self.vectors))
+        unit = _unit_query(query, self._rows)
         # Row by row, unlike a matrix product: copies of a row get the same cosine to the last bit.
-        object.__setattr__(self, "relevance", _read_only(np.vecdot(self.vectors, self.query)))
+        relevance = np.vecdot(self._rows, unit)
+        relevance *= self._inverse
+        object.__setattr__(self, "query", unit)
+        object.__setattr__(self, "relevance", _read_only(relevance))
 
 
 def _restore(*values: Any) -> Candidates:
@@ -176,38 +240,28 @@ def _range(dtype: type[np.floating[Any]]) -> tuple[float, float]:
 _RANGES = {np.dtype(t): _range(t) for t in (np.float32, np.float64)}
 
 
-def _unit_rows(rows: NDArray[Any], names: tuple[Hashable, ...] | None) -> FloatArray:
-    """Copy of ``rows`` with each row at length 1 (0 where it was 0)."""
-    rows = rows.astype(_working_dtype(rows.dtype), order="C", copy=False)
+def _scaled(rows: FloatArray, names: tuple[Hashable, ...] | None) -> tuple[FloatArray, FloatArray]:
+    """Rows whose lengths are within the range of their type, and one over each length (0 for a zero row)."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.vecdot(rows, rows)
     least, most = _RANGES[rows.dtype]
     # NaN compares as false and argmin and argmax find it, so it goes the slow way with the rows out of range.
     if squares[squares.argmin()] > least and squares[squares.argmax()] < most:
         np.sqrt(squares, out=squares)
-        unit: FloatArray = rows * np.divide(1, squares, out=squares)[:, None]
-        return _read_only(unit)
-    return _unit_odd_rows(rows, squares, np.flatnonzero(~((squares > least) & (squares < most))), names)
-
-
-def _unit_odd_rows(
-    rows: FloatArray, squares: FloatArray, odd: NDArray[np.intp], names: tuple[Hashable, ...] | None
-) -> FloatArray:
+        return rows, np.divide(1, squares, out=squares)
+    odd = np.flatnonzero(~((squares > least) & (squares < most)))
     for row in odd:
         if not np.isfinite(rows[row]).all():
             raise InvalidInputError(
                 f"vectors: {_name(int(row), names)} holds NaN or inf; leave it out or embed it again"
             )
-    unit = rows.copy()
-    largest = np.abs(unit[odd]).max(axis=1)
+    rows = rows.copy()
+    largest = np.abs(rows[odd]).max(axis=1)
     # A power of two scales without rounding, so a row's direction does not depend on its length.
     exponent = np.where(largest > 0, -np.frexp(largest)[1], 0)
-    unit[odd] = np.ldexp(unit[odd], exponent[:, None])
-    squares = squares.copy()
-    squares[odd] = np.vecdot(unit[odd], unit[odd])
-    squares[squares == 0] = 1
-    unit *= (1 / np.sqrt(squares))[:, None]
-    return _read_only(unit)
+    rows[odd] = np.ldexp(rows[odd], exponent[:, None])
+    squares[odd] = np.vecdot(rows[odd], rows[odd])
+    return rows, np.divide(1, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0)
 
 
 def _unit_query(query: ArrayLike, vectors: FloatArray) -> FloatArray:

@@ -207,10 +207,10 @@ class LinearKernel:
             The candidates' vectors are of another dimension than the kernel's.
         """
         w_v, w_b, c = self._arrays()
-        if candidates.vectors.shape[1] != w_v.shape[0]:
+        if candidates.query.shape[0] != w_v.shape[0]:
             raise KernelError(
                 f"the kernel takes vectors of length {w_v.shape[0]}, the candidates have "
-                f"{candidates.vectors.shape[1]}; it was most likely learned on another embedding model"
+                f"{candidates.query.shape[0]}; it was most likely learned on another embedding model"
             )
         rows = candidates.vectors.astype(np.float64, copy=False)
         return rows.dot(w_v), rows.dot(w_b), c

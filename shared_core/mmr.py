@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .candidates import Candidates
 from .checks import number
-from .pool import Pool
+from .pool import TIE_EPS, Pool
 from .selection import Selection, make_selection, register_selector
 
 
@@ -67,14 +67,15 @@ class MMR:
             ``k``, ``shown`` or ``budget`` does not fit the candidates.
         """
         pool = Pool(candidates, k, budget, shown)
-        vectors = candidates.vectors
         value = self._value(candidates)
-        tie = pool.tie * max(1.0, float(np.abs(value).max())) if candidates.quality is not None else pool.tie
+        tie = pool.tie
+        if candidates.quality is not None:
+            tie += TIE_EPS * float(np.finfo(np.float64).eps * np.abs(value).max())
         weighted = pool.close(self.lambda_d * value)
-        novelty = vectors.dtype.type(1 - self.lambda_d)
+        novelty = 1 - self.lambda_d
         nearest: NDArray[np.floating] | None = None
         for j in pool.shown:
-            nearest = _nearer(nearest, vectors.dot(vectors[j] * novelty))
+            nearest = _nearer(nearest, candidates.cosines_with(j, novelty))
         gains = []
         while pool.more():
             if nearest is None:
@@ -86,7 +87,7 @@ class MMR:
                 gains.append(float(scores[i]))
             pool.take(i, weighted)
             if pool.more():
-                nearest = _nearer(nearest, vectors.dot(vectors[i] * novelty))
+                nearest = _nearer(nearest, candidates.cosines_with(i, novelty))
         return make_selection(candidates, pool.picks, gains)
 
     def _value(self, candidates: Candidates) -> NDArray[np.float64]:

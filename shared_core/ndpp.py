@@ -143,7 +143,7 @@ class _Ratios:
         self.step = 0
         self.values: Matrix = np.vecdot(self.v, self.v)
         largest = float(self.values.max())
-        self.least = largest * RANK_TOLERANCE[candidates.vectors.dtype.name]
+        self.least = largest * RANK_TOLERANCE[candidates.dtype.name]
         self.noise = largest * TIE_EPS * float(np.finfo(np.float64).eps)
         if shown:
             self._condition_on_shown(shown)

@@ -86,7 +86,7 @@ class PAP:
         PerspectiveError
             As :meth:`project`.
         """
-        dtype = candidates.vectors.dtype
+        dtype = candidates.dtype
         query = self._project_query(candidates.query.astype(np.float64), dtype.name)
         if not self.corpus:
             return candidates.with_query(query)

@@ -28,7 +28,7 @@ class Pool:
     def __init__(self, candidates: Candidates, k: int | None, budget: float | None, shown: Iterable[int]) -> None:
         n = len(candidates)
         self.shown = checked_shown(shown, n)
-        self.tie = _TIES[candidates.vectors.dtype]
+        self.tie = _TIES[candidates.dtype]
         self.picks: list[int] = []
         self._open = True
         available = n - len(self.shown)

@@ -254,7 +254,7 @@ def select(
     >>> select([1.0, 0.9], vectors, k=2, selector="similarity").indices.tolist()
     [1, 0]
     """
-    candidates = Candidates(query, vectors, quality=quality, ids=ids, costs=costs)
+    candidates = Candidates.borrow(query, vectors, quality=quality, ids=ids, costs=costs)
     return resolve_selector(selector, parameters).select(candidates, k, budget=budget, shown=shown)
 
 

@@ -65,132 +65,156 @@ class VRSD:
             ``k``, ``shown`` or ``budget`` does not fit the candidates.
         """
         pool = Pool(candidates, k, budget, shown)
-        total = _Sum(candidates, pool, keep=self.refine)
+        total = _Sum(candidates, pool)
         start = before = total.cosine()
-        relevance = pool.close(total.relevance.copy())
+        reach = pool.close(total.relevance + total.with_query)
+        rows: list[NDArray[np.floating]] = []
         gains = []
         while pool.more():
-            scores = total.cosines_with_each(relevance)
-            i = pool.best(scores)
+            scores = total.cosines(reach)
+            i = pool.best(scores, total.tie)
             gains.append(float(scores[i]) - before)
             before = float(scores[i])
-            pool.take(i, relevance)
+            pool.take(i, reach)
             if self.refine or pool.more():
-                total.add(i)
+                rows.append(total.add(i))
+                reach += total.relevance[i]
         if self.refine and len(pool.picks) > (not pool.shown):
-            gains = _exchange(candidates, pool, total, start, before) or gains
+            gains = _exchange(candidates, pool, total, np.array(rows, np.float64), start, before) or gains
         return make_selection(candidates, pool.picks, gains)
 
 
 class _Sum:
-    """The sum vector s of what is picked, known by s·q, ‖s‖² and the candidates' dots with s."""
+    """The sum vector s of what is picked, known by s·q, ‖s‖² and ‖s + v‖² for every candidate v."""
 
-    def __init__(self, candidates: Candidates, pool: Pool, *, keep: bool) -> None:
-        self.vectors = candidates.vectors
+    def __init__(self, candidates: Candidates, pool: Pool) -> None:
+        self.candidates = candidates
         self.relevance = candidates.relevance.astype(np.float64)
-        self.squares = np.ones(len(candidates))
+        self.own = np.ones(len(candidates))
         # Only what is orthogonal to the query can be a zero row.
         orthogonal = (self.relevance == 0).nonzero()[0]
         if orthogonal.size:
-            self.squares[orthogonal] = self.vectors[orthogonal].any(axis=1)
-        self.negligible = pool.tie
-        self.dots = np.zeros(len(candidates))
+            self.own[orthogonal] = candidates.vectors[orthogonal].any(axis=1)
+        self.negligible = self.tie = pool.tie
         self.with_query = 0.0
         self.square = 0.0
-        self.rows: list[NDArray[np.floating]] | None = [] if keep else None
+        self.peak = 0.0
+        self.with_each = self.own.copy()
         for i in pool.shown:
             self.add(i)
-        if keep:
-            self.rows = []
 
-    def add(self, i: int) -> None:
-        row = self.vectors.dot(self.vectors[i])
-        self.square = max(0.0, self.square + 2 * float(self.dots[i]) + float(self.squares[i]))
+    def add(self, i: int) -> NDArray[np.floating]:
+        """Add candidate ``i`` to s; twice its cosine with each candidate, which that took."""
+        row = self.candidates.cosines_with(i, 2.0)
+        square = max(0.0, float(self.with_each[i]))
+        self.with_each += row
+        self.with_each += square - self.square
+        self.square = square
+        self.peak = max(self.peak, square)
         self.with_query += float(self.relevance[i])
-        self.dots += row
-        if self.rows is not None:
-            self.rows.append(row)
+        return row
 
     def cosine(self) -> float:
         return self.with_query / self.square**0.5 if self.square > self.negligible else 0.0
 
-    def cosines_with_each(self, relevance: Vector) -> Vector:
-        """cos(s + v, q) for each candidate v; -inf where ``relevance`` is -inf."""
-        squares = self.dots * 2.0
-        squares += self.squares
-        squares += self.square
-        scores = relevance + self.with_query
+    def cosines(self, reach: Vector) -> Vector:
+        """cos(s + v, q) for each candidate v from ``reach`` = (s + v)·q, which is -inf for a closed one."""
         # Rounding leaves a little of a sum that cancels out: its direction means nothing, so its cosine is 0.
         least = self.negligible * (1.0 + self.square)
-        if squares[squares.argmin()] <= least:
-            gone = squares <= least
-            squares[gone] = 1.0
-            scores[gone & np.isfinite(scores)] = 0.0
-        scores /= np.sqrt(squares, out=squares)
+        shortest = self.with_each[self.with_each.argmin()]
+        # Squares keep the rounding of the longest sum there was, which parts equal scores where a sum is short.
+        self.tie = self.negligible * min(max(1.0, self.peak / max(shortest, least)), 64.0)
+        if shortest > least:
+            lengths = np.sqrt(self.with_each)
+            return np.divide(reach, lengths, out=lengths)
+        gone = self.with_each <= least
+        scores = reach / np.sqrt(np.where(gone, 1.0, self.with_each))
+        scores[gone & np.isfinite(reach)] = 0.0
         return scores
 
+    def exchange(self, leaver: int, newcomer: int, gone: Vector, come: Vector, square: float) -> None:
+        """Let a candidate take another's place in s, from what :meth:`add` gave for both and the new ‖s‖²."""
+        self.with_each += come - gone
+        self.with_each += square - self.square
+        self.square = square
+        self.with_query += float(self.relevance[newcomer] - self.relevance[leaver])
 
-def _exchange(candidates: Candidates, pool: Pool, total: _Sum, start: float, greedy: float) -> list[float] | None:
+    def cosines_with_each_for(self, picks: list[int], rows: Vector) -> tuple[Vector, Vector]:
+        """(picks, n): cos(s − pick + v, q) for each pick and candidate v, and ‖s − pick + v‖²."""
+        squares = self.with_each - rows
+        squares += (2 * self.own[picks] + self.square - self.with_each[picks])[:, None]
+        scores = self.relevance + (self.with_query - self.relevance[picks])[:, None]
+        gone = squares <= self.negligible * (1.0 + self.square)
+        if gone.any():
+            scores[gone] = 0.0
+            scores /= np.sqrt(np.where(gone, 1.0, squares))
+        else:
+            scores /= np.sqrt(squares)
+        return scores, squares
+
+
+def _exchange(
+    candidates: Candidates, pool: Pool, total: _Sum, rows: Vector, start: float, greedy: float
+) -> list[float] | None:
     """Exchange picks in place while that pays; the gains along the final order, or None if nothing changed."""
-    rows = np.array(total.rows, dtype=np.float64)
-    shown_dots = total.dots - rows.sum(axis=0)
-    movable = np.array([bool(pool.shown) or p > 0 for p in range(len(pool.picks))])
-    best = max(greedy, _prefix_cosines(candidates, pool)[-1])
+    first_movable = 0 if pool.shown else 1
+    exact = _ExactSum(candidates, pool)
+    best = max(greedy, exact.cosine())
     changed = False
     while True:
-        scores = _exchanged_cosines(total, pool.picks, rows)
-        scores[~movable] = -np.inf
-        scores[:, pool.picks] = -np.inf
-        scores[:, pool.shown] = -np.inf
+        scores, squares = total.cosines_with_each_for(pool.picks, rows)
+        scores[:first_movable] = -np.inf
+        scores[:, pool.picks + pool.shown] = -np.inf
         allowed = pool.exchangeable()
         if allowed is not None:
             scores[~allowed] = -np.inf
-        margin = float(scores.max()) - best - _MIN_IMPROVEMENT
+        flat = scores.ravel()
+        margin = float(flat[flat.argmax()]) - best - _MIN_IMPROVEMENT
         if margin <= 0:
             break
-        position, newcomer = divmod(pool.best(scores.ravel(), min(pool.tie, margin / 2)), len(candidates))
+        position, newcomer = divmod(pool.best(flat, min(pool.tie, margin / 2)), len(candidates))
         leaver = pool.picks[position]
-        pool.exchange(position, newcomer)
         # float32 dots are too coarse to trust an improvement of 1e-9: the sum itself decides.
-        value = _prefix_cosines(candidates, pool)[-1]
+        value = exact.exchange(leaver, newcomer)
         if value <= best + _MIN_IMPROVEMENT:
-            pool.exchange(position, leaver)
             break
         best, changed = value, True
-        rows[position] = total.vectors.dot(total.vectors[newcomer])
-        _update(total, pool, rows, shown_dots)
+        pool.exchange(position, newcomer)
+        row = candidates.cosines_with(newcomer, 2.0).astype(np.float64)
+        total.exchange(leaver, newcomer, rows[position], row, float(squares[position, newcomer]))
+        rows[position] = row
     if not changed:
         return None
-    gains: list[float] = np.diff(_prefix_cosines(candidates, pool), prepend=start).tolist()
+    gains: list[float] = np.diff(_ExactSum(candidates, pool).prefix_cosines(), prepend=start).tolist()
     return gains
 
 
-def _exchanged_cosines(total: _Sum, picks: list[int], rows: Vector) -> Vector:
-    """(picks, n): the objective with the pick at that position exchanged for that candidate."""
-    squares = -2.0 * rows
-    squares += (total.squares[picks] - 2 * total.dots[picks] + total.square)[:, None]
-    squares += total.squares + 2 * total.dots
-    scores: Vector = (total.with_query - total.relevance[picks])[:, None] + total.relevance
-    gone = squares <= total.negligible * (1.0 + total.square)
-    squares[gone] = 1.0
-    scores[gone] = 0.0
-    scores /= np.sqrt(squares, out=squares)
-    return scores
+class _ExactSum:
+    """The sum of the unit vectors of what is shown and picked, in float64."""
 
+    def __init__(self, candidates: Candidates, pool: Pool) -> None:
+        self.vectors = candidates.vectors
+        query = candidates.query.astype(np.float64)
+        self.query = query / np.sqrt(query.dot(query))
+        self.negligible = pool.tie
+        self.shown = self.vectors[pool.shown].sum(axis=0, dtype=np.float64)
+        self.picked = self.vectors[pool.picks].astype(np.float64)
+        self.sum = self.shown + self.picked.sum(axis=0)
 
-def _update(total: _Sum, pool: Pool, rows: Vector, shown_dots: Vector) -> None:
-    members = pool.shown + pool.picks
-    total.dots = shown_dots + rows.sum(axis=0)
-    total.with_query = float(total.relevance[members].sum())
-    total.square = max(0.0, float(total.dots[members].sum()))
+    def exchange(self, leaver: int, newcomer: int) -> float:
+        """The cosine with the query once ``newcomer`` has taken the place of ``leaver``."""
+        self.sum += self.vectors[newcomer]
+        self.sum -= self.vectors[leaver]
+        return self.cosine()
 
+    def cosine(self) -> float:
+        square = float(self.sum.dot(self.sum))
+        return float(self.sum.dot(self.query)) / square**0.5 if square > self.negligible else 0.0
 
-def _prefix_cosines(candidates: Candidates, pool: Pool) -> Vector:
-    """cos(sum, query) after each pick, from the vectors themselves in float64."""
-    query = candidates.query.astype(np.float64)
-    start = candidates.vectors[pool.shown].sum(axis=0, dtype=np.float64)
-    sums = start + np.cumsum(candidates.vectors[pool.picks], axis=0, dtype=np.float64)
-    lengths = np.sqrt(np.vecdot(sums, sums)) * np.sqrt(query.dot(query))
-    small = lengths**2 <= pool.tie
-    cosines: Vector = np.where(small, 0.0, sums.dot(query) / np.where(small, 1.0, lengths))
-    return cosines
+    def prefix_cosines(self) -> Vector:
+        """The cosine with the query after each pick."""
+        sums = self.shown + np.cumsum(self.picked, axis=0)
+        squares = np.vecdot(sums, sums)
+        gone = squares <= self.negligible
+        cosines: Vector = np.where(gone, 0.0, sums.dot(self.query) / np.sqrt(np.where(gone, 1.0, squares)))
+        return cosines

@@ -15,7 +15,7 @@ from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.vector_stores.faiss import FaissMapVectorStore, FaissVectorStore
 from numpy.typing import NDArray
 
-from shared_core import Selection, select
+from shared_core import MMR, NDPP, Selection, select
 from tests.embedding import DIMENSION, embed
 
 QUERY = "effects of coffee and tea on sleep and memory"
@@ -153,3 +153,14 @@ def expected_selection(ids: Sequence[str], k: int, selector: Any = "vrsd", **par
 
 
 ALL = [f"n{i}" for i in range(len(TEXTS))]
+
+SELECTORS: list[dict[str, Any]] = [
+    {},
+    {"selector": "similarity"},
+    {"selector": "vrsd", "refine": True},
+    {"selector": "mmr", "lambda_mult": 0.5},
+    {"selector": "mmr", "lambda_d": 0.3, "lambda_b": 1.0},
+    {"selector": "ndpp", "relevance": "exponential", "temperature": 0.3},
+    {"selector": MMR(lambda_d=0.4)},
+    {"selector": NDPP()},
+]

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import copy
-import json
-import pickle
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core import MockEmbedding, VectorStoreIndex
-from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
-from llama_index.core.instrumentation.event_handlers import BaseEventHandler
-from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core import VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.response_synthesizers import ResponseMode
-from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeWithScore, QueryBundle, TextNode
-from llama_index.core.vector_stores import SimpleVectorStore
+from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeWithScore, QueryBundle
 
 from llamaindex_setselect import SetSelectPostprocessor
 from shared_core import (
-    MMR,
     NDPP,
     PAP,
     VRSD,
@@ -37,6 +28,7 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
     PERSPECTIVE,
     QUERY,
+    SELECTORS,
     STORES,
     TEXTS,
     CountingEmbedding,
@@ -52,17 +44,6 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
     scored,
     scores_of,
 )
-
-SELECTORS: list[dict[str, Any]] = [
-    {},
-    {"selector": "similarity"},
-    {"selector": "vrsd", "refine": True},
-    {"selector": "mmr", "lambda_mult": 0.5},
-    {"selector": "mmr", "lambda_d": 0.3, "lambda_b": 1.0},
-    {"selector": "ndpp", "relevance": "exponential", "temperature": 0.3},
-    {"selector": MMR(lambda_d=0.4)},
-    {"selector": NDPP()},
-]
 
 
 @pytest.mark.parametrize("settings", SELECTORS, ids=str)
@@ -300,118 +281,6 @@ def test_kernel_rows_go_by_node_id(index: VectorStoreIndex, nodes: list[NodeWith
         post.to_dict()
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"topn": 3}, r"no argument 'topn'; it has .*top_n.*score_threshold.*refine"),
-        ({"lambda_mult": 0.5}, r"'lambda_mult'.*selector 'vrsd': refine"),
-        ({"selector": MMR(), "lambda_mult": 0.5}, "lambda_mult"),
-        ({"selector": "mmr", "selector_kwargs": {"refine": True}}, "refine"),
-        ({"selector": "best"}, r"unknown selector 'best'; known: .*vrsd"),
-        ({"selector": 3}, "selector"),
-        ({"selector": VRSD}, "selector"),
-        ({"selector": "mmr", "lambda_d": 2}, "lambda_d"),
-        ({"top_n": 0}, "top_n must be an integer of at least 1, got 0"),
-        ({"top_n": True}, "top_n"),
-        ({"top_n": 2.5}, "top_n"),
-        ({"score_threshold": 1.01}, "score_threshold"),
-        ({"score_threshold": float("nan")}, "score_threshold"),
-        ({"budget": 3}, "a budget needs costs"),
-        ({"budget": float("nan"), "costs": "stars"}, "finite"),
-        ({"direction": "away"}, "direction"),
-        ({"perspective": ""}, "empty"),
-        ({"perspective": [0.0, 0.0]}, "zero"),
-        ({"perspective": [[1.0]]}, "one vector"),
-        ({"shown": "n1"}, "not one string"),
-        ({"index": "the index"}, "index"),
-        ({"selector": "mmr", "lambda_d": 0.2, "lambda_mult": 0.2}, "give one of them"),
-    ],
-    ids=str,
-)
-def test_wrong_settings_raise_at_construction(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        SetSelectPostprocessor(**settings)
-
-
-def test_index_over_another_store(index: VectorStoreIndex) -> None:
-    with pytest.raises(InvalidParameterError, match="another store"):
-        SetSelectPostprocessor(index=index, vector_store=SimpleVectorStore())
-    SetSelectPostprocessor(index=index, vector_store=index.vector_store)
-
-
-@pytest.mark.parametrize("settings", SELECTORS, ids=str)
-@pytest.mark.parametrize("way", ["dict", "json", "pickle", "copy", "deepcopy", "model_copy"])
-def test_copies_choose_the_same(
-    way: str, settings: dict[str, Any], index: VectorStoreIndex, nodes: list[NodeWithScore]
-) -> None:
-    post = SetSelectPostprocessor(
-        index=index,
-        top_n=5,
-        perspective=embedding(PERSPECTIVE),
-        corpus=True,
-        shown=["n1"],
-        quality="stars",
-        costs="stars",
-        budget=9.0,
-        score_threshold=0.1,
-        **settings,
-    )
-    wanted = [(n.node_id, n.score) for n in post.postprocess_nodes(nodes, bundle())]
-    match way:
-        case "dict":
-            again = SetSelectPostprocessor.from_dict(post.to_dict(), index=index)
-            assert again.to_dict() == post.to_dict()
-        case "json":
-            again = SetSelectPostprocessor.from_json(post.to_json(), index=index)
-        case "pickle":
-            again = pickle.loads(pickle.dumps(post))
-        case "copy":
-            again = copy.copy(post)
-        case "deepcopy":
-            again = copy.deepcopy(post)
-            assert again.index is post.index
-            assert again.shown is not None
-        case _:
-            again = post.model_copy(update={"scores": False})
-    assert [(n.node_id, n.score) for n in again.postprocess_nodes(nodes, bundle())] == wanted
-
-
-def test_dict_is_plain_and_leaves_the_runtime_out(index: VectorStoreIndex) -> None:
-    post = SetSelectPostprocessor(selector=MMR(lambda_d=0.4), index=index, embed_model=MockEmbedding(embed_dim=2))
-    data = json.loads(json.dumps(post.to_dict()))
-    assert data["class_name"] == "SetSelectPostprocessor" == SetSelectPostprocessor.class_name()
-    assert (data["selector"], data["selector_kwargs"]) == ("mmr", {"lambda_d": 0.4, "lambda_b": 0.95})
-    assert not {"index", "vector_store", "embed_model", "callback_manager"} & set(data)
-
-
-@pytest.mark.parametrize(
-    "settings", [{"quality": len}, {"costs": len}, {"selector": NDPP(LowRankKernel([[1.0]]))}], ids=str
-)
-def test_what_cannot_be_written_says_so(settings: dict[str, Any]) -> None:
-    with pytest.raises(InvalidParameterError, match="to_dict cannot write"):
-        SetSelectPostprocessor(**settings).to_dict()
-
-
-def test_a_selector_without_a_name_says_so() -> None:
-    class Own:
-        def select(self, candidates: Candidates, k: int | None = None, *, budget: Any = None, shown: Any = ()) -> Any:
-            return VRSD().select(candidates, 1, budget=budget, shown=shown)
-
-    nodes = [TextNode(id_=i, text=i, embedding=v) for i, v in {"a": [1.0, 0.0], "b": [0.0, 1.0]}.items()]
-    post = SetSelectPostprocessor(selector=Own())
-    assert ids_of(post.postprocess_nodes(scored(nodes), QueryBundle("q", embedding=[0.1, 1.0]))) == ["b"]
-    with pytest.raises(InvalidParameterError, match="register_selector"):
-        post.to_dict()
-
-
-def test_pickling_does_not_drop_a_function(index: VectorStoreIndex) -> None:
-    post = SetSelectPostprocessor(index=index, quality=lambda node: 1.0)
-    with pytest.raises((pickle.PicklingError, AttributeError)):
-        pickle.dumps(post)
-    assert post.quality is not None
-    assert post.callback_manager is not None
-
-
 def test_threads_choose_the_same(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     post = SetSelectPostprocessor(index=index, top_n=5, perspective=PERSPECTIVE)
     queries = [f"{text} and mood" for text in TEXTS]
@@ -419,32 +288,3 @@ def test_threads_choose_the_same(index: VectorStoreIndex, nodes: list[NodeWithSc
     fresh = SetSelectPostprocessor(index=index, top_n=5, perspective=PERSPECTIVE)
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(lambda q: ids_of(fresh.postprocess_nodes(nodes, query_str=q)), queries)) == alone
-
-
-class Recorder(BaseEventHandler):
-    seen: list[Any] = []  # noqa: RUF012
-
-    def handle(self, event: Any, **kwargs: Any) -> None:
-        if isinstance(event, (ReRankStartEvent, ReRankEndEvent)):
-            self.seen.append(event)
-
-
-@pytest.fixture
-def events() -> Iterator[list[Any]]:
-    recorder = Recorder()
-    root = get_dispatcher()
-    root.add_event_handler(recorder)
-    yield recorder.seen
-    root.event_handlers.remove(recorder)
-
-
-async def test_events(events: list[Any], index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    post = SetSelectPostprocessor(index=index, top_n=3)
-    chosen = post.postprocess_nodes(nodes, bundle())
-    await post.apostprocess_nodes(nodes, bundle())
-    post.postprocess_nodes([], bundle())
-    assert [type(event) for event in events] == [ReRankStartEvent, ReRankEndEvent] * 3
-    assert (events[0].top_n, events[0].model_name, events[0].query) == (3, "VRSD(refine=False)", bundle())
-    assert ids_of(events[0].nodes) == ALL
-    assert ids_of(events[1].nodes) == ids_of(events[3].nodes) == ids_of(chosen)
-    assert events[5].nodes == []

@@ -118,14 +118,13 @@ def test_store_is_searched_with_the_projected_query(
     pap = PAP(embedding(PERSPECTIVE), corpus=corpus, direction=direction)
     found = nearest(10, pap.project(embedding(QUERY)))
     assert set(found) != set(nearest(10)), "the case would not tell"
-    candidates = pap.apply(Candidates(embedding(QUERY), matrix(found)))
-    wanted = VRSD().select(candidates, 4)
+    wanted = VRSD().select(pap.apply(Candidates(embedding(QUERY), matrix(found))), 10)
     retriever = SetSelectIndexRetriever(
-        make_index(kind, model), fetch_k=10, perspective=PERSPECTIVE, corpus=corpus, direction=direction
+        make_index(kind, model), top_n=10, fetch_k=10, perspective=PERSPECTIVE, corpus=corpus, direction=direction
     )
     chosen = retriever.retrieve(QUERY)
     assert ids_of(chosen) == [found[i] for i in wanted.indices]
-    assert scores_of(chosen) == pytest.approx(wanted.relevance.tolist(), rel=1e-5)
+    assert scores_of(chosen) == pytest.approx(wanted.relevance.tolist(), rel=1e-5, abs=1e-6)
 
 
 def test_shown_by_constructor_and_later(index: VectorStoreIndex) -> None:
@@ -194,11 +193,15 @@ def test_in_a_query_engine(index: VectorStoreIndex, model: CountingEmbedding) ->
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_index_nodes_are_followed_after_the_choice(asynchronous: bool, model: CountingEmbedding) -> None:
     behind = TextNode(id_="behind", text="what the pointer points to")
-    pointer = IndexNode(id_="pointer", text=QUERY, index_id="behind", obj=behind)
-    index = VectorStoreIndex([*make_nodes(), pointer], embed_model=model)
-    retriever = SetSelectIndexRetriever(index, object_map={"behind": behind})
-    chosen = await retriever.aretrieve(QUERY) if asynchronous else retriever.retrieve(QUERY)
-    assert ids_of(chosen)[0] == "behind"
+    pointer = IndexNode(id_="pointer", text=QUERY, index_id="there", obj=behind)
+    index = VectorStoreIndex(make_nodes(), objects=[pointer], embed_model=model)
+    other = TextNode(id_="other", text="what another map says")
+    for retriever, wanted in (
+        (SetSelectIndexRetriever(index), "behind"),
+        (SetSelectIndexRetriever(index, object_map={"there": other}), "other"),
+    ):
+        chosen = await retriever.aretrieve(QUERY) if asynchronous else retriever.retrieve(QUERY)
+        assert ids_of(chosen)[0] == wanted
 
 
 def test_framework_settings(index: VectorStoreIndex) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -283,21 +281,3 @@ def test_settings_model_is_used_if_set(
     with pytest.warns(EmbeddingFallbackWarning):
         chosen = SetSelectPostprocessor().postprocess_nodes(nodes, query_str=QUERY)
     assert ids_of(chosen) == expected(ALL, 4)
-
-
-def test_importing_brings_no_store_client() -> None:
-    code = (
-        "import llamaindex_setselect, sys; "
-        "assert not {'faiss', 'llama_index.vector_stores.faiss'} & set(sys.modules), 'imported'"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_importing_without_llama_index_names_the_extra() -> None:
-    code = (
-        "import sys; sys.modules['llama_index'] = None\n"
-        "try: import llamaindex_setselect\n"
-        "except ImportError as error: print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert 'pip install "setselect[llamaindex]"' in done.stdout

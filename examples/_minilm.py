@@ -28,7 +28,7 @@ WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 CACHE = Path(__file__).resolve().parent.parent / ".cache"
 BATCH = 64
 # Longer texts embed more slowly and say little more: the first sentences tell what a function is for.
-TEXT_LENGTH = 200
+TEXT_LENGTH = 300
 MODULES = (
     *("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "numpy.ma", "numpy.strings", "numpy.char", "numpy.rec"),
     *("numpy.lib.stride_tricks", "numpy.polynomial", "numpy.polynomial.polynomial", "numpy.polynomial.chebyshev"),

@@ -8,8 +8,8 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from shared_core import PAP, Candidates, InvalidParameterError, Selector, choose
-from shared_core.checks import integer, number
+from shared_core import PAP, BudgetError, Candidates, Selector, choose
+from shared_core.checks import identifiers, integer, number
 from shared_core.perspective import checked_direction
 from shared_core.quality import ItemValue, item_values
 from shared_core.selection import resolve_selector, selector_names, selector_parameters
@@ -57,15 +57,13 @@ class Request:
         rest = dict(settings)
         taken = {name: rest.pop(name, None) for name in CHOICE_KEYS}
         k, fetch_k = _sizes(taken["k"], taken["fetch_k"], taken["budget"])
-        shown = taken["shown"] or ()
-        if isinstance(shown, str):
-            raise InvalidParameterError(f"shown takes a collection of document ids, not one string: [{shown!r}]")
+        shown = identifiers(taken["shown"] or (), "shown")
         return cls(
             selector=_selector(taken["selector"], taken["search_type"], rest),
             k=k,
             fetch_k=fetch_k + len(shown),
             score_threshold=_threshold(taken["score_threshold"]),
-            shown=tuple(shown),
+            shown=shown,
             budget=_budget(taken["budget"], taken["costs"]),
             costs=taken["costs"],
             quality=taken["quality"],
@@ -123,16 +121,11 @@ class Request:
 def _sizes(k: Any, fetch_k: Any, budget: Any) -> tuple[int | None, int]:
     if k is None and budget is None:
         k = 4
-    least = 1
     if k is not None:
-        k = least = integer(k, "k")
-        if k < 1:
-            raise InvalidParameterError(f"k must be at least 1, got {k}")
+        k = integer(k, "k", 1)
     if fetch_k is None:
         return k, 50 if k is None else max(20, 5 * k)
-    if integer(fetch_k, "fetch_k") < least:
-        raise InvalidParameterError(f"fetch_k must be at least k={least}, got {fetch_k}: it is what k is chosen from")
-    return k, int(fetch_k)
+    return k, integer(fetch_k, f"fetch_k (of which k={k or 1} are chosen)", k or 1)
 
 
 def _selector(selector: Any, search_type: str, rest: dict[str, Any]) -> Selector:
@@ -151,7 +144,7 @@ def _threshold(score_threshold: Any) -> float | None:
 
 def _budget(budget: Any, costs: Any) -> float | None:
     if budget is not None and costs is None:
-        raise InvalidParameterError(
+        raise BudgetError(
             "a budget needs costs: a metadata key, or a function such as costs=lambda d: len(d.page_content) / 4"
         )
     return None if budget is None else number(budget, "budget")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,24 +18,6 @@ def refuse_unknown(owner: str, names: Iterable[str], selector: Any, known: Itera
                 f"{owner} has no argument {name!r}; it has {', '.join(known)}, "
                 f"and those of selector {selector!r}: {', '.join(own) or 'none'}"
             )
-
-
-def positive_integer(value: Any, what: str, least: int = 1) -> int:
-    """``value`` as an int of at least ``least``."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if number < least or isinstance(value, bool):
-        raise InvalidParameterError(f"{what} must be an integer of at least {least}, got {value!r}")
-    return number
-
-
-def node_ids(shown: Iterable[str]) -> tuple[str, ...]:
-    """``shown`` as a tuple; a single string is refused, not taken apart."""
-    if isinstance(shown, str):
-        raise InvalidParameterError(f"shown takes a collection of node ids, not one string: [{shown!r}]")
-    return tuple(shown)
 
 
 def name_and_parameters(selector: str | Selector, parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
@@ -23,10 +22,11 @@ from shared_core import (
     InvalidParameterError,
     Selector,
 )
+from shared_core.checks import identifiers, integer, number
 from shared_core.selection import resolve_selector
 
 from ._choice import aask, achoose_nodes, ask, choose_nodes
-from ._settings import name_and_parameters, node_ids, positive_integer, refuse_unknown
+from ._settings import name_and_parameters, refuse_unknown
 from .vectors import NodeVectors, resolve_embed_model
 
 dispatcher = get_dispatcher(__name__)
@@ -42,7 +42,8 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
     Parameters
     ----------
     top_n : int
-        How many nodes to return, at least 1; fewer where there are not so many.
+        How many nodes to return, at least 1; fewer where there are not so many. By default 4, or, with a
+        ``budget``, as many as fit.
     selector : str or Selector
         ``"vrsd"``, ``"mmr"``, ``"ndpp"``, ``"similarity"``, another registered name, or an object.
     **parameters
@@ -97,7 +98,7 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
     ['b', 'c']
     """
 
-    top_n: int = 4
+    top_n: int | None = None
     selector: str | Selector = "vrsd"
     selector_kwargs: dict[str, Any] = Field(default_factory=dict)
     perspective: str | tuple[float, ...] | None = None
@@ -121,8 +122,10 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
         selector = given.get("selector", "vrsd")
         refuse_unknown(type(self).__name__, parameters, selector, type(self).model_fields)
         given["selector_kwargs"] = {**(given.get("selector_kwargs") or {}), **parameters}
-        given["top_n"] = positive_integer(given.get("top_n", 4), "top_n")
-        given["shown"] = node_ids(given.get("shown") or ())
+        top_n = given.get("top_n")
+        if top_n is not None or given.get("budget") is None:
+            given["top_n"] = integer(4 if top_n is None else top_n, "top_n", 1)
+        given["shown"] = identifiers(given.get("shown") or (), "shown")
         if given.get("perspective") is not None and not isinstance(given["perspective"], str):
             given["perspective"] = tuple(PAP(given["perspective"]).perspective.tolist())  # type: ignore[union-attr]
         super().__init__(**given)
@@ -202,7 +205,8 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
                 "there is no query to choose for: postprocess_nodes(nodes, query_bundle=...) or query_str=..."
             )
         name = repr(resolve_selector(self.selector, self.selector_kwargs))
-        dispatcher.event(ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=self.top_n, model_name=name))
+        top_n = len(nodes) if self.top_n is None else self.top_n
+        dispatcher.event(ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=top_n, model_name=name))
         return query_bundle
 
     def _remembered_perspective(self) -> list[float] | None:
@@ -219,13 +223,12 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
         PAP(self.perspective if isinstance(self.perspective, tuple) else [1.0], self.corpus, self.direction)
         if self.perspective == "":
             raise InvalidParameterError("perspective is an empty text; None means no perspective")
-        threshold = self.score_threshold
-        if threshold is not None and not -1 <= threshold <= 1:
-            raise InvalidParameterError(f"score_threshold is a cosine in [-1, 1], got {threshold!r}")
-        if self.budget is not None and not np.isfinite(self.budget):
-            raise BudgetError(f"budget must be a finite number, got {self.budget!r}")
-        if self.budget is not None and self.costs is None:
-            raise BudgetError("a budget needs costs: a metadata key or a function of the node")
+        if self.score_threshold is not None:
+            number(self.score_threshold, "score_threshold (a cosine)", -1, 1)
+        if self.budget is not None:
+            number(self.budget, "budget")
+            if self.costs is None:
+                raise BudgetError("a budget needs costs: a metadata key or a function of the node")
         # One store's vectors under the labels of another's index would be the wrong ones.
         store = self.vector_store
         if self.index is not None and store is not None and store is not self.index.vector_store:

@@ -15,9 +15,10 @@ from llama_index.core.vector_stores.types import MetadataFilters
 from typing_extensions import override
 
 from shared_core import Selector
+from shared_core.checks import identifiers, integer
 
 from ._choice import aask, achoose_nodes, ask, choose_nodes
-from ._settings import node_ids, positive_integer, refuse_unknown
+from ._settings import refuse_unknown
 from .postprocessor import SetSelectPostprocessor
 
 # VectorIndexRetriever drops what it does not know without a word, so what it knows has to be asked.
@@ -44,10 +45,11 @@ class SetSelectIndexRetriever(BaseRetriever):
     ----------
     index : VectorStoreIndex
     top_n : int
-        How many nodes to return, at least 1; fewer where the index has not so many.
+        How many nodes to return, at least 1; fewer where the index has not so many. By default 4, or, with a
+        ``budget``, as many as fit.
     fetch_k : int, optional
-        How many to choose from, at least ``top_n``; by default max(20, 5 * top_n). The number of ``shown`` is
-        added.
+        How many to choose from, at least ``top_n``; by default max(20, 5 * top_n), or 50 where only a budget is
+        given. The number of ``shown`` is added.
     filters : MetadataFilters, optional
         The store's own filter.
     selector : str or Selector
@@ -85,7 +87,7 @@ class SetSelectIndexRetriever(BaseRetriever):
         self,
         index: VectorStoreIndex,
         *,
-        top_n: int = 4,
+        top_n: int | None = None,
         fetch_k: int | None = None,
         filters: MetadataFilters | None = None,
         selector: str | Selector = "vrsd",
@@ -100,10 +102,10 @@ class SetSelectIndexRetriever(BaseRetriever):
         known = ["index", "fetch_k", "filters", *sorted(_CHOICE_NAMES), *sorted(_SEARCH_NAMES)]
         refuse_unknown(type(self).__name__, own.keys() - _CHOICE_NAMES, selector, known)
         self._settings = SetSelectPostprocessor(top_n=top_n, selector=selector, shown=shown, index=index, **own)
-        least = self._settings.top_n
+        wanted = self._settings.top_n
         if fetch_k is None:
-            fetch_k = max(20, 5 * least)
-        self._fetch_k = positive_integer(fetch_k, f"fetch_k, of which top_n={least} are chosen,", least)
+            fetch_k = 50 if wanted is None else max(20, 5 * wanted)
+        self._fetch_k = integer(fetch_k, f"fetch_k (of which top_n={wanted or 1} are chosen)", wanted or 1)
         self._index = index
         self._filters = filters
         super().__init__(
@@ -119,7 +121,7 @@ class SetSelectIndexRetriever(BaseRetriever):
 
     @shown.setter
     def shown(self, shown: Iterable[str]) -> None:
-        self._settings = self._settings.model_copy(update={"shown": node_ids(shown)})
+        self._settings = self._settings.model_copy(update={"shown": identifiers(shown, "shown")})
 
     @property
     def vector_source(self) -> str:

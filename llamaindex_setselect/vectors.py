@@ -203,15 +203,7 @@ def _from_faiss_map(store: Any, node_ids: Sequence[str], index: VectorStoreIndex
     labels, nodes = store._node_id_to_faiss_id_map, store._faiss_id_to_node_id_map
     # After a delete the store gives the next node a label that is in use; the node that had it is lost to it.
     known = {i: labels[i] for i in node_ids if i in labels and nodes.get(labels[i]) == i}
-    if store.client.ntotal == len(nodes):
-        return dict(zip(known, vectors_by_label(store.client, list(known.values())), strict=True))
-    import faiss
-
-    # Of two vectors under one label, the one added later belongs to the node that the store now names.
-    places = {label: place for place, label in enumerate(faiss.vector_to_array(store.client.id_map).tolist())}
-    known = {i: places[label] for i, label in known.items() if label in places}
-    inside = faiss.downcast_index(store.client.index)
-    return dict(zip(known, vectors_by_label(inside, list(known.values())), strict=True))
+    return dict(zip(known, vectors_by_label(store.client, list(known.values())), strict=True))
 
 
 register_vector_source(SimpleVectorStore, _from_simple)

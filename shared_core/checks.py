@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,13 @@ import numpy as np
 from .errors import InvalidParameterError
 
 
-def integer(value: Any, what: str) -> int:
-    """``value`` as an int; floats and bools are none.
+def integer(value: Any, what: str, least: int | None = None) -> int:
+    """``value`` as an int of at least ``least``; floats and bools are no ints.
 
     Raises
     ------
     InvalidParameterError
-        ``value`` is not an integer.
+        ``value`` is not an integer, or is too small.
 
     Examples
     --------
@@ -27,9 +28,30 @@ def integer(value: Any, what: str) -> int:
     try:
         if isinstance(value, (bool, np.bool_)):
             raise TypeError
-        return operator.index(value)
+        whole = operator.index(value)
     except TypeError:
         raise InvalidParameterError(f"{what} must be an integer, got {value!r}") from None
+    if least is not None and whole < least:
+        raise InvalidParameterError(f"{what} must be at least {least}, got {whole}")
+    return whole
+
+
+def identifiers(values: Iterable[Hashable], what: str) -> tuple[Hashable, ...]:
+    """``values`` as a tuple; a single string is refused, not taken apart.
+
+    Raises
+    ------
+    InvalidParameterError
+        ``values`` is a string.
+
+    Examples
+    --------
+    >>> identifiers(["a", "b"], "shown")
+    ('a', 'b')
+    """
+    if isinstance(values, str):
+        raise InvalidParameterError(f"{what} takes a collection of ids, not one string: [{values!r}]")
+    return tuple(values)
 
 
 def number(value: Any, what: str, low: float = -math.inf, high: float = math.inf) -> float:

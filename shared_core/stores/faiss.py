@@ -116,21 +116,22 @@ def _inside(index: Any) -> Any:
 
 
 def _ids_of(index: Any) -> NDArray[np.int64]:
+    """The index's own table of ids, one for each place; a view, not to be kept."""
     import faiss
 
-    ids: NDArray[np.int64] = faiss.vector_to_array(index.id_map)
+    ids: NDArray[np.int64] = faiss.rev_swig_ptr(index.id_map.data(), index.id_map.size())
     return ids
 
 
 def _through_id_map(index: Any, keys: NDArray[np.int64]) -> NDArray[np.float32]:
     known = _ids_of(index)
-    order = np.argsort(known, kind="stable")
-    places = np.searchsorted(known, keys, sorter=order)
-    found = places < len(known)
-    found[found] = known[order[places[found]]] == keys[found]
-    if not found.all():
-        raise VectorSourceError(f"the FAISS index holds no vector under id {keys[~found][0]}")
-    return vectors_by_label(_inside(index), order[places])
+    places = np.flatnonzero(np.isin(known, keys))
+    # An id may have been given twice: as in FAISS's own IDMap2.reconstruct, the later one counts.
+    place_of = dict(zip(known[places].tolist(), places.tolist(), strict=True))
+    missing = [key for key in keys.tolist() if key not in place_of]
+    if missing:
+        raise VectorSourceError(f"the FAISS index holds no vector under id {missing[0]}")
+    return vectors_by_label(_inside(index), [place_of[key] for key in keys.tolist()])
 
 
 def _no_vectors(index: Any) -> VectorSourceError:

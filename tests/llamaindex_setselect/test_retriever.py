@@ -146,8 +146,11 @@ def test_shown_by_constructor_and_later(index: VectorStoreIndex) -> None:
 def test_budget_quality_and_threshold(index: VectorStoreIndex) -> None:
     found = nearest(20)
     costs = [int(i[1:]) % 5 for i in found]
-    retriever = SetSelectIndexRetriever(index, budget=5, costs="stars", score_threshold=0.2)
+    retriever = SetSelectIndexRetriever(index, top_n=4, fetch_k=20, budget=5, costs="stars", score_threshold=0.2)
     assert ids_of(retriever.retrieve(QUERY)) == expected(found, 4, costs=costs, budget=5)
+    filled = SetSelectIndexRetriever(index, fetch_k=20, budget=5, costs="stars").retrieve(QUERY)
+    assert ids_of(filled) == expected(found, None, costs=costs, budget=5)
+    assert len(filled) > 4, "without top_n the budget alone ends the choice"
     retriever = SetSelectIndexRetriever(index, selector="mmr", lambda_b=0.5, quality="stars")
     assert ids_of(retriever.retrieve(QUERY)) == expected(found, 4, "mmr", lambda_b=0.5, quality=costs)
     assert SetSelectIndexRetriever(index, score_threshold=1).retrieve(QUERY) == []
@@ -156,7 +159,7 @@ def test_budget_quality_and_threshold(index: VectorStoreIndex) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"top_n": 5, "fetch_k": 4}, "fetch_k, of which top_n=5 are chosen, must be an integer of at least 5, got 4"),
+        ({"top_n": 5, "fetch_k": 4}, "fetch_k .of which top_n=5 are chosen. must be at least 5, got 4"),
         ({"top_n": 0}, "top_n"),
         ({"fetch_k": 7.5}, "fetch_k"),
         (

@@ -45,7 +45,7 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
         ({"selector": 3}, "selector"),
         ({"selector": VRSD}, "selector"),
         ({"selector": "mmr", "lambda_d": 2}, "lambda_d"),
-        ({"top_n": 0}, "top_n must be an integer of at least 1, got 0"),
+        ({"top_n": 0}, "top_n must be at least 1, got 0"),
         ({"top_n": True}, "top_n"),
         ({"top_n": 2.5}, "top_n"),
         ({"score_threshold": 1.01}, "score_threshold"),

@@ -151,7 +151,8 @@ def main(argv: Sequence[str]) -> int:
     """Print the comparison; 1 if the two adapters disagree anywhere."""
     questions = [text for text in argv if text.strip()] or list(QUESTIONS)
     # Where there is no terminal rich takes 80 columns, too few for five methods.
-    width = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS", "120"))
+    columns = os.environ.get("COLUMNS", "")
+    width = None if sys.stdout.isatty() else int(columns) if columns.isdigit() else 120
     console = Console(highlight=False, width=width)
     console.print(
         "\n[bold]setselect[/] chooses the documents for a prompt as a set. The nearest ones, taken one by one, repeat "

@@ -114,8 +114,8 @@ class Candidates:
         [0.0, 1.0]
         """
         rows = self._rows
-        cosines: FloatArray = rows.dot(rows[row] * rows.dtype.type(self._inverse[row] * factor))
-        cosines *= self._inverse
+        cosines: FloatArray = rows.dot(rows[row])
+        cosines *= self._inverse * (float(self._inverse[row]) * factor)
         return cosines
 
     def with_query(self, query: ArrayLike) -> Candidates:
@@ -128,7 +128,8 @@ class Candidates:
         other = object.__new__(Candidates)
         for name in ("ids", "quality", "costs", "_rows", "_inverse", "_unit"):
             object.__setattr__(other, name, getattr(self, name))
-        other._look_from(query)
+        with np.errstate(over="ignore", invalid="ignore"):
+            other._look_from(query)
         return other
 
     def take(self, rows: ArrayLike) -> Candidates:
@@ -187,20 +188,21 @@ class Candidates:
             )
         n = rows.shape[0]
         names = None if ids is None else _ids(ids, n)
-        rows, inverse = _scaled(rows.astype(_working_dtype(rows.dtype), order="C", copy=copy), names)
-        put = object.__setattr__
-        put(self, "ids", names)
-        put(self, "_rows", _read_only(rows[:]))
-        put(self, "_inverse", _read_only(inverse))
-        put(self, "_unit", None)
-        put(self, "quality", None if quality is None else _column(quality, n, "quality"))
-        put(self, "costs", None if costs is None else _costs(costs, n))
-        self._look_from(query)
+        # What overflows is found by its sum of squares and dealt with there.
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows, inverse = _scaled(rows.astype(_working_dtype(rows.dtype), order="C", copy=copy), names)
+            put = object.__setattr__
+            put(self, "ids", names)
+            put(self, "_rows", _read_only(rows[:]))
+            put(self, "_inverse", _read_only(inverse))
+            put(self, "_unit", None)
+            put(self, "quality", None if quality is None else _column(quality, n, "quality"))
+            put(self, "costs", None if costs is None else _costs(costs, n))
+            self._look_from(query)
 
     def _look_from(self, query: ArrayLike) -> None:
         unit = _unit_query(query, self._rows)
-        # Row by row, unlike a matrix product: copies of a row get the same cosine to the last bit.
-        relevance = np.vecdot(self._rows, unit)
+        relevance = self._rows.dot(unit)
         relevance *= self._inverse
         object.__setattr__(self, "query", unit)
         object.__setattr__(self, "relevance", _read_only(relevance))
@@ -242,8 +244,7 @@ _RANGES = {np.dtype(t): _range(t) for t in (np.float32, np.float64)}
 
 def _scaled(rows: FloatArray, names: tuple[Hashable, ...] | None) -> tuple[FloatArray, FloatArray]:
     """Rows whose lengths are within the range of their type, and one over each length (0 for a zero row)."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.vecdot(rows, rows)
+    squares = np.vecdot(rows, rows)
     least, most = _RANGES[rows.dtype]
     # NaN compares as false and argmin and argmax find it, so it goes the slow way with the rows out of range.
     if squares[squares.argmin()] > least and squares[squares.argmax()] < most:
@@ -273,26 +274,24 @@ def _unit_query(query: ArrayLike, vectors: FloatArray) -> FloatArray:
             else "; the query must be one vector"
         )
         raise InvalidInputError(f"query has shape {q.shape}, vectors have shape {vectors.shape}{hint}")
-    # float64 first: a query of 1e-30 or 1e30 is as good as any other.
-    wide = q.astype(np.float64)
-    least, most = _RANGES[wide.dtype]
-    with np.errstate(over="ignore", invalid="ignore"):
-        square = wide.dot(wide)
-    if not least < square < most:
-        wide = _query_in_range(wide)
-        square = wide.dot(wide)
-    wide *= 1 / math.sqrt(square)
-    return _read_only(wide.astype(vectors.dtype, copy=False))
+    unit = q.astype(vectors.dtype, copy=False)
+    least, most = _RANGES[unit.dtype]
+    square = float(unit.dot(unit))
+    if least < square < most:
+        return _read_only(unit * unit.dtype.type(1 / math.sqrt(square)))
+    return _unit_odd_query(q.astype(np.float64)).astype(vectors.dtype)
 
 
-def _query_in_range(query: NDArray[np.float64]) -> NDArray[np.float64]:
+def _unit_odd_query(query: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A query of 1e-30 or 1e30 is as good as any other; one that is 0 or not finite is none."""
     if not np.isfinite(query).all():
         raise InvalidInputError("query holds NaN or inf")
     largest = np.abs(query).max()
     if largest == 0:
         raise InvalidInputError("query is the zero vector: it has no direction to be near to")
-    scaled: NDArray[np.float64] = np.ldexp(query, -np.frexp(largest)[1])
-    return scaled
+    scaled = np.ldexp(query, -np.frexp(largest)[1])
+    unit: NDArray[np.float64] = scaled / math.sqrt(scaled.dot(scaled))
+    return unit
 
 
 def _column(values: ArrayLike, n: int, what: str) -> NDArray[np.float64]:

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .candidates import Candidates
 from .checks import number
-from .pool import TIE_EPS, Pool
+from .pool import TIE_EPS, Pool, Scores
 from .selection import Selection, make_selection, register_selector
 
 
@@ -67,36 +66,26 @@ class MMR:
             ``k``, ``shown`` or ``budget`` does not fit the candidates.
         """
         pool = Pool(candidates, k, budget, shown)
-        value = self._value(candidates)
+        value = candidates.relevance
         tie = pool.tie
         if candidates.quality is not None:
+            value = self.lambda_b * value + (1 - self.lambda_b) * candidates.quality
             tie += TIE_EPS * float(np.finfo(np.float64).eps * np.abs(value).max())
         weighted = pool.close(self.lambda_d * value)
         novelty = 1 - self.lambda_d
-        nearest: NDArray[np.floating] | None = None
+        nearest: Scores | None = None
         for j in pool.shown:
-            nearest = _nearer(nearest, candidates.cosines_with(j, novelty))
-        gains = []
-        while pool.more():
-            if nearest is None:
-                i = pool.best(pool.close(value), tie)
-                gains.append(float(weighted[i]))
-            else:
-                scores = weighted - nearest
-                i = pool.best(scores, tie)
-                gains.append(float(scores[i]))
-            pool.take(i, weighted)
-            if pool.more():
-                nearest = _nearer(nearest, candidates.cosines_with(i, novelty))
-        return make_selection(candidates, pool.picks, gains)
-
-    def _value(self, candidates: Candidates) -> NDArray[np.float64]:
-        relevance = candidates.relevance.astype(np.float64)
-        if candidates.quality is None:
-            return relevance
-        value: NDArray[np.float64] = self.lambda_b * relevance + (1 - self.lambda_b) * candidates.quality
-        return value
-
-
-def _nearer(nearest: NDArray[np.floating] | None, others: NDArray[np.floating]) -> NDArray[np.floating]:
-    return others if nearest is None else np.maximum(nearest, others, out=nearest)
+            others = candidates.cosines_with(j, novelty)
+            nearest = others if nearest is None else np.maximum(nearest, others)
+        # With nothing picked or shown yet the paper has argmax v, whatever λ_d.
+        scores = pool.close(value.copy()) if nearest is None else weighted - nearest
+        gains: list[float] = []
+        best, take, cosines_with = pool.best, pool.take, candidates.cosines_with
+        while True:
+            i = best(scores, tie)
+            gains.append(float(weighted[i] if nearest is None else scores[i]))
+            if not take(i, weighted):
+                return make_selection(candidates, pool.picks, gains)
+            others = cosines_with(i, novelty)
+            nearest = others if nearest is None else np.maximum(nearest, others, out=nearest)
+            np.subtract(weighted, nearest, out=scores)

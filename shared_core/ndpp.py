@@ -115,7 +115,9 @@ class NDPP:
 
     def _log_weights(self, candidates: Candidates) -> Matrix:
         """log r²: in logarithms neither a small r nor a low temperature underflows."""
-        cosines = candidates.relevance.astype(np.float64)
+        # Row by row, unlike a matrix product: copies of a row get one cosine, to the last bit, which the logarithm
+        # of a small one would blow up.
+        cosines = np.vecdot(candidates.vectors, candidates.query).astype(np.float64)
         if self.relevance == "linear":
             weights: Matrix = 2 * np.log(np.maximum(cosines, LINEAR_FLOOR))
         else:

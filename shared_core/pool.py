@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,13 @@ from .errors import BudgetError, InvalidParameterError
 # Equal rows get dot products that differ in the last bits, since BLAS sums the end of a block in another order.
 TIE_EPS = 16
 _TIES = {np.dtype(t): TIE_EPS * float(np.finfo(t).eps) for t in (np.float32, np.float64)}
+Scores = NDArray[np.floating[Any]]
 
 
 class Pool:
     """The candidates that are not shown, not picked and within the budget.
 
-    Selectors keep their scores in float64 arrays in which a closed candidate stands at -inf; :meth:`close` and
+    Selectors keep their scores in arrays in which a closed candidate stands at -inf; :meth:`close` and
     :meth:`take` put it there.
     """
 
@@ -45,7 +47,7 @@ class Pool:
         if budget is not None:
             self._start_budget(candidates, budget)
 
-    def close(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def close(self, scores: Scores) -> Scores:
         """Put all closed candidates of a fresh array of scores at -inf, and return it."""
         if self.shown or self.picks:
             scores[self.shown + self.picks] = -np.inf
@@ -57,19 +59,25 @@ class Pool:
         """Whether another pick is wanted and possible."""
         return self._open and len(self.picks) < self.target
 
-    def best(self, scores: NDArray[np.float64], tie: float | None = None) -> int:
+    def best(self, scores: Scores, tie: float | None = None) -> int:
         """The open candidate of the highest score; of those within ``tie`` of it, the lowest index."""
-        top = scores[scores.argmax()]
-        return int((scores >= top - (self.tie if tie is None else tie)).argmax())
+        best = int(scores.argmax())
+        if best:
+            least = scores[best] - (self.tie if tie is None else tie)
+            before = scores[:best]
+            if before[before.argmax()] >= least:
+                return int((before >= least).argmax())
+        return best
 
-    def take(self, i: int, scores: NDArray[np.float64]) -> None:
-        """Pick ``i`` and close it in ``scores``, with whatever no longer fits."""
+    def take(self, i: int, scores: Scores) -> bool:
+        """Pick ``i`` and close it in ``scores``, with whatever no longer fits; whether there is :meth:`more`."""
         self.picks.append(i)
         scores[i] = -np.inf
         if self._costs is not None:
             self._left -= float(self._costs[i])
             scores[self._costs > self._left] = -np.inf
             self._open = bool(np.isfinite(scores).any())
+        return self._open and len(self.picks) < self.target
 
     def exchangeable(self) -> NDArray[np.bool_] | None:
         """(picks, n): which candidate may take the place of which pick under the budget; None: any may.

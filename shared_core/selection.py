@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -84,9 +85,8 @@ def make_selection(
     """
     indices = np.array(picks, dtype=np.int64)
     values = np.array(gains, dtype=np.float64)
-    relevance = candidates.relevance[indices].astype(np.float64)
-    for array in (indices, values, relevance):
-        array.setflags(write=False)
+    relevance = candidates.relevance.take(indices).astype(np.float64)
+    indices.flags.writeable = values.flags.writeable = relevance.flags.writeable = False
     objective = math.prod(gains) if product else math.fsum(gains)
     return Selection(indices, values, relevance, objective, filled_from)
 
@@ -131,6 +131,7 @@ def register_selector(name: str) -> Callable[[_S], _S]:
         own = tuple(f.name for f in dataclasses.fields(cls) if f.init)
         _PARAMETERS[name] = own + tuple(alias for alias, target in _ALIASES.items() if target in own)
         _REGISTRY[name] = cls
+        _made.cache_clear()
         return cls
 
     return add
@@ -187,6 +188,10 @@ def make_selector(name: str, **parameters: Any) -> Selector:
     return selector
 
 
+# typed: True == 1, but only one of them is a bool.
+_made = functools.lru_cache(maxsize=128, typed=True)(make_selector)
+
+
 def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Selector:
     """A selector from a name and its parameters, or the object itself, which takes none.
 
@@ -195,7 +200,11 @@ def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Se
     True
     """
     if isinstance(selector, str):
-        return make_selector(selector, **parameters)
+        try:
+            # Selectors do not change, so one serves all calls that name it alike; a kernel is not held on to.
+            return make_selector(selector, **parameters) if "kernel" in parameters else _made(selector, **parameters)
+        except TypeError:
+            return make_selector(selector, **parameters)
     if not isinstance(selector, Selector) or isinstance(selector, type):
         raise InvalidParameterError(
             f"selector must be one of {', '.join(_REGISTRY)} or an object with a select method, got {selector!r}"

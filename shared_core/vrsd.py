@@ -117,7 +117,7 @@ class _Sum:
     def cosine(self) -> float:
         return self.with_query / self.square**0.5 if self.square > self.negligible else 0.0
 
-    def cosines(self, reach: Vector) -> Vector:
+    def cosines(self, reach: NDArray[np.floating]) -> Vector:
         """cos(s + v, q) for each candidate v from ``reach`` = (s + v)·q, which is -inf for a closed one."""
         # Rounding leaves a little of a sum that cancels out: its direction means nothing, so its cosine is 0.
         least = self.negligible * (1.0 + self.square)
@@ -125,10 +125,11 @@ class _Sum:
         # Squares keep the rounding of the longest sum there was, which parts equal scores where a sum is short.
         self.tie = self.negligible * min(max(1.0, self.peak / max(shortest, least)), 64.0)
         if shortest > least:
-            lengths = np.sqrt(self.with_each)
-            return np.divide(reach, lengths, out=lengths)
+            lengths: Vector = np.sqrt(self.with_each)
+            np.divide(reach, lengths, out=lengths)
+            return lengths
         gone = self.with_each <= least
-        scores = reach / np.sqrt(np.where(gone, 1.0, self.with_each))
+        scores: Vector = reach / np.sqrt(np.where(gone, 1.0, self.with_each))
         scores[gone & np.isfinite(reach)] = 0.0
         return scores
 

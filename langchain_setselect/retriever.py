@@ -169,7 +169,10 @@ class SetSelectRetriever(VectorStoreRetriever):
 
     def _request(self, kwargs: dict[str, Any]) -> Request:
         own = {name: getattr(self, name) for name in CHOICE_KEYS if name in type(self).model_fields}
-        settings = {**own, **self.search_kwargs, **kwargs}
-        if "search_type" in kwargs and "selector" not in kwargs:
-            settings["selector"] = None
-        return Request.parse(settings)
+        defaults = {**own, **self.search_kwargs}
+        if "selector" in kwargs or kwargs.get("search_type", self.search_type) != self.search_type:
+            # Another selector for one call: the parameters of the usual one are not its own.
+            defaults = {name: value for name, value in defaults.items() if name not in all_parameters()}
+        if "search_type" in kwargs:
+            defaults["selector"] = None
+        return Request.parse({**defaults, **kwargs})

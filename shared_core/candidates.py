@@ -115,7 +115,11 @@ class Candidates:
         """
         rows = self._rows
         cosines: FloatArray = rows.dot(rows[row])
-        cosines *= self._inverse * (float(self._inverse[row]) * factor)
+        if rows is self._unit:
+            if factor != 1.0:
+                cosines *= factor
+        else:
+            cosines *= self._inverse * (float(self._inverse[row]) * factor)
         return cosines
 
     def with_query(self, query: ArrayLike) -> Candidates:
@@ -144,9 +148,12 @@ class Candidates:
         put = object.__setattr__
         put(other, "query", self.query)
         put(other, "ids", None if self.ids is None else tuple(self.ids[i] for i in index))
-        for name in ("relevance", "quality", "costs", "_rows", "_inverse", "_unit"):
+        for name in ("relevance", "quality", "costs", "_rows", "_unit"):
             array = getattr(self, name)
             put(other, name, None if array is None else _read_only(array[index]))
+        if self._unit is self._rows:
+            put(other, "_unit", other._rows)
+        put(other, "_inverse", _read_only(self._inverse[index] if len(self._inverse) == len(self) else _ONE))
         return other
 
     def name(self, row: int) -> str:
@@ -193,9 +200,10 @@ class Candidates:
             rows, inverse = _scaled(rows.astype(_working_dtype(rows.dtype), order="C", copy=copy), names)
             put = object.__setattr__
             put(self, "ids", names)
-            put(self, "_rows", _read_only(rows[:]))
-            put(self, "_inverse", _read_only(inverse))
-            put(self, "_unit", None)
+            rows = _read_only(rows[:])
+            put(self, "_rows", rows)
+            put(self, "_inverse", _read_only(_ONE if inverse is None else inverse))
+            put(self, "_unit", rows if inverse is None else None)
             put(self, "quality", None if quality is None else _column(quality, n, "quality"))
             put(self, "costs", None if costs is None else _costs(costs, n))
             self._look_from(query)
@@ -203,7 +211,8 @@ class Candidates:
     def _look_from(self, query: ArrayLike) -> None:
         unit = _unit_query(query, self._rows)
         relevance = self._rows.dot(unit)
-        relevance *= self._inverse
+        if self._rows is not self._unit:
+            relevance *= self._inverse
         object.__setattr__(self, "query", unit)
         object.__setattr__(self, "relevance", _read_only(relevance))
 
@@ -239,15 +248,24 @@ def _range(dtype: type[np.floating[Any]]) -> tuple[float, float]:
 
 
 # A sum of squares leaves the range of its type long before the row does.
+_UNIT_SLACK = {np.dtype(t): 4 * float(np.finfo(t).eps) for t in (np.float32, np.float64)}
+_ONE = np.ones(1, np.float32)
 _RANGES = {np.dtype(t): _range(t) for t in (np.float32, np.float64)}
 
 
-def _scaled(rows: FloatArray, names: tuple[Hashable, ...] | None) -> tuple[FloatArray, FloatArray]:
-    """Rows whose lengths are within the range of their type, and one over each length (0 for a zero row)."""
+def _scaled(rows: FloatArray, names: tuple[Hashable, ...] | None) -> tuple[FloatArray, FloatArray | None]:
+    """Rows whose lengths are within the range of their type, and one over each length (0 for a zero row).
+
+    None in place of the lengths: all are 1 to the last bits, as most embedding models have it.
+    """
     squares = np.vecdot(rows, rows)
     least, most = _RANGES[rows.dtype]
+    shortest, longest = squares[squares.argmin()], squares[squares.argmax()]
     # NaN compares as false and argmin and argmax find it, so it goes the slow way with the rows out of range.
-    if squares[squares.argmin()] > least and squares[squares.argmax()] < most:
+    if shortest > least and longest < most:
+        slack = _UNIT_SLACK[rows.dtype]
+        if longest - 1 <= slack and 1 - shortest <= slack:
+            return rows, None
         np.sqrt(squares, out=squares)
         return rows, np.divide(1, squares, out=squares)
     odd = np.flatnonzero(~((squares > least) & (squares < most)))

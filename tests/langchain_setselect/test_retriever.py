@@ -94,6 +94,8 @@ def test_arguments_at_call_time_win(store: VectorStore) -> None:
     retriever = SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={"k": 2, "lambda_mult": 1.0})
     assert numbers(retriever.invoke(QUERY, k=6, fetch_k=40, lambda_mult=0.1)) == expected(6, 40, "mmr", lambda_d=0.1)
     assert len(retriever.invoke(QUERY)) == 2
+    assert numbers(retriever.invoke(QUERY, search_type="vrsd")) == expected(2, 20, "vrsd"), "λ is not VRSD's"
+    assert numbers(retriever.invoke(QUERY, selector=MMR(lambda_d=0.1))) == expected(2, 20, "mmr", lambda_d=0.1)
     plain = SetSelectRetriever(vectorstore=store, selector=MMR())
     assert numbers(plain.invoke(QUERY, search_type="ndpp")) == expected(4, 20, "ndpp")
 

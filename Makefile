@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Through the environment, so that no character of a question means anything to the shell.
-export QUERY
+export QUERY := $(value QUERY)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format bench clean
@@ -24,7 +24,7 @@ $(READY): pyproject.toml constraints.txt requirements-model.txt
 	@touch $@
 
 demo: $(READY) ## what setselect picks from NumPy's docstrings; QUERY="..." asks your own question
-	@$(BIN)/python examples/demo.py $(if $(QUERY),"$$QUERY")
+	@$(BIN)/python examples/demo.py $(if $(value QUERY),"$$QUERY")
 
 test: $(READY) ## all tests, doctests and snippets of the docs
 	@$(BIN)/python -m pytest -q -n 2

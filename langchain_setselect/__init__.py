@@ -5,7 +5,16 @@ try:
 except ImportError as error:
     raise ImportError('langchain_setselect needs LangChain: pip install "setselect[langchain]"') from error
 
+from .compressor import SetSelectCompressor
+from .example_selector import SetSelectExampleSelector
+from .perspective import extractor_from_chat_model
 from .retriever import SetSelectRetriever
 from .vectors import register_vector_source
 
-__all__ = ["SetSelectRetriever", "register_vector_source"]
+__all__ = [
+    "SetSelectCompressor",
+    "SetSelectExampleSelector",
+    "SetSelectRetriever",
+    "extractor_from_chat_model",
+    "register_vector_source",
+]

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+    adispatch_custom_event,
+    dispatch_custom_event,
+)
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStoreRetriever
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from typing_extensions import override
 
-from shared_core import PAP, InvalidParameterError, VectorSourceError
+from shared_core import VectorSourceError
+from shared_core.request import Asked
 
-from ._request import CHOICE_KEYS, Request, all_parameters
+from ._settings import ChoiceSettings, aask, ask, choose_documents, event
 from .vectors import Search, source_of
 
+EVENT = "setselect"
 
-class SetSelectRetriever(VectorStoreRetriever):
+
+class SetSelectRetriever(ChoiceSettings, VectorStoreRetriever):
     """Over-fetches from a vector store and returns the best *set* of ``k`` documents.
 
     ``SetSelectRetriever(vectorstore=store)`` stands where ``store.as_retriever()`` stood;
@@ -34,13 +42,18 @@ class SetSelectRetriever(VectorStoreRetriever):
         An object (or a name) in place of ``search_type``.
     search_kwargs : dict
         ``k`` (4), ``fetch_k`` (max(20, 5k); 50 where only a budget is given), ``score_threshold`` (the least
-        cosine), ``shown`` (ids of documents that the reader already has), ``budget`` (sum of ``costs`` that must
+        cosine), ``shown`` (ids of documents that the reader already has; those that this search finds count as picked),
+        ``max_per_source`` (no more than so many of one source; more is fetched until ``k`` are found),
+        ``drop_near_duplicates`` (no two picks whose cosine is above this), ``budget`` (sum of ``costs`` that must
         not be exceeded; without ``k`` it alone ends the choice), the selector's own parameters (``lambda_mult``,
         0.5 as in LangChain; ``refine``; ``kernel``; ...), and any other parameter of this class. What is left,
         ``filter`` for one, goes to the store unchanged. The same keys work as arguments of the constructor (but
         for the store's own) and at call time: ``retriever.invoke(query, k=3)``.
-    perspective : str or array-like of shape (d,), optional
-        A text or its embedding, to be projected out of the query before the search (PAP).
+    perspective : str, array-like of shape (d,), callable or PerspectiveExtractor, optional
+        A text, its embedding, a function of the query that returns a text (or None), or an extractor: what is to be
+        projected out of the query before the search (PAP).
+    perspective_vector : {"text", "difference"}
+        Embed the perspective's text, or take the query's embedding less its root's (needs an extractor).
     direction : {"remove", "emphasize"}
     corpus : bool
         Project the candidates as well (PAP+).
@@ -48,6 +61,8 @@ class SetSelectRetriever(VectorStoreRetriever):
         A metadata key or a function of the document; for ``"mmr"``.
     costs : str or callable, optional
         The same for what a document takes of the ``budget``: ``lambda d: len(d.page_content) / 4``.
+    source : str or callable
+        Where a document comes from, for ``max_per_source``: a metadata key (``"source"``) or a function.
     embeddings : Embeddings, optional
         For stores that carry none.
     scores : bool
@@ -76,41 +91,15 @@ class SetSelectRetriever(VectorStoreRetriever):
     """
 
     search_type: str = "vrsd"
-    selector: Any = None
-    perspective: Any = None
-    direction: str = "remove"
-    corpus: bool = False
-    quality: Any = None
-    costs: Any = None
-    embeddings: Embeddings | None = None
-    scores: bool = True
+    search_kwargs: dict[str, Any] = Field(default_factory=dict)
 
     allowed_search_types: ClassVar[Collection[str]] = ("similarity", "vrsd", "mmr", "ndpp")
 
     @model_validator(mode="before")
     @classmethod
     def validate_search_type(cls, values: dict[str, Any]) -> Any:
-        """Sort the constructor's arguments into fields and ``search_kwargs``; refuse unknown ones."""
-        fields = {k: v for k, v in values.items() if k in cls.model_fields}
-        more = {k: v for k, v in values.items() if k not in cls.model_fields}
-        known = {*CHOICE_KEYS, *all_parameters()}
-        for name in more:
-            if name not in known:
-                raise InvalidParameterError(
-                    f"SetSelectRetriever has no argument {name!r}; it has "
-                    f"{', '.join(sorted(known | set(cls.model_fields)))}. "
-                    "What is for the store goes into search_kwargs"
-                )
-        if fields.get("selector") is not None and "search_type" in fields:
-            raise InvalidParameterError("give search_type or selector, not both")
-        if more:
-            fields["search_kwargs"] = {**(fields.get("search_kwargs") or {}), **more}
-        return fields
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        self._request({})
-        return self
+        """Nothing: the base class knows its own search types only, and ours are checked at construction."""
+        return values
 
     @property
     def vector_source(self) -> str:
@@ -119,31 +108,45 @@ class SetSelectRetriever(VectorStoreRetriever):
         if source_of(self.vectorstore) is not None:
             return f"store: {store}"
         embeddings = self.embeddings or self.vectorstore.embeddings
-        return f"embedding the texts with {type(embeddings).__name__}: no source is registered for {store}"
+        if embeddings is None:
+            return f"nowhere: no vector source is registered for {store}, and there are no embeddings"
+        return f"embedding the texts with {type(embeddings).__name__}: no vector source is registered for {store}"
 
     @override
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
-        request = self._request(kwargs)
-        embeddings = self._embeddings()
-        vector = embeddings.embed_query(query)
-        text = request.perspective_text
-        pap = request.pap(None if text is None else embeddings.embed_query(text))
-        hits = self._search(request, embeddings, query, vector, pap).run()
-        return request.choose(hits, vector, pap)
+        request, scores, rest = self._request(kwargs)
+        asked = ask(request, self._embeddings(), query)
+        fetch_k, before = request.fetch_k, 0
+        while True:
+            hits = self._search(query, asked, fetch_k, rest).run()
+            documents, selection = choose_documents(request, hits, asked, scores=scores)
+            if not request.wants_more(documents) or len(hits[0]) == before:
+                break
+            fetch_k, before = 4 * fetch_k, len(hits[0])
+        if run_manager.handlers:
+            told = event(request, hits[0], documents, selection, self.vector_source)
+            dispatch_custom_event(EVENT, told, config={"callbacks": run_manager.get_child()})
+        return documents
 
     @override
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
-        request = self._request(kwargs)
-        embeddings = self._embeddings()
-        vector = await embeddings.aembed_query(query)
-        text = request.perspective_text
-        pap = request.pap(None if text is None else await embeddings.aembed_query(text))
-        hits = await self._search(request, embeddings, query, vector, pap).arun()
-        return request.choose(hits, vector, pap)
+        request, scores, rest = self._request(kwargs)
+        asked = await aask(request, self._embeddings(), query)
+        fetch_k, before = request.fetch_k, 0
+        while True:
+            hits = await self._search(query, asked, fetch_k, rest).arun()
+            documents, selection = choose_documents(request, hits, asked, scores=scores)
+            if not request.wants_more(documents) or len(hits[0]) == before:
+                break
+            fetch_k, before = 4 * fetch_k, len(hits[0])
+        if run_manager.handlers:
+            told = event(request, hits[0], documents, selection, self.vector_source)
+            await adispatch_custom_event(EVENT, told, config={"callbacks": run_manager.get_child()})
+        return documents
 
     def _embeddings(self) -> Embeddings:
         embeddings = self.embeddings or self.vectorstore.embeddings
@@ -154,25 +157,13 @@ class SetSelectRetriever(VectorStoreRetriever):
             )
         return embeddings
 
-    def _search(
-        self, request: Request, embeddings: Embeddings, text: str, vector: list[float], pap: PAP | None
-    ) -> Search:
+    def _search(self, text: str, asked: Asked, fetch_k: int, store_kwargs: dict[str, Any]) -> Search:
         return Search(
             store=self.vectorstore,
-            embeddings=embeddings,
+            embeddings=self._embeddings(),
             text=text,
-            vector=vector if pap is None else pap.project(vector).tolist(),
-            projected=pap is not None,
-            fetch_k=request.fetch_k,
-            store_kwargs=request.store_kwargs,
+            vector=asked.searched,
+            projected=asked.pap is not None,
+            fetch_k=fetch_k,
+            store_kwargs=store_kwargs,
         )
-
-    def _request(self, kwargs: dict[str, Any]) -> Request:
-        own = {name: getattr(self, name) for name in CHOICE_KEYS if name in type(self).model_fields}
-        defaults = {**own, **self.search_kwargs}
-        if "selector" in kwargs or kwargs.get("search_type", self.search_type) != self.search_type:
-            # Another selector for one call: the parameters of the usual one are not its own.
-            defaults = {name: value for name, value in defaults.items() if name not in all_parameters()}
-        if "search_type" in kwargs:
-            defaults["selector"] = None
-        return Request.parse({**defaults, **kwargs})

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from langchain_core.documents import Document
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from shared_core.errors import (
     EmbeddingFallbackWarning,
+    InvalidInputError,
     InvalidParameterError,
     SetSelectWarning,
     VectorSourceError,
@@ -24,11 +26,13 @@ from shared_core.errors import (
 Hits = tuple[Sequence[Document], Sequence[ArrayLike | None] | ArrayLike]
 VectorSource = Callable[..., Hits]
 AsyncVectorSource = Callable[..., Awaitable[Hits]]
+VectorFetch = Callable[[Any, Sequence[str]], Mapping[str, ArrayLike]]
 
 
 class _Source(NamedTuple):
     search: VectorSource
     asearch: AsyncVectorSource | None
+    fetch: VectorFetch | None
 
 
 _SOURCES: dict[type | str, _Source] = {}
@@ -36,7 +40,11 @@ _WARNED: set[type] = set()
 
 
 def register_vector_source(
-    store_class: type | str, search: VectorSource, *, asearch: AsyncVectorSource | None = None
+    store_class: type | str,
+    search: VectorSource,
+    *,
+    asearch: AsyncVectorSource | None = None,
+    fetch: VectorFetch | None = None,
 ) -> None:
     """Tell setselect how a store hands back its vectors, so that no text is embedded again.
 
@@ -52,6 +60,14 @@ def register_vector_source(
         caller passed for the store, ``filter`` for one.
     asearch : async callable, optional
         The same, awaited by ``ainvoke``; without it ``search`` runs in a thread.
+    fetch : callable, optional
+        ``fetch(store, ids) -> {id: vector}`` for :class:`SetSelectCompressor`, whose documents another retriever
+        found. Ids that the store does not know are left out.
+
+    Raises
+    ------
+    InvalidParameterError
+        ``store_class`` is neither a class nor a name, or a function cannot be called.
 
     Examples
     --------
@@ -63,7 +79,12 @@ def register_vector_source(
     ...     return documents, [store.store[document.id]["vector"] for document in documents]
     >>> register_vector_source(MyStore, search)
     """
-    _SOURCES[store_class] = _Source(search, asearch)
+    if not isinstance(store_class, (type, str)):
+        raise InvalidParameterError(f"store_class must be a class or its full name, got {store_class!r}")
+    for name, function in (("search", search), ("asearch", asearch), ("fetch", fetch)):
+        if not callable(function) and (name == "search" or function is not None):
+            raise InvalidParameterError(f"{name} must be a function, got {function!r}")
+    _SOURCES[store_class] = _Source(search, asearch, fetch)
 
 
 def source_of(store: VectorStore) -> _Source | None:
@@ -97,7 +118,7 @@ class Search(NamedTuple):
         except NotImplementedError as error:
             self._refuse_projected(error)
             found = self.store.similarity_search(self.text, k=self.fetch_k, **self.store_kwargs)
-        return found, self.embeddings.embed_documents([d.page_content for d in found])
+        return found, self.embeddings.embed_documents([d.page_content for d in found]) if found else []
 
     async def arun(self) -> Hits:
         """As :meth:`run`, awaiting the store and the embeddings."""
@@ -116,7 +137,7 @@ class Search(NamedTuple):
         except NotImplementedError as error:
             self._refuse_projected(error)
             found = await self.store.asimilarity_search(self.text, k=self.fetch_k, **self.store_kwargs)
-        return found, await self.embeddings.aembed_documents([d.page_content for d in found])
+        return found, await self.embeddings.aembed_documents([d.page_content for d in found]) if found else []
 
     def _warn(self) -> None:
         cls = type(self.store)
@@ -159,20 +180,33 @@ def _sound(documents: Sequence[Document], vectors: Sequence[ArrayLike | None] | 
     return [d for d, _ in kept], [v for _, v in kept]
 
 
-def _in_memory(store: InMemoryVectorStore, query: list[float], fetch_k: int, **kwargs: Any) -> Hits:
-    found = store.similarity_search_by_vector(query, k=fetch_k, **kwargs)
+def _in_memory(
+    store: InMemoryVectorStore, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any
+) -> Hits:
+    _refuse("InMemoryVectorStore", unknown)
+    first = next(iter(store.store.values()), None)
+    if first is not None and len(first["vector"]) != len(query):
+        raise InvalidInputError(
+            f"the query has length {len(query)}, the store's vectors {len(first['vector'])}: "
+            "they most likely come from different embedding models"
+        )
+    found = store.similarity_search_by_vector(query, k=fetch_k, filter=filter)
     stored = [store.store.get(document.id or "") for document in found]
     return found, [None if entry is None else entry["vector"] for entry in stored]
+
+
+def _refuse(store: str, unknown: dict[str, Any]) -> None:
+    if unknown:
+        raise InvalidParameterError(f"{store} takes no search argument {next(iter(unknown))!r}; it takes filter")
 
 
 def _faiss(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
     from shared_core.stores.faiss import search_with_vectors
 
-    if unknown:
-        raise InvalidParameterError(f"FAISS takes no search argument {next(iter(unknown))!r}; it takes filter")
+    _refuse("FAISS", unknown)
     vector = np.asarray(query, dtype=np.float32)
     if store._normalize_L2:
-        vector /= np.sqrt(vector.dot(vector)) or 1
+        vector = vector / (np.sqrt(vector.dot(vector)) or 1)
     if filter is None:
         return _faiss_documents(store, *search_with_vectors(store.index, vector, fetch_k), lambda _: True)
     passes = store._create_filter_func(filter)
@@ -204,5 +238,26 @@ def _faiss_documents(
     return documents, kept
 
 
-register_vector_source(InMemoryVectorStore, _in_memory)
-register_vector_source("langchain_community.vectorstores.faiss.FAISS", _faiss)
+def _fetch_in_memory(store: InMemoryVectorStore, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
+    return {name: store.store[name]["vector"] for name in ids if name in store.store}
+
+
+# FAISS knows labels, the store which id each stands for; turning that round takes longer than a search, so it is
+# kept for as long as the store lives and has as many documents.
+_LABELS: WeakKeyDictionary[Any, tuple[int, dict[str, int]]] = WeakKeyDictionary()
+
+
+def _fetch_faiss(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
+    from shared_core.stores.faiss import vectors_by_label
+
+    names: dict[int, str] = store.index_to_docstore_id
+    number, labels = _LABELS.get(store, (-1, {}))
+    if number != len(names) or any(names.get(labels.get(name, -1)) != name for name in ids):
+        labels = {name: label for label, name in names.items()}
+        _LABELS[store] = len(names), labels
+    known = [name for name in ids if name in labels]
+    return dict(zip(known, vectors_by_label(store.index, [labels[name] for name in known]), strict=True))
+
+
+register_vector_source(InMemoryVectorStore, _in_memory, fetch=_fetch_in_memory)
+register_vector_source("langchain_community.vectorstores.faiss.FAISS", _faiss, fetch=_fetch_faiss)

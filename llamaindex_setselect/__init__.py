@@ -5,8 +5,16 @@ try:
 except ImportError as error:
     raise ImportError('llamaindex_setselect needs LlamaIndex: pip install "setselect[llamaindex]"') from error
 
+from .example_selector import SetSelectExampleSelector
+from .perspective import extractor_from_llm
 from .postprocessor import SetSelectPostprocessor
 from .retriever import SetSelectIndexRetriever
 from .vectors import register_vector_source
 
-__all__ = ["SetSelectIndexRetriever", "SetSelectPostprocessor", "register_vector_source"]
+__all__ = [
+    "SetSelectExampleSelector",
+    "SetSelectIndexRetriever",
+    "SetSelectPostprocessor",
+    "extractor_from_llm",
+    "register_vector_source",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -15,15 +15,10 @@ from llama_index.core.schema import BaseComponent, BaseNode, NodeWithScore, Quer
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
-from shared_core import (
-    PAP,
-    BudgetError,
-    InvalidInputError,
-    InvalidParameterError,
-    Selector,
-)
-from shared_core.checks import identifiers, integer, number
-from shared_core.selection import resolve_selector
+from shared_core import PAP, InvalidInputError, InvalidParameterError, Selector
+from shared_core.checks import identifiers, integer
+from shared_core.extraction import QueryParts, checked_perspective_vector
+from shared_core.request import CHOICE_KEYS, Request
 
 from ._choice import aask, achoose_nodes, ask, choose_nodes
 from ._settings import name_and_parameters, refuse_unknown
@@ -53,8 +48,13 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
         Where stored vectors are. ``index`` also supplies the embedding model; ``FaissVectorStore`` needs it.
     embed_model : BaseEmbedding, optional
         For queries that come without an embedding; by default the index's, then the one set in ``Settings``.
-    perspective : str or array-like of shape (d,), optional
-        A text (embedded once) or its embedding, to be projected out of the query (PAP).
+    perspective : str, array-like of shape (d,), callable or PerspectiveExtractor, optional
+        What to project out of the query (PAP): a text, its embedding, a function of the query that returns a
+        text, ``QueryParts`` or None (no projection), or an extractor, which finds it in the query with a
+        language model (:func:`extractor_from_llm`).
+    perspective_vector : {"text", "difference"}
+        Project on the embedding of the perspective's text, or on that of the query less that of its root, for
+        which there must be ``QueryParts`` or an extractor.
     direction : {"remove", "emphasize"}
     corpus : bool
         Project the nodes as well (PAP+).
@@ -64,6 +64,12 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
         The same for what a node takes of the ``budget``: ``lambda node: len(node.get_content()) / 4``.
     budget : float, optional
         Sum of ``costs`` that must not be exceeded.
+    max_per_source : int, optional
+        No more than so many nodes of one source, ``shown`` ones counted in.
+    source : str or callable, optional
+        What a source is: a metadata key or a function of the node; by default the document a node was cut from.
+    drop_near_duplicates : float in [-1, 1], optional
+        No two nodes whose cosine is above this.
     score_threshold : float in [-1, 1], optional
         The least cosine with the query that a node may have.
     shown : iterable of str
@@ -75,7 +81,10 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
     Raises
     ------
     InvalidParameterError, BudgetError, PerspectiveError, pydantic.ValidationError
-        At construction: an unknown field or selector, a value out of range, a budget without costs.
+        At construction: an unknown field or selector, a value out of range, a budget without costs,
+        ``perspective_vector="difference"`` with a text or a vector.
+    PerspectiveError
+        Later: the perspective is parallel to the query, or what a function returned is none.
     InvalidInputError
         There is no query, a stored vector holds NaN or inf (the message names the node's id) or is of another
         length than the query, or a node has no such quality.
@@ -85,8 +94,8 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
     Notes
     -----
     ``to_dict`` leaves out ``index``, ``vector_store`` and ``embed_model``, which live in this process only:
-    pass them to ``from_dict(data, index=index)``. It refuses kernels and functions. Deep copies share
-    all three.
+    pass them to ``from_dict(data, index=index)``. It refuses kernels, functions and extractors. Deep copies
+    share all three, and the extractor.
 
     Examples
     --------
@@ -101,12 +110,16 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
     top_n: int | None = None
     selector: str | Selector = "vrsd"
     selector_kwargs: dict[str, Any] = Field(default_factory=dict)
-    perspective: str | tuple[float, ...] | None = None
+    perspective: str | tuple[float, ...] | Callable[[str], str | QueryParts | None] | None = None
+    perspective_vector: str = "text"
     direction: str = "remove"
     corpus: bool = False
-    quality: str | Callable[[BaseNode], float] | None = None
-    costs: str | Callable[[BaseNode], float] | None = None
+    quality: str | dict[str, float] | Callable[[BaseNode], float] | None = None
+    costs: str | dict[str, float] | Callable[[BaseNode], float] | None = None
     budget: float | None = None
+    source: str | Callable[[BaseNode], Hashable] | None = None
+    max_per_source: int | None = None
+    drop_near_duplicates: float | None = None
     score_threshold: float | None = None
     shown: tuple[str, ...] = ()
     scores: bool = True
@@ -122,15 +135,21 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
         selector = given.get("selector", "vrsd")
         refuse_unknown(type(self).__name__, parameters, selector, type(self).model_fields)
         given["selector_kwargs"] = {**(given.get("selector_kwargs") or {}), **parameters}
-        top_n = given.get("top_n")
-        if top_n is not None or given.get("budget") is None:
-            given["top_n"] = integer(4 if top_n is None else top_n, "top_n", 1)
-        given["shown"] = identifiers(given.get("shown") or (), "shown")
-        if given.get("perspective") is not None and not isinstance(given["perspective"], str):
-            given["perspective"] = tuple(PAP(given["perspective"]).perspective.tolist())  # type: ignore[union-attr]
+        if given.get("top_n") is not None:
+            integer(given["top_n"], "top_n", 1)
+        given["shown"] = identifiers(given.get("shown"), "shown")
+        perspective = given.get("perspective")
+        checked_perspective_vector(given.get("perspective_vector", "text"), perspective)
+        if perspective is not None and not isinstance(perspective, str) and not callable(perspective):
+            given["perspective"] = tuple(PAP(perspective).perspective.tolist())  # type: ignore[union-attr]
         super().__init__(**given)
-        resolve_selector(self.selector, self.selector_kwargs)
-        self._check_values()
+        if self.top_n is None and self.budget is None:
+            self.top_n = 4
+        self._request()
+        # One store's vectors under the labels of another's index would be the wrong ones.
+        store = self.vector_store
+        if self.index is not None and store is not None and store is not self.index.vector_store:
+            raise InvalidParameterError("index= is over another store than vector_store=: give one of them")
 
     @classmethod
     @override
@@ -167,13 +186,18 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
         Raises
         ------
         InvalidParameterError
-            The selector is not a registered one with plain parameters (a kernel is none), or ``quality`` or
-            ``costs`` is a function.
+            The selector is not a registered one with plain parameters (a kernel is none), ``quality``, ``costs`` or
+            ``source`` is a function, or ``perspective`` is one or an extractor.
         """
         name, parameters = name_and_parameters(self.selector, self.selector_kwargs)
-        for what in ("quality", "costs"):
+        for what in ("quality", "costs", "source"):
             if callable(getattr(self, what)):
                 raise InvalidParameterError(f"to_dict cannot write {what}, a function: use a metadata key")
+        if callable(self.perspective):
+            raise InvalidParameterError(
+                f"to_dict cannot write perspective={self.perspective!r}, a function or an extractor: use a text or a "
+                "vector, or write the rest of the settings and pass it again"
+            )
         data = super().to_dict(**kwargs)
         plain: dict[str, Any] = {"selector": name, "selector_kwargs": parameters, "shown": list(self.shown)}
         if self.perspective is not None and not isinstance(self.perspective, str):
@@ -188,7 +212,7 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> SetSelectPostprocessor:
         memo = {} if memo is None else memo
-        for runtime in (self.index, self.vector_store, self.embed_model):
+        for runtime in (self.index, self.vector_store, self.embed_model, self.perspective):
             memo.setdefault(id(runtime), runtime)
         return super().__deepcopy__(memo)
 
@@ -204,32 +228,25 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
             raise InvalidInputError(
                 "there is no query to choose for: postprocess_nodes(nodes, query_bundle=...) or query_str=..."
             )
-        name = repr(resolve_selector(self.selector, self.selector_kwargs))
+        name = repr(self._request().selector)
         top_n = len(nodes) if self.top_n is None else self.top_n
         dispatcher.event(ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=top_n, model_name=name))
         return query_bundle
 
-    def _remembered_perspective(self) -> list[float] | None:
+    def _request(self, fetch_k: int | None = None) -> Request:
+        settings = {name: getattr(self, name) for name in CHOICE_KEYS if name in type(self).model_fields}
+        settings |= {"k": self.top_n, "fetch_k": fetch_k, **self.selector_kwargs}
+        if self.source is None:
+            settings["source"] = _document_of
+        return Request.parse(settings)[0]
+
+    def _remembered_perspective(self, text: str) -> list[float] | None:
         memory = self._perspective_memory
-        if memory is None or memory[0] is not self._vectors.model or memory[1] != self.perspective:
-            return None
-        return memory[2]
+        return memory[2] if memory and memory[0] is self._vectors.model and memory[1] == text else None
 
     def _remember_perspective(self, text: str, vector: list[float]) -> None:
         self._perspective_memory = (self._vectors.model, text, vector)
 
-    def _check_values(self) -> None:
-        # Any perspective serves to have the other two checked.
-        PAP(self.perspective if isinstance(self.perspective, tuple) else [1.0], self.corpus, self.direction)
-        if self.perspective == "":
-            raise InvalidParameterError("perspective is an empty text; None means no perspective")
-        if self.score_threshold is not None:
-            number(self.score_threshold, "score_threshold (a cosine)", -1, 1)
-        if self.budget is not None:
-            number(self.budget, "budget")
-            if self.costs is None:
-                raise BudgetError("a budget needs costs: a metadata key or a function of the node")
-        # One store's vectors under the labels of another's index would be the wrong ones.
-        store = self.vector_store
-        if self.index is not None and store is not None and store is not self.index.vector_store:
-            raise InvalidParameterError("index= is over another store than vector_store=: give one of them")
+
+def _document_of(node: BaseNode) -> str:
+    return node.ref_doc_id or node.node_id

@@ -11,11 +11,12 @@ from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import MetadataFilters
 from typing_extensions import override
 
-from shared_core import Selector
-from shared_core.checks import identifiers, integer
+from shared_core import InvalidInputError, Selector
+from shared_core.checks import identifiers
 
 from ._choice import aask, achoose_nodes, ask, choose_nodes
 from ._settings import refuse_unknown
@@ -102,10 +103,8 @@ class SetSelectIndexRetriever(BaseRetriever):
         known = ["index", "fetch_k", "filters", *sorted(_CHOICE_NAMES), *sorted(_SEARCH_NAMES)]
         refuse_unknown(type(self).__name__, own.keys() - _CHOICE_NAMES, selector, known)
         self._settings = SetSelectPostprocessor(top_n=top_n, selector=selector, shown=shown, index=index, **own)
-        wanted = self._settings.top_n
-        if fetch_k is None:
-            fetch_k = 50 if wanted is None else max(20, 5 * wanted)
-        self._fetch_k = integer(fetch_k, f"fetch_k (of which top_n={wanted or 1} are chosen)", wanted or 1)
+        self._fetch_k = fetch_k
+        self._settings._request(fetch_k)
         self._index = index
         self._filters = filters
         super().__init__(
@@ -132,25 +131,48 @@ class SetSelectIndexRetriever(BaseRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         # One call sees one setting, whatever is set meanwhile in another thread.
         settings = self._settings
+        request = settings._request(self._fetch_k)
         asked = ask(settings, query_bundle)
-        search = self._search(len(settings.shown))
-        nodes = search._retrieve(QueryBundle(query_bundle.query_str, embedding=asked.searched))
-        return choose_nodes(settings, nodes, asked)
+        searched = QueryBundle(query_bundle.query_str, embedding=self._fitting(asked.searched))
+        fetch_k, before = request.fetch_k, 0
+        while True:
+            nodes = self._search(fetch_k)._retrieve(searched)
+            chosen = choose_nodes(settings, nodes, asked, embed_unknown=False)
+            if not request.wants_more(chosen) or len(nodes) == before:
+                return chosen
+            fetch_k, before = 4 * fetch_k, len(nodes)
 
     @override
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         settings = self._settings
+        request = settings._request(self._fetch_k)
         asked = await aask(settings, query_bundle)
-        search = self._search(len(settings.shown))
-        nodes = await search._aretrieve(QueryBundle(query_bundle.query_str, embedding=asked.searched))
-        return await achoose_nodes(settings, nodes, asked)
+        searched = QueryBundle(query_bundle.query_str, embedding=self._fitting(asked.searched))
+        fetch_k, before = request.fetch_k, 0
+        while True:
+            nodes = await self._search(fetch_k)._aretrieve(searched)
+            chosen = await achoose_nodes(settings, nodes, asked, embed_unknown=False)
+            if not request.wants_more(chosen) or len(nodes) == before:
+                return chosen
+            fetch_k, before = 4 * fetch_k, len(nodes)
 
-    def _search(self, shown: int) -> VectorIndexRetriever:
+    def _fitting(self, query: list[float]) -> list[float]:
+        """``query`` if its length is that of the stored vectors, where that is known before the search."""
+        store = self._index.vector_store
+        first = next(iter(store.data.embedding_dict.values()), query) if isinstance(store, SimpleVectorStore) else query
+        if len(first) != len(query):
+            raise InvalidInputError(
+                f"the query has length {len(query)}, the store's vectors {len(first)}: "
+                "they most likely come from different embedding models"
+            )
+        return query
+
+    def _search(self, fetch_k: int) -> VectorIndexRetriever:
         # Made for each call, since it takes the ids of the index's nodes as they are when it is made.
         own_nodes = list(self._index.index_struct.nodes_dict.values())
         return VectorIndexRetriever(
             self._index,
-            similarity_top_k=self._fetch_k + shown,
+            similarity_top_k=fetch_k,
             filters=self._filters,
             **{"node_ids": own_nodes, **self._search_kwargs},
         )

@@ -26,13 +26,14 @@ _SOURCES: dict[type[Any] | str, VectorSource] = {}
 _warned: set[type[Any] | None] = set()
 
 
-def register_vector_source(store_class: type[Any], function: VectorSource) -> None:
+def register_vector_source(store_class: type[Any] | str, function: VectorSource) -> None:
     """Tell how a vector store hands back the vectors that it keeps, so that no text is embedded again.
 
     Parameters
     ----------
-    store_class : type
-        The source serves its subclasses too, unless they have their own. A later one replaces an earlier.
+    store_class : type or str
+        The store's class, or its full name (``"package.module.Class"``), to be matched without importing it. The
+        source serves its subclasses too, unless they have their own. A later one replaces an earlier.
     function : callable
         ``function(store, node_ids, index) -> {node_id: vector}``; ``index`` is the ``VectorStoreIndex``
         or None. Ids that the store does not know are left out. Called from a thread in async code.
@@ -51,8 +52,8 @@ def register_vector_source(store_class: type[Any], function: VectorSource) -> No
     ...     return {i: store.get(i) for i in node_ids if i in store.data.embedding_dict}
     >>> register_vector_source(MyStore, stored)
     """
-    if not isinstance(store_class, type):
-        raise InvalidParameterError(f"the first argument is the store's class, got {store_class!r}")
+    if not isinstance(store_class, (type, str)):
+        raise InvalidParameterError(f"store_class must be a class or its full name, got {store_class!r}")
     if not callable(function):
         raise InvalidParameterError(f"the second is function(store, node_ids, index), got {function!r}")
     _SOURCES[store_class] = function
@@ -99,30 +100,34 @@ class NodeVectors:
             )
         return self.model
 
-    def fetch(self, nodes: Sequence[BaseNode]) -> dict[str, ArrayLike]:
-        """Vectors by node id; nodes that the store has dropped are missing from it, with a warning."""
-        found, missing = self._at_hand(nodes)
+    def fetch(self, nodes: Sequence[BaseNode], *, embed_unknown: bool = False) -> dict[str, ArrayLike]:
+        """Vectors by node id. What the store does not know is embedded, or left out with a warning.
+
+        A node of another retriever (keywords, say) was never in the store; one that the store itself has just
+        found was deleted since.
+        """
+        found, missing = self._at_hand(nodes, embed_unknown)
         if missing:
             vectors = self._for_embedding(missing).get_text_embedding_batch(_texts(missing))
             found.update(zip(_ids(missing), vectors, strict=True))
         return found
 
-    async def afetch(self, nodes: Sequence[BaseNode]) -> dict[str, ArrayLike]:
+    async def afetch(self, nodes: Sequence[BaseNode], *, embed_unknown: bool = False) -> dict[str, ArrayLike]:
         """As :meth:`fetch`; the store is asked in a thread, since its source may go over the network."""
-        found, missing = await asyncio.to_thread(self._at_hand, nodes)
+        found, missing = await asyncio.to_thread(self._at_hand, nodes, embed_unknown)
         if missing:
             vectors = await self._for_embedding(missing).aget_text_embedding_batch(_texts(missing))
             found.update(zip(_ids(missing), vectors, strict=True))
         return found
 
-    def _at_hand(self, nodes: Sequence[BaseNode]) -> tuple[dict[str, ArrayLike], list[BaseNode]]:
+    def _at_hand(self, nodes: Sequence[BaseNode], embed_unknown: bool) -> tuple[dict[str, ArrayLike], list[BaseNode]]:
         source = _source_of(self.store)
         found = {} if source is None else dict(source(self.store, _ids(nodes), self.index))
         found |= {
             node.node_id: node.embedding for node in nodes if node.node_id not in found and node.embedding is not None
         }
         missing = [node for node in nodes if node.node_id not in found]
-        if source is None or not missing:
+        if source is None or not missing or (embed_unknown and self.model is not None):
             return found, missing
         warnings.warn(
             f"{type(self.store).__name__} knows no vector for {len(missing)} of {len(nodes)} nodes: they "
@@ -141,6 +146,8 @@ class NodeVectors:
             why, remedy = (
                 ("there is no store to take vectors from", "Pass index= or vector_store=")
                 if kind is None
+                else (f"{kind.__name__} does not know these nodes", "Pass the store that holds them")
+                if _source_of(self.store) is not None
                 else (
                     f"no vector source is registered for {kind.__name__}",
                     f"Call register_vector_source({kind.__name__}, ...)",
@@ -207,5 +214,5 @@ def _from_faiss_map(store: Any, node_ids: Sequence[str], index: VectorStoreIndex
 
 
 register_vector_source(SimpleVectorStore, _from_simple)
-_SOURCES["llama_index.vector_stores.faiss.base.FaissVectorStore"] = _from_faiss
-_SOURCES["llama_index.vector_stores.faiss.map_store.FaissMapVectorStore"] = _from_faiss_map
+register_vector_source("llama_index.vector_stores.faiss.base.FaissVectorStore", _from_faiss)
+register_vector_source("llama_index.vector_stores.faiss.map_store.FaissMapVectorStore", _from_faiss_map)

@@ -9,15 +9,19 @@ from .errors import (
     InvalidInputError,
     InvalidParameterError,
     KernelError,
+    NothingLeftError,
     PerspectiveError,
     SetSelectError,
     SetSelectWarning,
     VectorSourceError,
 )
+from .extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
 from .kernel import Kernel, LinearKernel, LowRankKernel
 from .mmr import MMR
 from .ndpp import NDPP
+from .perplexity import LogPerplexityQuality
 from .perspective import PAP, PERSPECTIVE_MODES, perspective_scores
+from .quality import QUALITY_SCALERS, scale_quality
 from .selection import (
     Selection,
     Selector,
@@ -36,6 +40,8 @@ __all__ = [
     "NDPP",
     "PAP",
     "PERSPECTIVE_MODES",
+    "PERSPECTIVE_PROMPT",
+    "QUALITY_SCALERS",
     "VRSD",
     "BudgetError",
     "Candidates",
@@ -45,8 +51,12 @@ __all__ = [
     "Kernel",
     "KernelError",
     "LinearKernel",
+    "LogPerplexityQuality",
     "LowRankKernel",
+    "NothingLeftError",
     "PerspectiveError",
+    "PerspectiveExtractor",
+    "QueryParts",
     "Selection",
     "Selections",
     "Selector",
@@ -59,6 +69,7 @@ __all__ = [
     "make_selector",
     "perspective_scores",
     "register_selector",
+    "scale_quality",
     "select",
     "select_many",
     "selector_names",

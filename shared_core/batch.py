@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .arrays import numeric
 from .candidates import Candidates
-from .errors import InvalidInputError
+from .errors import InvalidInputError, SetSelectError
 from .selection import Selection, Selector, resolve_selector
 
 
@@ -92,16 +93,16 @@ def select_many(
     (5, 3)
     """
     chosen_by = resolve_selector(selector, parameters)
-    q = np.asarray(queries)
+    q = numeric(queries, "queries")
     if q.ndim != 2 or not len(q):
         raise InvalidInputError(f"queries must have shape (Q, d) with Q >= 1, got {q.shape}")
-    rows = np.asarray(vectors)
+    rows = numeric(vectors, "vectors")
     if rows.ndim == 3:
         if len(rows) != len(q):
             raise InvalidInputError(f"queries {q.shape} and vectors {rows.shape} must be as many")
         if ids is not None:
             raise InvalidInputError("ids go with shared candidates, vectors of shape (n, d)")
-        columns = None if quality is None else np.asarray(quality)
+        columns = None if quality is None else numeric(quality, "quality")
         if columns is not None and columns.shape != rows.shape[:2]:
             raise InvalidInputError(f"quality must have shape {rows.shape[:2]}, got {columns.shape}")
 
@@ -123,8 +124,10 @@ def select_many(
 def _one(selector: Selector, candidates: Any, i: int, k: int) -> Selection:
     try:
         return selector.select(candidates(i), k)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"query {i}: {error}") from None
+    except SetSelectError as error:
+        # In place, since a selector of one's own may raise an error that is made from other arguments.
+        error.args = (f"query {i}: {error}",)
+        raise
 
 
 def _collect(selections: list[Selection]) -> Selections:

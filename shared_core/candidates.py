@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .arrays import (
+    ONE,
+    FloatArray,
+    called,
+    column_of,
+    costs_of,
+    names_of,
+    numeric,
+    read_only,
+    scaled_rows,
+    unit_query,
+    working_dtype,
+)
+from .checks import integer, number
 from .errors import InvalidInputError
-
-FloatArray = NDArray[np.floating[Any]]
-_Array = TypeVar("_Array", bound=NDArray[Any])
 
 
 class Candidates:
@@ -31,6 +41,12 @@ class Candidates:
         What the candidates are called, in messages and in a :class:`LowRankKernel`.
     costs : array-like, shape (n,), optional
         What each candidate would take of a ``budget`` (tokens, say), none below 0.
+    sources : iterable of n hashables, optional
+        Where each candidate comes from (the document of a passage, say).
+    max_per_source : int, optional
+        No more than so many candidates of one source are picked, the shown ones counted in. Needs ``sources``.
+    drop_near_duplicates : float in [-1, 1], optional
+        No candidate is picked whose cosine with a picked or shown one is above this.
 
     Attributes
     ----------
@@ -43,7 +59,7 @@ class Candidates:
     ------
     InvalidInputError
         Shapes do not agree (the message prints both), a value is NaN or inf (it names the row), there is no
-        candidate, the query is zero, a cost is negative, or something is not numeric.
+        candidate, the query is zero, a cost is negative, or something is ragged, masked or not numeric.
 
     Examples
     --------
@@ -52,13 +68,28 @@ class Candidates:
     [1.0, 0.0]
     """
 
-    __slots__ = ("_inverse", "_rows", "_unit", "costs", "ids", "quality", "query", "relevance")
+    __slots__ = (
+        "_inverse",
+        "_rows",
+        "_unit",
+        "costs",
+        "drop_near_duplicates",
+        "ids",
+        "max_per_source",
+        "quality",
+        "query",
+        "relevance",
+        "sources",
+    )
 
     query: FloatArray
     relevance: FloatArray
     quality: NDArray[np.float64] | None
     ids: tuple[Hashable, ...] | None
     costs: NDArray[np.float64] | None
+    sources: tuple[Hashable, ...] | None
+    max_per_source: int | None
+    drop_near_duplicates: float | None
     # Rows as they came and one over their lengths: scaling every dot product is cheaper than scaling every row.
     _rows: FloatArray
     _inverse: FloatArray
@@ -72,8 +103,13 @@ class Candidates:
         quality: ArrayLike | None = None,
         ids: Iterable[Hashable] | None = None,
         costs: ArrayLike | None = None,
+        sources: Iterable[Hashable] | None = None,
+        max_per_source: int | None = None,
+        drop_near_duplicates: float | None = None,
     ) -> None:
         self._fill(query, vectors, quality, ids, costs, copy=not isinstance(vectors, (list, tuple)))
+        if sources is not None or max_per_source is not None or drop_near_duplicates is not None:
+            self._limit(sources, max_per_source, drop_near_duplicates)
 
     @classmethod
     def borrow(
@@ -84,6 +120,9 @@ class Candidates:
         quality: ArrayLike | None = None,
         ids: Iterable[Hashable] | None = None,
         costs: ArrayLike | None = None,
+        sources: Iterable[Hashable] | None = None,
+        max_per_source: int | None = None,
+        drop_near_duplicates: float | None = None,
     ) -> Candidates:
         """The same without a copy of ``vectors``, for a choice made at once, before anybody can change them.
 
@@ -92,13 +131,15 @@ class Candidates:
         """
         candidates = object.__new__(cls)
         candidates._fill(query, vectors, quality, ids, costs, copy=False)
+        if sources is not None or max_per_source is not None or drop_near_duplicates is not None:
+            candidates._limit(sources, max_per_source, drop_near_duplicates)
         return candidates
 
     @property
     def vectors(self) -> FloatArray:
         """The rows at unit length, shape (n, d), read-only; made when first asked for."""
         if self._unit is None:
-            object.__setattr__(self, "_unit", _read_only(self._rows * self._inverse[:, None]))
+            object.__setattr__(self, "_unit", read_only(self._rows * self._inverse[:, None]))
         assert self._unit is not None
         return self._unit
 
@@ -130,11 +171,29 @@ class Candidates:
         [0.0, 1.0]
         """
         other = object.__new__(Candidates)
-        for name in ("ids", "quality", "costs", "_rows", "_inverse", "_unit"):
+        for name in self.__slots__:
             object.__setattr__(other, name, getattr(self, name))
         with np.errstate(over="ignore", invalid="ignore"):
             other._look_from(query)
         return other
+
+    def with_vectors(self, query: ArrayLike, vectors: ArrayLike) -> Candidates:
+        """The same candidates with other vectors and another query.
+
+        >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]], ids=["a", "b"])
+        >>> c.with_vectors([1.0], [[1.0], [2.0]]).ids
+        ('a', 'b')
+        """
+        return Candidates(
+            query,
+            vectors,
+            quality=self.quality,
+            ids=self.ids,
+            costs=self.costs,
+            sources=self.sources,
+            max_per_source=self.max_per_source,
+            drop_near_duplicates=self.drop_near_duplicates,
+        )
 
     def take(self, rows: ArrayLike) -> Candidates:
         """The candidates at these rows, in this order, seen from the same query.
@@ -146,26 +205,29 @@ class Candidates:
         index = np.asarray(rows, dtype=np.intp)
         other = object.__new__(Candidates)
         put = object.__setattr__
-        put(other, "query", self.query)
-        put(other, "ids", None if self.ids is None else tuple(self.ids[i] for i in index))
+        for name in ("query", "max_per_source", "drop_near_duplicates"):
+            put(other, name, getattr(self, name))
+        for name in ("ids", "sources"):
+            names = getattr(self, name)
+            put(other, name, None if names is None else tuple(names[i] for i in index))
         for name in ("relevance", "quality", "costs", "_rows", "_unit"):
             array = getattr(self, name)
-            put(other, name, None if array is None else _read_only(array[index]))
+            put(other, name, None if array is None else read_only(array[index]))
         if self._unit is self._rows:
             put(other, "_unit", other._rows)
-        put(other, "_inverse", _read_only(self._inverse[index] if len(self._inverse) == len(self) else _ONE))
+        put(other, "_inverse", read_only(self._inverse[index] if len(self._inverse) == len(self) else ONE))
         return other
 
     def name(self, row: int) -> str:
         """How messages call a candidate: its row, and its id where there is one."""
-        return _name(row, self.ids)
+        return called(row, self.ids)
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def __repr__(self) -> str:
         n, d = self._rows.shape
-        extras = [name for name in ("quality", "ids", "costs") if getattr(self, name) is not None]
+        extras = [name for name in ("quality", "ids", "costs", "sources") if getattr(self, name) is not None]
         return f"Candidates(n={n}, d={d}, {self.dtype}{''.join(', ' + e for e in extras)})"
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -187,34 +249,52 @@ class Candidates:
         *,
         copy: bool,
     ) -> None:
-        rows = _numeric(vectors, "vectors")
+        rows = numeric(vectors, "vectors")
         if rows.ndim != 2 or 0 in rows.shape:
             raise InvalidInputError(
                 f"vectors must have shape (n, d) with n >= 1 and d >= 1, got {rows.shape}; "
-                f"query has shape {np.shape(query)}"
+                f"query has shape {numeric(query, 'query').shape}"
             )
         n = rows.shape[0]
-        names = None if ids is None else _ids(ids, n)
+        names = None if ids is None else names_of(ids, n, "ids")
         # What overflows is found by its sum of squares and dealt with there.
         with np.errstate(over="ignore", invalid="ignore"):
-            rows, inverse = _scaled(rows.astype(_working_dtype(rows.dtype), order="C", copy=copy), names)
+            rows, inverse = scaled_rows(rows.astype(working_dtype(rows.dtype), order="C", copy=copy), names)
             put = object.__setattr__
             put(self, "ids", names)
-            rows = _read_only(rows[:])
+            rows = read_only(rows[:])
             put(self, "_rows", rows)
-            put(self, "_inverse", _read_only(_ONE if inverse is None else inverse))
+            put(self, "_inverse", read_only(ONE if inverse is None else inverse))
             put(self, "_unit", rows if inverse is None else None)
-            put(self, "quality", None if quality is None else _column(quality, n, "quality"))
-            put(self, "costs", None if costs is None else _costs(costs, n))
+            for name in ("sources", "max_per_source", "drop_near_duplicates"):
+                put(self, name, None)
+            put(self, "quality", None if quality is None else column_of(quality, n, "quality"))
+            put(self, "costs", None if costs is None else costs_of(costs, n))
             self._look_from(query)
 
+    def _limit(
+        self,
+        sources: Iterable[Hashable] | None,
+        max_per_source: int | None,
+        drop_near_duplicates: float | None,
+    ) -> None:
+        put = object.__setattr__
+        if sources is not None:
+            put(self, "sources", names_of(sources, len(self), "sources"))
+        if max_per_source is not None:
+            if sources is None:
+                raise InvalidInputError("max_per_source needs sources, one for each candidate")
+            put(self, "max_per_source", integer(max_per_source, "max_per_source", 1))
+        if drop_near_duplicates is not None:
+            put(self, "drop_near_duplicates", number(drop_near_duplicates, "drop_near_duplicates (a cosine)", -1, 1))
+
     def _look_from(self, query: ArrayLike) -> None:
-        unit = _unit_query(query, self._rows)
+        unit = unit_query(query, self._rows)
         relevance = self._rows.dot(unit)
         if self._rows is not self._unit:
             relevance *= self._inverse
         object.__setattr__(self, "query", unit)
-        object.__setattr__(self, "relevance", _read_only(relevance))
+        object.__setattr__(self, "relevance", read_only(relevance))
 
 
 def _restore(*values: Any) -> Candidates:
@@ -224,128 +304,3 @@ def _restore(*values: Any) -> Candidates:
             value.setflags(write=False)
         object.__setattr__(candidates, name, value)
     return candidates
-
-
-def _numeric(values: ArrayLike, what: str) -> NDArray[Any]:
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise InvalidInputError(f"{what} cannot be made into an array: {error}") from error
-    if array.dtype.kind not in "fiu":
-        raise InvalidInputError(f"{what} must be numbers, got dtype {array.dtype}")
-    return array
-
-
-def _working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    if dtype in _RANGES:
-        return dtype
-    return np.dtype(np.float32) if np.result_type(dtype, np.float32) == np.float32 else np.dtype(np.float64)
-
-
-def _range(dtype: type[np.floating[Any]]) -> tuple[float, float]:
-    limits = np.finfo(dtype)
-    return float(limits.tiny / limits.eps), float(limits.max)
-
-
-# A sum of squares leaves the range of its type long before the row does.
-_UNIT_SLACK = {np.dtype(t): 4 * float(np.finfo(t).eps) for t in (np.float32, np.float64)}
-_ONE = np.ones(1, np.float32)
-_RANGES = {np.dtype(t): _range(t) for t in (np.float32, np.float64)}
-
-
-def _scaled(rows: FloatArray, names: tuple[Hashable, ...] | None) -> tuple[FloatArray, FloatArray | None]:
-    """Rows whose lengths are within the range of their type, and one over each length (0 for a zero row).
-
-    None in place of the lengths: all are 1 to the last bits, as most embedding models have it.
-    """
-    squares = np.vecdot(rows, rows)
-    least, most = _RANGES[rows.dtype]
-    shortest, longest = squares[squares.argmin()], squares[squares.argmax()]
-    # NaN compares as false and argmin and argmax find it, so it goes the slow way with the rows out of range.
-    if shortest > least and longest < most:
-        slack = _UNIT_SLACK[rows.dtype]
-        if longest - 1 <= slack and 1 - shortest <= slack:
-            return rows, None
-        np.sqrt(squares, out=squares)
-        return rows, np.divide(1, squares, out=squares)
-    odd = np.flatnonzero(~((squares > least) & (squares < most)))
-    for row in odd:
-        if not np.isfinite(rows[row]).all():
-            raise InvalidInputError(
-                f"vectors: {_name(int(row), names)} holds NaN or inf; leave it out or embed it again"
-            )
-    rows = rows.copy()
-    largest = np.abs(rows[odd]).max(axis=1)
-    # A power of two scales without rounding, so a row's direction does not depend on its length.
-    exponent = np.where(largest > 0, -np.frexp(largest)[1], 0)
-    rows[odd] = np.ldexp(rows[odd], exponent[:, None])
-    squares[odd] = np.vecdot(rows[odd], rows[odd])
-    return rows, np.divide(1, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0)
-
-
-def _unit_query(query: ArrayLike, vectors: FloatArray) -> FloatArray:
-    q = _numeric(query, "query")
-    if q.ndim != 1 or q.shape[0] != vectors.shape[1]:
-        hint = (
-            "; the lengths differ, so they most likely come from different embedding models"
-            if q.ndim == 1
-            else "; the query must be one vector"
-        )
-        raise InvalidInputError(f"query has shape {q.shape}, vectors have shape {vectors.shape}{hint}")
-    unit = q.astype(vectors.dtype, copy=False)
-    least, most = _RANGES[unit.dtype]
-    square = float(unit.dot(unit))
-    if least < square < most:
-        return _read_only(unit * unit.dtype.type(1 / math.sqrt(square)))
-    return _unit_odd_query(q.astype(np.float64)).astype(vectors.dtype)
-
-
-def _unit_odd_query(query: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A query of 1e-30 or 1e30 is as good as any other; one that is 0 or not finite is none."""
-    if not np.isfinite(query).all():
-        raise InvalidInputError("query holds NaN or inf")
-    largest = np.abs(query).max()
-    if largest == 0:
-        raise InvalidInputError("query is the zero vector: it has no direction to be near to")
-    scaled = np.ldexp(query, -np.frexp(largest)[1])
-    unit: NDArray[np.float64] = scaled / math.sqrt(scaled.dot(scaled))
-    return unit
-
-
-def _column(values: ArrayLike, n: int, what: str) -> NDArray[np.float64]:
-    column = _numeric(values, what).astype(np.float64)
-    if column.shape != (n,):
-        raise InvalidInputError(f"{what} must have shape ({n},), one for each candidate, got {column.shape}")
-    bad = np.flatnonzero(~np.isfinite(column))
-    if bad.size:
-        raise InvalidInputError(f"{what}: row {bad[0]} is {column[bad[0]]}; every value must be finite")
-    return _read_only(column)
-
-
-def _costs(values: ArrayLike, n: int) -> NDArray[np.float64]:
-    costs = _column(values, n, "costs")
-    bad = np.flatnonzero(costs < 0)
-    if bad.size:
-        raise InvalidInputError(f"costs: row {bad[0]} is {costs[bad[0]]}; a cost cannot be negative")
-    return costs
-
-
-def _ids(ids: Iterable[Hashable], n: int) -> tuple[Hashable, ...]:
-    names = tuple(ids)
-    if len(names) != n:
-        raise InvalidInputError(f"ids must be {n}, one for each candidate, got {len(names)}")
-    for row, name in enumerate(names):
-        try:
-            hash(name)
-        except TypeError:
-            raise InvalidInputError(f"ids: row {row} is {name!r}, which cannot be hashed") from None
-    return names
-
-
-def _name(row: int, ids: tuple[Hashable, ...] | None) -> str:
-    return f"row {row}" if ids is None else f"row {row} (id {ids[row]!r})"
-
-
-def _read_only(array: _Array) -> _Array:
-    array.setflags(write=False)
-    return array

@@ -36,13 +36,13 @@ def integer(value: Any, what: str, least: int | None = None) -> int:
     return whole
 
 
-def identifiers(values: Iterable[Hashable], what: str) -> tuple[Hashable, ...]:
-    """``values`` as a tuple; a single string is refused, not taken apart.
+def identifiers(values: Iterable[Hashable] | None, what: str) -> tuple[Hashable, ...]:
+    """``values`` as a tuple, empty for None; a single string is refused, not taken apart.
 
     Raises
     ------
     InvalidParameterError
-        ``values`` is a string.
+        ``values`` is a string or no collection, or holds None or something that cannot be hashed.
 
     Examples
     --------
@@ -51,7 +51,14 @@ def identifiers(values: Iterable[Hashable], what: str) -> tuple[Hashable, ...]:
     """
     if isinstance(values, str):
         raise InvalidParameterError(f"{what} takes a collection of ids, not one string: [{values!r}]")
-    return tuple(values)
+    try:
+        names = () if values is None else tuple(values)
+        hash(names)
+    except TypeError:
+        raise InvalidParameterError(f"{what} takes a collection of ids, got {values!r}") from None
+    if None in names:
+        raise InvalidParameterError(f"{what} holds None: items without an id cannot be told apart; store them with ids")
+    return names
 
 
 def number(value: Any, what: str, low: float = -math.inf, high: float = math.inf) -> float:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .candidates import Candidates
 from .checks import integer, number
-from .pool import checked_shown
+from .errors import NothingLeftError
+from .pool import checked_shown, tie_of
 from .selection import Selection, Selector
-
-_NOTHING = np.zeros(0)
 
 
 def choose(
@@ -57,14 +57,29 @@ def choose(
     kept = np.arange(len(candidates))
     if score_threshold is not None:
         number(score_threshold, "score_threshold (a cosine)", -1, 1)
-        near = candidates.relevance >= score_threshold
+        # Copies of the query's own text must not fall out by rounding.
+        near = candidates.relevance.astype(np.float64) >= score_threshold - tie_of(candidates.dtype)
         near[already] = True
         kept = np.flatnonzero(near)
     available = len(kept) - len(already)
     if available <= 0:
-        return _empty()
+        return _NOTHING
     if k is not None:
         k = min(integer(k, "k"), available)
+    try:
+        return _choose(candidates, selector, k, budget, already, kept)
+    except NothingLeftError:
+        return _NOTHING
+
+
+def _choose(
+    candidates: Candidates,
+    selector: Selector,
+    k: int | None,
+    budget: float | None,
+    already: list[int],
+    kept: NDArray[np.intp],
+) -> Selection:
     if len(kept) == len(candidates):
         return selector.select(candidates, k, budget=budget, shown=already)
     places = {int(row): place for place, row in enumerate(kept)}
@@ -74,7 +89,11 @@ def choose(
     return Selection(indices, chosen.gains, chosen.relevance, chosen.objective, chosen.filled_from)
 
 
-def _empty() -> Selection:
-    nothing = _NOTHING
-    nothing.setflags(write=False)
-    return Selection(nothing.astype(np.int64), nothing, nothing, 0.0, None)
+def _nothing() -> Selection:
+    indices, values = np.zeros(0, dtype=np.int64), np.zeros(0)
+    indices.setflags(write=False)
+    values.setflags(write=False)
+    return Selection(indices, values, values, 0.0, None)
+
+
+_NOTHING = _nothing()

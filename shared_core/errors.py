@@ -5,6 +5,7 @@
     SetSelectError
     ├── InvalidInputError        (ValueError)   vectors, query, quality, costs, ids
     ├── InvalidParameterError    (ValueError)   k, shown, λ, names of selectors and parameters
+    │   └── NothingLeftError                    every candidate is shown or forbidden by a limit
     ├── BudgetError              (ValueError)   a budget without costs, or in which nothing fits
     ├── PerspectiveError         (ValueError)   a perspective that cannot be projected on
     ├── KernelError              (ValueError)   an NDPP kernel or its file is not what it should be
@@ -27,6 +28,10 @@ class InvalidInputError(SetSelectError, ValueError):
 
 class InvalidParameterError(SetSelectError, ValueError):
     """A parameter is out of its range or unknown; the message lists what is allowed."""
+
+
+class NothingLeftError(InvalidParameterError):
+    """Every candidate is already shown, or forbidden by ``max_per_source`` or ``drop_near_duplicates``."""
 
 
 class BudgetError(SetSelectError, ValueError):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .candidates import Candidates
 from .checks import number
 from .errors import InvalidParameterError
-from .kernel import Kernel
+from .kernel import Kernel, LowRankKernel
 from .pool import TIE_EPS, Pool
 from .selection import Selection, make_selection, register_selector
 from .top_k import take_by_relevance
@@ -20,7 +20,8 @@ Matrix = NDArray[np.float64]
 
 # Only r² enters the kernel, so the paper's r = cos would let an opposite vector count as a relevant one.
 LINEAR_FLOOR = 1e-6
-# Below this share of the largest diagonal a determinant ratio is rounding, by the dtype of the vectors.
+# Below this share of what it was computed from a determinant ratio is rounding, by the dtype of the vectors.
+_LEAST_LOG_WEIGHT = -1e100
 RANK_TOLERANCE = {"float32": 1e-6, "float64": 1e-10}
 
 
@@ -101,7 +102,7 @@ class NDPP:
             best = int(scores.argmax())
             if scores[best] == -np.inf:
                 break
-            i = pool.best(scores, pool.tie + ratios.noise / float(ratios.values[best]))
+            i = pool.best(scores, pool.tie + ratios.noise(best))
             gains.append(float(np.exp(scores[i])))
             pool.take(i, weights)
             if pool.more():
@@ -121,7 +122,8 @@ class NDPP:
         if self.relevance == "linear":
             weights: Matrix = 2 * np.log(np.maximum(cosines, LINEAR_FLOOR))
         else:
-            weights = (cosines - cosines.max()) / float(self.temperature)
+            with np.errstate(over="ignore"):
+                weights = np.maximum((cosines - cosines.max()) / float(self.temperature), _LEAST_LOG_WEIGHT)
         return weights
 
 
@@ -144,17 +146,22 @@ class _Ratios:
         self.upper = self.lower if self.b is None else np.empty((steps, n))
         self.step = 0
         self.values: Matrix = np.vecdot(self.v, self.v)
-        largest = float(self.values.max())
-        self.least = largest * RANK_TOLERANCE[candidates.dtype.name]
-        self.noise = largest * TIE_EPS * float(np.finfo(np.float64).eps)
+        # The rows of a LowRankKernel are float64 whatever the candidates' vectors are.
+        self.tolerance = RANK_TOLERANCE["float64" if isinstance(kernel, LowRankKernel) else candidates.dtype.name]
+        # What each ratio has been computed from: its diagonal, and under a skew part whatever was larger.
+        self.scale = self.values.copy()
         if shown:
             self._condition_on_shown(shown)
 
     def logs(self) -> Matrix:
         """Logarithm of each ratio; -inf where only rounding is left of it."""
         logs = np.full(len(self.values), -np.inf)
-        np.log(self.values, out=logs, where=self.values > self.least)
+        np.log(self.values, out=logs, where=self.values > self.tolerance * self.scale)
         return logs
+
+    def noise(self, i: int) -> float:
+        """How far apart rounding may put the logarithms of ratios that equal that of ``i``."""
+        return TIE_EPS * float(np.finfo(np.float64).eps * self.scale[i] / self.values[i])
 
     def condition_on(self, i: int) -> None:
         """Add ``i`` to S."""
@@ -172,6 +179,7 @@ class _Ratios:
             column /= pivot
             self.lower[t], self.upper[t] = column, row
             self.values -= np.multiply(column, row, out=column)
+            np.maximum(self.scale, np.abs(column, out=column), out=self.scale)
         self.step += 1
 
     def _column_and_row(self, i: int | list[int]) -> tuple[Matrix, Matrix]:
@@ -187,12 +195,14 @@ class _Ratios:
         # squares, since the reader may have been shown the same text twice.
         columns, rows = self._column_and_row(shown)
         block = rows[:, shown]
-        left = np.linalg.lstsq(block.T, columns, rcond=1e-10)[0]
         if self.b is None:
             self._condition_symmetric(block, rows)
             return
+        left = np.linalg.lstsq(block.T, columns, rcond=1e-10)[0]
         self.lower[: len(shown)], self.upper[: len(shown)] = left, rows
-        self.values -= np.einsum("sn,sn->n", left, rows)
+        products = left * rows
+        self.values -= products.sum(axis=0)
+        np.maximum(self.scale, np.abs(products).max(axis=0), out=self.scale)
         self.step = len(shown)
 
     def _condition_symmetric(self, block: Matrix, rows: Matrix) -> None:

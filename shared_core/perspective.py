@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .arrays import numeric
 from .candidates import Candidates
 from .errors import InvalidInputError, InvalidParameterError, PerspectiveError
 
@@ -39,7 +40,7 @@ class PAP:
     Raises
     ------
     PerspectiveError
-        The perspective is zero, not one vector, or holds NaN or inf; later: it is of another length than the
+        The perspective is zero, not one vector of numbers, or holds NaN or inf; later: it is of another length than the
         query, or parallel to it, so that nothing of the query would be left.
     InvalidParameterError
         An unknown ``direction``, or a ``corpus`` that is not a bool.
@@ -74,9 +75,7 @@ class PAP:
         PerspectiveError
             The lengths differ, or the query is zero or parallel to the perspective (``"remove"``).
         """
-        q = _vector(query, "query")
-        dtype = "float32" if np.asarray(query).dtype.itemsize <= 4 else "float64"
-        return self._project_query(q, dtype)
+        return self._project_query(_vector(query, "query"))
 
     def apply(self, candidates: Candidates) -> Candidates:
         """The candidates as seen under the perspective: query projected, with ``corpus`` the rows too.
@@ -87,7 +86,7 @@ class PAP:
             As :meth:`project`.
         """
         dtype = candidates.dtype
-        query = self._project_query(candidates.query.astype(np.float64), dtype.name)
+        query = self._project_query(candidates.query.astype(np.float64))
         if not self.corpus:
             return candidates.with_query(query)
         unit = self._unit.astype(dtype)
@@ -95,13 +94,13 @@ class PAP:
         projected = rows + np.multiply.outer(self._sign * rows.dot(unit), unit)
         if self.direction == "remove":
             projected[np.vecdot(projected, projected) <= _NEGLIGIBLE[dtype.name] ** 2] = 0
-        return Candidates(query, projected, quality=candidates.quality, ids=candidates.ids, costs=candidates.costs)
+        return candidates.with_vectors(query, projected)
 
     @property
     def _sign(self) -> int:
         return -1 if self.direction == "remove" else 1
 
-    def _project_query(self, query: Vector, dtype: str) -> Vector:
+    def _project_query(self, query: Vector) -> Vector:
         if query.shape != self._unit.shape:
             raise PerspectiveError(
                 f"the perspective has length {self._unit.shape[0]}, the query {query.shape[0]}: "
@@ -111,7 +110,8 @@ class PAP:
         projected: Vector = query + self._sign * query.dot(self._unit) * self._unit
         # Measured on the unit query, so that a short query is not taken for a parallel one.
         left = unit + self._sign * unit.dot(self._unit) * self._unit
-        if np.sqrt(left.dot(left)) <= _NEGLIGIBLE[dtype]:
+        # Embeddings are float32 at best, in whatever type they come.
+        if np.sqrt(left.dot(left)) <= _NEGLIGIBLE["float32"]:
             raise PerspectiveError(
                 "the perspective is parallel to the query: removing it leaves nothing to search for. "
                 "Use direction='emphasize' or no perspective for this query"
@@ -164,7 +164,8 @@ def perspective_scores(
     InvalidParameterError
         An unknown mode.
     InvalidInputError, PerspectiveError
-        Shapes differ or a value is NaN or inf; the projection leaves nothing of the query.
+        Shapes differ, a value is NaN or inf, or something is ragged, masked or not numeric; the projection leaves
+        nothing of the query.
 
     Examples
     --------
@@ -175,7 +176,7 @@ def perspective_scores(
     if mode not in PERSPECTIVE_MODES:
         raise InvalidParameterError(f"mode must be one of {', '.join(PERSPECTIVE_MODES)}, got {mode!r}")
     q, r, p = (_vector(v, name) for v, name in ((query, "query"), (root, "root"), (perspective, "perspective")))
-    c = np.asarray(vectors, dtype=np.float64)
+    c = numeric(vectors, "vectors").astype(np.float64)
     if c.ndim != 2 or {r.shape, p.shape, q.shape} != {c.shape[1:]}:
         raise InvalidInputError(
             f"query {q.shape}, root {r.shape}, perspective {p.shape} and the rows of vectors {c.shape} "
@@ -208,9 +209,9 @@ def _cosines(a: Vector, rows: Vector) -> Vector:
 
 def _vector(values: ArrayLike, what: str) -> Vector:
     try:
-        vector = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise PerspectiveError(f"{what} cannot be made into a vector: {error}") from None
+        vector = numeric(values, what).astype(np.float64)
+    except InvalidInputError as error:
+        raise PerspectiveError(str(error)) from None
     if vector.ndim != 1 or not vector.size:
         raise PerspectiveError(f"{what} must be one vector, got shape {vector.shape}")
     if not np.isfinite(vector).all():

@@ -9,50 +9,63 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .candidates import Candidates
-from .checks import integer, number
-from .errors import BudgetError, InvalidParameterError
+from .checks import integer
+from .errors import InvalidParameterError, NothingLeftError
+from .limits import Budget, Limit, NearDuplicates, PerSource
 
 # Equal rows get dot products that differ in the last bits, since BLAS sums the end of a block in another order.
 TIE_EPS = 16
 _TIES = {np.dtype(t): TIE_EPS * float(np.finfo(t).eps) for t in (np.float32, np.float64)}
+
+
+def tie_of(dtype: np.dtype[Any]) -> float:
+    """How far apart rounding may put equal cosines."""
+    return _TIES[dtype]
+
+
 Scores = NDArray[np.floating[Any]]
 
 
 class Pool:
-    """The candidates that are not shown, not picked and within the budget.
+    """The candidates that are not shown, not picked and within all limits.
 
     Selectors keep their scores in arrays in which a closed candidate stands at -inf; :meth:`close` and
     :meth:`take` put it there.
     """
 
-    __slots__ = ("_costs", "_left", "_open", "picks", "shown", "target", "tie")
+    __slots__ = ("_limits", "_open", "picks", "shown", "target", "tie")
 
     def __init__(self, candidates: Candidates, k: int | None, budget: float | None, shown: Iterable[int]) -> None:
         n = len(candidates)
         self.shown = checked_shown(shown, n)
-        self.tie = _TIES[candidates.dtype]
+        self.tie = tie_of(candidates.dtype)
         self.picks: list[int] = []
         self._open = True
         available = n - len(self.shown)
         if not available:
-            raise InvalidParameterError(f"all n={n} candidates are already shown: nothing is left to choose")
+            raise NothingLeftError(f"all n={n} candidates are already shown: nothing is left to choose")
         if k is None:
             if budget is None:
                 raise InvalidParameterError("give k, or budget, or both: how many candidates are wanted?")
             self.target = available
         else:
             self.target = _k(k, available, n)
-        self._costs: NDArray[np.float64] | None = None
-        self._left = np.inf
+        self._limits: list[Limit] = []
         if budget is not None:
-            self._start_budget(candidates, budget)
+            self._limits.append(Budget(candidates, budget, self.shown))
+        if candidates.sources is not None and candidates.max_per_source is not None:
+            self._limits.append(PerSource(candidates.sources, candidates.max_per_source, self.shown))
+        if candidates.drop_near_duplicates is not None:
+            self._limits.append(NearDuplicates(candidates, candidates.drop_near_duplicates, self.shown))
+        if self._limits and not np.isfinite(self.close(np.zeros(n))).any():
+            raise NothingLeftError(f"of n={n} candidates none may be picked: shown, too near to shown, or over a limit")
 
     def close(self, scores: Scores) -> Scores:
         """Put all closed candidates of a fresh array of scores at -inf, and return it."""
         if self.shown or self.picks:
             scores[self.shown + self.picks] = -np.inf
-        if self._costs is not None:
-            scores[self._costs > self._left] = -np.inf
+        for limit in self._limits:
+            scores[limit.closed()] = -np.inf
         return scores
 
     def more(self) -> bool:
@@ -73,51 +86,28 @@ class Pool:
         """Pick ``i`` and close it in ``scores``, with whatever no longer fits; whether there is :meth:`more`."""
         self.picks.append(i)
         scores[i] = -np.inf
-        if self._costs is not None:
-            self._left -= float(self._costs[i])
-            scores[self._costs > self._left] = -np.inf
+        if self._limits:
+            for limit in self._limits:
+                limit.take(i)
+                scores[limit.closed()] = -np.inf
             self._open = bool(np.isfinite(scores).any())
         return self._open and len(self.picks) < self.target
 
     def exchangeable(self) -> NDArray[np.bool_] | None:
-        """(picks, n): which candidate may take the place of which pick under the budget; None: any may.
-
-        An exchange must fit and, where the budget and not k ended the choice, must not free room for one more.
-        """
-        if self._costs is None:
+        """(picks, n): which candidate may take the place of which pick under the limits; None: any may."""
+        if not self._limits:
             return None
-        costs = self._costs
-        left = self._left + costs[self.picks][:, None] - costs[None, :]
-        allowed = left >= 0
-        if len(self.picks) < self.target:
-            free = self._free_costs()
-            cheapest, second = (*np.partition(free, 1)[:2],) if len(free) > 1 else (free[0], np.inf)
-            others = np.full(len(free), cheapest)
-            others[free.argmin()] = second
-            allowed &= left < others
+        full = len(self.picks) == self.target
+        allowed = np.ones(1, dtype=np.bool_)
+        for limit in self._limits:
+            allowed = allowed & limit.exchangeable(self.picks, full=full)
         return allowed
 
     def exchange(self, position: int, i: int) -> None:
         """Let candidate ``i`` take the place of the pick at ``position``."""
-        if self._costs is not None:
-            self._left += float(self._costs[self.picks[position]] - self._costs[i])
+        for limit in self._limits:
+            limit.exchange(self.picks[position], i)
         self.picks[position] = i
-
-    def _free_costs(self) -> NDArray[np.float64]:
-        assert self._costs is not None
-        costs = self._costs.copy()
-        costs[self.shown] = np.inf
-        costs[self.picks] = np.inf
-        return costs
-
-    def _start_budget(self, candidates: Candidates, budget: float) -> None:
-        if candidates.costs is None:
-            raise BudgetError("a budget needs costs: pass Candidates(..., costs=...), one for each candidate")
-        self._left = number(budget, "budget")
-        self._costs = candidates.costs
-        cheapest = self._free_costs().min()
-        if cheapest > self._left:
-            raise BudgetError(f"nothing fits into budget={budget:g}: the cheapest candidate costs {cheapest:g}")
 
 
 def _k(k: int, available: int, n: int) -> int:

@@ -122,7 +122,9 @@ def register_selector(name: str) -> Callable[[_S], _S]:
     """
 
     def add(cls: _S) -> _S:
-        if name in _REGISTRY and _REGISTRY[name].__qualname__ != cls.__qualname__:
+        known = _REGISTRY.get(name)
+        # The same class again is a module that was loaded anew, in a notebook say.
+        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise InvalidParameterError(f"selector name {name!r} is taken by {_REGISTRY[name].__name__}")
         if not dataclasses.is_dataclass(cls) or not cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]
             raise InvalidParameterError(f"{cls.__name__} must be a frozen dataclass to be registered")
@@ -225,6 +227,9 @@ def select(
     quality: ArrayLike | None = None,
     ids: Iterable[Hashable] | None = None,
     costs: ArrayLike | None = None,
+    sources: Iterable[Hashable] | None = None,
+    max_per_source: int | None = None,
+    drop_near_duplicates: float | None = None,
     budget: float | None = None,
     shown: Iterable[int] = (),
     **parameters: Any,
@@ -239,8 +244,8 @@ def select(
         How many, 1..n. May be left out where ``budget`` is given.
     selector : str or Selector
         ``"similarity"``, ``"vrsd"``, ``"mmr"``, ``"ndpp"``, another registered name, or an object.
-    quality, ids, costs
-        See :class:`Candidates`.
+    quality, ids, costs, sources, max_per_source, drop_near_duplicates
+        See :class:`Candidates`. Under the last two there may be fewer than ``k``.
     budget : float, optional
         Sum of ``costs`` that must not be exceeded.
     shown : iterable of int
@@ -263,7 +268,16 @@ def select(
     >>> select([1.0, 0.9], vectors, k=2, selector="similarity").indices.tolist()
     [1, 0]
     """
-    candidates = Candidates.borrow(query, vectors, quality=quality, ids=ids, costs=costs)
+    candidates = Candidates.borrow(
+        query,
+        vectors,
+        quality=quality,
+        ids=ids,
+        costs=costs,
+        sources=sources,
+        max_per_source=max_per_source,
+        drop_near_duplicates=drop_near_duplicates,
+    )
     return resolve_selector(selector, parameters).select(candidates, k, budget=budget, shown=shown)
 
 

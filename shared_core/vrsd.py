@@ -14,6 +14,7 @@ from .pool import Pool
 from .selection import Selection, make_selection, register_selector
 
 _MIN_IMPROVEMENT = 1e-9
+_WIDEST_TIE = 64
 
 Vector = NDArray[np.float64]
 
@@ -72,7 +73,7 @@ class VRSD:
         gains = []
         while pool.more():
             scores = total.cosines(reach)
-            i = pool.best(scores, total.tie)
+            i = total.best(pool, scores)
             gains.append(float(scores[i]) - before)
             before = float(scores[i])
             pool.take(i, reach)
@@ -95,7 +96,7 @@ class _Sum:
         orthogonal = (self.relevance == 0).nonzero()[0]
         if orthogonal.size:
             self.own[orthogonal] = candidates.vectors[orthogonal].any(axis=1)
-        self.negligible = self.tie = pool.tie
+        self.negligible = pool.tie
         self.with_query = 0.0
         self.square = 0.0
         self.peak = 0.0
@@ -121,10 +122,7 @@ class _Sum:
         """cos(s + v, q) for each candidate v from ``reach`` = (s + v)·q, which is -inf for a closed one."""
         # Rounding leaves a little of a sum that cancels out: its direction means nothing, so its cosine is 0.
         least = self.negligible * (1.0 + self.square)
-        shortest = self.with_each[self.with_each.argmin()]
-        # Squares keep the rounding of the longest sum there was, which parts equal scores where a sum is short.
-        self.tie = self.negligible * min(max(1.0, self.peak / max(shortest, least)), 64.0)
-        if shortest > least:
+        if self.with_each[self.with_each.argmin()] > least:
             lengths: Vector = np.sqrt(self.with_each)
             np.divide(reach, lengths, out=lengths)
             return lengths
@@ -132,6 +130,19 @@ class _Sum:
         scores: Vector = reach / np.sqrt(np.where(gone, 1.0, self.with_each))
         scores[gone & np.isfinite(reach)] = 0.0
         return scores
+
+    def best(self, pool: Pool, scores: Vector) -> int:
+        """As :meth:`Pool.best`; squares keep the rounding of the longest sum there was, which parts equal scores
+        where the sum with either candidate is short."""
+        widest = _WIDEST_TIE * self.negligible
+        best = int(scores.argmax())
+        if pool.best(scores, widest) == best:
+            return best
+        rivals = np.flatnonzero(scores[:best] >= scores[best] - widest)
+        shorter = np.minimum(self.with_each[rivals], self.with_each[best])
+        ties = np.minimum(np.maximum(self.peak / np.maximum(shorter, self.negligible), 1.0), _WIDEST_TIE)
+        equal = rivals[scores[rivals] >= scores[best] - ties * self.negligible]
+        return int(equal[0]) if equal.size else best
 
     def exchange(self, leaver: int, newcomer: int, gone: Vector, come: Vector, square: float) -> None:
         """Let a candidate take another's place in s, from what :meth:`add` gave for both and the new ‖s‖²."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -101,6 +101,19 @@ def is_single(vectors: ArrayLike) -> bool:
     return bool(np.result_type(np.asarray(vectors).dtype, np.float32) == np.float32)
 
 
+def near_pairs(vectors: ArrayLike, threshold: float) -> Mask:
+    """(n, n): whose cosine is above the threshold; a row that is zero has cosine 0 with all."""
+    rows = unit_rows(vectors)
+    near: Mask = rows @ rows.T > threshold
+    return near
+
+
+def crowded(i: int, taken: Sequence[int], sources: Sequence[Hashable] | None, most: int) -> bool:
+    """Whether the source of `i` has its share among what is taken."""
+    assert sources is not None
+    return sum(sources[j] == sources[i] for j in taken) >= most
+
+
 # --- the greedy frame -----------------------------------------------------------------------------
 
 
@@ -115,8 +128,11 @@ def _greedy(
     shown: Sequence[int],
     combine: Callable[[Iterable[float]], float],
     tie: float | None = None,
+    sources: Sequence[Hashable] | None = None,
+    max_per_source: int | None = None,
+    drop_near_duplicates: float | None = None,
 ) -> Reference:
-    """Argmax after argmax over what is not picked, not shown and fits; of equal scores the lower index."""
+    """Argmax after argmax over what is not picked, not shown and within the limits; of equal scores the lower index."""
     n = len(np.asarray(vectors))
     price = np.zeros(n) if costs is None else np.asarray(costs, dtype=np.float64)
     single = is_single(vectors)
@@ -130,7 +146,13 @@ def _greedy(
         mask[list(picked)] = False
         if budget is not None:
             mask &= price <= budget - sum(price[i] for i in picked)
+        if max_per_source is not None:
+            mask &= [not crowded(i, [*shown, *picked], sources, max_per_source) for i in range(n)]
+        if near is not None:
+            mask &= ~near[[*shown, *picked]].any(axis=0)
         return mask
+
+    near = None if drop_near_duplicates is None else near_pairs(vectors, drop_near_duplicates)
 
     def step(picked: Sequence[int]) -> Step:
         mask = allowed(picked)
@@ -176,6 +198,7 @@ def top_k(
     costs: ArrayLike | None = None,
     budget: float | None = None,
     shown: Sequence[int] = (),
+    **limits: Any,
 ) -> Reference:
     """Order of cosine with the query, the lower index first among equals."""
     relevance = cosines(query, vectors)
@@ -184,7 +207,7 @@ def top_k(
     def scores_of(picked: Sequence[int], mask: Mask) -> Step:
         return Step(relevance, relevance, slack)
 
-    return _greedy(query, vectors, scores_of, k=k, costs=costs, budget=budget, shown=shown, combine=math.fsum)
+    return _greedy(query, vectors, scores_of, k=k, costs=costs, budget=budget, shown=shown, combine=math.fsum, **limits)
 
 
 # --- VRSD -----------------------------------------------------------------------------------------
@@ -222,6 +245,7 @@ def vrsd(
     costs: ArrayLike | None = None,
     budget: float | None = None,
     shown: Sequence[int] = (),
+    **limits: Any,
 ) -> Reference:
     """VRSD paper, Algorithm 1, lines 3-16, on unit vectors; what is shown is in S before line 1."""
     q, rows = unit(query), unit_rows(vectors)
@@ -238,7 +262,7 @@ def vrsd(
             slack[i] = _sum_slack(t)
         return Step(scores, scores - before, slack, before=_sum_slack(s))
 
-    return _greedy(query, vectors, scores_of, k=k, costs=costs, budget=budget, shown=shown, combine=math.fsum)
+    return _greedy(query, vectors, scores_of, k=k, costs=costs, budget=budget, shown=shown, combine=math.fsum, **limits)
 
 
 @dataclass(frozen=True)
@@ -257,16 +281,27 @@ def best_exchange(
     costs: ArrayLike | None = None,
     budget: float | None = None,
     shown: Sequence[int] = (),
+    sources: Sequence[Hashable] | None = None,
+    max_per_source: int | None = None,
+    drop_near_duplicates: float | None = None,
 ) -> Exchange | None:
     """The exchange of one pick for one candidate that leaves the highest cosine of the sum, or None.
 
     Not in the paper: the local search that repairs what Algorithm 1's greedy choice leaves on the table (the
     problem is NP-complete, section 3.1). Earliest position first, then lowest index, among equals.
+
+    Every limit must hold after it. Where a limit and not `k` ended the choice, none may free room for another pick,
+    each limit seen by itself: what the budget leaves over must not do for another candidate, a pick goes only for
+    one of its own source, and under `drop_near_duplicates` none goes at all.
     """
     q, rows = unit(query), unit_rows(vectors)
     n = len(rows)
     outside = [i for i in range(n) if i not in picks and i not in shown]
     price = np.zeros(n) if costs is None else np.asarray(costs, dtype=np.float64)
+    full = k is not None and len(picks) >= k
+    near = None if drop_near_duplicates is None else near_pairs(vectors, drop_near_duplicates)
+    if near is not None and not full:
+        return None
     found: list[Exchange] = []
     for position in range(0 if shown else 1, len(picks)):
         rest = [*shown, *picks[:position], *picks[position + 1 :]]
@@ -277,9 +312,17 @@ def best_exchange(
             if budget is not None:
                 after = [*picks[:position], newcomer, *picks[position + 1 :]]
                 left = budget - sum(price[i] for i in after)
-                spare = [i for i in range(n) if i not in after and i not in shown and price[i] <= left]
-                if left < 0 or (spare and (k is None or len(after) < k)):
+                spare = [i for i in outside if i != newcomer and price[i] <= left]
+                if left < 0 or (spare and not full):
                     continue
+            if max_per_source is not None:
+                assert sources is not None
+                if not full and sources[newcomer] != sources[picks[position]]:
+                    continue
+                if crowded(newcomer, rest, sources, max_per_source):
+                    continue
+            if near is not None and near[newcomer, rest].any():
+                continue
             value = 0.0 if length <= ZERO_SUM else float(t @ q) / float(length)
             found.append(Exchange(position, newcomer, value))
     if not found:
@@ -296,13 +339,14 @@ def vrsd_refined(
     costs: ArrayLike | None = None,
     budget: float | None = None,
     shown: Sequence[int] = (),
+    **limits: Any,
 ) -> Reference:
     """Algorithm 1 of the VRSD paper, then best-improvement exchange until nothing gains more than 1e-9."""
     q, rows = unit(query), unit_rows(vectors)
-    start = vrsd(query, vectors, k, costs=costs, budget=budget, shown=shown)
+    start = vrsd(query, vectors, k, costs=costs, budget=budget, shown=shown, **limits)
     picks = list(start.picks)
     while True:
-        exchange = best_exchange(query, vectors, picks, k=k, costs=costs, budget=budget, shown=shown)
+        exchange = best_exchange(query, vectors, picks, k=k, costs=costs, budget=budget, shown=shown, **limits)
         if exchange is None or exchange.value - _sum_cosine(q, rows, [*shown, *picks]) <= 1e-9:
             break
         picks[exchange.position] = exchange.newcomer
@@ -342,6 +386,7 @@ def mmr(
     costs: ArrayLike | None = None,
     budget: float | None = None,
     shown: Sequence[int] = (),
+    **limits: Any,
 ) -> Reference:
     """RAGSys, Algorithm 1 (MMR with quality bias); without quality v_i is the cosine alone."""
     rows = unit_rows(vectors)
@@ -362,7 +407,7 @@ def mmr(
         w = np.array([lambda_d * v[i] - (1 - lambda_d) * max(between[i, j] for j in before) for i in range(len(rows))])
         return Step(w, w, slack)
 
-    return _greedy(query, vectors, scores_of, k=k, costs=costs, budget=budget, shown=shown, combine=math.fsum)
+    return _greedy(query, vectors, scores_of, k=k, costs=costs, budget=budget, shown=shown, combine=math.fsum, **limits)
 
 
 # --- NDPP -----------------------------------------------------------------------------------------
@@ -409,6 +454,7 @@ def ndpp_greedy(
     costs: ArrayLike | None = None,
     budget: float | None = None,
     shown: Sequence[int] = (),
+    **limits: Any,
 ) -> Reference:
     """NDPP paper, section 4.4.2, equation 11, on L' = R L R (4.4.1): every determinant from scratch.
 
@@ -458,6 +504,7 @@ def ndpp_greedy(
         combine=math.prod,
         # A ratio of two determinants carries more noise than one rounding: equal means equal to ten digits.
         tie=1e-10,
+        **limits,
     )
 
 

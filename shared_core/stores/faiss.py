@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import VectorSourceError
+from ..errors import InvalidInputError, VectorSourceError
 
 
 def search_with_vectors(
@@ -31,8 +31,10 @@ def search_with_vectors(
 
     Raises
     ------
+    InvalidInputError
+        The query's length is not the index's.
     VectorSourceError
-        The query's length is not the index's, or an index of this kind keeps no vectors.
+        An index of this kind keeps no vectors.
 
     Examples
     --------
@@ -44,7 +46,7 @@ def search_with_vectors(
     ([1], [[0.0, 1.0]])
     """
     if query.shape != (index.d,):
-        raise VectorSourceError(
+        raise InvalidInputError(
             f"the query has length {query.shape[0]}, the FAISS index {index.d}: "
             "they most likely come from different embedding models"
         )

@@ -14,11 +14,47 @@ SCRIPTS = sorted(path.name for path in EXAMPLES.glob("[!_]*.py"))
 
 # What each script must print; a script that is not named here fails, so that a new one cannot be forgotten.
 SAYS = {
+    "agent_tool.py": [
+        "The model calls numpy_docs(",
+        "VRSD(refine=False) chose 4 of 50 (store: FAISS)",
+        "numpy.unique_counts          cosine 0.63, added +0.632",
+        "numpy.sort",
+        "and reads",
+    ],
     "chat_without_repeats.py": ["12 documents in 3 turns, 12 of them different", "would have been repeats"],
+    "compressor.py": [
+        "Vectors:     store: FAISS",
+        "First found: numpy.savetxt, numpy.fromfile",
+        "numpy.loadtxt            cosine",
+        "numpy.savez              cosine",
+    ],
+    "crowded_sources.py": [
+        "As it is:             manual-2, leaflet-1, manual-1, manual-3",
+        "One of each source:   manual-2, leaflet-1, forum-1, shop-1",
+        "No near-duplicates:   manual-2, manual-3, manual-5, manual-4",
+        "Both:                 manual-2, forum-1, shop-1, test-1",
+    ],
     "demo.py": ["15 of 15 sets", "fit a polynomial", "VRSD refined", "loadtxt", "together"],
+    "few_shot_prompt.py": [
+        "Question: How many users signed up last week?\nSQL: SELECT count(*) FROM users WHERE joined > now() - 7\n\n"
+        "Question: How many of the users who signed up last week bought something, per country?\nSQL:",
+        "GROUP BY country",
+        "3 examples, 69 of 75 tokens",
+    ],
     "langchain_chain.py": ["VRSD:       damage, ", "Answer:     Send a photo"],
     "llamaindex_query_engine.py": ["The answer is made from:", "numpy.savetxt", "to the set"],
     "own_arrays.py": ["4 nearest:     [0, 0, 0, 0]", "VRSD picks:  [0, 1, 0, 1]", "filled in from position 3"],
+    "perspective_langchain.py": [
+        "Perspective: arguments of those who oppose",
+        "As it is:    toll-air, toll-taxes, debating",
+        "Removed:     toll-air, toll-taxes, toll-nurses, toll-shops, toll-breathe",
+    ],
+    "perspective_llamaindex.py": [
+        "Perspective: from Norway",
+        "Emphasized:  norway-whales, norway-salmon,",
+        "Removed:     world-catch, maine-lobster, cornwall-mackerel",
+    ],
+    "quality_from_a_model.py": ["MMR without quality: 0 of 3", "MMR with quality: 3 of 3"],
     "token_budget.py": ["of 250 tokens", "numpy.loadtxt"],
 }
 

@@ -28,8 +28,10 @@ def test_importing_without_llama_index_names_the_extra() -> None:
 
 def test_all_is_what_is_exported() -> None:
     assert llamaindex_setselect.__all__ == [
+        "SetSelectExampleSelector",
         "SetSelectIndexRetriever",
         "SetSelectPostprocessor",
+        "extractor_from_llm",
         "register_vector_source",
     ]
     assert all(hasattr(llamaindex_setselect, name) for name in llamaindex_setselect.__all__)

@@ -174,7 +174,8 @@ def test_prompt_and_embedding_text_stay_what_they_were(index: VectorStoreIndex, 
 def test_scores_off_leaves_the_metadata_alone(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     chosen = SetSelectPostprocessor(index=index, scores=False).postprocess_nodes(nodes, bundle())
     by_id = {n.node_id: n.node for n in nodes}
-    assert all(node.node is by_id[node.node_id] for node in chosen)
+    assert all(node.node == by_id[node.node_id] for node in chosen)
+    assert all(node.node is not by_id[node.node_id] for node in chosen), "copies, as with scores"
     assert all(node.score is not None for node in chosen)
 
 
@@ -232,7 +233,9 @@ def test_perspective_parallel_to_the_query(index: VectorStoreIndex, nodes: list[
 def test_quality(source: Any, index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     post = SetSelectPostprocessor(index=index, selector="mmr", lambda_b=0.5, quality=source)
     stars = [i % 5 for i in range(len(ALL))]
-    assert ids_of(post.postprocess_nodes(nodes, bundle())) == expected(ALL, 4, "mmr", lambda_b=0.5, quality=stars)
+    assert ids_of(post.postprocess_nodes(nodes, bundle())) == expected(
+        ALL, 4, "mmr", lambda_mult=0.5, lambda_b=0.5, quality=stars
+    )
 
 
 def test_missing_quality_names_the_node(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:

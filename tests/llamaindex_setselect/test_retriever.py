@@ -152,14 +152,14 @@ def test_budget_quality_and_threshold(index: VectorStoreIndex) -> None:
     assert ids_of(filled) == expected(found, None, costs=costs, budget=5)
     assert len(filled) > 4, "without top_n the budget alone ends the choice"
     retriever = SetSelectIndexRetriever(index, selector="mmr", lambda_b=0.5, quality="stars")
-    assert ids_of(retriever.retrieve(QUERY)) == expected(found, 4, "mmr", lambda_b=0.5, quality=costs)
+    assert ids_of(retriever.retrieve(QUERY)) == expected(found, 4, "mmr", lambda_mult=0.5, lambda_b=0.5, quality=costs)
     assert SetSelectIndexRetriever(index, score_threshold=1).retrieve(QUERY) == []
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"top_n": 5, "fetch_k": 4}, "fetch_k .of which top_n=5 are chosen. must be at least 5, got 4"),
+        ({"top_n": 5, "fetch_k": 4}, "fetch_k .of which k=5 are chosen. must be at least 5, got 4"),
         ({"top_n": 0}, "top_n"),
         ({"fetch_k": 7.5}, "fetch_k"),
         (

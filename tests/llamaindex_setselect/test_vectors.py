@@ -14,7 +14,7 @@ from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.vector_stores.faiss import FaissMapVectorStore
 from numpy.typing import ArrayLike
 
-from llamaindex_setselect import SetSelectPostprocessor, register_vector_source
+from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor, register_vector_source
 from shared_core import (
     EmbeddingFallbackWarning,
     InvalidInputError,
@@ -128,7 +128,7 @@ def test_faiss_labels_survive_persisting(model: CountingEmbedding, tmp_path: Any
 def test_dropped_node_is_left_out_with_its_name(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     best = expected(ALL, 1)[0]
     index.vector_store.delete_nodes([best])
-    post = SetSelectPostprocessor(index=index, top_n=40)
+    post = SetSelectPostprocessor(vector_store=index.vector_store, top_n=40)
     with pytest.warns(SetSelectWarning, match=f"1 of 40 nodes.*{best!r}") as caught:
         chosen = post.postprocess_nodes(nodes, bundle())
     assert not any(isinstance(w.message, EmbeddingFallbackWarning) for w in caught)
@@ -147,8 +147,33 @@ def test_dropped_node_that_carries_its_vector_stays(index: VectorStoreIndex, mod
 
 def test_all_nodes_dropped_is_no_choice(index: VectorStoreIndex) -> None:
     stranger = [NodeWithScore(node=TextNode(id_="x", text="x"))]
+    post = SetSelectPostprocessor(vector_store=index.vector_store)
     with pytest.warns(SetSelectWarning, match="another index"):
-        assert SetSelectPostprocessor(index=index).postprocess_nodes(stranger, bundle()) == []
+        assert post.postprocess_nodes(stranger, bundle()) == []
+
+
+def test_nodes_of_another_retriever_are_embedded_where_there_is_a_model(
+    index: VectorStoreIndex, nodes: list[NodeWithScore], model: CountingEmbedding
+) -> None:
+    stranger = TextNode(id_="x", text=QUERY)
+    with pytest.warns(EmbeddingFallbackWarning, match="SimpleVectorStore does not know these nodes"):
+        chosen = SetSelectPostprocessor(index=index).postprocess_nodes([*nodes, NodeWithScore(node=stranger)], bundle())
+    assert chosen[0].node_id == "x"
+    assert model.texts == [QUERY]
+
+
+def test_a_node_deleted_between_search_and_fetch_is_left_out_by_the_retriever(index: VectorStoreIndex) -> None:
+    best = SetSelectIndexRetriever(index).retrieve(bundle())[0].node_id
+
+    class Racing(type(index.vector_store)):  # type: ignore[misc]
+        def query(self, query: Any, **kwargs: Any) -> Any:
+            result = super().query(query, **kwargs)
+            self.delete_nodes([best])
+            return result
+
+    index.vector_store.__class__ = Racing
+    with pytest.warns(SetSelectWarning, match=f"'{best}'"):
+        assert best not in ids_of(SetSelectIndexRetriever(index).retrieve(bundle()))
 
 
 def test_node_embeddings_serve_where_there_is_no_store(model: CountingEmbedding) -> None:
@@ -241,7 +266,7 @@ def test_a_source_serves_subclasses_and_the_nearest_class_wins(model: CountingEm
     assert calls == ["Child"]
 
 
-@pytest.mark.parametrize(("store_class", "function"), [("FaissVectorStore", print), (PlainStore, "stored")])
+@pytest.mark.parametrize(("store_class", "function"), [(3, print), (PlainStore, "stored")])
 def test_wrong_registration(store_class: Any, function: Any) -> None:
     with pytest.raises(InvalidParameterError):
         register_vector_source(store_class, function)
@@ -262,7 +287,7 @@ def test_vectors_of_different_models_name_the_node(index: VectorStoreIndex, node
     store = index.vector_store
     assert isinstance(store, SimpleVectorStore)
     store.data.embedding_dict["n4"] = [1.0, 2.0]
-    with pytest.raises(InvalidInputError, match=rf"'n4' has a vector of shape \(2,\).*\({DIMENSION},\)"):
+    with pytest.raises(InvalidInputError, match=rf"the vector of 'n4' has length 2, that of 'n0' has {DIMENSION}"):
         SetSelectPostprocessor(index=index).postprocess_nodes(nodes, bundle())
 
 

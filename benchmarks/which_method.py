@@ -1,0 +1,149 @@
+"""Which method when: three tasks on public data, every selector, one embedding model (all-MiniLM-L6-v2).
+
+Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied; a task whose data is
+absent is skipped. Deterministic: a second run prints the same figures.
+
+    python benchmarks/which_method.py            # prints the table
+    python benchmarks/which_method.py --write    # and writes benchmarks/results/which_method.md
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "examples"))
+
+from _minilm import minilm
+
+from shared_core import select
+
+DATA = Path(os.environ.get("SETSELECT_DATA", ROOT.parent / "shared" / "data"))
+RESULT = ROOT / "benchmarks" / "results" / "which_method.md"
+SEED = 0
+METHODS: dict[str, dict[str, object]] = {
+    "similarity": {"selector": "similarity"},
+    "MMR λ .75": {"selector": "mmr", "lambda_mult": 0.75},
+    "MMR λ .5": {"selector": "mmr", "lambda_mult": 0.5},
+    "MMR λ .25": {"selector": "mmr", "lambda_mult": 0.25},
+    "VRSD": {"selector": "vrsd"},
+    "VRSD refined": {"selector": "vrsd", "refine": True},
+    "NDPP, linear": {"selector": "ndpp"},
+    "NDPP, exponential .1": {"selector": "ndpp", "relevance": "exponential", "temperature": 0.1},
+    "NDPP, exponential .5": {"selector": "ndpp", "relevance": "exponential", "temperature": 0.5},
+}
+# A query's embedding, its candidates' and what a list of picks is worth.
+Case = tuple[np.ndarray, np.ndarray, Callable[[list[int]], float]]
+
+
+def records(name: str) -> list[dict]:
+    with (DATA / name).open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def embedded(texts: list[str]) -> np.ndarray:
+    return np.asarray(minilm().embed_documents(texts), dtype=np.float32)
+
+
+def ambient() -> Iterator[Case]:
+    """Ambiguous one-word queries: the share of the meanings among 100 search results that the picks show."""
+    documents = records("ambient/documents.jsonl")
+    vectors = embedded([f"{d['title']}. {d['snippet']}" for d in documents])
+    topics = records("ambient/topics.jsonl")
+    for topic, query in zip(topics, embedded([t["query"] for t in topics]), strict=True):
+        rows = [row for row, d in enumerate(documents) if d["topic_id"] == topic["id"]]
+        meanings = [set(documents[row]["subtopics"]) for row in rows]
+        found = set().union(*meanings)
+        yield query, vectors[rows], lambda picks, m=meanings, f=found: len(set().union(*(m[i] for i in picks))) / len(f)
+
+
+def geoquery() -> Iterator[Case]:
+    """Few-shot examples: the share of a program's functions and nestings that the examples' programs show."""
+    items = records("geoquery/geoquery.jsonl")
+    vectors = embedded([item["question"] for item in items])
+    symbols = [funql_symbols(item["funql"]) for item in items]
+    asked = np.random.default_rng(SEED).choice(len(items), 200, replace=False)
+    for row in asked:
+        others = np.array([i for i, item in enumerate(items) if item["question"] != items[row]["question"]])
+        pool = others[np.argsort(-(vectors[others] @ vectors[row]), kind="stable")[:100]]
+        wanted = symbols[row]
+        yield (
+            vectors[row],
+            vectors[pool],
+            lambda picks, p=pool, w=wanted: len(w & set().union(*(symbols[p[i]] for i in picks))) / len(w),
+        )
+
+
+def openbookqa() -> Iterator[Case]:
+    """Examples around a question: cos(sum of the picks, question), VRSD's own measure (its Table 1)."""
+    items = [q for q in records("openbookqa/questions.jsonl") if q["split"] != "train"]
+    vectors = embedded([f"{q['question']} {q['answer']}" for q in items])
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    asked = np.random.default_rng(SEED).choice(len(items), len(items) // 5, replace=False)
+    others = np.setdiff1d(np.arange(len(items)), asked)
+    for row in asked:
+        pool = others[np.argsort(-(vectors[others] @ vectors[row]), kind="stable")[:20]]
+        candidates, query = vectors[pool], vectors[row]
+        yield query, candidates, lambda picks, c=candidates, q=query: cosine(c[picks].sum(axis=0), q)
+
+
+def funql_symbols(program: str) -> set[object]:
+    found: set[object] = set()
+    open_calls: list[str] = []
+    for name, bracket in re.findall(r"([a-z_0-9]+)\(|(\))", program):
+        if bracket:
+            open_calls.pop()
+            continue
+        found |= {name} | ({(open_calls[-1], name)} if open_calls else set())
+        open_calls.append(name)
+    return found
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+TASKS = {
+    "Ambient, 5 of 100: meanings found": ("ambient", ambient, 5),
+    "Ambient, 10 of 100: meanings found": ("ambient", ambient, 10),
+    "GeoQuery, 2 of 100: program covered": ("geoquery", geoquery, 2),
+    "GeoQuery, 4 of 100: program covered": ("geoquery", geoquery, 4),
+    "OpenBookQA, 4 of 20: cos(sum, question)": ("openbookqa", openbookqa, 4),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
+    write = parser.parse_args().write
+    lines = ["| task | " + " | ".join(METHODS) + " |", "| --- |" + " ---: |" * len(METHODS)]
+    for title, (folder, task, k) in TASKS.items():
+        if not (DATA / folder).is_dir():
+            print(f"skipped {title}: no {DATA / folder}; set SETSELECT_DATA")
+            continue
+        cases = list(task())
+        values = {
+            name: np.mean([worth(select(q, c, k, **how).indices.tolist()) for q, c, worth in cases])  # type: ignore[arg-type]
+            for name, how in METHODS.items()
+        }
+        best = max(round(value, 3) for value in values.values())
+        cells = [f"**{value:.3f}**" if round(value, 3) == best else f"{value:.3f}" for value in values.values()]
+        lines.append(f"| {title} ({len(cases)} queries) | " + " | ".join(cells) + " |")
+        print(lines[-1], flush=True)
+    if write:
+        RESULT.parent.mkdir(exist_ok=True)
+        RESULT.write_text(
+            f"# Which method when\n\nWritten by `benchmarks/which_method.py --write`, seed {SEED}, "
+            "all-MiniLM-L6-v2. The best of each row is bold; higher is better.\n\n" + "\n".join(lines) + "\n",
+            encoding="utf-8",
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""What the LangChain classes share: their settings as fields, and the way from documents to the chosen ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from pydantic import BaseModel, ConfigDict
+
+from shared_core import InvalidParameterError, Selection
+from shared_core.extraction import aparts_of, parts_of
+from shared_core.request import CHOICE_KEYS, Asked, Request, all_parameters
+
+from .vectors import Hits
+
+DEFAULT_SOURCE = "source"
+
+
+class ChoiceSettings(BaseModel):
+    """The settings of a choice as fields; those without a field of their own go into ``search_kwargs``."""
+
+    search_type: str = "vrsd"
+    search_kwargs: dict[str, Any] = {}
+    selector: Any = None
+    perspective: Any = None
+    perspective_vector: str = "text"
+    direction: str = "remove"
+    corpus: bool = False
+    quality: Any = None
+    costs: Any = None
+    source: Any = DEFAULT_SOURCE
+    embeddings: Embeddings | None = None
+    scores: bool = True
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    def __init__(self, **settings: Any) -> None:
+        own = type(self).model_fields
+        fields = {name: value for name, value in settings.items() if name in own}
+        more = {name: value for name, value in settings.items() if name not in own}
+        known = {*CHOICE_KEYS, *all_parameters()}
+        for name in more:
+            if name not in known:
+                raise InvalidParameterError(
+                    f"{type(self).__name__} has no argument {name!r}; it has {', '.join(sorted(known | set(own)))}"
+                )
+        # LangChain's configurable_fields makes a class anew from all its fields, those left at their default as well.
+        rebuilt = own.keys() <= fields.keys() and fields["search_type"] == own["search_type"].default
+        if fields.get("selector") is not None and "search_type" in fields and not rebuilt:
+            raise InvalidParameterError("give search_type or selector, not both")
+        if more:
+            fields["search_kwargs"] = {**(fields.get("search_kwargs") or {}), **more}
+        super().__init__(**fields)
+        # Here and not in a validator, where pydantic would wrap the error in one of its own.
+        self._request({})
+
+    def _request(self, kwargs: dict[str, Any]) -> tuple[Request, bool, dict[str, Any]]:
+        """What one call asks for, whether to write scores, and what is left for the store."""
+        fields = ("selector", "perspective", "perspective_vector", "direction", "corpus", "quality", "costs", "source")
+        defaults = {
+            **{name: getattr(self, name) for name in fields},
+            "search_type": self.search_type,
+            "scores": self.scores,
+            **self.search_kwargs,
+        }
+        if "search_type" in kwargs and kwargs.get("selector") is not None:
+            raise InvalidParameterError("give search_type or selector, not both")
+        if "selector" in kwargs or kwargs.get("search_type", defaults["search_type"]) != defaults["search_type"]:
+            # Another selector for one call: the parameters of the usual one are not its own.
+            defaults = {name: value for name, value in defaults.items() if name not in all_parameters()}
+        if "search_type" in kwargs:
+            defaults["selector"] = None
+        settings = {**defaults, **kwargs}
+        name, scores = settings.pop("search_type"), settings.pop("scores")
+        if settings["selector"] is None:
+            settings["selector"] = name
+        request, rest = Request.parse(settings)
+        for name in rest:
+            if name in type(self).model_fields:
+                raise InvalidParameterError(f"{name} is set when {type(self).__name__} is made, not for one call")
+        return request, scores, rest
+
+
+def ask(request: Request, embeddings: Embeddings, query: str) -> Asked:
+    """Embed the query, and what its perspective needs."""
+    parts = None if request.perspective is None else parts_of(request.perspective, query)
+    text = request.text_to_embed(parts, query)
+    vector = embeddings.embed_query(query)
+    return request.asked(vector, None if text is None else embeddings.embed_query(text))
+
+
+async def aask(request: Request, embeddings: Embeddings, query: str) -> Asked:
+    """As :func:`ask`."""
+    parts = None if request.perspective is None else await aparts_of(request.perspective, query)
+    text = request.text_to_embed(parts, query)
+    vector = await embeddings.aembed_query(query)
+    return request.asked(vector, None if text is None else await embeddings.aembed_query(text))
+
+
+def choose_documents(
+    request: Request, hits: Hits, asked: Asked, *, scores: bool
+) -> tuple[list[Document], Selection | None]:
+    """Copies of the chosen documents in the order of choice, and why; None where there was nothing to choose from."""
+    documents, vectors = hits
+    if not documents:
+        return [], None
+    chosen, selection = request.choose(documents, [document.id for document in documents], vectors, asked)
+    reasons = zip(chosen, selection.relevance.tolist(), selection.gains.tolist(), strict=True)
+    return [_copy(document, cosine, gain, scores) for document, cosine, gain in reasons], selection
+
+
+def event(
+    request: Request, hits: Sequence[Document], documents: Sequence[Document], selection: Selection | None, source: str
+) -> dict[str, Any]:
+    """What a callback handler gets to see of a choice, under the name ``setselect``."""
+    return {
+        "selector": repr(request.selector),
+        "k": request.k,
+        "fetch_k": request.fetch_k,
+        "candidates": len(hits),
+        "vector_source": source,
+        "ids": [document.id for document in documents],
+        "gains": [] if selection is None else selection.gains.tolist(),
+        "relevance": [] if selection is None else selection.relevance.tolist(),
+        "objective": None if selection is None else selection.objective,
+        "filled_from": None if selection is None else selection.filled_from,
+    }
+
+
+def _copy(document: Document, cosine: float, gain: float, scores: bool) -> Document:
+    metadata = dict(document.metadata)
+    if scores:
+        metadata |= {"relevance_score": cosine, "selection_score": gain}
+    return document.model_copy(update={"metadata": metadata})

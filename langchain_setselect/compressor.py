@@ -1,0 +1,156 @@
+"""A LangChain document compressor: the best set out of the documents that any retriever found."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.callbacks import Callbacks
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.runnables.config import run_in_executor
+from langchain_core.vectorstores import VectorStore
+from pydantic import Field
+from typing_extensions import override
+
+from shared_core import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError
+from shared_core.request import Request
+
+from ._settings import ChoiceSettings, aask, ask, choose_documents
+from .vectors import source_of
+
+_warned: set[type | None] = set()
+
+
+class SetSelectCompressor(ChoiceSettings, BaseDocumentCompressor):
+    """Chooses the best *set* of ``k`` among the documents of any retriever: keyword, hybrid, ensemble, multi-query.
+
+    Vectors come from ``vectorstore`` by the documents' ids; what it does not know is embedded. With LangChain's
+    ``CacheBackedEmbeddings`` as ``embeddings`` each text is embedded once.
+
+    Parameters
+    ----------
+    embeddings : Embeddings, optional
+        For the query, and for documents whose vector is stored nowhere; by default those of ``vectorstore``.
+    vectorstore : VectorStore, optional
+        Where the documents' vectors are stored; it needs a vector source with ``fetch`` (in-memory and FAISS have
+        one, others by :func:`register_vector_source`).
+    search_type, selector, search_kwargs, perspective, perspective_vector, direction, corpus, quality, costs, source
+        As in :class:`SetSelectRetriever`, but that nothing is searched: ``fetch_k`` and a store's own keys are refused.
+    scores : bool
+        As in :class:`SetSelectRetriever`.
+
+    Raises
+    ------
+    InvalidParameterError
+        A parameter is unknown or out of range.
+    InvalidInputError
+        A vector holds NaN or inf, or is of another length than the query; the message names the document.
+    VectorSourceError
+        There are no embeddings to work with.
+
+    Examples
+    --------
+    >>> from langchain_core.documents import Document
+    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+    >>> from langchain_core.vectorstores import InMemoryVectorStore
+    >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    >>> documents = [Document(text, id=text) for text in ("one", "two", "three")]
+    >>> _ = store.add_documents(documents)
+    >>> compressor = SetSelectCompressor(vectorstore=store, k=2)
+    >>> len(compressor.compress_documents(documents, "one"))
+    2
+    """
+
+    vectorstore: VectorStore | None = None
+    search_kwargs: dict[str, Any] = Field(default_factory=dict)
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        if self.vectorstore is None and self.embeddings is None:
+            raise InvalidParameterError("SetSelectCompressor needs embeddings=, or a vectorstore= that carries some")
+
+    @property
+    def vector_source(self) -> str:
+        """Where the documents' vectors will come from, in words."""
+        embedding = f"embedding the texts with {type(self._embeddings()).__name__}"
+        source = None if self.vectorstore is None else source_of(self.vectorstore)
+        if source is None or source.fetch is None:
+            return embedding
+        return f"store: {type(self.vectorstore).__name__}, else {embedding}"
+
+    @override
+    def compress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> Sequence[Document]:
+        request, scores, _ = self._request({})
+        if not documents:
+            return []
+        embeddings = self._embeddings()
+        asked = ask(request, embeddings, query)
+        known = self._stored(documents)
+        texts = self._texts(documents, known)
+        rows = _joined(documents, known, embeddings.embed_documents(texts) if texts else [])
+        return choose_documents(request, (documents, rows), asked, scores=scores)[0]
+
+    @override
+    async def acompress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> Sequence[Document]:
+        request, scores, _ = self._request({})
+        if not documents:
+            return []
+        embeddings = self._embeddings()
+        asked = await aask(request, embeddings, query)
+        known = await run_in_executor(None, self._stored, documents)
+        texts = self._texts(documents, known)
+        rows = _joined(documents, known, await embeddings.aembed_documents(texts) if texts else [])
+        return choose_documents(request, (documents, rows), asked, scores=scores)[0]
+
+    def _request(self, kwargs: dict[str, Any]) -> tuple[Request, bool, dict[str, Any]]:
+        request, scores, rest = super()._request(kwargs)
+        if "fetch_k" in self.search_kwargs:
+            raise InvalidParameterError("a compressor fetches nothing: fetch_k belongs to the retriever before it")
+        if rest:
+            raise InvalidParameterError(
+                f"SetSelectCompressor has no argument {next(iter(rest))!r}: it searches no store"
+            )
+        return request, scores, rest
+
+    def _embeddings(self) -> Embeddings:
+        embeddings = self.embeddings or (None if self.vectorstore is None else self.vectorstore.embeddings)
+        if embeddings is None:
+            raise VectorSourceError(
+                f"{type(self.vectorstore).__name__} carries no embeddings: "
+                "pass SetSelectCompressor(..., embeddings=...)"
+            )
+        return embeddings
+
+    def _stored(self, documents: Sequence[Document]) -> dict[str, Any]:
+        source = None if self.vectorstore is None else source_of(self.vectorstore)
+        if source is None or source.fetch is None:
+            return {}
+        return dict(source.fetch(self.vectorstore, [d.id for d in documents if d.id is not None]))
+
+    def _texts(self, documents: Sequence[Document], known: dict[str, Any]) -> list[str]:
+        """The texts to embed, for want of a stored vector."""
+        texts = [d.page_content for d in documents if d.id is None or d.id not in known]
+        kind = None if self.vectorstore is None else type(self.vectorstore)
+        # A cache embeds each text once, which is no cost worth a warning.
+        cached = any(base.__name__ == "CacheBackedEmbeddings" for base in type(self._embeddings()).__mro__)
+        if texts and kind not in _warned and not cached:
+            _warned.add(kind)
+            where = "there is no vectorstore=" if kind is None else f"{kind.__name__} has no vector for them"
+            warnings.warn(
+                f"each query embeds the texts of its documents again ({len(texts)} this time): {where}. Pass the store "
+                "that holds them, register_vector_source(..., fetch=...), or use CacheBackedEmbeddings",
+                EmbeddingFallbackWarning,
+                stacklevel=3,
+            )
+        return texts
+
+
+def _joined(documents: Sequence[Document], known: dict[str, Any], embedded: list[list[float]]) -> list[Any]:
+    rest = iter(embedded)
+    return [next(rest) if d.id is None or d.id not in known else known[d.id] for d in documents]

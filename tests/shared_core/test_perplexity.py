@@ -1,0 +1,442 @@
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openai
+import pytest
+import torch
+from numpy.typing import NDArray
+from transformers import ByT5Tokenizer
+
+from examples._tiny_lm import tiny_model, tiny_tokenizer
+from shared_core import InvalidInputError, InvalidParameterError, SetSelectWarning
+from shared_core.perplexity import LogPerplexityQuality
+from tests.shared_core.completions_server import Completions, serving
+
+QUESTIONS = [
+    "What is the capital of France?",
+    "",
+    "Why?  ",
+    "Who wrote it? 😀",
+    "What is the capital of France?",
+    "Wie heißt der Fluß?",
+    "{answer} or {question}?",
+]
+ANSWERS = [
+    "Paris",
+    "It is the capital",
+    " because\n\nof it",
+    "😀 a poet",
+    "It is Lyon, the capital",
+    "Elbe é",
+    "{answer}",
+]
+# Not trained on the texts with characters of several bytes, so that these take several tokens.
+TOKENIZER = tiny_tokenizer([*QUESTIONS[:3], *ANSWERS[:3]])
+STARTING = tiny_tokenizer([*QUESTIONS[:3], *ANSWERS[:3]], adds_start=True)
+MODEL = tiny_model(len(TOKENIZER))
+TEMPLATES = ["{question}\n{answer}", "Q: {question} A: {answer}", "{{question}} {answer}"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    """On tensors this small, threads that wait for each other take a hundred times as long as the work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def oracle(
+    tokenizer: Any, head: str, answer: str, *, model: Any = MODEL, keep: int | None = None
+) -> tuple[float, list[int]]:
+    """RAGSys, 3.3.3, one token after the other; an answer's tokens are those that end behind the head, in bytes."""
+    ids = tokenizer(head + answer)["input_ids"]
+    lead = int(ids[0] == tokenizer.bos_token_id)
+    sizes = [0] * lead + [len(token) for token in tokenizer.convert_ids_to_tokens(ids[lead:])]
+    first = next(i for i, end in enumerate(itertools.accumulate(sizes)) if end > len(head.encode()))
+    if keep is not None:
+        excess = max(len(ids) - keep, 0)
+        ids, first = ids[:lead] + ids[lead + excess :], first - excess
+    total = 0.0
+    with torch.no_grad():
+        for i in range(first, len(ids)):
+            logits = model(torch.tensor([ids[:i]])).logits[0, -1].double()
+            total += float(logits[ids[i]] - torch.logsumexp(logits, 0))
+    return total / (len(ids) - first), ids
+
+
+def expected(template: str = TEMPLATES[0], tokenizer: Any = TOKENIZER) -> NDArray[np.float64]:
+    heads = [template.removesuffix("{answer}").replace("{question}", question) for question in QUESTIONS]
+    return np.array([oracle(tokenizer, *pair)[0] for pair in zip(heads, ANSWERS, strict=True)])
+
+
+def quality(**settings: Any) -> LogPerplexityQuality:
+    return LogPerplexityQuality.from_transformers(MODEL, TOKENIZER, **{"model_id": "tiny", **settings})
+
+
+# --- transformers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("tokenizer", [TOKENIZER, STARTING], ids=["plain", "with a start token"])
+def test_agrees_with_the_oracle(template: str, tokenizer: Any) -> None:
+    found = LogPerplexityQuality.from_transformers(MODEL, tokenizer, template=template).score(QUESTIONS, ANSWERS)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, expected(template, tokenizer), atol=1e-6)
+    assert np.ptp(found) > 0.5
+    assert (found < 0).all()
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 5])
+def test_batches_and_padding_do_not_change_a_score(batch_size: int) -> None:
+    alone = quality(batch_size=1).score(QUESTIONS, ANSWERS)
+    np.testing.assert_allclose(quality(batch_size=batch_size).score(QUESTIONS, ANSWERS), alone, atol=1e-6)
+    order = [3, 0, 6, 5, 1, 4, 2]
+    found = quality(batch_size=batch_size).score([QUESTIONS[i] for i in order], [ANSWERS[i] for i in order])
+    np.testing.assert_allclose(found, alone[order], atol=1e-6)
+
+
+def test_a_token_that_spans_the_border_is_the_answers() -> None:
+    merging = tiny_tokenizer(["to the", "of the", "in the", "on the"] * 3)
+    assert " the" in [merging.decode([i]) for i in range(len(merging))]
+    model = tiny_model(len(merging))
+    found = LogPerplexityQuality.from_transformers(model, merging, template="{question} {answer}")
+    ids = merging("of the")["input_ids"]
+    first = len(merging("of")["input_ids"])
+    with torch.no_grad():
+        logs = torch.log_softmax(model(torch.tensor([ids])).logits[0].double(), -1)
+    wanted = np.mean([float(logs[i - 1, ids[i]]) for i in range(first, len(ids))])
+    np.testing.assert_allclose(found.score(["of"], ["the"]), [wanted], atol=1e-6)
+
+
+def test_a_tokenizer_written_in_python_and_the_end_token_it_adds() -> None:
+    tokenizer = ByT5Tokenizer()
+    model = tiny_model(tokenizer.vocab_size + 125)
+    assert not tokenizer.is_fast
+    found = LogPerplexityQuality.from_transformers(model, tokenizer, batch_size=2).score(["é?", "so"], ["aß", "b"])
+    for value, (head, answer) in zip(found, [("é?\n", "aß"), ("so\n", "b")], strict=True):
+        ids = [byte + 3 for byte in (head + answer).encode()]
+        with torch.no_grad():
+            logs = torch.log_softmax(model(torch.tensor([ids])).logits[0].double(), -1)
+        wanted = [float(logs[i - 1, ids[i]]) for i in range(len(head.encode()), len(ids))]
+        assert value == pytest.approx(np.mean(wanted), abs=1e-6)
+
+
+def test_dropout_is_off_and_the_model_goes_back_as_it_came() -> None:
+    model = copy.deepcopy(MODEL).train()
+    found = LogPerplexityQuality.from_transformers(model, TOKENIZER).score(QUESTIONS, ANSWERS)
+    np.testing.assert_allclose(found, expected(), atol=1e-6)
+    assert model.training
+
+
+def test_loads_by_name_and_remembers_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    MODEL.save_pretrained(tmp_path)
+    TOKENIZER.save_pretrained(tmp_path)
+    capfd.readouterr()
+    loaded = LogPerplexityQuality.from_transformers(tmp_path, device="cpu")
+    assert loaded.model_id == str(tmp_path)
+    assert str(tmp_path) in repr(loaded)
+    np.testing.assert_allclose(loaded.score(QUESTIONS, ANSWERS), expected(), atol=1e-6)
+
+
+@pytest.mark.parametrize("tokenizer", [TOKENIZER, STARTING], ids=["plain", "with a start token"])
+def test_what_is_too_long_loses_the_front_of_the_question(tokenizer: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    tokenizer = copy.deepcopy(tokenizer)
+    tokenizer.model_max_length = 12
+    long = LogPerplexityQuality.from_transformers(MODEL, tokenizer)
+    questions = ["xyz" * 40 + "?", "a?"]
+    with pytest.warns(SetSelectWarning, match=r"1 of 2 texts .* 12 tokens \(item 0") as caught:
+        found = long.score(questions, ["b c", "d"])
+    assert caught[0].filename == __file__
+    wanted, ids = oracle(tokenizer, questions[0] + "\n", "b c", keep=12)
+    assert len(ids) == 12
+    assert found[0] == pytest.approx(wanted, abs=1e-6)
+    assert found[1] == pytest.approx(oracle(tokenizer, "a?\n", "d")[0], abs=1e-6)
+    assert capfd.readouterr().err == ""
+
+
+def test_the_model_tells_its_own_length() -> None:
+    with pytest.warns(SetSelectWarning, match="64 tokens"):
+        quality().score(["xyz" * 40], ["a"])
+
+
+@pytest.mark.parametrize(("answer", "fits"), [("bbb", True), ("bbbb", False)])
+def test_an_answer_needs_a_token_before_it(answer: str, fits: bool) -> None:
+    plain = tiny_tokenizer(["a"])
+    short = LogPerplexityQuality.from_transformers(tiny_model(len(plain)), plain, max_length=4)
+    if fits:
+        with pytest.warns(SetSelectWarning):
+            assert short.score(["q"], [answer]).shape == (1,)
+    else:
+        with pytest.raises(InvalidInputError, match="item 0 has 4 tokens, but the model takes 4"):
+            short.score(["q"], [answer])
+
+
+def test_a_start_token_counts_as_what_stands_before_the_answer() -> None:
+    bare = {"template": "{question}{answer}"}
+    with pytest.raises(InvalidInputError, match="item 0 has nothing before it"):
+        quality(**bare).score([""], ["Paris"])
+    found = LogPerplexityQuality.from_transformers(MODEL, STARTING, **bare).score([""], ["Paris"])
+    assert found[0] == pytest.approx(oracle(STARTING, "", "Paris")[0], abs=1e-6)
+
+
+def test_a_model_that_overflows_is_no_quality() -> None:
+    broken = copy.deepcopy(MODEL)
+    with torch.no_grad():
+        broken.lm_head.weight.fill_(torch.nan)
+    with pytest.raises(InvalidInputError, match=r"item 0 .* nan.*bfloat16"):
+        LogPerplexityQuality.from_transformers(broken, TOKENIZER).score(["a"], ["b"])
+
+
+# --- what is refused, and the small print ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("questions", "answers", "words"),
+    [
+        (["a", "b"], ["c"], "2 questions, but 1 answers"),
+        (["a", "b"], ["c", ""], "item 1 is ''"),
+        (["a", "b"], [" \n", "c"], r"item 0 is ' \\n'"),
+        (["a", None], ["c", "d"], "questions: item 1 is None"),
+        (["a"], [3], "answers: item 0 is 3"),
+        ("a", ["b"], "questions must be a list"),
+    ],
+)
+def test_texts_that_are_none_are_named(questions: Any, answers: Any, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        quality().score(questions, answers)
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["", "{answer}", "{question}", "{answer} {question}", "{question}{answer}{answer}", "{answer}{question}\n"],
+)
+def test_a_template_holds_the_question_and_ends_with_the_answer(template: str) -> None:
+    with pytest.raises(InvalidParameterError, match="template must hold"):
+        quality(template=template)
+
+
+@pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"max_length": 1}, {"batch_size": 1.5}])
+def test_parameters_out_of_range(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
+        quality(**wrong)
+
+
+def test_a_loaded_model_needs_its_tokenizer() -> None:
+    with pytest.raises(InvalidParameterError, match="tokenizer"):
+        LogPerplexityQuality.from_transformers(MODEL)
+
+
+def test_no_examples_no_scores() -> None:
+    assert quality().score([], []).shape == (0,)
+
+
+def test_progress_counts_what_is_computed(capfd: pytest.CaptureFixture[str]) -> None:
+    quality(batch_size=2).score([*QUESTIONS, QUESTIONS[0]], [*ANSWERS, ANSWERS[0]], progress=True)
+    assert "7/7" in capfd.readouterr().err
+
+
+def test_annotate_returns_copies() -> None:
+    examples = [{"q": q, "a": a, "n": i} for i, (q, a) in enumerate(zip(QUESTIONS, ANSWERS, strict=True))]
+    before = copy.deepcopy(examples)
+    scored = quality().annotate(examples, question="q", answer="a")
+    ranked = quality().annotate(examples, question="q", answer="a", key="rank", scale="rank")
+    assert examples == before
+    np.testing.assert_allclose([example.pop("quality") for example in scored], expected(), atol=1e-6)
+    assert scored == before
+    assert sorted(example["rank"] for example in ranked) == pytest.approx(np.linspace(0, 1, 7))
+    assert json.loads(json.dumps(ranked)) == ranked
+    with pytest.raises(InvalidInputError, match=r"item 0 has no 'question'; it has 'q', 'a', 'n'"):
+        quality().annotate(examples)
+
+
+@pytest.mark.parametrize(("missing", "extra"), [("torch", "train"), ("openai", "openai")])
+def test_importing_needs_numpy_only_and_what_is_missing_is_named(missing: str, extra: str) -> None:
+    code = f"""
+import sys
+sys.modules[{missing!r}] = None
+from shared_core.perplexity import LogPerplexityQuality as Q
+assert not {{"torch", "transformers", "openai", "tqdm"}} & {{m for m, x in sys.modules.items() if x}}
+try:
+    Q.from_endpoint("http://127.0.0.1:9/v1", "m") if {missing!r} == "openai" else Q.from_transformers("m")
+except ImportError as error:
+    print(error)
+"""
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert f'needs {missing}: pip install "setselect[{extra}]"' in done.stdout
+
+
+# --- resume ---------------------------------------------------------------------------------------
+
+
+class Crash(Exception):
+    pass
+
+
+class Counting(LogPerplexityQuality):
+    """The real thing, that counts the answers it computes, and crashes in the batch after so many."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.computed: list[str] = []
+        self.crash_after = 10**9
+        score = self._model.score
+
+        def counted(items: Any) -> Any:
+            if len(self.computed) >= self.crash_after:
+                raise Crash
+            self.computed += [item.answer for item in items]
+            return score(items)
+
+        self._model.score = counted  # type: ignore[method-assign]
+
+
+def counting(**settings: Any) -> Counting:
+    given = {"model_id": "tiny", "batch_size": 2, **settings}
+    made = Counting.from_transformers(MODEL, TOKENIZER, **given)
+    assert isinstance(made, Counting)
+    return made
+
+
+@pytest.mark.parametrize("torn", [0, 1, 7, 30])
+def test_after_a_crash_only_what_is_missing_is_computed(torn: int, tmp_path: Path) -> None:
+    file = tmp_path / "scores.jsonl"
+    whole = counting().score(QUESTIONS, ANSWERS)
+    first = counting()
+    first.crash_after = 4
+    with pytest.raises(Crash):
+        first.score(QUESTIONS, ANSWERS, resume=file)
+    lines = file.read_bytes()
+    assert lines.count(b"\n") == 4
+    file.write_bytes(lines + lines[:torn])
+    second = counting()
+    np.testing.assert_array_equal(second.score(QUESTIONS, ANSWERS, resume=file), whole)
+    assert sorted(first.computed + second.computed) == sorted(ANSWERS)
+    assert file.read_bytes().startswith(lines)
+    assert [set(json.loads(line)) for line in file.read_text().splitlines()] == [{"key", "log_probability"}] * 7
+    third = counting()
+    np.testing.assert_array_equal(third.score(QUESTIONS, ANSWERS, resume=file), whole)
+    assert third.computed == []
+
+
+def test_equal_pairs_are_computed_once(tmp_path: Path) -> None:
+    twice = counting()
+    found = twice.score(QUESTIONS * 2, ANSWERS * 2)
+    assert len(twice.computed) == 7
+    np.testing.assert_array_equal(found[:7], found[7:])
+
+
+@pytest.mark.parametrize("other", [{"model_id": "other"}, {"template": TEMPLATES[1]}, {"max_length": 50}, {}], ids=str)
+def test_scores_are_taken_over_only_for_the_same_question_put_to_the_same_model(
+    other: dict[str, Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "scores.jsonl"
+    counting().score(QUESTIONS, ANSWERS, resume=file)
+    again = counting(**other)
+    again.score([*QUESTIONS, "new"], [*ANSWERS, "Paris"], resume=file)
+    assert len(again.computed) == (8 if other else 1)
+
+
+def test_resume_needs_a_name_for_the_model(tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameterError, match="model_id="):
+        quality(model_id="").score(["a"], ["b"], resume=tmp_path / "scores.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("not ours\n", 1),
+        ('{"key": "a", "log_probability": -1.0}\n[]\n', 2),
+        ('{"key": "a", "log_probability": NaN}\n', 1),
+        ('{"key": "a", "log_probability": -1.0}\n{"settings": 1}', 2),
+        ("one line, no end", 1),
+    ],
+)
+def test_another_file_is_neither_read_nor_touched(content: str, line: int, tmp_path: Path) -> None:
+    file = tmp_path / "precious.json"
+    file.write_text(content)
+    with pytest.raises(InvalidInputError, match=f"precious.json: line {line} holds no score"):
+        quality().score(["a"], ["b"], resume=file)
+    assert file.read_text() == content
+
+
+def test_a_folder_that_is_not_there_is_no_surprise_at_the_end(tmp_path: Path) -> None:
+    early = counting()
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        early.score(["a"], ["b"], resume=tmp_path / "nowhere" / "scores.jsonl")
+    assert early.computed == []
+
+
+# --- endpoint -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def completions(monkeypatch: pytest.MonkeyPatch) -> Completions:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("OPENAI_API_KEY", "the user's own")
+    return Completions(MODEL, TOKENIZER)
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("start_token", ["", "<s>"])
+def test_both_back_ends_agree(template: str, start_token: str, completions: Completions) -> None:
+    completions.start_token, completions.shuffles = start_token, True
+    with serving(completions) as url:
+        found = LogPerplexityQuality.from_endpoint(url, "tiny", template=template, batch_size=3)
+        scores = found.score(QUESTIONS, ANSWERS)
+    np.testing.assert_allclose(scores, quality(template=template).score(QUESTIONS, ANSWERS), atol=1e-6)
+    assert [len(request["prompt"]) for request in completions.requests] == [3, 3, 1]
+    assert {request["model"] for request in completions.requests} == {"tiny"}
+    assert found.model_id == "tiny"
+
+
+def test_the_key_of_the_environment_stays_at_home(completions: Completions) -> None:
+    with serving(completions) as url:
+        LogPerplexityQuality.from_endpoint(url, "tiny").score(["a"], ["b"])
+        LogPerplexityQuality.from_endpoint(url, "tiny", api_key="given").score(["a"], ["b"])
+    assert completions.authorization == ["Bearer none", "Bearer given"]
+
+
+def test_a_passing_failure_is_tried_again_and_a_lasting_one_loses_no_batch(
+    completions: Completions, tmp_path: Path
+) -> None:
+    file = tmp_path / "scores.jsonl"
+    with serving(completions) as url:
+        patient = LogPerplexityQuality.from_endpoint(url, "tiny", batch_size=5, max_retries=1)
+        completions.failures = 1
+        whole = patient.score(QUESTIONS, ANSWERS, resume=file)
+        assert len(completions.requests) == 3
+        hasty = LogPerplexityQuality.from_endpoint(url, "tiny", max_retries=0)
+        completions.failures = 1
+        with pytest.raises(openai.InternalServerError) as caught:
+            hasty.score([*QUESTIONS, "new"], [*ANSWERS, "Rome"], resume=file)
+        assert "scored items 7" in caught.value.__notes__[0]
+        np.testing.assert_array_equal(hasty.score(QUESTIONS, ANSWERS, resume=file), whole)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [({"echoes": False}, "does not echo"), ({"has_logprobs": False}, "no logprobs"), ({"drift": 2}, "does not fit")],
+    ids=["no echo", "no logprobs", "places that do not fit"],
+)
+def test_a_server_that_cannot_is_found_out(fault: dict[str, Any], words: str, completions: Completions) -> None:
+    vars(completions).update(fault)
+    with serving(completions) as url, pytest.raises(InvalidParameterError, match=words):
+        LogPerplexityQuality.from_endpoint(url, "tiny").score(["What is it?"], ["Paris"])
+
+
+def test_an_answer_with_nothing_before_it_is_named(completions: Completions) -> None:
+    with serving(completions) as url:
+        bare = LogPerplexityQuality.from_endpoint(url, "tiny", template="{question}{answer}")
+        with pytest.raises(InvalidInputError, match="item 0 has nothing before it"):
+            bare.score([""], ["Paris"])

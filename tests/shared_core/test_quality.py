@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import copy
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+from llama_index.core.schema import TextNode
+from scipy.stats import rankdata, zscore
+
+from shared_core import InvalidInputError, InvalidParameterError
+from shared_core.quality import QUALITY_SCALERS, item_values, scale_quality
+
+every_scaler = pytest.mark.parametrize("method", QUALITY_SCALERS)
+numbers = st.lists(st.integers(-50, 50).map(lambda i: i / 8), min_size=1, max_size=30)
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(numbers)
+def test_scalers_agree_with_scipy(values: list[float]) -> None:
+    column = np.array(values)
+    np.testing.assert_array_equal(scale_quality(values, "none"), column)
+    if np.ptp(column) == 0:
+        return
+    np.testing.assert_allclose(scale_quality(values, "min-max"), (column - column.min()) / np.ptp(column), atol=1e-12)
+    np.testing.assert_allclose(scale_quality(values, "rank"), (rankdata(column) - 1) / (len(column) - 1), atol=1e-12)
+    np.testing.assert_allclose(scale_quality(values, "z-score"), zscore(column), atol=1e-12)
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(numbers)
+def test_scaling_never_changes_the_order(values: list[float]) -> None:
+    for method in QUALITY_SCALERS:
+        scaled = scale_quality(values, method)
+        assert scaled.dtype == np.float64
+        order = np.argsort(values, kind="stable")
+        assert (np.diff(scaled[order])[np.diff(np.array(values)[order]) > 0] > 0).all()
+
+
+@pytest.mark.parametrize(("method", "expected"), [("none", 3.0), ("min-max", 0.5), ("rank", 0.5), ("z-score", 0.0)])
+@pytest.mark.parametrize("n", [1, 4])
+def test_equal_values_meet_in_the_middle(method: str, expected: float, n: int) -> None:
+    assert scale_quality([3.0] * n, method).tolist() == [expected] * n
+
+
+@every_scaler
+def test_nothing_scales_to_nothing(method: str) -> None:
+    assert scale_quality([], method).shape == (0,)
+
+
+@pytest.mark.parametrize("values", [[-1.7e308, 0.0, 1.7e308], [0.0, 5e-324, 1e-323]])
+def test_the_whole_range_of_doubles(values: list[float]) -> None:
+    assert scale_quality(values, "min-max").tolist() == [0.0, 0.5, 1.0]
+    assert scale_quality(values, "rank").tolist() == [0.0, 0.5, 1.0]
+    np.testing.assert_allclose(scale_quality(values, "z-score"), np.array([-1, 0, 1]) * 1.5**0.5)
+
+
+@every_scaler
+def test_the_callers_array_stays_as_it_is(method: str) -> None:
+    values = np.array([3.0, 1.0, 2.0])
+    scaled = scale_quality(values, method)
+    scaled[:] = 7
+    assert values.tolist() == [3.0, 1.0, 2.0]
+
+
+@every_scaler
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_named(method: str, bad: float) -> None:
+    with pytest.raises(InvalidInputError, match="row 2 is"):
+        scale_quality([0.0, 1.0, bad], method)
+
+
+@pytest.mark.parametrize("values", [3.0, [[1.0, 2.0]], ["a", "b"], [[1.0], [1.0, 2.0]]])
+def test_what_is_no_column_is_refused(values: Any) -> None:
+    with pytest.raises(InvalidInputError, match="quality"):
+        scale_quality(values, "rank")
+
+
+def test_an_unknown_scaler_is_told_the_known_ones() -> None:
+    with pytest.raises(InvalidParameterError, match=r"'minmax'.*'none', 'min-max', 'rank', 'z-score'"):
+        scale_quality([1.0], "minmax")
+
+
+# --- sources --------------------------------------------------------------------------------------
+
+DOCUMENTS = [Document("x", id="a", metadata={"good": 1}), Document("y", id="b", metadata={"good": 2.5})]
+NODES = [TextNode(text="x", id_="a", metadata={"good": 1}), TextNode(text="y", id_="b", metadata={"good": 2.5})]
+
+
+@pytest.mark.parametrize("items", [DOCUMENTS, NODES], ids=["documents", "nodes"])
+@pytest.mark.parametrize(
+    "source",
+    ["good", {"a": 1, "b": 2.5, "c": 9}, {"b": np.float32(2.5), "a": np.int64(1)}, lambda item: item.metadata["good"]],
+    ids=["key", "mapping", "numpy", "function"],
+)
+def test_every_source_gives_the_same(items: list[Any], source: Any) -> None:
+    before = copy.deepcopy(items)
+    assert item_values(items, source, "quality").tolist() == [1.0, 2.5]
+    assert items == before
+
+
+@pytest.mark.parametrize("items", [DOCUMENTS, NODES], ids=["documents", "nodes"])
+def test_an_id_that_the_mapping_lacks_is_named(items: list[Any]) -> None:
+    with pytest.raises(InvalidInputError, match=r"quality .* no 'b' \(item 1\)"):
+        item_values(items, {"a": 1.0}, "quality")
+
+
+def test_a_mapping_needs_ids() -> None:
+    with pytest.raises(InvalidInputError, match="item 0 has no id"):
+        item_values([Document("x")], {"a": 1.0}, "quality")
+
+
+@pytest.mark.parametrize(("value", "words"), [(np.nan, "finite"), ("1", "not a number"), (None, "not a number")])
+def test_a_value_that_is_no_number_is_named(value: Any, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=rf"costs of item 0 \(id 'a'\).*{words}"):
+        item_values([SimpleNamespace(id="a")], {"a": value}, "costs")
+
+
+def test_a_key_that_the_metadata_lacks_is_named() -> None:
+    with pytest.raises(InvalidInputError, match=r"'best'.*item 0 \(id 'a'\).*'good'"):
+        item_values(DOCUMENTS, "best", "quality")

@@ -13,7 +13,8 @@ from pydantic import Field
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
-from shared_core.request import CHOICE_KEYS, all_parameters, checked_order, ordered, refuse_near_misses
+from shared_core.items import checked_order, ordered
+from shared_core.request import CHOICE_KEYS, all_parameters, refuse_near_misses
 
 from ._settings import ChoiceSettings
 from .retriever import SetSelectRetriever

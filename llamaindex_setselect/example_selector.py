@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.request import checked_order, ordered
+from shared_core.items import checked_order, ordered
 
 from .retriever import SetSelectIndexRetriever
 
@@ -76,7 +78,7 @@ class SetSelectExampleSelector:
         self._index = index
         for name in ("quality", "costs", "source"):
             if callable(options.get(name)):
-                options[name] = _of_node(options[name])
+                options[name] = _OfNode(options[name])
         self._retriever = SetSelectIndexRetriever(index, **options)
 
     @classmethod
@@ -128,13 +130,17 @@ class SetSelectExampleSelector:
         return self._examples(await self._retriever.aretrieve(query))
 
     def __call__(self, **variables: Any) -> str:
-        """The examples as text, for ``function_mappings``."""
+        """The examples as text, for ``function_mappings``; none for an empty variable.
+
+        LlamaIndex formats a prompt with empty variables to see how long it is.
+        """
         if self.input_variable not in variables:
             raise InvalidInputError(
                 f"the prompt has no variable {self.input_variable!r} to choose examples for; it has "
                 f"{', '.join(variables) or 'none'}. Name it with input_variable="
             )
-        return self.format(self.select_examples(str(variables[self.input_variable])))
+        query = str(variables[self.input_variable])
+        return self.format(self.select_examples(query)) if query else ""
 
     def format(self, examples: Sequence[dict[str, Any]]) -> str:
         """Examples written with the template."""
@@ -142,6 +148,10 @@ class SetSelectExampleSelector:
             return self.separator.join(self.template.format(**example) for example in examples)
         except KeyError as error:
             raise InvalidInputError(f"the template asks for {error.args[0]!r}, which an example lacks") from None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        # PromptTemplate.partial_format copies its functions: without this, all examples and vectors with each query.
+        return copy.copy(self)
 
     @property
     def vector_source(self) -> str:
@@ -153,8 +163,14 @@ class SetSelectExampleSelector:
         return [{key: value for key, value in n.node.metadata.items() if key != "selection_score"} for n in nodes]
 
 
-def _of_node(function: Callable[[dict[str, Any]], Any]) -> Callable[[Any], Any]:
-    return lambda node: function(node.metadata)
+@dataclass(frozen=True)
+class _OfNode:
+    """A function of the example as one of the node; a lambda could not be pickled."""
+
+    function: Callable[[dict[str, Any]], Any]
+
+    def __call__(self, node: BaseNode) -> Any:
+        return self.function(node.metadata)
 
 
 def _node(example: dict[str, Any], input_keys: Sequence[str]) -> TextNode:

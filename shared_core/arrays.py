@@ -11,6 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from .errors import InvalidInputError
 
+# Equal rows get dot products that differ in the last bits, since BLAS sums the end of a block in another order:
+# so many units in the last place may part equal scores.
+TIE_EPS = 16
+
 FloatArray = NDArray[np.floating[Any]]
 _Array = TypeVar("_Array", bound=NDArray[Any])
 

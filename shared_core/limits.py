@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrays import TIE_EPS
 from .candidates import Candidates
 from .checks import number
 from .errors import BudgetError
@@ -120,7 +121,8 @@ class NearDuplicates:
 
     def __init__(self, candidates: Candidates, threshold: float, shown: Sequence[int]) -> None:
         self.candidates = candidates
-        self.threshold = threshold
+        # A copy's cosine may be 1 and a rounding: it is not above a threshold of 1.
+        self.threshold = threshold + TIE_EPS * float(np.finfo(candidates.dtype).eps)
         self.near: dict[int, Mask] = {}
         self.taken = np.zeros(len(candidates), dtype=np.int64)
         for i in shown:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .arrays import TIE_EPS
 from .candidates import Candidates
 from .checks import number
-from .pool import TIE_EPS, Pool, Scores
+from .pool import Pool, Scores
 from .selection import Selection, make_selection, register_selector
 
 

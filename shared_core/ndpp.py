@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrays import TIE_EPS
 from .candidates import Candidates
 from .checks import number
 from .errors import InvalidParameterError
 from .kernel import Kernel, LowRankKernel
-from .pool import TIE_EPS, Pool
+from .pool import Pool
 from .selection import Selection, make_selection, register_selector
 from .top_k import take_by_relevance
 

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrays import TIE_EPS
 from .candidates import Candidates
 from .checks import integer
 from .errors import InvalidParameterError, NothingLeftError
 from .limits import Budget, Limit, NearDuplicates, PerSource
 
-# Equal rows get dot products that differ in the last bits, since BLAS sums the end of a block in another order.
-TIE_EPS = 16
 _TIES = {np.dtype(t): TIE_EPS * float(np.finfo(t).eps) for t in (np.float32, np.float64)}
 
 
@@ -131,7 +130,11 @@ def checked_shown(shown: Iterable[int], n: int) -> list[int]:
     >>> checked_shown((2, 0), 3)
     [2, 0]
     """
-    indices = [integer(i, "shown") for i in shown]
+    try:
+        listed = list(shown)
+    except TypeError:
+        raise InvalidParameterError(f"shown takes a collection of row numbers, got {shown!r}") from None
+    indices = [integer(i, "shown") for i in listed]
     for i in indices:
         if not 0 <= i < n:
             raise InvalidParameterError(f"shown holds {i}, but there are n={n} candidates (0..{n - 1})")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .arrays import column_of, numeric
 from .errors import InvalidInputError, InvalidParameterError
+from .items import called_item, item_id
 
 ItemValue = str | Mapping[Any, float] | Callable[[Any], float]
 
@@ -51,9 +52,9 @@ def item_values(items: Sequence[Any], source: ItemValue, what: str) -> NDArray[n
                 raise TypeError
             values[row] = float(value)
         except (TypeError, ValueError):
-            raise InvalidInputError(f"{what} of {_called(item, row)} is {value!r}, not a number") from None
+            raise InvalidInputError(f"{what} of {called_item(item, row)} is {value!r}, not a number") from None
         if not np.isfinite(values[row]):
-            raise InvalidInputError(f"{what} of {_called(item, row)} is {values[row]}; it must be finite")
+            raise InvalidInputError(f"{what} of {called_item(item, row)} is {values[row]}; it must be finite")
     return values
 
 
@@ -120,7 +121,7 @@ def _value(item: Any, source: ItemValue, what: str, row: int) -> Any:
         return _metadata(item, source, what, row)
     if not isinstance(source, Mapping):
         return source(item)
-    key = _id(item)
+    key = item_id(item)
     if key is None:
         raise InvalidInputError(
             f"{what} is to come from a mapping by id, but item {row} has no id: give the items ids, or pass a "
@@ -140,15 +141,6 @@ def _metadata(item: Any, key: str, what: str, row: int) -> Any:
         return item.metadata[key]
     except KeyError:
         raise InvalidInputError(
-            f"{what} is to come from metadata {key!r}, but {_called(item, row)} has no such key; "
+            f"{what} is to come from metadata {key!r}, but {called_item(item, row)} has no such key; "
             f"it has {', '.join(map(repr, item.metadata)) or 'none'}. Pass a function to supply a default"
         ) from None
-
-
-def _called(item: Any, row: int) -> str:
-    name = _id(item)
-    return f"item {row}" if name is None else f"item {row} (id {name!r})"
-
-
-def _id(item: Any) -> Hashable | None:
-    return getattr(item, "node_id", None) or getattr(item, "id", None)

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from .candidates import Candidates
 from .checks import identifiers, integer, number
 from .choice import choose
 from .errors import BudgetError, InvalidInputError, InvalidParameterError, PerspectiveError
 from .extraction import QueryParts, checked_perspective_vector, pap_for, text_to_embed
+from .items import ItemName, item_names, stacked
 from .perspective import PAP, checked_direction
 from .quality import ItemValue, item_values
 from .selection import Selection, Selector, resolve_selector, selector_names, selector_parameters
 
-ItemName = str | Callable[[Any], Hashable]
-
 # LangChain's default, so that a move from as_retriever(search_type="mmr") changes the class and nothing else.
 DEFAULT_LAMBDA_MULT = 0.5
-ORDERS = ("selection", "relevance", "nearest_last")
 CHOICE_KEYS = (
     "k",
     "fetch_k",
@@ -187,12 +184,14 @@ class Request:
             shown=shown,
             score_threshold=self.score_threshold,
         )
-        return [kept[row] for row in chosen.indices.tolist()], chosen
+        if len(rows) < len(items):
+            chosen = replace(chosen, indices=np.array(rows, dtype=np.int64)[chosen.indices])
+        return [items[row] for row in chosen.indices.tolist()], chosen
 
     def wants_more(self, chosen: Sequence[Any]) -> bool:
-        """Whether more candidates might help: a limit, and not the store, left the set short."""
+        """Whether more candidates might help: sources or near-duplicates, and not a budget, left the set short."""
         limited = self.max_per_source is not None or self.drop_near_duplicates is not None
-        return limited and self.k is not None and len(chosen) < self.k
+        return limited and self.k is not None and self.budget is None and len(chosen) < self.k
 
 
 def all_parameters() -> dict[str, None]:
@@ -217,88 +216,6 @@ def refuse_near_misses(names: Iterable[str]) -> None:
         close = difflib.get_close_matches(name, ours, n=1, cutoff=0.8)
         if close:
             raise InvalidParameterError(f"there is no {name!r}: did you mean {close[0]!r}?")
-
-
-def item_names(items: Sequence[Any], source: ItemName, what: str) -> list[Hashable]:
-    """One hashable for each item: its metadata under a key, or what a function makes of it.
-
-    Raises
-    ------
-    InvalidInputError
-        An item has no such key; the message names it by its place.
-
-    Examples
-    --------
-    >>> item_names(["a.md#1", "a.md#2"], lambda item: item.split("#")[0], "source")
-    ['a.md', 'a.md']
-    """
-    if callable(source):
-        return [source(item) for item in items]
-    for row, item in enumerate(items):
-        if source not in item.metadata:
-            raise InvalidInputError(
-                f"{what} is to come from metadata {source!r}, but item {row} has no such key; it has "
-                f"{', '.join(map(repr, item.metadata)) or 'none'}. Pass a key or a function as {what}="
-            )
-    return [item.metadata[source] for item in items]
-
-
-def stacked(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any] | ArrayLike:
-    """Rows of one length as they are; rows of several are an error that names the first odd one.
-
-    Raises
-    ------
-    InvalidInputError
-        Two rows differ in length.
-
-    Examples
-    --------
-    >>> stacked([[1.0, 2.0], [3.0, 4.0]], ["a", "b"])
-    [[1.0, 2.0], [3.0, 4.0]]
-    """
-    if isinstance(vectors, np.ndarray):
-        return vectors
-    lengths = [len(row) for row in vectors]
-    for name, length in zip(ids, lengths, strict=True):
-        if length != lengths[0]:
-            raise InvalidInputError(
-                f"the vector of {name!r} has length {length}, that of {ids[0]!r} has {lengths[0]}: "
-                "they most likely come from different embedding models"
-            )
-    rows: ArrayLike = vectors
-    return rows
-
-
-def checked_order(order: str) -> str:
-    """``order`` if it is one of ``ORDERS``.
-
-    Raises
-    ------
-    InvalidParameterError
-        It is not; the message lists what is allowed.
-
-    Examples
-    --------
-    >>> checked_order("nearest_last")
-    'nearest_last'
-    """
-    if order not in ORDERS:
-        raise InvalidParameterError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
-    return order
-
-
-def ordered(items: Sequence[Any], relevance: Sequence[float], order: str) -> list[Any]:
-    """Chosen items as chosen, the most relevant first, or the most relevant last (next to the question, as CEIL does).
-
-    Examples
-    --------
-    >>> ordered("abc", [0.2, 0.9, 0.5], "nearest_last")
-    ['a', 'c', 'b']
-    """
-    if order == "selection":
-        return list(items)
-    sign = 1 if order == "nearest_last" else -1
-    return [items[row] for row in sorted(range(len(items)), key=lambda row: sign * relevance[row])]
 
 
 def _first_of_each(ids: Sequence[Hashable]) -> list[int]:
@@ -340,7 +257,9 @@ def _perspective(perspective: Any, corpus: Any, direction: str) -> Any:
 def _key_or_function(value: Any, what: str) -> Any:
     if value is None or isinstance(value, (str, Mapping)) or callable(value):
         return value
-    raise InvalidParameterError(f"{what} must be a metadata key or a function of the item, got {value!r}")
+    raise InvalidParameterError(
+        f"{what} must be a metadata key, a mapping of ids or a function of the item, got {value!r}"
+    )
 
 
 def _cosine(value: Any, what: str) -> float | None:

@@ -42,6 +42,17 @@ SAYS = {
         "3 examples, 69 of 75 tokens",
     ],
     "langchain_chain.py": ["VRSD:       damage, ", "Answer:     Send a photo"],
+    "llamaindex_chat_engine.py": [
+        "How do I descale the coffee machine?      manual-4, manual-1, manual-5",
+        "How do I descale the coffee machine?      manual-4, test-1, shop-1",
+        "What happens to the machine if I do not?  warranty-1, manual-6, test-1",
+    ],
+    "llamaindex_few_shot.py": [
+        "Translate questions into SQL.\n\nQuestion: What is the average price per country?\n",
+        "Question: How many users signed up last week?\nSQL: SELECT count(*) FROM users WHERE joined > now() - 7\n\n"
+        "Question: How many of the users who signed up last week bought something, per country?\nSQL:",
+        "3 examples, 69 of 75 tokens",
+    ],
     "llamaindex_query_engine.py": ["The answer is made from:", "numpy.savetxt", "to the set"],
     "own_arrays.py": ["4 nearest:     [0, 0, 0, 0]", "VRSD picks:  [0, 1, 0, 1]", "filled in from position 3"],
     "perspective_langchain.py": [

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
@@ -79,6 +80,15 @@ def gaussian(seed: int, n: int, d: int, dtype: Any = np.float64) -> tuple[NDArra
     """Query and candidates between which there are no ties."""
     rng = np.random.default_rng(seed)
     return rng.normal(size=d).astype(dtype), rng.normal(size=(n, d)).astype(dtype)
+
+
+# What looks like an array and cannot be read as one.
+UNUSABLE: dict[str, Any] = {
+    "ragged": [[1.0, 2.0], [3.0]],
+    "masked": np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], mask=[[False, True], [False, False]]),
+    "requires grad": torch.ones((2, 2), requires_grad=True),
+    "bfloat16": torch.ones((2, 2), dtype=torch.bfloat16),
+}
 
 
 @st.composite

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from shared_core import Candidates, InvalidInputError, SetSelectError
 from tests import oracles
-from tests.shared_core.cases import gaussian, random_cases
+from tests.shared_core.cases import UNUSABLE, gaussian, random_cases
 
 QUERY, VECTORS = gaussian(1, 11, 5)
 
@@ -266,3 +266,28 @@ def test_attributes_cannot_be_replaced() -> None:
     candidates = Candidates(QUERY, VECTORS)
     with pytest.raises((AttributeError, dataclasses.FrozenInstanceError)):
         candidates.vectors = VECTORS  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("values", list(UNUSABLE.values()), ids=list(UNUSABLE))
+def test_what_cannot_become_an_array_is_refused_by_name(values: Any) -> None:
+    words = "masked values" if isinstance(values, np.ma.MaskedArray) else "cannot be made into an array"
+    query, vectors = [1.0, 2.0], [[1.0, 2.0], [3.0, 4.0]]
+    for make in (Candidates, Candidates.borrow):
+        with pytest.raises(InvalidInputError, match=f"^vectors .*{words}"):
+            make(query, values)
+        with pytest.raises(InvalidInputError, match=f"^query .*{words}"):
+            make(values, vectors)
+        # The message about the vectors' shape would print the query's.
+        with pytest.raises(InvalidInputError, match=f"^query .*{words}"):
+            make(values, [1.0, 2.0])
+        for name in ("quality", "costs"):
+            with pytest.raises(InvalidInputError, match=f"^{name} .*{words}"):
+                make(query, vectors, **{name: values})
+    with pytest.raises(InvalidInputError, match=words):
+        Candidates(query, vectors).with_query(values)
+
+
+@pytest.mark.parametrize("name", ["ids", "sources"])
+def test_one_number_is_no_collection_of_names(name: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"{name} must be a collection.*got 5"):
+        Candidates(QUERY, VECTORS, **{name: 5})

@@ -139,3 +139,12 @@ def test_shown_is_checked_with_and_without_a_threshold(shown: Any, score_thresho
 def test_a_threshold_that_is_no_cosine_is_rejected(score_threshold: float) -> None:
     with pytest.raises(InvalidParameterError, match="score_threshold"):
         choose(Candidates(*gaussian(1, 11, 12)), TOP_K.selector, 3, score_threshold=score_threshold)
+
+
+def test_a_copy_of_the_query_reaches_any_threshold() -> None:
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        query, other = rng.normal(size=(2, int(rng.integers(1, 1600)))).astype(np.float32)
+        scale = np.float32(10.0) ** rng.integers(-15, 15, size=2).astype(np.float32)
+        candidates = Candidates(scale[0] * query, np.stack([other, scale[1] * query]))
+        assert 1 in choose(candidates, TOP_K.selector, 2, score_threshold=1.0).indices, seed

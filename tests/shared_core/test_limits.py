@@ -264,7 +264,6 @@ def test_a_cosine_at_the_threshold_is_not_above_it(pair: Pair) -> None:
     assert len(pair.selector.select(Candidates(query, rows, drop_near_duplicates=-0.01), 4)) == 1
 
 
-@pytest.mark.xfail(reason="a copy's cosine of 1 + eps counts as above 1: no tie tolerance in limits.py", strict=True)
 @every_pair
 @both_dtypes
 def test_no_cosine_is_above_one(pair: Pair, dtype: Any) -> None:

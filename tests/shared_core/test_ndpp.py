@@ -201,3 +201,45 @@ def test_an_unknown_relevance_is_rejected_with_what_is_allowed(relevance: Any) -
 def test_a_temperature_that_makes_no_sense_is_rejected(temperature: float) -> None:
     with pytest.raises(InvalidParameterError, match="temperature"):
         NDPP(temperature=temperature)
+
+
+def with_a_skew_part(seed: int, scale: float, dtype: Any) -> Any:
+    """What NDPP makes of a kernel of rank 4, two of it from a skew part of this scale."""
+    rng = np.random.default_rng(seed)
+    V, B = rng.normal(size=(15, 2)), rng.normal(size=(15, 2))
+    query, vectors = gaussian(seed + 1000, 15, 6, dtype)
+    kernel = LowRankKernel(V, B, scale * np.array([[0.0, 1.0], [-1.0, 0.0]]))
+    return NDPP(kernel).select(Candidates(query, vectors), 8)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1, 100, 1e4])
+def test_the_rank_is_found_whatever_the_scale_of_the_skew_part(scale: float, dtype: Any) -> None:
+    assert [with_a_skew_part(seed, scale, dtype).filled_from for seed in range(60)] == [4] * 60
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_skew_part_a_million_times_larger_may_hide_what_is_left_and_adds_nothing(dtype: Any) -> None:
+    # The ratios that are left are down to 4e-13 of what they are computed from, under the tolerance of 1e-10.
+    found = [with_a_skew_part(seed, 1e6, dtype).filled_from for seed in range(60)]
+    assert set(found) <= {2, 3, 4}
+    assert found.count(4) >= 30
+
+
+def test_the_tolerance_of_a_low_rank_kernel_does_not_depend_on_the_vectors() -> None:
+    # The last two are 2.5e-7 of the first: rounding in float32, and the kernel's rows are float64.
+    kernel = LowRankKernel(np.diag([1, 1e-2, 5e-4, 5e-4]))
+    query, vectors = gaussian(5, 4, 6)
+    for dtype in (np.float32, np.float64):
+        selection = NDPP(kernel).select(Candidates(query.astype(dtype), vectors.astype(dtype)), 4)
+        assert selection.filled_from is None, dtype
+
+
+@pytest.mark.parametrize("temperature", [1e-300, 1e-309, 5e-324])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_temperature_of_next_to_nothing_is_relevance_order(temperature: float, dtype: Any) -> None:
+    query, vectors = gaussian(6, 11, 9, dtype)
+    selection = NDPP(relevance="exponential", temperature=temperature).select(Candidates(query, vectors), 6)
+    assert selection.filled_from is None
+    assert np.all(np.isfinite(selection.gains))
+    assert selection.indices[0] == np.argmax(oracles.cosines(query, vectors))

@@ -13,13 +13,14 @@ from shared_core import (
     PERSPECTIVE_MODES,
     VRSD,
     Candidates,
+    InvalidInputError,
     InvalidParameterError,
     PerspectiveError,
     SetSelectError,
     perspective_scores,
 )
 from tests import oracles
-from tests.shared_core.cases import gaussian
+from tests.shared_core.cases import UNUSABLE, gaussian
 
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.integers(2, 12)
@@ -243,3 +244,28 @@ def test_an_unknown_mode_lists_what_is_allowed(mode: Any) -> None:
     with pytest.raises(InvalidParameterError) as caught:
         perspective_scores(mode, query, query, perspective, vectors)
     assert all(name in str(caught.value) for name in PERSPECTIVE_MODES)
+
+
+@pytest.mark.parametrize("corpus", [False, True])
+def test_a_perspective_that_equals_the_query_but_for_float32_is_parallel(corpus: bool) -> None:
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        query = rng.normal(size=int(rng.integers(2, 1000)))
+        noisy = np.float32(rng.normal()) * query.astype(np.float32)
+        for perspective in (noisy, noisy.tolist()):
+            pap = PAP(perspective, corpus=corpus)
+            for asked in (query, query.tolist(), query.astype(np.float32), query.astype(np.float32).tolist()):
+                with pytest.raises(PerspectiveError, match="parallel"):
+                    pap.project(asked)
+                with pytest.raises(PerspectiveError, match="parallel"):
+                    pap.apply(Candidates(asked, rng.normal(size=(3, len(query)))))
+
+
+@pytest.mark.parametrize("values", list(UNUSABLE.values()), ids=list(UNUSABLE))
+def test_what_cannot_become_an_array_is_refused_by_name(values: Any) -> None:
+    with pytest.raises(PerspectiveError, match=r"^perspective"):
+        PAP(values)
+    with pytest.raises(PerspectiveError, match=r"^query"):
+        PAP([1.0, 0.0]).project(values)
+    with pytest.raises(InvalidInputError, match=r"^vectors"):
+        perspective_scores("base", [1.0, 0.0], [1.0, 0.0], [0.0, 1.0], values)

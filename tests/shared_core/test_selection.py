@@ -24,12 +24,13 @@ from shared_core import (
     SetSelectError,
     TopK,
     make_selector,
+    register_selector,
     select,
     select_many,
     selector_names,
 )
 from tests import oracles
-from tests.shared_core.cases import GREEDY_PAIRS, PAIRS, Pair, gaussian, grids, names
+from tests.shared_core.cases import GREEDY_PAIRS, PAIRS, UNUSABLE, Pair, gaussian, grids, names
 
 NAMES = ("similarity", "vrsd", "mmr", "ndpp")
 every_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
@@ -408,3 +409,68 @@ def test_select_many_rejects_the_same_k(k: Any) -> None:
 def test_select_many_rejects_parameters_beside_a_selector_object() -> None:
     with pytest.raises(InvalidParameterError):
         select_many(np.ones((2, 5)), np.ones((10, 5)), 2, VRSD(), refine=True)
+
+
+@pytest.mark.parametrize("name", ["similarity", "vrsd", "mmr", "ndpp"])
+def test_a_built_in_name_is_not_for_another_modules_class(name: str) -> None:
+    before = make_selector(name)
+
+    # Of the built-in's own name, as a copy of it in another module would be.
+    class Other(TopK):
+        pass
+
+    Other.__name__ = Other.__qualname__ = type(before).__qualname__
+    with pytest.raises(InvalidParameterError, match=f"'{name}' is taken by {type(before).__name__}"):
+        register_selector(name)(dataclasses.dataclass(frozen=True)(Other))
+    assert type(make_selector(name)) is type(before)
+    # The class itself may come again.
+    assert register_selector(name)(type(before)) is type(before)
+
+
+@dataclasses.dataclass(frozen=True)
+class Demanding:
+    """A selector whose error is made from two arguments."""
+
+    def select(
+        self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Any = ()
+    ) -> Selection:
+        raise TwoPartError("too", "demanding")
+
+
+class TwoPartError(SetSelectError):
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(f"{first} {second}")
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"queries": [[1.0, 1.0], [0.0, 0.0]]}, InvalidInputError, "query 1: query is the zero vector"),
+        ({"queries": [[1.0, 1.0], [np.nan, 0.0]]}, InvalidInputError, "query 1: query holds NaN"),
+        ({"vectors": [[[1.0, 1.0]] * 2, [[1.0, 1.0], [np.inf, 1.0]]]}, InvalidInputError, "query 1: vectors: row 1"),
+        ({"ids": 5}, InvalidInputError, "query 0: ids must be a collection"),
+        ({"quality": [1.0]}, InvalidInputError, "query 0: quality"),
+        ({"k": 3}, InvalidParameterError, "query 0: k must be in 1..n, got k=3"),
+        ({"selector": "ndpp", "kernel": LowRankKernel(np.eye(3))}, KernelError, "query 0: 2 candidates without ids"),
+        ({"selector": Demanding()}, TwoPartError, "query 0: too demanding"),
+    ],
+)
+def test_select_many_names_the_query_whatever_the_error(
+    settings: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    given = {"queries": np.ones((2, 2)), "vectors": np.ones((2, 2)), "k": 1, **settings}
+    with pytest.raises(error, match=rf"^{words}"):
+        select_many(given.pop("queries"), given.pop("vectors"), given.pop("k"), **given)
+
+
+@pytest.mark.parametrize("values", list(UNUSABLE.values()), ids=list(UNUSABLE))
+def test_select_many_says_which_argument_is_unusable(values: Any) -> None:
+    good = np.ones((2, 2))
+    with pytest.raises(InvalidInputError, match=r"^queries"):
+        select_many(values, good, 1)
+    with pytest.raises(InvalidInputError, match=r"^vectors"):
+        select_many(good, values, 1)
+    with pytest.raises(InvalidInputError, match=r"^query 0: quality"):
+        select_many(good, good, 1, quality=values)
+    with pytest.raises(InvalidInputError, match=r"^quality"):
+        select_many(good, np.ones((2, 2, 2)), 1, quality=values)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared_core import NDPP, Candidates, InvalidParameterError
+from shared_core import NDPP, Candidates, InvalidParameterError, choose, select
 from tests import oracles
 from tests.shared_core.cases import GREEDY_PAIRS, PAIRS, Case, Pair, gaussian, grids, names, random_cases
 
@@ -111,3 +111,27 @@ def test_k_is_limited_to_what_was_not_shown(pair: Pair) -> None:
         pair.selector.select(candidates, 9, shown=[1, 2, 3])
     with pytest.raises(InvalidParameterError):
         pair.selector.select(candidates, 1, shown=range(11))
+
+
+@every_pair
+@pytest.mark.parametrize("shown", [5, 2.5, np.array(3)])
+def test_shown_that_is_no_collection_is_rejected(pair: Pair, shown: Any) -> None:
+    candidates = Candidates(*gaussian(1, 11, 12))
+    for ask in (pair.selector.select, lambda c, k, shown: choose(c, pair.selector, k, shown=shown)):
+        with pytest.raises(InvalidParameterError, match="shown"):
+            ask(candidates, 3, shown=shown)
+
+
+@every_pair
+def test_shown_as_an_array_works_in_every_way_to_choose(pair: Pair) -> None:
+    query, vectors = gaussian(1, 11, 12)
+    candidates = Candidates(query, vectors)
+    expected = pair.selector.select(candidates, 3, shown=[2, 5]).indices.tolist()
+    for dtype in (np.int64, np.int32, np.uint8):
+        shown = np.array([2, 5], dtype=dtype)
+        assert select(query, vectors, 3, pair.selector, shown=shown).indices.tolist() == expected
+        for score_threshold in (None, -1.0):
+            chosen = choose(candidates, pair.selector, 3, shown=shown, score_threshold=score_threshold)
+            assert chosen.indices.tolist() == expected
+    nothing = pair.selector.select(candidates, 3).indices.tolist()
+    assert pair.selector.select(candidates, 3, shown=np.array([])).indices.tolist() == nothing

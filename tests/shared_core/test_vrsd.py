@@ -115,3 +115,12 @@ def test_refinement_finds_what_greedy_misses() -> None:
         greedy, refined = VRSD().select(candidates, 5), VRSD(refine=True).select(candidates, 5)
         improved += refined.objective > greedy.objective + 1e-6
     assert improved > 0
+
+
+def test_in_float32_an_answer_better_by_more_than_rounding_is_taken() -> None:
+    # With row 0, row 2 gives 5e-6 more than row 1; that row 3 all but cancels row 0 out must not make them equal.
+    a, b = 0.4, 0.39995
+    rows = np.array([[1.0, 0.0, 0.0], [np.cos(a), np.sin(a), 0.0], [np.cos(b), 0.0, np.sin(b)], [-1.0, 0.01, 0.0]])
+    for dtype in (np.float32, np.float64):
+        candidates = Candidates(np.array([1.0, 0.0, 0.0], dtype), rows.astype(dtype))
+        assert VRSD().select(candidates, 2).indices.tolist() == [0, 2]

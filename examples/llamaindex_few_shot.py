@@ -1,0 +1,50 @@
+"""LlamaIndex: few-shot examples chosen as a set whenever the prompt is formatted, the nearest next to the question."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from _minilm import minilm
+from llama_index.core import PromptTemplate
+from llama_index.embeddings.langchain import LangchainEmbedding
+
+from llamaindex_setselect import SetSelectExampleSelector
+
+SQL = {
+    "How many users signed up last week?": "SELECT count(*) FROM users WHERE joined > now() - 7",
+    "How many users signed up last month?": "SELECT count(*) FROM users WHERE joined > now() - 30",
+    "How many users signed up yesterday?": "SELECT count(*) FROM users WHERE joined = now() - 1",
+    "How many users signed up today?": "SELECT count(*) FROM users WHERE joined = now()",
+    "Which customers bought a bicycle?": "SELECT DISTINCT buyer FROM orders WHERE item = 'bicycle'",
+    "What is the average price per country?": "SELECT country, avg(price) FROM orders GROUP BY country",
+    "Name the five most expensive orders.": "SELECT * FROM orders ORDER BY price DESC LIMIT 5",
+    "Which users never ordered anything?": "SELECT id FROM users WHERE id NOT IN (SELECT buyer FROM orders)",
+}
+QUESTION = "How many of the users who signed up last week bought something, per country?"
+BUDGET = 75
+
+
+def tokens(example: dict[str, Any]) -> float:
+    """Four characters are about one token; your model's tokenizer tells exactly."""
+    return (len(example["question"]) + len(example["sql"])) / 4
+
+
+# Without top_n the budget alone ends the choice.
+selector = SetSelectExampleSelector.from_examples(
+    [{"question": question, "sql": sql} for question, sql in SQL.items()],
+    LangchainEmbedding(minilm()),
+    input_keys=["question"],
+    template="Question: {question}\nSQL: {sql}",
+    order="nearest_last",
+    budget=BUDGET,
+    costs=tokens,
+)
+# A query engine takes it as text_qa_template, with {context_str} as well.
+prompt = PromptTemplate(
+    "Translate questions into SQL.\n\n{examples}\n\nQuestion: {query_str}\nSQL:",
+    function_mappings={"examples": selector},
+)
+print(prompt.format(query_str=QUESTION))
+
+chosen = selector.select_examples(QUESTION)
+print(f"\n{len(chosen)} examples, {sum(map(tokens, chosen)):.0f} of {BUDGET} tokens")

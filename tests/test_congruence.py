@@ -1,0 +1,180 @@
+"""One corpus, one query, one set of options: every part of both adapters, and the core, choose the same items."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+from langchain_core.vectorstores import InMemoryVectorStore
+from llama_index.core import VectorStoreIndex
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+
+from langchain_setselect import SetSelectCompressor, SetSelectExampleSelector, SetSelectRetriever
+from llamaindex_setselect import SetSelectExampleSelector as LlamaIndexExampleSelector
+from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from shared_core import MMR, NDPP, PAP, VRSD, Candidates, TopK, choose
+from tests.embedding import corpus, embed
+from tests.langchain_setselect.conftest import WordEmbeddings
+from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
+
+QUERY = "hidden northern harbour engine"
+FETCH_K = 30
+ROWS = [{"text": text, **metadata} for text, metadata in corpus()]
+PERSPECTIVE = "northern"
+
+SELECTORS = {
+    "similarity": TopK(),
+    "vrsd": VRSD(),
+    "vrsd refined": VRSD(refine=True),
+    "mmr": MMR(lambda_d=0.4, lambda_b=0.7),
+    "ndpp": NDPP(),
+    "ndpp exponential": NDPP(relevance="exponential", temperature=0.2),
+}
+# As the adapters take them; ``expected`` says what they mean to the core.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "quality": {"quality": "quality"},
+    "budget": {"budget": 30, "costs": "tokens"},
+    "threshold": {"score_threshold": 0.25},
+    "shown": {"shown": ["doc-23", "doc-5", "doc-59"]},
+    "one of each topic": {"max_per_source": 1, "source": "topic"},
+    "no near-duplicates": {"drop_near_duplicates": 0.6},
+    "perspective removed": {"perspective": PERSPECTIVE},
+    "perspective emphasized, PAP+": {"perspective": PERSPECTIVE, "direction": "emphasize", "corpus": True},
+    "all together": {
+        "quality": "quality",
+        "budget": 26,
+        "costs": "tokens",
+        "shown": ["doc-23"],
+        "max_per_source": 2,
+        "source": "topic",
+        "perspective": PERSPECTIVE,
+    },
+}
+
+
+def expected(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
+    query = embed(QUERY)
+    pap = None
+    if "perspective" in options:
+        pap = PAP(embed(PERSPECTIVE), options.get("corpus", False), options.get("direction", "remove"))
+    searched = query if pap is None else pap.project(query)
+    vectors = np.array([embed(row["text"]) for row in ROWS])
+    cosines = vectors @ searched / np.linalg.norm(vectors, axis=1)
+    nearest = np.argsort(-cosines, kind="stable")[: FETCH_K + len(options.get("shown", ()))]
+    rows = [ROWS[i] for i in nearest]
+    candidates = Candidates(
+        query,
+        vectors[nearest],
+        quality=[row["quality"] for row in rows] if "quality" in options else None,
+        costs=[row["tokens"] for row in rows] if "costs" in options else None,
+        sources=[row["topic"] for row in rows] if "max_per_source" in options else None,
+        max_per_source=options.get("max_per_source"),
+        drop_near_duplicates=options.get("drop_near_duplicates"),
+    )
+    shown = [place for place, row in enumerate(rows) if f"doc-{row['number']}" in options.get("shown", ())]
+    chosen = choose(
+        candidates if pap is None else pap.apply(candidates),
+        selector,
+        k,
+        budget=options.get("budget"),
+        shown=shown,
+        score_threshold=options.get("score_threshold"),
+    )
+    return [rows[i]["number"] for i in chosen.indices]
+
+
+def langchain_store() -> InMemoryVectorStore:
+    store = InMemoryVectorStore(WordEmbeddings())
+    metadatas = [{k: v for k, v in row.items() if k != "text"} for row in ROWS]
+    store.add_texts([row["text"] for row in ROWS], metadatas, ids=[f"doc-{row['number']}" for row in ROWS])
+    return store
+
+
+def llamaindex_index() -> VectorStoreIndex:
+    nodes = [
+        TextNode(
+            id_=f"doc-{row['number']}",
+            text=row["text"],
+            metadata={k: v for k, v in row.items() if k != "text"},
+            excluded_embed_metadata_keys=list(row),
+        )
+        for row in ROWS
+    ]
+    return VectorStoreIndex(nodes, embed_model=CountingEmbedding())
+
+
+def searched_for(options: dict[str, Any]) -> np.ndarray:
+    """What a retriever before a compressor or a postprocessor must have searched with to see the same candidates."""
+    if "perspective" not in options:
+        return embed(QUERY)
+    return PAP(embed(PERSPECTIVE), direction=options.get("direction", "remove")).project(embed(QUERY))
+
+
+def of_retriever(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
+    retriever = SetSelectRetriever(vectorstore=langchain_store(), selector=selector, k=k, fetch_k=FETCH_K, **options)
+    return [document.metadata["number"] for document in retriever.invoke(QUERY)]
+
+
+def of_compressor(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
+    store = langchain_store()
+    fetched = FETCH_K + len(options.get("shown", ()))
+    documents: list[Document] = store.similarity_search_by_vector(searched_for(options).tolist(), k=fetched)
+    compressor = SetSelectCompressor(vectorstore=store, selector=selector, k=k, **options)
+    return [document.metadata["number"] for document in compressor.compress_documents(documents, QUERY)]
+
+
+def of_example_selector(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
+    examples = SetSelectExampleSelector(
+        vectorstore=langchain_store(), selector=selector, k=k, fetch_k=FETCH_K, input_keys=["question"], **options
+    )
+    return [example["number"] for example in examples.select_examples({"question": QUERY})]
+
+
+def of_postprocessor(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
+    index = llamaindex_index()
+    fetched = FETCH_K + len(options.get("shown", ()))
+    nodes: list[NodeWithScore] = index.as_retriever(similarity_top_k=fetched).retrieve(
+        QueryBundle(QUERY, embedding=searched_for(options).tolist())
+    )
+    postprocessor = SetSelectPostprocessor(index=index, selector=selector, top_n=k, **options)
+    return [node.metadata["number"] for node in postprocessor.postprocess_nodes(nodes, query_str=QUERY)]
+
+
+def of_index_retriever(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
+    retriever = SetSelectIndexRetriever(llamaindex_index(), selector=selector, top_n=k, fetch_k=FETCH_K, **options)
+    return [node.metadata["number"] for node in retriever.retrieve(QUERY)]
+
+
+def of_llamaindex_examples(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
+    examples = LlamaIndexExampleSelector(
+        llamaindex_index(), template="{number}", selector=selector, top_n=k, fetch_k=FETCH_K, **options
+    )
+    return [example["number"] for example in examples.select_examples(QUERY)]
+
+
+PARTS: list[Callable[[Any, int, dict[str, Any]], list[int]]] = [
+    of_retriever,
+    of_compressor,
+    of_example_selector,
+    of_postprocessor,
+    of_index_retriever,
+    of_llamaindex_examples,
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
+@pytest.mark.parametrize("selector", SELECTORS.values(), ids=SELECTORS.keys())
+@pytest.mark.parametrize("part", PARTS, ids=[part.__name__[3:] for part in PARTS])
+def test_every_part_chooses_what_the_core_chooses(
+    part: Callable[[Any, int, dict[str, Any]], list[int]], selector: Any, options: dict[str, Any]
+) -> None:
+    wanted = expected(selector, 5, options)
+    assert part(selector, 5, options) == wanted
+    assert wanted
+
+
+@pytest.mark.parametrize("name", [name for name in OPTIONS if name != "plain"])
+def test_the_option_matters(name: str) -> None:
+    assert any(expected(s, 5, OPTIONS[name]) != expected(s, 5, {}) for s in SELECTORS.values())

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel, ConfigDict
 
-from shared_core import InvalidParameterError, Selection
+from shared_core import PAP, InvalidParameterError, Selection
 from shared_core.extraction import aparts_of, parts_of
 from shared_core.request import CHOICE_KEYS, Asked, Request, all_parameters
 
 from .vectors import Hits
 
 DEFAULT_SOURCE = "source"
+EVENT = "setselect"
 
 
 class ChoiceSettings(BaseModel):
@@ -50,6 +51,10 @@ class ChoiceSettings(BaseModel):
         rebuilt = own.keys() <= fields.keys() and fields["search_type"] == own["search_type"].default
         if fields.get("selector") is not None and "search_type" in fields and not rebuilt:
             raise InvalidParameterError("give search_type or selector, not both")
+        perspective = fields.get("perspective")
+        if perspective is not None and not isinstance(perspective, str) and not callable(perspective):
+            # A tuple compares and hashes, which LangChain does with fields, and an array does not.
+            fields["perspective"] = tuple(PAP(perspective).perspective.tolist())  # type: ignore[union-attr]
         if more:
             fields["search_kwargs"] = {**(fields.get("search_kwargs") or {}), **more}
         super().__init__(**fields)
@@ -99,29 +104,41 @@ async def aask(request: Request, embeddings: Embeddings, query: str) -> Asked:
     return request.asked(vector, None if text is None else await embeddings.aembed_query(text))
 
 
-def choose_documents(
-    request: Request, hits: Hits, asked: Asked, *, scores: bool
-) -> tuple[list[Document], Selection | None]:
-    """Copies of the chosen documents in the order of choice, and why; None where there was nothing to choose from."""
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Copies of the chosen documents in the order of choice, and why; no selection where there was nothing."""
+
+    documents: list[Document]
+    selection: Selection | None
+    request: Request
+    fetch_k: int
+    candidates: int
+    wider: int | None
+
+
+def choose_documents(request: Request, hits: Hits, asked: Asked, *, scores: bool, fetch_k: int) -> Chosen:
+    """Choose among documents with their vectors."""
     documents, vectors = hits
     if not documents:
-        return [], None
-    chosen, selection = request.choose(documents, [document.id for document in documents], vectors, asked)
-    reasons = zip(chosen, selection.relevance.tolist(), selection.gains.tolist(), strict=True)
-    return [_copy(document, cosine, gain, scores) for document, cosine, gain in reasons], selection
+        return Chosen([], None, request, fetch_k, 0, None)
+    choice = request.choose(documents, [document.id for document in documents], vectors, asked)
+    selection = choice.selection
+    reasons = zip(choice.items, selection.relevance.tolist(), selection.gains.tolist(), strict=True)
+    copies = [_copy(document, cosine, gain, scores) for document, cosine, gain in reasons]
+    wider = request.wider(choice, len(documents), fetch_k)
+    return Chosen(copies, selection, request, fetch_k, len(documents), wider)
 
 
-def event(
-    request: Request, hits: Sequence[Document], documents: Sequence[Document], selection: Selection | None, source: str
-) -> dict[str, Any]:
+def event(chosen: Chosen, source: str) -> dict[str, Any]:
     """What a callback handler gets to see of a choice, under the name ``setselect``."""
+    selection = chosen.selection
     return {
-        "selector": repr(request.selector),
-        "k": request.k,
-        "fetch_k": request.fetch_k,
-        "candidates": len(hits),
+        "selector": repr(chosen.request.selector),
+        "k": chosen.request.k,
+        "fetch_k": chosen.fetch_k,
+        "candidates": chosen.candidates,
         "vector_source": source,
-        "ids": [document.id for document in documents],
+        "ids": [document.id for document in chosen.documents],
         "gains": [] if selection is None else selection.gains.tolist(),
         "relevance": [] if selection is None else selection.relevance.tolist(),
         "objective": None if selection is None else selection.objective,

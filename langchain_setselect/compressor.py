@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
+from uuid import uuid4
 
-from langchain_core.callbacks import Callbacks
+from langchain_core.callbacks import AsyncCallbackManager, CallbackManager, Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables.config import run_in_executor
@@ -17,7 +19,7 @@ from typing_extensions import override
 from shared_core import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError
 from shared_core.request import Request
 
-from ._settings import ChoiceSettings, aask, ask, choose_documents
+from ._settings import EVENT, ChoiceSettings, Chosen, aask, ask, choose_documents, event
 from .vectors import source_of
 
 _warned: set[type | None] = set()
@@ -92,7 +94,11 @@ class SetSelectCompressor(ChoiceSettings, BaseDocumentCompressor):
         known = self._stored(documents)
         texts = self._texts(documents, known)
         rows = _joined(documents, known, embeddings.embed_documents(texts) if texts else [])
-        return choose_documents(request, (documents, rows), asked, scores=scores)[0]
+        chosen = choose_documents(request, (documents, rows), asked, scores=scores, fetch_k=len(documents) + 1)
+        manager = CallbackManager.configure(callbacks)
+        if manager.handlers:
+            manager.on_custom_event(EVENT, self._told(chosen), run_id=manager.parent_run_id or uuid4())
+        return chosen.documents
 
     @override
     async def acompress_documents(
@@ -106,7 +112,12 @@ class SetSelectCompressor(ChoiceSettings, BaseDocumentCompressor):
         known = await run_in_executor(None, self._stored, documents)
         texts = self._texts(documents, known)
         rows = _joined(documents, known, await embeddings.aembed_documents(texts) if texts else [])
-        return choose_documents(request, (documents, rows), asked, scores=scores)[0]
+        choose = partial(choose_documents, scores=scores, fetch_k=len(documents) + 1)
+        chosen = await run_in_executor(None, choose, request, (documents, rows), asked)
+        manager = AsyncCallbackManager.configure(callbacks)
+        if manager.handlers:
+            await manager.on_custom_event(EVENT, self._told(chosen), run_id=manager.parent_run_id or uuid4())
+        return chosen.documents
 
     def _request(self, kwargs: dict[str, Any]) -> tuple[Request, bool, dict[str, Any]]:
         request, scores, rest = super()._request(kwargs)
@@ -117,6 +128,9 @@ class SetSelectCompressor(ChoiceSettings, BaseDocumentCompressor):
                 f"SetSelectCompressor has no argument {next(iter(rest))!r}: it searches no store"
             )
         return request, scores, rest
+
+    def _told(self, chosen: Chosen) -> dict[str, Any]:
+        return {**event(chosen, self.vector_source), "fetch_k": None}
 
     def _embeddings(self) -> Embeddings:
         embeddings = self.embeddings or (None if self.vectorstore is None else self.vectorstore.embeddings)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.example_selectors.base import BaseExampleSelector
 from langchain_core.vectorstores import VectorStore
@@ -16,10 +15,8 @@ from shared_core import InvalidParameterError
 from shared_core.items import checked_order, ordered
 from shared_core.request import CHOICE_KEYS, all_parameters, refuse_near_misses
 
-from ._settings import ChoiceSettings
+from ._settings import ChoiceSettings, Chosen
 from .retriever import SetSelectRetriever
-
-_SCORES = ("relevance_score", "selection_score")
 
 
 class SetSelectExampleSelector(ChoiceSettings, BaseExampleSelector):
@@ -130,13 +127,13 @@ class SetSelectExampleSelector(ChoiceSettings, BaseExampleSelector):
 
     @override
     def select_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
-        found = self._retriever().invoke(_text(input_variables, self.input_keys), **self.vectorstore_kwargs or {})
-        return self._examples(found)
+        text = _text(input_variables, self.input_keys)
+        return self._examples(self._retriever()._choose(text, self.vectorstore_kwargs or {}))
 
     @override
     async def aselect_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
         text = _text(input_variables, self.input_keys)
-        return self._examples(await self._retriever().ainvoke(text, **self.vectorstore_kwargs or {}))
+        return self._examples(await self._retriever()._achoose(text, self.vectorstore_kwargs or {}))
 
     @property
     def vector_source(self) -> str:
@@ -159,20 +156,20 @@ class SetSelectExampleSelector(ChoiceSettings, BaseExampleSelector):
         settings = {name: getattr(self, name) for name in ChoiceSettings.model_fields if name != "scores"}
         if self.selector is not None:
             del settings["search_type"]
-        # The scores give the order of the result; they are taken out of the examples again.
-        settings["search_kwargs"] = {**self.search_kwargs, "scores": True}
+        # An example's keys are its own.
+        settings["search_kwargs"] = {**self.search_kwargs, "scores": False}
         for given in (settings, settings["search_kwargs"]):
             for name in ("quality", "costs", "source"):
                 if name in given:
                     given[name] = _of_document(given[name])
         return SetSelectRetriever(vectorstore=self.vectorstore, **settings)
 
-    def _examples(self, documents: Sequence[Document]) -> list[dict[str, Any]]:
-        examples = []
-        for document in ordered(documents, [d.metadata["relevance_score"] for d in documents], self.order):
-            example = {key: value for key, value in document.metadata.items() if key not in _SCORES}
-            examples.append({key: example[key] for key in self.example_keys} if self.example_keys else example)
-        return examples
+    def _examples(self, chosen: Chosen) -> list[dict[str, Any]]:
+        relevance = [] if chosen.selection is None else chosen.selection.relevance.tolist()
+        examples = [dict(document.metadata) for document in ordered(chosen.documents, relevance, self.order)]
+        if not self.example_keys:
+            return examples
+        return [{key: example[key] for key in self.example_keys} for example in examples]
 
 
 def _of_document(value: Any) -> Any:

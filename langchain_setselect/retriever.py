@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from typing import Any, ClassVar
 
 from langchain_core.callbacks import (
@@ -13,6 +14,7 @@ from langchain_core.callbacks import (
 )
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from langchain_core.runnables.config import run_in_executor
 from langchain_core.vectorstores import VectorStoreRetriever
 from pydantic import Field, model_validator
 from typing_extensions import override
@@ -20,10 +22,8 @@ from typing_extensions import override
 from shared_core import VectorSourceError
 from shared_core.request import Asked
 
-from ._settings import ChoiceSettings, aask, ask, choose_documents, event
+from ._settings import EVENT, ChoiceSettings, Chosen, aask, ask, choose_documents, event
 from .vectors import Search, source_of
-
-EVENT = "setselect"
 
 
 class SetSelectRetriever(ChoiceSettings, VectorStoreRetriever):
@@ -42,13 +42,14 @@ class SetSelectRetriever(ChoiceSettings, VectorStoreRetriever):
         An object (or a name) in place of ``search_type``.
     search_kwargs : dict
         ``k`` (4), ``fetch_k`` (max(20, 5k); 50 where only a budget is given), ``score_threshold`` (the least
-        cosine), ``shown`` (ids of documents that the reader already has; those that this search finds count as picked),
-        ``max_per_source`` (no more than so many of one source; more is fetched until ``k`` are found),
-        ``drop_near_duplicates`` (no two picks whose cosine is above this), ``budget`` (sum of ``costs`` that must
-        not be exceeded; without ``k`` it alone ends the choice), the selector's own parameters (``lambda_mult``,
-        0.5 as in LangChain; ``refine``; ``kernel``; ...), and any other parameter of this class. What is left,
-        ``filter`` for one, goes to the store unchanged. The same keys work as arguments of the constructor (but
-        for the store's own) and at call time: ``retriever.invoke(query, k=3)``.
+        cosine), ``shown`` (ids of documents that the reader already has; those that this search finds count as
+        picked), ``max_per_source`` (no more than so many of one ``source``), ``drop_near_duplicates`` (no two picks
+        whose cosine is above this), ``budget`` (sum of ``costs`` that must not be exceeded; without ``k`` it alone
+        ends the choice), the selector's own parameters (``lambda_mult``, 0.5 as in LangChain; ``refine``;
+        ``kernel``; ...), and any other parameter of this class but ``embeddings``. What is left, ``filter`` for one,
+        goes to the store unchanged. The same keys work as arguments of the constructor (but for the store's own) and
+        at call time: ``retriever.invoke(query, k=3)``. Where ``max_per_source`` or ``drop_near_duplicates`` leaves
+        the set short, more is fetched, if the store hands back its vectors.
     perspective : str, array-like of shape (d,), callable or PerspectiveExtractor, optional
         A text, its embedding, a function of the query that returns a text (or None), or an extractor: what is to be
         projected out of the query before the search (PAP).
@@ -57,8 +58,8 @@ class SetSelectRetriever(ChoiceSettings, VectorStoreRetriever):
     direction : {"remove", "emphasize"}
     corpus : bool
         Project the candidates as well (PAP+).
-    quality : str or callable, optional
-        A metadata key or a function of the document; for ``"mmr"``.
+    quality : str, callable or mapping, optional
+        A metadata key, a function of the document, or a number for each id; for ``"mmr"``.
     costs : str or callable, optional
         The same for what a document takes of the ``budget``: ``lambda d: len(d.page_content) / 4``.
     source : str or callable
@@ -116,37 +117,44 @@ class SetSelectRetriever(ChoiceSettings, VectorStoreRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
-        request, scores, rest = self._request(kwargs)
-        asked = ask(request, self._embeddings(), query)
-        fetch_k, before = request.fetch_k, 0
-        while True:
-            hits = self._search(query, asked, fetch_k, rest).run()
-            documents, selection = choose_documents(request, hits, asked, scores=scores)
-            if not request.wants_more(documents) or len(hits[0]) == before:
-                break
-            fetch_k, before = 4 * fetch_k, len(hits[0])
+        chosen = self._choose(query, kwargs)
         if run_manager.handlers:
-            told = event(request, hits[0], documents, selection, self.vector_source)
+            told = event(chosen, self.vector_source)
             dispatch_custom_event(EVENT, told, config={"callbacks": run_manager.get_child()})
-        return documents
+        return chosen.documents
 
     @override
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
+        chosen = await self._achoose(query, kwargs)
+        if run_manager.handlers:
+            told = event(chosen, self.vector_source)
+            await adispatch_custom_event(EVENT, told, config={"callbacks": run_manager.get_child()})
+        return chosen.documents
+
+    def _choose(self, query: str, kwargs: dict[str, Any]) -> Chosen:
+        request, scores, rest = self._request(kwargs)
+        asked = ask(request, self._embeddings(), query)
+        fetch_k: int | None = request.fetch_k
+        while fetch_k is not None:
+            search = self._search(query, asked, fetch_k, rest)
+            chosen = choose_documents(request, search.run(), asked, scores=scores, fetch_k=fetch_k)
+            fetch_k = chosen.wider if search.reads_vectors else None
+        return chosen
+
+    async def _achoose(self, query: str, kwargs: dict[str, Any]) -> Chosen:
         request, scores, rest = self._request(kwargs)
         asked = await aask(request, self._embeddings(), query)
-        fetch_k, before = request.fetch_k, 0
-        while True:
-            hits = await self._search(query, asked, fetch_k, rest).arun()
-            documents, selection = choose_documents(request, hits, asked, scores=scores)
-            if not request.wants_more(documents) or len(hits[0]) == before:
-                break
-            fetch_k, before = 4 * fetch_k, len(hits[0])
-        if run_manager.handlers:
-            told = event(request, hits[0], documents, selection, self.vector_source)
-            await adispatch_custom_event(EVENT, told, config={"callbacks": run_manager.get_child()})
-        return documents
+        fetch_k: int | None = request.fetch_k
+        while fetch_k is not None:
+            search = self._search(query, asked, fetch_k, rest)
+            hits = await search.arun()
+            # Functions of the user's may take their time: not on the event loop.
+            choose = partial(choose_documents, scores=scores, fetch_k=fetch_k)
+            chosen = await run_in_executor(None, choose, request, hits, asked)
+            fetch_k = chosen.wider if search.reads_vectors else None
+        return chosen
 
     def _embeddings(self) -> Embeddings:
         embeddings = self.embeddings or self.vectorstore.embeddings

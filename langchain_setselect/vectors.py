@@ -107,6 +107,11 @@ class Search(NamedTuple):
     fetch_k: int
     store_kwargs: dict[str, Any]
 
+    @property
+    def reads_vectors(self) -> bool:
+        """Whether vectors come from the store, so that a wider search embeds nothing."""
+        return source_of(self.store) is not None
+
     def run(self) -> Hits:
         """Documents and vectors, from the store or, with a warning, by embedding the texts."""
         source = source_of(self.store)
@@ -252,7 +257,9 @@ def _fetch_faiss(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
 
     names: dict[int, str] = store.index_to_docstore_id
     number, labels = _LABELS.get(store, (-1, {}))
-    if number != len(names) or any(names.get(labels.get(name, -1)) != name for name in ids):
+    if number != len(names) or any(names.get(labels[name]) != name for name in ids if name in labels):
+        # A copy: another thread may be adding documents.
+        names = names.copy()
         labels = {name: label for label, name in names.items()}
         _LABELS[store] = len(names), labels
     known = [name for name in ids if name in labels]

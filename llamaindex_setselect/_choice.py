@@ -41,20 +41,38 @@ async def aask(settings: SetSelectPostprocessor, bundle: QueryBundle) -> Asked:
     return _asked(settings, bundle, wanted, embedded)
 
 
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Copies of the chosen nodes, in the order of choice, and how many to fetch if a wider search would help."""
+
+    nodes: list[NodeWithScore]
+    wider: int | None
+
+
 def choose_nodes(
-    settings: SetSelectPostprocessor, nodes: Sequence[NodeWithScore], asked: Asked, *, embed_unknown: bool = True
-) -> list[NodeWithScore]:
-    """Copies of the chosen nodes, in the order of choice; nodes that the store does not know embedded or left out."""
+    settings: SetSelectPostprocessor,
+    nodes: Sequence[NodeWithScore],
+    asked: Asked,
+    *,
+    embed_unknown: bool = True,
+    fetch_k: int | None = None,
+) -> Chosen:
+    """Choose among nodes; those that the store does not know are embedded or left out."""
     vectors = settings._vectors.fetch(_nodes(nodes), embed_unknown=embed_unknown)
-    return _choose(settings, nodes, vectors, asked)
+    return _choose(settings, nodes, vectors, asked, fetch_k)
 
 
 async def achoose_nodes(
-    settings: SetSelectPostprocessor, nodes: Sequence[NodeWithScore], asked: Asked, *, embed_unknown: bool = True
-) -> list[NodeWithScore]:
+    settings: SetSelectPostprocessor,
+    nodes: Sequence[NodeWithScore],
+    asked: Asked,
+    *,
+    embed_unknown: bool = True,
+    fetch_k: int | None = None,
+) -> Chosen:
     """As :func:`choose_nodes`; the choice itself runs in a thread, out of the event loop's way."""
     vectors = await settings._vectors.afetch(_nodes(nodes), embed_unknown=embed_unknown)
-    return await asyncio.to_thread(_choose, settings, nodes, vectors, asked)
+    return await asyncio.to_thread(_choose, settings, nodes, vectors, asked, fetch_k)
 
 
 @dataclass(frozen=True)
@@ -95,7 +113,10 @@ def _asked(
 
 
 def _nodes(nodes: Sequence[NodeWithScore]) -> list[BaseNode]:
-    return list({scored.node_id: scored.node for scored in reversed(nodes)}.values())[::-1]
+    first: dict[str, BaseNode] = {}
+    for scored in nodes:
+        first.setdefault(scored.node_id, scored.node)
+    return list(first.values())
 
 
 def _choose(
@@ -103,18 +124,24 @@ def _choose(
     nodes: Sequence[NodeWithScore],
     vectors: Mapping[str, ArrayLike],
     asked: Asked,
-) -> list[NodeWithScore]:
-    scored = {s.node_id: s for s in reversed(nodes) if s.node_id in vectors}
-    found = [s.node for s in reversed(scored.values())]
-    if not found:
-        return []
-    ids = [node.node_id for node in found]
-    chosen, selection = settings._request().choose(found, ids, [np.asarray(vectors[i]) for i in ids], asked)
+    fetch_k: int | None,
+) -> Chosen:
+    scored: dict[str, NodeWithScore] = {}
+    for node in nodes:
+        if node.node_id in vectors:
+            scored.setdefault(node.node_id, node)
+    if not scored:
+        return Chosen([], None)
+    ids = list(scored)
+    request = settings._request()
+    rows = [np.asarray(vectors[node_id]) for node_id in ids]
+    choice = request.choose([s.node for s in scored.values()], ids, rows, asked)
+    reasons = zip(choice.items, choice.selection.relevance.tolist(), choice.selection.gains.tolist(), strict=True)
     returned = []
-    for node, cosine, gain in zip(chosen, selection.relevance.tolist(), selection.gains.tolist(), strict=True):
+    for node, cosine, gain in reasons:
         copy = _with_gain(node, gain) if settings.scores else node.model_copy()
         returned.append(scored[node.node_id].model_copy(update={"node": copy, "score": cosine}))
-    return returned
+    return Chosen(returned, None if fetch_k is None else request.wider(choice, len(nodes), fetch_k))
 
 
 def _with_gain(node: BaseNode, gain: float) -> BaseNode:

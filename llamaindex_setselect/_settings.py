@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from shared_core import InvalidParameterError, Selector, make_selector, selector_names, selector_parameters
 
 
@@ -30,6 +32,7 @@ def name_and_parameters(selector: str | Selector, parameters: dict[str, Any]) ->
         name = next((n for n in selector_names() if _makes(n, parameters, selector)), None)
     if name is None:
         raise InvalidParameterError(f"to_dict has no name for {selector!r}: register_selector gives it one")
+    parameters = {k: v.item() if isinstance(v, np.generic) else v for k, v in parameters.items()}
     for key, value in parameters.items():
         if value is not None and not isinstance(value, (bool, int, float, str)):
             raise InvalidParameterError(

@@ -39,7 +39,7 @@ class SetSelectExampleSelector:
     **options
         Those of :class:`SetSelectIndexRetriever` (``top_n``, ``fetch_k``, ``selector`` and its parameters,
         ``filters``, ``perspective``, ``budget``, ...). ``quality``, ``costs`` and ``source`` are a key of the
-        example, or a function of the example.
+        example, or a function of the example; ``max_per_source`` needs ``source``; ``scores`` is off.
 
     Raises
     ------
@@ -79,7 +79,10 @@ class SetSelectExampleSelector:
         for name in ("quality", "costs", "source"):
             if callable(options.get(name)):
                 options[name] = _OfNode(options[name])
-        self._retriever = SetSelectIndexRetriever(index, **options)
+        if options.get("max_per_source") is not None and options.get("source") is None:
+            raise InvalidParameterError("max_per_source needs source=: a key of the example or a function of it")
+        # An example's keys are its own: no score among them.
+        self._retriever = SetSelectIndexRetriever(index, **{"scores": False, **options})
 
     @classmethod
     def from_examples(
@@ -146,8 +149,10 @@ class SetSelectExampleSelector:
         """Examples written with the template."""
         try:
             return self.separator.join(self.template.format(**example) for example in examples)
-        except KeyError as error:
-            raise InvalidInputError(f"the template asks for {error.args[0]!r}, which an example lacks") from None
+        except (KeyError, IndexError) as error:
+            raise InvalidInputError(
+                f"the template asks for {error.args[0]!r}, which an example lacks; write its keys in braces"
+            ) from None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         # PromptTemplate.partial_format copies its functions: without this, all examples and vectors with each query.
@@ -160,7 +165,7 @@ class SetSelectExampleSelector:
 
     def _examples(self, found: Sequence[NodeWithScore]) -> list[dict[str, Any]]:
         nodes = ordered(found, [node.score or 0.0 for node in found], self.order)
-        return [{key: value for key, value in n.node.metadata.items() if key != "selection_score"} for n in nodes]
+        return [dict(scored.node.metadata) for scored in nodes]
 
 
 @dataclass(frozen=True)
@@ -175,7 +180,8 @@ class _OfNode:
 
 def _node(example: dict[str, Any], input_keys: Sequence[str]) -> TextNode:
     try:
-        text = " ".join(str(example[key]) for key in input_keys)
+        # In the order of the keys' names, as the LangChain adapter has it.
+        text = " ".join(str(example[key]) for key in sorted(input_keys))
     except KeyError as error:
         raise InvalidParameterError(f"input_keys asks for {error.args[0]!r}, there is {', '.join(example)}") from None
     # Only the text is embedded: the answer would be part of it otherwise.

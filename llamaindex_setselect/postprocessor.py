@@ -58,8 +58,8 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
     direction : {"remove", "emphasize"}
     corpus : bool
         Project the nodes as well (PAP+).
-    quality : str or callable, optional
-        A metadata key or a function of the node; for ``"mmr"``.
+    quality : str, callable or mapping, optional
+        A metadata key, a function of the node, or a number for each node id; for ``"mmr"``.
     costs : str or callable, optional
         The same for what a node takes of the ``budget``: ``lambda node: len(node.get_content()) / 4``.
     budget : float, optional
@@ -133,8 +133,9 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
         given = {name: value for name, value in settings.items() if name in type(self).model_fields}
         parameters = {name: value for name, value in settings.items() if name not in given}
         selector = given.get("selector", "vrsd")
+        parameters = {**(given.get("selector_kwargs") or {}), **parameters}
         refuse_unknown(type(self).__name__, parameters, selector, type(self).model_fields)
-        given["selector_kwargs"] = {**(given.get("selector_kwargs") or {}), **parameters}
+        given["selector_kwargs"] = parameters
         if given.get("top_n") is not None:
             integer(given["top_n"], "top_n", 1)
         given["shown"] = identifiers(given.get("shown"), "shown")
@@ -166,7 +167,7 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         bundle = self._start(nodes, query_bundle)
-        chosen = choose_nodes(self, nodes, ask(self, bundle)) if nodes else []
+        chosen = choose_nodes(self, nodes, ask(self, bundle)).nodes if nodes else []
         dispatcher.event(ReRankEndEvent(nodes=chosen))
         return chosen
 
@@ -175,7 +176,7 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         bundle = self._start(nodes, query_bundle)
-        chosen = await achoose_nodes(self, nodes, await aask(self, bundle)) if nodes else []
+        chosen = (await achoose_nodes(self, nodes, await aask(self, bundle))).nodes if nodes else []
         dispatcher.event(ReRankEndEvent(nodes=chosen))
         return chosen
 

@@ -134,13 +134,12 @@ class SetSelectIndexRetriever(BaseRetriever):
         request = settings._request(self._fetch_k)
         asked = ask(settings, query_bundle)
         searched = QueryBundle(query_bundle.query_str, embedding=self._fitting(asked.searched))
-        fetch_k, before = request.fetch_k, 0
-        while True:
+        fetch_k: int | None = request.fetch_k
+        while fetch_k is not None:
             nodes = self._search(fetch_k)._retrieve(searched)
-            chosen = choose_nodes(settings, nodes, asked, embed_unknown=False)
-            if not request.wants_more(chosen) or len(nodes) == before:
-                return chosen
-            fetch_k, before = 4 * fetch_k, len(nodes)
+            chosen = choose_nodes(settings, nodes, asked, embed_unknown=False, fetch_k=fetch_k)
+            fetch_k = chosen.wider if settings._vectors.stored else None
+        return chosen.nodes
 
     @override
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -148,13 +147,12 @@ class SetSelectIndexRetriever(BaseRetriever):
         request = settings._request(self._fetch_k)
         asked = await aask(settings, query_bundle)
         searched = QueryBundle(query_bundle.query_str, embedding=self._fitting(asked.searched))
-        fetch_k, before = request.fetch_k, 0
-        while True:
+        fetch_k: int | None = request.fetch_k
+        while fetch_k is not None:
             nodes = await self._search(fetch_k)._aretrieve(searched)
-            chosen = await achoose_nodes(settings, nodes, asked, embed_unknown=False)
-            if not request.wants_more(chosen) or len(nodes) == before:
-                return chosen
-            fetch_k, before = 4 * fetch_k, len(nodes)
+            chosen = await achoose_nodes(settings, nodes, asked, embed_unknown=False, fetch_k=fetch_k)
+            fetch_k = chosen.wider if settings._vectors.stored else None
+        return chosen.nodes
 
     def _fitting(self, query: list[float]) -> list[float]:
         """``query`` if its length is that of the stored vectors, where that is known before the search."""

@@ -78,6 +78,11 @@ class NodeVectors:
     model: BaseEmbedding | None
 
     @property
+    def stored(self) -> bool:
+        """Whether the store hands back vectors, so that a wider search embeds nothing."""
+        return _source_of(self.store) is not None
+
+    @property
     def words(self) -> str:
         """Where vectors will come from, for people."""
         if _source_of(self.store) is not None:
@@ -198,7 +203,7 @@ def _from_faiss(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | N
         )
     nodes = index.index_struct.nodes_dict
     number, labels = _labels.get(index, (-1, {}))
-    if number != len(nodes) or any(nodes.get(labels.get(i, "")) != i for i in node_ids):
+    if number != len(nodes) or any(nodes.get(labels[i]) != i for i in node_ids if i in labels):
         nodes = nodes.copy()
         labels = {node_id: label for label, node_id in nodes.items()}
         _labels[index] = len(nodes), labels

@@ -45,7 +45,8 @@ class Budget:
     def __init__(self, candidates: Candidates, budget: float, shown: Sequence[int]) -> None:
         if candidates.costs is None:
             raise BudgetError("a budget needs costs: pass Candidates(..., costs=...), one for each candidate")
-        self.left = number(budget, "budget")
+        # .2 + .1 is a little more than .3, and still fits.
+        self.left = number(budget, "budget") + 1e-12 * abs(budget)
         self.costs = candidates.costs
         self.shown = list(shown)
         cheapest = self._free([]).min()

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .candidates import Candidates
 from .checks import identifiers, integer, number
 from .choice import choose
-from .errors import BudgetError, InvalidInputError, InvalidParameterError, PerspectiveError
+from .errors import BudgetError, InvalidInputError, InvalidParameterError, PerspectiveError, SetSelectWarning
 from .extraction import QueryParts, checked_perspective_vector, pap_for, text_to_embed
 from .items import ItemName, item_names, stacked
 from .perspective import PAP, checked_direction
@@ -21,6 +22,8 @@ from .selection import Selection, Selector, resolve_selector, selector_names, se
 
 # LangChain's default, so that a move from as_retriever(search_type="mmr") changes the class and nothing else.
 DEFAULT_LAMBDA_MULT = 0.5
+# A retriever that is short of sources fetches more by itself, up to so many.
+WIDEST = 20_000
 CHOICE_KEYS = (
     "k",
     "fetch_k",
@@ -53,6 +56,14 @@ class Asked:
         vector = self.vector if self.pap is None else self.pap.project(self.vector)
         searched: list[float] = np.asarray(vector, dtype=np.float64).tolist()
         return searched
+
+
+class Choice(NamedTuple):
+    """The chosen items in the order of choice, and why; ``selection.indices`` are rows of the items given."""
+
+    items: list[Any]
+    selection: Selection
+    starved: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +102,8 @@ class Request:
         k, fetch_k = _sizes(taken["k"], taken["fetch_k"], taken["budget"])
         shown = identifiers(taken["shown"], "shown")
         most = taken["max_per_source"]
+        if most is not None and taken["source"] is None:
+            raise InvalidParameterError("max_per_source needs source=: a metadata key or a function of the item")
         corpus, direction = taken["corpus"] or False, taken["direction"] or "remove"
         perspective = _perspective(taken["perspective"], corpus, direction)
         request = cls(
@@ -150,10 +163,8 @@ class Request:
         )
         return Asked(vector, pap)
 
-    def choose(
-        self, items: Sequence[Any], ids: Sequence[Hashable], vectors: Any, asked: Asked
-    ) -> tuple[list[Any], Selection]:
-        """The chosen items in the order of choice, and the selection; its indices are rows of ``items``.
+    def choose(self, items: Sequence[Any], ids: Sequence[Hashable], vectors: Any, asked: Asked) -> Choice:
+        """Choose among items, whose vectors are given row by row.
 
         Of items with one id the first counts; those whose id is None cannot be told apart and all count.
         """
@@ -184,14 +195,38 @@ class Request:
             shown=shown,
             score_threshold=self.score_threshold,
         )
+        starved = self._starved(candidates, chosen, shown)
         if len(rows) < len(items):
             chosen = replace(chosen, indices=np.array(rows, dtype=np.int64)[chosen.indices])
-        return [items[row] for row in chosen.indices.tolist()], chosen
+        return Choice([items[row] for row in chosen.indices.tolist()], chosen, starved)
 
-    def wants_more(self, chosen: Sequence[Any]) -> bool:
-        """Whether more candidates might help: sources or near-duplicates, and not a budget, left the set short."""
+    def wider(self, choice: Choice, fetched: int, fetch_k: int) -> int | None:
+        """How many candidates to fetch in another try; None where that would not help, or not be worth it."""
+        if not choice.starved or fetched < fetch_k:
+            return None
+        if fetch_k >= WIDEST:
+            warnings.warn(
+                f"{len(choice.items)} chosen out of {fetched} candidates: max_per_source or drop_near_duplicates "
+                f"forbids the others, and no more than {WIDEST} are fetched unasked. A larger fetch_k= fetches more",
+                SetSelectWarning,
+                stacklevel=3,
+            )
+            return None
+        return min(4 * fetch_k, WIDEST)
+
+    def _starved(self, candidates: Candidates, chosen: Selection, shown: Sequence[int]) -> bool:
+        """Whether the set is short because sources or near-duplicates forbid what there is, and more may be allowed."""
         limited = self.max_per_source is not None or self.drop_near_duplicates is not None
-        return limited and self.k is not None and self.budget is None and len(chosen) < self.k
+        if not limited or (self.k is not None and len(chosen) >= self.k):
+            return False
+        if self.score_threshold is not None and float(candidates.relevance.min()) < self.score_threshold:
+            return False
+        if self.budget is None or candidates.costs is None:
+            return True
+        open_ = np.ones(len(candidates), dtype=np.bool_)
+        open_[[*chosen.indices.tolist(), *shown]] = False
+        left = self.budget - float(candidates.costs[chosen.indices].sum())
+        return bool((candidates.costs[open_] <= left).any())
 
 
 def all_parameters() -> dict[str, None]:

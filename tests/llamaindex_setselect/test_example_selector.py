@@ -90,7 +90,8 @@ def test_only_the_input_keys_are_embedded(model: CountingEmbedding) -> None:
     selector.add_examples([{"question": "is mate a tea", "answer": "yes"}])
     assert model.texts[len(TEXTS) :] == ["is mate a tea"]
     two = [{"question": "one", "context": "of two", "answer": "x"}]
-    SetSelectExampleSelector.from_examples(two, model, input_keys=["context", "question"], template="{answer}")
+    SetSelectExampleSelector.from_examples(two, model, input_keys=["question", "context"], template="{answer}")
+    # In the order of their names, as in the LangChain adapter.
     assert model.texts[-1] == "of two one"
 
 
@@ -122,9 +123,10 @@ def test_no_examples_yet(model: CountingEmbedding) -> None:
     assert selector.select_examples(QUERY) == examples()[:1]
 
 
-def test_scores_do_not_get_into_the_examples(model: CountingEmbedding) -> None:
-    for scores in (True, False):
-        assert set(make(model, scores=scores).select_examples(QUERY)[0]) == {"question", "answer", "stars", "subject"}
+def test_scores_are_in_the_examples_only_when_asked_for(model: CountingEmbedding) -> None:
+    keys = {"question", "answer", "stars", "subject"}
+    assert set(make(model).select_examples(QUERY)[0]) == keys
+    assert set(make(model, scores=True).select_examples(QUERY)[0]) == {*keys, "selection_score"}
 
 
 def test_order(model: CountingEmbedding) -> None:
@@ -156,8 +158,9 @@ def test_quality_costs_and_source(source: Any, model: CountingEmbedding) -> None
     assert sorted(example["stars"] for example in one_of_each) == [0, 1, 2, 3, 4]
 
 
-def test_by_default_each_example_is_a_source_of_its_own(model: CountingEmbedding) -> None:
-    assert texts_of(make(model, max_per_source=1).select_examples(QUERY)) == wanted()
+def test_a_cap_needs_a_source(model: CountingEmbedding) -> None:
+    with pytest.raises(InvalidParameterError, match="max_per_source needs source="):
+        make(model, max_per_source=1)
 
 
 def test_near_duplicates(model: CountingEmbedding) -> None:
@@ -258,7 +261,7 @@ def test_errors(model: CountingEmbedding) -> None:
         ({"lambda_mult": 0.5}, "'lambda_mult'"),
         ({"top_n": 0}, "top_n must be at least 1"),
         ({"top_n": 5, "fetch_k": 4}, "fetch_k"),
-        ({"max_per_source": 0}, "max_per_source must be at least 1"),
+        ({"max_per_source": 0, "source": "subject"}, "max_per_source must be at least 1"),
         ({"drop_near_duplicates": 2}, "drop_near_duplicates"),
         ({"budget": 10}, "a budget needs costs"),
     ],

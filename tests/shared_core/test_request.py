@@ -17,6 +17,7 @@ from shared_core import (
     InvalidInputError,
     InvalidParameterError,
     PerspectiveError,
+    SetSelectWarning,
     TopK,
 )
 from shared_core.items import ORDERS, checked_order, item_names, ordered, stacked
@@ -250,7 +251,7 @@ def test_the_indices_of_the_selection_are_rows_of_the_items(names: str) -> None:
     query, vectors = gaussian(2, 8, 6)
     items = [Item(name, {"row": row}) for row, name in enumerate(names)]
     request = parsed(k=8)
-    picks, selection = request.choose(items, list(names), vectors, request.asked(query, None))
+    picks, selection, _ = request.choose(items, list(names), vectors, request.asked(query, None))
     assert [items[row] for row in selection.indices] == picks
     np.testing.assert_allclose(selection.relevance, oracles.cosines(query, vectors[selection.indices]), rtol=1e-9)
 
@@ -321,8 +322,8 @@ def test_the_limits_hold_among_items() -> None:
     picks = chosen(items, query, vectors, k=10, drop_near_duplicates=0.999)
     assert len(picks) == 9
     assert len({"id2", "id6"} & {item.id for item in picks}) == 1
-    with pytest.raises(InvalidInputError, match="max_per_source needs sources"):
-        chosen(items, query, vectors, max_per_source=1)
+    with pytest.raises(InvalidParameterError, match="max_per_source needs source="):
+        parsed(max_per_source=1)
 
 
 def test_a_threshold_and_a_perspective() -> None:
@@ -337,7 +338,7 @@ def test_a_threshold_and_a_perspective() -> None:
     request = parsed(perspective=side, corpus=True, score_threshold=threshold, k=14, selector="similarity")
     asked = request.asked(query, None)
     assert isinstance(asked.pap, PAP)
-    picks, selection = request.choose(items, [item.id for item in items], vectors, asked)
+    picks, selection, _ = request.choose(items, [item.id for item in items], vectors, asked)
     assert picks == [items[i] for i in near]
     np.testing.assert_allclose(selection.relevance, cos[near], rtol=1e-9)
 
@@ -362,14 +363,33 @@ def test_vectors_of_two_lengths_are_refused_by_id() -> None:
     assert stacked(vectors, ["a", "b", "c", "d"]) is vectors
 
 
+def wider(fetch_k: int = 12, n: int = 12, **settings: Any) -> int | None:
+    """What a retriever is told after a choice among 12 items of 3 files that cost 1 each."""
+    query, vectors = gaussian(11, 12, 6)
+    items = [Item(f"id{row}", {"file": f"{row % 3}.md"}) for row in range(n)]
+    request = parsed(**settings)
+    choice = request.choose(items, [item.id for item in items], vectors[:n], request.asked(query, None))
+    return request.wider(choice, n, fetch_k)
+
+
 def test_more_is_wanted_only_where_a_limit_cut_the_set_short() -> None:
-    for limit in ({"max_per_source": 1, "source": "file"}, {"drop_near_duplicates": 0.9}):
-        assert parsed(k=3, **limit).wants_more([1, 2])
-        assert parsed(k=3, **limit).wants_more([])
-        assert not parsed(k=3, **limit).wants_more([1, 2, 3])
-        assert not parsed(budget=9, costs=len, **limit).wants_more([1])
-    assert not parsed(k=3).wants_more([1])
-    assert not parsed(k=3, score_threshold=0.5).wants_more([])
+    one_each: dict[str, Any] = {"max_per_source": 1, "source": "file"}
+    assert wider(k=5, **one_each) == 48, "three files, five wanted"
+    assert wider(k=3, **one_each) is None, "three are there"
+    assert wider(k=5, drop_near_duplicates=-0.9) == 48
+    assert wider(k=5) is None, "no limit"
+    assert wider(k=5, fetch_k=20, **one_each) is None, "the store is used up"
+    assert wider(k=5, score_threshold=0.0, **one_each) is None, "what lies beyond is below the threshold"
+    assert wider(k=5, budget=100, costs=lambda _: 1, **one_each) == 48, "money is left"
+    assert wider(k=5, budget=3, costs=lambda _: 1, **one_each) is None, "the budget ended the choice"
+    assert wider(budget=100, costs=lambda _: 1, **one_each) == 48
+    assert wider(k=5, fetch_k=6000, n=12, **one_each) is None
+
+
+def test_widening_ends_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shared_core.request.WIDEST", 12)
+    with pytest.warns(SetSelectWarning, match="no more than 12 are fetched unasked.*fetch_k="):
+        assert wider(k=5, max_per_source=1, source="file") is None
 
 
 # --- the helpers ----------------------------------------------------------------------------------
@@ -391,7 +411,9 @@ def test_names_of_items() -> None:
     items = items_of(4)
     assert item_names(items, "file", "source") == ["0.md", "1.md", "2.md", "0.md"]
     assert item_names(items, lambda item: item.id, "source") == ["id0", "id1", "id2", "id3"]
-    with pytest.raises(InvalidInputError, match=r"source .*'page', but item 0 has no such key; it has 'words'"):
+    with pytest.raises(
+        InvalidInputError, match=r"source .*'page', but item 0 \(id 'id0'\) has no such key; it has 'words'"
+    ):
         item_names(items, "page", "source")
     with pytest.raises(InvalidInputError, match="none"):
         item_names([Item("a")], "page", "source")

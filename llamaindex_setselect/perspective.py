@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from llama_index.core.bridge.pydantic import BaseModel, Field
+from llama_index.core.bridge.pydantic import BaseModel, Field, ValidationError
 from llama_index.core.llms.llm import LLM
 from llama_index.core.prompts import PromptTemplate
 
 from shared_core.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor
 from shared_core.splitting import checked_prompt
+
+# LlamaIndex raises plain ValueErrors for answers without JSON and without a tool call, and for much else.
+_UNPARSABLE = (
+    "Could not extract json string",
+    "LLM did not return any tool calls",
+    "Structured output extraction failed",
+)
 
 
 class SplitQuery(BaseModel):
@@ -39,7 +46,7 @@ def extractor_from_llm(llm: LLM, prompt: str = PERSPECTIVE_PROMPT, *, cache_size
     InvalidParameterError
         The prompt has no ``{query}``, or ``cache_size`` is out of range.
     Exception
-        When asked: what ``structured_predict`` raises, also for an answer that it cannot parse.
+        When asked: what the model raises. An answer that cannot be parsed is an invalid one, and gives a warning.
 
     Examples
     --------
@@ -59,7 +66,20 @@ class _Ask:
     prompt: PromptTemplate
 
     def now(self, query: str) -> Any:
-        return self.llm.structured_predict(SplitQuery, self.prompt, query=query)
+        try:
+            return self.llm.structured_predict(SplitQuery, self.prompt, query=query)
+        except ValueError as error:
+            return _answer_in(error)
 
     async def later(self, query: str) -> Any:
-        return await self.llm.astructured_predict(SplitQuery, self.prompt, query=query)
+        try:
+            return await self.llm.astructured_predict(SplitQuery, self.prompt, query=query)
+        except ValueError as error:
+            return _answer_in(error)
+
+
+def _answer_in(error: ValueError) -> str:
+    """What the model said, where that and not the call is what failed: an invalid answer, as any other."""
+    if isinstance(error, ValidationError) or str(error).startswith(_UNPARSABLE):
+        return str(error)
+    raise error

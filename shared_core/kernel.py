@@ -282,9 +282,11 @@ def _checked(
 
 
 def _matrix(values: ArrayLike, name: str) -> Matrix:
+    if isinstance(values, np.ma.MaskedArray):
+        raise KernelError(f"{name} is a masked array: fill or drop its masked values first")
     try:
         matrix = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise KernelError(f"{name} cannot be made into a matrix: {error}") from None
     if matrix.ndim != 2:
         raise KernelError(f"{name} must have two dimensions, got shape {matrix.shape}")

@@ -95,13 +95,38 @@ async def test_an_invalid_answer_is_quoted() -> None:
         assert await extractor.aextract(QUERY) == QueryParts(QUERY, None)
 
 
-async def test_what_fails_raises_as_it_is() -> None:
-    for answer, error, message in (("down", ConnectionError, "down"), ("no JSON", ValueError, "extract json")):
-        extractor = extractor_from_llm(Writer(answer=answer))
-        with pytest.raises(error, match=message):
-            extractor.extract(QUERY)
-        with pytest.raises(error, match=message):
-            await extractor.aextract(QUERY)
+async def test_a_call_that_fails_raises_as_it_is() -> None:
+    extractor = extractor_from_llm(Writer(answer="down"))
+    with pytest.raises(ConnectionError, match="down"):
+        extractor.extract(QUERY)
+    with pytest.raises(ConnectionError, match="down"):
+        await extractor.aextract(QUERY)
+
+
+@pytest.mark.parametrize("answer", ["no JSON at all", '{"root": ["a list"]}'])
+async def test_an_answer_that_cannot_be_parsed_is_an_invalid_one(answer: str) -> None:
+    extractor = extractor_from_llm(Writer(answer=answer))
+    with pytest.warns(SetSelectWarning, match="no pair of root and perspective"):
+        assert extractor.extract(QUERY) == QueryParts(QUERY, None)
+    with pytest.warns(SetSelectWarning, match="no pair of root and perspective"):
+        assert await extractor.aextract(QUERY) == QueryParts(QUERY, None)
+
+
+class Silent(MockFunctionCallingLLM):
+    """Has tools and calls none."""
+
+    def get_tool_calls_from_response(
+        self, response: ChatResponse, error_on_no_tool_call: bool = True, **kwargs: Any
+    ) -> list[ToolSelection]:
+        return []
+
+
+async def test_an_answer_without_a_tool_call_is_an_invalid_one() -> None:
+    extractor = extractor_from_llm(Silent())
+    with pytest.warns(SetSelectWarning):
+        assert extractor.extract(QUERY) == QueryParts(QUERY, None)
+    with pytest.warns(SetSelectWarning):
+        assert await extractor.aextract(QUERY) == QueryParts(QUERY, None)
 
 
 def test_prompts() -> None:

@@ -112,27 +112,17 @@ class Candidates:
             self._limit(sources, max_per_source, drop_near_duplicates)
 
     @classmethod
-    def borrow(
-        cls,
-        query: ArrayLike,
-        vectors: ArrayLike,
-        *,
-        quality: ArrayLike | None = None,
-        ids: Iterable[Hashable] | None = None,
-        costs: ArrayLike | None = None,
-        sources: Iterable[Hashable] | None = None,
-        max_per_source: int | None = None,
-        drop_near_duplicates: float | None = None,
-    ) -> Candidates:
+    def borrow(cls, query: ArrayLike, vectors: ArrayLike, **columns: Any) -> Candidates:
         """The same without a copy of ``vectors``, for a choice made at once, before anybody can change them.
 
         >>> Candidates.borrow([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]]).relevance.tolist()
         [1.0, 0.0]
         """
         candidates = object.__new__(cls)
-        candidates._fill(query, vectors, quality, ids, costs, copy=False)
-        if sources is not None or max_per_source is not None or drop_near_duplicates is not None:
-            candidates._limit(sources, max_per_source, drop_near_duplicates)
+        limits = [columns.pop(name, None) for name in ("sources", "max_per_source", "drop_near_duplicates")]
+        candidates._fill(query, vectors, **columns, copy=False)
+        if limits != [None, None, None]:
+            candidates._limit(*limits)
         return candidates
 
     @property
@@ -243,9 +233,9 @@ class Candidates:
         self,
         query: ArrayLike,
         vectors: ArrayLike,
-        quality: ArrayLike | None,
-        ids: Iterable[Hashable] | None,
-        costs: ArrayLike | None,
+        quality: ArrayLike | None = None,
+        ids: Iterable[Hashable] | None = None,
+        costs: ArrayLike | None = None,
         *,
         copy: bool,
     ) -> None:

@@ -171,3 +171,21 @@ def test_other_weights_are_refused(minilm: ModuleType, monkeypatch: pytest.Monke
     monkeypatch.setattr(minilm, "WEIGHTS_SHA256", "0" * 64)
     with pytest.raises(SystemExit, match="53aa5117"):
         minilm.minilm.__wrapped__()
+
+
+def test_the_readme_shows_what_the_demo_prints(demo: ModuleType, docs: Any, both: tuple[Any, Any]) -> None:
+    from _minilm import minilm
+
+    lines = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8").splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("| pick |"))
+    columns = list(zip(*(line.split("|")[2:6] for line in lines[start + 2 : start + 9]), strict=True))
+    question = next(q for q in demo.QUESTIONS if "Fourier" in q)
+    query = minilm().embed_query(question)
+    for method, column in zip(("similarity", "MMR", "VRSD", "NDPP"), columns, strict=True):
+        picks = demo.measure(docs, query, *demo.through_langchain(both[0], question, method))
+        for name, cosine, cell in zip(picks.names, picks.cosines, column, strict=False):
+            assert name.endswith(cell.split("`")[1]), (method, name, cell)
+            assert f"{cosine:.2f}".removeprefix("0") in cell
+        assert [f"{v:.3f}".removeprefix("0") for v in (picks.pairwise, picks.together)] == [
+            cell.strip(" *") for cell in column[5:]
+        ]

@@ -12,7 +12,8 @@ from pydantic import Field
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
-from shared_core.items import checked_order, ordered
+from shared_core.checks import one_of
+from shared_core.items import ORDERS, ordered
 from shared_core.request import CHOICE_KEYS, all_parameters, refuse_near_misses
 
 from ._settings import ChoiceSettings, Chosen
@@ -66,7 +67,7 @@ class SetSelectExampleSelector(ChoiceSettings, BaseExampleSelector):
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
 
     def __init__(self, **settings: Any) -> None:
-        checked_order(settings.get("order", "selection"))
+        one_of(settings.get("order", "selection"), "order", ORDERS)
         super().__init__(**settings)
 
     @classmethod

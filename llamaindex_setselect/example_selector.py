@@ -13,7 +13,8 @@ from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.items import checked_order, ordered
+from shared_core.checks import one_of
+from shared_core.items import ORDERS, ordered
 
 from .retriever import SetSelectIndexRetriever
 
@@ -73,7 +74,7 @@ class SetSelectExampleSelector:
         self.template = template
         self.separator = separator
         self.input_variable = input_variable
-        self.order = checked_order(order)
+        self.order = one_of(order, "order", ORDERS)
         self._input_keys: Sequence[str] | None = None
         self._index = index
         for name in ("quality", "costs", "source"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,3 +79,22 @@ def number(value: Any, what: str, low: float = -math.inf, high: float = math.inf
         bounds = "" if low == -math.inf and high == math.inf else f" in [{low:g}, {high:g}]"
         raise InvalidParameterError(f"{what} must be a finite number{bounds}, got {value!r}")
     return float(value)
+
+
+def one_of(value: Any, what: str, allowed: Sequence[str]) -> str:
+    """``value`` if it is allowed.
+
+    Raises
+    ------
+    InvalidParameterError
+        It is not; the message lists what is.
+
+    Examples
+    --------
+    >>> one_of("remove", "direction", ("remove", "emphasize"))
+    'remove'
+    """
+    if value not in allowed:
+        raise InvalidParameterError(f"{what} must be one of {', '.join(allowed)}, got {value!r}")
+    name: str = value
+    return name

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .checks import integer
+from .checks import integer, one_of
 from .errors import InvalidParameterError, PerspectiveError, SetSelectWarning
 from .perspective import PAP
 from .splitting import pair_in, words
@@ -175,10 +175,7 @@ def checked_perspective_vector(value: str, perspective: Any) -> str:
     >>> checked_perspective_vector("text", "in Mississippi")
     'text'
     """
-    if value not in PERSPECTIVE_VECTORS:
-        raise InvalidParameterError(
-            f"perspective_vector must be one of {', '.join(PERSPECTIVE_VECTORS)}, got {value!r}"
-        )
+    one_of(value, "perspective_vector", PERSPECTIVE_VECTORS)
     if value == "difference" and perspective is not None and not callable(perspective):
         raise InvalidParameterError(
             "perspective_vector='difference' needs the root query: pass as perspective= a PerspectiveExtractor or a "

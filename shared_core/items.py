@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import InvalidInputError, InvalidParameterError
+from .errors import InvalidInputError
 
 ItemName = str | Mapping[Any, Hashable] | Callable[[Any], Hashable]
 ORDERS = ("selection", "relevance", "nearest_last")
@@ -67,24 +67,6 @@ def stacked(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any] | ArrayLike:
             )
     rows: ArrayLike = vectors
     return rows
-
-
-def checked_order(order: str) -> str:
-    """``order`` if it is one of ``ORDERS``.
-
-    Raises
-    ------
-    InvalidParameterError
-        It is not; the message lists what is allowed.
-
-    Examples
-    --------
-    >>> checked_order("nearest_last")
-    'nearest_last'
-    """
-    if order not in ORDERS:
-        raise InvalidParameterError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
-    return order
 
 
 def ordered(items: Sequence[Any], relevance: Sequence[float], order: str) -> list[Any]:

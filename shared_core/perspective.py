@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .arrays import numeric
 from .candidates import Candidates
+from .checks import one_of
 from .errors import InvalidInputError, InvalidParameterError, PerspectiveError
 
 Vector = NDArray[np.float64]
@@ -59,7 +60,7 @@ class PAP:
     _unit: Vector = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        checked_direction(self.direction)
+        one_of(self.direction, "direction", DIRECTIONS)
         if not isinstance(self.corpus, (bool, np.bool_)):
             raise InvalidParameterError(f"corpus must be True or False, got {self.corpus!r}")
         p = _vector(self.perspective, "perspective")
@@ -119,24 +120,6 @@ class PAP:
         return projected
 
 
-def checked_direction(direction: str) -> str:
-    """``direction`` if it is one.
-
-    Raises
-    ------
-    InvalidParameterError
-        It is not; the message lists what is allowed.
-
-    Examples
-    --------
-    >>> checked_direction("remove")
-    'remove'
-    """
-    if direction not in DIRECTIONS:
-        raise InvalidParameterError(f"direction must be one of {', '.join(DIRECTIONS)}, got {direction!r}")
-    return direction
-
-
 def perspective_scores(
     mode: str, query: ArrayLike, root: ArrayLike, perspective: ArrayLike, vectors: ArrayLike
 ) -> Vector:
@@ -173,8 +156,7 @@ def perspective_scores(
     >>> perspective_scores("dual-sum", [1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [[1.0, 0.0], [0.0, 2.0]]).tolist()
     [1.0, 1.0]
     """
-    if mode not in PERSPECTIVE_MODES:
-        raise InvalidParameterError(f"mode must be one of {', '.join(PERSPECTIVE_MODES)}, got {mode!r}")
+    one_of(mode, "mode", PERSPECTIVE_MODES)
     q, r, p = (_vector(v, name) for v, name in ((query, "query"), (root, "root"), (perspective, "perspective")))
     c = numeric(vectors, "vectors").astype(np.float64)
     if c.ndim != 2 or {r.shape, p.shape, q.shape} != {c.shape[1:]}:

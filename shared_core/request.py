@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .candidates import Candidates
-from .checks import identifiers, integer, number
+from .checks import identifiers, integer, number, one_of
 from .choice import choose
 from .errors import BudgetError, InvalidInputError, InvalidParameterError, PerspectiveError, SetSelectWarning
 from .extraction import QueryParts, checked_perspective_vector, pap_for, text_to_embed
 from .items import ItemName, item_names, stacked
-from .perspective import PAP, checked_direction
+from .perspective import DIRECTIONS, PAP
 from .quality import ItemValue, item_values
 from .selection import Selection, Selector, resolve_selector, selector_names, selector_parameters
 
@@ -279,7 +279,7 @@ def _selector(wanted: Any, parameters: dict[str, Any]) -> Selector:
 
 
 def _perspective(perspective: Any, corpus: Any, direction: str) -> Any:
-    checked_direction(direction)
+    one_of(direction, "direction", DIRECTIONS)
     text = isinstance(perspective, str)
     if text and not perspective.strip():
         raise PerspectiveError("perspective is an empty text; None means no perspective")

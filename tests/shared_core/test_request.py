@@ -20,7 +20,8 @@ from shared_core import (
     SetSelectWarning,
     TopK,
 )
-from shared_core.items import ORDERS, checked_order, item_names, ordered, stacked
+from shared_core.checks import one_of
+from shared_core.items import ORDERS, item_names, ordered, stacked
 from shared_core.request import Asked, Request
 from tests import oracles
 from tests.shared_core.cases import gaussian
@@ -402,9 +403,9 @@ def test_orders() -> None:
     assert ordered("abcd", relevance, "nearest_last") == list("acbd")
     assert ordered([], [], "relevance") == []
     for order in ORDERS:
-        assert checked_order(order) == order
+        assert one_of(order, "order", ORDERS) == order
     with pytest.raises(InvalidParameterError, match="selection, relevance, nearest_last, got 'newest'"):
-        checked_order("newest")
+        one_of("newest", "order", ORDERS)
 
 
 def test_names_of_items() -> None:

@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# A worker a core, and one thread for each: more of either only get in each other's way.
+WORKERS ?= auto
 # Through the environment, so that no character of a question means anything to the shell.
 export QUERY := $(value QUERY)
 
@@ -27,7 +29,7 @@ demo: $(READY) ## what setselect picks from NumPy's docstrings; QUERY="..." asks
 	@$(BIN)/python examples/demo.py $(if $(value QUERY),"$$QUERY")
 
 test: $(READY) ## all tests, doctests and snippets of the docs
-	@$(BIN)/python -m pytest -q -n 2
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS)
 
 lint: $(READY) ## ruff and strict mypy
 	@$(BIN)/ruff check .

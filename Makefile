@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # A worker a core, and one thread for each: more of either only get in each other's way.
-WORKERS ?= auto
+WORKERS ?= logical
 # Through the environment, so that no character of a question means anything to the shell.
 export QUERY := $(value QUERY)
 

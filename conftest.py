@@ -9,6 +9,13 @@ pytest_collect_file = Sybil(
 ).pytest()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep a page's snippets, which build on each other, with one worker."""
+    for item in items:
+        if item.path.suffix == ".md":
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _offline() -> None:
     """Nothing in the tests may ask a model hub for anything."""

@@ -9,6 +9,7 @@ pytest_collect_file = Sybil(
 ).pytest()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep a page's snippets, which build on each other, with one worker."""
     for item in items:

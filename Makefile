@@ -29,7 +29,7 @@ demo: $(READY) ## what setselect picks from NumPy's docstrings; QUERY="..." asks
 	@$(BIN)/python examples/demo.py $(if $(value QUERY),"$$QUERY")
 
 test: $(READY) ## all tests, doctests and snippets of the docs
-	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS)
 
 lint: $(READY) ## ruff and strict mypy
 	@$(BIN)/ruff check .

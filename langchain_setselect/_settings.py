@@ -10,7 +10,7 @@ from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel, ConfigDict
 
 from shared_core import PAP, InvalidParameterError, Selection
-from shared_core.extraction import aparts_of, parts_of
+from shared_core.extraction import aparts_of, parts_of, text_to_embed
 from shared_core.request import CHOICE_KEYS, Asked, Request, all_parameters
 
 from .vectors import Hits
@@ -91,7 +91,7 @@ class ChoiceSettings(BaseModel):
 def ask(request: Request, embeddings: Embeddings, query: str) -> Asked:
     """Embed the query, and what its perspective needs."""
     parts = None if request.perspective is None else parts_of(request.perspective, query)
-    text = request.text_to_embed(parts, query)
+    text = text_to_embed(parts, query, request.perspective_vector)
     vector = embeddings.embed_query(query)
     return request.asked(vector, None if text is None else embeddings.embed_query(text))
 
@@ -99,7 +99,7 @@ def ask(request: Request, embeddings: Embeddings, query: str) -> Asked:
 async def aask(request: Request, embeddings: Embeddings, query: str) -> Asked:
     """As :func:`ask`."""
     parts = None if request.perspective is None else await aparts_of(request.perspective, query)
-    text = request.text_to_embed(parts, query)
+    text = text_to_embed(parts, query, request.perspective_vector)
     vector = await embeddings.aembed_query(query)
     return request.asked(vector, None if text is None else await embeddings.aembed_query(text))
 

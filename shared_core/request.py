@@ -14,7 +14,7 @@ from .candidates import Candidates
 from .checks import identifiers, integer, number, one_of
 from .choice import choose
 from .errors import BudgetError, InvalidInputError, InvalidParameterError, PerspectiveError, SetSelectWarning
-from .extraction import QueryParts, checked_perspective_vector, pap_for, text_to_embed
+from .extraction import checked_perspective_vector, pap_for
 from .items import ItemName, item_names, stacked
 from .perspective import DIRECTIONS, PAP
 from .quality import ItemValue, item_values
@@ -125,17 +125,13 @@ class Request:
         )
         return request, rest
 
-    def text_to_embed(self, parts: QueryParts | None, query: str) -> str | None:
-        """What the perspective needs embedded besides the query, if anything."""
-        return text_to_embed(parts, query, self.perspective_vector)
-
     def asked(
         self,
         vector: Sequence[float],
         embedded: Sequence[float] | None,
         own: Sequence[float] | None = None,
     ) -> Asked:
-        """The query as it is to be seen, from its embedding and that of :meth:`text_to_embed`.
+        """The query as it is to be seen, from its embedding and that of what ``text_to_embed`` named.
 
         ``own`` is the embedding of the query's own words, where ``vector`` is that of others (HyDE).
 

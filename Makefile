@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Stores beyond those of .venv; LlamaIndex's Milvus store cannot live with LangChain's.
+STORES := $(VENV)-stores
+MILVUS2 := $(VENV)-milvus2
 # A worker a core, and one thread for each: more of either only get in each other's way.
 WORKERS ?= logical
 # Through the environment, so that no character of a question means anything to the shell.
 export QUERY := $(value QUERY)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test test-stores lint format bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
@@ -31,6 +34,25 @@ demo: $(READY) ## what setselect picks from NumPy's docstrings; QUERY="..." asks
 test: $(READY) ## all tests, doctests and snippets of the docs
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS)
 
+# $(1): environment, $(2): extra
+define INSTALL
+	@echo "Building $(1) (a few minutes the first time) ..."
+	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+	@$(1)/bin/python -m pip install -q --disable-pip-version-check --upgrade "pip>=25"
+	@$(1)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[$(2)]"
+	@touch $(1)/.ready
+endef
+
+$(STORES)/.ready: pyproject.toml constraints.txt
+	$(call INSTALL,$(STORES),all-stores)
+
+$(MILVUS2)/.ready: pyproject.toml constraints.txt
+	$(call INSTALL,$(MILVUS2),milvus2)
+
+test-stores: $(STORES)/.ready $(MILVUS2)/.ready ## stored vectors out of every store, in environments of their own
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(STORES)/bin/python -m pytest -q -n $(WORKERS) tests/stores
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(MILVUS2)/bin/python -m pytest -q -n $(WORKERS) tests/stores -k milvus
+
 lint: $(READY) ## ruff and strict mypy
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -44,4 +66,4 @@ bench: $(READY) ## speed against LangChain's MMR and pyversity, in one run
 	@$(BIN)/python benchmarks/speed.py
 
 clean: ## remove the environment and the caches
-	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(STORES) $(MILVUS2) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

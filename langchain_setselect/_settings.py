@@ -13,7 +13,7 @@ from shared_core import PAP, InvalidParameterError, Selection
 from shared_core.extraction import aparts_of, parts_of, text_to_embed
 from shared_core.request import CHOICE_KEYS, Asked, Request, all_parameters
 
-from .vectors import Hits
+from .stores.source import Hits
 
 DEFAULT_SOURCE = "source"
 EVENT = "setselect"

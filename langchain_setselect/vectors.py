@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables.config import run_in_executor
-from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_core.vectorstores import VectorStore
 from numpy.typing import ArrayLike
 
-from shared_core.errors import (
-    EmbeddingFallbackWarning,
-    InvalidInputError,
-    InvalidParameterError,
-    SetSelectWarning,
-    VectorSourceError,
-)
+from shared_core.errors import EmbeddingFallbackWarning, InvalidParameterError, SetSelectWarning, VectorSourceError
 
-# Documents in the store's order, and for each its stored vector (None: the store no longer has it).
-Hits = tuple[Sequence[Document], Sequence[ArrayLike | None] | ArrayLike]
-VectorSource = Callable[..., Hits]
-AsyncVectorSource = Callable[..., Awaitable[Hits]]
-VectorFetch = Callable[[Any, Sequence[str]], Mapping[str, ArrayLike]]
+from .stores import SOURCES
+from .stores.source import AsyncVectorFetch, AsyncVectorSource, Hits, Source, VectorFetch, VectorSource
 
-
-class _Source(NamedTuple):
-    search: VectorSource
-    asearch: AsyncVectorSource | None
-    fetch: VectorFetch | None
-
-
-_SOURCES: dict[type | str, _Source] = {}
+# A name stands for a class whose package may not be installed and must not be imported for nothing.
+_SOURCES: dict[type | str, Source] = dict(SOURCES)
 _WARNED: set[type] = set()
 
 
@@ -45,6 +29,7 @@ def register_vector_source(
     *,
     asearch: AsyncVectorSource | None = None,
     fetch: VectorFetch | None = None,
+    afetch: AsyncVectorFetch | None = None,
 ) -> None:
     """Tell setselect how a store hands back its vectors, so that no text is embedded again.
 
@@ -63,6 +48,8 @@ def register_vector_source(
     fetch : callable, optional
         ``fetch(store, ids) -> {id: vector}`` for :class:`SetSelectCompressor`, whose documents another retriever
         found. Ids that the store does not know are left out.
+    afetch : async callable, optional
+        The same, awaited; without it ``fetch`` runs in a thread.
 
     Raises
     ------
@@ -81,13 +68,13 @@ def register_vector_source(
     """
     if not isinstance(store_class, (type, str)):
         raise InvalidParameterError(f"store_class must be a class or its full name, got {store_class!r}")
-    for name, function in (("search", search), ("asearch", asearch), ("fetch", fetch)):
+    for name, function in (("search", search), ("asearch", asearch), ("fetch", fetch), ("afetch", afetch)):
         if not callable(function) and (name == "search" or function is not None):
             raise InvalidParameterError(f"{name} must be a function, got {function!r}")
-    _SOURCES[store_class] = _Source(search, asearch, fetch)
+    _SOURCES[store_class] = Source(search, asearch, fetch, afetch)
 
 
-def source_of(store: VectorStore) -> _Source | None:
+def source_of(store: VectorStore) -> Source | None:
     """The source registered for the store's class or the nearest of its bases; None where there is none."""
     for cls in type(store).__mro__:
         source = _SOURCES.get(cls) or _SOURCES.get(f"{cls.__module__}.{cls.__qualname__}")
@@ -183,88 +170,3 @@ def _sound(documents: Sequence[Document], vectors: Sequence[ArrayLike | None] | 
     )
     kept = [(d, v) for d, v in zip(documents, rows, strict=True) if v is not None]
     return [d for d, _ in kept], [v for _, v in kept]
-
-
-def _in_memory(
-    store: InMemoryVectorStore, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any
-) -> Hits:
-    _refuse("InMemoryVectorStore", unknown)
-    first = next(iter(store.store.values()), None)
-    if first is not None and len(first["vector"]) != len(query):
-        raise InvalidInputError(
-            f"the query has length {len(query)}, the store's vectors {len(first['vector'])}: "
-            "they most likely come from different embedding models"
-        )
-    found = store.similarity_search_by_vector(query, k=fetch_k, filter=filter)
-    stored = [store.store.get(document.id or "") for document in found]
-    return found, [None if entry is None else entry["vector"] for entry in stored]
-
-
-def _refuse(store: str, unknown: dict[str, Any]) -> None:
-    if unknown:
-        raise InvalidParameterError(f"{store} takes no search argument {next(iter(unknown))!r}; it takes filter")
-
-
-def _faiss(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
-    from shared_core.stores.faiss import search_with_vectors
-
-    _refuse("FAISS", unknown)
-    vector = np.asarray(query, dtype=np.float32)
-    if store._normalize_L2:
-        vector = vector / (np.sqrt(vector.dot(vector)) or 1)
-    if filter is None:
-        return _faiss_documents(store, *search_with_vectors(store.index, vector, fetch_k), lambda _: True)
-    passes = store._create_filter_func(filter)
-    wanted = 4 * fetch_k
-    # FAISS knows no metadata: search wider until enough documents pass, or the index is exhausted.
-    while True:
-        documents, vectors = _faiss_documents(
-            store, *search_with_vectors(store.index, vector, wanted), lambda d: passes(d.metadata)
-        )
-        if len(documents) >= fetch_k or wanted >= store.index.ntotal:
-            return documents[:fetch_k], vectors[:fetch_k]
-        wanted *= 4
-
-
-def _faiss_documents(
-    store: Any, labels: Any, vectors: Any, passes: Callable[[Document], bool]
-) -> tuple[list[Document], list[Any]]:
-    documents: list[Document] = []
-    kept: list[Any] = []
-    for label, row in zip(labels.tolist(), vectors, strict=True):
-        name = store.index_to_docstore_id.get(label)
-        document = store.docstore.search(name)
-        if not isinstance(document, Document):
-            documents.append(Document(id=str(name), page_content=""))
-            kept.append(None)
-        elif passes(document):
-            documents.append(document if document.id else document.model_copy(update={"id": name}))
-            kept.append(row)
-    return documents, kept
-
-
-def _fetch_in_memory(store: InMemoryVectorStore, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
-    return {name: store.store[name]["vector"] for name in ids if name in store.store}
-
-
-# FAISS knows labels, the store which id each stands for; turning that round takes longer than a search, so it is
-# kept for as long as the store lives and has as many documents.
-_LABELS: WeakKeyDictionary[Any, tuple[int, dict[str, int]]] = WeakKeyDictionary()
-
-
-def _fetch_faiss(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
-    from shared_core.stores.faiss import vectors_by_label
-
-    names: dict[int, str] = store.index_to_docstore_id
-    number, labels = _LABELS.get(store, (-1, {}))
-    if number != len(names) or any(names.get(labels[name]) != name for name in ids if name in labels):
-        # A copy: another thread may be adding documents.
-        names = names.copy()
-        labels = {name: label for label, name in names.items()}
-        _LABELS[store] = len(names), labels
-    known = [name for name in ids if name in labels]
-    return dict(zip(known, vectors_by_label(store.index, [labels[name] for name in known]), strict=True))
-
-
-register_vector_source(InMemoryVectorStore, _in_memory, fetch=_fetch_in_memory)
-register_vector_source("langchain_community.vectorstores.faiss.FAISS", _faiss, fetch=_fetch_faiss)

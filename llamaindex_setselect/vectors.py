@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.schema import BaseNode, MetadataMode
 from llama_index.core.settings import Settings
-from llama_index.core.vector_stores.simple import SimpleVectorStore
 from numpy.typing import ArrayLike
 
 from shared_core import EmbeddingFallbackWarning, InvalidParameterError, SetSelectWarning, VectorSourceError
-from shared_core.stores.faiss import vectors_by_label
 
-VectorSource = Callable[[Any, Sequence[str], VectorStoreIndex | None], Mapping[str, ArrayLike]]
+from .stores import SOURCES
+from .stores.source import AsyncVectorSource, Source, VectorSource
 
 # A name stands for a class whose package may not be installed and must not be imported for nothing.
-_SOURCES: dict[type[Any] | str, VectorSource] = {}
+_SOURCES: dict[type[Any] | str, Source] = dict(SOURCES)
 _warned: set[type[Any] | None] = set()
 
 
-def register_vector_source(store_class: type[Any] | str, function: VectorSource) -> None:
+def register_vector_source(
+    store_class: type[Any] | str,
+    function: VectorSource,
+    *,
+    afunction: AsyncVectorSource | None = None,
+    on_node: bool = False,
+) -> None:
     """Tell how a vector store hands back the vectors that it keeps, so that no text is embedded again.
 
     Parameters
@@ -36,7 +40,12 @@ def register_vector_source(store_class: type[Any] | str, function: VectorSource)
         source serves its subclasses too, unless they have their own. A later one replaces an earlier.
     function : callable
         ``function(store, node_ids, index) -> {node_id: vector}``; ``index`` is the ``VectorStoreIndex``
-        or None. Ids that the store does not know are left out. Called from a thread in async code.
+        or None. Ids that the store does not know are left out.
+    afunction : async callable, optional
+        The same, awaited; without it ``function`` is called from a thread in async code.
+    on_node : bool
+        The store's own search leaves its vectors on the nodes, as ``node.embedding``: only nodes without one are
+        looked up.
 
     Raises
     ------
@@ -56,7 +65,9 @@ def register_vector_source(store_class: type[Any] | str, function: VectorSource)
         raise InvalidParameterError(f"store_class must be a class or its full name, got {store_class!r}")
     if not callable(function):
         raise InvalidParameterError(f"the second is function(store, node_ids, index), got {function!r}")
-    _SOURCES[store_class] = function
+    if afunction is not None and not callable(afunction):
+        raise InvalidParameterError(f"afunction must be an async function(store, node_ids, index), got {afunction!r}")
+    _SOURCES[store_class] = Source(function, afunction, on_node)
 
 
 def resolve_embed_model(embed_model: BaseEmbedding | None, index: VectorStoreIndex | None) -> BaseEmbedding | None:
@@ -111,28 +122,38 @@ class NodeVectors:
         A node of another retriever (keywords, say) was never in the store; one that the store itself has just
         found was deleted since.
         """
-        found, missing = self._at_hand(nodes, embed_unknown)
+        source = _source_of(self.store)
+        asked = _to_ask(source, nodes)
+        stored = dict(source.fetch(self.store, asked, self.index)) if source and asked else {}
+        found, missing = self._at_hand(nodes, stored, embed_unknown)
         if missing:
             vectors = self._for_embedding(missing).get_text_embedding_batch(_texts(missing))
             found.update(zip(_ids(missing), vectors, strict=True))
         return found
 
     async def afetch(self, nodes: Sequence[BaseNode], *, embed_unknown: bool = False) -> dict[str, ArrayLike]:
-        """As :meth:`fetch`; the store is asked in a thread, since its source may go over the network."""
-        found, missing = await asyncio.to_thread(self._at_hand, nodes, embed_unknown)
+        """As :meth:`fetch`; a store whose source cannot be awaited is asked in a thread."""
+        source = _source_of(self.store)
+        asked = _to_ask(source, nodes)
+        stored: dict[str, ArrayLike] = {}
+        if source and asked and source.afetch is not None:
+            stored = dict(await source.afetch(self.store, asked, self.index))
+        elif source and asked:
+            stored = dict(await asyncio.to_thread(source.fetch, self.store, asked, self.index))
+        found, missing = self._at_hand(nodes, stored, embed_unknown)
         if missing:
             vectors = await self._for_embedding(missing).aget_text_embedding_batch(_texts(missing))
             found.update(zip(_ids(missing), vectors, strict=True))
         return found
 
-    def _at_hand(self, nodes: Sequence[BaseNode], embed_unknown: bool) -> tuple[dict[str, ArrayLike], list[BaseNode]]:
-        source = _source_of(self.store)
-        found = {} if source is None else dict(source(self.store, _ids(nodes), self.index))
-        found |= {
-            node.node_id: node.embedding for node in nodes if node.node_id not in found and node.embedding is not None
+    def _at_hand(
+        self, nodes: Sequence[BaseNode], stored: dict[str, ArrayLike], embed_unknown: bool
+    ) -> tuple[dict[str, ArrayLike], list[BaseNode]]:
+        found = stored | {
+            node.node_id: node.embedding for node in nodes if node.node_id not in stored and node.embedding is not None
         }
         missing = [node for node in nodes if node.node_id not in found]
-        if source is None or not missing or (embed_unknown and self.model is not None):
+        if _source_of(self.store) is None or not missing or (embed_unknown and self.model is not None):
             return found, missing
         warnings.warn(
             f"{type(self.store).__name__} knows no vector for {len(missing)} of {len(nodes)} nodes: they "
@@ -167,7 +188,13 @@ class NodeVectors:
         return model
 
 
-def _source_of(store: Any) -> VectorSource | None:
+def _to_ask(source: Source | None, nodes: Sequence[BaseNode]) -> list[str]:
+    if source is None:
+        return []
+    return [node.node_id for node in nodes if not source.on_node or node.embedding is None]
+
+
+def _source_of(store: Any) -> Source | None:
     for cls in type(store).__mro__:
         source = _SOURCES.get(cls) or _SOURCES.get(f"{cls.__module__}.{cls.__qualname__}")
         if source is not None:
@@ -181,43 +208,3 @@ def _ids(nodes: Sequence[BaseNode]) -> list[str]:
 
 def _texts(nodes: Sequence[BaseNode]) -> list[str]:
     return [node.get_content(metadata_mode=MetadataMode.EMBED) for node in nodes]
-
-
-def _from_simple(
-    store: SimpleVectorStore, node_ids: Sequence[str], index: VectorStoreIndex | None
-) -> Mapping[str, ArrayLike]:
-    stored = store.data.embedding_dict
-    return {node_id: stored[node_id] for node_id in node_ids if node_id in stored}
-
-
-# FaissVectorStore keeps labels only; the index's struct maps label to node. Turning that round takes longer
-# than the search once there are many nodes, so it is kept for as long as the index lives, with their number.
-_labels: WeakKeyDictionary[VectorStoreIndex, tuple[int, dict[str, str]]] = WeakKeyDictionary()
-
-
-def _from_faiss(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Mapping[str, ArrayLike]:
-    if index is None:
-        raise VectorSourceError(
-            "FaissVectorStore does not know the ids of its nodes, but the index over it does: "
-            "pass index= instead of vector_store="
-        )
-    nodes = index.index_struct.nodes_dict
-    number, labels = _labels.get(index, (-1, {}))
-    if number != len(nodes) or any(nodes.get(labels[i]) != i for i in node_ids if i in labels):
-        nodes = nodes.copy()
-        labels = {node_id: label for label, node_id in nodes.items()}
-        _labels[index] = len(nodes), labels
-    known = {node_id: int(labels[node_id]) for node_id in node_ids if node_id in labels}
-    return dict(zip(known, vectors_by_label(store.client, list(known.values())), strict=True))
-
-
-def _from_faiss_map(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Mapping[str, ArrayLike]:
-    labels, nodes = store._node_id_to_faiss_id_map, store._faiss_id_to_node_id_map
-    # After a delete the store gives the next node a label that is in use; the node that had it is lost to it.
-    known = {i: labels[i] for i in node_ids if i in labels and nodes.get(labels[i]) == i}
-    return dict(zip(known, vectors_by_label(store.client, list(known.values())), strict=True))
-
-
-register_vector_source(SimpleVectorStore, _from_simple)
-register_vector_source("llama_index.vector_stores.faiss.base.FaissVectorStore", _from_faiss)
-register_vector_source("llama_index.vector_stores.faiss.map_store.FaissMapVectorStore", _from_faiss_map)

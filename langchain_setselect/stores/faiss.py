@@ -1,0 +1,72 @@
+"""The FAISS store of langchain-community."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from langchain_core.documents import Document
+from numpy.typing import ArrayLike
+
+from shared_core.stores.faiss import search_with_vectors, vectors_by_label
+
+from .source import Hits, Source, refuse_unknown
+
+# FAISS knows labels, the store which id each stands for; turning that round takes longer than a search, so it is
+# kept for as long as the store lives and has as many documents.
+_LABELS: WeakKeyDictionary[Any, tuple[int, dict[str, int]]] = WeakKeyDictionary()
+
+
+def search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
+    """The index's own top ``fetch_k`` among the documents that pass the filter, and what it stores for them."""
+    refuse_unknown("FAISS", unknown, "filter")
+    vector = np.asarray(query, dtype=np.float32)
+    if store._normalize_L2:
+        vector = vector / (np.sqrt(vector.dot(vector)) or 1)
+    if filter is None:
+        return _documents(store, *search_with_vectors(store.index, vector, fetch_k), lambda _: True)
+    passes = store._create_filter_func(filter)
+    wanted = 4 * fetch_k
+    # FAISS knows no metadata: search wider until enough documents pass, or the index is exhausted.
+    while True:
+        documents, vectors = _documents(
+            store, *search_with_vectors(store.index, vector, wanted), lambda d: passes(d.metadata)
+        )
+        if len(documents) >= fetch_k or wanted >= store.index.ntotal:
+            return documents[:fetch_k], vectors[:fetch_k]
+        wanted *= 4
+
+
+def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
+    """Vectors by document id."""
+    names: dict[int, str] = store.index_to_docstore_id
+    number, labels = _LABELS.get(store, (-1, {}))
+    if number != len(names) or any(names.get(labels[name]) != name for name in ids if name in labels):
+        # A copy: another thread may be adding documents.
+        names = names.copy()
+        labels = {name: label for label, name in names.items()}
+        _LABELS[store] = len(names), labels
+    known = [name for name in ids if name in labels]
+    return dict(zip(known, vectors_by_label(store.index, [labels[name] for name in known]), strict=True))
+
+
+def _documents(
+    store: Any, labels: Any, vectors: Any, passes: Callable[[Document], bool]
+) -> tuple[list[Document], list[Any]]:
+    documents: list[Document] = []
+    kept: list[Any] = []
+    for label, row in zip(labels.tolist(), vectors, strict=True):
+        name = store.index_to_docstore_id.get(label)
+        document = store.docstore.search(name)
+        if not isinstance(document, Document):
+            documents.append(Document(id=str(name), page_content=""))
+            kept.append(None)
+        elif passes(document):
+            documents.append(document if document.id else document.model_copy(update={"id": name}))
+            kept.append(row)
+    return documents, kept
+
+
+SOURCES = {"langchain_community.vectorstores.faiss.FAISS": Source(search, fetch=fetch)}

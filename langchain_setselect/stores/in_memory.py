@@ -1,0 +1,35 @@
+"""LangChain's InMemoryVectorStore."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.vectorstores import InMemoryVectorStore
+from numpy.typing import ArrayLike
+
+from shared_core.errors import InvalidInputError
+
+from .source import Hits, Source, refuse_unknown
+
+
+def search(store: InMemoryVectorStore, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
+    """The store's own top ``fetch_k``, and what it keeps for them."""
+    refuse_unknown("InMemoryVectorStore", unknown, "filter")
+    first = next(iter(store.store.values()), None)
+    if first is not None and len(first["vector"]) != len(query):
+        raise InvalidInputError(
+            f"the query has length {len(query)}, the store's vectors {len(first['vector'])}: "
+            "they most likely come from different embedding models"
+        )
+    found = store.similarity_search_by_vector(query, k=fetch_k, filter=filter)
+    stored = [store.store.get(document.id or "") for document in found]
+    return found, [None if entry is None else entry["vector"] for entry in stored]
+
+
+def fetch(store: InMemoryVectorStore, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
+    """Vectors by document id."""
+    return {name: store.store[name]["vector"] for name in ids if name in store.store}
+
+
+SOURCES = {"langchain_core.vectorstores.in_memory.InMemoryVectorStore": Source(search, fetch=fetch)}

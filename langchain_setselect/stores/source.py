@@ -1,0 +1,35 @@
+"""What a LangChain store must be able to do for setselect."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.documents import Document
+from numpy.typing import ArrayLike
+
+from shared_core.errors import InvalidParameterError
+
+# Documents in the store's order, and for each its stored vector (None: the store no longer has it).
+Hits = tuple[Sequence[Document], Sequence[ArrayLike | None] | ArrayLike]
+VectorSource = Callable[..., Hits]
+AsyncVectorSource = Callable[..., Awaitable[Hits]]
+VectorFetch = Callable[[Any, Sequence[str]], Mapping[str, ArrayLike]]
+AsyncVectorFetch = Callable[[Any, Sequence[str]], Awaitable[Mapping[str, ArrayLike]]]
+
+
+class Source(NamedTuple):
+    """How a store searches and hands back its vectors, and how it looks vectors up by id."""
+
+    search: VectorSource
+    asearch: AsyncVectorSource | None = None
+    fetch: VectorFetch | None = None
+    afetch: AsyncVectorFetch | None = None
+
+
+def refuse_unknown(store: str, unknown: Mapping[str, Any], *known: str) -> None:
+    """Refuse search arguments that the store does not have."""
+    if unknown:
+        raise InvalidParameterError(
+            f"{store} takes no search argument {next(iter(unknown))!r}; it takes {', '.join(known)}"
+        )

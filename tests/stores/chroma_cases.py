@@ -1,0 +1,106 @@
+"""Chroma: in this process, and on a server over loopback that these tests start and stop."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
+from tests.stores.harness import LangChainCase, LlamaIndexCase, fill, free_port, needs
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """Chroma's own server on a port of its own, with its data in the folder."""
+    port = free_port()
+    command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(folder), "--port", str(port)]
+    process = subprocess.Popen([*command, "--host", "127.0.0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait_for(port, process)
+        yield port, process
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 60) -> None:
+    import chromadb
+
+    end = time.monotonic() + seconds
+    while True:
+        assert process.poll() is None, "Chroma's server ended at once"
+        try:
+            chromadb.HttpClient("127.0.0.1", port).heartbeat()
+            return
+        except Exception:
+            assert time.monotonic() < end, "Chroma's server did not answer"
+            time.sleep(0.1)
+
+
+@contextmanager
+def client(kind: str, folder: Path) -> Iterator[Any]:
+    import chromadb
+    from chromadb.config import Settings
+
+    quiet = Settings(anonymized_telemetry=False)
+    match kind:
+        case "in memory":
+            yield chromadb.EphemeralClient(quiet)
+        case "on disk":
+            yield chromadb.PersistentClient(str(folder), quiet)
+        case _:
+            with server(folder) as (port, _):
+                yield chromadb.HttpClient("127.0.0.1", port, settings=quiet)
+
+
+# For cosine Chroma's index keeps unit vectors and lengths, whose product is the vector but for the last bit.
+LAST_BIT = 2.0**-22
+KINDS = {"in memory": "l2", "on disk": "cosine", "on a server": "ip"}
+
+
+@contextmanager
+def _langchain(kind: str, embeddings: Embeddings, folder: Path) -> Iterator[VectorStore]:
+    needs("langchain_chroma")
+    from langchain_chroma import Chroma
+
+    with client(kind, folder) as chroma:
+        store = Chroma(
+            f"c{uuid4().hex}", embeddings, client=chroma, collection_configuration={"hnsw": {"space": KINDS[kind]}}
+        )
+        fill(store)
+        yield store
+
+
+@contextmanager
+def _llamaindex(kind: str, folder: Path) -> Iterator[BasePydanticVectorStore]:
+    needs("llama_index.vector_stores.chroma")
+    from llama_index.vector_stores.chroma import ChromaVectorStore
+
+    with client(kind, folder) as chroma:
+        collection = chroma.create_collection(f"c{uuid4().hex}", configuration={"hnsw": {"space": KINDS[kind]}})
+        yield ChromaVectorStore(chroma_collection=collection)
+
+
+LANGCHAIN = [
+    LangChainCase(
+        f"Chroma {kind}, {metric}",
+        partial(_langchain, kind),
+        {"filter": {"colour": "red"}},
+        precision=LAST_BIT if metric == "cosine" else 0,
+    )
+    for kind, metric in KINDS.items()
+]
+LLAMAINDEX = [
+    LlamaIndexCase(
+        f"Chroma {kind}, {metric}", partial(_llamaindex, kind), precision=LAST_BIT if metric == "cosine" else 0
+    )
+    for kind, metric in KINDS.items()
+]

@@ -1,0 +1,230 @@
+"""One corpus of random vectors for every store, embedders that know each text's vector and count what they are asked
+for, and what a store has to bring along to be put through the tests of this folder."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import socket
+import uuid
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore
+from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.schema import TextNode
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
+from tests import oracles
+
+DIMENSION = 32
+FETCH_K = 40
+K = 5
+COLOURS = ("red", "green", "blue")
+
+
+class Row(NamedTuple):
+    id: str
+    text: str
+    metadata: dict[str, Any]
+    vector: list[float]
+
+
+def _vector(rng: np.random.Generator) -> list[float]:
+    # Of many lengths, so that no metric ranks as another does; exact in float32.
+    direction = rng.standard_normal(DIMENSION)
+    row = direction / np.linalg.norm(direction) * rng.uniform(0.5, 2)
+    floats: list[float] = row.astype(np.float32).tolist()
+    return floats
+
+
+def _rows(n: int = 240) -> list[Row]:
+    rng = np.random.default_rng(20261121)
+    return [
+        Row(str(uuid.UUID(int=i + 1)), f"passage {i}", {"colour": COLOURS[i % 3], "number": i}, _vector(rng))
+        for i in range(n)
+    ]
+
+
+ROWS = _rows()
+BY_ID = {row.id: row for row in ROWS}
+BY_TEXT = {row.text: row for row in ROWS}
+QUERIES = {f"query {i}": _vector(np.random.default_rng([20261121, i])) for i in range(50)}
+TABLE = {row.text: row.vector for row in ROWS} | QUERIES
+RED = MetadataFilters(filters=[MetadataFilter(key="colour", value="red")])
+
+
+def needs(*modules: str) -> None:
+    """Skip where a package is not installed, or fail where SETSELECT_REQUIRE (names of modules, or "all") says so."""
+    required = os.environ.get("SETSELECT_REQUIRE", "").split()
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            if module in required or "all" in required:
+                raise
+            pytest.skip(f"{module} is not installed; make test-stores covers it")
+
+
+def free_port() -> int:
+    """A port on loopback that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+class TableEmbeddings(Embeddings):
+    """LangChain's side: looks vectors up, and counts."""
+
+    def __init__(self, table: dict[str, list[float]] = TABLE) -> None:
+        self.table = table
+        self.forget()
+
+    def forget(self) -> None:
+        self.documents = self.queries = 0
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        self.documents += len(texts)
+        return [self.table[text] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        self.queries += 1
+        return self.table[text]
+
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+        return self.embed_documents(texts)
+
+    async def aembed_query(self, text: str) -> list[float]:
+        return self.embed_query(text)
+
+
+class TableEmbedding(BaseEmbedding):
+    """LlamaIndex's side: the same."""
+
+    table: dict[str, list[float]] = TABLE
+    _counts: dict[str, int] = PrivateAttr(default_factory=lambda: {"documents": 0, "queries": 0})
+
+    def forget(self) -> None:
+        self._counts.update(documents=0, queries=0)
+
+    @property
+    def documents(self) -> int:
+        return self._counts["documents"]
+
+    @property
+    def queries(self) -> int:
+        return self._counts["queries"]
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        self._counts["queries"] += 1
+        return self.table[query]
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_query_embedding(query)
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        self._counts["documents"] += 1
+        return self.table[text]
+
+
+def own_search(store: VectorStore, vector: list[float], k: int, **search_kwargs: Any) -> list[Document]:
+    """The store's plain search by vector."""
+    return store.similarity_search_by_vector(vector, k=k, **search_kwargs)
+
+
+def fill(store: VectorStore) -> None:
+    store.add_texts([row.text for row in ROWS], [dict(row.metadata) for row in ROWS], ids=[row.id for row in ROWS])
+
+
+@dataclass(frozen=True)
+class LangChainCase:
+    """A LangChain store, and what has to be known to check it.
+
+    ``open(embeddings, folder)`` gives the store filled with ROWS, and closes what it opened. ``red`` are the search
+    arguments, in the store's own syntax, for documents whose colour is red. ``own`` is the store's plain search by
+    vector. ``by_id``: vectors can be looked up by document id. ``row_of`` finds the row that a document came from.
+    ``scaled``: the store keeps vectors of length 1. ``precision``: how far each number may be from what was inserted;
+    0 means bit-equal. ``aopen`` opens the store within the event loop, where its client is tied to one; by default
+    the async tests use that of ``open``.
+    """
+
+    name: str
+    open: Callable[[Embeddings, Path], AbstractContextManager[VectorStore]]
+    red: dict[str, Any]
+    own: Callable[..., list[Document]] = own_search
+    by_id: bool = True
+    row_of: Callable[[Document], Row] = field(default=lambda document: BY_ID[document.id or ""])
+    scaled: bool = False
+    precision: float = 0.0
+    aopen: Callable[[Embeddings, Path], AbstractAsyncContextManager[VectorStore]] | None = None
+
+
+@dataclass(frozen=True)
+class LlamaIndexCase:
+    """A LlamaIndex store; ``open(folder)`` gives it empty, and closes what it opened. The rest as above.
+
+    ``filters``: whether the store knows filters by metadata.
+    """
+
+    name: str
+    open: Callable[[Path], AbstractContextManager[BasePydanticVectorStore]]
+    filters: bool = True
+    scaled: bool = False
+    precision: float = 0.0
+    aopen: Callable[[Path], AbstractAsyncContextManager[BasePydanticVectorStore]] | None = None
+
+
+def nodes() -> list[TextNode]:
+    return [
+        TextNode(
+            id_=row.id,
+            text=row.text,
+            metadata=dict(row.metadata),
+            embedding=list(row.vector),
+            excluded_embed_metadata_keys=list(row.metadata),
+        )
+        for row in ROWS
+    ]
+
+
+def index_over(store: BasePydanticVectorStore, model: TableEmbedding | None = None) -> VectorStoreIndex:
+    """An index over the empty store, filled with ROWS."""
+    context = StorageContext.from_defaults(vector_store=store)
+    return VectorStoreIndex(nodes(), storage_context=context, embed_model=model or TableEmbedding())
+
+
+async def aindex_over(store: BasePydanticVectorStore, model: TableEmbedding) -> VectorStoreIndex:
+    """As :func:`index_over`, awaiting the store."""
+    index = VectorStoreIndex.from_vector_store(store, embed_model=model)
+    await index.ainsert_nodes(nodes())
+    return index
+
+
+def assert_stored(rows: list[Row], vectors: Any, case: LangChainCase | LlamaIndexCase) -> None:
+    """Each vector is the one that was inserted, bit by bit or to the store's precision."""
+    wanted = np.array([row.vector for row in rows], dtype=np.float32)
+    got = np.array([np.asarray(vector) for vector in vectors])
+    assert got.shape == wanted.shape
+    if case.scaled:
+        wanted = (wanted / np.linalg.norm(wanted.astype(np.float64), axis=1, keepdims=True)).astype(np.float32)
+    if case.precision:
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=case.precision)
+    else:
+        np.testing.assert_array_equal(got, wanted)
+
+
+def brute_force(query: str, rows: list[Row], k: int = K) -> list[str]:
+    """Ids of what VRSD picks among these rows by the slow reference, from the vectors that were inserted."""
+    picked = oracles.vrsd(QUERIES[query], [row.vector for row in rows], k)
+    return [rows[i].id for i in picked.picks]

@@ -1,0 +1,224 @@
+"""One corpus, fifty queries, every store in both frameworks: the candidates are the store's own, their vectors those
+that were inserted, the picks what brute force picks from these, and no text is embedded."""
+
+from collections.abc import Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.vectorstores import VectorStore
+from llama_index.core import VectorStoreIndex
+from llama_index.core.schema import NodeWithScore, QueryBundle
+
+from langchain_setselect import SetSelectCompressor, SetSelectRetriever
+from langchain_setselect.vectors import source_of
+from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from tests.stores import cases
+from tests.stores.harness import (
+    BY_ID,
+    FETCH_K,
+    QUERIES,
+    RED,
+    K,
+    LangChainCase,
+    LlamaIndexCase,
+    TableEmbedding,
+    TableEmbeddings,
+    aindex_over,
+    assert_stored,
+    brute_force,
+    index_over,
+)
+
+ADDED = ("relevance_score", "selection_score")
+
+
+class TestLangChain:
+    @pytest.fixture(scope="class", params=cases.LANGCHAIN, ids=lambda case: case.name)
+    @classmethod
+    def case(cls, request: pytest.FixtureRequest) -> LangChainCase:
+        case: LangChainCase = request.param
+        return case
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def embeddings(cls) -> TableEmbeddings:
+        return TableEmbeddings()
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def store(
+        cls, case: LangChainCase, embeddings: TableEmbeddings, tmp_path_factory: pytest.TempPathFactory
+    ) -> Iterator[VectorStore]:
+        with case.open(embeddings, tmp_path_factory.mktemp("store")) as store:
+            yield store
+
+    @pytest.fixture(params=[False, True], ids=["no filter", "filter"])
+    def search_kwargs(self, case: LangChainCase, request: pytest.FixtureRequest) -> dict[str, Any]:
+        return case.red if request.param else {}
+
+    def test_candidates_are_the_stores_own_with_the_vectors_that_were_inserted(
+        self, case: LangChainCase, store: VectorStore, embeddings: TableEmbeddings, search_kwargs: dict[str, Any]
+    ) -> None:
+        embeddings.forget()
+        source = source_of(store)
+        assert source is not None
+        for vector in QUERIES.values():
+            documents, vectors = source.search(store, vector, FETCH_K, **search_kwargs)
+            assert list(documents) == case.own(store, vector, FETCH_K, **search_kwargs)
+            assert len(documents) == FETCH_K
+            rows = [case.row_of(document) for document in documents]
+            assert_stored(rows, vectors, case)
+            assert {row.metadata["colour"] for row in rows} == ({"red"} if search_kwargs else {"red", "green", "blue"})
+        assert embeddings.documents == embeddings.queries == 0
+
+    def test_picks_are_those_of_brute_force(
+        self, case: LangChainCase, store: VectorStore, embeddings: TableEmbeddings, search_kwargs: dict[str, Any]
+    ) -> None:
+        embeddings.forget()
+        retriever = SetSelectRetriever(vectorstore=store, search_kwargs={"k": K, "fetch_k": FETCH_K, **search_kwargs})
+        assert retriever.vector_source == f"store: {type(store).__name__}"
+        for query, vector in QUERIES.items():
+            own = case.own(store, vector, FETCH_K, **search_kwargs)
+            picked = retriever.invoke(query)
+            assert [case.row_of(d).id for d in picked] == brute_force(query, [case.row_of(d) for d in own])
+            untouched = [d.model_copy(update={"metadata": _without(d.metadata, ADDED)}) for d in picked]
+            assert all(document in own for document in untouched)
+        assert (embeddings.documents, embeddings.queries) == (0, len(QUERIES))
+
+    async def test_the_async_way_picks_the_same(
+        self, case: LangChainCase, store: VectorStore, embeddings: TableEmbeddings, tmp_path: Path
+    ) -> None:
+        embeddings.forget()
+        wanted = SetSelectRetriever(vectorstore=store, k=K, fetch_k=FETCH_K)
+        async with _opened(case, store, embeddings, tmp_path) as other:
+            embeddings.documents = 0
+            for search_kwargs in ({}, case.red):
+                retriever = SetSelectRetriever(
+                    vectorstore=other, search_kwargs={"k": K, "fetch_k": FETCH_K, **search_kwargs}
+                )
+                for query in QUERIES:
+                    picked = [case.row_of(d).id for d in await retriever.ainvoke(query)]
+                    assert picked == [case.row_of(d).id for d in wanted.invoke(query, **search_kwargs)]
+        assert embeddings.documents == 0
+
+    async def test_the_compressor_finds_the_vectors_of_what_another_retriever_found(
+        self, case: LangChainCase, store: VectorStore, embeddings: TableEmbeddings
+    ) -> None:
+        if not case.by_id:
+            pytest.skip("the store cannot look vectors up by document id")
+        embeddings.forget()
+        compressor = SetSelectCompressor(vectorstore=store, k=K)
+        for query, vector in QUERIES.items():
+            own = case.own(store, vector, FETCH_K)
+            wanted = brute_force(query, [case.row_of(d) for d in own])
+            assert [case.row_of(d).id for d in compressor.compress_documents(own, query)] == wanted
+        if case.aopen is None:
+            picked = await compressor.acompress_documents(own, query)
+            assert [case.row_of(d).id for d in picked] == wanted
+        assert embeddings.documents == 0
+
+
+class TestLlamaIndex:
+    @pytest.fixture(scope="class", params=cases.LLAMAINDEX, ids=lambda case: case.name)
+    @classmethod
+    def case(cls, request: pytest.FixtureRequest) -> LlamaIndexCase:
+        case: LlamaIndexCase = request.param
+        return case
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def model(cls) -> TableEmbedding:
+        return TableEmbedding()
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def index(
+        cls, case: LlamaIndexCase, model: TableEmbedding, tmp_path_factory: pytest.TempPathFactory
+    ) -> Iterator[VectorStoreIndex]:
+        with case.open(tmp_path_factory.mktemp("store")) as store:
+            yield index_over(store, model)
+
+    @pytest.fixture(params=[False, True], ids=["no filter", "filter"])
+    def filters(self, case: LlamaIndexCase, request: pytest.FixtureRequest) -> Any:
+        if request.param and not case.filters:
+            pytest.skip("the store knows no filters")
+        return RED if request.param else None
+
+    def test_nodes_are_the_stores_own_with_the_vectors_that_were_inserted(
+        self, case: LlamaIndexCase, index: VectorStoreIndex, model: TableEmbedding, filters: Any
+    ) -> None:
+        model.forget()
+        postprocessor = SetSelectPostprocessor(index=index, selector="similarity", top_n=FETCH_K)
+        for query in QUERIES:
+            own = _own(index, query, filters)
+            assert len(own) == FETCH_K
+            found = postprocessor._vectors.fetch([node.node for node in own])
+            assert set(found) == {node.node_id for node in own}
+            assert_stored([BY_ID[node.node_id] for node in own], [found[node.node_id] for node in own], case)
+        assert (model.documents, model.queries) == (0, 0)
+
+    def test_picks_are_those_of_brute_force(
+        self, case: LlamaIndexCase, index: VectorStoreIndex, model: TableEmbedding, filters: Any
+    ) -> None:
+        model.forget()
+        retriever = SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K, filters=filters)
+        postprocessor = SetSelectPostprocessor(index=index, top_n=K)
+        assert retriever.vector_source == postprocessor.vector_source == f"store: {type(index.vector_store).__name__}"
+        for query in QUERIES:
+            own = _own(index, query, filters)
+            wanted = brute_force(query, [BY_ID[node.node_id] for node in own])
+            retrieved = retriever.retrieve(query)
+            assert [node.node_id for node in retrieved] == wanted
+            assert [node.node_id for node in postprocessor.postprocess_nodes(own, query_str=query)] == wanted
+            as_stored = {node.node_id: (node.text, node.metadata) for node in own}
+            assert all((n.text, _without(n.metadata, ADDED)) == as_stored[n.node_id] for n in retrieved)
+        assert (model.documents, model.queries) == (0, 2 * len(QUERIES))
+
+    async def test_the_async_way_picks_the_same(
+        self, case: LlamaIndexCase, index: VectorStoreIndex, model: TableEmbedding, filters: Any, tmp_path: Path
+    ) -> None:
+        model.forget()
+        wanted = SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K, filters=filters)
+        async with _opened_index(case, index, model, tmp_path) as other:
+            retriever = SetSelectIndexRetriever(other, top_n=K, fetch_k=FETCH_K, filters=filters)
+            postprocessor = SetSelectPostprocessor(index=other, top_n=K)
+            for query in QUERIES:
+                picked = _order(wanted.retrieve(query))
+                assert _order(await retriever.aretrieve(query)) == picked
+                bundle = QueryBundle(query, embedding=QUERIES[query])
+                nodes = await other.as_retriever(similarity_top_k=FETCH_K, filters=filters).aretrieve(bundle)
+                assert _order(await postprocessor.apostprocess_nodes(nodes, bundle)) == picked
+        assert model.documents == 0
+
+
+@asynccontextmanager
+async def _opened(case: LangChainCase, store: VectorStore, embeddings: TableEmbeddings, folder: Path) -> Any:
+    if case.aopen is None:
+        yield store
+        return
+    async with case.aopen(embeddings, folder) as other:
+        yield other
+
+
+@asynccontextmanager
+async def _opened_index(case: LlamaIndexCase, index: VectorStoreIndex, model: TableEmbedding, folder: Path) -> Any:
+    if case.aopen is None:
+        yield index
+        return
+    async with case.aopen(folder) as store:
+        yield await aindex_over(store, model)
+
+
+def _own(index: VectorStoreIndex, query: str, filters: Any) -> list[NodeWithScore]:
+    retriever = index.as_retriever(similarity_top_k=FETCH_K, filters=filters)
+    return retriever.retrieve(QueryBundle(query, embedding=QUERIES[query]))
+
+
+def _without(metadata: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if key not in keys}
+
+
+def _order(nodes: list[NodeWithScore]) -> list[str]:
+    return [node.node_id for node in nodes]

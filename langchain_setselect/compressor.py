@@ -19,7 +19,9 @@ from typing_extensions import override
 from shared_core import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError
 from shared_core.request import Request
 
+from . import fallback
 from ._settings import EVENT, ChoiceSettings, Chosen, aask, ask, choose_documents, event
+from .stores.source import Source
 from .vectors import source_of
 
 _warned: set[type | None] = set()
@@ -76,9 +78,9 @@ class SetSelectCompressor(ChoiceSettings, BaseDocumentCompressor):
     @property
     def vector_source(self) -> str:
         """Where the documents' vectors will come from, in words."""
-        embedding = f"embedding the texts with {type(self._embeddings()).__name__}"
-        source = None if self.vectorstore is None else source_of(self.vectorstore)
-        if source is None or source.fetch is None:
+        embedding = fallback.words(self._embeddings())
+        source = self._source()
+        if source is None or (source.fetch is None and source.afetch is None):
             return embedding
         return f"store: {type(self.vectorstore).__name__}, else {embedding}"
 
@@ -91,9 +93,11 @@ class SetSelectCompressor(ChoiceSettings, BaseDocumentCompressor):
             return []
         embeddings = self._embeddings()
         asked = ask(request, embeddings, query)
-        known = self._stored(documents)
-        texts = self._texts(documents, known)
-        rows = _joined(documents, known, embeddings.embed_documents(texts) if texts else [])
+        source = self._source()
+        ids = [d.id for d in documents if d.id is not None]
+        known = dict(source.fetch(self.vectorstore, ids)) if source is not None and source.fetch is not None else {}
+        embedded = fallback.embed(embeddings, _unknown(documents, known), self._warn)
+        rows = _joined(documents, known, embedded)
         chosen = choose_documents(request, (documents, rows), asked, scores=scores, fetch_k=len(documents) + 1)
         manager = CallbackManager.configure(callbacks)
         if manager.handlers:
@@ -109,9 +113,15 @@ class SetSelectCompressor(ChoiceSettings, BaseDocumentCompressor):
             return []
         embeddings = self._embeddings()
         asked = await aask(request, embeddings, query)
-        known = await run_in_executor(None, self._stored, documents)
-        texts = self._texts(documents, known)
-        rows = _joined(documents, known, await embeddings.aembed_documents(texts) if texts else [])
+        source = self._source()
+        ids = [d.id for d in documents if d.id is not None]
+        known: dict[str, Any] = {}
+        if source is not None and source.afetch is not None:
+            known = dict(await source.afetch(self.vectorstore, ids))
+        elif source is not None and source.fetch is not None:
+            known = dict(await run_in_executor(None, source.fetch, self.vectorstore, ids))
+        embedded = await fallback.aembed(embeddings, _unknown(documents, known), self._warn)
+        rows = _joined(documents, known, embedded)
         choose = partial(choose_documents, scores=scores, fetch_k=len(documents) + 1)
         chosen = await run_in_executor(None, choose, request, (documents, rows), asked)
         manager = AsyncCallbackManager.configure(callbacks)
@@ -141,28 +151,25 @@ class SetSelectCompressor(ChoiceSettings, BaseDocumentCompressor):
             )
         return embeddings
 
-    def _stored(self, documents: Sequence[Document]) -> dict[str, Any]:
-        source = None if self.vectorstore is None else source_of(self.vectorstore)
-        if source is None or source.fetch is None:
-            return {}
-        return dict(source.fetch(self.vectorstore, [d.id for d in documents if d.id is not None]))
+    def _source(self) -> Source | None:
+        return None if self.vectorstore is None else source_of(self.vectorstore)
 
-    def _texts(self, documents: Sequence[Document], known: dict[str, Any]) -> list[str]:
-        """The texts to embed, for want of a stored vector."""
-        texts = [d.page_content for d in documents if d.id is None or d.id not in known]
+    def _warn(self, number: int) -> None:
         kind = None if self.vectorstore is None else type(self.vectorstore)
-        # A cache embeds each text once, which is no cost worth a warning.
-        cached = any(base.__name__ == "CacheBackedEmbeddings" for base in type(self._embeddings()).__mro__)
-        if texts and kind not in _warned and not cached:
-            _warned.add(kind)
-            where = "there is no vectorstore=" if kind is None else f"{kind.__name__} has no vector for them"
-            warnings.warn(
-                f"each query embeds the texts of its documents again ({len(texts)} this time): {where}. Pass the store "
-                "that holds them, register_vector_source(..., fetch=...), or use CacheBackedEmbeddings",
-                EmbeddingFallbackWarning,
-                stacklevel=3,
-            )
-        return texts
+        if kind in _warned:
+            return
+        _warned.add(kind)
+        where = "there is no vectorstore=" if kind is None else f"{kind.__name__} has no vector for them"
+        warnings.warn(
+            f"each query embeds the texts of its documents again ({number} this time): {where}. Pass the store "
+            "that holds them, register_vector_source(..., fetch=...), or use CacheBackedEmbeddings",
+            EmbeddingFallbackWarning,
+            stacklevel=4,
+        )
+
+
+def _unknown(documents: Sequence[Document], known: dict[str, Any]) -> list[str]:
+    return [d.page_content for d in documents if d.id is None or d.id not in known]
 
 
 def _joined(documents: Sequence[Document], known: dict[str, Any], embedded: list[list[float]]) -> list[Any]:

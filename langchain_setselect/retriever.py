@@ -22,6 +22,7 @@ from typing_extensions import override
 from shared_core import VectorSourceError
 from shared_core.request import Asked
 
+from . import fallback
 from ._settings import EVENT, ChoiceSettings, Chosen, aask, ask, choose_documents, event
 from .vectors import Search, source_of
 
@@ -111,7 +112,7 @@ class SetSelectRetriever(ChoiceSettings, VectorStoreRetriever):
         embeddings = self.embeddings or self.vectorstore.embeddings
         if embeddings is None:
             return f"nowhere: no vector source is registered for {store}, and there are no embeddings"
-        return f"embedding the texts with {type(embeddings).__name__}: no vector source is registered for {store}"
+        return f"{fallback.words(embeddings)}: no vector source is registered for {store}"
 
     @override
     def _get_relevant_documents(

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from shared_core.errors import EmbeddingFallbackWarning, InvalidParameterError, SetSelectWarning, VectorSourceError
 
+from . import fallback
 from .stores import SOURCES
 from .stores.source import AsyncVectorFetch, AsyncVectorSource, Hits, Source, VectorFetch, VectorSource
 
@@ -104,13 +105,12 @@ class Search(NamedTuple):
         source = source_of(self.store)
         if source is not None:
             return _sound(*source.search(self.store, self.vector, self.fetch_k, **self.store_kwargs))
-        self._warn()
         try:
             found = self.store.similarity_search_by_vector(self.vector, k=self.fetch_k, **self.store_kwargs)
         except NotImplementedError as error:
             self._refuse_projected(error)
             found = self.store.similarity_search(self.text, k=self.fetch_k, **self.store_kwargs)
-        return found, self.embeddings.embed_documents([d.page_content for d in found]) if found else []
+        return found, fallback.embed(self.embeddings, [d.page_content for d in found], self._warn)
 
     async def arun(self) -> Hits:
         """As :meth:`run`, awaiting the store and the embeddings."""
@@ -123,23 +123,23 @@ class Search(NamedTuple):
                     None, source.search, self.store, self.vector, self.fetch_k, **self.store_kwargs
                 )
             return _sound(*hits)
-        self._warn()
         try:
             found = await self.store.asimilarity_search_by_vector(self.vector, k=self.fetch_k, **self.store_kwargs)
         except NotImplementedError as error:
             self._refuse_projected(error)
             found = await self.store.asimilarity_search(self.text, k=self.fetch_k, **self.store_kwargs)
-        return found, await self.embeddings.aembed_documents([d.page_content for d in found]) if found else []
+        return found, await fallback.aembed(self.embeddings, [d.page_content for d in found], self._warn)
 
-    def _warn(self) -> None:
+    def _warn(self, number: int) -> None:
         cls = type(self.store)
         if cls in _WARNED:
             return
         _WARNED.add(cls)
         warnings.warn(
             f"setselect does not know how {cls.__name__} hands back its vectors, so each query embeds the texts of "
-            f"its fetch_k={self.fetch_k} candidates with {type(self.embeddings).__name__} (often 5 ms a text on a CPU, "
-            "or money at an API). langchain_setselect.register_vector_source teaches it in ten lines",
+            f"its candidates again ({number} this time) with {type(self.embeddings).__name__} (often 5 ms a text on a "
+            "CPU, or money at an API). langchain_setselect.register_vector_source teaches it in ten lines; "
+            "CacheBackedEmbeddings as embeddings= embeds each text once",
             EmbeddingFallbackWarning,
             stacklevel=2,
         )

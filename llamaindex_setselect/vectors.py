@@ -102,6 +102,8 @@ class NodeVectors:
             "node embeddings only: there is no embed_model"
             if self.model is None
             else f"node embeddings or embedding with {type(self.model).__name__}"
+            if self.model.embeddings_cache is None
+            else f"node embeddings, the embeddings_cache of {type(self.model).__name__}, or embedding with it"
         )
         if self.store is None:
             return how
@@ -167,7 +169,8 @@ class NodeVectors:
     def _for_embedding(self, nodes: Sequence[BaseNode]) -> BaseEmbedding:
         model = self.need_model(f"the texts of {len(nodes)} nodes that have no stored vector")
         kind = None if self.store is None else type(self.store)
-        if kind not in _warned:
+        # A model with a cache embeds each text once, which is no cost worth a warning.
+        if kind not in _warned and model.embeddings_cache is None:
             _warned.add(kind)
             why, remedy = (
                 ("there is no store to take vectors from", "Pass index= or vector_store=")

@@ -17,7 +17,7 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.stores import InMemoryByteStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from langchain_setselect import SetSelectCompressor, SetSelectRetriever, compressor
+from langchain_setselect import SetSelectCompressor, SetSelectRetriever, compressor, register_vector_source
 from shared_core import (
     MMR,
     NDPP,
@@ -168,7 +168,7 @@ def test_a_cache_embeds_each_text_once_and_without_a_warning(
     for cache in (cached(embeddings), MyCache(embeddings, cached(embeddings).document_embedding_store)):
         embeddings.documents = 0
         made = SetSelectCompressor(embeddings=cache, k=5)
-        assert made.vector_source == f"embedding the texts with {type(cache).__name__}"
+        assert made.vector_source == f"the cache of {type(cache).__name__}, else embedding with it"
         first = made.compress_documents(documents[:20], QUERY)
         assert embeddings.documents == 20
         assert made.compress_documents(documents[:20], QUERY) == first
@@ -422,3 +422,31 @@ def test_vectors_of_two_models_are_told_apart_by_their_length(
         pytest.raises(InvalidInputError, match=r"'stranger' has length 49.*48.*different embedding models"),
     ):
         SetSelectCompressor(vectorstore=store, embeddings=Longer()).compress_documents([*documents, stranger], QUERY)
+
+
+async def test_an_async_fetch_is_awaited_and_the_other_is_not_called(
+    embeddings: WordEmbeddings, documents: list[Document]
+) -> None:
+    class Remote(InMemoryVectorStore):
+        pass
+
+    called: list[str] = []
+
+    def fetch(store: Remote, ids: Any) -> Any:
+        called.append("sync")
+        return {name: store.store[name]["vector"] for name in ids}
+
+    async def afetch(store: Remote, ids: Any) -> Any:
+        called.append("async")
+        return {name: store.store[name]["vector"] for name in ids}
+
+    register_vector_source(Remote, lambda *a, **k: ([], []), fetch=fetch, afetch=afetch)
+    store = Remote(embeddings)
+    store.add_documents(documents)
+    embeddings.documents = 0
+    made = SetSelectCompressor(vectorstore=store, k=5)
+    assert numbers(await made.acompress_documents(documents, QUERY)) == expected(documents, 5)
+    assert called == ["async"]
+    assert numbers(made.compress_documents(documents, QUERY)) == expected(documents, 5)
+    assert called == ["async", "sync"]
+    assert embeddings.documents == 0

@@ -3,7 +3,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from langchain_classic.embeddings import CacheBackedEmbeddings
 from langchain_core.documents import Document
+from langchain_core.stores import InMemoryByteStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_setselect import SetSelectRetriever, register_vector_source
@@ -41,12 +43,29 @@ def test_an_unknown_store_is_served_by_embedding_with_one_warning_a_class(embedd
     retriever = SetSelectRetriever(vectorstore=Unknown(known), k=3)
     assert "embedding the texts with WordEmbeddings" in retriever.vector_source
     embeddings.documents = 0
-    with pytest.warns(EmbeddingFallbackWarning, match=r"Unknown.*fetch_k=20.*register_vector_source"):
+    with pytest.warns(EmbeddingFallbackWarning, match=r"Unknown.*20 this time.*register_vector_source"):
         documents = retriever.invoke(QUERY)
     assert embeddings.documents == 20
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert retriever.invoke(QUERY) == documents
+    assert documents == SetSelectRetriever(vectorstore=known, k=3).invoke(QUERY)
+
+
+async def test_a_cache_of_embeddings_comes_before_embedding(embeddings: WordEmbeddings) -> None:
+    class UnknownCached(Wrapped):
+        def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
+            return self.inner.similarity_search_by_vector(embedding, k, **kwargs)
+
+    known = in_memory(embeddings)
+    cache = CacheBackedEmbeddings.from_bytes_store(embeddings, InMemoryByteStore(), key_encoder="sha256")
+    retriever = SetSelectRetriever(vectorstore=UnknownCached(known), embeddings=cache, k=3)
+    assert retriever.vector_source.startswith("the cache of CacheBackedEmbeddings, else embedding with it")
+    embeddings.documents = 0
+    documents = retriever.invoke(QUERY)
+    assert embeddings.documents == 20
+    assert retriever.invoke(QUERY) == await retriever.ainvoke(QUERY) == documents
+    assert embeddings.documents == 20, "the second and third time they come from the cache"
     assert documents == SetSelectRetriever(vectorstore=known, k=3).invoke(QUERY)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from llama_index.core import Settings, StorageContext, VectorStoreIndex
 from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.storage.kvstore import SimpleKVStore
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.vector_stores.faiss import FaissMapVectorStore
 from numpy.typing import ArrayLike
@@ -206,6 +207,70 @@ async def test_only_what_is_missing_is_embedded_asynchronously(model: CountingEm
         chosen = await post.apostprocess_nodes(scored(nodes), bundle())
     assert ids_of(chosen) == expected(ALL, 6)
     assert model.asynchronous == model.texts == TEXTS[:5]
+
+
+async def test_a_cache_of_embeddings_comes_before_embedding(model: CountingEmbedding) -> None:
+    model.embeddings_cache = SimpleKVStore()
+    post = SetSelectPostprocessor(embed_model=model)
+    assert "the embeddings_cache of CountingEmbedding" in post.vector_source
+    nodes = scored(make_nodes())
+    # No warning, which is an error here: each text is embedded once.
+    picked = ids_of(post.postprocess_nodes(nodes, bundle()))
+    assert len(model.texts) == len(TEXTS)
+    assert ids_of(post.postprocess_nodes(nodes, bundle())) == picked == expected(ALL, 4)
+    assert ids_of(await post.apostprocess_nodes(nodes, bundle())) == picked
+    assert len(model.texts) == len(TEXTS), "the second and third time they come from the cache"
+
+
+async def test_an_async_source_is_awaited_and_the_other_is_not_called(model: CountingEmbedding) -> None:
+    class Remote(PlainStore):
+        pass
+
+    called: list[str] = []
+
+    def fetch_stored(store: Any, node_ids: Sequence[str], index: Any) -> dict[str, ArrayLike]:
+        called.append("sync")
+        return {node_id: store.get(node_id) for node_id in node_ids}
+
+    async def afetch_stored(store: Any, node_ids: Sequence[str], index: Any) -> dict[str, ArrayLike]:
+        called.append("async")
+        return {node_id: store.get(node_id) for node_id in node_ids}
+
+    register_vector_source(Remote, fetch_stored, afunction=afetch_stored)
+    index = VectorStoreIndex(
+        make_nodes(), storage_context=StorageContext.from_defaults(vector_store=Remote()), embed_model=model
+    )
+    retriever = SetSelectIndexRetriever(index)
+    picked = ids_of(await retriever.aretrieve(bundle()))
+    assert called == ["async"]
+    assert ids_of(retriever.retrieve(bundle())) == picked
+    assert called == ["async", "sync"]
+    with pytest.raises(InvalidParameterError, match="afunction must be an async function"):
+        register_vector_source(Remote, fetch_stored, afunction="soon")  # type: ignore[arg-type]
+
+
+async def test_a_store_that_leaves_vectors_on_its_nodes_is_asked_for_the_others_only(model: CountingEmbedding) -> None:
+    class Generous(PlainStore):
+        pass
+
+    asked: list[Sequence[str]] = []
+
+    def fetch_stored(store: Any, node_ids: Sequence[str], index: Any) -> dict[str, ArrayLike]:
+        asked.append(list(node_ids))
+        return {node_id: embedding(TEXTS[int(node_id[1:])]) for node_id in node_ids}
+
+    register_vector_source(Generous, fetch_stored, on_node=True)
+    post = SetSelectPostprocessor(vector_store=Generous(), embed_model=model)
+    nodes = make_nodes()
+    for place, node in enumerate(nodes):
+        node.embedding = None if place in (4, 7) else embedding(node.text)
+    assert ids_of(post.postprocess_nodes(scored(nodes), bundle())) == expected(ALL, 4)
+    assert ids_of(await post.apostprocess_nodes(scored(nodes), bundle())) == expected(ALL, 4)
+    for node in nodes:
+        node.embedding = embedding(node.text)
+    assert ids_of(post.postprocess_nodes(scored(nodes), bundle())) == expected(ALL, 4)
+    assert asked == [["n4", "n7"], ["n4", "n7"]]
+    assert model.texts == []
 
 
 def test_text_is_embedded_as_the_index_does(model: CountingEmbedding) -> None:

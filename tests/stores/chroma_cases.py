@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 from uuid import uuid4
 
 from langchain_core.embeddings import Embeddings
@@ -32,15 +33,13 @@ def server(folder: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 60) -> None:
-    import chromadb
-
     end = time.monotonic() + seconds
     while True:
         assert process.poll() is None, "Chroma's server ended at once"
         try:
-            chromadb.HttpClient("127.0.0.1", port).heartbeat()
-            return
-        except Exception:
+            with urlopen(f"http://127.0.0.1:{port}/api/v2/heartbeat", timeout=5):
+                return
+        except OSError:
             assert time.monotonic() < end, "Chroma's server did not answer"
             time.sleep(0.1)
 
@@ -58,7 +57,11 @@ def client(kind: str, folder: Path) -> Iterator[Any]:
             yield chromadb.PersistentClient(str(folder), quiet)
         case _:
             with server(folder) as (port, _):
-                yield chromadb.HttpClient("127.0.0.1", port, settings=quiet)
+                http = chromadb.HttpClient("127.0.0.1", port, settings=quiet)
+                yield http
+                # Its close() leaves the connections open.
+                for part in (http, http._admin_client):  # type: ignore[attr-defined]
+                    part._server._session.close()
 
 
 # For cosine Chroma's index keeps unit vectors and lengths, whose product is the vector but for the last bit.

@@ -1,0 +1,163 @@
+"""What goes wrong between a search and its vectors, in every store: never a wrong vector beside a document, never a
+quiet answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.vectorstores import VectorStore
+from llama_index.core import VectorStoreIndex
+from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
+
+from langchain_setselect import SetSelectRetriever
+from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from llamaindex_setselect.vectors import _source_of
+from shared_core import SetSelectWarning
+from tests.stores import cases
+from tests.stores.harness import (
+    BY_ID,
+    DIMENSION,
+    FETCH_K,
+    QUERIES,
+    ROWS,
+    TABLE,
+    K,
+    LangChainCase,
+    LlamaIndexCase,
+    TableEmbedding,
+    TableEmbeddings,
+    brute_force,
+    index_over,
+)
+
+SHORT = "a query from another model"
+NUMBERS = TABLE | {SHORT: [0.5] * (DIMENSION - 1)}
+QUERY = "query 7"
+TWIN = ROWS[5]
+TWIN_IDS = ("00000000-0000-4000-8000-0000000003e8", "00000000-0000-4000-8000-0000000003e9")
+NOBODY = MetadataFilters(filters=[MetadataFilter(key="colour", value="mauve")])
+
+
+class TestLangChain:
+    @pytest.fixture(params=cases.LANGCHAIN, ids=lambda case: case.name)
+    def case(self, request: pytest.FixtureRequest) -> LangChainCase:
+        case: LangChainCase = request.param
+        return case
+
+    @pytest.fixture
+    def store(self, case: LangChainCase, tmp_path: Path) -> Iterator[VectorStore]:
+        with case.open(TableEmbeddings(NUMBERS), tmp_path) as store:
+            yield store
+
+    async def test_a_query_of_another_length_two_documents_with_one_text_and_a_store_that_knows_nothing_of_it(
+        self, case: LangChainCase, store: VectorStore
+    ) -> None:
+        retriever = SetSelectRetriever(vectorstore=store, search_type="similarity", k=3)
+        for wrong in (
+            lambda: retriever.invoke(SHORT),
+            lambda: retriever.invoke(QUERY, perspective=[1.0] * (DIMENSION - 1)),
+        ):
+            with pytest.raises(Exception, match=r"31|32|[dD]imension"):
+                wrong()
+        if case.aopen is None:
+            with pytest.raises(Exception, match=r"31|32|[dD]imension"):
+                await retriever.ainvoke(SHORT)
+
+        twins = [{**TWIN.metadata, "number": number} for number in (1000, 1001)]
+        store.add_texts([TWIN.text] * 2, twins, ids=list(TWIN_IDS))
+        found = retriever.invoke(TWIN.text)
+        assert [document.page_content for document in found] == [TWIN.text] * 3
+        assert {document.metadata["number"] for document in found} == {TWIN.metadata["number"], 1000, 1001}
+
+
+class TestLlamaIndex:
+    @pytest.fixture(params=cases.LLAMAINDEX, ids=lambda case: case.name)
+    def case(self, request: pytest.FixtureRequest) -> LlamaIndexCase:
+        case: LlamaIndexCase = request.param
+        return case
+
+    @pytest.fixture
+    def index(self, case: LlamaIndexCase, tmp_path: Path) -> Iterator[VectorStoreIndex]:
+        with case.open(tmp_path) as store:
+            yield index_over(store, TableEmbedding(table=NUMBERS))
+
+    async def test_a_query_of_another_length_and_two_nodes_with_one_text(
+        self, case: LlamaIndexCase, index: VectorStoreIndex
+    ) -> None:
+        retriever = SetSelectIndexRetriever(index, selector="similarity", top_n=3)
+        with pytest.raises((Exception, AssertionError)):
+            retriever.retrieve(SHORT)
+        own = index.as_retriever(similarity_top_k=FETCH_K).retrieve(QueryBundle(QUERY, embedding=QUERIES[QUERY]))
+        with pytest.raises(ValueError, match=r"31.*32|32.*31"):
+            SetSelectPostprocessor(index=index).postprocess_nodes(own, query_str=SHORT)
+
+        twins = [
+            TextNode(id_=node_id, text=TWIN.text, metadata=dict(TWIN.metadata), embedding=list(TWIN.vector))
+            for node_id in TWIN_IDS
+        ]
+        index.insert_nodes(twins)
+        found = retriever.retrieve(TWIN.text)
+        assert {node.node_id for node in found} == {TWIN.id, *TWIN_IDS}
+
+    async def test_a_node_deleted_between_search_and_fetch_is_left_out_with_its_name(
+        self, case: LlamaIndexCase, index: VectorStoreIndex
+    ) -> None:
+        gone: list[str] = []
+
+        class Deleting(VectorIndexRetriever):
+            def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+                found = super()._retrieve(query_bundle)
+                gone[:] = [found[0].node_id]
+                index.vector_store.delete_nodes(gone)
+                return found
+
+        class Racing(SetSelectIndexRetriever):
+            def _search(self, fetch_k: int) -> VectorIndexRetriever:
+                return Deleting(index, similarity_top_k=fetch_k)
+
+        own = index.as_retriever(similarity_top_k=FETCH_K).retrieve(QueryBundle(QUERY, embedding=QUERIES[QUERY]))
+        rows = [BY_ID[node.node_id] for node in own]
+        source = _source_of(index.vector_store)
+        assert source is not None
+        racing = Racing(index, top_n=K, fetch_k=FETCH_K)
+        try:
+            index.vector_store.delete_nodes([TWIN_IDS[0]])
+        except NotImplementedError:
+            pytest.skip("the store cannot delete nodes")
+        if source.on_node:
+            # Its vector came with the hit: a document that was there when it was found.
+            assert [node.node_id for node in racing.retrieve(QUERY)] == brute_force(QUERY, rows)
+            return
+        with pytest.warns(SetSelectWarning, match=rows[0].id):
+            picked = racing.retrieve(QUERY)
+        assert gone == [rows[0].id]
+        assert [node.node_id for node in picked] == brute_force(QUERY, rows[1:])
+
+    def test_a_filter_that_nothing_passes_gives_nothing(self, case: LlamaIndexCase, index: VectorStoreIndex) -> None:
+        if not case.filters:
+            pytest.skip("the store knows no filters")
+        assert SetSelectIndexRetriever(index, filters=NOBODY).retrieve(QUERY) == []
+
+
+@pytest.mark.parametrize("case", cases.LLAMAINDEX, ids=lambda case: case.name)
+def test_an_empty_store_answers_as_its_own_search_does(case: LlamaIndexCase, tmp_path: Path) -> None:
+    with case.open(tmp_path) as store:
+        index = VectorStoreIndex.from_vector_store(store, embed_model=TableEmbedding()) if store.stores_text else None
+        if index is None:
+            pytest.skip("a store without texts needs an index that has been filled")
+        bundle = QueryBundle(QUERY, embedding=QUERIES[QUERY])
+        own: Any
+        try:
+            own = index.as_retriever(similarity_top_k=FETCH_K).retrieve(bundle)
+        except Exception as error:
+            own = type(error)
+        if isinstance(own, type):
+            with pytest.raises(own):
+                SetSelectIndexRetriever(index).retrieve(bundle)
+        else:
+            assert own == SetSelectIndexRetriever(index).retrieve(bundle) == []

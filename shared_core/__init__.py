@@ -21,7 +21,7 @@ from .mmr import MMR
 from .ndpp import NDPP
 from .perplexity import LogPerplexityQuality
 from .perspective import PAP, PERSPECTIVE_MODES, perspective_scores
-from .quality import QUALITY_SCALERS, scale_quality
+from .quality import QUALITY_SCALERS, scale_quality, with_quality_column, with_quality_weight
 from .selection import (
     Selection,
     Selector,
@@ -74,4 +74,6 @@ __all__ = [
     "select_many",
     "selector_names",
     "selector_parameters",
+    "with_quality_column",
+    "with_quality_weight",
 ]

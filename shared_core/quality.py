@@ -1,4 +1,5 @@
-"""Where a number for each item comes from, quality for :class:`MMR` or costs for a budget, and what scales it."""
+"""Where a number for each item comes from, quality for :class:`MMR` or costs for a budget, what scales it, and how an
+index ranks by it."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .arrays import column_of, numeric
+from .arrays import FloatArray, column_of, numeric, scaled_rows, unit_query, working_dtype
+from .checks import number
 from .errors import InvalidInputError, InvalidParameterError
 from .items import called_item, item_id
 
@@ -114,6 +116,83 @@ def scale_quality(values: ArrayLike, method: str) -> NDArray[np.float64]:
         column -= column.mean()
         column /= column.std()
     return column
+
+
+def with_quality_column(vectors: ArrayLike, quality: ArrayLike) -> FloatArray:
+    """Vectors for an inner-product index that ranks by relevance and quality together.
+
+    RAGSys, section 5.3: with quality in one more column, and its weight in the query
+    (:func:`with_quality_weight`), the index itself ranks by λ_b cos(q, e_i) + (1 − λ_b) b_i, so that a good document
+    is among the ``fetch_k`` however many mediocre ones are a little nearer.
+
+    Parameters
+    ----------
+    vectors : array-like, shape (n, d)
+        Embeddings of any length; a zero row has cosine 0.
+    quality : array-like, shape (n,)
+        On the scale of a cosine: :func:`scale_quality` first.
+
+    Returns
+    -------
+    ndarray, shape (n, d + 1), float32 (float64 where ``vectors`` need it)
+        A new array: rows at length 1, and their quality. What is to be chosen from is ``[:, :-1]``, with
+        ``quality=[:, -1]``.
+
+    Raises
+    ------
+    InvalidInputError
+        A shape is another, or a value NaN, inf or no number; the message names the row.
+
+    Examples
+    --------
+    >>> with_quality_column([[3.0, 4.0], [2.0, 0.0]], [0.25, 1.0]).round(9).tolist()
+    [[0.6, 0.8, 0.25], [1.0, 0.0, 1.0]]
+    """
+    given = numeric(vectors, "vectors")
+    if given.ndim != 2 or not given.size:
+        raise InvalidInputError(f"vectors must have shape (n, d), one row for each document, got {given.shape}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows, inverse = scaled_rows(given.astype(working_dtype(given.dtype)), None)
+    column = column_of(quality, len(rows), "quality")
+    joined = np.empty((len(rows), rows.shape[1] + 1), rows.dtype)
+    joined[:, :-1] = rows if inverse is None else rows * inverse[:, None]
+    joined[:, -1] = column
+    return joined
+
+
+def with_quality_weight(query: ArrayLike, lambda_b: float) -> NDArray[np.float64]:
+    """The query for an index of :func:`with_quality_column`: inner products are λ_b cos + (1 − λ_b) b.
+
+    Parameters
+    ----------
+    query : array-like, shape (d,)
+        An embedding of any length but 0.
+    lambda_b : float in [0, 1]
+        As in :class:`MMR`: 1 is relevance alone. One index serves every value.
+
+    Returns
+    -------
+    ndarray, float64, shape (d + 1,)
+
+    Raises
+    ------
+    InvalidInputError
+        The query is no vector, zero, NaN or inf.
+    InvalidParameterError
+        ``lambda_b`` is out of range.
+
+    Examples
+    --------
+    >>> rows = with_quality_column([[3.0, 4.0], [2.0, 0.0]], [0.25, 1.0])
+    >>> (rows @ with_quality_weight([1.0, 0.0], 0.5)).round(9).tolist()  # half the cosine and half the quality
+    [0.425, 1.0]
+    """
+    weight = number(lambda_b, "lambda_b", 0, 1)
+    given = numeric(query, "query")
+    if given.ndim != 1:
+        raise InvalidInputError(f"query must be one vector, got shape {given.shape}")
+    unit = unit_query(given, np.empty((0, len(given))))
+    return np.append(weight * unit, 1 - weight)
 
 
 def _value(item: Any, source: ItemValue, what: str, row: int) -> Any:

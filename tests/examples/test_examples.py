@@ -41,6 +41,11 @@ SAYS = {
         "GROUP BY country",
         "3 examples, 69 of 75 tokens",
     ],
+    "index_with_quality.py": [
+        "lambda_b = 1.0\n  0.90   1 votes  The printer prints blank pages for me as well.",
+        "lambda_b = 0.7\n  0.81  48 votes  Blank pages: take out the cartridge",
+        "MMR with quality, out of 6:\n        48 votes  Blank pages: take out the cartridge",
+    ],
     "langchain_chain.py": ["VRSD:       damage, ", "Answer:     Send a photo"],
     "llamaindex_chat_engine.py": [
         "How do I descale the coffee machine?      manual-4, manual-1, manual-5",

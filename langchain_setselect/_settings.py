@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,6 +110,7 @@ class Chosen:
     """Copies of the chosen documents in the order of choice, and why; no selection where there was nothing."""
 
     documents: list[Document]
+    ids: list[str | None]
     selection: Selection | None
     request: Request
     fetch_k: int
@@ -116,17 +118,21 @@ class Chosen:
     wider: int | None
 
 
-def choose_documents(request: Request, hits: Hits, asked: Asked, *, scores: bool, fetch_k: int) -> Chosen:
+def choose_documents(
+    request: Request, hits: Hits, asked: Asked, *, id_of: Callable[[Document], str | None], scores: bool, fetch_k: int
+) -> Chosen:
     """Choose among documents with their vectors."""
     documents, vectors = hits
     if not documents:
-        return Chosen([], None, request, fetch_k, 0, None)
-    choice = request.choose(documents, [document.id for document in documents], vectors, asked)
+        return Chosen([], [], None, request, fetch_k, 0, None)
+    choice = request.choose(documents, [id_of(document) for document in documents], vectors, asked)
     selection = choice.selection
     reasons = zip(choice.items, selection.relevance.tolist(), selection.gains.tolist(), strict=True)
     copies = [_copy(document, cosine, gain, scores) for document, cosine, gain in reasons]
     wider = request.wider(choice, len(documents), fetch_k)
-    return Chosen(copies, selection, request, fetch_k, len(documents), wider)
+    return Chosen(
+        copies, [id_of(document) for document in choice.items], selection, request, fetch_k, len(documents), wider
+    )
 
 
 def event(chosen: Chosen, source: str) -> dict[str, Any]:
@@ -138,7 +144,7 @@ def event(chosen: Chosen, source: str) -> dict[str, Any]:
         "fetch_k": chosen.fetch_k,
         "candidates": chosen.candidates,
         "vector_source": source,
-        "ids": [document.id for document in chosen.documents],
+        "ids": chosen.ids,
         "gains": [] if selection is None else selection.gains.tolist(),
         "relevance": [] if selection is None else selection.relevance.tolist(),
         "objective": None if selection is None else selection.objective,

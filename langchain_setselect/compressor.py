@@ -22,7 +22,7 @@ from shared_core.request import Request
 from . import fallback
 from ._settings import EVENT, ChoiceSettings, Chosen, aask, ask, choose_documents, event
 from .stores.source import Source
-from .vectors import source_of
+from .vectors import id_function, source_of
 
 _warned: set[type | None] = set()
 
@@ -93,12 +93,15 @@ class SetSelectCompressor(ChoiceSettings, BaseDocumentCompressor):
             return []
         embeddings = self._embeddings()
         asked = ask(request, embeddings, query)
-        source = self._source()
-        ids = [d.id for d in documents if d.id is not None]
-        known = dict(source.fetch(self.vectorstore, ids)) if source is not None and source.fetch is not None else {}
-        embedded = fallback.embed(embeddings, _unknown(documents, known), self._warn)
-        rows = _joined(documents, known, embedded)
-        chosen = choose_documents(request, (documents, rows), asked, scores=scores, fetch_k=len(documents) + 1)
+        source, id_of = self._source(), id_function(self.vectorstore)
+        ids = [id_of(document) for document in documents]
+        stored = [name for name in ids if name is not None]
+        known = dict(source.fetch(self.vectorstore, stored)) if source is not None and source.fetch is not None else {}
+        embedded = fallback.embed(embeddings, _unknown(documents, ids, known), self._warn)
+        rows = _joined(ids, known, embedded)
+        chosen = choose_documents(
+            request, (documents, rows), asked, id_of=id_of, scores=scores, fetch_k=len(documents) + 1
+        )
         manager = CallbackManager.configure(callbacks)
         if manager.handlers:
             manager.on_custom_event(EVENT, self._told(chosen), run_id=manager.parent_run_id or uuid4())
@@ -113,16 +116,17 @@ class SetSelectCompressor(ChoiceSettings, BaseDocumentCompressor):
             return []
         embeddings = self._embeddings()
         asked = await aask(request, embeddings, query)
-        source = self._source()
-        ids = [d.id for d in documents if d.id is not None]
+        source, id_of = self._source(), id_function(self.vectorstore)
+        ids = [id_of(document) for document in documents]
+        stored = [name for name in ids if name is not None]
         known: dict[str, Any] = {}
         if source is not None and source.afetch is not None:
-            known = dict(await source.afetch(self.vectorstore, ids))
+            known = dict(await source.afetch(self.vectorstore, stored))
         elif source is not None and source.fetch is not None:
-            known = dict(await run_in_executor(None, source.fetch, self.vectorstore, ids))
-        embedded = await fallback.aembed(embeddings, _unknown(documents, known), self._warn)
-        rows = _joined(documents, known, embedded)
-        choose = partial(choose_documents, scores=scores, fetch_k=len(documents) + 1)
+            known = dict(await run_in_executor(None, source.fetch, self.vectorstore, stored))
+        embedded = await fallback.aembed(embeddings, _unknown(documents, ids, known), self._warn)
+        rows = _joined(ids, known, embedded)
+        choose = partial(choose_documents, id_of=id_of, scores=scores, fetch_k=len(documents) + 1)
         chosen = await run_in_executor(None, choose, request, (documents, rows), asked)
         manager = AsyncCallbackManager.configure(callbacks)
         if manager.handlers:
@@ -168,10 +172,10 @@ class SetSelectCompressor(ChoiceSettings, BaseDocumentCompressor):
         )
 
 
-def _unknown(documents: Sequence[Document], known: dict[str, Any]) -> list[str]:
-    return [d.page_content for d in documents if d.id is None or d.id not in known]
+def _unknown(documents: Sequence[Document], ids: Sequence[str | None], known: dict[str, Any]) -> list[str]:
+    return [d.page_content for d, name in zip(documents, ids, strict=True) if name not in known]
 
 
-def _joined(documents: Sequence[Document], known: dict[str, Any], embedded: list[list[float]]) -> list[Any]:
+def _joined(ids: Sequence[str | None], known: dict[str, Any], embedded: list[list[float]]) -> list[Any]:
     rest = iter(embedded)
-    return [next(rest) if d.id is None or d.id not in known else known[d.id] for d in documents]
+    return [next(rest) if name is None or name not in known else known[name] for name in ids]

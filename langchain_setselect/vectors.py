@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,16 @@ from shared_core.errors import EmbeddingFallbackWarning, InvalidParameterError, 
 
 from . import fallback
 from .stores import SOURCES
-from .stores.source import AsyncVectorFetch, AsyncVectorSource, Hits, Source, VectorFetch, VectorSource
+from .stores.source import (
+    AsyncVectorFetch,
+    AsyncVectorSource,
+    Hits,
+    IdOf,
+    Source,
+    VectorFetch,
+    VectorSource,
+    document_id,
+)
 
 # A name stands for a class whose package may not be installed and must not be imported for nothing.
 _SOURCES: dict[type | str, Source] = dict(SOURCES)
@@ -31,6 +41,7 @@ def register_vector_source(
     asearch: AsyncVectorSource | None = None,
     fetch: VectorFetch | None = None,
     afetch: AsyncVectorFetch | None = None,
+    id_of: IdOf = document_id,
 ) -> None:
     """Tell setselect how a store hands back its vectors, so that no text is embedded again.
 
@@ -51,6 +62,9 @@ def register_vector_source(
         found. Ids that the store does not know are left out.
     afetch : async callable, optional
         The same, awaited; without it ``fetch`` runs in a thread.
+    id_of : callable, optional
+        ``id_of(store, document) -> str or None``, for stores that keep ids elsewhere than in ``document.id``: what
+        ``fetch`` and ``shown`` go by.
 
     Raises
     ------
@@ -69,10 +83,16 @@ def register_vector_source(
     """
     if not isinstance(store_class, (type, str)):
         raise InvalidParameterError(f"store_class must be a class or its full name, got {store_class!r}")
-    for name, function in (("search", search), ("asearch", asearch), ("fetch", fetch), ("afetch", afetch)):
+    for name, function in (
+        ("search", search),
+        ("asearch", asearch),
+        ("fetch", fetch),
+        ("afetch", afetch),
+        ("id_of", id_of),
+    ):
         if not callable(function) and (name == "search" or function is not None):
             raise InvalidParameterError(f"{name} must be a function, got {function!r}")
-    _SOURCES[store_class] = Source(search, asearch, fetch, afetch)
+    _SOURCES[store_class] = Source(search, asearch, fetch, afetch, id_of)
 
 
 def source_of(store: VectorStore) -> Source | None:
@@ -82,6 +102,12 @@ def source_of(store: VectorStore) -> Source | None:
         if source is not None:
             return source
     return None
+
+
+def id_function(store: VectorStore | None) -> Callable[[Document], str | None]:
+    """Where this store's documents have their ids."""
+    source = None if store is None else source_of(store)
+    return partial(document_id if source is None else source.id_of, store)
 
 
 class Search(NamedTuple):
@@ -104,7 +130,9 @@ class Search(NamedTuple):
         """Documents and vectors, from the store or, with a warning, by embedding the texts."""
         source = source_of(self.store)
         if source is not None:
-            return _sound(*source.search(self.store, self.vector, self.fetch_k, **self.store_kwargs))
+            return _sound(
+                *source.search(self.store, self.vector, self.fetch_k, **self.store_kwargs), id_function(self.store)
+            )
         try:
             found = self.store.similarity_search_by_vector(self.vector, k=self.fetch_k, **self.store_kwargs)
         except NotImplementedError as error:
@@ -122,7 +150,7 @@ class Search(NamedTuple):
                 hits = await run_in_executor(
                     None, source.search, self.store, self.vector, self.fetch_k, **self.store_kwargs
                 )
-            return _sound(*hits)
+            return _sound(*hits, id_function(self.store))
         try:
             found = await self.store.asimilarity_search_by_vector(self.vector, k=self.fetch_k, **self.store_kwargs)
         except NotImplementedError as error:
@@ -152,13 +180,17 @@ class Search(NamedTuple):
             ) from error
 
 
-def _sound(documents: Sequence[Document], vectors: Sequence[ArrayLike | None] | ArrayLike) -> Hits:
+def _sound(
+    documents: Sequence[Document],
+    vectors: Sequence[ArrayLike | None] | ArrayLike,
+    id_of: Callable[[Document], str | None],
+) -> Hits:
     rows: Any = vectors
     if len(documents) != len(rows):
         raise VectorSourceError(f"the vector source gave {len(documents)} documents and {len(rows)} vectors")
     if isinstance(rows, np.ndarray):
         return documents, rows
-    missing = [d.id for d, v in zip(documents, rows, strict=True) if v is None]
+    missing = [id_of(d) for d, v in zip(documents, rows, strict=True) if v is None]
     if not missing:
         return documents, rows
     warnings.warn(

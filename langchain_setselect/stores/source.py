@@ -18,13 +18,32 @@ VectorFetch = Callable[[Any, Sequence[str]], Mapping[str, ArrayLike]]
 AsyncVectorFetch = Callable[[Any, Sequence[str]], Awaitable[Mapping[str, ArrayLike]]]
 
 
+IdOf = Callable[[Any, Document], str | None]
+
+
+def document_id(store: Any, document: Document) -> str | None:
+    """The id where LangChain has a place for it."""
+    return document.id
+
+
+def id_in_metadata(key: str) -> IdOf:
+    """For stores whose documents carry their id in the metadata."""
+
+    def id_of(store: Any, document: Document) -> str | None:
+        found = document.metadata.get(key) if document.id is None else document.id
+        return None if found is None else str(found)
+
+    return id_of
+
+
 class Source(NamedTuple):
-    """How a store searches and hands back its vectors, and how it looks vectors up by id."""
+    """How a store searches and hands back its vectors, how it looks them up by id, and where documents have theirs."""
 
     search: VectorSource
     asearch: AsyncVectorSource | None = None
     fetch: VectorFetch | None = None
     afetch: AsyncVectorFetch | None = None
+    id_of: IdOf = document_id
 
 
 def refuse_unknown(store: str, unknown: Mapping[str, Any], *known: str) -> None:

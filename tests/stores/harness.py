@@ -156,7 +156,8 @@ class LangChainCase:
     vector. ``by_id``: vectors can be looked up by document id. ``row_of`` finds the row that a document came from.
     ``scaled``: the store keeps vectors of length 1. ``precision``: how far each number may be from what was inserted;
     0 means bit-equal. ``aopen`` opens the store within the event loop, where its client is tied to one; by default
-    the async tests use that of ``open``.
+    the async tests use that of ``open``. ``filters``: whether the store knows filters by metadata; ``red`` is empty
+    where it does not.
     """
 
     name: str
@@ -168,6 +169,7 @@ class LangChainCase:
     scaled: bool = False
     precision: float = 0.0
     aopen: Callable[[Embeddings, Path], AbstractAsyncContextManager[VectorStore]] | None = None
+    filters: bool = True
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,164 @@
+"""Elasticsearch before and after 9.2, from which on a new index keeps vectors out of ``_source``: replayed, not run."""
+
+import asyncio
+import warnings
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
+from tests.stores.elastic_replay import ElasticReplay, replay
+from tests.stores.harness import BY_TEXT, DIMENSION, ROWS, LangChainCase, LlamaIndexCase, fill, needs
+
+OLD, NEW = "8.18.0", "9.2.0"
+# For cosine a new index keeps unit vectors and lengths, whose product is the vector but for the last bit.
+LAST_BIT = 2.0**-22
+RED = {"filter": [{"term": {"metadata.colour.keyword": "red"}}]}
+
+
+def langchain(server: ElasticReplay, embeddings: Embeddings, metric: str = "COSINE", **arguments: Any) -> VectorStore:
+    """A store over the server, empty."""
+    needs("langchain_elasticsearch")
+    from elasticsearch import Elasticsearch
+    from langchain_elasticsearch import DistanceStrategy, ElasticsearchStore
+
+    return ElasticsearchStore(
+        "passages",
+        embedding=embeddings,
+        client=Elasticsearch(server.url),
+        distance_strategy=DistanceStrategy[metric],
+        num_dimensions=DIMENSION,
+        **arguments,
+    )
+
+
+def exact() -> dict[str, Any]:
+    """Arguments for brute force by a script."""
+    needs("langchain_elasticsearch")
+    from langchain_elasticsearch import ElasticsearchStore
+
+    return {"strategy": ElasticsearchStore.ExactRetrievalStrategy()}
+
+
+@contextmanager
+def _langchain(version: str, metric: str, by_script: bool, embeddings: Embeddings, _: Path) -> Iterator[VectorStore]:
+    with replay("elasticsearch", version) as server:
+        store = langchain(server, embeddings, metric, **(exact() if by_script else {}))
+        fill(store)
+        yield store
+        store.close()  # type: ignore[attr-defined]
+
+
+@asynccontextmanager
+async def alangchain(server: ElasticReplay, embeddings: Embeddings) -> AsyncIterator[VectorStore]:
+    """AsyncElasticsearchStore over the server, filled."""
+    needs("langchain_elasticsearch")
+    from elasticsearch import AsyncElasticsearch
+    from langchain_elasticsearch import AsyncElasticsearchStore
+
+    store = AsyncElasticsearchStore(
+        "passages", embedding=embeddings, client=AsyncElasticsearch(server.url), num_dimensions=DIMENSION
+    )
+    texts, metadatas = [row.text for row in ROWS], [dict(row.metadata) for row in ROWS]
+    await store.aadd_texts(texts, metadatas, ids=[row.id for row in ROWS])
+    yield store
+    await store.aclose()
+
+
+@asynccontextmanager
+async def _alangchain(version: str, embeddings: Embeddings, _: Path) -> AsyncIterator[VectorStore]:
+    with replay("elasticsearch", version) as server:
+        async with alangchain(server, embeddings) as store:
+            yield store
+
+
+def own_search(store: Any, vector: list[float], k: int, **arguments: Any) -> list[Document]:
+    """The store's plain search by vector, which comes with scores only."""
+    return [d for d, _ in store.similarity_search_by_vector_with_relevance_scores(vector, k, **arguments)]
+
+
+def llamaindex(server: ElasticReplay) -> BasePydanticVectorStore:
+    """A store over the server, empty, for any event loop."""
+    with warnings.catch_warnings():
+        # The store's class is written in the manner of Pydantic 1.
+        warnings.filterwarnings("ignore", "Support for class-based `config` is deprecated", DeprecationWarning)
+        needs("llama_index.vector_stores.elasticsearch")
+    from elasticsearch import AsyncElasticsearch
+    from llama_index.vector_stores.elasticsearch import ElasticsearchStore
+
+    # By default the client belongs to the loop of its first call, and the store's calls run in whichever is current.
+    client = AsyncElasticsearch(server.url, node_class="httpxasync")
+    policy = type(asyncio.get_event_loop_policy())
+    get_event_loop, run = policy.get_event_loop, asyncio.run
+    try:
+        store: BasePydanticVectorStore = ElasticsearchStore("passages", es_client=client)
+    finally:
+        # nest_asyncio, which the store applies to the whole process, would make event loops that nobody closes.
+        setattr(policy, "get_event_loop", get_event_loop)  # noqa: B010
+        asyncio.run = run
+    return store
+
+
+@contextmanager
+def current_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """An event loop for this thread, in which the store runs its async client; between two tests there is none."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        yield loop
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+@contextmanager
+def _llamaindex(version: str, _: Path) -> Iterator[BasePydanticVectorStore]:
+    with current_loop() as loop, replay("elasticsearch", version) as server:
+        store = llamaindex(server)
+        yield store
+        loop.run_until_complete(store.client.close())
+
+
+@asynccontextmanager
+async def _allamaindex(version: str, _: Path) -> AsyncIterator[BasePydanticVectorStore]:
+    with replay("elasticsearch", version) as server:
+        store = llamaindex(server)
+        yield store
+        await store.client.close()
+
+
+def _case(version: str, metric: str, by_script: bool = False) -> LangChainCase:
+    return LangChainCase(
+        f"Elasticsearch, replayed, {version}, {metric.lower()}{', exact' if by_script else ''}",
+        partial(_langchain, version, metric, by_script),
+        RED,
+        own=own_search,
+        by_id=False,
+        row_of=lambda document: BY_TEXT[document.page_content],
+        precision=LAST_BIT if version == NEW and metric == "COSINE" and not by_script else 0,
+        aopen=partial(_alangchain, version) if metric == "COSINE" and not by_script else None,
+    )
+
+
+LANGCHAIN = [
+    _case(OLD, "COSINE"),
+    _case(NEW, "COSINE"),
+    _case(OLD, "MAX_INNER_PRODUCT"),
+    _case(NEW, "EUCLIDEAN_DISTANCE"),
+    _case(NEW, "COSINE", by_script=True),
+]
+LLAMAINDEX = [
+    LlamaIndexCase(
+        f"Elasticsearch, replayed, {version}",
+        partial(_llamaindex, version),
+        precision=LAST_BIT if version == NEW else 0,
+        aopen=partial(_allamaindex, version),
+    )
+    for version in (OLD, NEW)
+]

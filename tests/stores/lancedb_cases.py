@@ -1,0 +1,138 @@
+"""LanceDB, tables on disk read within this process: plain, in half precision, and with an index that compresses."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
+from tests.stores.harness import (
+    BY_TEXT,
+    DIMENSION,
+    ROWS,
+    LangChainCase,
+    LlamaIndexCase,
+    Row,
+    TableEmbeddings,
+    fill,
+    needs,
+)
+
+HALF = 2.0**-11 * 2
+
+
+def table(folder: Path, name: str = "vectorstore", kind: str = "float32") -> Any:
+    """A table with ROWS, made by the client itself."""
+    import lancedb
+    import pyarrow as pa
+
+    vectors = np.array([row.vector for row in ROWS], dtype=kind)
+    columns = {
+        "id": pa.array([row.id for row in ROWS]),
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSION),
+        "text": pa.array([row.text for row in ROWS]),
+        "metadata": pa.array([row.metadata for row in ROWS]),
+    }
+    return lancedb.connect(folder).create_table(name, pa.table(columns))
+
+
+def compress(stored: Any) -> None:
+    """Give the table an index that finds by what is left of the vectors in 8 bytes each."""
+    from lancedb.index import IvfPq
+
+    kind = IvfPq(distance_type="l2", num_partitions=2, num_sub_vectors=16, num_bits=4)
+    stored.create_index("vector", config=kind)
+
+
+def row_of(document: Document) -> Row:
+    # The store tells no ids.
+    return BY_TEXT[document.page_content]
+
+
+@contextmanager
+def langchain(embeddings: Embeddings, folder: Path) -> Iterator[VectorStore]:
+    """The store of langchain-lancedb."""
+    needs("langchain_lancedb")
+    from langchain_lancedb import LanceDB
+
+    class Carrying(LanceDB):
+        """Tells the embeddings that it was made with, which the retriever would be given otherwise."""
+
+        @property
+        def embeddings(self) -> Embeddings:
+            return embeddings
+
+    store = Carrying(embeddings, folder)
+    fill(store)
+    yield store
+
+
+def own_langchain_search(store: Any, vector: list[float], k: int) -> list[Document]:
+    """It can be asked in words only."""
+    other = copy(store)
+    other._embedding_function = TableEmbeddings({"asked": vector})
+    found: list[Document] = other.similarity_search("asked", k)
+    return found
+
+
+@contextmanager
+def community(
+    embeddings: Embeddings, folder: Path, kind: str = "float32", prepare: Callable[[Any], None] | None = None
+) -> Iterator[VectorStore]:
+    """The store of langchain-community."""
+    needs("lancedb")
+    import lancedb
+    from langchain_community.vectorstores import LanceDB
+
+    stored = table(folder, kind=kind)
+    if prepare is not None:
+        prepare(stored)
+    # Its default is that what is added takes the place of what was there.
+    yield LanceDB(lancedb.connect(folder), embeddings, mode="append")
+
+
+@contextmanager
+def llamaindex(folder: Path, **more: Any) -> Iterator[BasePydanticVectorStore]:
+    """LlamaIndex's store."""
+    # pandas: the adapter needs it and does not say so.
+    needs("pandas", "llama_index.vector_stores.lancedb")
+    from llama_index.vector_stores.lancedb import LanceDBVectorStore
+
+    with warnings.catch_warnings():
+        # On opening, it lists the tables in a way that LanceDB wants to be rid of.
+        warnings.filterwarnings("ignore", r"table_names\(\) is deprecated", DeprecationWarning)
+        store = LanceDBVectorStore(str(folder), **more)
+    yield store
+
+
+RED = {"filter": "metadata.colour = 'red'", "prefilter": True}
+LANGCHAIN = [
+    LangChainCase(
+        "LanceDB of langchain-lancedb",
+        langchain,
+        {},
+        own=own_langchain_search,
+        by_id=False,
+        row_of=row_of,
+        filters=False,
+    ),
+    LangChainCase("LanceDB", community, RED, by_id=False, row_of=row_of),
+    LangChainCase(
+        "LanceDB half precision",
+        partial(community, kind="float16"),
+        RED,
+        by_id=False,
+        row_of=row_of,
+        precision=HALF,
+    ),
+    LangChainCase("LanceDB IVF-PQ", partial(community, prepare=compress), RED, by_id=False, row_of=row_of),
+]
+LLAMAINDEX = [LlamaIndexCase("LanceDB", llamaindex)]

@@ -1,0 +1,83 @@
+"""OpenSearch before and after 3.0, from which on an index puts the vectors it keeps back into ``_source`` when that is
+read: replayed, not run."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
+from tests.stores.elastic_replay import ElasticReplay, replay
+from tests.stores.harness import DIMENSION, LangChainCase, LlamaIndexCase, fill, needs
+
+OLD, NEW = "2.19.0", "3.3.0"
+RED = {"filter": {"term": {"metadata.colour.keyword": "red"}}}
+
+
+def langchain(server: ElasticReplay, embeddings: Embeddings, space: str = "l2", **arguments: Any) -> Any:
+    """A store over the server, with an empty index."""
+    needs("opensearchpy")
+    from langchain_community.vectorstores import OpenSearchVectorSearch
+
+    store = OpenSearchVectorSearch(server.url, "passages", embeddings, **{"engine": "faiss"} | arguments)
+    store.create_index(DIMENSION, "passages", space_type=space)
+    return store
+
+
+@contextmanager
+def _langchain(version: str, space: str, embeddings: Embeddings, _: Path) -> Iterator[VectorStore]:
+    with replay("opensearch", version) as server:
+        store = langchain(server, embeddings, space)
+        fill(store)
+        yield store
+        store.client.close()
+
+
+def llamaindex(server: ElasticReplay, **arguments: Any) -> Any:
+    """A store over the server, empty."""
+    needs("llama_index.vector_stores.opensearch")
+    from llama_index.vector_stores.opensearch import OpensearchVectorClient, OpensearchVectorStore
+    from opensearchpy import AsyncOpenSearch, OpenSearch
+
+    # Clients that it makes itself it closes when it is garbage, in an event loop that it puts in place of the current.
+    clients = {"os_client": OpenSearch(server.url), "os_async_client": AsyncOpenSearch(server.url)}
+    return OpensearchVectorStore(OpensearchVectorClient(server.url, "passages", DIMENSION, **clients, **arguments))
+
+
+@contextmanager
+def _llamaindex(version: str, _: Path) -> Iterator[BasePydanticVectorStore]:
+    with replay("opensearch", version) as server:
+        store = llamaindex(server)
+        yield store
+        store.client._os_client.close()
+
+
+@asynccontextmanager
+async def _allamaindex(version: str, _: Path) -> AsyncIterator[BasePydanticVectorStore]:
+    with replay("opensearch", version) as server:
+        store = llamaindex(server)
+        yield store
+        store.client._os_client.close()
+        await store.client._os_async_client.close()
+
+
+LANGCHAIN = [
+    LangChainCase(
+        f"OpenSearch, replayed, {version}, {space}",
+        partial(_langchain, version, space),
+        RED,
+        scaled=version == NEW and space == "cosinesimil",
+        precision=2.0**-23 if version == NEW and space == "cosinesimil" else 0,
+    )
+    for version, space in ((OLD, "cosinesimil"), (NEW, "cosinesimil"), (NEW, "l2"), (OLD, "innerproduct"))
+]
+LLAMAINDEX = [
+    LlamaIndexCase(
+        f"OpenSearch, replayed, {version}", partial(_llamaindex, version), aopen=partial(_allamaindex, version)
+    )
+    for version in (OLD, NEW)
+]

@@ -1,0 +1,185 @@
+"""Qdrant in this process: in memory and on disk, in its metrics, with named vectors and with sparse ones beside.
+
+A server comes by neither pip nor apt; tests/stores/test_qdrant.py puts Qdrant's HTTP client before this local mode.
+"""
+
+import importlib.util
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
+from tests.stores.harness import BY_ID, DIMENSION, LangChainCase, LlamaIndexCase, Row, fill, needs
+
+# Where the metric is cosine, Qdrant divides in float32, the tests in float64.
+LAST_BIT = 2.0**-23
+
+
+class Kind(NamedTuple):
+    """``vector``: the name of the dense vector; ``sparse``: whether there is a sparse vector beside it."""
+
+    on_disk: bool = False
+    metric: str = "COSINE"
+    vector: str = ""
+    sparse: bool = False
+
+
+KINDS = {
+    "in memory, cosine": Kind(),
+    "on disk, dot product": Kind(on_disk=True, metric="DOT"),
+    "in memory, Euclid": Kind(metric="EUCLID"),
+    "named vector": Kind(metric="DOT", vector="dense"),
+    "hybrid": Kind(metric="DOT", sparse=True),
+    "hybrid, named vector, on disk": Kind(on_disk=True, vector="dense", sparse=True),
+}
+
+
+def where(kind: Kind, folder: Path) -> dict[str, Any]:
+    return {"path": str(folder)} if kind.on_disk else {"location": ":memory:"}
+
+
+def sparse_of(text: str) -> tuple[list[int], list[float]]:
+    """Some sparse vector or other; no search here looks at it."""
+    return [1, 2 + len(text)], [0.5, 1.0]
+
+
+@contextmanager
+def langchain(kind: Kind, embeddings: Embeddings, folder: Path, **settings: Any) -> Iterator[Any]:
+    """LangChain's store with nothing in it."""
+    needs("langchain_qdrant")
+    from langchain_qdrant import QdrantVectorStore, RetrievalMode, SparseEmbeddings, SparseVector
+    from qdrant_client import QdrantClient, models
+
+    class Sparse(SparseEmbeddings):
+        def embed_documents(self, texts: list[str]) -> list[SparseVector]:
+            return [self.embed_query(text) for text in texts]
+
+        def embed_query(self, text: str) -> SparseVector:
+            indices, values = sparse_of(text)
+            return SparseVector(indices=indices, values=values)
+
+    client = QdrantClient(**where(kind, folder))
+    try:
+        distance = models.Distance[kind.metric]
+        vectors = models.VectorParams(size=DIMENSION, distance=distance)
+        if kind.sparse:
+            client.create_collection(
+                "rows", {kind.vector: vectors}, sparse_vectors_config={"langchain-sparse": models.SparseVectorParams()}
+            )
+            settings |= {"retrieval_mode": RetrievalMode.HYBRID, "sparse_embedding": Sparse()}
+        else:
+            client.create_collection("rows", {kind.vector: vectors} if kind.vector else vectors)
+        # What the store would validate by embedding a text of its own, that text having no vector here.
+        yield QdrantVectorStore(
+            client,
+            "rows",
+            embeddings,
+            vector_name=kind.vector,
+            distance=distance,
+            validate_collection_config=False,
+            **settings,
+        )
+    finally:
+        client.close()
+
+
+@contextmanager
+def _filled(kind: Kind, embeddings: Embeddings, folder: Path) -> Iterator[VectorStore]:
+    with langchain(kind, embeddings, folder) as store:
+        fill(store)
+        yield store
+
+
+def llamaindex(kind: Kind, **clients: Any) -> Any:
+    """LlamaIndex's store over these clients."""
+    from llama_index.vector_stores.qdrant import QdrantVectorStore
+    from qdrant_client import models
+
+    def sparse(texts: list[str]) -> tuple[list[list[int]], list[list[float]]]:
+        pairs = [sparse_of(text) for text in texts]
+        return [indices for indices, _ in pairs], [values for _, values in pairs]
+
+    return QdrantVectorStore(
+        "rows",
+        **clients,
+        dense_config=models.VectorParams(size=DIMENSION, distance=models.Distance[kind.metric]),
+        dense_vector_name=kind.vector or None,
+        enable_hybrid=kind.sparse,
+        sparse_doc_fn=sparse,
+        sparse_query_fn=sparse,
+        # In this process it has no effect, of which Qdrant warns.
+        index_doc_id=False,
+    )
+
+
+@contextmanager
+def _llamaindex(kind: Kind, folder: Path) -> Iterator[BasePydanticVectorStore]:
+    needs("llama_index.vector_stores.qdrant")
+    from qdrant_client import QdrantClient, models
+
+    client = QdrantClient(**where(kind, folder))
+    try:
+        if kind.vector and not kind.sparse:
+            # The store itself names its vector only beside a sparse one.
+            vectors = models.VectorParams(size=DIMENSION, distance=models.Distance[kind.metric])
+            client.create_collection("rows", {kind.vector: vectors})
+        yield llamaindex(kind, client=client)
+    finally:
+        client.close()
+
+
+@asynccontextmanager
+async def _allamaindex(kind: Kind, folder: Path) -> AsyncIterator[BasePydanticVectorStore]:
+    needs("llama_index.vector_stores.qdrant")
+    from qdrant_client import AsyncQdrantClient, models
+
+    client = AsyncQdrantClient(**where(kind, folder))
+    try:
+        if kind.vector and not kind.sparse:
+            vectors = models.VectorParams(size=DIMENSION, distance=models.Distance[kind.metric])
+            await client.create_collection("rows", {kind.vector: vectors})
+        yield llamaindex(kind, aclient=client)
+    finally:
+        await client.close()
+
+
+def _red() -> dict[str, Any]:
+    if importlib.util.find_spec("qdrant_client") is None:
+        return {}
+    from qdrant_client import models
+
+    colour = models.FieldCondition(key="metadata.colour", match=models.MatchValue(value="red"))
+    return {"filter": models.Filter(must=[colour])}
+
+
+def row_of(document: Document) -> Row:
+    return BY_ID[document.metadata["_id"]]
+
+
+LANGCHAIN = [
+    LangChainCase(
+        f"Qdrant {name}",
+        partial(_filled, kind),
+        _red(),
+        row_of=row_of,
+        scaled=kind.metric == "COSINE",
+        precision=LAST_BIT if kind.metric == "COSINE" else 0,
+    )
+    for name, kind in KINDS.items()
+]
+LLAMAINDEX = [
+    LlamaIndexCase(
+        f"Qdrant {name}",
+        partial(_llamaindex, kind),
+        scaled=kind.metric == "COSINE",
+        precision=LAST_BIT if kind.metric == "COSINE" else 0,
+        aopen=partial(_allamaindex, kind),
+    )
+    for name, kind in KINDS.items()
+]

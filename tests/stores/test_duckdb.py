@@ -1,0 +1,222 @@
+"""What is DuckDB's own: one connection among threads, and rows without a vector."""
+
+import doctest
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from llama_index.core.schema import NodeWithScore
+from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
+
+from langchain_setselect import SetSelectRetriever
+from langchain_setselect.stores.duckdb import search
+from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from llamaindex_setselect.stores.duckdb import fetch
+from shared_core.errors import InvalidParameterError, SetSelectWarning
+from shared_core.stores import duckdb as module
+from shared_core.stores.duckdb import search_with_vectors, vectors_by_id
+from tests.stores import duckdb_cases
+from tests.stores.duckdb_cases import own_search
+from tests.stores.harness import (
+    BY_ID,
+    BY_TEXT,
+    FETCH_K,
+    QUERIES,
+    ROWS,
+    K,
+    TableEmbeddings,
+    brute_force,
+    index_over,
+    needs,
+    nodes,
+)
+
+QUERY = QUERIES["query 1"]
+
+
+@pytest.fixture(autouse=True)
+def client() -> None:
+    needs("duckdb")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Any]:
+    with duckdb_cases.langchain("in memory", TableEmbeddings(), tmp_path) as store:
+        yield store
+
+
+class Counting:
+    """Stands before a connection or relation, and counts what is asked of it to the end."""
+
+    def __init__(self, inside: Any, asked: list[str]) -> None:
+        self.inside = inside
+        self.asked = asked
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.inside, name)
+
+        def call(*arguments: Any) -> Any:
+            if name.startswith(("fetch", "execute")):
+                self.asked.append(name)
+            result = found(*arguments)
+            return Counting(result, self.asked) if type(result).__name__ == "DuckDBPyRelation" else result
+
+        return call
+
+
+def test_the_examples_hold() -> None:
+    for test in doctest.DocTestFinder().find(module):
+        for example in test.examples:
+            example.options.pop(doctest.SKIP)
+        assert doctest.DocTestRunner().run(test).failed == 0
+
+
+def test_threads_share_one_connection(store: Any) -> None:
+    names = list(QUERIES) * 4
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda name: search(store, QUERIES[name], FETCH_K), names))
+    for name, (documents, vectors) in zip(names, found, strict=True):
+        assert documents == own_search(store, QUERIES[name], FETCH_K)
+        np.testing.assert_array_equal(
+            vectors, np.array([BY_TEXT[d.page_content].vector for d in documents], dtype=np.float32)
+        )
+
+
+def test_what_the_connection_has_not_committed_is_found(store: Any) -> None:
+    store._connection.begin()
+    store.add_texts(["query 1"], [{"colour": "red", "number": 999}], ids=["new"])
+    documents, vectors = search(store, QUERY, 1)
+    assert (documents[0].page_content, vectors[0].tolist()) == ("query 1", QUERY)
+    store._connection.rollback()
+
+
+def test_a_document_without_a_vector_is_left_out_by_its_name(store: Any) -> None:
+    store._connection.execute("INSERT INTO embeddings VALUES ('bare', 'no vector', NULL, '{}')")
+    everything = len(ROWS) + 1
+    assert "no vector" in [d.page_content for d in own_search(store, QUERY, everything)]
+    retriever = SetSelectRetriever(vectorstore=store, search_type="similarity", k=everything, fetch_k=everything)
+    with pytest.warns(SetSelectWarning, match="no vector for 'bare'"):
+        found = retriever.invoke("query 1")
+    assert len(found) == len(ROWS)
+    assert "no vector" not in [d.page_content for d in found]
+
+
+def test_a_document_without_metadata_is_as_the_store_gives_it(store: Any) -> None:
+    store._connection.execute("UPDATE embeddings SET metadata = NULL WHERE id < ?", [ROWS[120].id])
+    documents, _ = search(store, QUERY, FETCH_K)
+    assert documents == own_search(store, QUERY, FETCH_K)
+    assert {bool(document.metadata) for document in documents} == {True, False}
+
+
+def test_columns_of_other_names(tmp_path: Path) -> None:
+    with duckdb_cases.langchain("on disk", TableEmbeddings(), tmp_path) as store:
+        connection = store._connection  # type: ignore[attr-defined]
+        other = type(store)(
+            connection=connection,
+            embedding=TableEmbeddings(),
+            vector_key="numbers",
+            id_key="key",
+            text_key="words",
+            table_name="other",
+        )
+        other.add_texts(["passage 1", "passage 2"], ids=["a", "b"])
+        documents, vectors = search(other, ROWS[2].vector, 2)
+        assert documents == own_search(other, ROWS[2].vector, 2)
+        assert [document.page_content for document in documents] == ["passage 2", "passage 1"]
+        np.testing.assert_array_equal(vectors, np.array([ROWS[2].vector, ROWS[1].vector], dtype=np.float32))
+
+
+def test_filters_are_refused_for_it_has_none(store: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="no search argument 'filter'; it takes none"):
+        search(store, QUERY, 5, filter={"colour": "red"})
+
+
+def test_a_query_of_another_length_names_both(store: Any) -> None:
+    import duckdb
+
+    with pytest.raises(duckdb.InvalidInputException, match=r"32.*31"):
+        search(store, QUERY[:-1], 5)
+
+
+def test_a_closed_connection_gives_the_clients_own_error(store: Any) -> None:
+    import duckdb
+
+    store._connection.close()
+    with pytest.raises(duckdb.ConnectionException):
+        search(store, QUERY, 5)
+    with pytest.raises(duckdb.ConnectionException):
+        vectors_by_id(store._connection, "embeddings", ["a"])
+
+
+def test_an_empty_table(store: Any) -> None:
+    store._connection.execute("DELETE FROM embeddings")
+    assert search(store, QUERY, 5) == ([], [])
+    assert vectors_by_id(store._connection, "embeddings", [ROWS[0].id]) == {}
+
+
+def test_a_search_is_one_query_and_so_is_a_look_up(store: Any) -> None:
+    asked: list[str] = []
+    search_with_vectors(store._connection, Counting(store._table, asked), QUERY, FETCH_K)
+    assert asked == ["fetchnumpy"]
+    asked.clear()
+    vectors_by_id(Counting(store._connection, asked), "embeddings", [row.id for row in ROWS])
+    assert asked == ["execute"]
+
+
+def test_look_up_by_id_leaves_out_what_is_unknown_and_what_has_no_vector(store: Any) -> None:
+    store._connection.execute("INSERT INTO embeddings VALUES ('it''s', '', [1, 2], NULL), ('bare', '', NULL, NULL)")
+    found = vectors_by_id(store._connection, "embeddings", ["gone", "bare", ROWS[9].id, "it's", ROWS[2].id])
+    assert {name: row.tolist() for name, row in found.items()} == {
+        "it's": [1, 2],
+        ROWS[2].id: ROWS[2].vector,
+        ROWS[9].id: ROWS[9].vector,
+    }
+    assert {row.dtype for row in found.values()} == {np.dtype(np.float32)}
+    assert vectors_by_id(store._connection, "embeddings", []) == {}
+
+
+@pytest.mark.parametrize("length", [None, 32])
+class TestLlamaIndex:
+    @pytest.fixture
+    def index(self, length: int | None, tmp_path: Path) -> Iterator[Any]:
+        with duckdb_cases.llamaindex("on disk", length, tmp_path) as store:
+            yield index_over(store)
+
+    def test_the_vectors_left_on_the_nodes_are_those_stored(self, index: Any) -> None:
+        found = index.as_retriever(similarity_top_k=FETCH_K).retrieve("query 1")
+        on_nodes = {node.node_id: np.array(node.node.embedding, dtype=np.float32) for node in found}
+        stored = fetch(index.vector_store, list(on_nodes), index)
+        assert on_nodes.keys() == stored.keys()
+        for name, row in on_nodes.items():
+            np.testing.assert_array_equal(row, stored[name])
+            np.testing.assert_array_equal(row, np.array(BY_ID[name].vector, dtype=np.float32))
+
+    async def test_nodes_that_another_retriever_found_are_looked_up(self, index: Any) -> None:
+        bare = [node.model_copy(update={"embedding": None}) for node in nodes()[:FETCH_K]]
+        postprocessor = SetSelectPostprocessor(index=index, top_n=K)
+        wanted = brute_force("query 1", ROWS[:FETCH_K])
+        hits = [NodeWithScore(node=node) for node in bare]
+        assert [n.node_id for n in postprocessor.postprocess_nodes(hits, query_str="query 1")] == wanted
+        hits = [NodeWithScore(node=node) for node in bare]
+        picked = await postprocessor.apostprocess_nodes(hits, query_str="query 1")
+        assert [n.node_id for n in picked] == wanted
+
+    def test_a_node_deleted_since_is_left_out(self, index: Any) -> None:
+        index.vector_store.delete_nodes([ROWS[3].id])
+        assert fetch(index.vector_store, [ROWS[3].id, ROWS[4].id], index).keys() == {ROWS[4].id}
+
+    def test_filters_richer_than_equality(self, index: Any) -> None:
+        filters = MetadataFilters(
+            filters=[
+                MetadataFilter(key="number", value=100, operator=FilterOperator.LT),
+                MetadataFilter(key="colour", value=["red", "blue"], operator=FilterOperator.IN),
+            ],
+            condition=FilterCondition.AND,
+        )
+        picked = SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K, filters=filters).retrieve("query 1")
+        own = index.as_retriever(similarity_top_k=FETCH_K, filters=filters).retrieve("query 1")
+        assert [node.node_id for node in picked] == brute_force("query 1", [BY_ID[node.node_id] for node in own])
+        assert {(n.metadata["number"] < 100, n.metadata["colour"] != "green") for n in own} == {(True, True)}

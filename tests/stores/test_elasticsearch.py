@@ -1,0 +1,198 @@
+"""Elasticsearch's own ways: what the requests say, in which both kinds of server find the vectors; filters, builders,
+documents without a vector, refusals and broken connections. Replayed: the client is real, the server is not."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+
+from langchain_setselect import SetSelectRetriever
+from langchain_setselect.stores import elasticsearch as langchain_side
+from llamaindex_setselect.stores import elasticsearch as llamaindex_side
+from shared_core.errors import InvalidParameterError, SetSelectWarning, VectorSourceError
+from tests.stores import elasticsearch_cases as cases
+from tests.stores.elastic_replay import ElasticReplay, replay
+from tests.stores.harness import BY_ID, BY_TEXT, QUERIES, ROWS, TableEmbeddings, fill, needs, nodes
+
+QUERY = QUERIES["query 0"]
+
+
+@pytest.fixture(params=[cases.OLD, cases.NEW])
+def server(request: pytest.FixtureRequest) -> Iterator[ElasticReplay]:
+    with replay("elasticsearch", request.param) as server:
+        yield server
+
+
+@pytest.fixture
+def store(server: ElasticReplay) -> Iterator[Any]:
+    store: Any = cases.langchain(server, TableEmbeddings(), "EUCLIDEAN_DISTANCE")
+    fill(store)
+    server.requests.clear()
+    yield store
+    store.close()
+
+
+def vectors_of(documents: Any) -> list[list[float]]:
+    return [BY_TEXT[document.page_content].vector for document in documents]
+
+
+class TestLangChain:
+    def test_one_request_which_is_the_stores_own_and_asks_for_the_vectors(
+        self, server: ElasticReplay, store: Any
+    ) -> None:
+        cases.own_search(store, QUERY, 40, **cases.RED)
+        langchain_side.search(store, QUERY, 40, **cases.RED)
+        own, ours = server.requests
+        assert ours.body == own.body | {"fields": ["vector"]}
+        assert (ours.method, ours.path, ours.arguments) == (own.method, own.path, own.arguments)
+
+    def test_a_plain_search_of_a_new_server_leaves_vectors_out_even_where_they_are_named(
+        self, server: ElasticReplay, store: Any
+    ) -> None:
+        hits = store._store.search(query_vector=QUERY, k=5, fields=["vector"])
+        assert all(("vector" in hit["_source"]) == (server.version == cases.OLD) for hit in hits)
+        documents, vectors = langchain_side.search(store, QUERY, 5)
+        np.testing.assert_array_equal(vectors, np.float32(vectors_of(documents)))
+        assert isinstance(vectors, np.ndarray)
+        assert vectors.dtype == np.float32
+
+    def test_more_than_the_stores_own_fifty_candidates(self, server: ElasticReplay, store: Any) -> None:
+        from elasticsearch import BadRequestError
+
+        with pytest.raises(BadRequestError, match="num_candidates"):
+            cases.own_search(store, QUERY, 60)
+        documents, vectors = langchain_side.search(store, QUERY, 60)
+        assert len(documents) == len(vectors) == 60
+        assert server.searches[-1]["knn"]["num_candidates"] == 90
+
+    def test_filters_queries_and_builders_of_ones_own(self, server: ElasticReplay, store: Any) -> None:
+        wanted = {"range": {"metadata.number": {"gte": 100, "lt": 160}}}
+        green = {"term": {"metadata.colour.keyword": {"value": "green"}}}
+        seen: list[Any] = []
+
+        def query(body: dict[str, Any], text: str | None) -> dict[str, Any]:
+            seen.append(text)
+            body["knn"]["num_candidates"] = 200
+            return body | {"min_score": 0.01, "fields": ["metadata.number"]}
+
+        def build(hit: dict[str, Any]) -> Document:
+            return Document(id=hit["_id"], page_content=hit["_source"]["text"], metadata={"keys": sorted(hit)})
+
+        arguments: dict[str, Any] = {
+            "filter": [{"bool": {"must": [wanted], "must_not": [green]}}],
+            "custom_query": query,
+            "doc_builder": build,
+        }
+        documents, vectors = langchain_side.search(store, QUERY, 30, **arguments)
+        assert list(documents) == cases.own_search(store, QUERY, 30, **arguments)
+        assert len(documents) == 30
+        assert seen == [None, None]
+        assert server.searches[0] == server.searches[1] | {"fields": ["metadata.number", "vector"]}
+        rows = [BY_ID[document.id or ""] for document in documents]
+        assert all(100 <= row.metadata["number"] < 160 and row.metadata["colour"] != "green" for row in rows)
+        np.testing.assert_array_equal(vectors, np.float32([row.vector for row in rows]))
+
+    def test_a_document_without_a_vector_is_left_out_with_a_warning(self, server: ElasticReplay, store: Any) -> None:
+        del server.indices["passages"].documents[ROWS[0].id]["vector"]
+
+        def everything(body: dict[str, Any], text: str | None) -> dict[str, Any]:
+            return {"query": {"match_all": {}}}
+
+        documents, vectors = langchain_side.search(store, QUERY, 20, custom_query=everything)
+        assert [row is None for row in vectors] == [True] + 19 * [False]
+        retriever = SetSelectRetriever(
+            vectorstore=store, search_kwargs={"k": 20, "fetch_k": 20, "custom_query": everything}
+        )
+        with pytest.warns(SetSelectWarning, match="no vector for"):
+            picked = retriever.invoke("query 0")
+        assert {d.page_content for d in picked} == {d.page_content for d in documents[1:]}
+
+    def test_an_index_that_gives_no_vector_at_all_is_an_error(self, server: ElasticReplay, store: Any) -> None:
+        server.indices["passages"].excluded = ["vector"]
+        with pytest.raises(VectorSourceError, match="'passages', field 'vector'"):
+            langchain_side.search(store, QUERY, 5)
+
+    def test_nothing_found_is_no_error(self, store: Any) -> None:
+        documents, vectors = langchain_side.search(store, QUERY, 5, filter=[{"ids": {"values": ["gone"]}}])
+        assert len(documents) == len(vectors) == 0
+
+    def test_what_cannot_be_searched_by_vector_is_refused(self, server: ElasticReplay, store: Any) -> None:
+        from elasticsearch.helpers.vectorstore import DenseVectorStrategy
+
+        hybrid = cases.langchain(server, TableEmbeddings(), strategy=DenseVectorStrategy(hybrid=True))
+        with pytest.raises(VectorSourceError, match="hybrid"):
+            langchain_side.search(hybrid, QUERY, 5)
+        with pytest.raises(InvalidParameterError, match="'colour'"):
+            langchain_side.search(store, QUERY, 5, colour="red")
+        assert not server.requests
+
+    def test_errors_are_the_clients_own(self, server: ElasticReplay, store: Any) -> None:
+        from elasticsearch import ApiError, BadRequestError, ConnectionError
+
+        with pytest.raises(BadRequestError, match="different dimension"):
+            langchain_side.search(store, [1.0, 2.0], 5)
+        server.fault = 500
+        with pytest.raises(ApiError, match="replayed_fault"):
+            langchain_side.search(store, QUERY, 5)
+        server.fault = "cut"
+        with pytest.raises(ConnectionError):
+            langchain_side.search(store, QUERY, 5)
+
+    async def test_the_async_store_is_awaited(self, server: ElasticReplay) -> None:
+        needs("langchain_elasticsearch")
+        from elasticsearch import ApiError, ConnectionError
+
+        async with cases.alangchain(server, TableEmbeddings()) as store:
+            server.requests.clear()
+            retriever = SetSelectRetriever(vectorstore=store, k=5, fetch_k=30)
+            assert len(await retriever.ainvoke("query 0")) == 5
+            assert len(server.requests) == 1
+            with pytest.raises(VectorSourceError, match="ainvoke"):
+                retriever.invoke("query 0")
+            server.fault = 500
+            with pytest.raises(ApiError, match="replayed_fault"):
+                await retriever.ainvoke("query 0")
+            server.fault = "cut"
+            with pytest.raises(ConnectionError):
+                await retriever.ainvoke("query 0")
+
+
+class TestLlamaIndex:
+    @pytest.fixture
+    def loop(self) -> Iterator[asyncio.AbstractEventLoop]:
+        with cases.current_loop() as loop:
+            yield loop
+
+    @pytest.fixture
+    def store(self, loop: asyncio.AbstractEventLoop, server: ElasticReplay) -> Iterator[Any]:
+        store: Any = cases.llamaindex(server)
+        store.add(nodes())
+        server.requests.clear()
+        yield store
+        loop.run_until_complete(store.client.close())
+
+    def test_one_request_in_any_order_without_what_is_not_there(self, server: ElasticReplay, store: Any) -> None:
+        del server.indices["passages"].documents[ROWS[1].id]["embedding"]
+        asked = [ROWS[5].id, ROWS[1].id, "gone", ROWS[0].id]
+        found = llamaindex_side.fetch(store, asked, None)
+        assert set(found) == {ROWS[0].id, ROWS[5].id}
+        for name, vector in found.items():
+            np.testing.assert_allclose(vector, np.float32(BY_ID[name].vector), rtol=0, atol=cases.LAST_BIT)
+        assert server.searches == [
+            {"query": {"ids": {"values": asked}}, "size": 4, "_source": False, "fields": ["embedding"]}
+        ]
+        assert llamaindex_side.fetch(store, [], None) == {}
+        assert len(server.requests) == 1
+
+    def test_errors_are_the_clients_own(self, server: ElasticReplay, store: Any) -> None:
+        from elasticsearch import ApiError, ConnectionError
+
+        server.fault = 500
+        with pytest.raises(ApiError, match="replayed_fault"):
+            llamaindex_side.fetch(store, [ROWS[0].id], None)
+        server.fault = "cut"
+        with pytest.raises(ConnectionError):
+            llamaindex_side.fetch(store, [ROWS[0].id], None)

@@ -1,0 +1,202 @@
+"""OpenSearch's own ways: every kind of search and filter of LangChain's store, hybrid search, serverless collections,
+documents without a vector, refusals and broken connections. Replayed: the client is real, the server is not."""
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from langchain_setselect import SetSelectRetriever
+from langchain_setselect.stores import opensearch as langchain_side
+from llamaindex_setselect.stores import opensearch as llamaindex_side
+from shared_core.errors import SetSelectWarning, VectorSourceError
+from tests.stores import opensearch_cases as cases
+from tests.stores.elastic_replay import ElasticReplay, replay
+from tests.stores.harness import BY_ID, QUERIES, ROWS, TableEmbeddings, fill, needs, nodes, own_search
+
+QUERY = QUERIES["query 0"]
+RED = {"term": {"metadata.colour.keyword": "red"}}
+EARLY = {"bool": {"must": [RED], "must_not": [{"range": {"metadata.number": {"gte": 90}}}]}}
+
+
+@pytest.fixture(params=[cases.OLD, cases.NEW])
+def server(request: pytest.FixtureRequest) -> Iterator[ElasticReplay]:
+    with replay("opensearch", request.param) as server:
+        yield server
+
+
+def stored(documents: Any) -> Any:
+    return np.float32([BY_ID[document.id].vector for document in documents])
+
+
+class TestLangChain:
+    @pytest.fixture
+    def store(self, server: ElasticReplay) -> Iterator[Any]:
+        store = cases.langchain(server, TableEmbeddings())
+        fill(store)
+        server.requests.clear()
+        yield store
+        store.client.close()
+
+    def test_one_request_which_is_the_stores_own(self, server: ElasticReplay, store: Any) -> None:
+        own_search(store, QUERY, 60, **cases.RED)
+        langchain_side.search(store, QUERY, 60, **cases.RED)
+        own, ours = server.requests
+        assert ours == own
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            {"efficient_filter": EARLY},
+            {"boolean_filter": RED, "subquery_clause": "must"},
+            {"lucene_filter": RED},
+            {"search_type": "script_scoring", "space_type": "cosinesimil", "pre_filter": EARLY},
+            {"search_type": "painless_scripting", "space_type": "l2Squared", "pre_filter": RED},
+            {"score_threshold": 0.3},
+            {"metadata_field": "elsewhere"},
+            {"metadata_field": "*"},
+            {"index_name": "passages", "vector_field": "vector_field", "text_field": "text"},
+        ],
+        ids=str,
+    )
+    def test_every_argument_of_the_stores_own_search(
+        self, server: ElasticReplay, store: Any, arguments: dict[str, Any]
+    ) -> None:
+        with warnings.catch_warnings():
+            # langchain-community says so of lucene_filter.
+            warnings.filterwarnings("ignore", "`lucene_filter` is deprecated")
+            documents, vectors = langchain_side.search(store, QUERY, 30, **arguments)
+            assert list(documents) == own_search(store, QUERY, 30, **arguments)
+        assert 0 < len(documents) <= 30
+        np.testing.assert_array_equal(vectors, stored(documents))
+        assert isinstance(vectors, np.ndarray)
+        assert vectors.dtype == np.float32
+        assert server.searches[0] == server.searches[1]
+
+    def test_fields_and_indices_of_ones_own(self, server: ElasticReplay, store: Any) -> None:
+        names = {"vector_field": "embedding", "text_field": "content", "index_name": "other"}
+        table = {row.text: row.vector for row in ROWS[:2]}
+        store.add_embeddings(list(table.items()), ids=[row.id for row in ROWS[:2]], **names)
+        documents, vectors = langchain_side.search(store, QUERY, 2, **names)
+        assert list(documents) == own_search(store, QUERY, 2, **names)
+        np.testing.assert_array_equal(vectors, stored(documents))
+
+    def test_hybrid_search_leaves_vectors_out_so_they_take_a_second_request(
+        self, server: ElasticReplay, store: Any
+    ) -> None:
+        arguments = {"search_type": "hybrid_search", "search_pipeline": "p", "query_text": "query 0"}
+        documents, vectors = langchain_side.search(store, QUERY, 30, **arguments)
+        assert len(server.requests) == 2
+        assert list(documents) == own_search(store, QUERY, 30, **arguments)
+        np.testing.assert_array_equal(vectors, stored(documents))
+
+    def test_a_document_without_a_vector_is_left_out_with_a_warning(self, server: ElasticReplay, store: Any) -> None:
+        del server.indices["passages"].documents[ROWS[7].id]["vector_field"]
+        # What the filter lets through is found, whether it is near or has a vector or not.
+        among = {"ids": {"values": [row.id for row in ROWS[:20]]}}
+        arguments = {"boolean_filter": among, "subquery_clause": "should"}
+        documents, vectors = langchain_side.search(store, QUERY, 20, **arguments)
+        assert list(documents) == own_search(store, QUERY, 20, **arguments)
+        assert [d.id for d, row in zip(documents, vectors, strict=True) if row is None] == [ROWS[7].id]
+        retriever = SetSelectRetriever(vectorstore=store, search_kwargs={"k": 20, "fetch_k": 20, **arguments})
+        with pytest.warns(SetSelectWarning, match=f"no vector for '{ROWS[7].id}'"):
+            assert {d.id for d in retriever.invoke("query 0")} == {row.id for row in ROWS[:20]} - {ROWS[7].id}
+
+    def test_an_index_that_gives_no_vector_at_all_is_an_error(self, server: ElasticReplay, store: Any) -> None:
+        server.indices["passages"].excluded = ["vector_field"]
+        with pytest.raises(VectorSourceError, match="'passages', field 'vector_field'"):
+            langchain_side.search(store, QUERY, 5)
+        assert langchain_side.fetch(store, [ROWS[0].id]) == {}
+
+    def test_nothing_found_is_no_error_and_asks_once(self, server: ElasticReplay, store: Any) -> None:
+        documents, vectors = langchain_side.search(store, QUERY, 5, filter={"ids": {"values": ["gone"]}})
+        assert len(documents) == len(vectors) == 0
+        assert len(server.requests) == 1
+
+    def test_a_filter_after_the_search_leaves_fewer(self, server: ElasticReplay) -> None:
+        # With nmslib, the store's default, a filter is applied to the nearest k.
+        store = cases.langchain(server, TableEmbeddings(), engine="nmslib")
+        fill(store)
+        documents, vectors = langchain_side.search(store, QUERY, 40, **cases.RED)
+        assert list(documents) == own_search(store, QUERY, 40, **cases.RED)
+        assert 0 < len(documents) == len(vectors) < 40
+        store.client.close()
+
+    def test_one_request_by_id_in_any_order_without_what_is_not_there(self, server: ElasticReplay, store: Any) -> None:
+        del server.indices["passages"].documents[ROWS[1].id]["vector_field"]
+        asked = [ROWS[5].id, ROWS[1].id, "gone", ROWS[0].id]
+        found = langchain_side.fetch(store, asked)
+        assert set(found) == {ROWS[0].id, ROWS[5].id}
+        assert all(np.array_equal(vector, np.float32(BY_ID[name].vector)) for name, vector in found.items())
+        assert server.searches == [{"query": {"ids": {"values": asked}}, "size": 4, "_source": ["vector_field"]}]
+
+    def test_errors_are_the_clients_own(self, server: ElasticReplay, store: Any) -> None:
+        from opensearchpy import ConnectionError, RequestError, TransportError
+
+        with pytest.raises(RequestError, match="invalid dimension"):
+            langchain_side.search(store, [1.0, 2.0], 5)
+        for ask in (lambda: langchain_side.search(store, QUERY, 5), lambda: langchain_side.fetch(store, [ROWS[0].id])):
+            server.fault = 500
+            with pytest.raises(TransportError, match="replayed_fault"):
+                ask()
+            server.fault = "cut"
+            with pytest.raises(ConnectionError):
+                ask()
+
+
+class _Serverless:
+    """As of a collection on Amazon OpenSearch Serverless, which signs requests and gives documents ids of its own."""
+
+    service = "aoss"
+
+    def __call__(self, *request: Any) -> dict[str, str]:
+        return {}
+
+
+class TestLlamaIndex:
+    @pytest.fixture(params=[{}, {"http_auth": _Serverless()}, {"excluded_source_fields": ["embedding"]}])
+    def store(self, server: ElasticReplay, request: pytest.FixtureRequest) -> Iterator[Any]:
+        store = cases.llamaindex(server, **request.param)
+        store.add(nodes())
+        server.requests.clear()
+        yield store
+        store.client._os_client.close()
+
+    def test_one_request_in_any_order_without_what_is_not_there(self, server: ElasticReplay, store: Any) -> None:
+        bare = next(s for s in server.indices["passages"].documents.values() if s["content"] == ROWS[1].text)
+        del bare["embedding"]
+        found = llamaindex_side.fetch(store, [ROWS[5].id, ROWS[1].id, "gone", ROWS[0].id], None)
+        assert set(found) == {ROWS[0].id, ROWS[5].id}
+        assert all(np.array_equal(vector, np.float32(BY_ID[name].vector)) for name, vector in found.items())
+        assert llamaindex_side.fetch(store, [], None) == {}
+        assert len(server.requests) == 1
+
+    async def test_the_async_client_is_awaited(self, server: ElasticReplay) -> None:
+        needs("llama_index.vector_stores.opensearch")
+        from opensearchpy import ConnectionError, TransportError
+
+        store = cases.llamaindex(server)
+        await store.async_add(nodes())
+        server.requests.clear()
+        found = await llamaindex_side.afetch(store, [ROWS[5].id, "gone"], None)
+        np.testing.assert_array_equal(found[ROWS[5].id], np.float32(ROWS[5].vector))
+        assert len(server.requests) == len(found) == 1
+        server.fault = 500
+        with pytest.raises(TransportError, match="replayed_fault"):
+            await llamaindex_side.afetch(store, [ROWS[0].id], None)
+        server.fault = "cut"
+        with pytest.raises(ConnectionError):
+            await llamaindex_side.afetch(store, [ROWS[0].id], None)
+        await store.client._os_async_client.close()
+
+    def test_errors_are_the_clients_own(self, server: ElasticReplay, store: Any) -> None:
+        from opensearchpy import ConnectionError, TransportError
+
+        server.fault = 500
+        with pytest.raises(TransportError, match="replayed_fault"):
+            llamaindex_side.fetch(store, [ROWS[0].id], None)
+        server.fault = "cut"
+        with pytest.raises(ConnectionError):
+            llamaindex_side.fetch(store, [ROWS[0].id], None)

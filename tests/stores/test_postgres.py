@@ -1,0 +1,445 @@
+"""What is PostgreSQL's own: indexes and their options, half precision, rows without a vector, filters, hybrid search,
+ids of any type, a connection that is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from llama_index.core import VectorStoreIndex
+from llama_index.core.schema import QueryBundle, TextNode
+from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
+
+from langchain_setselect import SetSelectCompressor, SetSelectRetriever
+from langchain_setselect.vectors import source_of
+from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from shared_core.errors import InvalidParameterError, SetSelectWarning
+from tests.stores import postgres_cases as cases
+from tests.stores.harness import (
+    BY_ID,
+    DIMENSION,
+    FETCH_K,
+    QUERIES,
+    ROWS,
+    TableEmbedding,
+    TableEmbeddings,
+    aindex_over,
+    fill,
+    index_over,
+    needs,
+)
+from tests.stores.postgres_server import database, execute
+
+QUERY = "query 3"
+NOBODY = "00000000-0000-0000-0000-00000000dead"
+
+
+@contextmanager
+def statements(engine: Any) -> Iterator[list[str]]:
+    """What an engine sends."""
+    from sqlalchemy import event
+
+    sent: list[str] = []
+
+    def note(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        sent.append(statement)
+
+    event.listen(getattr(engine, "sync_engine", engine), "before_cursor_execute", note)
+    try:
+        yield sent
+    finally:
+        event.remove(getattr(engine, "sync_engine", engine), "before_cursor_execute", note)
+
+
+@contextmanager
+def cut(engine: Any) -> Iterator[list[str]]:
+    """The server ends the connection just as vectors are asked for; what was asked so far."""
+    from sqlalchemy import event
+
+    asked: list[str] = []
+
+    def end(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        if "vector_send" in statement:
+            asked.append(statement)
+            execute(
+                f"SELECT pg_terminate_backend(pid, 9000) FROM pg_stat_activity WHERE datname = '{engine.url.database}'"
+            )
+
+    event.listen(getattr(engine, "sync_engine", engine), "before_cursor_execute", end)
+    try:
+        yield asked
+    finally:
+        event.remove(getattr(engine, "sync_engine", engine), "before_cursor_execute", end)
+
+
+@pytest.fixture(scope="module")
+def collection() -> Iterator[Any]:
+    with cases._collection("cosine", TableEmbeddings(), Path()) as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def table() -> Iterator[Any]:
+    with cases._table("COSINE_DISTANCE", ("colour",), TableEmbeddings(), Path()) as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def index() -> Iterator[VectorStoreIndex]:
+    with cases._node_store({"use_jsonb": True}, Path()) as store:
+        yield index_over(store)
+
+
+def assert_own(store: Any, query: str = QUERY, k: int = FETCH_K, exact: Any = lambda x: x, **kwargs: Any) -> list[Any]:
+    """The source finds what the store finds, with the vectors that were inserted."""
+    source = source_of(store)
+    assert source is not None
+    documents, vectors = source.search(store, QUERIES[query], k, **kwargs)
+    assert list(documents) == store.similarity_search_by_vector(QUERIES[query], k=k, **kwargs)
+    wanted = np.array([BY_ID[d.id].vector for d in documents], np.float32).reshape(-1, DIMENSION)  # type: ignore[index]
+    np.testing.assert_array_equal(np.array(vectors).reshape(-1, DIMENSION), exact(wanted))
+    return list(documents)
+
+
+class TestStatements:
+    def test_langchain_sends_one(self, collection: Any, table: Any) -> None:
+        for store, engine, own in ((collection, collection._engine, 2), (table, table._engine._pool, 1)):
+            with statements(engine) as sent:
+                store.similarity_search_by_vector(QUERIES[QUERY], k=5)
+                assert len(sent) == own
+                sent.clear()
+                found = SetSelectRetriever(vectorstore=store).invoke(QUERY)
+                assert len(sent) == 1
+                sent.clear()
+                SetSelectCompressor(vectorstore=store).compress_documents(found, QUERY)
+                assert len(sent) == 1
+
+    async def test_langchain_awaited_sends_one(self, tmp_path: Path) -> None:
+        embeddings = TableEmbeddings()
+        async with cases._async_collection("psycopg", "cosine", embeddings, tmp_path) as store:
+            with statements(store._async_engine) as sent:  # type: ignore[attr-defined]
+                found = await SetSelectRetriever(vectorstore=store).ainvoke(QUERY)
+                picked = await SetSelectCompressor(vectorstore=store).acompress_documents(found, QUERY)
+            assert len(sent) == 2
+        async with cases._async_table("asyncpg", "COSINE_DISTANCE", (), embeddings, tmp_path) as store:
+            with statements(store._engine._pool) as sent:  # type: ignore[attr-defined]
+                assert [d.id for d in await SetSelectRetriever(vectorstore=store).ainvoke(QUERY)] == [
+                    d.id for d in found
+                ]
+                other = await SetSelectCompressor(vectorstore=store).acompress_documents(found, QUERY)
+            assert len(sent) == 2
+        assert [d.id for d in picked] == [d.id for d in other]
+
+    async def test_llamaindex_sends_one_more(self, index: VectorStoreIndex, tmp_path: Path) -> None:
+        with statements(index.vector_store._engine) as sent:  # type: ignore[attr-defined]
+            picked = SetSelectIndexRetriever(index).retrieve(QUERY)
+        assert ["vector_send" in statement for statement in sent] == [False, True]
+        async with cases._async_node_store({}, tmp_path) as store:
+            other = await aindex_over(store, TableEmbedding())
+            with statements(store._async_engine) as sent:  # type: ignore[attr-defined]
+                found = await SetSelectIndexRetriever(other).aretrieve(QUERY)
+            assert ["vector_send" in statement for statement in sent] == [False, True]
+        assert [node.node_id for node in found] == [node.node_id for node in picked]
+
+    def test_only_what_was_found_is_turned_into_bytes(self, collection: Any) -> None:
+        with statements(collection._engine) as sent:
+            assert_own(collection)
+        place = sent[0].index
+        assert place("vector_send") < place("FROM (SELECT") < place("ORDER BY") < place("LIMIT")
+
+
+class TestFilters:
+    RICH = (
+        {"colour": {"$in": ["red", "blue"]}},
+        {"number": {"$between": [50, 120]}},
+        {"$and": [{"colour": {"$ne": "red"}}, {"$or": [{"number": {"$lt": 30}}, {"number": {"$gte": 200}}]}]},
+        {"$not": {"colour": "red"}},
+        {"colour": {"$like": "%e%"}, "number": {"$gt": 17}},
+    )
+
+    @pytest.mark.parametrize("condition", RICH, ids=str)
+    def test_of_langchain_in_their_own_syntax(self, collection: Any, table: Any, condition: Any) -> None:
+        found = assert_own(collection, filter=condition)
+        assert 0 < len(found) <= FETCH_K
+        assert [d.id for d in assert_own(table, filter=condition)] == [d.id for d in found]
+
+    def test_what_is_no_filter_is_refused(self, collection: Any, table: Any) -> None:
+        for store in (collection, table):
+            for wrong in ({"colour": {"$near": "red"}}, ["red"]):
+                with pytest.raises(ValueError, match=r"[Ii]nvalid|[Ee]xpected"):
+                    SetSelectRetriever(vectorstore=store, search_kwargs={"filter": wrong}).invoke(QUERY)
+            with pytest.raises(InvalidParameterError, match="no search argument 'where'"):
+                source_of(store).search(store, QUERIES[QUERY], 5, where={})  # type: ignore[union-attr]
+
+    def test_of_llamaindex(self, index: VectorStoreIndex) -> None:
+        small = MetadataFilter(key="number", value=40, operator=FilterOperator.LT)
+        colours = MetadataFilter(key="colour", value=["green", "blue"], operator=FilterOperator.IN)
+        large = MetadataFilter(key="number", value=230, operator=FilterOperator.GTE)
+        either = MetadataFilters(filters=[small, large], condition=FilterCondition.OR)
+        filters = MetadataFilters(filters=[colours, either], condition=FilterCondition.AND)
+        nodes = SetSelectIndexRetriever(index, top_n=9, fetch_k=FETCH_K, filters=filters).retrieve(QUERY)
+        assert len(nodes) == 9
+        for node in nodes:
+            assert node.metadata["colour"] != "red"
+            assert node.metadata["number"] < 40 or node.metadata["number"] >= 230
+
+
+class TestIndexes:
+    """With an index, and full scans off, the option decides how many rows are found."""
+
+    @pytest.mark.parametrize("kind", ["HNSW", "IVFFlat"])
+    def test_of_a_table_with_the_stores_query_options(self, kind: str) -> None:
+        needs("langchain_postgres")
+        from langchain_postgres.v2 import indexes
+
+        made, options = {
+            "HNSW": (indexes.HNSWIndex(), (indexes.HNSWQueryOptions(10), indexes.HNSWQueryOptions(100))),
+            "IVFFlat": (indexes.IVFFlatIndex(lists=20), tuple(map(indexes.IVFFlatQueryOptions, (1, 20)))),
+        }[kind]
+        with database() as (name, address):
+            execute(f"ALTER DATABASE {name} SET enable_seqscan = off")
+            with cases.table(address("asyncpg"), TableEmbeddings()) as store:
+                fill(store)
+                store.apply_vector_index(made)
+                inner, numbers = store._PGVectorStore__vs, []
+                for inner.index_query_options in options:
+                    with statements(store._engine._pool) as sent:
+                        numbers.append(len(assert_own(store)))
+                    # An option and a search, ours and the store's own.
+                    assert len(sent) == 4
+                assert 0 < numbers[0] < FETCH_K == numbers[1]
+
+    def test_of_a_collection_with_the_databases_options(self) -> None:
+        with database() as (name, address), cases.collection(address("psycopg"), TableEmbeddings()) as store:
+            fill(store)
+            rows = "langchain_pg_embedding"
+            execute(f"ALTER TABLE {rows} ALTER embedding TYPE vector({DIMENSION})", name)
+            execute(f"CREATE INDEX ON {rows} USING hnsw (embedding vector_cosine_ops)", name)
+            execute(f"ANALYZE {rows}", name)
+            for number in (10, 100):
+                execute(f"ALTER DATABASE {name} SET enable_seqscan = off")
+                execute(f"ALTER DATABASE {name} SET enable_sort = off")
+                execute(f"ALTER DATABASE {name} SET hnsw.ef_search = {number}")
+                store._engine.dispose()
+                assert len(assert_own(store)) == min(number, FETCH_K)
+
+    def test_of_llamaindex(self) -> None:
+        with database() as (name, address):
+            execute(f"ALTER DATABASE {name} SET enable_seqscan = off")
+            store = cases.node_store(address, hnsw_kwargs=cases.HNSW | {"hnsw_ef_search": 10})
+            index = index_over(store)
+            wider: dict[str, Any] = {"vector_store_kwargs": {"hnsw_ef_search": 100}}
+            for more, number in (({}, 10), (wider, FETCH_K)):
+                retriever = SetSelectIndexRetriever(index, top_n=FETCH_K, fetch_k=FETCH_K, **more)
+                assert len(retriever.retrieve(QUERY)) == number
+            store._engine.dispose()
+
+
+class TestPrecision:
+    @staticmethod
+    def half(vectors: np.ndarray) -> np.ndarray:
+        return vectors.astype(np.float16).astype(np.float32)
+
+    def test_a_table_of_half_vectors_gives_what_it_holds(self) -> None:
+        with database() as (name, address), cases.table(address("asyncpg"), TableEmbeddings()) as store:
+            execute(f'ALTER TABLE "Passages" ALTER embedding TYPE halfvec({DIMENSION})', name)
+            fill(store)
+            assert len(assert_own(store, exact=self.half)) == FETCH_K
+
+    def test_llamaindex_with_half_vectors_gives_what_it_holds(self, tmp_path: Path) -> None:
+        with cases._node_store({"use_halfvec": True}, tmp_path) as store:
+            nodes = [node.node for node in index_over(store).as_retriever(similarity_top_k=FETCH_K).retrieve(QUERY)]
+            found = SetSelectPostprocessor(vector_store=store)._vectors.fetch(nodes)
+            wanted = self.half(np.array([BY_ID[node.node_id].vector for node in nodes], np.float32))
+            np.testing.assert_array_equal([found[node.node_id] for node in nodes], wanted)
+
+
+class TestRowsWithoutAVector:
+    gone = ROWS[17].id
+
+    @pytest.mark.parametrize("kind", ["collection", "table"])
+    def test_langchain_leaves_them_out(self, kind: str) -> None:
+        place = {"collection": "langchain_pg_embedding", "table": '"Passages"'}[kind]
+        key = {"collection": "id", "table": "langchain_id"}[kind]
+        with (
+            database() as (name, address),
+            getattr(cases, kind)(address("psycopg"), TableEmbeddings()) as store,
+        ):
+            fill(store)
+            execute(f"ALTER TABLE {place} ALTER embedding DROP NOT NULL", name)
+            execute(f"UPDATE {place} SET embedding = NULL WHERE {key} = '{self.gone}'", name)
+            with pytest.warns(SetSelectWarning, match=f"no vector for '{self.gone}'"):
+                found = SetSelectRetriever(vectorstore=store, k=len(ROWS), fetch_k=len(ROWS)).invoke(QUERY)
+            assert {d.id for d in found} == BY_ID.keys() - {self.gone}
+            fetched = source_of(store).fetch(store, [self.gone, ROWS[3].id])  # type: ignore[union-attr, misc]
+            assert {i: np.asarray(row).tolist() for i, row in fetched.items()} == {ROWS[3].id: ROWS[3].vector}
+
+    def test_llamaindex_leaves_them_out(self) -> None:
+        with database() as (name, address):
+            store = cases.node_store(address)
+            index = index_over(store)
+            execute(f"UPDATE data_passages SET embedding = NULL WHERE node_id = '{self.gone}'", name)
+            retriever = SetSelectIndexRetriever(index, top_n=len(ROWS), fetch_k=len(ROWS))
+            with pytest.warns(SetSelectWarning, match=f"knows no vector for 1 of 240 nodes.*{self.gone}"):
+                found = retriever.retrieve(QUERY)
+            assert {node.node_id for node in found} == BY_ID.keys() - {self.gone}
+            store._engine.dispose()
+
+
+class TestIds:
+    @pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
+    @pytest.mark.parametrize("id_type", ["UUID", "INTEGER", "TEXT"])
+    def test_of_a_table_are_of_any_type_and_strangers_are_left_out(self, driver: str, id_type: str) -> None:
+        names = [str(i) if id_type == "INTEGER" else row.id for i, row in enumerate(ROWS)]
+        with (
+            database() as (_, address),
+            cases.table(address(driver), TableEmbeddings(), id_type=id_type) as store,
+        ):
+            # The store hands ids to asyncpg as they come, which takes no text for a number.
+            keys = [int(name) if (id_type, driver) == ("INTEGER", "asyncpg") else name for name in names]
+            store.add_texts([row.text for row in ROWS], ids=keys)
+            fetch = source_of(store).fetch  # type: ignore[union-attr]
+            assert fetch is not None
+            asked = np.random.default_rng(4).permutation(names).tolist()
+            for strangers in ([], [NOBODY], ["a keyword index's id"]):
+                found = fetch(store, [*asked, *strangers])
+                assert found.keys() == set(names)
+                wanted = dict(zip(names, ROWS, strict=True))
+                assert all(found[name].tolist() == wanted[name].vector for name in names)  # type: ignore[union-attr]
+            assert fetch(store, []) == {}
+
+    def test_of_a_collection_and_of_nodes(self, collection: Any, index: VectorStoreIndex) -> None:
+        from langchain_setselect.stores.postgres import fetch
+        from llamaindex_setselect.stores.postgres import fetch as fetch_nodes
+
+        asked = [ROWS[i].id for i in np.random.default_rng(4).permutation(len(ROWS))]
+        for found in (fetch(collection, [*asked, "gone"]), fetch_nodes(index.vector_store, [*asked, "gone"], None)):
+            assert found.keys() == set(asked)
+            assert all(found[name].tolist() == BY_ID[name].vector for name in asked)  # type: ignore[union-attr]
+        assert fetch(collection, []) == fetch_nodes(index.vector_store, [], None) == {}
+
+    def test_a_node_added_again_has_its_latest_vector(self, tmp_path: Path) -> None:
+        with cases._node_store({}, tmp_path) as store:
+            node = TextNode(id_="a", text="first", embedding=ROWS[0].vector)
+            store.add([node])
+            store.add([node.model_copy(update={"text": "second", "embedding": ROWS[1].vector})])
+            found = SetSelectPostprocessor(vector_store=store)._vectors.fetch([node])
+            assert np.asarray(found["a"]).tolist() == ROWS[1].vector
+
+    def test_of_another_collection_are_unknown(self) -> None:
+        with (
+            database() as (_, address),
+            cases.collection(address("psycopg"), TableEmbeddings(), collection_name="one") as one,
+            cases.collection(address("psycopg"), TableEmbeddings(), collection_name="two") as two,
+        ):
+            one.add_texts(["passage 0"], ids=["a"])
+            two.add_texts(["passage 1"], ids=["b"])
+            assert source_of(one).fetch(one, ["a", "b"]).keys() == {"a"}  # type: ignore[union-attr, misc]
+            assert [d.id for d in SetSelectRetriever(vectorstore=two).invoke(QUERY)] == ["b"]
+
+
+class TestHybridSearch:
+    def test_of_a_table_is_the_stores_own_and_costs_one_more(self, table: Any) -> None:
+        from langchain_postgres.v2.hybrid_search_config import HybridSearchConfig, reciprocal_rank_fusion
+
+        config = HybridSearchConfig(
+            fts_query="passage 77", fusion_function=reciprocal_rank_fusion, primary_top_k=20, secondary_top_k=20
+        )
+        with statements(table._engine._pool) as sent:
+            found = assert_own(table, k=10, hybrid_search_config=config, filter={"colour": {"$ne": "red"}})
+        assert ROWS[77].id in [document.id for document in found]
+        assert len(sent) == 3 + 2
+
+    def test_of_nodes_has_vectors_for_what_words_found(self, tmp_path: Path) -> None:
+        with cases._node_store({"hybrid_search": True}, tmp_path) as store:
+            index = index_over(store)
+            retriever = index.as_retriever(vector_store_query_mode="hybrid", similarity_top_k=10, sparse_top_k=5)
+            nodes = retriever.retrieve(QueryBundle("passage 77", embedding=QUERIES[QUERY]))
+            assert ROWS[77].id in [node.node_id for node in nodes]
+            postprocessor = SetSelectPostprocessor(index=index, selector="similarity", top_n=3)
+            picked = postprocessor.postprocess_nodes(nodes, QueryBundle("passage 77", embedding=ROWS[77].vector))
+            assert picked[0].node_id == ROWS[77].id
+
+
+class TestErrors:
+    def test_a_query_of_another_length_is_the_servers_error(self, collection: Any, table: Any) -> None:
+        from sqlalchemy.exc import DBAPIError
+
+        for store in (collection, table):
+            with pytest.raises(DBAPIError, match=f"different vector dimensions {DIMENSION} and 3"):
+                source_of(store).search(store, [1.0, 2.0, 3.0], 5)  # type: ignore[union-attr]
+
+    async def test_a_collection_that_is_gone_is_the_stores_error(self) -> None:
+        with database() as (_, address):
+            with cases.collection(address("psycopg"), TableEmbeddings()) as store:
+                assert SetSelectRetriever(vectorstore=store).invoke(QUERY) == []
+                store.delete_collection()
+                with pytest.raises(ValueError, match="Collection not found"):
+                    SetSelectRetriever(vectorstore=store).invoke(QUERY)
+            async with cases.async_collection(address("psycopg"), TableEmbeddings()) as other:
+                assert await SetSelectRetriever(vectorstore=other).ainvoke(QUERY) == []
+                await other.adelete_collection()
+                with pytest.raises(ValueError, match="Collection not found"):
+                    await SetSelectRetriever(vectorstore=other).ainvoke(QUERY)
+                with pytest.raises(ValueError, match="async"):
+                    SetSelectRetriever(vectorstore=other).invoke(QUERY)
+
+    async def test_the_inner_store_can_be_awaited_only(self, tmp_path: Path) -> None:
+        async with cases._async_table("asyncpg", "COSINE_DISTANCE", (), TableEmbeddings(), tmp_path) as store:
+            inner = store._PGVectorStore__vs  # type: ignore[attr-defined]
+            found = await SetSelectRetriever(vectorstore=inner).ainvoke(QUERY)
+            assert found == await SetSelectRetriever(vectorstore=store).ainvoke(QUERY)
+            assert await SetSelectCompressor(vectorstore=inner).acompress_documents(found, QUERY)
+            with pytest.raises(NotImplementedError, match="only be awaited"):
+                SetSelectRetriever(vectorstore=inner).invoke(QUERY)
+
+    @pytest.mark.parametrize("kind", ["_collection", "_table"])
+    def test_a_connection_cut_under_langchain(self, kind: str, tmp_path: Path) -> None:
+        from sqlalchemy.exc import DBAPIError
+
+        more = {"_collection": ("cosine",), "_table": ("COSINE_DISTANCE", ())}[kind]
+        with getattr(cases, kind)(*more, TableEmbeddings(), tmp_path) as store:
+            engine = store._engine if kind == "_collection" else store._engine._pool
+            found = SetSelectRetriever(vectorstore=store).invoke(QUERY)
+            for call in (
+                lambda: SetSelectRetriever(vectorstore=store).invoke(QUERY),
+                lambda: SetSelectCompressor(vectorstore=store).compress_documents(found, QUERY),
+            ):
+                with cut(engine) as asked, pytest.raises(DBAPIError) as raised:
+                    call()
+                assert raised.value.connection_invalidated
+                assert len(asked) == 1
+                # The pool has dropped it.
+                call()
+
+    async def test_a_connection_cut_under_langchain_awaited(self, tmp_path: Path) -> None:
+        from sqlalchemy.exc import DBAPIError
+
+        for driver in ("psycopg", "asyncpg"):
+            async with cases._async_collection(driver, "cosine", TableEmbeddings(), tmp_path) as store:
+                engine = store._async_engine  # type: ignore[attr-defined]
+                with cut(engine), pytest.raises(DBAPIError):
+                    await SetSelectRetriever(vectorstore=store).ainvoke(QUERY)
+                assert await SetSelectRetriever(vectorstore=store).ainvoke(QUERY)
+
+    async def test_a_connection_cut_under_llamaindex(self, tmp_path: Path) -> None:
+        from sqlalchemy.exc import DBAPIError
+
+        with cases._node_store({}, tmp_path) as store:
+            index = index_over(store)
+            engine = store._engine  # type: ignore[attr-defined]
+            with cut(engine) as asked, pytest.raises(DBAPIError):
+                SetSelectIndexRetriever(index).retrieve(QUERY)
+            assert len(asked) == 1
+            assert SetSelectIndexRetriever(index).retrieve(QUERY)
+        async with cases._async_node_store({}, tmp_path) as store:
+            index = await aindex_over(store, TableEmbedding())
+            engine = store._async_engine  # type: ignore[attr-defined]
+            with cut(engine) as asked, pytest.raises(DBAPIError):
+                await SetSelectIndexRetriever(index).aretrieve(QUERY)
+            assert len(asked) == 1
+            assert await SetSelectIndexRetriever(index).aretrieve(QUERY)

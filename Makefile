@@ -6,13 +6,18 @@ READY := $(VENV)/.ready
 # Stores beyond those of .venv; LlamaIndex's Milvus store cannot live with LangChain's.
 STORES := $(VENV)-stores
 MILVUS2 := $(VENV)-milvus2
+# The stores that `make test` must not skip; `make test-stores` may skip none.
+HERE := langchain_chroma langchain_qdrant langchain_lancedb lancedb pandas \
+	$(addprefix llama_index.vector_stores.,chroma qdrant lancedb)
 # A worker a core, and one thread for each: more of either only get in each other's way.
 WORKERS ?= logical
+test test-stores: export OMP_NUM_THREADS = 1
+test test-stores: export OPENBLAS_NUM_THREADS = 1
 # Through the environment, so that no character of a question means anything to the shell.
 export QUERY := $(value QUERY)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-stores lint format bench clean
+.PHONY: help demo test test-stores lint format bench bench-stores clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
@@ -32,7 +37,7 @@ demo: $(READY) ## what setselect picks from NumPy's docstrings; QUERY="..." asks
 	@$(BIN)/python examples/demo.py $(if $(value QUERY),"$$QUERY")
 
 test: $(READY) ## all tests, doctests and snippets of the docs
-	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS)
+	@SETSELECT_REQUIRE="$(HERE)" $(BIN)/python -m pytest -q -n $(WORKERS)
 
 # $(1): environment, $(2): extra
 define INSTALL
@@ -50,8 +55,10 @@ $(MILVUS2)/.ready: pyproject.toml constraints.txt
 	$(call INSTALL,$(MILVUS2),milvus2)
 
 test-stores: $(STORES)/.ready $(MILVUS2)/.ready ## stored vectors out of every store, in environments of their own
-	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(STORES)/bin/python -m pytest -q -n $(WORKERS) tests/stores
-	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(MILVUS2)/bin/python -m pytest -q -n $(WORKERS) tests/stores -k milvus
+	@SETSELECT_REQUIRE="all -llama_index.vector_stores.milvus" \
+		$(STORES)/bin/python -m pytest -q -n $(WORKERS) tests/stores shared_core/stores
+	@SETSELECT_REQUIRE="milvus_lite llama_index.vector_stores.milvus" \
+		$(MILVUS2)/bin/python -m pytest -q -n $(WORKERS) tests/stores -k milvus
 
 lint: $(READY) ## ruff and strict mypy
 	@$(BIN)/ruff check .
@@ -64,6 +71,11 @@ format: $(READY) ## let ruff mend what it can
 
 bench: $(READY) ## speed against LangChain's MMR and pyversity, in one run
 	@$(BIN)/python benchmarks/speed.py
+
+bench-stores: $(READY) $(STORES)/.ready $(MILVUS2)/.ready ## what stored vectors cost, store by store, as a Markdown table
+	@$(BIN)/python benchmarks/stores.py --heading
+	@$(STORES)/bin/python benchmarks/stores.py --only Milvus PG PostgreSQL DuckDB sqlite
+	@$(MILVUS2)/bin/python benchmarks/stores.py --only Milvus
 
 clean: ## remove the environment and the caches
 	rm -rf $(VENV) $(STORES) $(MILVUS2) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

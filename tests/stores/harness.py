@@ -56,22 +56,38 @@ def _rows(n: int = 240) -> list[Row]:
     ]
 
 
+def _queries() -> dict[str, list[float]]:
+    # [seed, 0] would be the generator of the rows.
+    return {f"query {i}": _vector(np.random.default_rng([20261121, i + 1])) for i in range(50)}
+
+
 ROWS = _rows()
 BY_ID = {row.id: row for row in ROWS}
 BY_TEXT = {row.text: row for row in ROWS}
-QUERIES = {f"query {i}": _vector(np.random.default_rng([20261121, i])) for i in range(50)}
+QUERIES = _queries()
 TABLE = {row.text: row.vector for row in ROWS} | QUERIES
 RED = MetadataFilters(filters=[MetadataFilter(key="colour", value="red")])
 
 
+def resize(n: int, dimension: int) -> None:
+    """Another size of everything above, for the benchmark; before the cases are imported."""
+    global DIMENSION, ROWS, BY_ID, BY_TEXT, QUERIES, TABLE
+    DIMENSION = dimension
+    ROWS = _rows(n)
+    BY_ID = {row.id: row for row in ROWS}
+    BY_TEXT = {row.text: row for row in ROWS}
+    QUERIES = _queries()
+    TABLE = {row.text: row.vector for row in ROWS} | QUERIES
+
+
 def needs(*modules: str) -> None:
-    """Skip where a package is not installed, or fail where SETSELECT_REQUIRE (names of modules, or "all") says so."""
+    """Skip where a package is not installed, or fail where SETSELECT_REQUIRE says so: modules, or "all -module"."""
     required = os.environ.get("SETSELECT_REQUIRE", "").split()
     for module in modules:
         try:
             importlib.import_module(module)
         except ImportError:
-            if module in required or "all" in required:
+            if module in required or ("all" in required and f"-{module}" not in required):
                 raise
             pytest.skip(f"{module} is not installed; make test-stores covers it")
 
@@ -144,7 +160,10 @@ def own_search(store: VectorStore, vector: list[float], k: int, **search_kwargs:
 
 
 def fill(store: VectorStore) -> None:
-    store.add_texts([row.text for row in ROWS], [dict(row.metadata) for row in ROWS], ids=[row.id for row in ROWS])
+    # No more at a time than any store takes.
+    for start in range(0, len(ROWS), 4000):
+        some = ROWS[start : start + 4000]
+        store.add_texts([row.text for row in some], [dict(row.metadata) for row in some], ids=[row.id for row in some])
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,186 @@
+"""What stored vectors cost, store by store: plain search, search with vectors, the whole retriever, embedding again.
+
+20,000 random vectors of 384 dimensions, fetch_k = 100, k = 10, through the stores that the tests open. A query's own
+embedding takes nothing here (it is looked up), since every row would have it on top; only the row that embeds texts
+again embeds its query too. Milliseconds are medians over queries, the contenders of a store taking turns, on one BLAS
+thread. A store whose package is missing is left out: `make bench-stores` runs this in each environment.
+"""
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.vectorstores import VectorStore
+from llama_index.core.schema import QueryBundle
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "examples")]
+
+from tests.stores import harness
+
+N, DIMENSION, FETCH_K, K = 20_000, 384, 100, 10
+harness.resize(N, DIMENSION)
+
+from langchain_setselect import SetSelectRetriever
+from langchain_setselect.vectors import source_of
+from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from tests.stores import cases
+
+# What takes too long to fill, or is another setting of a store that is here already.
+LANGCHAIN = [
+    *("in memory", "FAISS flat, L2", "Chroma in memory, l2", "Chroma on a server, ip", "Qdrant in memory, Euclid"),
+    *(
+        "LanceDB",
+        "Milvus Lite FLAT, COSINE, given ids",
+        "PGVector, cosine",
+        "PGVectorStore, cosine",
+        "DuckDB in memory",
+    ),
+    "sqlite-vec",
+]
+LLAMAINDEX = [
+    *("simple", "FAISS flat, L2", "Chroma in memory, l2", "Chroma on a server, ip", "Qdrant in memory, Euclid"),
+    *("LanceDB", "Milvus Lite FLAT, COSINE", "PostgreSQL, plain", "DuckDB in memory, lists"),
+]
+SECONDS = 4.0
+Run = Callable[[str], object]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", default=[""], help="parts of stores' names")
+    parser.add_argument("--heading", action="store_true", help="print the table's head first")
+    asked = parser.parse_args()
+    if asked.heading:
+        print("| store | framework | search | with vectors | retriever, VRSD | retriever less with vectors |")
+        print("| --- | --- | ---: | ---: | ---: | ---: |")
+    for framework, wanted, have, contenders in (
+        ("LangChain", LANGCHAIN, cases.LANGCHAIN, of_langchain),
+        ("LlamaIndex", LLAMAINDEX, cases.LLAMAINDEX, of_llamaindex),
+    ):
+        by_name = {case.name: case for case in have}
+        for name in wanted:
+            if any(part in name for part in asked.only):
+                measure(name, framework, by_name[name], contenders)
+    if "" in asked.only and find_spec("sentence_transformers"):
+        embedding_again()
+
+
+def measure(name: str, framework: str, case: Any, contenders: Callable[..., dict[str, Run]]) -> None:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        try:
+            runs = contenders(case, folder, stack)
+        except pytest.skip.Exception as missing:
+            print(f"{name}: {missing}", file=sys.stderr)
+            return
+        took = race(runs)
+        row(name, framework, took)
+
+
+def row(name: str, framework: str, took: dict[str, float]) -> None:
+    more = took["retriever"] - took["with vectors"]
+    times = " | ".join(f"{1000 * took[what]:.2f}" for what in ("search", "with vectors", "retriever"))
+    print(f"| {name} | {framework} | {times} | {1000 * more:.2f} |", flush=True)
+
+
+def of_langchain(case: harness.LangChainCase, folder: Path, stack: ExitStack) -> dict[str, Run]:
+    store = stack.enter_context(case.open(harness.TableEmbeddings(harness.TABLE), folder))
+    source = source_of(store)
+    assert source is not None
+    retriever = SetSelectRetriever(vectorstore=store, k=K, fetch_k=FETCH_K)
+    return {
+        "search": lambda query: case.own(store, harness.QUERIES[query], FETCH_K),
+        "with vectors": lambda query: source.search(store, harness.QUERIES[query], FETCH_K),
+        "retriever": retriever.invoke,
+    }
+
+
+def of_llamaindex(case: harness.LlamaIndexCase, folder: Path, stack: ExitStack) -> dict[str, Run]:
+    store = stack.enter_context(case.open(folder))
+    index = harness.index_over(store, harness.TableEmbedding(table=harness.TABLE))
+    plain = index.as_retriever(similarity_top_k=FETCH_K)
+    vectors = SetSelectPostprocessor(index=index)._vectors
+    retriever = SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K)
+
+    def search(query: str) -> list[Any]:
+        return plain.retrieve(QueryBundle(query, embedding=harness.QUERIES[query]))
+
+    return {
+        "search": search,
+        "with vectors": lambda query: vectors.fetch([found.node for found in search(query)]),
+        "retriever": lambda query: retriever.retrieve(QueryBundle(query, embedding=harness.QUERIES[query])),
+    }
+
+
+def embedding_again() -> None:
+    """The same FAISS index behind a class that setselect knows nothing of, with texts that people wrote."""
+    from _minilm import minilm, numpy_docs
+    from langchain_community.vectorstores import FAISS
+
+    texts = numpy_docs().texts
+    model = minilm()
+    inner = FAISS.from_embeddings([(texts[i % len(texts)], row.vector) for i, row in enumerate(harness.ROWS)], model)
+
+    class Unknown(VectorStore):
+        @property
+        def embeddings(self) -> Any:
+            return model
+
+        def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
+            return inner.similarity_search_by_vector(embedding, k, **kwargs)
+
+        def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+            return inner.similarity_search(query, k, **kwargs)
+
+        @classmethod
+        def from_texts(cls, *arguments: Any, **more: Any) -> Any:
+            raise NotImplementedError
+
+    retriever = SetSelectRetriever(vectorstore=Unknown(), k=K, fetch_k=FETCH_K)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        took = race({"search": lambda query: inner.similarity_search(query, FETCH_K), "retriever": retriever.invoke})
+    name = f"FAISS, embedding {FETCH_K} texts again with all-MiniLM-L6-v2"
+    more = took["retriever"] - took["search"]
+    print(
+        f"| {name} | LangChain | {1000 * took['search']:.2f} | – | {1000 * took['retriever']:.2f} | {1000 * more:.2f} |"
+    )
+
+
+def race(runs: dict[str, Run]) -> dict[str, float]:
+    """Median seconds of each; they take turns, query by query, until there is enough."""
+    queries = list(harness.QUERIES)
+    took: dict[str, list[float]] = {name: [] for name in runs}
+    for run in runs.values():
+        run(queries[0])
+    start = time.perf_counter()
+    turn = 0
+    while turn < 5 or (time.perf_counter() - start < SECONDS * len(runs) and turn < 200):
+        for name, run in runs.items():
+            begun = time.perf_counter()
+            run(queries[turn % len(queries)])
+            took[name].append(time.perf_counter() - begun)
+        turn += 1
+    return {name: statistics.median(seconds) for name, seconds in took.items()}
+
+
+if __name__ == "__main__":
+    main()

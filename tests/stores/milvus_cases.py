@@ -1,0 +1,154 @@
+"""Milvus Lite: a file, served from within this process. LangChain's store needs pymilvus 3 and LlamaIndex's needs 2,
+so that no environment runs all of these."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
+from tests.stores.harness import BY_ID, BY_TEXT, DIMENSION, ROWS, LangChainCase, LlamaIndexCase, Row, fill, needs
+
+
+@contextmanager
+def database(folder: Path) -> Iterator[str]:
+    """The name of Milvus Lite's file, and the end of the server behind it."""
+    path = str(folder / "milvus.db")
+    try:
+        yield path
+    finally:
+        from milvus_lite.server_manager import server_manager_instance
+
+        server_manager_instance.release_server(path)
+
+
+@contextmanager
+def langchain_store(embeddings: Any, folder: Path, index: str, metric: str, **settings: Any) -> Iterator[Any]:
+    needs("langchain_milvus", "milvus_lite")
+    from langchain_milvus import Milvus
+
+    # The store's own default for HNSW looks at no more than ten.
+    search_params = {"metric_type": metric, "params": {"ef": 240} if index in ("HNSW", "AUTOINDEX") else {}}
+    with database(folder) as path:
+        store = Milvus(
+            embeddings,
+            connection_args={"uri": path},
+            **{
+                "index_params": {"index_type": index, "metric_type": metric, "params": {}},
+                "search_params": search_params,
+                **settings,
+            },
+        )
+        try:
+            yield store
+        finally:
+            store.client.close()
+
+
+def seal(client: Any, path: str, collection: str) -> None:
+    """Have the index built: what has only just been added is compared one by one, whatever the index."""
+    from milvus_lite.server_manager import server_manager_instance
+
+    client.flush(collection)
+    # It is built in the background, and no request waits for that.
+    server_manager_instance._servers[path][1].get_collection(collection)._wait_for_bg()
+
+
+@contextmanager
+def _langchain(
+    index: str, metric: str, settings: dict[str, Any], embeddings: Embeddings, folder: Path
+) -> Iterator[VectorStore]:
+    with langchain_store(embeddings, folder, index, metric, **settings) as store:
+        if store.auto_id:
+            store.add_texts([row.text for row in ROWS], [dict(row.metadata) for row in ROWS])
+        else:
+            fill(store)
+        seal(store.client, store._connection_args["uri"], store.collection_name)
+        yield store
+
+
+@asynccontextmanager
+async def _alangchain(
+    index: str, metric: str, settings: dict[str, Any], embeddings: Embeddings, folder: Path
+) -> AsyncIterator[VectorStore]:
+    with _langchain(index, metric, settings, embeddings, folder) as store:
+        try:
+            yield store
+        finally:
+            await store.aclient.close()  # type: ignore[attr-defined]
+
+
+@contextmanager
+def llamaindex_store(folder: Path, index: str, metric: str, **settings: Any) -> Iterator[Any]:
+    needs("llama_index.vector_stores.milvus", "milvus_lite")
+    from llama_index.vector_stores.milvus import MilvusVectorStore
+
+    with database(folder) as path:
+        store = MilvusVectorStore(
+            path,
+            **{
+                "dim": DIMENSION,
+                "similarity_metric": metric,
+                "index_config": {"index_type": index},
+                "search_config": {"params": {"ef": 240}} if index == "HNSW" else None,
+                **settings,
+            },
+        )
+        try:
+            yield store
+        finally:
+            store.client.close()
+
+
+@contextmanager
+def _llamaindex(index: str, metric: str, folder: Path) -> Iterator[BasePydanticVectorStore]:
+    with llamaindex_store(folder, index, metric) as store:
+        yield store
+
+
+@asynccontextmanager
+async def _allamaindex(index: str, metric: str, folder: Path) -> AsyncIterator[BasePydanticVectorStore]:
+    with llamaindex_store(folder, index, metric) as store:
+        try:
+            yield store
+        finally:
+            await store.aclient.close()
+
+
+def _by_pk(document: Document) -> Row:
+    return BY_ID[document.metadata["pk"]]
+
+
+def _by_text(document: Document) -> Row:
+    return BY_TEXT[document.page_content]
+
+
+def _case(index: str, metric: str, ids: str, **settings: Any) -> LangChainCase:
+    settings["auto_id"] = ids == "auto ids"
+    return LangChainCase(
+        f"Milvus Lite {index}, {metric}, {ids}",
+        partial(_langchain, index, metric, settings),
+        {"expr": 'colour == "red"'},
+        row_of=_by_text if settings["auto_id"] else _by_pk,
+        aopen=partial(_alangchain, index, metric, settings),
+    )
+
+
+LANGCHAIN = [
+    _case("FLAT", "COSINE", "given ids"),
+    _case("HNSW", "L2", "auto ids"),
+    _case("AUTOINDEX", "IP", "given ids", enable_dynamic_field=True),
+]
+LLAMAINDEX = [
+    LlamaIndexCase(
+        f"Milvus Lite {index}, {metric}",
+        partial(_llamaindex, index, metric),
+        aopen=partial(_allamaindex, index, metric),
+    )
+    for index, metric in (("FLAT", "COSINE"), ("HNSW", "L2"), ("FLAT", "IP"))
+]

@@ -1,0 +1,516 @@
+"""What of Milvus the tests for every store do not reach. Each runs where its packages are: the two frameworks' stores
+want different versions of the client."""
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+from llama_index.core import VectorStoreIndex
+from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
+
+from langchain_setselect import SetSelectCompressor, SetSelectRetriever
+from langchain_setselect.stores import milvus as for_langchain
+from llamaindex_setselect import SetSelectIndexRetriever
+from llamaindex_setselect.stores import milvus as for_llamaindex
+from shared_core.errors import InvalidInputError, InvalidParameterError, VectorSourceError
+from shared_core.stores.milvus import (
+    _taken_apart,
+    asearch_with_vectors,
+    avectors_by_id,
+    search_with_vectors,
+    vectors_by_id,
+)
+from tests.stores.harness import (
+    BY_TEXT,
+    DIMENSION,
+    FETCH_K,
+    QUERIES,
+    ROWS,
+    K,
+    Row,
+    TableEmbedding,
+    TableEmbeddings,
+    brute_force,
+    fill,
+    needs,
+    nodes,
+)
+from tests.stores.milvus_cases import database, langchain_store, llamaindex_store, seal
+
+QUERY = QUERIES["query 7"]
+NUMBERS = {"index_type": "FLAT", "metric_type": "L2", "params": {}}
+WORDS = {"index_type": "SPARSE_INVERTED_INDEX", "metric_type": "BM25", "params": {}}
+ODD_IDS = ["it's", 'say "hi"', "back\\slash", "ends\\", "a\nb\r\tc", "{braces}", "ünï ☃", "\x01", '"] or id != "', ""]
+
+
+@dataclass
+class Watched:
+    """Requests that reach Milvus Lite's server: their names, in order, and what is to happen when one comes in."""
+
+    requests: list[str] = field(default_factory=list)
+    then: Callable[[], Any] = bool
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    needs("milvus_lite")
+    from milvus_lite.adapter.grpc.servicer import MilvusServicer
+
+    watched = Watched()
+
+    def with_a_look(name: str, answer: Callable[..., Any]) -> Callable[..., Any]:
+        def method(self: Any, request: Any, context: Any) -> Any:
+            watched.requests.append(name)
+            watched.then()
+            return answer(self, request, context)
+
+        return method
+
+    # A server takes hold of these when it starts.
+    for name in ("DescribeCollection", "HasCollection", "Search", "HybridSearch", "Query"):
+        monkeypatch.setattr(MilvusServicer, name, with_a_look(name, getattr(MilvusServicer, name)))
+    return watched
+
+
+@pytest.fixture
+def path(tmp_path: Path, watched: Watched) -> Iterator[str]:
+    needs("pymilvus")
+    with database(tmp_path) as path:
+        yield path
+
+
+@pytest.fixture
+def client(path: str) -> Iterator[Any]:
+    from pymilvus import MilvusClient
+
+    client = MilvusClient(path)
+    yield client
+    client.close()
+
+
+def collection(client: Any, ids: list[Any], index: str = "FLAT", metric: str = "L2", **vector_settings: Any) -> str:
+    """A collection of these ids, with the first rows' vectors."""
+    from pymilvus import DataType
+
+    schema = client.create_schema(auto_id=False)
+    kind = {"datatype": DataType.INT64} if isinstance(ids[0], int) else {"datatype": DataType.VARCHAR, "max_length": 99}
+    schema.add_field("id", is_primary=True, **kind)
+    schema.add_field("vector", DataType.FLOAT_VECTOR, dim=DIMENSION)
+    schema.add_field("words", DataType.SPARSE_FLOAT_VECTOR)
+    indexes = client.prepare_index_params()
+    indexes.add_index("vector", index_type=index, metric_type=metric, params=vector_settings)
+    indexes.add_index("words", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
+    client.create_collection("rows", schema=schema, index_params=indexes)
+    client.insert("rows", [{"id": i, "vector": r.vector, "words": {1: 1.0}} for i, r in zip(ids, ROWS, strict=False)])
+    return "rows"
+
+
+class TestTheCollection:
+    """Either version of the client."""
+
+    @pytest.mark.parametrize("index", ["IVF_FLAT", "IVF_SQ8", "HNSW_SQ"])
+    @pytest.mark.parametrize("metric", ["COSINE", "L2", "IP"])
+    def test_a_quantised_index_searches_and_the_vectors_stay_exact(
+        self, client: Any, path: str, index: str, metric: str
+    ) -> None:
+        name = collection(client, list(range(240)), index, metric, nlist=4, sq_type="SQ8")
+        seal(client, path, name)
+        hits, vectors = search_with_vectors(client, name, QUERY, FETCH_K, field="vector")
+        assert isinstance(vectors, np.ndarray)
+        assert vectors.dtype == np.float32
+        np.testing.assert_array_equal(vectors, np.array([ROWS[hit["id"]].vector for hit in hits], np.float32))
+        assert all(hit["entity"] == {} for hit in hits)
+
+    @pytest.mark.parametrize(
+        "ids",
+        [ODD_IDS, list(range(-5, 5)), [str(i) for i in range(10)]],
+        ids=["odd strings", "integers", "integers as strings"],
+    )
+    async def test_vectors_by_any_id_in_any_order_without_those_unknown(
+        self, client: Any, path: str, ids: list[Any]
+    ) -> None:
+        from pymilvus import AsyncMilvusClient
+
+        name = collection(client, ids)
+        asked = [*reversed(ids), ids[0], "gone" if isinstance(ids[0], str) else 99]
+        async with AsyncMilvusClient(path) as aclient:
+            for found in (
+                vectors_by_id(client, name, asked, field="vector"),
+                await avectors_by_id(aclient, name, asked, field="vector"),
+            ):
+                assert set(found) == set(ids)
+                for one, row in zip(ids, ROWS, strict=False):
+                    assert found[one].dtype == np.float32
+                    np.testing.assert_array_equal(found[one], np.array(row.vector, np.float32))
+            assert vectors_by_id(client, name, [], field="vector") == {}
+            assert await avectors_by_id(aclient, name, [], field="vector") == {}
+        assert vectors_by_id(client, name, asked[-1:], field="vector") == {}
+
+    async def test_one_request_a_call(self, client: Any, path: str, watched: Watched) -> None:
+        from pymilvus import AsyncMilvusClient
+
+        name = collection(client, ["a", "b"])
+        async with AsyncMilvusClient(path) as aclient:
+            # The first call of each client asks for the schema, once.
+            for first in (True, False):
+                watched.requests.clear()
+                search_with_vectors(client, name, QUERY, 2, field="vector")
+                vectors_by_id(client, name, ["a", "b"], field="vector")
+                await asearch_with_vectors(aclient, name, QUERY, 2, field="vector")
+                await avectors_by_id(aclient, name, ["a", "b"], field="vector")
+                if not first:
+                    assert watched.requests == ["Search", "Query", "Search", "Query"]
+
+    def test_reads_see_what_was_written_a_moment_ago(self, client: Any) -> None:
+        name = collection(client, ["a", "b"])
+        client.insert(name, [{"id": "new", "vector": QUERY, "words": {1: 1.0}}])
+        hits, vectors = search_with_vectors(client, name, QUERY, 1, field="vector")
+        assert [hit["id"] for hit in hits] == ["new"]
+        np.testing.assert_array_equal(vectors, np.array([QUERY], np.float32))
+        client.delete(name, ids=["new"])
+        assert vectors_by_id(client, name, ["new", "a"], field="vector").keys() == {"a"}
+
+    @pytest.mark.parametrize("index", ["FLAT", "HNSW", "IVF_FLAT", "IVF_SQ8"])
+    @pytest.mark.parametrize("metric", ["COSINE", "L2", "IP"])
+    async def test_a_query_of_another_length_is_refused(self, client: Any, path: str, metric: str, index: str) -> None:
+        from pymilvus import AsyncMilvusClient, MilvusException
+
+        name = collection(client, list(range(64)), index, metric, nlist=4)
+        seal(client, path, name)
+        async with AsyncMilvusClient(path) as aclient:
+            for length in (1, 5, 64):
+                both = rf"(?s)(?=.*\b{length}\b)(?=.*\b32\b)"
+                with pytest.raises((InvalidInputError, MilvusException), match=both):
+                    search_with_vectors(client, name, [1.0] * length, 2, field="vector")
+                with pytest.raises((InvalidInputError, MilvusException), match=both):
+                    await asearch_with_vectors(aclient, name, [1.0] * length, 2, field="vector")
+
+    def test_a_field_without_dense_vectors_is_refused(self, client: Any) -> None:
+        name = collection(client, ["a", "b"])
+        with pytest.raises(VectorSourceError, match="'words' holds no dense numbers: sparse_float_vector"):
+            search_with_vectors(client, name, {1: 1.0}, 2, field="words")  # type: ignore[arg-type]
+        with pytest.raises(VectorSourceError, match="'words' holds no dense numbers"):
+            vectors_by_id(client, name, ["a"], field="words")
+
+    def test_nothing_found(self, client: Any) -> None:
+        name = collection(client, ["a", "b"])
+        hits, vectors = search_with_vectors(client, name, QUERY, 2, field="vector", filter='id == "none"')
+        assert hits == []
+        assert len(vectors) == 0
+
+    async def test_a_connection_lost_in_mid_call_is_the_clients_own_error(
+        self, client: Any, path: str, watched: Watched
+    ) -> None:
+        from milvus_lite.server_manager import server_manager_instance
+        from pymilvus import AsyncMilvusClient, MilvusException
+
+        name = collection(client, ["a", "b"])
+        async with AsyncMilvusClient(path) as aclient:
+            await asearch_with_vectors(aclient, name, QUERY, 2, field="vector")
+            watched.then = partial(server_manager_instance._servers[path][0].stop, None)
+            watched.requests.clear()
+            with pytest.raises(MilvusException):
+                search_with_vectors(client, name, QUERY, 2, field="vector", timeout=5)
+            assert watched.requests == ["Search"]
+            with pytest.raises(MilvusException):
+                vectors_by_id(client, name, ["a"], field="vector")
+            with pytest.raises(MilvusException):
+                await asearch_with_vectors(aclient, name, QUERY, 2, field="vector", timeout=1)
+
+
+class TestWhatAServerSends:
+    """Kinds of storage that Milvus Lite has not: the client's own results, made of what a server would send."""
+
+    @staticmethod
+    def result(values: dict[str, Any], valid: tuple[bool, ...] = ()) -> Any:
+        """What the client makes of an answer to a search for three rows of four dimensions."""
+        needs("pymilvus")
+        from pymilvus.client.search_result import SearchResult
+        from pymilvus.grpc_gen import schema_pb2
+
+        column = schema_pb2.FieldData(
+            field_name="vector",
+            type=schema_pb2.DataType.FloatVector,
+            vectors=schema_pb2.VectorField(dim=4, **values),
+            valid_data=valid,
+        )
+        ids = schema_pb2.IDs(str_id=schema_pb2.StringArray(data=["a", "b", "c"]))
+        answer = schema_pb2.SearchResultData(
+            num_queries=1, top_k=3, topks=[3], ids=ids, scores=[3, 2, 1], fields_data=[column], output_fields=["vector"]
+        )
+        return SearchResult(answer)
+
+    NUMBERS = np.array([[1, -2, 0.5, 3], [0.25, 100, -0.125, 7], [-1, 64, 2, 12]], dtype=np.float32)
+
+    @pytest.mark.parametrize("kind", ["float", "float16", "bfloat16", "int8"])
+    def test_narrower_numbers_are_widened_exactly(self, kind: str) -> None:
+        numbers = np.rint(self.NUMBERS) if kind == "int8" else self.NUMBERS
+        stored: Any = {
+            # The upper half of each number: these need no more bits.
+            "bfloat16": lambda: b"".join(struct.pack("<f", x)[2:] for x in numbers.ravel()),
+            "float16": lambda: numbers.astype("<f2").tobytes(),
+            "int8": lambda: numbers.astype(np.int8).tobytes(),
+            "float": lambda: {"data": numbers.ravel().tolist()},
+        }[kind]()
+        hits, vectors = _taken_apart(self.result({f"{kind}_vector": stored}), "vector", [0.0] * 4)
+        assert [hit["id"] for hit in hits] == ["a", "b", "c"]
+        assert isinstance(vectors, np.ndarray)
+        assert vectors.dtype == np.float32
+        np.testing.assert_array_equal(vectors, numbers)
+
+    @pytest.mark.parametrize("packed", [True, False])
+    def test_a_row_without_a_vector_is_none_and_the_others_keep_theirs(self, packed: bool) -> None:
+        rows = self.NUMBERS[[0, 2]] if packed else self.NUMBERS * [[1], [0], [1]]
+        result = self.result({"float_vector": {"data": rows.ravel().tolist()}}, (True, False, True))
+        hits, vectors = _taken_apart(result, "vector", [0.0] * 4)
+        assert [hit["id"] for hit in hits] == ["a", "b", "c"]
+        assert vectors[1] is None
+        np.testing.assert_array_equal([vectors[0], vectors[2]], self.NUMBERS[[0, 2]])
+
+    def test_bits_are_refused(self) -> None:
+        with pytest.raises(VectorSourceError, match="binary_vector"):
+            _taken_apart(self.result({"binary_vector": b"abc"}), "vector", [0.0] * 4)
+
+
+class OtherEmbeddings(TableEmbeddings):
+    """A second model: its vectors are those of the first, backwards."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [row[::-1] for row in super().embed_documents(texts)]
+
+    def embed_query(self, text: str) -> list[float]:
+        return super().embed_query(text)[::-1]
+
+
+def row_of(document: Document) -> Row:
+    return BY_TEXT[document.page_content]
+
+
+def exact(documents: Any, vectors: Any, *, backwards: bool = False) -> bool:
+    wanted = np.array([row_of(document).vector for document in documents], np.float32)
+    return np.array_equal(vectors, wanted[:, ::-1] if backwards else wanted)
+
+
+class TestLangChain:
+    @pytest.fixture
+    def embeddings(self) -> TableEmbeddings:
+        return TableEmbeddings()
+
+    @pytest.fixture
+    def store(self, watched: Watched, embeddings: TableEmbeddings, tmp_path: Path) -> Iterator[Any]:
+        with langchain_store(embeddings, tmp_path, "FLAT", "COSINE", enable_dynamic_field=True) as store:
+            fill(store)
+            yield store
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            {"expr": 'number in [3, 5, 8] or (colour like "gr%" and number > 100)'},
+            {"expr": 'not (colour == "red")', "timeout": 30},
+            {"param": {"metric_type": "COSINE", "params": {"radius": 0.1}}},
+            {"partition_names": ["_default"], "consistency_level": "Strong"},
+            {"offset": 7, "round_decimal": 3},
+            {"group_by_field": "text"},
+        ],
+        ids=lambda arguments: ", ".join(arguments),
+    )
+    async def test_every_argument_of_the_stores_own_search_goes_through(
+        self, store: Any, arguments: dict[str, Any]
+    ) -> None:
+        own = store.similarity_search_by_vector(QUERY, k=FETCH_K, **arguments)
+        documents, vectors = for_langchain.search(store, QUERY, FETCH_K, **arguments)
+        assert documents == own
+        assert own
+        assert exact(documents, vectors)
+        documents, vectors = await for_langchain.asearch(store, QUERY, FETCH_K, **arguments)
+        assert documents == own
+        assert exact(documents, vectors)
+        await store.aclient.close()
+
+    def test_an_argument_that_it_has_not_is_refused_as_by_the_store(self, store: Any) -> None:
+        with pytest.raises(TypeError, match="filter"):
+            store.similarity_search_by_vector(QUERY, filter="number == 3")
+        with pytest.raises(TypeError, match="filter"):
+            for_langchain.search(store, QUERY, FETCH_K, filter="number == 3")
+
+    async def test_one_request_a_query(self, store: Any, watched: Watched) -> None:
+        retriever = SetSelectRetriever(vectorstore=store, k=K, fetch_k=FETCH_K)
+        for first in (True, False):
+            watched.requests.clear()
+            retriever.invoke("query 7")
+            await retriever.ainvoke("query 7")
+            if not first:
+                assert watched.requests == ["Search", "Search"]
+        await store.aclient.close()
+
+    async def test_the_compressor_asks_once(self, store: Any, watched: Watched) -> None:
+        own = store.similarity_search_by_vector(QUERY, k=FETCH_K)
+        compressor = SetSelectCompressor(vectorstore=store, k=K)
+        for first in (True, False):
+            watched.requests.clear()
+            picked = compressor.compress_documents(own, "query 7")
+            assert await compressor.acompress_documents(own, "query 7") == picked
+            if not first:
+                assert watched.requests == ["Query", "Query"]
+        assert [row_of(d).id for d in picked] == brute_force("query 7", [row_of(d) for d in own])
+        await store.aclient.close()
+
+    @pytest.mark.parametrize("auto_id", [False, True])
+    def test_keys_are_found_by_a_store_that_does_not_know_of_what_kind_they_are(
+        self, embeddings: TableEmbeddings, path: str, auto_id: bool
+    ) -> None:
+        with langchain_store(embeddings, Path(path).parent, "FLAT", "L2", auto_id=auto_id) as store:
+            names = ["11", "-12", "013"]
+            store.add_texts([row.text for row in ROWS[:3]], ids=names)
+            assert for_langchain.fetch(store, ["another's"]) == {}
+            store.auto_id = False
+            documents = store.similarity_search_by_vector(QUERY, k=3)
+            ids = [for_langchain.id_of(store, document) for document in documents]
+            found = for_langchain.fetch(store, [*ids, "99"])
+            assert set(found) == set(ids)
+            assert exact(documents, [found[name] for name in ids])
+            if not auto_id:
+                assert set(ids) == set(names)
+
+    def test_reopened_by_another_that_has_added_nothing(self, store: Any, embeddings: TableEmbeddings) -> None:
+        from langchain_milvus import Milvus
+
+        other = Milvus(embeddings, connection_args=store._connection_args, enable_dynamic_field=True)
+        documents, vectors = for_langchain.search(other, QUERY, FETCH_K)
+        assert documents == other.similarity_search_by_vector(QUERY, k=FETCH_K)
+        assert "vector" not in documents[0].metadata
+        assert exact(documents, vectors)
+        other.client.close()
+
+    async def test_a_store_without_a_collection_finds_nothing(self, embeddings: TableEmbeddings, path: str) -> None:
+        with langchain_store(embeddings, Path(path).parent, "FLAT", "L2") as store:
+            assert for_langchain.search(store, QUERY, FETCH_K) == ([], [])
+            assert await for_langchain.asearch(store, QUERY, FETCH_K) == ([], [])
+            assert SetSelectRetriever(vectorstore=store).invoke("query 7") == []
+            assert for_langchain.fetch(store, ["a"]) == await for_langchain.afetch(store, ["a"]) == {}
+
+    def test_metadata_in_a_field_of_its_own_and_fields_of_other_names(
+        self, embeddings: TableEmbeddings, path: str
+    ) -> None:
+        names = {"metadata_field": "about", "text_field": "words", "vector_field": "numbers", "primary_field": "key"}
+        with langchain_store(embeddings, Path(path).parent, "FLAT", "L2", **names) as store:
+            fill(store)
+            assert for_langchain.id_of(store, Document("", metadata={"key": "the user's"})) is None
+            documents, vectors = for_langchain.search(store, QUERY, FETCH_K, expr='about["colour"] == "red"')
+            assert documents == store.similarity_search_by_vector(QUERY, k=FETCH_K, expr='about["colour"] == "red"')
+            assert exact(documents, vectors)
+
+    def test_of_dense_vectors_and_words_the_dense_are_searched(self, embeddings: TableEmbeddings, path: str) -> None:
+        needs("langchain_milvus")
+        from langchain_milvus import BM25BuiltInFunction
+
+        with langchain_store(
+            embeddings,
+            Path(path).parent,
+            "FLAT",
+            "COSINE",
+            builtin_function=BM25BuiltInFunction(output_field_names="sparse"),
+            vector_field=["vector", "sparse"],
+            index_params=[NUMBERS, WORDS],
+            search_params=None,
+        ) as store:
+            fill(store)
+            documents, vectors = for_langchain.search(store, QUERY, FETCH_K, expr='colour == "red"')
+            nearest = sorted(
+                (row for row in ROWS if row.metadata["colour"] == "red"),
+                key=lambda row: float(np.linalg.norm(np.subtract(row.vector, QUERY))),
+            )
+            assert [row_of(document).text for document in documents] == [row.text for row in nearest[:FETCH_K]]
+            assert all(document.metadata.keys() == {"pk", "colour", "number"} for document in documents)
+            assert exact(documents, vectors)
+            picked = SetSelectRetriever(vectorstore=store, k=K, fetch_k=FETCH_K).invoke(
+                "query 7", expr='colour == "red"'
+            )
+            assert [row_of(d).id for d in picked] == brute_force("query 7", nearest[:FETCH_K])
+
+    def test_of_two_dense_fields_one_has_to_be_named(self, embeddings: TableEmbeddings, path: str) -> None:
+        both = [embeddings, OtherEmbeddings()]
+        settings: dict[str, Any] = {"vector_field": ["one", "two"], "index_params": None, "search_params": None}
+        with langchain_store(both, Path(path).parent, "FLAT", "L2", **settings) as store:
+            fill(store)
+            with pytest.raises(InvalidParameterError, match="anns_field=, one of 'one', 'two'"):
+                for_langchain.search(store, QUERY, FETCH_K)
+            with pytest.raises(InvalidParameterError, match="no vector field 'three' to search; it has 'one', 'two'"):
+                for_langchain.search(store, QUERY, FETCH_K, anns_field="three")
+            documents, vectors = for_langchain.search(store, QUERY, FETCH_K, anns_field="two")
+            assert exact(documents, vectors, backwards=True)
+            assert for_langchain.fetch(store, [documents[0].metadata["pk"]]) == {}
+            assert documents[0].metadata.keys() == {"pk", "colour", "number"}
+            retriever = SetSelectRetriever(vectorstore=store, embeddings=both[1], k=K, fetch_k=FETCH_K)
+            picked = retriever.invoke("query 7", anns_field="two")
+            nearest = sorted(ROWS, key=lambda row: float(np.linalg.norm(np.subtract(row.vector, QUERY))))
+            assert [row_of(d).id for d in picked] == brute_force("query 7", nearest[:FETCH_K])
+
+    def test_a_store_of_words_only_says_so(self, path: str) -> None:
+        needs("langchain_milvus")
+        from langchain_milvus import BM25BuiltInFunction
+
+        functions = [
+            BM25BuiltInFunction(output_field_names="one"),
+            BM25BuiltInFunction(output_field_names="two", function_name="again"),
+        ]
+        settings: dict[str, Any] = {"vector_field": ["one", "two"], "index_params": [WORDS] * 2, "search_params": None}
+        with langchain_store(None, Path(path).parent, "FLAT", "L2", builtin_function=functions, **settings) as store:
+            fill(store)
+            with pytest.raises(VectorSourceError, match="vector fields 'one', 'two' with dense"):
+                for_langchain.search(store, QUERY, FETCH_K)
+
+
+class TestLlamaIndex:
+    @pytest.fixture
+    def store(self, path: str) -> Iterator[Any]:
+        with llamaindex_store(Path(path).parent, "FLAT", "COSINE") as store:
+            store.add(nodes())
+            yield store
+
+    async def test_one_request_a_lookup(self, store: Any, watched: Watched) -> None:
+        ids = [row.id for row in ROWS[:FETCH_K]]
+        for first in (True, False):
+            watched.requests.clear()
+            found = for_llamaindex.fetch(store, ids, None)
+            afound = await for_llamaindex.afetch(store, ids, None)
+            if not first:
+                assert watched.requests == ["Query", "Query"]
+        wanted = np.array([row.vector for row in ROWS[:FETCH_K]], np.float32)
+        for one in (found, afound):
+            np.testing.assert_array_equal([one[name] for name in ids], wanted)
+        await store.aclient.close()
+
+    async def test_filters_richer_than_equality(self, store: Any) -> None:
+        small = MetadataFilter(key="number", value=90, operator=FilterOperator.LT)
+        colours = MetadataFilter(key="colour", value=["red", "blue"], operator=FilterOperator.IN)
+        filters = MetadataFilters(filters=[small, colours], condition=FilterCondition.AND)
+        index = VectorStoreIndex.from_vector_store(store, embed_model=TableEmbedding())
+        retriever = SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K, filters=filters)
+        passing = [row for row in ROWS if row.metadata["number"] < 90 and row.metadata["colour"] != "green"]
+        nearest = sorted(passing, key=lambda row: -np.dot(row.vector, QUERY) / np.linalg.norm(row.vector))
+        wanted = brute_force("query 7", nearest[:FETCH_K])
+        assert [node.node_id for node in retriever.retrieve("query 7")] == wanted
+        assert [node.node_id for node in await retriever.aretrieve("query 7")] == wanted
+        await store.aclient.close()
+
+    async def test_without_an_async_client_a_thread_asks(self, path: str) -> None:
+        with llamaindex_store(Path(path).parent, "FLAT", "IP", use_async_client=False) as store:
+            store.add(nodes())
+            found = await for_llamaindex.afetch(store, [ROWS[3].id, "gone"], None)
+        assert found.keys() == {ROWS[3].id}
+
+    def test_a_store_of_words_only_says_so(self, path: str) -> None:
+        with (
+            llamaindex_store(
+                Path(path).parent, "FLAT", "IP", enable_dense=False, enable_sparse=True, use_async_client=False
+            ) as store,
+            pytest.raises(VectorSourceError, match="enable_dense=False"),
+        ):
+            for_llamaindex.fetch(store, ["a"], None)

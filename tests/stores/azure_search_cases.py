@@ -1,0 +1,201 @@
+"""Azure's own clients, speaking TLS to a server on loopback that answers as the documentation of the service says."""
+
+import importlib
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
+from tests.stores.azure_search_replay import AzureReplay, replaying
+from tests.stores.harness import BY_ID, DIMENSION, LangChainCase, LlamaIndexCase, fill, needs
+
+PACKAGES = ("langchain_community", "langchain_azure_ai")
+
+
+def options(replay: AzureReplay) -> dict[str, Any]:
+    """What the clients are told besides the address: whom to trust, and not to try again."""
+    return {"connection_verify": str(replay.certificate), "retry_total": 0}
+
+
+def _fields(vector: dict[str, Any]) -> list[Any]:
+    from azure.search.documents.indexes.models import SearchableField, SearchField, SearchFieldDataType, SimpleField
+
+    string = SearchFieldDataType.String
+    return [
+        SimpleField(name="id", type=string, key=True, filterable=True),
+        SearchableField(name="content", type=string),
+        SearchField(
+            name="content_vector",
+            searchable=True,
+            vector_search_dimensions=DIMENSION,
+            vector_search_profile_name="myHnswProfile",
+            **{"type": "Collection(Edm.Single)", **vector},
+        ),
+        SearchableField(name="metadata", type=string),
+        SimpleField(name="colour", type=string, filterable=True),
+        SimpleField(name="number", type=SearchFieldDataType.Int32, filterable=True),
+    ]
+
+
+@contextmanager
+def langchain_over(replay: AzureReplay, package: str, embeddings: Embeddings, **vector: Any) -> Iterator[VectorStore]:
+    """``vector``: attributes of the field with the vectors."""
+    module = importlib.import_module(f"{package}.vectorstores.azuresearch")
+    with pytest.MonkeyPatch.context() as patch:
+        # langchain-azure-ai hands its client options to the sync client alone, but makes another on the way to its
+        # async one.
+        patch.setenv("REQUESTS_CA_BUNDLE", str(replay.certificate))
+        store = module.AzureSearch(
+            replay.endpoint,
+            "none",
+            "passages",
+            embeddings,
+            fields=_fields(vector),
+            vector_search_dimensions=DIMENSION,
+            additional_search_client_options=options(replay),
+        )
+    try:
+        yield store
+    finally:
+        # Its __del__ would close them too, with an event loop that it leaves behind.
+        store.client.close()
+        store.client = store.async_client = None
+
+
+@asynccontextmanager
+async def alangchain_over(
+    replay: AzureReplay, package: str, embeddings: Embeddings, **vector: Any
+) -> AsyncIterator[VectorStore]:
+    from azure.core.credentials import AzureKeyCredential
+    from azure.search.documents.aio import SearchClient
+
+    with langchain_over(replay, package, embeddings, **vector) as store:
+        async with SearchClient(replay.endpoint, "passages", AzureKeyCredential("none"), **options(replay)) as client:
+            store.async_client = client  # type: ignore[attr-defined]
+            yield store
+
+
+@contextmanager
+def llamaindex_over(replay: AzureReplay, **settings: Any) -> Iterator[BasePydanticVectorStore]:
+    from azure.core.credentials import AzureKeyCredential
+    from azure.search.documents import SearchClient
+
+    _create_index(replay, **settings)
+    with SearchClient(replay.endpoint, "passages", AzureKeyCredential("none"), **options(replay)) as client:
+        yield llamaindex_store(search_or_index_client=client, **settings)
+
+
+@asynccontextmanager
+async def allamaindex_over(replay: AzureReplay, **settings: Any) -> AsyncIterator[BasePydanticVectorStore]:
+    from azure.core.credentials import AzureKeyCredential
+    from azure.search.documents.aio import SearchClient
+
+    _create_index(replay, **settings)
+    async with SearchClient(replay.endpoint, "passages", AzureKeyCredential("none"), **options(replay)) as client:
+        yield llamaindex_store(async_search_or_index_client=client, **settings)
+
+
+def _create_index(replay: AzureReplay, **settings: Any) -> None:
+    # By a store of its own: an index client does not tell the search client that it makes whom to trust.
+    from azure.core.credentials import AzureKeyCredential
+    from azure.search.documents.indexes import SearchIndexClient
+    from llama_index.vector_stores.azureaisearch import IndexManagement
+
+    with SearchIndexClient(replay.endpoint, AzureKeyCredential("none"), **options(replay)) as client:
+        llamaindex_store(
+            search_or_index_client=client,
+            index_name="passages",
+            index_management=IndexManagement.CREATE_IF_NOT_EXISTS,
+            **settings,
+        ).close()
+
+
+def llamaindex_store(**settings: Any) -> Any:
+    from llama_index.vector_stores.azureaisearch import (
+        AzureAISearchVectorStore,
+        IndexManagement,
+        MetadataIndexFieldType,
+    )
+
+    defaults = {
+        "search_or_index_client": None,
+        "index_management": IndexManagement.NO_VALIDATION,
+        "id_field_key": "id",
+        "chunk_field_key": "chunk",
+        "embedding_field_key": "embedding",
+        "metadata_string_field_key": "metadata",
+        "doc_id_field_key": "doc_id",
+        "embedding_dimensionality": DIMENSION,
+        "filterable_metadata_field_keys": {
+            "colour": ("colour", MetadataIndexFieldType.STRING),
+            "number": ("number", MetadataIndexFieldType.INT32),
+        },
+    }
+    return AzureAISearchVectorStore(**{**defaults, **settings})
+
+
+def needs_client(package: str) -> None:
+    needs("cryptography", "azure.search.documents", f"{package}.vectorstores")
+    if package == "langchain_azure_ai" and version("azure-search-documents").startswith("11."):
+        pytest.skip("langchain-azure-ai's store needs azure-search-documents 12, LlamaIndex's 11")
+
+
+def _own(store: Any, vector: list[float], k: int, filters: str | None = None) -> list[Document]:
+    # Its public search by vector takes a text, and embeds it.
+    module = importlib.import_module(type(store).__module__)
+    found = module._results_to_documents(store._simple_search(vector, "", k, filters=filters))
+    return [document for document, _ in found]
+
+
+@contextmanager
+def _langchain(package: str, embeddings: Embeddings, folder: Path) -> Iterator[VectorStore]:
+    needs_client(package)
+    with replaying(folder) as replay, langchain_over(replay, package, embeddings) as store:
+        fill(store)
+        yield store
+
+
+@asynccontextmanager
+async def _alangchain(package: str, embeddings: Embeddings, folder: Path) -> AsyncIterator[VectorStore]:
+    needs_client(package)
+    with replaying(folder) as replay:
+        async with alangchain_over(replay, package, embeddings) as store:
+            fill(store)
+            yield store
+
+
+@contextmanager
+def _llamaindex(folder: Path) -> Iterator[BasePydanticVectorStore]:
+    needs("cryptography", "llama_index.vector_stores.azureaisearch")
+    with replaying(folder) as replay, llamaindex_over(replay) as store:
+        yield store
+
+
+@asynccontextmanager
+async def _allamaindex(folder: Path) -> AsyncIterator[BasePydanticVectorStore]:
+    needs("cryptography", "llama_index.vector_stores.azureaisearch")
+    with replaying(folder) as replay:
+        async with allamaindex_over(replay) as store:
+            yield store
+
+
+LANGCHAIN = [
+    LangChainCase(
+        f"Azure AI Search, replayed, {package}",
+        partial(_langchain, package),
+        {"filters": "colour eq 'red'"},
+        own=_own,
+        row_of=lambda document: BY_ID[document.metadata["id"]],
+        aopen=partial(_alangchain, package),
+    )
+    for package in PACKAGES
+]
+LLAMAINDEX = [LlamaIndexCase("Azure AI Search, replayed", _llamaindex, aopen=_allamaindex)]

@@ -1,0 +1,261 @@
+"""Azure AI Search: what its clients are asked, fields that cannot be read back, and what goes wrong on the way."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.vectorstores import VectorStore
+from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters
+
+from langchain_setselect import SetSelectRetriever
+from langchain_setselect.vectors import source_of
+from llamaindex_setselect import SetSelectIndexRetriever
+from llamaindex_setselect.stores import azure_search as llamaindex_source
+from shared_core import InvalidParameterError, SetSelectWarning, VectorSourceError
+from tests.stores.azure_search_cases import (
+    PACKAGES,
+    alangchain_over,
+    allamaindex_over,
+    langchain_over,
+    llamaindex_over,
+    needs_client,
+)
+from tests.stores.azure_search_replay import AzureReplay, replaying
+from tests.stores.harness import (
+    BY_ID,
+    FETCH_K,
+    QUERIES,
+    ROWS,
+    TableEmbeddings,
+    aindex_over,
+    fill,
+    index_over,
+    needs,
+)
+from tests.stores.harness import TableEmbedding as Model
+
+QUERY = QUERIES["query 3"]
+IDS = [row.id for row in ROWS]
+RICH = "(colour eq 'red' or search.in(colour, 'blue,mauve', ',')) and number lt 200"
+
+
+@pytest.fixture
+def replay(tmp_path: Path) -> Iterator[AzureReplay]:
+    needs("cryptography", "azure.search.documents")
+    with replaying(tmp_path) as replay:
+        yield replay
+
+
+def _stored(ids: Any) -> Any:
+    return np.array([BY_ID[name].vector for name in ids], dtype=np.float32)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+class TestLangChain:
+    @pytest.fixture
+    def store(self, replay: AzureReplay, package: str) -> Iterator[VectorStore]:
+        needs_client(package)
+        with langchain_over(replay, package, TableEmbeddings()) as store:
+            fill(store)
+            yield store
+
+    def test_a_search_is_one_request_by_vector(self, store: VectorStore, replay: AzureReplay) -> None:
+        replay.requests.clear()
+        found = SetSelectRetriever(
+            vectorstore=store, k=5, fetch_k=FETCH_K, search_kwargs={"filters": RICH, "search_type": "similarity"}
+        ).invoke("query 3")
+        [request] = replay.requests
+        assert request.path == "/indexes('passages')/docs/search.post.search"
+        assert request.body == {
+            "search": "",
+            "top": FETCH_K,
+            "filter": RICH,
+            "vectorQueries": [{"kind": "vector", "vector": QUERY, "k": FETCH_K, "fields": "content_vector"}],
+        }
+        assert len(found) == 5
+        assert all(set(d.metadata) >= {"id", "colour", "number"} for d in found)
+        assert not any("content_vector" in d.metadata for d in found)
+
+    def test_a_choice_of_fields_gets_that_of_the_vectors(self, store: VectorStore, replay: AzureReplay) -> None:
+        source = source_of(store)
+        assert source is not None
+        for select in (["id", "content", "colour"], "id, content,colour"):
+            documents, vectors = source.search(store, QUERY, 5, select=select)
+            assert replay.requests[-1].body["select"] == "id,content,colour,content_vector"
+            np.testing.assert_array_equal(vectors, _stored(d.metadata["id"] for d in documents))
+            # Without the field of metadata every other field is: but for the vector.
+            assert all(set(d.metadata) >= {"id", "colour"} for d in documents)
+            assert not any("content_vector" in d.metadata for d in documents)
+
+    def test_other_kinds_of_search_are_refused(self, store: VectorStore) -> None:
+        source = source_of(store)
+        assert source is not None
+        with pytest.raises(InvalidParameterError, match="hybrid"):
+            source.search(store, QUERY, 5, search_type="hybrid")
+
+    def test_more_than_one_answer_holds_is_asked_for_again(self, store: VectorStore, replay: AzureReplay) -> None:
+        source = source_of(store)
+        assert source is not None
+        whole, _ = source.search(store, QUERY, FETCH_K)
+        replay.page = 15
+        replay.requests.clear()
+        documents, vectors = source.search(store, QUERY, FETCH_K)
+        assert documents == whole
+        assert len(vectors) == FETCH_K
+        assert len(replay.requests) == 3
+
+    def test_a_document_without_a_vector_is_left_out_with_its_name(self, store: VectorStore) -> None:
+        source = source_of(store)
+        assert source is not None
+        documents, _ = source.search(store, QUERY, 5)
+        first = documents[0]
+        store.client.merge_documents([{"id": first.metadata["id"], "content_vector": None}])  # type: ignore[attr-defined]
+        # Nothing finds it by vector, but a text may.
+        found, vectors = source.search(store, QUERY, len(ROWS))
+        assert len(found) == len(vectors) == len(ROWS) - 1
+        found, vectors = source.search(store, QUERY, len(ROWS), search_text=first.page_content)
+        assert [found[i].page_content for i, vector in enumerate(vectors) if vector is None] == [first.page_content]
+        retriever = SetSelectRetriever(vectorstore=store, k=5, search_kwargs={"search_text": first.page_content})
+        with pytest.warns(SetSelectWarning, match="left out"):
+            found = retriever.invoke("query 3", fetch_k=len(ROWS))
+        assert first not in found
+        assert len(found) == 5
+
+    @pytest.mark.parametrize("attributes", [{"hidden": True}, {"stored": False, "hidden": True}])
+    async def test_a_field_that_cannot_be_read_back_is_named(
+        self, replay: AzureReplay, package: str, attributes: dict[str, Any]
+    ) -> None:
+        needs_client(package)
+        async with alangchain_over(replay, package, TableEmbeddings(), **attributes) as store:
+            fill(store)
+            retriever = SetSelectRetriever(vectorstore=store)
+            with pytest.raises(VectorSourceError, match="'content_vector' is not retrievable"):
+                retriever.invoke("query 3")
+            with pytest.raises(VectorSourceError, match="'content_vector' is not retrievable"):
+                await retriever.ainvoke("query 3")
+
+    def test_half_precision_gives_what_it_keeps(self, replay: AzureReplay, package: str) -> None:
+        needs_client(package)
+        with langchain_over(replay, package, TableEmbeddings()) as store:
+            fill(store)
+            # The store makes no such index, but takes one that is there.
+            [field] = [field for field in replay.indexes["passages"]["fields"] if field["name"] == "content_vector"]
+            field["type"] = "Collection(Edm.Half)"
+            source = source_of(store)
+            assert source is not None
+            documents, vectors = source.search(store, QUERY, FETCH_K)
+        wanted = _stored(d.metadata["id"] for d in documents)
+        np.testing.assert_array_equal(vectors, wanted.astype(np.float16).astype(np.float32))
+
+    async def test_vectors_by_key_are_bit_equal(self, replay: AzureReplay, package: str) -> None:
+        needs_client(package)
+        async with alangchain_over(replay, package, TableEmbeddings()) as store:
+            fill(store)
+            source = source_of(store)
+            assert source is not None
+            assert source.fetch is not None
+            assert source.afetch is not None
+            replay.requests.clear()
+            for found in (source.fetch(store, [*IDS, "gone"]), await source.afetch(store, [*IDS, "gone"])):
+                assert set(found) == set(IDS)
+                np.testing.assert_array_equal([found[name] for name in IDS], _stored(IDS))
+            assert len(replay.requests) == 2
+
+    async def test_the_clients_own_error_comes_through(self, replay: AzureReplay, package: str) -> None:
+        from azure.core.exceptions import AzureError, HttpResponseError
+
+        needs_client(package)
+        async with alangchain_over(replay, package, TableEmbeddings()) as store:
+            fill(store)
+            source = source_of(store)
+            assert source is not None
+            assert source.asearch is not None
+            with pytest.raises(HttpResponseError, match=r"length of '32'.* length of '3'"):
+                source.search(store, QUERY[:3], 5)
+            with pytest.raises(HttpResponseError, match="not a filterable field"):
+                await source.asearch(store, QUERY, 5, filters="content eq 'passage 1'")
+            replay.fault = 503
+            with pytest.raises(HttpResponseError, match=r"503|replayed fault|Service Unavailable"):
+                source.search(store, QUERY, 5)
+            with pytest.raises(HttpResponseError, match=r"503|replayed fault|Service Unavailable"):
+                await source.asearch(store, QUERY, 5)
+            replay.fault = "cut"
+            with pytest.raises(AzureError):
+                source.search(store, QUERY, 5)
+            with pytest.raises(AzureError):
+                await source.asearch(store, QUERY, 5)
+
+
+class TestLlamaIndex:
+    @pytest.fixture
+    def index(self, replay: AzureReplay) -> Iterator[Any]:
+        needs("llama_index.vector_stores.azureaisearch")
+        with llamaindex_over(replay) as store:
+            yield index_over(store)
+
+    def test_a_retrieval_is_a_search_and_a_lookup(self, index: Any, replay: AzureReplay) -> None:
+        filters = MetadataFilters(
+            filters=[
+                MetadataFilter(key="colour", value="red"),
+                MetadataFilter(key="number", value=200, operator=FilterOperator.LT),
+            ]
+        )
+        replay.requests.clear()
+        SetSelectIndexRetriever(index, top_n=5, fetch_k=FETCH_K, filters=filters).retrieve("query 3")
+        search, lookup = (request.body for request in replay.requests)
+        assert search["filter"] == "colour eq 'red' and number lt 200"
+        assert (lookup["search"], lookup["select"], lookup["top"]) == ("*", "id,embedding", FETCH_K)
+        assert lookup["filter"].startswith("search.in(id, '")
+
+    async def test_vectors_by_id_are_bit_equal_without_those_unknown(self, index: Any, replay: AzureReplay) -> None:
+        asked = [*IDS, "gone", f"{IDS[0]},{IDS[1]}", "it's"]
+        found = llamaindex_source.fetch(index.vector_store, asked, index)
+        assert set(found) == set(IDS)
+        np.testing.assert_array_equal([found[name] for name in IDS], _stored(IDS))
+        # Two ids in one are neither.
+        assert llamaindex_source.fetch(index.vector_store, [f"{IDS[0]},{IDS[1]}"], index) == {}
+        replay.requests.clear()
+        assert llamaindex_source.fetch(index.vector_store, [], index) == {}
+        assert replay.requests == []
+        # A store without an async client is asked in a thread.
+        assert set(await llamaindex_source.afetch(index.vector_store, IDS[:3], index)) == set(IDS[:3])
+
+    async def test_with_an_async_client_alone_only_async_methods_work(self, replay: AzureReplay) -> None:
+        needs("llama_index.vector_stores.azureaisearch")
+        async with allamaindex_over(replay) as store:
+            index = await aindex_over(store, Model())
+            found = await llamaindex_source.afetch(store, [*IDS, "gone"], index)
+            assert set(found) == set(IDS)
+            np.testing.assert_array_equal([found[name] for name in IDS], _stored(IDS))
+            assert await llamaindex_source.afetch(store, [], index) == {}
+            with pytest.raises(VectorSourceError, match="async client only"):
+                llamaindex_source.fetch(store, IDS, index)
+
+    def test_a_node_without_a_vector_is_left_out(self, index: Any) -> None:
+        index.vector_store.client.merge_documents([{"id": IDS[0], "embedding": None}])
+        assert set(llamaindex_source.fetch(index.vector_store, IDS, index)) == set(IDS[1:])
+
+    async def test_the_clients_own_error_comes_through(self, index: Any, replay: AzureReplay) -> None:
+        from azure.core.exceptions import AzureError, HttpResponseError
+
+        for fault in (503, "cut"):
+            replay.fault = fault
+            with pytest.raises(HttpResponseError if fault == 503 else AzureError):
+                llamaindex_source.fetch(index.vector_store, IDS[:3], index)
+        replay.fault = None
+        async with allamaindex_over(replay) as store:
+            for fault in (503, "cut"):
+                replay.fault = fault
+                with pytest.raises(HttpResponseError if fault == 503 else AzureError):
+                    await llamaindex_source.afetch(store, IDS[:3], None)
+
+    def test_a_hidden_field_is_refused_by_the_service(self, replay: AzureReplay) -> None:
+        from azure.core.exceptions import HttpResponseError
+
+        needs("llama_index.vector_stores.azureaisearch")
+        with llamaindex_over(replay, hidden_field_keys=["embedding"]) as store:
+            index = index_over(store)
+            with pytest.raises(HttpResponseError, match="embedding"):
+                SetSelectIndexRetriever(index).retrieve("query 3")

@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Stores beyond those of .venv; LlamaIndex's Milvus store cannot live with LangChain's.
+# Stores beyond those of .venv, in two environments, since some of their packages exclude each other.
 STORES := $(VENV)-stores
-MILVUS2 := $(VENV)-milvus2
+OTHERS := $(VENV)-other-stores
 # The stores that `make test` must not skip; `make test-stores` may skip none.
 HERE := langchain_chroma langchain_qdrant langchain_lancedb lancedb pandas \
 	$(addprefix llama_index.vector_stores.,chroma qdrant lancedb)
+ELSEWHERE := llama_index.vector_stores.milvus langchain_azure_ai.vectorstores
 # A worker a core, and one thread for each: more of either only get in each other's way.
 WORKERS ?= logical
 test test-stores: export OMP_NUM_THREADS = 1
@@ -51,14 +52,14 @@ endef
 $(STORES)/.ready: pyproject.toml constraints.txt
 	$(call INSTALL,$(STORES),all-stores)
 
-$(MILVUS2)/.ready: pyproject.toml constraints.txt
-	$(call INSTALL,$(MILVUS2),milvus2)
+$(OTHERS)/.ready: pyproject.toml constraints.txt
+	$(call INSTALL,$(OTHERS),other-stores)
 
-test-stores: $(STORES)/.ready $(MILVUS2)/.ready ## stored vectors out of every store, in environments of their own
-	@SETSELECT_REQUIRE="all -llama_index.vector_stores.milvus" \
+test-stores: $(STORES)/.ready $(OTHERS)/.ready ## stored vectors out of every store, in environments of their own
+	@SETSELECT_REQUIRE="all $(addprefix -,$(ELSEWHERE))" \
 		$(STORES)/bin/python -m pytest -q -n $(WORKERS) tests/stores shared_core/stores
-	@SETSELECT_REQUIRE="milvus_lite llama_index.vector_stores.milvus" \
-		$(MILVUS2)/bin/python -m pytest -q -n $(WORKERS) tests/stores -k milvus
+	@SETSELECT_REQUIRE="milvus_lite cryptography $(ELSEWHERE)" \
+		$(OTHERS)/bin/python -m pytest -q -n $(WORKERS) tests/stores -k "milvus or langchain_azure_ai"
 
 lint: $(READY) ## ruff and strict mypy
 	@$(BIN)/ruff check .
@@ -72,10 +73,10 @@ format: $(READY) ## let ruff mend what it can
 bench: $(READY) ## speed against LangChain's MMR and pyversity, in one run
 	@$(BIN)/python benchmarks/speed.py
 
-bench-stores: $(READY) $(STORES)/.ready $(MILVUS2)/.ready ## what stored vectors cost, store by store, as a Markdown table
+bench-stores: $(READY) $(STORES)/.ready $(OTHERS)/.ready ## what stored vectors cost, store by store, as a Markdown table
 	@$(BIN)/python benchmarks/stores.py --heading
 	@$(STORES)/bin/python benchmarks/stores.py --only Milvus PG PostgreSQL DuckDB sqlite
-	@$(MILVUS2)/bin/python benchmarks/stores.py --only Milvus
+	@$(OTHERS)/bin/python benchmarks/stores.py --only Milvus
 
 clean: ## remove the environment and the caches
-	rm -rf $(VENV) $(STORES) $(MILVUS2) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(STORES) $(OTHERS) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -190,7 +190,8 @@ def _sound(
         raise VectorSourceError(f"the vector source gave {len(documents)} documents and {len(rows)} vectors")
     if isinstance(rows, np.ndarray):
         return documents, rows
-    missing = [id_of(d) for d, v in zip(documents, rows, strict=True) if v is None]
+    # A store that tells no ids has the text to know a document by.
+    missing = [id_of(d) or d.page_content[:60] for d, v in zip(documents, rows, strict=True) if v is None]
     if not missing:
         return documents, rows
     warnings.warn(

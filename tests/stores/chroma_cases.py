@@ -47,17 +47,15 @@ def _wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 60) 
 @contextmanager
 def client(kind: str, folder: Path) -> Iterator[Any]:
     import chromadb
-    from chromadb.config import Settings
 
-    quiet = Settings(anonymized_telemetry=False)
     match kind:
         case "in memory":
-            yield chromadb.EphemeralClient(quiet)
+            yield chromadb.EphemeralClient()
         case "on disk":
-            yield chromadb.PersistentClient(str(folder), quiet)
+            yield chromadb.PersistentClient(str(folder))
         case _:
             with server(folder) as (port, _):
-                http = chromadb.HttpClient("127.0.0.1", port, settings=quiet)
+                http = chromadb.HttpClient("127.0.0.1", port)
                 yield http
                 # Its close() leaves the connections open.
                 for part in (http, http._admin_client):  # type: ignore[attr-defined]

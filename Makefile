@@ -18,7 +18,7 @@ test test-stores: export OPENBLAS_NUM_THREADS = 1
 export QUERY := $(value QUERY)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-stores lint format bench bench-stores clean
+.PHONY: help demo test test-stores lint format bench papers report bench-stores clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
@@ -72,6 +72,16 @@ format: $(READY) ## let ruff mend what it can
 
 bench: $(READY) ## speed against LangChain's MMR and pyversity, in one run
 	@$(BIN)/python benchmarks/speed.py
+
+papers: $(READY) ## the papers' tables, written to benchmarks/results/papers (all that needs no large model)
+	@$(BIN)/python benchmarks/papers/vrsd.py --write
+	@$(BIN)/python benchmarks/papers/pir.py --write
+	@$(BIN)/python benchmarks/papers/direction.py --write
+	@$(BIN)/python benchmarks/papers/ragsys.py --write
+	@$(BIN)/python benchmarks/papers/vrsd_downstream.py --write
+
+report: $(READY) ## every method compared on NumPy's docstrings, as one HTML page
+	@$(BIN)/setselect compare --demo --out .cache/report.html
 
 bench-stores: $(READY) $(STORES)/.ready $(OTHERS)/.ready ## what stored vectors cost, store by store, as a Markdown table
 	@$(BIN)/python benchmarks/stores.py --heading

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib
-import inspect
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -16,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from shared_core.evaluation.demo import docstrings
 
 if TYPE_CHECKING:
     from langchain_community.vectorstores import FAISS
@@ -27,14 +26,6 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 CACHE = Path(__file__).resolve().parent.parent / ".cache"
 BATCH = 64
-# Longer texts embed more slowly and say little more: the first sentences tell what a function is for.
-TEXT_LENGTH = 300
-MODULES = (
-    *("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "numpy.ma", "numpy.strings", "numpy.char", "numpy.rec"),
-    *("numpy.lib.stride_tricks", "numpy.polynomial", "numpy.polynomial.polynomial", "numpy.polynomial.chebyshev"),
-    *("numpy.polynomial.legendre", "numpy.polynomial.laguerre", "numpy.polynomial.hermite"),
-    "numpy.polynomial.hermite_e",
-)
 
 
 class Docs(NamedTuple):
@@ -73,31 +64,6 @@ def minilm() -> HuggingFaceEmbeddings:
     return Remembering(
         model_name=str(folder), model_kwargs={"device": "cpu"}, encode_kwargs={"normalize_embeddings": True}
     )
-
-
-def docstrings() -> dict[str, str]:
-    """A text for each public function and class of NumPy: its name, and the docstring up to the parameters."""
-    found: dict[str, str] = {}
-    seen: set[int] = set()
-    with warnings.catch_warnings():
-        # Some names are deprecated in some versions of NumPy; they have docstrings all the same.
-        warnings.simplefilter("ignore")
-        for module in map(importlib.import_module, MODULES):
-            for name in sorted(getattr(module, "__all__", dir(module))):
-                thing = getattr(module, name, None)
-                if name.startswith("_") or not callable(thing) or id(thing) in seen:
-                    continue
-                seen.add(id(thing))
-                prose = _prose(inspect.getdoc(thing) or "")
-                if prose:
-                    found[f"{module.__name__}.{name}"] = f"{module.__name__}.{name}: {prose}"
-    return found
-
-
-def _prose(docstring: str) -> str:
-    before_sections = re.split(r"\n\w[\w ]+\n-{3,}", docstring)[0]
-    paragraphs = (" ".join(p.split()) for p in before_sections.split("\n\n"))
-    return "\n".join(p for p in paragraphs if not re.fullmatch(r"[\w.]+\(.*\)( -> .*)?", p))[:TEXT_LENGTH].strip()
 
 
 def numpy_docs(track: Callable[[range], object] = lambda batches: batches) -> Docs:

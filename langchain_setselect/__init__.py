@@ -5,6 +5,7 @@ try:
 except ImportError as error:
     raise ImportError('langchain_setselect needs LangChain: pip install "setselect[langchain]"') from error
 
+from .compare import compare_store
 from .compressor import SetSelectCompressor
 from .example_selector import SetSelectExampleSelector
 from .perspective import extractor_from_chat_model
@@ -15,6 +16,7 @@ __all__ = [
     "SetSelectCompressor",
     "SetSelectExampleSelector",
     "SetSelectRetriever",
+    "compare_store",
     "extractor_from_chat_model",
     "register_vector_source",
 ]

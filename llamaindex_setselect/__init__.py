@@ -5,6 +5,7 @@ try:
 except ImportError as error:
     raise ImportError('llamaindex_setselect needs LlamaIndex: pip install "setselect[llamaindex]"') from error
 
+from .compare import compare_index
 from .example_selector import SetSelectExampleSelector
 from .perspective import extractor_from_llm
 from .postprocessor import SetSelectPostprocessor
@@ -15,6 +16,7 @@ __all__ = [
     "SetSelectExampleSelector",
     "SetSelectIndexRetriever",
     "SetSelectPostprocessor",
+    "compare_index",
     "extractor_from_llm",
     "register_vector_source",
 ]

@@ -23,10 +23,11 @@ class Item(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """Mean log-probability of an answer's tokens, and whether the front of its context had to be cut off."""
+    """Mean log-probability of an answer's tokens, whether the front of its context was cut off, and their number."""
 
     mean: float
     cut: bool
+    tokens: int
 
 
 class AnswerModel(Protocol):
@@ -82,7 +83,10 @@ class TransformersModel:
                 ]
         finally:
             model.train(training)
-        return [Scored(_finite(mean, item), cut) for mean, item, (_, _, cut) in zip(means, items, encoded, strict=True)]
+        return [
+            Scored(_finite(mean, item), cut, len(ids) - first)
+            for mean, item, (ids, first, cut) in zip(means, items, encoded, strict=True)
+        ]
 
     def _mean(self, logits: Any, ids: list[int]) -> float:
         # One row at a time: the batch's log-probabilities over the whole vocabulary are gigabytes.
@@ -164,9 +168,9 @@ class EndpointModel:
         choices = sorted(answer.choices, key=lambda choice: choice.index)
         if len(choices) != len(items):
             raise InvalidParameterError(f"{self._where} sent {len(choices)} choices for {len(items)} prompts")
-        return [Scored(self._mean(item, choice), False) for item, choice in zip(items, choices, strict=True)]
+        return [self._scored(item, choice) for item, choice in zip(items, choices, strict=True)]
 
-    def _mean(self, item: Item, choice: Any) -> float:
+    def _scored(self, item: Item, choice: Any) -> Scored:
         found = choice.logprobs
         tokens, starts, logs = (getattr(found, name, None) for name in ("tokens", "text_offset", "token_logprobs"))
         if not (tokens and starts and logs and len(tokens) == len(starts) == len(logs)):
@@ -189,7 +193,7 @@ class EndpointModel:
         places = [place for place in range(count) if starts[place] >= begin or ends[place] > begin]
         if places[0] == 0 or logs[places[0]] is None:
             raise InvalidInputError(_nothing_before(item))
-        return _finite(float(np.mean([logs[place] for place in places])), item)
+        return Scored(_finite(float(np.mean([logs[place] for place in places])), item), False, len(places))
 
 
 def library(name: str, extra: str) -> Any:

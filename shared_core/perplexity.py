@@ -257,9 +257,9 @@ class LogPerplexityQuality:
             for start in range(0, len(order), self.batch_size):
                 batch = order[start : start + self.batch_size]
                 scored = self._model.score([missing[key] for key in batch])
-                for key, (mean, was_cut) in zip(batch, scored, strict=True):
-                    known[key] = mean
-                    cut += [missing[key].row] * was_cut
+                for key, found in zip(batch, scored, strict=True):
+                    known[key] = found.mean
+                    cut += [missing[key].row] * found.cut
                 if resume is not None:
                     append_scores(resume, {key: known[key] for key in batch})
                 advance(len(batch))

@@ -1,0 +1,121 @@
+"""What the papers' tables share: the data, the embeddings kept in .cache/, the Markdown and its heading."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "examples")]
+
+DATA = Path(os.environ.get("SETSELECT_DATA", ROOT.parent / "shared" / "data"))
+RESULTS = ROOT / "benchmarks" / "results" / "papers"
+CACHE = ROOT / ".cache" / "papers"
+MINILM = "all-MiniLM-L6-v2"
+BATCH = 64
+
+
+def require(*files: str) -> None:
+    """End the script with exit code 0 and say what is missing unless every file is there."""
+    missing = [name for name in files if not (DATA / name).is_file()]
+    if missing:
+        print(f"skipped: no {', '.join(missing)} under {DATA}; set SETSELECT_DATA")
+        sys.exit(0)
+
+
+def records(name: str) -> list[dict[str, Any]]:
+    """The records of a JSON-lines file under ``DATA``, in order."""
+    with (DATA / name).open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def embedded(texts: Sequence[str], model: str = MINILM) -> np.ndarray:
+    """Unit vectors, float32, row i for text i; kept in .cache/ by the texts and the model.
+
+    ``model`` is all-MiniLM-L6-v2 (the packaged one, no network) or whatever sentence-transformers can load.
+    """
+    distinct = list(dict.fromkeys(texts))
+    key = hashlib.sha256("\0".join([_identity(model), *distinct]).encode()).hexdigest()[:20]
+    kept = CACHE / f"{key}.npy"
+    vectors = None
+    with suppress(OSError, ValueError):
+        vectors = np.load(kept, allow_pickle=False)
+    if vectors is None or len(vectors) != len(distinct):
+        vectors = _embed(distinct, model)
+        CACHE.mkdir(parents=True, exist_ok=True)
+        # Two first runs at once must not see half a file of each other.
+        written = kept.with_suffix(f".{os.getpid()}.tmp")
+        with written.open("wb") as file:
+            np.save(file, vectors)
+        written.replace(kept)
+    row = {text: i for i, text in enumerate(distinct)}
+    return vectors[[row[text] for text in texts]]
+
+
+def _embed(texts: list[str], model: str) -> np.ndarray:
+    encoder = _encoder(model)
+    # Texts of like length share a batch, since each batch is padded to its longest.
+    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+    rows = encoder.encode([texts[i] for i in order], batch_size=BATCH, normalize_embeddings=True)
+    vectors = np.empty((len(texts), rows.shape[1]), dtype=np.float32)
+    vectors[order] = rows
+    return vectors
+
+
+@cache
+def _encoder(model: str) -> Any:
+    if model == MINILM:
+        from _minilm import minilm
+
+        return minilm()._client
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(model, device="cpu")
+
+
+@cache
+def _identity(model: str) -> str:
+    if model == MINILM:
+        from _minilm import WEIGHTS_SHA256
+
+        return WEIGHTS_SHA256
+    return model
+
+
+def heading(title: str, script: str, files: Iterable[str], packages: Iterable[str], seed: int | None = None) -> str:
+    """Title, what wrote the page, versions, seed and the sha256 of each data file."""
+    versions = ", ".join([f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in packages)])
+    lines = [f"# {title}", "", f"Written by `{script} --write`; a second run gives the same figures.", ""]
+    lines += [f"- Versions: {versions}", f"- Seed: {'none needed' if seed is None else seed}"]
+    lines += [f"- Data: `{name}`, sha256 `{_sha256(DATA / name)}`" for name in files]
+    return "\n".join(lines) + "\n"
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table: the first column left, the others right."""
+    lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+
+
+def write(name: str, text: str) -> Path:
+    """Write benchmarks/results/papers/``name``."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / name
+    path.write_text(text, encoding="utf-8")
+    return path

@@ -1,0 +1,221 @@
+"""A causal language model named on the command line: how probable it finds answers, and what it answers itself."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.papers._common import CACHE
+from benchmarks.papers.small_lm import SIZES, STEPS, small_lm
+from shared_core.answer_models import AnswerModel, EndpointModel, Item, Scored, TransformersModel, library
+from shared_core.perplexity import LogPerplexityQuality
+
+BATCH = 16
+TIMEOUT, RETRIES = 120.0, 4
+_SIZE = f"{SIZES['num_hidden_layers']} layers of width {SIZES['hidden_size']}, {STEPS} training steps"
+PROOF = f"""\
+**These figures prove the code, not the method.** They are those of a small language model, made on the spot
+(`benchmarks/papers/small_lm.py`: {_SIZE}), which knows next to nothing:
+differences between its rows are noise. They repeat on one machine; another processor may round otherwise. For figures
+that say something of the methods, name a real model as below.
+"""
+Complete = Callable[[list[str], int], list[str]]
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """``name`` for people; ``key`` tells its scores from another's in a file; ``small`` is the one made here."""
+
+    name: str
+    key: str
+    answers: AnswerModel
+    batch_complete: Complete
+    batch_size: int = BATCH
+    small: bool = False
+
+    def quality(self, template: str) -> LogPerplexityQuality:
+        """What gives the mean log-probability of an answer's tokens (RAGSys, section 3.3.3)."""
+        return LogPerplexityQuality(self.answers, template=template, batch_size=self.batch_size, model_id=self.key)
+
+    def totals(self, prompts: Sequence[str], answers: Sequence[str], resume: Path | None = None) -> np.ndarray:
+        """log p(answer | prompt), summed over the answer's tokens; the answer stands right after the prompt."""
+        model_id = f"total of {self.key}"
+        scorer = LogPerplexityQuality(
+            _Totals(self.answers), template="{question}{answer}", batch_size=self.batch_size, model_id=model_id
+        )
+        return scorer.score(prompts, answers, progress=sys.stderr.isatty(), resume=resume)
+
+    def complete(self, prompts: Sequence[str], tokens: int) -> list[str]:
+        """What it goes on with, greedily, up to the end of the line or so many tokens; equal prompts are asked once."""
+        # Prompts of like length share a batch, since each batch is padded to its longest.
+        order = sorted(set(prompts), key=lambda prompt: (len(prompt), prompt))
+        found: dict[str, str] = {}
+        starts = range(0, len(order), self.batch_size)
+        for start in library("tqdm", "train").tqdm(starts, unit="batch", disable=not sys.stderr.isatty()):
+            batch = order[start : start + self.batch_size]
+            found |= zip(batch, map(first_line, self.batch_complete(batch, tokens)), strict=True)
+        return [found[prompt] for prompt in prompts]
+
+
+class _Totals:
+    """The same model, but with an answer's total in place of its mean: what the measures of RAGSys 3.2 take."""
+
+    def __init__(self, model: AnswerModel) -> None:
+        self._model = model
+
+    @property
+    def limit(self) -> int | None:
+        return self._model.limit
+
+    def score(self, items: Sequence[Item]) -> list[Scored]:
+        return [found._replace(mean=found.mean * found.tokens) for found in self._model.score(items)]
+
+
+def first_line(text: str) -> str:
+    """The first line with anything in it, without white space at its ends; "" where there is none.
+
+    >>> first_line(" Paris\\nQ: What")
+    'Paris'
+    """
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """--model, --endpoint, --api-key-variable, --batch-size, --questions and --write."""
+    parser.add_argument(
+        "--model",
+        action="append",
+        metavar="NAME",
+        help="a causal language model: a transformers name or folder, or the name at --endpoint; may be given more "
+        "than once. Default: a small one, trained now",
+    )
+    parser.add_argument("--endpoint", metavar="URL", help="an OpenAI-compatible server, up to and with /v1")
+    parser.add_argument("--api-key-variable", metavar="NAME", help="the environment variable that holds its key")
+    parser.add_argument("--batch-size", type=int, default=BATCH, metavar="N", help=f"answers at once ({BATCH})")
+    parser.add_argument("--questions", type=int, metavar="N", help="ask only N questions, drawn by the seed")
+    parser.add_argument("--write", action="store_true", help="write the result under benchmarks/results/papers/")
+
+
+def models(options: Namespace, *, half: bool = False) -> Iterator[LanguageModel]:
+    """Each model that the command line names, one loaded at a time; without a name the small one.
+
+    With ``half`` the small one comes twice: after half of its training, and after all of it.
+    """
+    if options.endpoint or all(Path(name).is_dir() for name in options.model or ()):
+        # Hugging Face libraries read this when they are imported; nothing is to come from a hub.
+        os.environ["HF_HUB_OFFLINE"] = "1"
+    if options.endpoint and not options.model:
+        sys.exit("--endpoint needs --model: the name of the model there")
+    if options.endpoint:
+        variable = options.api_key_variable
+        if variable and variable not in os.environ:
+            sys.exit(f"--api-key-variable: {variable} is not set")
+        key = os.environ[variable] if variable else None
+        yield from (at_endpoint(options.endpoint, name, key, options.batch_size) for name in options.model)
+    elif options.model:
+        yield from (from_transformers(name, options.batch_size) for name in options.model)
+    else:
+        # One thread adds numbers in one order, so that a second run prints the same figures.
+        library("torch", "train").set_num_threads(1)
+        stages = list(zip(small_lm(), ("small LM, half trained", "small LM"), strict=True))
+        for folder, name in stages if half else stages[1:]:
+            yield from_transformers(folder, options.batch_size, name, small=True)
+
+
+def from_transformers(
+    folder: str | Path, batch_size: int = BATCH, name: str | None = None, small: bool = False
+) -> LanguageModel:
+    """A model of Hugging Face ``transformers``, on the GPU if there is one."""
+    torch, transformers = library("torch", "train"), library("transformers", "train")
+    transformers.utils.logging.disable_progress_bar()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, padding_side="left", truncation_side="left")
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    model = model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    answers = TransformersModel(model, tokenizer, None, None)
+
+    def complete(prompts: list[str], tokens: int) -> list[str]:
+        room = None if answers.limit is None else answers.limit - tokens
+        encoded = tokenizer(
+            prompts, return_tensors="pt", padding=True, truncation=room is not None, max_length=room
+        ).to(model.device)
+        with torch.inference_mode():
+            written = model.generate(
+                input_ids=encoded["input_ids"],
+                attention_mask=encoded["attention_mask"],
+                max_new_tokens=tokens,
+                do_sample=False,
+                num_beams=1,
+                # What a model's own generation settings may hold has no meaning for a greedy choice, and warns.
+                temperature=None,
+                top_p=None,
+                top_k=None,
+                pad_token_id=tokenizer.pad_token_id,
+                stop_strings=["\n"],
+                tokenizer=tokenizer,
+            )
+        width = encoded["input_ids"].shape[1]
+        return tokenizer.batch_decode(written[:, width:], skip_special_tokens=True)
+
+    return LanguageModel(name or str(folder), _key(folder), answers, complete, batch_size, small)
+
+
+def at_endpoint(url: str, name: str, key: str | None, batch_size: int = BATCH) -> LanguageModel:
+    """A model behind an OpenAI-compatible ``/v1/completions``; scoring needs one that echoes log-probabilities."""
+    answers = EndpointModel(url, name, key, TIMEOUT, RETRIES)
+    # As EndpointModel does it: without a key none is sent, not even that of the environment.
+    client = library("openai", "openai").OpenAI(
+        base_url=url, api_key="none" if key is None else key, timeout=TIMEOUT, max_retries=RETRIES
+    )
+
+    def complete(prompts: list[str], tokens: int) -> list[str]:
+        found: Any = client.completions.create(
+            model=name, prompt=prompts, max_tokens=tokens, temperature=0, stop=["\n"]
+        )
+        return [choice.text for choice in sorted(found.choices, key=lambda choice: choice.index)]
+
+    return LanguageModel(name, f"{name} at {url}", answers, complete, batch_size)
+
+
+def resume_file(model: LanguageModel) -> Path:
+    """Where its scores are kept, so that a run that was broken off goes on."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    return CACHE / f"scores-{hashlib.sha256(model.key.encode()).hexdigest()[:20]}.jsonl"
+
+
+def suffix(options: Namespace) -> str:
+    """What keeps a named model's result from taking the place of the one that anybody can make again offline."""
+    names = [Path(name).name if Path(name).is_dir() else name for name in options.model or ()]
+    return "".join("-" + re.sub(r"\W+", "-", name).strip("-").lower() for name in names)
+
+
+def command(script: str, options: Namespace) -> str:
+    """The command that makes this result, without --write."""
+    parts = [script, *(f"--model {name}" for name in options.model or ())]
+    parts += [f"--endpoint {options.endpoint}"] if options.endpoint else []
+    parts += [f"--questions {options.questions}"] if options.questions else []
+    return " ".join(parts)
+
+
+def with_proof(page: str, options: Namespace) -> str:
+    """The page; where it is of the small model its first lines say what its figures are worth."""
+    return page if options.model else page.replace("\n\n", f"\n\n{PROOF}\n", 1)
+
+
+def _key(folder: str | Path) -> str:
+    # Other weights may stand in the same folder tomorrow.
+    files = Path(folder).iterdir() if Path(folder).is_dir() else ()
+    changed = max((file.stat().st_mtime_ns for file in files), default=None)
+    return str(folder) if changed is None else f"{Path(folder).resolve()} of {changed}"

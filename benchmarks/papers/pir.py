@@ -1,0 +1,199 @@
+"""PIR, Tables 2 to 4: how well retrievers hear the perspective in a query, and what projecting it out does.
+
+The six subsets of the demo edition that the authors published; a query is searched in the 500 items of its subset.
+Data is read from SETSELECT_DATA (default: ../shared/data beside the project); without it the script says so and ends.
+
+    python benchmarks/papers/pir.py                  # prints the tables
+    python benchmarks/papers/pir.py --write          # and writes benchmarks/results/papers/pir.md
+    python benchmarks/papers/pir.py --model NAME     # another sentence-transformers model, and another file
+"""
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.papers import _pir_paper as paper
+from benchmarks.papers._common import MINILM, heading, require, table, write
+from benchmarks.papers._pir import (
+    CUTS,
+    FILES,
+    MODES,
+    PERSPECTIVES,
+    SUBSETS,
+    Subset,
+    Vectors,
+    apart,
+    bm25_rankings,
+    embed,
+    load,
+    ranked,
+    rankings,
+    successes,
+)
+from shared_core.evaluation.metrics import p_recall_at_k, perspective_shares
+
+LABELS = {"perspectrum": ("support", "undermine"), "allsides": ("left", "right", "center")}
+
+
+def percent(values: Iterable[float]) -> list[str]:
+    return [f"{100 * value:.1f}" for value in values]
+
+
+def measured(subsets: list[Subset], vectors: list[Vectors]) -> dict[str, list[list[list[int]]]]:
+    """Rankings per subset by name of the row."""
+    rows = {"BM25": [bm25_rankings(s.texts, [q["query"] for q in s.queries]) for s in subsets]}
+    rows["base"] = [rankings(v) for v in vectors]
+    for source in PERSPECTIVES:
+        for name, (mode, direction) in MODES.items():
+            rows[f"{name}|{source}"] = [rankings(v, mode, direction, source) for v in vectors]
+    return rows
+
+
+def root_shares(subset: Subset, found_by_root: dict[str, Sequence[int]], k: int) -> list[float]:
+    """Table 3: the shares of the labels among the gold items that root queries find among their first ``k``."""
+    gold: dict[str, dict[Hashable, set[int]]] = {root: {} for root in found_by_root}
+    for query in subset.queries:
+        if query["label"] in LABELS[subset.name]:
+            gold[query["root_query"]].setdefault(query["label"], set()).update(subset.gold(query))
+    shares = perspective_shares(list(found_by_root.values()), [gold[root] for root in found_by_root], k)
+    return [shares.get(label, 0.0) for label in LABELS[subset.name]]
+
+
+def table_3(subsets: list[Subset], vectors: list[Vectors], model: str) -> str:
+    """Shares of the perspectives among what root queries return, ours and the paper's."""
+    ours: dict[str, list[str]] = {}
+    for subset, v in zip(subsets, vectors, strict=True):
+        if subset.name not in LABELS:
+            continue
+        roots = list(dict.fromkeys(subset.roots))
+        searches = {
+            "BM25": bm25_rankings(subset.texts, roots),
+            model: [ranked(v.items @ v.root[subset.roots.index(root)], max(CUTS)) for root in roots],
+        }
+        for k in (1, 5):
+            for name, found in searches.items():
+                shares = root_shares(subset, dict(zip(roots, found, strict=True)), k)
+                ours.setdefault(f"{name}, ours, first {k}", []).extend(percent(shares))
+        everything = dict.fromkeys(roots, range(len(subset.texts)))
+        ours.setdefault("all gold items", []).extend(percent(root_shares(subset, everything, len(subset.texts))))
+    head = ["retriever", *(f"{SUBSETS[name]}: {label}" for name, labels in LABELS.items() for label in labels)]
+    theirs = [[f"{name}, paper", *map(str, figures)] for name, figures in paper.TABLE_3.items()]
+    return table(head, [[name, *cells] for name, cells in ours.items()] + theirs)
+
+
+def recall_table(subsets: list[Subset], rows: dict[str, list[list[list[int]]]], k: int) -> str:
+    """p-Recall@k per subset and their mean, all rows."""
+    lines = []
+    for key, found in rows.items():
+        name, _, source = key.partition("|")
+        values = [p_recall_at_k(successes(s, f, k), s.roots) for s, f in zip(subsets, found, strict=True)]
+        lines.append([name, PERSPECTIVES.get(source, "none"), *percent([*values, float(np.mean(values))])])
+    return table(["scoring", "perspective", *SUBSETS.values(), "mean"], lines)
+
+
+def summary_table(subsets: list[Subset], rows: dict[str, list[list[list[int]]]]) -> str:
+    """p-Recall@k and success@k, means of the six, at each cut; and how p-Recall@5 moves against the plain search."""
+    lines, base = [], 0.0
+    for key, found in rows.items():
+        name, _, source = key.partition("|")
+        hits = {k: [successes(s, f, k) for s, f in zip(subsets, found, strict=True)] for k in CUTS}
+        recall = {
+            k: float(np.mean([p_recall_at_k(h, s.roots) for h, s in zip(hits[k], subsets, strict=True)])) for k in CUTS
+        }
+        success = [float(np.mean([np.mean(h) for h in hits[k]])) for k in CUTS]
+        base = recall[5] if name == "base" else base
+        change = "" if name == "BM25" else f"{100 * (recall[5] - base):+.1f}"
+        theirs = paper.TABLE_4.get(name)
+        reported = (
+            "" if theirs is None or source == "difference" else f"{theirs:.1f} ({theirs - paper.TABLE_4['base']:+.1f})"
+        )
+        cells = [*percent(recall.values()), *percent(success), change, reported]
+        lines.append([name, PERSPECTIVES.get(source, "none"), *cells])
+    head = ["scoring", "perspective", *(f"p-Recall@{k}" for k in CUTS), *(f"success@{k}" for k in CUTS)]
+    return table([*head, "p-Recall@5 against base", "paper, SimCSE-sup (against its base)"], lines)
+
+
+def table_2(subsets: list[Subset], rows: dict[str, list[list[list[int]]]], model: str) -> str:
+    """p-Recall@5 of the retrievers as they are, ours and the paper's."""
+    lines = []
+    for key, name in {"BM25": "BM25, ours", "base": f"{model}, ours"}.items():
+        values = [p_recall_at_k(successes(s, f, 5), s.roots) for s, f in zip(subsets, rows[key], strict=True)]
+        lines.append([name, *percent([*values, float(np.mean(values))])])
+    theirs = [[f"{name}, paper", *map(str, figures)] for name, figures in paper.TABLE_2.items()]
+    return table(["retriever", *SUBSETS.values(), "mean"], lines + theirs)
+
+
+def copies_table(model: str) -> str:
+    """p-Recall@5 where copies of one text compete with each other, in the corpus's order and in the opposite one."""
+    lines = []
+    for order in ("first", "last"):
+        for name, (mode, direction) in {"base": ("base", None), "PAP": MODES["PAP"]}.items():
+            values = []
+            for subset in load(apart):
+                v = embed(subset, model)
+                if order == "last":
+                    last = len(subset.texts) - 1
+                    subset = replace(subset, item_of={doc: last - place for doc, place in subset.item_of.items()})
+                    v = replace(v, items=v.items[::-1])
+                values.append(p_recall_at_k(successes(subset, rankings(v, mode, direction), 5), subset.roots))
+            lines.append([f"{name}, the {order} copy first", *percent([*values, float(np.mean(values))])])
+    return table(["scoring, p = perspective's text", *SUBSETS.values(), "mean"], lines)
+
+
+def sizes_table(subsets: list[Subset]) -> str:
+    lines = []
+    for s in subsets:
+        same = sum(q["perspective"] == q["query"] for q in s.queries)
+        counts = (len(s.queries), len(set(s.roots)), len(s.item_of), len(s.texts), same)
+        lines.append([SUBSETS[s.name], *map(str, counts)])
+    return table(["subset", "queries", "root queries", "corpus", "distinct texts", "perspective = query"], lines)
+
+
+def page(subsets: list[Subset], vectors: list[Vectors], model: str) -> str:
+    rows = measured(subsets, vectors)
+    packages = ("numpy", "bm25s", "sentence-transformers", "torch")
+    return "\n".join(
+        [
+            heading("PIR: Tables 2 to 4", "benchmarks/papers/pir.py", FILES, packages),
+            f"Zhao et al., *Beyond Relevance* (2024). Embeddings: {model}. All figures in percent.\n",
+            sizes_table(subsets),
+            "## Table 2: retrievers as they are, p-Recall@5\n",
+            table_2(subsets, rows, model),
+            "## Table 3: which side a search without a side returns\n",
+            table_3(subsets, vectors, model),
+            f"## Table 4: ways to score with the perspective, {model}\n",
+            summary_table(subsets, rows),
+            *(f"### p-Recall@{k} per subset\n\n{recall_table(subsets, rows, k)}" for k in (5, 1, 10)),
+            "## Copies of one text counted as items of their own, p-Recall@5\n",
+            copies_table(model),
+            paper.NOTES.format(model=model).lstrip("\n"),
+        ]
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="write the tables to benchmarks/results/papers/")
+    parser.add_argument("--model", default=MINILM, help="name or folder of a sentence-transformers model")
+    options = parser.parse_args()
+    require(*FILES)
+    started = time.perf_counter()
+    subsets = load()
+    text = page(subsets, [embed(subset, options.model) for subset in subsets], options.model)
+    print(text)
+    if options.write:
+        suffix = "" if options.model == MINILM else "-" + re.sub(r"[^\w.]+", "-", options.model).strip("-")
+        write(f"pir{suffix}.md", text)
+    print(f"{time.perf_counter() - started:.1f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+"""VRSD paper, Table 2: what a language model answers when each method picks its examples (ROUGE-L, accuracy).
+
+python benchmarks/papers/vrsd_downstream.py --write                 # with a small model made for the purpose
+python benchmarks/papers/vrsd_downstream.py --model NAME --write    # a transformers name or folder
+python benchmarks/papers/vrsd_downstream.py --endpoint URL --model NAME --write
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.papers import _language_models as language_models
+from benchmarks.papers import small_lm
+from benchmarks.papers._common import MINILM, embedded, heading, records, require, table, write
+from benchmarks.papers._language_models import LanguageModel
+from benchmarks.papers.vrsd import DATA_SETS as EMBEDDED
+from benchmarks.papers.vrsd import MMR, REFINED, SEED, SELECTORS, SETTINGS, VRSD, best, split
+from shared_core import select
+
+POOL, K = SETTINGS[0]
+NONE = "no examples"
+METHODS = (NONE, *MMR, VRSD, REFINED)
+SMALL_QUESTIONS = 40
+
+Pair = tuple[str, str]
+# What an answer is worth, in [0, 1], given the record that was asked.
+Judge = Callable[[str, Mapping[str, Any]], float]
+
+
+def rouge_l(answer: str, references: Sequence[str]) -> float:
+    """ROUGE-L (F measure, no stemming) with the reference that it fits best, in [0, 1].
+
+    >>> rouge_l("the cat sat", ["a dog", "the cat slept"])
+    0.6666666666666666
+    """
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return float(RougeScorer(["rougeL"]).score_multi(list(references), answer)["rougeL"].fmeasure)
+
+
+def chosen_label(answer: str, choices: Sequence[Pair]) -> str | None:
+    """The label that an answer decides for, or None: a letter in brackets, one at the front, or a choice's own text.
+
+    >>> chosen_label("(B) a fox", [("A", "a hen"), ("B", "a fox")])
+    'B'
+    >>> chosen_label("A fox", [("A", "a hen"), ("B", "a fox")])
+    'B'
+    """
+    labels = [label for label, _ in choices]
+    letters = "".join(map(re.escape, labels))
+    found = re.search(rf"\(([{letters}])\)", answer) or re.match(rf"\s*([{letters}])(?:[).:]|\s*$)", answer)
+    if found:
+        return found[1]
+    # A choice that is part of another must not be taken for it.
+    named = [(len(text), label) for label, text in choices if text.casefold() in answer.casefold()]
+    return max(named)[1] if named else None
+
+
+def _accuracy(answer: str, record: Mapping[str, Any]) -> float:
+    choices = [(choice["label"], choice["text"]) for choice in record["choices"]]
+    return float(chosen_label(answer, choices) == record["answer_key"])
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """``read`` makes of a record what the prompt shows; ``tokens`` is the most that an answer may take."""
+
+    title: str
+    file: str
+    read: Callable[[dict[str, Any]], Pair]
+    measure: str
+    judge: Judge
+    tokens: int
+    paper: tuple[str, ...]
+
+
+# The paper's values are gpt-3.5-turbo's and open-mistral-7b's.
+DATA_SETS = (
+    DataSet(
+        "ARC-Challenge",
+        "arc_challenge/arc_challenge.jsonl",
+        lambda record: (record["question"], record["answers"][0]),
+        "ROUGE-L",
+        lambda answer, record: rouge_l(answer, record["answers"]),
+        32,
+        (".355, .216", ".364, .218", ".347, .222", ".371, .233"),
+    ),
+    DataSet(
+        "OpenBookQA",
+        "openbookqa/questions.jsonl",
+        small_lm.lettered,
+        "accuracy",
+        _accuracy,
+        24,
+        (".767, .508", ".772, .507", ".780, .510", ".789, .534"),
+    ),
+    DataSet(
+        "Puzzle",
+        "puzzle/puzzle.jsonl",
+        lambda record: (record["story"], record["answer"]),
+        "ROUGE-L",
+        lambda answer, record: rouge_l(answer, [record["answer"]]),
+        96,
+        (".206, .198", ".202, .188", ".188, .186", ".213, .198"),
+    ),
+)
+
+
+def few_shot(shots: Iterable[Pair], question: str) -> str:
+    """The prompt: examples in order of choice, each on lines of its own, then the question."""
+    return "\n\n".join([*(small_lm.plain(*map(_one_paragraph, shot)) for shot in shots), small_lm.plain(question)])
+
+
+def _one_paragraph(text: str) -> str:
+    # An answer ends with its line, so an example must not hold a blank one.
+    return re.sub(r"\s*\n\s*\n\s*", "\n", text)
+
+
+def prompts(
+    query: np.ndarray, question: str, items: np.ndarray, pairs: Sequence[Pair], size: int = POOL, k: int = K
+) -> dict[str, str]:
+    """The prompt of each method for one question: k of the pool of the nearest items."""
+    pool = best(items @ query, size)
+    chosen = {name: pool[select(query, items[pool], k, **SELECTORS[name]).indices] for name in METHODS if name != NONE}
+    return {name: few_shot([pairs[row] for row in chosen.get(name, ())], question) for name in METHODS}
+
+
+def ask(data_set: DataSet, kept: Sequence[dict[str, Any]], count: int | None, model: LanguageModel) -> dict[str, Any]:
+    """For each method what every answer is worth; ``count`` of the questions, drawn by the seed, are asked."""
+    asked, rest = split(len(kept))
+    # What vrsd.py embeds for its Table 1, all of it though only some may be asked: the cache then serves both.
+    texts = next(table.read for table in EMBEDDED if table.title == data_set.title)
+    queries = embedded([texts(kept[row])[0] for row in asked])
+    items = embedded([" ".join(texts(kept[row])) for row in rest])
+    pairs = [data_set.read(record) for record in kept]
+    examples = [pairs[row] for row in rest]
+    drawn = np.arange(len(asked))
+    if count is not None and count < len(asked):
+        drawn = np.sort(np.random.default_rng(SEED).choice(len(asked), count, replace=False))
+    made = [prompts(queries[i], pairs[asked[i]][0], items, examples) for i in drawn]
+    answers = model.complete([prompt for of_question in made for prompt in of_question.values()], data_set.tokens)
+    worth = np.array(
+        [data_set.judge(answer, kept[asked[drawn[i // len(METHODS)]]]) for i, answer in enumerate(answers)]
+    ).reshape(-1, len(METHODS))
+    return dict(zip(METHODS, worth.T, strict=True))
+
+
+def mean_with_error(values: np.ndarray) -> str:
+    """The mean over questions and its standard error, which a single question has not."""
+    mean = f"{values.mean():.3f}"
+    return f"{mean} ± {np.std(values, ddof=1) / np.sqrt(len(values)):.3f}" if len(values) > 1 else mean
+
+
+def lines(data_set: DataSet, values: Mapping[str, np.ndarray]) -> str:
+    """One data set as a Markdown table beside the paper's figures."""
+    paper = dict(zip((*MMR, VRSD), data_set.paper, strict=True))
+    rows = ([name, mean_with_error(worth), paper.get(name, "")] for name, worth in values.items())
+    return table(["examples by", data_set.measure, "paper: gpt-3.5-turbo, open-mistral-7b"], rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the page; with ``--write`` keep it too."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    language_models.add_arguments(parser)
+    options = parser.parse_args(arguments)
+    files = [data_set.file for data_set in DATA_SETS]
+    if not options.model:
+        files = list(dict.fromkeys([*files, *small_lm.FILES]))
+    require(*files)
+    count = options.questions or (None if options.model else SMALL_QUESTIONS)
+    body = ""
+    for model in language_models.models(options):
+        for data_set in DATA_SETS:
+            start = time.perf_counter()
+            values = ask(data_set, records(data_set.file), count, model)
+            body += f"\n## {data_set.title}, {model.name}: {len(values[VRSD])} questions\n\n{lines(data_set, values)}"
+            print(f"{data_set.title}, {model.name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
+    script = language_models.command("benchmarks/papers/vrsd_downstream.py", options)
+    packages = ("setselect", "numpy", "sentence-transformers", "torch", "transformers", "rouge-score")
+    top = heading("VRSD paper, Table 2", script, files, packages, SEED)
+    part = f", or {count} questions of it, drawn by the seed, where there are more" if count else ""
+    text = EXPLAINED.format(part=part, embedding=MINILM, k=K, pool=POOL)
+    page = language_models.with_proof(f"{top}\n{text}{body}", options)
+    print(page, end="")
+    if options.write:
+        write(f"vrsd_downstream{language_models.suffix(options)}.md", page)
+
+
+EXPLAINED = """\
+## What this is
+
+A fifth of each data set is asked{part}.
+The examples are the others, each embedded as one text of question and answer, the query as the question alone (paper
+4.1; {embedding}, the same split and embeddings as in `vrsd.md`). Each method picks {k} of the nearest {pool}. The
+prompt is the examples in order of choice, `Q: …`, `A: …`, then the question; OpenBookQA's are shown with their choices,
+which are not embedded. The answer is the first line that the model writes, greedily. ROUGE-L is the F measure without
+stemming; an answer to OpenBookQA is right if it decides for the keyed choice, by letter or text. ± is the standard
+error over questions.
+
+What differs from the paper:
+
+- Models: the paper's are gpt-3.5-turbo and open-mistral-7b, which cannot be had without a network. These make its
+  table:
+
+      python benchmarks/papers/vrsd_downstream.py --write --model mistralai/Mistral-7B-v0.1
+      python benchmarks/papers/vrsd_downstream.py --write --endpoint http://localhost:8000/v1 --model NAME
+
+- ARC-DA is not among the data sets at hand: ARC-Challenge stands in, with the keyed choice as the one answer.
+- The paper's ± seems to be over repeated runs of models that draw their answers; a greedy answer is always the same.
+- Pool and k are those of the paper's published code; prompt and length of answers are not in the paper.
+"""
+
+if __name__ == "__main__":
+    main()

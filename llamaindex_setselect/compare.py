@@ -1,0 +1,85 @@
+"""Every method compared on your own LlamaIndex index (extra ``eval``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.indices.vector_store.base import VectorStoreIndex
+from llama_index.core.schema import MetadataMode, QueryBundle
+from llama_index.core.vector_stores.types import MetadataFilters
+
+from shared_core.evaluation.compare import compare_candidates
+from shared_core.evaluation.comparison import Comparison
+from shared_core.evaluation.judging import Found
+from shared_core.evaluation.records import Query, found_documents
+
+from .retriever import SetSelectIndexRetriever
+
+
+def compare_index(
+    index: VectorStoreIndex,
+    queries: Iterable[str | Mapping[str, Any] | Query],
+    *,
+    embed_model: BaseEmbedding | None = None,
+    k: int = 5,
+    fetch_k: int = 50,
+    filters: MetadataFilters | None = None,
+    model: str | None = None,
+    **options: Any,
+) -> Comparison:
+    """Compare all methods on the candidates that an index finds, with the vectors that its store keeps.
+
+    Parameters
+    ----------
+    index : VectorStoreIndex
+    queries : iterable of str, mapping or Query
+        See :func:`shared_core.evaluation.compare.compare`. ``gold`` are ids of nodes; a node's labels stand in its
+        metadata, under ``subtopics``.
+    embed_model : BaseEmbedding, optional
+        By default the index's.
+    k, fetch_k : int
+        How many are picked, and from how many of the nearest.
+    filters : MetadataFilters, optional
+        The store's own filter.
+    model : str, optional
+        Name of the embedding model, for the record; by default what the model calls itself.
+    **options
+        The other options of :func:`shared_core.evaluation.compare.compare_candidates`.
+
+    Raises
+    ------
+    VectorSourceError
+        There is no embedding model.
+    InvalidInputError, InvalidParameterError, ImportError
+        As :func:`shared_core.evaluation.compare.compare_candidates`.
+
+    Examples
+    --------
+    >>> from llama_index.core import MockEmbedding
+    >>> from llama_index.core.schema import TextNode
+    >>> vectors = {"a": [1.0, 0.0], "b": [1.0, 0.02], "c": [0.0, 1.0]}
+    >>> nodes = [TextNode(id_=i, text=i, embedding=v) for i, v in vectors.items()]
+    >>> index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=2))
+    >>> found = compare_index(index, [{"text": "both", "gold": ["b", "c"]}], k=2, fetch_k=3)
+    >>> found.settings[found.recommendation.setting].label, found.corpus.queries
+    ('VRSD', 1)
+    """
+    retriever = SetSelectIndexRetriever(index, top_n=k, fetch_k=fetch_k, filters=filters, embed_model=embed_model)
+    source = retriever._settings._vectors
+    embedding = source.need_model("the queries")
+
+    def candidates_of(query: Query) -> Found:
+        vector = retriever._fitting(embedding.get_agg_embedding_from_queries([query.text]))
+        nodes = [
+            scored.node for scored in retriever._search(fetch_k)._retrieve(QueryBundle(query.text, embedding=vector))
+        ]
+        vectors = source.fetch(nodes)
+        kept = [node for node in nodes if node.node_id in vectors]
+        rows = [(n.node_id, n.get_content(MetadataMode.NONE), n.metadata.get("subtopics")) for n in kept]
+        return Found(vector, found_documents(rows), np.array([vectors[node.node_id] for node in kept]))
+
+    called = model or embedding.model_name
+    return compare_candidates(queries, candidates_of, k=k, fetch_k=fetch_k, model=called, **options)

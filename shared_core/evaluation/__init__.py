@@ -1,0 +1,1 @@
+"""Measuring selectors: metrics, statistics, and the comparison of all of them on a corpus (extra ``eval``)."""

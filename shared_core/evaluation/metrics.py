@@ -1,0 +1,289 @@
+"""What the papers measure: sums and spreads of vectors (VRSD, RAGSys), perspectives (PIR), answers and rankings.
+
+One import path for all of them; answers are in `answers`, rankings against judgements in `rank_measures`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..checks import integer, number
+from ..errors import InvalidInputError
+from .answers import dpo, leave_one_out, mc1, mc2, mc2_truthfulqa, mc3, mc3_truthfulqa
+from .inputs import column, paired, unit_rows
+from .rank_measures import rank_measures
+
+__all__ = [
+    "dpo",
+    "leave_one_out",
+    "max_difference",
+    "mc1",
+    "mc2",
+    "mc2_truthfulqa",
+    "mc3",
+    "mc3_truthfulqa",
+    "mean_pairwise_cosine",
+    "p_recall_at_k",
+    "perspective_shares",
+    "rank_measures",
+    "success_at_k",
+    "sum_cosine",
+    "win_rate",
+]
+
+# A sum of k unit rows shorter than k times this is rounding, and has no direction.
+_CANCELLED = 4 * float(np.finfo(np.float64).eps)
+
+
+def sum_cosine(query: ArrayLike, vectors: ArrayLike) -> float:
+    """Cosine of the query with the sum of the unit vectors chosen for it, in [-1, 1] (VRSD 4.2).
+
+    Parameters
+    ----------
+    query : array-like of shape (d,)
+        Not zero.
+    vectors : array-like of shape (k, d)
+        Normalised here; a zero row adds nothing.
+
+    Returns
+    -------
+    float
+        0.0 where the vectors cancel each other.
+
+    Raises
+    ------
+    InvalidInputError
+        Empty, of the wrong shape, NaN or inf, or a zero query.
+
+    Examples
+    --------
+    >>> round(sum_cosine([1, 1], [[2, 0], [0, 3]]), 9)
+    1.0
+    >>> sum_cosine([1, 1], [[1, 0], [-1, 0]])
+    0.0
+    """
+    rows = unit_rows(vectors, "vectors")
+    unit = unit_rows(column(query, "query")[None, :], "query")[0]
+    if len(unit) != rows.shape[1]:
+        raise InvalidInputError(f"query has {len(unit)} components, vectors have {rows.shape[1]}; both need one model")
+    if not unit.any():
+        raise InvalidInputError("query is zero: it has no direction, so no cosine with it exists")
+    total = rows.sum(axis=0)
+    length = float(np.linalg.norm(total))
+    if length <= len(rows) * _CANCELLED:
+        return 0.0
+    return float(np.clip(total @ unit / length, -1, 1))
+
+
+def win_rate(ours: ArrayLike, theirs: ArrayLike, tolerance: float = 1e-9) -> float:
+    """Share of the queries where ours is above theirs by more than ``tolerance``, in [0, 1] (VRSD 4.2).
+
+    Where both choose the same set the values are equal but for rounding: the tolerance keeps that from being a win.
+    Such ties are no wins for either side, so the two win rates need not sum to 1.
+
+    Parameters
+    ----------
+    ours, theirs : array-like of shape (Q,)
+        Values of two methods for the same queries in the same order.
+    tolerance : float >= 0, default 1e-9
+
+    Raises
+    ------
+    InvalidInputError
+        One is empty, not one-dimensional, or holds NaN or inf, or the lengths differ.
+    InvalidParameterError
+        ``tolerance`` is negative or no number.
+
+    Examples
+    --------
+    >>> win_rate([0.5, 0.7, 0.6], [0.4, 0.7, 0.8]) == 1 / 3
+    True
+    """
+    left, right = paired(ours, theirs)
+    return float((left > right + number(tolerance, "tolerance", 0)).mean())
+
+
+def max_difference(ours: ArrayLike, theirs: ArrayLike) -> float:
+    """Largest lead of ours over theirs among the queries (VRSD 4.2, "Max-diff").
+
+    The sign stays: below 0 where theirs is ahead on every query.
+
+    Parameters
+    ----------
+    ours, theirs : array-like of shape (Q,)
+        Values of two methods for the same queries in the same order.
+
+    Raises
+    ------
+    InvalidInputError
+        As `win_rate`.
+
+    Examples
+    --------
+    >>> max_difference([0.5, 1.0, 0.25], [0.25, 0.5, 0.75])
+    0.5
+    """
+    left, right = paired(ours, theirs)
+    return float((left - right).max())
+
+
+def mean_pairwise_cosine(vectors: ArrayLike) -> float:
+    """Mean cosine over all pairs of the chosen vectors, in [-1, 1]: low where they differ (RAGSys 4.4, Figure 1).
+
+    Parameters
+    ----------
+    vectors : array-like of shape (k, d)
+        Two or more; a zero row has cosine 0 with every other.
+
+    Raises
+    ------
+    InvalidInputError
+        Fewer than two vectors, of the wrong shape, NaN or inf.
+
+    Examples
+    --------
+    >>> mean_pairwise_cosine([[1, 0], [0, 1], [2, 0]]) == 1 / 3
+    True
+    """
+    rows = unit_rows(vectors, "vectors")
+    k = len(rows)
+    if k < 2:
+        raise InvalidInputError("vectors holds one vector: a cosine between pairs needs at least two")
+    above = (rows @ rows.T)[np.triu_indices(k, 1)]
+    return float(np.clip(above.mean(), -1, 1))
+
+
+def success_at_k(ranked: Sequence[Hashable], gold: Collection[Hashable], k: int) -> bool:
+    """Whether a gold document is among the first k (PIR 2.3, success in equation 1).
+
+    Parameters
+    ----------
+    ranked : sequence of hashables
+        Ids, best first; empty, where nothing was found, is a failure. Where a corpus holds the same text more than
+        once, give its copies one id, or a gold document can lose to its own copy.
+    gold : collection of hashables
+        The ids that answer the query, one or more; any of them will do.
+    k : int >= 1
+
+    Raises
+    ------
+    InvalidInputError
+        ``gold`` is empty, or one of the two is a single string.
+    InvalidParameterError
+        ``k`` is less than 1.
+
+    Examples
+    --------
+    >>> success_at_k(["d3", "d1", "d2"], {"d1"}, k=2), success_at_k(["d3", "d1", "d2"], {"d1"}, k=1)
+    (True, False)
+    """
+    return not _ids(gold, "gold").isdisjoint(_first(ranked, k))
+
+
+def p_recall_at_k(success: ArrayLike, root_of: Sequence[Hashable]) -> float:
+    """p-Recall@k: mean over root queries of the mean success of their perspectives, in [0, 1] (PIR 2.3, equation 1).
+
+    Unlike recall, every root query counts the same, however many perspectives it has.
+
+    Parameters
+    ----------
+    success : array-like of shape (Q,)
+        `success_at_k` of each query, or any value in [0, 1].
+    root_of : sequence of Q hashables
+        The root query that each query belongs to.
+
+    Raises
+    ------
+    InvalidInputError
+        Empty, of differing lengths, NaN, or outside [0, 1].
+
+    Examples
+    --------
+    >>> p_recall_at_k([True, False, True], ["r1", "r1", "r2"])
+    0.75
+    """
+    values = column(success, "success")
+    if ((values < 0) | (values > 1)).any():
+        raise InvalidInputError("success must lie in [0, 1]: pass what success_at_k returns")
+    if isinstance(root_of, str) or len(root_of) != len(values):
+        raise InvalidInputError(f"root_of must name one root query for each of {len(values)} queries, got {root_of!r}")
+    of_root: dict[Hashable, list[float]] = {}
+    for root, value in zip(root_of, values.tolist(), strict=True):
+        of_root.setdefault(root, []).append(value)
+    return float(np.mean([np.mean(successes) for successes in of_root.values()]))
+
+
+def perspective_shares(
+    ranked: Sequence[Sequence[Hashable]], gold: Sequence[Mapping[Any, Collection[Hashable]]], k: int
+) -> dict[Hashable, float]:
+    """Share of each perspective among the gold documents that root queries find, summing to 1 (PIR 2.5, Table 3).
+
+    A root query names no perspective, so an unbiased retriever finds all of them equally often. Counted are documents:
+    each gold document of any of a root query's perspectives among the first k, summed over all root queries before
+    dividing (the paper's percentages are such fractions: 27.9, 44.3, 27.9 are 17, 27 and 17 of 61). A root query that
+    finds nothing has no say. The shares show a bias only where each perspective has equally many gold documents, as
+    in the paper's corpora.
+
+    Parameters
+    ----------
+    ranked : sequence of R sequences of hashables
+        What each root query returned, best first.
+    gold : sequence of R mappings
+        For each root query, the gold documents of each of its perspectives; without one such as "general" that covers
+        the others, since a document counts for each perspective that names it.
+    k : int >= 1
+        The paper took 1, it seems: the mean of its column "Support" is what section 2.1 says of the top document.
+
+    Returns
+    -------
+    dict
+        Every perspective that occurs in ``gold``, in that order; 0.0 where it was never found.
+
+    Raises
+    ------
+    InvalidInputError
+        Empty, of differing lengths, a root query or perspective without gold documents, or none was found.
+    InvalidParameterError
+        ``k`` is less than 1.
+
+    Examples
+    --------
+    >>> perspective_shares(
+    ...     [["a", "b", "c"], ["x", "d", "y"]],
+    ...     [{"left": ["a"], "right": ["c"]}, {"left": ["z"], "right": ["d"]}],
+    ...     k=2,
+    ... )
+    {'left': 0.5, 'right': 0.5}
+    """
+    if not len(ranked) or len(ranked) != len(gold):
+        raise InvalidInputError(
+            f"ranked holds {len(ranked)} root queries, gold {len(gold)}: both need the same, 1 or more"
+        )
+    found: Counter[Hashable] = Counter()
+    for row, (ids, of_perspective) in enumerate(zip(ranked, gold, strict=True)):
+        if not of_perspective:
+            raise InvalidInputError(f"gold: root query {row} has no perspectives")
+        first = set(_first(ids, k))
+        for perspective, documents in of_perspective.items():
+            found[perspective] += len(first & _ids(documents, f"gold: root query {row}, perspective {perspective!r}"))
+    total = found.total()
+    if not total:
+        raise InvalidInputError(f"no root query has a gold document among its first {k}: there is nothing to share")
+    return {perspective: count / total for perspective, count in found.items()}
+
+
+def _first(ranked: Sequence[Hashable], k: int) -> Sequence[Hashable]:
+    if isinstance(ranked, str):
+        raise InvalidInputError(f"ranked must be a list of ids, not one string: [{ranked!r}]")
+    return ranked[: integer(k, "k", 1)]
+
+
+def _ids(documents: Collection[Hashable], what: str) -> set[Hashable]:
+    if isinstance(documents, str) or not len(documents):
+        raise InvalidInputError(f"{what} must be a non-empty collection of ids, got {documents!r}")
+    return set(documents)

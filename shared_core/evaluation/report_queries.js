@@ -1,0 +1,236 @@
+// One query at a time: what up to three settings picked, and where the picks lie.
+(() => {
+  const source = document.getElementById("data");
+  if (!source) return;
+  const data = JSON.parse(source.textContent);
+  const byId = (id) => document.getElementById(id);
+  const SHORT = 220;
+
+  function make(name, classes, ...children) {
+    const element = document.createElement(name);
+    if (classes) element.className = classes;
+    element.append(...children);
+    return element;
+  }
+
+  function draw(name, attributes, ...children) {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    element.append(...children);
+    return element;
+  }
+
+  function bidi(name, classes, text) {
+    const element = make(name, classes, text);
+    element.dir = "auto";
+    return element;
+  }
+
+  const figure = (value) => value.toFixed(3).replace(/^(-?)0\./, "$1.").replace("-", "−");
+  const counted = (count, noun, plural) => `${count} ${count === 1 ? noun : plural}`;
+  const cut = (text, most) => (text.length > most ? `${[...text].slice(0, most).join("").trimEnd()}…` : text);
+
+  // The outline of a slot: circle, square, diamond, one around the other, so that all three can mark one candidate.
+  function outline(slot, x, y, small) {
+    const r = small ? 7 : [8, 10.5, 17][slot];
+    const shape = slot === 0 ? draw("circle", { cx: x, cy: y, r })
+      : slot === 1 ? draw("rect", { x: x - r, y: y - r, width: 2 * r, height: 2 * r })
+        : draw("path", { d: `M${x} ${y - r}l${r} ${r}l${-r} ${r}l${-r} ${-r}Z` });
+    shape.setAttribute("class", `outline s${slot}`);
+    return shape;
+  }
+
+  function star(x, y, r) {
+    const corner = (i) => {
+      const angle = (Math.PI * i) / 5, reach = i % 2 ? r * 0.45 : r;
+      return `${(x + reach * Math.sin(angle)).toFixed(1)} ${(y - reach * Math.cos(angle)).toFixed(1)}`;
+    };
+    return draw("path", { class: "gold-star", d: `M${Array.from({ length: 10 }, (_, i) => corner(i)).join("L")}Z` });
+  }
+
+  const cross = (x, y) => draw("path", { class: "cross", d: `M${x - 7} ${y}h14M${x} ${y - 7}v14` });
+
+  function key(...shapes) {
+    return draw("svg", { class: "key", width: 20, height: 20, viewBox: "0 0 20 20", "aria-hidden": "true" }, ...shapes);
+  }
+
+  const slots = [...document.querySelectorAll(".slot-field select")];
+  const chooser = byId("query");
+  const chosen = () => slots.flatMap((select, slot) => (select.value === "" ? [] : [{ slot, setting: Number(select.value) }]));
+  const label = (setting) => data.settings[setting].label;
+
+  const line = (text, most) => cut(text.replace(/\s+/g, " "), most);
+  data.queries.forEach((query, i) => chooser.append(new Option(`${i + 1}. ${line(query.text, 90)}`, i)));
+  slots.forEach((select, slot) => {
+    if (slot > 0) select.append(new Option("none", ""));
+    let group = null;
+    data.settings.forEach((setting, i) => {
+      if (group?.label !== setting.method) {
+        group = document.createElement("optgroup");
+        group.label = setting.method;
+        select.append(group);
+      }
+      group.append(new Option(cut(setting.label, 60), i));
+    });
+    select.value = data.start[slot] === undefined ? "" : String(data.start[slot]);
+    select.previousElementSibling?.append(" ", key(outline(slot, 10, 10, true)));
+  });
+
+  function pick(query, one, rank, index, all) {
+    const [document_, cosine] = query.candidates[index];
+    const [id, text] = data.documents[document_];
+    const others = all.filter((other) => other !== one);
+    const also = others.filter((other) => other.picks.includes(index));
+    const item = make("li", "pick");
+    item.dataset.candidate = index;
+    const tags = make("div", "tags");
+    if (others.length && also.length < others.length) {
+      item.classList.add("apart");
+      const names = also.map((other) => label(other.setting)).join(", ");
+      tags.append(bidi("span", "apart", also.length ? `also in ${names}` : "only here"));
+    } else if (others.length) tags.append(make("span", "", others.length > 1 ? "in all three" : "in both"));
+    if (query.gold.includes(index)) tags.append(make("span", "gold", "★ gold"));
+    item.append(
+      make("header", "", make("span", "rank", String(rank + 1)), bidi("span", "id", id),
+        make("span", "cosine", `cosine ${figure(cosine)}`)),
+      tags,
+    );
+    const excerpt = bidi("p", "excerpt", cut(text, SHORT));
+    item.append(excerpt);
+    if (text.length > SHORT) {
+      const more = make("button", "more", "Show more");
+      more.type = "button";
+      more.setAttribute("aria-expanded", "false");
+      more.setAttribute("aria-label", `Show more of pick ${rank + 1}, ${id}`);
+      more.addEventListener("click", () => {
+        const open = more.getAttribute("aria-expanded") !== "true";
+        more.setAttribute("aria-expanded", String(open));
+        more.textContent = open ? "Show less" : "Show more";
+        more.setAttribute("aria-label", `${more.textContent} of pick ${rank + 1}, ${id}`);
+        excerpt.textContent = open ? text : cut(text, SHORT);
+      });
+      item.append(more);
+    }
+    return item;
+  }
+
+  function column(query, one, all) {
+    const heading = make("h3", "", key(outline(one.slot, 10, 10, true)), bidi("span", "", label(one.setting)));
+    const list = make("ol", "", ...one.picks.map((index, rank) => pick(query, one, rank, index, all)));
+    return make("section", "column", heading, one.picks.length ? list : make("p", "hint", "Nothing was picked."));
+  }
+
+  function summary(query, all) {
+    const parts = [];
+    if (all.length > 1) {
+      const common = all[0].picks.filter((index) => all.every((one) => one.picks.includes(index))).length;
+      const most = Math.max(...all.map((one) => one.picks.length));
+      const who = all.length > 2 ? "All three" : "Both";
+      parts.push(`${who} have ${common} of ${counted(most, "pick", "picks")} in common.`);
+    }
+    if (query.goldTotal) {
+      const hits = all.map((one) => `${label(one.setting)} ${one.picks.filter((i) => query.gold.includes(i)).length}`);
+      const lost = query.goldTotal - query.gold.length;
+      parts.push(`Of ${counted(query.goldTotal, "gold text", "gold texts")}: ${hits.join(", ")}.`);
+      const verb = lost === 1 ? "is" : "are";
+      if (lost) parts.push(`${lost} of them ${verb} not among the ${query.candidates.length} candidates.`);
+    }
+    return parts.join(" ");
+  }
+
+  const area = byId("map");
+  const frame = area.closest("figure");
+
+  function map(query, all) {
+    const width = Math.max(240, area.clientWidth - 2), pad = 30;
+    const places = [query.place, ...query.candidates.map((candidate) => candidate.slice(2))];
+    const [right, top] = [0, 1].map((axis) => Math.max(...places.map((place) => place[axis]), 0.2));
+    const scale = Math.min((width - 2 * pad) / right, (width < 500 ? 420 : 460) / top);
+    const height = top * scale + 2 * pad, indent = (width - right * scale) / 2;
+    const at = ([x, y]) => [indent + x * scale, height - pad - y * scale].map((value) => Math.round(value * 10) / 10);
+    const spots = query.candidates.map((candidate, index) => {
+      const [x, y] = at(candidate.slice(2));
+      const [id, text] = data.documents[candidate[0]];
+      const by = all.filter((one) => one.picks.includes(index));
+      const gold = query.gold.includes(index);
+      const who = by.map((one) => `${label(one.setting)} (pick ${one.picks.indexOf(index) + 1})`).join(", ");
+      const lines = [id, `cosine ${figure(candidate[1])}${gold ? ", gold" : ""}`];
+      if (who) lines.push(`picked by ${who}`);
+      const spot = draw("g", { class: "spot", role: "img", tabindex: index ? -1 : 0, "aria-label": lines.join("; ") },
+        draw("circle", { class: "target", cx: x, cy: y, r: by.length > 2 ? 19 : 13 }),
+        ...by.map((one) => outline(one.slot, x, y)),
+        gold ? star(x, y, 7) : draw("circle", { class: by.length ? "dot picked" : "dot", cx: x, cy: y, r: 3.5 }));
+      spot.dataset.tip = [...lines, line(text, 110)].join("\n");
+      spot.dataset.candidate = index;
+      return spot;
+    });
+    const [x, y] = at(query.place);
+    const turned = x > width - 70;
+    const side = { x: x + (turned ? -11 : 11), "text-anchor": turned ? "end" : "start" };
+    const here = draw("text", { class: "map-text", y: y + 4, ...side }, "query");
+    // What is picked is drawn last, so that nothing covers it; the arrow keys go by cosine all the same.
+    const order = [...spots].sort((a, b) => a.querySelectorAll(".outline").length - b.querySelectorAll(".outline").length);
+    const name = `Map of ${counted(spots.length, "candidate", "candidates")}; what was picked is in the lists above`;
+    area.replaceChildren(draw("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "group", "aria-label": name },
+      ...order, draw("g", { "aria-hidden": "true" }, cross(x, y), here)));
+    return spots;
+  }
+
+  let spots = [];
+  let redraw = () => {};
+  const tips = Tipped.wire(frame, () => spots);
+
+  function keys(query, all) {
+    const items = all.map((one) => {
+      return make("li", "", key(outline(one.slot, 10, 10, true)), bidi("span", "", label(one.setting)));
+    });
+    if (query.gold.length) items.push(make("li", "", key(star(10, 10, 7)), "gold"));
+    items.push(make("li", "", key(draw("circle", { class: "dot", cx: 10, cy: 10, r: 3.5 })), "other candidate"));
+    byId("keys").replaceChildren(...items, make("li", "", key(cross(10, 10)), "query"));
+  }
+
+  function show() {
+    const query = data.queries[Number(chooser.value)];
+    const all = chosen().map((one) => ({ ...one, picks: query.picks[one.setting] ?? [] }));
+    for (const select of slots) {
+      const taken = new Set(slots.filter((other) => other !== select).map((other) => other.value));
+      for (const option of select.options) option.disabled = option.value !== "" && taken.has(option.value);
+    }
+    byId("query-text").textContent = query.text;
+    byId("summary").textContent = summary(query, all);
+    byId("columns").replaceChildren(...all.map((one) => column(query, one, all)));
+    keys(query, all);
+    redraw = () => {
+      tips.hide();
+      spots = map(query, all);
+    };
+    redraw();
+  }
+
+  function step(by) {
+    chooser.value = String((Number(chooser.value) + by + data.queries.length) % data.queries.length);
+    show();
+  }
+
+  // A pick and its place on the map light up together.
+  function light(event) {
+    const over = event.type === "pointerover" ? event.target.closest?.("[data-candidate]") : null;
+    for (const element of byId("explorer").querySelectorAll("[data-candidate]")) {
+      element.classList.toggle("lit", over !== null && element.dataset.candidate === over?.dataset.candidate);
+    }
+  }
+
+  for (const select of [chooser, ...slots]) select.addEventListener("change", show);
+  byId("before").addEventListener("click", () => step(-1));
+  byId("after").addEventListener("click", () => step(1));
+  for (const id of ["before", "after"]) byId(id).hidden = data.queries.length === 1;
+  byId("explorer").addEventListener("pointerover", light);
+  byId("explorer").addEventListener("pointerout", light);
+  byId("explorer").hidden = false;
+  chooser.value = "0";
+  show();
+  let seen = area.clientWidth;
+  new ResizeObserver(() => {
+    if (area.clientWidth !== seen) { seen = area.clientWidth; redraw(); }
+  }).observe(area);
+})();

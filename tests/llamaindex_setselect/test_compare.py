@@ -1,0 +1,54 @@
+import pytest
+from llama_index.core import VectorStoreIndex
+from llama_index.core.schema import TextNode
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
+
+from llamaindex_setselect.compare import compare_index
+from shared_core.evaluation.compare import compare
+from tests.llamaindex_setselect.nodes_and_indexes import (
+    QUERY,
+    TEXTS,
+    CountingEmbedding,
+    embedding,
+    make_index,
+    make_nodes,
+)
+
+QUERIES = [QUERY, "green tea and digestion", "mood"]
+
+
+@pytest.mark.parametrize("kind", ["simple", "idmap2"])
+def test_an_index_is_compared_as_its_nodes_and_vectors_are(kind: str, model: CountingEmbedding) -> None:
+    index = make_index(kind, model)
+    model.forget()
+    queries = [{"text": text, "gold": [make_nodes()[i].node_id]} for i, text in enumerate(QUERIES)]
+    found = compare_index(index, queries, k=4, fetch_k=20, title="An index")
+    documents = [{"id": node.node_id, "text": node.text} for node in make_nodes()]
+    expected = compare(documents, queries, lambda texts: [embedding(text) for text in texts], k=4, fetch_k=20)
+    assert model.texts == []
+    assert sorted(model.queries) == sorted(QUERIES)
+    assert [[c.id for c in view.candidates] for view in found.queries] == [
+        [c.id for c in view.candidates] for view in expected.queries
+    ]
+    assert [view.picks for view in found.queries] == [view.picks for view in expected.queries]
+    for at, estimate in expected.values.items():
+        assert found.values[at].mean == pytest.approx(estimate.mean, abs=1e-6)
+    assert (found.title, found.corpus.documents) == ("An index", None)
+
+
+def test_the_stores_own_filter_goes_through_and_labels_come_from_the_metadata(model: CountingEmbedding) -> None:
+    nodes = [
+        TextNode(
+            id_=f"n{i}", text=text, embedding=embedding(text), metadata={"even": i % 2, "subtopics": [text.split()[0]]}
+        )
+        for i, text in enumerate(TEXTS)
+    ]
+    index = VectorStoreIndex(nodes, embed_model=model)
+    filters = MetadataFilters(filters=[MetadataFilter(key="even", value=0)])
+    found = compare_index(
+        index, [{"text": QUERY, "subtopics": ["coffee", "cocoa"]}], k=3, fetch_k=20, filters=filters, model="words"
+    )
+    assert all(int(candidate.id[1:]) % 2 == 0 for candidate in found.queries[0].candidates)
+    assert "subtopic_recall" in {measure.key for measure in found.measures}
+    assert found.corpus.model == "words"
+    assert found.queries[0].candidates[0].text in TEXTS

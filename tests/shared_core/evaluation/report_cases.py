@@ -1,0 +1,148 @@
+"""Made-up comparisons for the tests of the report: no figure in them means anything."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from shared_core.evaluation.comparison import (
+    CandidateView,
+    Comparison,
+    CorpusFacts,
+    Estimate,
+    Measure,
+    QueryView,
+    Recommendation,
+    Setting,
+)
+
+HOSTILE = (
+    "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>"
+    " <!-- \" ' & &lt; {{ 7 * 7 }} 🦊 שלום עולם \u202e\u2028 end"
+)
+_WORDS = (
+    "the store keeps each vector beside its text and hands both back when a filter matches so that nothing is embedded "
+    "again for a second time while a reader compares what two methods would have chosen from fifty candidates"
+).split()
+_MMR = tuple(Setting("MMR", f"MMR λ {f'{i / 10:.1f}'[1:]}", i / 10, f"MMR(lambda_d={i / 10})") for i in range(1, 10))
+_NDPP = tuple(
+    Setting("NDPP exponential", f"NDPP exp {t:g}", t, f"NDPP(relevance='exponential', temperature={t})")
+    for t in (0.1, 0.25, 0.5)
+)
+SETTINGS = (
+    Setting("similarity", "similarity", None, "TopK()"),
+    *_MMR,
+    Setting("VRSD", "VRSD", None, "VRSD(refine=False)"),
+    Setting("VRSD", "VRSD refined", None, "VRSD(refine=True)"),
+    Setting("NDPP linear", "NDPP linear", None, "NDPP(relevance='linear')"),
+    *_NDPP,
+)
+MEASURES = (
+    Measure("relevance", "relevance", "Mean cosine of the picks with their query.", True, "nothing"),
+    Measure("redundancy", "redundancy", "Mean cosine between the picks of one query.", False, "nothing"),
+    Measure("cos(sum, query)", "sum_cosine", "Cosine of the sum of the picks with the query.", True, "nothing"),
+    Measure("recall@5", "R@5", "Share of the gold texts that were picked.", True, "gold"),
+    Measure("nDCG@5", "nDCG@5", "Gold texts picked early count for more.", True, "gold"),
+    Measure("subtopic recall@5", "StRecall@5", "Share of the subtopics that the picks cover.", True, "subtopics"),
+)
+_ADVICE = Recommendation(
+    10,
+    5,
+    "R@5",
+    "VRSD finds most of the gold texts: mean recall@5 .552, against .541 for MMR λ .5. The difference between the two "
+    "may be chance; that to plain similarity is not.",
+    0.214,
+    0.0004,
+)
+
+
+def _centre(position: int) -> tuple[float, float]:
+    """Relevance and redundancy of a setting, on curves as real ones run."""
+    setting = SETTINGS[position]
+    if setting.method == "MMR" and setting.parameter is not None:
+        return 0.37 + 0.15 * setting.parameter**0.6, 0.22 + 0.38 * setting.parameter**2
+    if setting.parameter is not None:
+        return 0.50 - 0.10 * setting.parameter, 0.52 - 0.42 * setting.parameter
+    return {0: (0.531, 0.655), 10: (0.497, 0.431), 11: (0.493, 0.418), 12: (0.486, 0.402)}[position]
+
+
+def _query(number: int, candidates: int, rng: random.Random) -> QueryView:
+    views = []
+    for rank in range(candidates):
+        text = " ".join(rng.choices(_WORDS, k=rng.randint(8, 70)))
+        cosine = 0.62 - 0.008 * rank
+        cluster = rng.choice(((-1.0, 0.2), (0.4, 0.9), (0.6, -0.6)))
+        x, y = (place + rng.gauss(0, 0.22) for place in cluster)
+        views.append(CandidateView(f"docs/page-{number:02}.md#{rank}", text, cosine, x, y))
+    picks = {}
+    for position in range(len(SETTINGS)):
+        reach = 5 if position == 0 else 6 + position
+        picks[position] = (0, *sorted(rng.sample(range(1, min(reach, candidates)), 4)))
+    gold = (views[0].id, views[4].id, views[7].id, "docs/elsewhere.md#0")
+    text = f"How does query {number} {' '.join(rng.choices(_WORDS, k=6))}, and what does it cost?"
+    return QueryView(f"q{number}", text, gold, 0.1, 0.1, tuple(views), picks)
+
+
+def comparison(queries: int = 12, candidates: int = 50) -> Comparison:
+    """16 settings over 5 methods; the same call gives the same comparison."""
+    rng = random.Random(7)
+    values = {}
+    for position in range(len(SETTINGS)):
+        relevance, redundancy = _centre(position)
+        gold = relevance - 0.25 * redundancy
+        means = (relevance, redundancy, relevance + 0.12, gold + 0.16, gold + 0.1, 0.9 - redundancy / 2)
+        for measure, mean in zip(MEASURES, means, strict=True):
+            half = rng.uniform(0.02, 0.05)
+            count = 44 if measure.needs == "subtopics" else 120
+            values[position, measure.key] = Estimate(mean, mean - half, mean + 0.9 * half, count)
+    return Comparison(
+        "Handbook of the store, spring",
+        CorpusFacts(3412, 120, 120, "all-MiniLM-L6-v2", 5, 50, 0, {"python": "3.11.2", "numpy": "2.4.6"}),
+        SETTINGS,
+        MEASURES,
+        values,
+        _ADVICE,
+        tuple(_centre(i)[0] for i in range(len(SETTINGS))),
+        tuple(_centre(i)[1] for i in range(len(SETTINGS))),
+        tuple(_query(number, candidates, rng) for number in range(1, queries + 1)),
+        notes=("Two lines of queries.jsonl could not be read: 17 and 203.",),
+    )
+
+
+def only_similarity(found: Comparison) -> Comparison:
+    """One setting, one query, no gold, one pick each: no redundancy and no winner."""
+    query = replace(found.queries[0], gold=(), picks={0: (0,)})
+    return replace(
+        found,
+        corpus=replace(found.corpus, documents=None, queries=1, planned_queries=3, k=1),
+        settings=found.settings[:1],
+        measures=found.measures[:1],
+        values={(0, "relevance"): Estimate(0.5, 0.5, 0.5, 1)},
+        recommendation=Recommendation(None, None, None, "Without gold texts no winner can be named.", None, None),
+        relevance=(0.5,),
+        redundancy=(None,),
+        queries=(query,),
+        partial=True,
+        notes=(),
+    )
+
+
+def hostile(found: Comparison) -> Comparison:
+    """``HOSTILE`` wherever a text can stand."""
+    queries = []
+    for query in found.queries[:2]:
+        candidates = tuple(replace(view, id=HOSTILE + view.id, text=HOSTILE * 8) for view in query.candidates)
+        queries.append(replace(query, id=HOSTILE, text=HOSTILE, gold=(HOSTILE + query.gold[0],), candidates=candidates))
+    return replace(
+        found,
+        title=HOSTILE,
+        corpus=replace(found.corpus, model=HOSTILE, versions={HOSTILE: HOSTILE}),
+        settings=tuple(
+            replace(one, label=HOSTILE + one.label, method=HOSTILE + one.method, selector=HOSTILE)
+            for one in found.settings
+        ),
+        measures=tuple(replace(one, name=HOSTILE + one.name, description=HOSTILE) for one in found.measures),
+        recommendation=replace(found.recommendation, text=HOSTILE),
+        queries=tuple(queries),
+        notes=(HOSTILE, "x" * 3000),
+    )

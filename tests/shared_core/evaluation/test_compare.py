@@ -1,0 +1,341 @@
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shared_core import MMR, TopK, select
+from shared_core.errors import InvalidInputError, InvalidParameterError
+from shared_core.evaluation import compare as compare_module
+from shared_core.evaluation import searching
+from shared_core.evaluation.compare import compare, compare_candidates
+from shared_core.evaluation.comparison import Comparison
+from shared_core.evaluation.demo import QUESTIONS, demo_corpus
+from shared_core.evaluation.judging import Found, places_of
+from shared_core.evaluation.records import Document
+from shared_core.evaluation.searching import nearest_rows
+from shared_core.evaluation.sweep import named, sweep
+from tests.embedding import corpus, embed
+
+# By hand: similarity picks b, a; VRSD and MMR .5 pick b, c, whose sum points where the query points.
+TINY = [
+    {"id": "a", "text": "The cat sat."},
+    {"id": "b", "text": "A  CAT and a dog."},
+    {"id": "c", "text": "concatenate 42"},
+]
+TINY_VECTORS = [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]]
+TINY_QUERY = [1.0, 0.9]
+A, B, C = 1 / math.sqrt(1.81), 1.09 / math.sqrt(1.01 * 1.81), 0.9 / math.sqrt(1.81)
+
+
+def tiny(*queries: dict[str, Any], **options: Any) -> Comparison:
+    return compare(TINY, queries, (TINY_VECTORS, [TINY_QUERY] * len(queries)), k=2, **options)
+
+
+def mean(comparison: Comparison, label: str, key: str) -> float:
+    index = [setting.label for setting in comparison.settings].index(label)
+    return comparison.values[index, key].mean
+
+
+def words(texts: list[str]) -> list[np.ndarray]:
+    return [embed(text) for text in texts]
+
+
+def passages() -> list[dict[str, Any]]:
+    return [{"id": f"d{i}", "text": text, "subtopics": [str(data["topic"])]} for i, (text, data) in enumerate(corpus())]
+
+
+def test_measures_that_need_nothing_are_those_of_the_vectors() -> None:
+    found = tiny({"text": "?"})
+    assert [m.key for m in found.measures] == ["relevance", "redundancy", "sum_cosine"]
+    assert mean(found, "similarity", "relevance") == pytest.approx((A + B) / 2)
+    assert mean(found, "similarity", "redundancy") == pytest.approx(1 / math.sqrt(1.01))
+    assert mean(found, "VRSD", "relevance") == pytest.approx((B + C) / 2)
+    assert mean(found, "VRSD", "redundancy") == pytest.approx(0.1 / math.sqrt(1.01))
+    # Unit b plus unit c.
+    x, y = 1 / math.sqrt(1.01), 0.1 / math.sqrt(1.01) + 1
+    assert mean(found, "VRSD", "sum_cosine") == pytest.approx((x + 0.9 * y) / math.hypot(x, y) / math.sqrt(1.81))
+    assert found.relevance[0] == pytest.approx((A + B) / 2)
+    assert found.redundancy[0] == pytest.approx(1 / math.sqrt(1.01))
+
+
+def test_gold_gives_recall_ndcg_and_success() -> None:
+    found = tiny({"text": "?", "gold": ["b", "c"]}, {"text": "?", "gold": ["c"]}, {"text": "?"})
+    assert mean(found, "similarity", "recall") == 0.25
+    assert mean(found, "VRSD", "recall") == 1.0
+    assert mean(found, "similarity", "success") == 0.5
+    # One of two right ones in first place; none of one.
+    assert mean(found, "similarity", "ndcg") == pytest.approx(1 / (1 + 1 / math.log2(3)) / 2)
+    assert mean(found, "VRSD", "ndcg") == pytest.approx((1 + 1 / math.log2(3)) / 2)
+    assert found.values[0, "recall"].queries == 2
+    assert found.values[0, "relevance"].queries == 3
+
+
+@pytest.mark.parametrize(
+    ("labels", "query"),
+    [
+        ({}, {"subtopics": {"x": ["a", "b"], "y": ["c"]}}),
+        ({"a": ["x"], "b": ["x"], "c": ["y"]}, {"subtopics": ["x", "y"]}),
+        ({"a": ["x"], "b": ["x"], "c": ["y"]}, {"gold": ["a", "c"]}),
+    ],
+    ids=["named with documents", "named", "of the gold documents"],
+)
+def test_subtopics_come_from_the_query_or_from_its_gold(labels: dict[str, list[str]], query: dict[str, Any]) -> None:
+    documents = [{**record, "subtopics": labels.get(str(record["id"]))} for record in TINY]
+    found = compare(documents, [{"text": "?", **query}], (TINY_VECTORS, [TINY_QUERY]), k=2)
+    assert mean(found, "similarity", "subtopic_recall") == 0.5
+    assert mean(found, "VRSD", "subtopic_recall") == 1.0
+    # The second pick repeats x at half its worth; the ideal has y there.
+    discount = 1 / math.log2(3)
+    assert mean(found, "similarity", "alpha_ndcg") == pytest.approx((1 + discount / 2) / (1 + discount))
+
+
+def test_labels_of_documents_alone_are_not_taken_for_what_is_asked() -> None:
+    documents = [{**record, "subtopics": ["x"]} for record in TINY]
+    found = compare(documents, ["?"], (TINY_VECTORS, [TINY_QUERY]), k=2)
+    assert "subtopic_recall" not in {m.key for m in found.measures}
+    assert found.recommendation.setting is None
+    assert any("no query says which" in note for note in found.notes)
+
+
+def test_perspectives_of_one_root_count_as_one() -> None:
+    found = tiny(
+        {"text": "?", "root": "r", "gold": ["c"]},
+        {"text": "?", "root": "r", "gold": ["a"]},
+        {"text": "?", "root": "r", "gold": ["c"]},
+        {"text": "?", "root": "s", "gold": ["a"]},
+        {"text": "?", "gold": ["c"]},
+    )
+    assert mean(found, "similarity", "p_recall") == pytest.approx((1 / 3 + 1) / 2)
+    assert found.values[0, "p_recall"].queries == 2
+
+
+def test_answers_are_found_as_whole_words_whatever_case_and_spaces() -> None:
+    found = tiny({"text": "?", "answers": ["cat", "a cat AND", "42", "oncat"]})
+    assert mean(found, "similarity", "answers") == 0.5
+    assert mean(found, "VRSD", "answers") == 0.75
+
+
+def test_every_setting_picks_what_the_core_picks_from_the_nearest() -> None:
+    documents = passages()
+    vectors = np.array([embed(record["text"]) for record in documents])
+    queries = ["hidden northern harbour engine", "old bread", "violin river"]
+    found = compare(documents, queries, words, k=4, fetch_k=20)
+    assert len(found.settings) == 18
+    for view, text in zip(found.queries, queries, strict=True):
+        query = embed(text)
+        cosines = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
+        near = np.argsort(-cosines, kind="stable")[:20]
+        assert [candidate.id for candidate in view.candidates] == [f"d{i}" for i in near]
+        assert [c.cosine for c in view.candidates] == pytest.approx(cosines[near], abs=1e-6)
+        for index, (_, selector) in enumerate(sweep()):
+            assert list(view.picks[index]) == select(query, vectors[near], 4, selector).indices.tolist()
+
+
+def test_the_same_input_gives_the_same_result_as_json() -> None:
+    queries = [{"text": f"{trait} harbour", "subtopics": ["harbour", "engine"]} for trait in ("old", "red", "loud")]
+    first, second = (compare(passages(), queries, words, fetch_k=20).to_json() for _ in range(2))
+    assert first == second
+    read = json.loads(first)
+    assert len(read["values"]) == len(read["settings"]) * len(read["measures"])
+    assert read["queries"][0]["picks"]["0"] == [0, 1, 2, 3, 4]
+
+
+def test_the_recommended_setting_is_tested_against_similarity_and_another_method() -> None:
+    swept = [named("MMR", MMR(lambda_d=value), "λ", value) for value in (1.0, 0.5)]
+    queries = [{"text": "?", "gold": ["b", "c"]}] * 12
+    found = tiny(*queries, settings=[named("similarity", TopK()), *swept])
+    told = found.recommendation
+    assert told.setting == 2
+    assert told.measure == "recall"
+    assert told.runner_up == 0
+    # All twelve differences are + .5: of 2^12 ways to flip their signs two are as far out.
+    assert told.p_similarity == told.p_runner_up == pytest.approx(2 / 2**12)
+    assert "Take MMR λ .5: its recall@2 is 1.000" in told.text
+    assert "more than chance, even with all 2 other settings" in told.text
+
+
+def test_among_equals_similarity_wins_and_then_what_needs_no_tuning() -> None:
+    told = tiny({"text": "?", "gold": ["b"]}).recommendation
+    assert (told.setting, told.p_similarity) == (0, None)
+    assert "No other setting has a higher one." in told.text
+    found = tiny({"text": "?", "gold": ["c"]})
+    assert found.settings[found.recommendation.setting or 0].label == "VRSD"
+    assert "a single query can prove nothing" in found.recommendation.text
+
+
+def test_a_lead_that_may_be_chance_is_called_that() -> None:
+    told = tiny({"text": "?", "gold": ["c"]}, {"text": "?", "gold": ["a"]}, {"text": "?", "gold": ["c"]}).recommendation
+    assert told.p_similarity == 1.0
+    assert "may be chance" in told.text
+
+
+def test_a_lead_that_many_settings_make_doubtful_is_called_a_hint() -> None:
+    # Seven alike: p = 2 / 2^7 = .0156, which is below .05, and not below .05 / 17.
+    told = tiny(*[{"text": "?", "gold": ["c"]}] * 7).recommendation
+    assert told.p_similarity == pytest.approx(2 / 2**7)
+    assert "Take it as a hint" in told.text
+
+
+def test_the_deciding_measure_can_be_chosen() -> None:
+    query = {"text": "?", "gold": ["b"], "answers": ["42"]}
+    assert tiny(query).recommendation.measure == "answers"
+    assert tiny(query, decide_by="ndcg").recommendation.measure == "ndcg"
+    with pytest.raises(InvalidParameterError, match="decide_by must be one of recall, ndcg, success, answers, got"):
+        tiny(query, decide_by="p_recall")
+    with pytest.raises(InvalidParameterError, match=r"decide_by must be one of .*got 'relevance'"):
+        tiny(query, decide_by="relevance")
+
+
+def test_without_knowledge_of_what_is_right_there_is_no_winner() -> None:
+    told = tiny({"text": "?"}).recommendation
+    assert (told.setting, told.runner_up, told.measure, told.p_runner_up, told.p_similarity) == (None,) * 5
+    assert told.text.startswith("No winner can be named")
+    assert "mean cosine of .775 with the query and of .995 with each other" in told.text
+
+
+def test_a_single_pick_repeats_nothing() -> None:
+    found = compare(TINY, ["?"], (TINY_VECTORS, [TINY_QUERY]), k=1)
+    assert set(found.redundancy) == {None}
+    assert [m.key for m in found.measures] == ["relevance", "sum_cosine"]
+    assert found.recommendation.text.startswith("No winner can be named")
+
+
+def interrupting(after: int) -> Any:
+    def track(items: Sequence[Any], description: str) -> Iterable[Any]:
+        yield from items[:after]
+        raise KeyboardInterrupt
+
+    return track
+
+
+def test_what_was_compared_before_ctrl_c_is_kept_and_says_so() -> None:
+    queries = [{"text": "?", "gold": ["c"]}] * 5
+    whole, part = tiny(*queries[:2]), tiny(*queries, track=interrupting(2))
+    assert part.partial
+    assert not whole.partial
+    assert (part.corpus.queries, part.corpus.planned_queries) == (2, 5)
+    assert part.values == whole.values
+    with pytest.raises(KeyboardInterrupt):
+        tiny(*queries, track=interrupting(0))
+
+
+def test_only_the_first_queries_are_kept_for_looking_at() -> None:
+    assert [view.id for view in tiny(*[{"text": "?"}] * 4, views=3).queries] == ["1", "2", "3"]
+
+
+def test_ids_that_no_document_has_are_noted_and_left_out() -> None:
+    found = tiny({"text": "?", "gold": ["b", "gone"], "subtopics": {"x": ["gone"], "y": ["c"]}})
+    assert mean(found, "similarity", "recall") == 1.0
+    assert mean(found, "similarity", "subtopic_recall") == 0.0
+    assert "No document has the id that queries name in 2 places ('gone', 'gone')." in found.notes
+
+
+def test_subtopics_that_nothing_covers_are_noted() -> None:
+    found = tiny({"text": "?", "gold": ["b"], "subtopics": ["x"]})
+    assert any("No document covers 1 subtopic ('x')" in note for note in found.notes)
+
+
+def test_gold_beyond_the_candidates_is_noted() -> None:
+    found = tiny({"text": "?", "gold": ["b", "c"]}, fetch_k=2)
+    assert any("hold 50.0% of the gold documents" in note for note in found.notes)
+
+
+def test_candidates_may_come_from_anywhere_in_any_order() -> None:
+    documents = [Document(str(record["id"]), str(record["text"])) for record in TINY]
+    order = [2, 0, 1]
+
+    def candidates_of(query: Any) -> Found:
+        if query.text == "nothing?":
+            return Found(TINY_QUERY, [], np.empty((0, 2)))
+        return Found(TINY_QUERY, [documents[i] for i in order], [TINY_VECTORS[i] for i in order])
+
+    found = compare_candidates([{"text": "?", "gold": ["b", "c"]}, "nothing?"], candidates_of, k=2)
+    assert found.values == tiny({"text": "?", "gold": ["b", "c"]}).values
+    assert "No candidates were found for 1 query ('2')." in found.notes
+    with pytest.raises(InvalidInputError, match="no candidates were found for any of 1 queries"):
+        compare_candidates(["nothing?"], candidates_of, k=2)
+
+
+def test_the_map_keeps_distances_and_its_sides() -> None:
+    rng = np.random.default_rng(0)
+    flat = rng.normal(size=(20, 2))
+    turned = flat @ np.linalg.qr(rng.normal(size=(7, 7)))[0][:2]
+    places = places_of(turned)
+
+    def distances(points: np.ndarray) -> np.ndarray:
+        return np.linalg.norm(points[:, None] - points[None, :], axis=2)
+
+    np.testing.assert_allclose(distances(places), distances(flat), atol=1e-9)
+    assert (places[0] >= 0).all()
+    np.testing.assert_allclose(places_of(-turned), places, atol=1e-9)
+    assert places_of(np.ones((3, 4))).tolist() == [[0.0, 0.0]] * 3
+    np.testing.assert_allclose(places_of(np.array([[1.0], [3.0]])), [[1.0, 0.0], [-1.0, 0.0]], atol=1e-9)
+
+
+def test_search_is_exact_in_blocks_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    rows, queries = rng.normal(size=(300, 8)) * rng.uniform(0.1, 1e6, size=(300, 1)), rng.normal(size=(11, 8))
+    expected = [np.argsort(-(rows @ q / np.linalg.norm(rows, axis=1)), kind="stable")[:7].tolist() for q in queries]
+    assert nearest_rows(queries, rows, 7).tolist() == expected
+    monkeypatch.setattr(searching, "_BLOCK", 1000)
+    assert nearest_rows(queries, rows, 7).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"k": 0}, "k must be"),
+        ({"k": 3, "fetch_k": 2}, "fetch_k = 2 is below k = 3"),
+        ({"k": 4}, "k = 4, but there are only 3 documents"),
+        ({"settings": []}, "first of settings must be plain similarity"),
+        ({"settings": [named("MMR", MMR())]}, "first of settings must be plain similarity"),
+        ({"decide_by": "best"}, "got 'best'"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        compare(TINY, ["?"], (TINY_VECTORS, [TINY_QUERY]), **{"k": 2, **options})
+
+
+@pytest.mark.parametrize(
+    ("vectors", "query", "message"),
+    [
+        (TINY_VECTORS[:2], TINY_QUERY, r"vectors of documents must have shape \(3, d\), got \(2, 2\)"),
+        (TINY_VECTORS, [1.0, 2.0, 3.0], "documents have vectors of length 2, queries of 3"),
+        (TINY_VECTORS, [1.0, math.nan], "vectors of queries: row 0 holds NaN or inf"),
+        (TINY_VECTORS, [0.0, 0.0], "query '1': .*zero"),
+    ],
+)
+def test_vectors_that_do_not_fit_are_refused(vectors: Any, query: list[float], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        compare(TINY, ["?"], (vectors, [query]), k=2)
+
+
+def test_what_is_missing_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare_module, "find_spec", lambda package: None)
+    with pytest.raises(ImportError, match=r'needs scipy: pip install "setselect\[eval\]"'):
+        tiny({"text": "?"})
+
+
+def test_the_core_does_not_load_what_only_the_extra_brings() -> None:
+    code = (
+        "import sys, shared_core; "
+        "print([m for m in sys.modules if m.split('.')[0] in {'typer', 'rich', 'scipy', 'ir_measures', 'jinja2'} "
+        "or m.startswith('shared_core.evaluation')])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_the_demo_names_functions_that_numpy_has() -> None:
+    documents, queries = demo_corpus()
+    known = {document.id for document in documents}
+    assert len(queries) == len(QUESTIONS)
+    for query, (_, parts) in zip(queries, QUESTIONS, strict=True):
+        assert set(query.subtopics) == set(parts), query.text
+        assert known.issuperset(query.gold)
+        assert known.issuperset(name for names in query.subtopics.values() for name in names)

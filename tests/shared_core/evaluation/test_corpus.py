@@ -1,0 +1,166 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from shared_core.errors import InvalidInputError, InvalidParameterError
+from shared_core.evaluation.corpus import read_documents, read_queries
+from shared_core.evaluation.records import Document, Query, all_of, as_document, as_query
+
+
+def test_json_lines_keep_their_order_and_bad_ones_are_named_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "docs.jsonl"
+    lines = [
+        b'\xef\xbb\xbf{"id": "a", "text": "One.", "subtopics": ["x", "y"], "author": "me"}',
+        b"",
+        b'{"text": "Two, without an id."}',
+        b"{oops",
+        b'["no", "object"]',
+        b'{"id": "c", "body": "no text"}',
+        b'{"id": "d", "text": "   "}',
+        b'{"id": "e", "text": 5}',
+        b'{"id": "a", "text": "The same id."}',
+        b'{"id": "f", "text": "\xff"}',
+        b'{"id": "g", "text": "Last.", "subtopics": {"no": "list"}}',
+        b'{"id": 12, "text": "A number."}',
+    ]
+    path.write_bytes(b"\n".join(lines))
+
+    read = read_documents(path)
+
+    assert read.items == [
+        Document("a", "One.", ("x", "y")),
+        Document("3", "Two, without an id."),
+        Document("12", "A number."),
+    ]
+    expected = {
+        4: "not JSON: Expecting property name enclosed in double quotes at column 2",
+        5: "expected a JSON object, got list",
+        6: "there is no 'text'; found 'id', 'body'",
+        7: "'text' is empty",
+        8: "'text' must be a string, got int",
+        9: "id 'a' occurs a second time",
+        10: "not UTF-8",
+        11: "'subtopics' must be a list of strings, got dict",
+    }
+    assert [problem.line for problem in read.problems] == list(expected)
+    for problem in read.problems:
+        assert problem.what.startswith(expected[problem.line or 0])
+        assert str(problem).startswith(f"{path}:{problem.line}: ")
+
+
+def test_csv_counts_lines_of_the_file_not_rows(tmp_path: Path) -> None:
+    path = tmp_path / "docs.csv"
+    path.write_bytes(
+        b"id,text,subtopics\n"
+        b'a,"One,\ntwo lines.",x;y\n'
+        b"b,too,many,cells\n"
+        b"\n"
+        b'c,Three.,"[""p;q"", ""r""]"\n'
+        b"d,\xe9,x\n"
+        b"e,,x\n"
+        b'f,Broken.,"[oops"\n'
+        b",No id.,\n"
+    )
+    read = read_documents(path)
+    assert read.items == [
+        Document("a", "One,\ntwo lines.", ("x", "y")),
+        Document("c", "Three.", ("p;q", "r")),
+        Document("7", "No id."),
+    ]
+    assert [(p.line, p.what.split(":")[0]) for p in read.problems] == [
+        (4, "4 cells under 3 columns"),
+        (7, "not UTF-8"),
+        (8, "'text' is empty"),
+        (9, "not JSON"),
+    ]
+
+
+def test_tabs_part_the_cells_of_tsv(tmp_path: Path) -> None:
+    path = tmp_path / "docs.tsv"
+    path.write_text("text\tid\nOne, two.\ta\n", encoding="utf-8")
+    assert read_documents(path).items == [Document("a", "One, two.")]
+
+
+def test_a_folder_gives_one_document_a_file(tmp_path: Path) -> None:
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "b.md").write_text("# B\n\nText.", encoding="utf-8")
+    (tmp_path / "deep" / "er" / "a.txt").write_bytes(b"\xef\xbb\xbfA.")
+    (tmp_path / "deep" / "empty.txt").write_text(" \n", encoding="utf-8")
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG")
+    read = read_documents(tmp_path)
+    assert read.items == [Document("b.md", "# B\n\nText."), Document("deep/er/a.txt", "A.")]
+    assert [str(p) for p in read.problems] == [
+        f"{tmp_path / 'deep' / 'empty.txt'}: the file is empty",
+        f"{tmp_path / 'latin.txt'}: not UTF-8",
+    ]
+
+
+def test_queries_bring_what_is_known_of_the_answer(tmp_path: Path) -> None:
+    path = tmp_path / "queries.jsonl"
+    records = [
+        {"question": "A?", "gold": [1, "b", "b"], "answers": "forty-two"},
+        {"id": "q", "query": "B?", "subtopics": ["x", "y"], "root_query": "b"},
+        {"id": "r", "text": "C?", "subtopics": {"x": ["1", "2"], "y": "3"}, "root": "c", "gold": None},
+        {"id": "s", "text": "D?", "gold": {"not": "a list"}},
+        {"id": "t", "text": "E?", "answers": [True]},
+    ]
+    path.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    read = read_queries(path)
+    assert read.items == [
+        Query("1", "A?", ("1", "b"), answers=("forty-two",)),
+        Query("q", "B?", subtopics={"x": (), "y": ()}, root="b"),
+        Query("r", "C?", subtopics={"x": ("1", "2"), "y": ("3",)}, root="c"),
+    ]
+    assert [(p.line, p.what) for p in read.problems] == [
+        (4, "'gold' must be a list of strings, got dict"),
+        (5, "'answers' must be a string or a whole number, got True"),
+    ]
+
+
+def test_queries_may_be_bare_lines(tmp_path: Path) -> None:
+    path = tmp_path / "queries.txt"
+    path.write_text("First?\n\n  Second?  \n", encoding="utf-8")
+    assert read_queries(path).items == [Query("1", "First?"), Query("3", "Second?")]
+
+
+def test_a_csv_cell_may_map_subtopics_to_documents(tmp_path: Path) -> None:
+    path = tmp_path / "queries.csv"
+    path.write_text('query,subtopics\nA?,"{""x"": [""a""]}"\n', encoding="utf-8")
+    assert read_queries(path).items == [Query("1", "A?", subtopics={"x": ("a",)})]
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", "{oops\n"])
+def test_a_file_without_a_single_document_is_an_error(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "docs.jsonl"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(InvalidInputError, match="holds not one document"):
+        read_documents(path)
+
+
+def test_paths_that_cannot_be_read_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="No such file"):
+        read_documents(tmp_path / "absent.jsonl")
+    with pytest.raises(InvalidParameterError, match=r"expected \.jsonl, \.csv"):
+        read_documents(tmp_path / "docs.xlsx")
+    with pytest.raises(InvalidParameterError, match="is a folder"):
+        read_queries(tmp_path)
+    with pytest.raises(InvalidInputError, match="holds not one document"):
+        read_documents(tmp_path)
+
+
+def test_python_callers_get_the_place_of_what_is_wrong() -> None:
+    assert all_of(["A", {"text": "B", "id": "x"}, Document("y", "C")], as_document, "documents") == [
+        Document("1", "A"),
+        Document("x", "B"),
+        Document("y", "C"),
+    ]
+    with pytest.raises(InvalidInputError, match="documents, position 1: expected a text or an object"):
+        all_of(["A", 3], as_document, "documents")
+    with pytest.raises(InvalidInputError, match="queries, position 1: id '1' occurs a second time"):
+        all_of(["A", Query("1", "B")], as_query, "queries")
+    with pytest.raises(InvalidInputError, match="documents must be several"):
+        all_of("one text", as_document, "documents")
+    with pytest.raises(InvalidInputError, match="there are no queries"):
+        all_of([], as_query, "queries")

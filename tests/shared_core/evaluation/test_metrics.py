@@ -1,0 +1,230 @@
+"""Measures against arithmetic by hand, from the papers' formulas, and against other programs."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction as F
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared_core import InvalidInputError, InvalidParameterError, select
+from shared_core.evaluation.metrics import (
+    max_difference,
+    mean_pairwise_cosine,
+    p_recall_at_k,
+    perspective_shares,
+    success_at_k,
+    sum_cosine,
+    win_rate,
+)
+
+reals = st.floats(-100, 100, allow_subnormal=False)
+
+
+def close(value: float, expected: Any) -> bool:
+    return value == pytest.approx(float(expected), rel=1e-9, abs=1e-9)
+
+
+# Vectors
+
+FIVE_WAYS = [[math.cos(2 * math.pi * i / 5), math.sin(2 * math.pi * i / 5)] for i in range(5)]
+
+
+def test_sum_cosine_by_hand() -> None:
+    # Unit rows (3/5, 4/5) and (1, 0) sum to (8/5, 4/5); its cosine with (0, 1) is (4/5) / sqrt(80/25) = 1/sqrt 5.
+    assert close(sum_cosine([0, 2], [[3, 4], [7, 0]]), 1 / math.sqrt(5))
+
+
+def test_sum_cosine_weighs_every_vector_alike_whatever_its_length() -> None:
+    # Without normalisation the long row would rule: the sum would point at (1, 0) and the cosine be near 0.
+    assert close(sum_cosine([0, 1], [[1e200, 0], [0, 1e-200]]), 1 / math.sqrt(2))
+
+
+def test_sum_cosine_is_the_objective_that_vrsd_reports() -> None:
+    rng = np.random.default_rng(3)
+    query, vectors = rng.normal(size=16), rng.normal(size=(40, 16))
+    chosen = select(query, vectors, 6, selector="vrsd")
+    assert close(sum_cosine(query, vectors[chosen.indices]), chosen.objective)
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [[[1, 0], [-1, 0]], [[0, 0], [0, 0]], [[0.1, 0.2], [0.3, 0.6], [-0.1, -0.2], [-7, -14]], FIVE_WAYS],
+    ids=["opposite", "zero rows", "two and two", "all round, which leaves some rounding"],
+)
+def test_sum_cosine_without_a_direction_is_zero(vectors: list[list[float]]) -> None:
+    assert sum_cosine([2, 1], vectors) == 0.0
+
+
+def test_mean_pairwise_cosine_by_hand() -> None:
+    # Pairs of (1, 0), (3/5, 4/5), (0, 1): cosines 3/5, 0 and 4/5.
+    assert close(mean_pairwise_cosine([[2, 0], [3, 4], [0, 9]]), (F(3, 5) + 0 + F(4, 5)) / 3)
+    assert close(mean_pairwise_cosine([[1, 2], [-2, -4]]), -1)
+
+
+@settings(deadline=None, derandomize=True)
+@given(
+    st.integers(2, 6).flatmap(lambda k: st.lists(st.lists(reals, min_size=3, max_size=3), min_size=k, max_size=k)),
+    st.randoms(use_true_random=False),
+)
+def test_order_and_lengths_of_the_vectors_do_not_matter(rows: list[list[float]], random: Any) -> None:
+    vectors = np.array(rows)
+    mixed = vectors[random.sample(range(len(rows)), len(rows))] * 4.0
+    query = [1.0, -2.0, 0.5]
+    assert -1 <= sum_cosine(query, vectors) <= 1
+    assert -1 <= mean_pairwise_cosine(vectors) <= 1
+    assert mean_pairwise_cosine(mixed) == pytest.approx(mean_pairwise_cosine(vectors), abs=1e-12)
+    # A sum that nearly vanishes has hardly a direction to compare.
+    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
+    if np.linalg.norm(unit.sum(axis=0)) > 1e-3:
+        assert sum_cosine(query, mixed) == pytest.approx(sum_cosine(query, vectors), abs=1e-9)
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.lists(st.lists(reals, min_size=3, max_size=3).filter(any), min_size=2, max_size=6))
+def test_the_length_of_the_sum_gives_the_mean_pairwise_cosine(rows: list[list[float]]) -> None:
+    # |sum of k unit vectors|² = k + k(k − 1) · mean pairwise cosine.
+    unit = np.array([np.array(row) / math.hypot(*row) for row in rows])
+    k = len(rows)
+    expected = (float(np.square(unit.sum(axis=0)).sum()) - k) / (k * (k - 1))
+    assert mean_pairwise_cosine(rows) == pytest.approx(expected, abs=1e-9)
+
+
+# Two methods
+
+
+def test_win_rate_and_max_difference_by_hand() -> None:
+    ours, theirs = [0.5, 0.7, 0.6, 0.9], [0.25, 0.7, 0.8, 0.9 - 1e-10]
+    assert win_rate(ours, theirs) == 1 / 4
+    assert win_rate(theirs, ours) == 1 / 4
+    assert win_rate(ours, theirs, tolerance=0) == 2 / 4
+    assert max_difference(ours, theirs) == 0.25
+    assert max_difference([0.25], [0.5]) == -0.25
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.lists(st.tuples(reals, reals), min_size=1, max_size=20))
+def test_wins_losses_and_ties_are_all(pairs: list[tuple[float, float]]) -> None:
+    ours, theirs = zip(*pairs, strict=True)
+    ties = sum(abs(a - b) <= 1e-9 for a, b in pairs) / len(pairs)
+    assert win_rate(ours, theirs) + win_rate(theirs, ours) == pytest.approx(1 - ties)
+    assert max_difference(ours, theirs) >= np.mean(np.subtract(ours, theirs)) - 1e-9
+    assert (max_difference(ours, theirs) <= 0) == (win_rate(ours, theirs, tolerance=0) == 0)
+
+
+# Perspectives
+
+
+def test_success_at_k_counts_any_gold_document_up_to_k() -> None:
+    ranked = ["d3", "d1", "d2"]
+    assert [success_at_k(ranked, {"d2", "d1"}, k) for k in (1, 2, 3, 9)] == [False, True, True, True]
+    assert success_at_k(ranked, ["d9"], 3) is False
+    assert success_at_k([], ["d9"], 3) is False
+    assert success_at_k(np.array([7, 8]), {8}, 2) is True
+
+
+def test_p_recall_by_hand() -> None:
+    # Roots r1 (1, 0, 1), r2 (0), r3 (1, 0): (2/3 + 0 + 1/2) / 3, where plain recall would be 3/6.
+    success = [True, False, False, True, True, False]
+    roots = ["r1", "r1", "r2", "r3", "r1", "r3"]
+    assert close(p_recall_at_k(success, roots), (F(2, 3) + 0 + F(1, 2)) / 3)
+
+
+@settings(deadline=None, derandomize=True)
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(0, 4)), min_size=1, max_size=20), st.randoms(use_true_random=False)
+)
+def test_p_recall_in_any_order(queries: list[tuple[bool, int]], random: Any) -> None:
+    success, roots = zip(*queries, strict=True)
+    value = p_recall_at_k(success, roots)
+    assert 0 <= value <= 1
+    mixed = random.sample(queries, len(queries))
+    assert p_recall_at_k(*zip(*mixed, strict=True)) == pytest.approx(value, abs=1e-12)
+    assert p_recall_at_k([True] * len(roots), roots) == 1
+    assert p_recall_at_k(success, ["one"] * len(roots)) == pytest.approx(np.mean(success))
+
+
+def test_perspective_shares_are_the_fractions_of_table_3() -> None:
+    # BM25 on AllSides: 27.9, 44.3 and 27.9 percent, of 17, 27 and 17 documents found.
+    sides = ["left"] * 17 + ["right"] * 27 + ["center"] * 17
+    gold = [{side: [f"{side} {i}"] for side in ("left", "right", "center")} for i in range(len(sides))]
+    ranked = [["x", f"{side} {i}", "y"] for i, side in enumerate(sides)]
+    shares = perspective_shares(ranked, gold, k=2)
+    assert [round(100 * shares[side], 1) for side in ("left", "right", "center")] == [27.9, 44.3, 27.9]
+
+
+def test_perspective_shares_pool_documents_and_ignore_root_queries_that_find_nothing() -> None:
+    gold = [{"support": ["a", "b"], "undermine": ["c"]}, {"support": ["d"], "undermine": ["e"]}, {"refute": ["f"]}]
+    ranked = [["a", "b", "c", "f"], ["x", "y", "z", "d"], []]
+    assert perspective_shares(ranked, gold, k=3) == {"support": 2 / 3, "undermine": 1 / 3, "refute": 0.0}
+    assert perspective_shares(ranked, gold, k=4) == {"support": 3 / 4, "undermine": 1 / 4, "refute": 0.0}
+
+
+@settings(deadline=None, derandomize=True)
+@given(
+    st.lists(st.tuples(st.permutations("abcdef"), st.permutations("abcdef")), min_size=1, max_size=6),
+    st.integers(1, 6),
+)
+def test_perspective_shares_sum_to_one(roots: list[tuple[list[str], list[str]]], k: int) -> None:
+    ranked = [first for first, _ in roots]
+    gold = [{"p": second[:2], "q": second[2:4], "r": second[4:]} for _, second in roots]
+    shares = perspective_shares(ranked, gold, k)
+    assert list(shares) == ["p", "q", "r"]
+    assert sum(shares.values()) == pytest.approx(1)
+    assert perspective_shares(ranked[::-1], gold[::-1], k) == shares
+
+
+# What is refused
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: sum_cosine([1, NAN], [[1, 2]]), "query: position 1 holds NaN"),
+        (lambda: sum_cosine([1, 2], [[1, 2], [NAN, 1]]), "vectors: row 1 holds NaN"),
+        (lambda: sum_cosine([1, 2], np.zeros((0, 2))), "vectors must be a non-empty matrix"),
+        (lambda: sum_cosine([1, 2], [1, 2]), "got shape"),
+        (lambda: sum_cosine([1, 2, 3], [[1, 2]]), "query has 3 components, vectors have 2"),
+        (lambda: sum_cosine([0, 0], [[1, 2]]), "query is zero"),
+        (lambda: sum_cosine(["a"], [[1]]), "query must be numbers"),
+        (lambda: mean_pairwise_cosine([[1, 2]]), "at least two"),
+        (lambda: mean_pairwise_cosine([[1, 2], [math.inf, 0]]), "vectors: row 1 holds NaN or inf"),
+        (lambda: win_rate([1], [1, 2]), "ours has 1 values, theirs 2"),
+        (lambda: win_rate([], []), "ours must be a non-empty list"),
+        (lambda: max_difference([1], [NAN]), "theirs: position 0 holds NaN"),
+        (lambda: max_difference([[1]], [[1]]), r"got shape \(1, 1\)"),
+        (lambda: success_at_k(["a"], [], 1), "gold must be a non-empty collection"),
+        (lambda: success_at_k(["a"], "abc", 1), "gold must be a non-empty collection"),
+        (lambda: success_at_k("abc", ["a"], 1), "not one string"),
+        (lambda: p_recall_at_k([], []), "success must be a non-empty list"),
+        (lambda: p_recall_at_k([1, 0], ["r"]), "one root query for each of 2 queries"),
+        (lambda: p_recall_at_k([59], ["r"]), r"success must lie in \[0, 1\]"),
+        (lambda: perspective_shares([], [], 1), "ranked holds 0 root queries"),
+        (lambda: perspective_shares([["a"]], [], 1), "ranked holds 1 root queries, gold 0"),
+        (lambda: perspective_shares([["a"]], [{}], 1), "root query 0 has no perspectives"),
+        (lambda: perspective_shares([["a"]], [{"p": []}], 1), "root query 0, perspective 'p' must be a non-empty"),
+        (lambda: perspective_shares([["a", "b"]], [{"p": ["b"]}], 1), "nothing to share"),
+    ],
+)
+def test_bad_input_is_named(call: Any, says: str) -> None:
+    with pytest.raises(InvalidInputError, match=says):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: success_at_k(["a"], ["a"], 0),
+        lambda: perspective_shares([["a"]], [{"p": ["a"]}], 0),
+        lambda: win_rate([1], [1], tolerance=-1),
+    ],
+)
+def test_bad_parameters_are_refused(call: Any) -> None:
+    with pytest.raises(InvalidParameterError):
+        call()

@@ -1,0 +1,152 @@
+"""Intervals and tests against enumeration by hand and closed forms."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from shared_core import InvalidInputError, InvalidParameterError
+from shared_core.evaluation.statistics import bootstrap_interval, paired_test
+
+NAN = float("nan")
+few = settings(deadline=None, derandomize=True, max_examples=15)
+
+
+def test_the_interval_is_that_of_all_resamples_where_they_can_be_listed() -> None:
+    # How often 4 draws from {0, 0, 0, 1} take the 1 is binomial: not at all .316, at most once .738, twice .949,
+    # thrice .996. So the 1 % and the 10 % point of the mean are 0, the 90 % point is 2/4, the 99 % point 3/4.
+    assert bootstrap_interval([0, 0, 0, 1], confidence=0.8) == (0.0, 0.5)
+    assert bootstrap_interval([0, 0, 0, 1], confidence=0.98) == (0.0, 0.75)
+
+
+def test_the_interval_agrees_with_the_binomial_for_zeros_and_ones() -> None:
+    values = np.repeat([0.0, 1.0], [60, 40])
+    low, high = bootstrap_interval(values)
+    expected = stats.binom(100, 0.4).ppf([0.025, 0.975]) / 100
+    # One step of 1/100 for the draws.
+    assert [low, high] == pytest.approx(expected, abs=0.0101)
+
+
+def test_the_interval_agrees_with_the_normal_for_many_queries() -> None:
+    values = np.random.default_rng(5).normal(3, 2, size=2000)
+    margin = 1.959964 * values.std() / np.sqrt(len(values))
+    assert bootstrap_interval(values) == pytest.approx((values.mean() - margin, values.mean() + margin), abs=0.01)
+
+
+def test_more_confidence_is_wider() -> None:
+    values = np.random.default_rng(1).uniform(size=40)
+    (low, high), (lower, higher) = bootstrap_interval(values, 0.8), bootstrap_interval(values, 0.99)
+    assert lower < low < values.mean() < high < higher
+
+
+@pytest.mark.parametrize("values", [[0.1], [0.1] * 7, [True, True], [0, 0, 0]])
+def test_equal_values_have_an_interval_of_one_point(values: Any) -> None:
+    assert bootstrap_interval(values) == (float(values[0]), float(values[0]))
+
+
+@few
+@given(st.lists(st.floats(-10, 10), min_size=1, max_size=30), st.integers(0, 5), st.sampled_from([0.25, 2.0, 8.0]))
+def test_an_interval_keeps_its_place(values: list[float], seed: int, scale: float) -> None:
+    low, high = bootstrap_interval(values, seed=seed)
+    assert min(values) - 1e-9 <= low <= high <= max(values) + 1e-9
+    assert (low, high) == bootstrap_interval(values, seed=seed)
+    assert bootstrap_interval([scale * v for v in values], seed=seed) == pytest.approx((scale * low, scale * high))
+
+
+def by_enumeration(differences: list[float]) -> float:
+    """Every assignment of signs: how many give a sum as far out, times two for both sides."""
+    observed = sum(differences)
+    sums = [
+        sum(sign * value for sign, value in zip(signs, differences, strict=True))
+        for signs in itertools.product((1, -1), repeat=len(differences))
+    ]
+    above = sum(value >= observed - 1e-9 for value in sums) / len(sums)
+    below = sum(value <= observed + 1e-9 for value in sums) / len(sums)
+    return min(1.0, 2 * min(above, below))
+
+
+def test_p_values_by_hand() -> None:
+    # Five wins of five: 2 of the 2^5 assignments of signs are as far out.
+    assert paired_test([2, 3, 4, 5, 6], [1, 1, 1, 1, 1]) == pytest.approx(2 / 32)
+    # Differences 3, 2, -1 sum to 4; the eight sums are ±6, ±4, ±2, ±0: 2 of 8 reach 4, on both sides 4 of 8.
+    assert paired_test([3, 2, 0], [0, 0, 1]) == pytest.approx(4 / 8)
+
+
+@few
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=8))
+def test_p_values_of_few_queries_are_exact(pairs: list[tuple[int, int]]) -> None:
+    ours, theirs = zip(*pairs, strict=True)
+    expected = by_enumeration([a - b for a, b in pairs])
+    assert paired_test(ours, theirs) == pytest.approx(expected)
+    assert paired_test(theirs, ours) == pytest.approx(expected)
+    assert paired_test(ours[::-1], theirs[::-1]) == pytest.approx(expected)
+
+
+def test_many_queries_agree_with_the_t_test() -> None:
+    rng = np.random.default_rng(2)
+    theirs = rng.normal(size=300)
+    ours = theirs + rng.normal(0.1, 1, size=300)
+    assert paired_test(ours, theirs) == pytest.approx(stats.ttest_rel(ours, theirs).pvalue, abs=0.02)
+
+
+def test_p_values_at_the_ends() -> None:
+    rng = np.random.default_rng(3)
+    theirs = rng.uniform(size=50)
+    assert paired_test(theirs, theirs) == 1.0
+    assert paired_test([0.9], [0.1]) == 1.0
+    # 9,999 draws and the observed one, on both sides.
+    assert paired_test(theirs + 1, theirs) == pytest.approx(2 / 10_000)
+
+
+def test_the_seed_decides_the_draws() -> None:
+    rng = np.random.default_rng(4)
+    ours, theirs = rng.uniform(size=40), rng.uniform(size=40)
+    assert paired_test(ours, theirs, seed=7) == paired_test(ours, theirs, seed=7)
+    assert len({paired_test(ours, theirs, seed=seed) for seed in range(4)}) > 1
+    assert len({bootstrap_interval(ours, seed=seed) for seed in range(4)}) > 1
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: bootstrap_interval([]), "values must be a non-empty list"),
+        (lambda: bootstrap_interval([[1, 2]]), "values must be a non-empty list"),
+        (lambda: bootstrap_interval([1, NAN]), "values: position 1 holds NaN"),
+        (lambda: bootstrap_interval(["a"]), "values must be numbers"),
+        (lambda: paired_test([1, 2], [1]), "ours has 2 values, theirs 1"),
+        (lambda: paired_test([1, 2], [1, NAN]), "theirs: position 1 holds NaN"),
+        (lambda: paired_test([], []), "ours must be a non-empty list"),
+    ],
+)
+def test_bad_input_is_named(call: Any, says: str) -> None:
+    with pytest.raises(InvalidInputError, match=says):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: bootstrap_interval([1, 2], confidence=95),
+        lambda: bootstrap_interval([1, 2], confidence=0),
+        lambda: bootstrap_interval([1, 2], confidence="a"),
+        lambda: bootstrap_interval([1, 2], seed=-1),
+        lambda: paired_test([1, 2], [2, 1], seed=0.5),
+    ],
+)
+def test_bad_parameters_are_refused(call: Any) -> None:
+    with pytest.raises(InvalidParameterError):
+        call()
+
+
+def test_without_scipy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    for call in (lambda: bootstrap_interval([1, 2]), lambda: paired_test([1, 2], [2, 1])):
+        with pytest.raises(ImportError, match=r"setselect\[eval\]"):
+            call()

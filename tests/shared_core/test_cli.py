@@ -1,0 +1,181 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from shared_core.cli import app
+from shared_core.evaluation import compare as compare_module
+
+# Embeddings of the demo are kept between runs of the tests.
+CACHE = Path(__file__).resolve().parents[2] / ".cache" / "setselect"
+DOCUMENTS = [
+    {"id": "bread", "text": "Bread is baked from flour, water and yeast."},
+    {"id": "loaf", "text": "A loaf of bread is baked from flour and yeast."},
+    {"id": "river", "text": "The river carries water from the mountains to the sea."},
+    {"id": "violin", "text": "A violin has four strings and is played with a bow."},
+]
+QUERIES = [
+    {"text": "How is bread baked, and what does a river carry?", "gold": ["bread", "river"]},
+    {"text": "How is a violin played?", "gold": ["violin"]},
+]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    write(tmp_path / "docs.jsonl", DOCUMENTS)
+    write(tmp_path / "queries.jsonl", QUERIES)
+    return tmp_path
+
+
+def write(path: Path, records: list[dict[str, Any]]) -> None:
+    path.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["compare", *map(str, arguments)])
+
+
+def on(corpus: Path, *arguments: object) -> Result:
+    files = ("--documents", corpus / "docs.jsonl", "--queries", corpus / "queries.jsonl")
+    return run(*files, "--cache", corpus / "cache", "--k", 2, *arguments)
+
+
+def test_a_comparison_is_shown_and_written(corpus: Path) -> None:
+    result = on(corpus, "--out", corpus / "report.json", "--title", "Two questions")
+    assert result.exit_code == 0, result.output
+    assert "Two questions: 4 documents, 2 queries; 2 of the 4 nearest; all-MiniLM-L6-v2" in result.stdout
+    assert "→ VRSD " in result.stdout
+    assert "Take VRSD: its recall@2 is 1.000" in result.stdout
+    assert f"Written: {corpus / 'report.json'}" in result.stdout
+    assert result.stderr == ""
+    written = json.loads((corpus / "report.json").read_text(encoding="utf-8"))
+    assert [view["text"] for view in written["queries"]] == [query["text"] for query in QUERIES]
+    # One sentence says nearly what another does.
+    first = written["queries"][0]
+    assert {first["candidates"][i]["id"] for i in first["picks"]["0"]} == {"bread", "loaf"}
+
+
+def test_a_second_run_takes_the_embeddings_from_the_cache(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = on(corpus)
+    from sentence_transformers import SentenceTransformer
+
+    def refuse(self: object, *arguments: object, **options: object) -> None:
+        raise AssertionError("embedded again")
+
+    monkeypatch.setattr(SentenceTransformer, "encode_document", refuse)
+    monkeypatch.setattr(SentenceTransformer, "encode_query", refuse)
+    assert on(corpus).stdout == first.stdout
+
+
+def test_the_report_is_written_as_html(corpus: Path) -> None:
+    result = on(corpus, "--out", corpus / "report.html")
+    assert result.exit_code == 0, result.output
+    text = (corpus / "report.html").read_text(encoding="utf-8")
+    assert "How is a violin played?" in text
+    assert "VRSD" in text
+
+
+def test_bad_lines_are_named_the_rest_goes_on_and_the_exit_code_says_so(corpus: Path) -> None:
+    with (corpus / "docs.jsonl").open("a", encoding="utf-8") as file:
+        file.write("\n{oops\n")
+    with (corpus / "queries.jsonl").open("a", encoding="utf-8") as file:
+        file.write('\n{"text": ""}\n')
+    result = on(corpus)
+    assert result.exit_code == 1
+    assert f"skipped {corpus / 'docs.jsonl'}:5: not JSON" in result.stderr
+    assert f"skipped {corpus / 'queries.jsonl'}:3: 'text' is empty" in result.stderr
+    assert "4 documents, 2 queries" in result.stdout
+    assert "Note: 2 lines or files could not be read and were left out" in result.stdout
+
+
+def test_of_many_bad_lines_the_first_are_named(corpus: Path) -> None:
+    with (corpus / "docs.jsonl").open("a", encoding="utf-8") as file:
+        file.write("\n{oops" * 25)
+    result = on(corpus)
+    assert result.stderr.count("skipped") == 20
+    assert "... and 5 more" in result.stderr
+
+
+def test_ctrl_c_keeps_the_queries_that_are_done(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = compare_module.judge
+
+    def judge(query: Any, *arguments: Any, **options: Any) -> Any:
+        if query.id == "2":
+            raise KeyboardInterrupt
+        return real(query, *arguments, **options)
+
+    monkeypatch.setattr(compare_module, "judge", judge)
+    result = on(corpus, "--out", corpus / "report.json")
+    assert result.exit_code == 1
+    assert "4 documents, 1 queries of 2, broken off" in result.stdout
+    assert json.loads((corpus / "report.json").read_text(encoding="utf-8"))["partial"] is True
+
+
+def test_ctrl_c_before_there_is_a_result_says_that_embeddings_are_kept(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judge(*arguments: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compare_module, "judge", judge)
+    result = on(corpus)
+    assert result.exit_code == 2
+    assert "what was embedded is kept" in result.stderr
+
+
+def test_texts_longer_than_the_model_reads_are_noted(corpus: Path) -> None:
+    write(corpus / "docs.jsonl", [*DOCUMENTS, {"text": "A long one. " * 200}])
+    assert "Note: 1 of 5 documents are longer than about 1024 characters" in on(corpus).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--out", "report.pdf"], "--out must end in .html or .json"),
+        (["--out", "no/such/folder/report.html"], "--out: there is no folder"),
+        (["--k", "9"], "k = 9, but there are only 4 documents"),
+        (["--decide-by", "best"], "decide_by must be one of"),
+        (["--demo"], "--demo brings its own documents"),
+        (["--model", "no/such-model-anywhere"], "model 'no/such-model-anywhere' cannot be loaded"),
+        (["--documents", "absent.jsonl"], "absent.jsonl cannot be read"),
+        (["--documents", "docs.xlsx"], "expected .jsonl, .csv"),
+    ],
+)
+def test_what_cannot_run_says_why(corpus: Path, arguments: list[str], message: str) -> None:
+    result = on(corpus, *arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+def test_files_are_needed(corpus: Path) -> None:
+    result = run("--queries", corpus / "queries.jsonl")
+    assert (result.exit_code, "--documents and --queries are both needed" in result.stderr) == (2, True)
+    assert run("--k", "many").exit_code == 2
+
+
+def test_the_demo_needs_no_files(tmp_path: Path) -> None:
+    result = run("--demo", "--cache", CACHE, "--out", tmp_path / "demo.json")
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "demo.json").read_text(encoding="utf-8"))
+    assert found["title"] == "NumPy's docstrings"
+    assert {measure["key"] for measure in found["measures"]} >= {"recall", "subtopic_recall"}
+    assert found["corpus"]["queries"] == 24
+
+
+def test_without_typer_the_error_names_the_extra() -> None:
+    code = "import sys; sys.modules['typer'] = None; import shared_core.cli"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert 'ImportError: the command setselect needs typer and rich: pip install "setselect[eval]"' in result.stderr
+
+
+def test_it_runs_as_a_module() -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "shared_core.cli", "compare", "--help"], capture_output=True, text=True, check=True
+    )
+    assert "--documents" in result.stdout

@@ -2,8 +2,9 @@
 
 20,000 random vectors of 384 dimensions, fetch_k = 100, k = 10, through the stores that the tests open. A query's own
 embedding takes nothing here (it is looked up), since every row would have it on top; only the row that embeds texts
-again embeds its query too. Milliseconds are medians over queries, the contenders of a store taking turns, on one BLAS
-thread. A store whose package is missing is left out: `make bench-stores` runs this in each environment.
+again embeds its query too. "With vectors" ends with the vectors as numpy arrays. Milliseconds are medians over queries,
+the contenders of a store taking turns, on one BLAS thread. A store whose package is missing is left out: `make
+bench-stores` runs this in each environment.
 """
 
 import os
@@ -23,6 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
@@ -108,7 +110,7 @@ def of_langchain(case: harness.LangChainCase, folder: Path, stack: ExitStack) ->
     retriever = SetSelectRetriever(vectorstore=store, k=K, fetch_k=FETCH_K)
     return {
         "search": lambda query: case.own(store, harness.QUERIES[query], FETCH_K),
-        "with vectors": lambda query: source.search(store, harness.QUERIES[query], FETCH_K),
+        "with vectors": lambda query: np.asarray(source.search(store, harness.QUERIES[query], FETCH_K)[1]),
         "retriever": retriever.invoke,
     }
 
@@ -125,9 +127,14 @@ def of_llamaindex(case: harness.LlamaIndexCase, folder: Path, stack: ExitStack) 
 
     return {
         "search": search,
-        "with vectors": lambda query: vectors.fetch([found.node for found in search(query)]),
+        "with vectors": lambda query: arrays(vectors.fetch([found.node for found in search(query)])),
         "retriever": lambda query: retriever.retrieve(QueryBundle(query, embedding=harness.QUERIES[query])),
     }
+
+
+def arrays(found: dict[str, Any]) -> list[np.ndarray]:
+    """What is to be chosen from: some stores hand back lists of Python floats."""
+    return [np.asarray(vector) for vector in found.values()]
 
 
 def embedding_again() -> None:

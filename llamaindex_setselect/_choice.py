@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from shared_core import InvalidInputError
 from shared_core.extraction import QueryParts, aparts_of, parts_of, text_to_embed
-from shared_core.request import Asked
+from shared_core.request import Asked, Request
 
 if TYPE_CHECKING:
     from .postprocessor import SetSelectPostprocessor
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 GAIN_KEY = "selection_score"
 
 
-def ask(settings: SetSelectPostprocessor, bundle: QueryBundle) -> Asked:
+def ask(settings: SetSelectPostprocessor, request: Request, bundle: QueryBundle) -> Asked:
     """Embed what is not embedded yet: the query, what the perspective is made from."""
     wanted = _wanted(settings, bundle, parts_of(settings.perspective, bundle.query_str))
     if not wanted.texts:
-        return _asked(settings, bundle, wanted, {})
+        return _asked(settings, request, bundle, wanted, {})
     model = settings._vectors.need_model("the query or the perspective")
     embedded = {name: model.get_agg_embedding_from_queries(t) for name, t in wanted.texts.items()}
-    return _asked(settings, bundle, wanted, embedded)
+    return _asked(settings, request, bundle, wanted, embedded)
 
 
-async def aask(settings: SetSelectPostprocessor, bundle: QueryBundle) -> Asked:
+async def aask(settings: SetSelectPostprocessor, request: Request, bundle: QueryBundle) -> Asked:
     """As :func:`ask`."""
     wanted = _wanted(settings, bundle, await aparts_of(settings.perspective, bundle.query_str))
     if not wanted.texts:
-        return _asked(settings, bundle, wanted, {})
+        return _asked(settings, request, bundle, wanted, {})
     model = settings._vectors.need_model("the query or the perspective")
     embedded = {name: await model.aget_agg_embedding_from_queries(t) for name, t in wanted.texts.items()}
-    return _asked(settings, bundle, wanted, embedded)
+    return _asked(settings, request, bundle, wanted, embedded)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +51,7 @@ class Chosen:
 
 def choose_nodes(
     settings: SetSelectPostprocessor,
+    request: Request,
     nodes: Sequence[NodeWithScore],
     asked: Asked,
     *,
@@ -59,11 +60,12 @@ def choose_nodes(
 ) -> Chosen:
     """Choose among nodes; those that the store does not know are embedded or left out."""
     vectors = settings._vectors.fetch(_nodes(nodes), embed_unknown=embed_unknown)
-    return _choose(settings, nodes, vectors, asked, fetch_k)
+    return _choose(request, nodes, vectors, asked, settings.scores, fetch_k)
 
 
 async def achoose_nodes(
     settings: SetSelectPostprocessor,
+    request: Request,
     nodes: Sequence[NodeWithScore],
     asked: Asked,
     *,
@@ -72,7 +74,7 @@ async def achoose_nodes(
 ) -> Chosen:
     """As :func:`choose_nodes`; the choice itself runs in a thread, out of the event loop's way."""
     vectors = await settings._vectors.afetch(_nodes(nodes), embed_unknown=embed_unknown)
-    return await asyncio.to_thread(_choose, settings, nodes, vectors, asked, fetch_k)
+    return await asyncio.to_thread(_choose, request, nodes, vectors, asked, settings.scores, fetch_k)
 
 
 @dataclass(frozen=True)
@@ -103,13 +105,17 @@ def _wanted(settings: SetSelectPostprocessor, bundle: QueryBundle, parts: QueryP
 
 
 def _asked(
-    settings: SetSelectPostprocessor, bundle: QueryBundle, wanted: _Wanted, embedded: Mapping[str, list[float]]
+    settings: SetSelectPostprocessor,
+    request: Request,
+    bundle: QueryBundle,
+    wanted: _Wanted,
+    embedded: Mapping[str, list[float]],
 ) -> Asked:
     query = embedded["query"] if bundle.embedding is None else bundle.embedding
     side = embedded.get("side", wanted.known)
     if wanted.side is not None and "side" in embedded:
         settings._remember_perspective(wanted.side, embedded["side"])
-    return settings._request().asked(query, side, embedded.get("asked"))
+    return request.asked(query, side, embedded.get("asked"))
 
 
 def _nodes(nodes: Sequence[NodeWithScore]) -> list[BaseNode]:
@@ -120,10 +126,11 @@ def _nodes(nodes: Sequence[NodeWithScore]) -> list[BaseNode]:
 
 
 def _choose(
-    settings: SetSelectPostprocessor,
+    request: Request,
     nodes: Sequence[NodeWithScore],
     vectors: Mapping[str, ArrayLike],
     asked: Asked,
+    scores: bool,
     fetch_k: int | None,
 ) -> Chosen:
     scored: dict[str, NodeWithScore] = {}
@@ -133,13 +140,12 @@ def _choose(
     if not scored:
         return Chosen([], None)
     ids = list(scored)
-    request = settings._request()
     rows = [np.asarray(vectors[node_id]) for node_id in ids]
     choice = request.choose([s.node for s in scored.values()], ids, rows, asked)
     reasons = zip(choice.items, choice.selection.relevance.tolist(), choice.selection.gains.tolist(), strict=True)
     returned = []
     for node, cosine, gain in reasons:
-        copy = _with_gain(node, gain) if settings.scores else node.model_copy()
+        copy = _with_gain(node, gain) if scores else node.model_copy()
         returned.append(scored[node.node_id].model_copy(update={"node": copy, "score": cosine}))
     return Chosen(returned, None if fetch_k is None else request.wider(choice, len(nodes), fetch_k))
 

@@ -166,8 +166,9 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        bundle = self._start(nodes, query_bundle)
-        chosen = choose_nodes(self, nodes, ask(self, bundle)).nodes if nodes else []
+        request = self._request()
+        bundle = self._start(request, nodes, query_bundle)
+        chosen = choose_nodes(self, request, nodes, ask(self, request, bundle)).nodes if nodes else []
         dispatcher.event(ReRankEndEvent(nodes=chosen))
         return chosen
 
@@ -175,8 +176,9 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        bundle = self._start(nodes, query_bundle)
-        chosen = (await achoose_nodes(self, nodes, await aask(self, bundle))).nodes if nodes else []
+        request = self._request()
+        bundle = self._start(request, nodes, query_bundle)
+        chosen = (await achoose_nodes(self, request, nodes, await aask(self, request, bundle))).nodes if nodes else []
         dispatcher.event(ReRankEndEvent(nodes=chosen))
         return chosen
 
@@ -224,12 +226,12 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
             store = self.index.vector_store
         return NodeVectors(store, self.index, resolve_embed_model(self.embed_model, self.index))
 
-    def _start(self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None) -> QueryBundle:
+    def _start(self, request: Request, nodes: list[NodeWithScore], query_bundle: QueryBundle | None) -> QueryBundle:
         if query_bundle is None:
             raise InvalidInputError(
                 "there is no query to choose for: postprocess_nodes(nodes, query_bundle=...) or query_str=..."
             )
-        name = repr(self._request().selector)
+        name = repr(request.selector)
         top_n = len(nodes) if self.top_n is None else self.top_n
         dispatcher.event(ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=top_n, model_name=name))
         return query_bundle

@@ -132,12 +132,12 @@ class SetSelectIndexRetriever(BaseRetriever):
         # One call sees one setting, whatever is set meanwhile in another thread.
         settings = self._settings
         request = settings._request(self._fetch_k)
-        asked = ask(settings, query_bundle)
+        asked = ask(settings, request, query_bundle)
         searched = QueryBundle(query_bundle.query_str, embedding=self._fitting(asked.searched))
         fetch_k: int | None = request.fetch_k
         while fetch_k is not None:
             nodes = self._search(fetch_k)._retrieve(searched)
-            chosen = choose_nodes(settings, nodes, asked, embed_unknown=False, fetch_k=fetch_k)
+            chosen = choose_nodes(settings, request, nodes, asked, embed_unknown=False, fetch_k=fetch_k)
             fetch_k = chosen.wider if settings._vectors.stored else None
         return chosen.nodes
 
@@ -145,12 +145,12 @@ class SetSelectIndexRetriever(BaseRetriever):
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         settings = self._settings
         request = settings._request(self._fetch_k)
-        asked = await aask(settings, query_bundle)
+        asked = await aask(settings, request, query_bundle)
         searched = QueryBundle(query_bundle.query_str, embedding=self._fitting(asked.searched))
         fetch_k: int | None = request.fetch_k
         while fetch_k is not None:
             nodes = await self._search(fetch_k)._aretrieve(searched)
-            chosen = await achoose_nodes(settings, nodes, asked, embed_unknown=False, fetch_k=fetch_k)
+            chosen = await achoose_nodes(settings, request, nodes, asked, embed_unknown=False, fetch_k=fetch_k)
             fetch_k = chosen.wider if settings._vectors.stored else None
         return chosen.nodes
 

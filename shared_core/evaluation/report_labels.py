@@ -65,7 +65,7 @@ def _samples(line: list[Place]) -> list[Place]:
 def _beside(place: Place, width: float, size: float) -> list[Box]:
     """Boxes for a text around a marker: right, left, above, below, then the corners."""
     x, y = place
-    tall, gap = size * 1.15, 10.0
+    tall, gap = size * 1.15, 14.0
     beside_y, above, below = y - tall / 2, y - gap - tall, y + gap
     right, left, centred = x + gap, x - gap - width, x - width / 2
     corners = [(right, beside_y), (left, beside_y), (centred, above), (centred, below)]

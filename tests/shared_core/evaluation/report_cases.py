@@ -20,10 +20,11 @@ HOSTILE = (
     "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>"
     " <!-- \" ' & &lt; {{ 7 * 7 }} 🦊 שלום עולם \u202e\u2028 end"
 )
-_WORDS = (
+_TEXT = (
     "the store keeps each vector beside its text and hands both back when a filter matches so that nothing is embedded "
     "again for a second time while a reader compares what two methods would have chosen from fifty candidates"
-).split()
+)
+_WORDS = _TEXT.split()
 _MMR = tuple(Setting("MMR", f"MMR λ {f'{i / 10:.1f}'[1:]}", i / 10, f"MMR(lambda_d={i / 10})") for i in range(1, 10))
 _NDPP = tuple(
     Setting("NDPP exponential", f"NDPP exp {t:g}", t, f"NDPP(relevance='exponential', temperature={t})")

@@ -1,0 +1,150 @@
+"""The report as text: complete in itself, the same every time, and nothing in it is markup but ours."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared_core import InvalidParameterError
+from shared_core.evaluation.report import render, write_report
+from tests.shared_core.evaluation.report_cases import HOSTILE, comparison, hostile, only_similarity
+
+
+class Page(HTMLParser):
+    """The elements of a page with their attributes, and the text outside of scripts and styles."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._inside = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._inside = tag if tag in ("script", "style") else self._inside
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = "" if tag == self._inside else self._inside
+
+    def handle_data(self, data: str) -> None:
+        self.text += "" if self._inside else data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def data_of(html: str) -> Any:
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)[1])  # type: ignore[index]
+
+
+def test_the_same_comparison_is_the_same_page() -> None:
+    assert render(comparison()) == render(comparison())
+    assert render(comparison()) != render(replace(comparison(), title="Another"))
+
+
+def test_nothing_is_loaded_and_the_policy_lets_in_our_script_and_style_alone() -> None:
+    html = render(comparison())
+    page = Page(html)
+    for _, attributes in page.elements:
+        for name in ("src", "href", "srcset", "action", "data", "poster"):
+            target = attributes.get(name)
+            assert target is None or target.startswith(("#", "data:")), (name, target)
+        assert not any(name.startswith("on") for name in attributes), attributes
+        assert "style" not in attributes, "the policy would refuse it"
+    assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org/2000/svg)", html)
+    policy = next(m["content"] for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+
+
+def test_what_matters_is_there_without_a_script() -> None:
+    found = comparison()
+    page = Page(render(found))
+    assert found.recommendation.text in page.text
+    for setting in found.settings:
+        assert setting.label in page.text
+    best = max(range(len(found.settings)), key=lambda i: found.values[i, "R@5"].mean)
+    assert f"{found.values[best, 'R@5'].mean:.3f}".removeprefix("0") in page.text
+    assert "95 %" in page.text
+    charts = [a for a in page.all("svg") if "chart" in (a.get("class") or "")]
+    assert len(charts) == 2, "one for wide windows, one for phones"
+    points = [a for a in page.all("g") if "point" in (a.get("class") or "").split()]
+    assert len(points) == 2 * len(found.settings)
+    assert all(a.get("aria-label") for a in points)
+    assert found.notes[0] in page.text
+
+
+def test_tables_and_headings_say_what_they_are() -> None:
+    page = Page(render(comparison()))
+    assert page.all("html")[0]["lang"] == "en"
+    assert len(page.all("h1")) == 1
+    assert len(page.all("caption")) == len(page.all("table"))
+    assert all(a.get("scope") for a in page.all("th"))
+    assert all(a.get("id") for a in page.all("select"))
+    assert {a["for"] for a in page.all("label")} == {a["id"] for a in page.all("select")}
+
+
+def test_markup_in_any_text_is_text() -> None:
+    html = render(hostile(comparison()))
+    plain, page = Page(render(comparison())), Page(html)
+    assert len(page.all("script")) == len(plain.all("script"))
+    assert page.all("img") == []
+    assert "window.hacked" in page.text
+    assert "{{ 7 * 7 }}" in page.text
+    data = data_of(html)
+    assert data["queries"][0]["text"].startswith("</script><script>"), "whole, as data"
+    assert HOSTILE[:40] not in re.sub(r"&lt;|\\u003c", "", html)
+
+
+def test_a_comparison_of_one_setting_without_gold_names_no_winner() -> None:
+    page = Page(render(only_similarity(comparison())))
+    assert "No winner is named" in page.text
+    assert "Without gold texts no winner can be named." in page.text
+    assert "There is no picture to draw" in page.text
+    assert "Broken off early" in page.text
+    assert "1 of 3 planned queries" in page.text
+
+
+def test_without_views_of_queries_the_rest_is_there() -> None:
+    html = render(replace(comparison(), queries=()))
+    assert "No single queries were kept" in html
+    assert 'id="data"' not in html
+
+
+def test_fifty_queries_of_fifty_candidates_stay_small() -> None:
+    found = comparison(queries=50, candidates=50)
+    long = tuple(
+        replace(query, candidates=tuple(replace(view, text=view.text * 40) for view in query.candidates))
+        for query in found.queries
+    )
+    for one in (found, replace(found, queries=long)):
+        assert len(render(one).encode()) < 1_500_000
+
+
+def test_the_data_hold_every_pick() -> None:
+    found = comparison(queries=3)
+    data = data_of(render(found))
+    assert [query["text"] for query in data["queries"]] == [query.text for query in found.queries]
+    for shown, query in zip(data["queries"], found.queries, strict=True):
+        ids = [data["documents"][place][0] for place, *_ in shown["candidates"]]
+        assert ids == [view.id for view in query.candidates]
+        assert {int(setting): tuple(picks) for setting, picks in shown["picks"].items()} == query.picks
+        assert [ids[i] for i in shown["gold"]] == [name for name in ids if name in query.gold]
+
+
+def test_it_is_written_in_place_of_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    write_report(comparison(), path)
+    assert path.read_text(encoding="utf-8") == render(comparison())
+    for wrong, message in ((tmp_path, "is a folder"), (tmp_path / "no" / "report.html", "there is no folder")):
+        with pytest.raises(InvalidParameterError, match=message):
+            write_report(comparison(), wrong)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel, ConfigDict
 
-from shared_core import PAP, InvalidParameterError, Selection
+from shared_core import PAP, InvalidInputError, InvalidParameterError, Selection
 from shared_core.extraction import aparts_of, parts_of, text_to_embed
-from shared_core.request import CHOICE_KEYS, Asked, Request, all_parameters
+from shared_core.request import CHOICE_KEYS, WIDEST, Asked, Request, all_parameters
 
 from .stores.source import Hits
 
@@ -119,20 +119,35 @@ class Chosen:
 
 
 def choose_documents(
-    request: Request, hits: Hits, asked: Asked, *, id_of: Callable[[Document], str | None], scores: bool, fetch_k: int
+    request: Request,
+    hits: Hits,
+    asked: Asked,
+    *,
+    ids: Sequence[str | None],
+    scores: bool,
+    fetch_k: int,
+    widest: int = WIDEST,
 ) -> Chosen:
-    """Choose among documents with their vectors."""
+    """Choose among documents with their ids and vectors."""
     documents, vectors = hits
     if not documents:
         return Chosen([], [], None, request, fetch_k, 0, None)
-    choice = request.choose(documents, [id_of(document) for document in documents], vectors, asked)
+    if request.shown:
+        if all(name is None for name in ids):
+            raise InvalidInputError(
+                "shown= goes by the documents' ids, and none of the candidates tells one: store documents with ids, or "
+                "register_vector_source(..., id_of=...) if they have theirs in the metadata"
+            )
+        # Ids in the metadata may be integers.
+        request = replace(request, shown=tuple(map(str, request.shown)))
+    choice = request.choose(documents, ids, vectors, asked)
     selection = choice.selection
     reasons = zip(choice.items, selection.relevance.tolist(), selection.gains.tolist(), strict=True)
     copies = [_copy(document, cosine, gain, scores) for document, cosine, gain in reasons]
-    wider = request.wider(choice, len(documents), fetch_k)
-    return Chosen(
-        copies, [id_of(document) for document in choice.items], selection, request, fetch_k, len(documents), wider
-    )
+    wider = request.wider(choice, len(documents), fetch_k, widest)
+    name_of = dict(zip(map(id, documents), ids, strict=True))
+    names = [name_of[id(document)] for document in choice.items]
+    return Chosen(copies, names, selection, request, fetch_k, len(documents), wider)
 
 
 def event(chosen: Chosen, source: str) -> dict[str, Any]:

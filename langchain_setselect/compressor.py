@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -38,8 +38,8 @@ class SetSelectCompressor(ChoiceSettings, BaseDocumentCompressor):
     embeddings : Embeddings, optional
         For the query, and for documents whose vector is stored nowhere; by default those of ``vectorstore``.
     vectorstore : VectorStore, optional
-        Where the documents' vectors are stored; it needs a vector source with ``fetch`` (in-memory and FAISS have
-        one, others by :func:`register_vector_source`).
+        Where the documents' vectors are stored; it needs a vector source that looks them up by id (see the page
+        on vectors; others by :func:`register_vector_source`). An id beside different texts is that of none.
     search_type, selector, search_kwargs, perspective, perspective_vector, direction, corpus, quality, costs, source
         As in :class:`SetSelectRetriever`, but that nothing is searched: ``fetch_k`` and a store's own keys are refused.
     scores : bool
@@ -94,14 +94,14 @@ class SetSelectCompressor(ChoiceSettings, BaseDocumentCompressor):
         embeddings = self._embeddings()
         asked = ask(request, embeddings, query)
         source, id_of = self._source(), id_function(self.vectorstore)
-        ids = [id_of(document) for document in documents]
-        stored = [name for name in ids if name is not None]
-        known = dict(source.fetch(self.vectorstore, stored)) if source is not None and source.fetch is not None else {}
+        ids = _telling_ids(documents, id_of)
+        stored = list(dict.fromkeys(name for name in ids if name is not None))
+        known: dict[str, Any] = {}
+        if stored and source is not None and source.fetch is not None:
+            known = dict(source.fetch(self.vectorstore, stored))
         embedded = fallback.embed(embeddings, _unknown(documents, ids, known), self._warn)
         rows = _joined(ids, known, embedded)
-        chosen = choose_documents(
-            request, (documents, rows), asked, id_of=id_of, scores=scores, fetch_k=len(documents) + 1
-        )
+        chosen = choose_documents(request, (documents, rows), asked, ids=ids, scores=scores, fetch_k=len(documents) + 1)
         manager = CallbackManager.configure(callbacks)
         if manager.handlers:
             manager.on_custom_event(EVENT, self._told(chosen), run_id=manager.parent_run_id or uuid4())
@@ -117,16 +117,16 @@ class SetSelectCompressor(ChoiceSettings, BaseDocumentCompressor):
         embeddings = self._embeddings()
         asked = await aask(request, embeddings, query)
         source, id_of = self._source(), id_function(self.vectorstore)
-        ids = [id_of(document) for document in documents]
-        stored = [name for name in ids if name is not None]
+        ids = _telling_ids(documents, id_of)
+        stored = list(dict.fromkeys(name for name in ids if name is not None))
         known: dict[str, Any] = {}
-        if source is not None and source.afetch is not None:
+        if stored and source is not None and source.afetch is not None:
             known = dict(await source.afetch(self.vectorstore, stored))
-        elif source is not None and source.fetch is not None:
+        elif stored and source is not None and source.fetch is not None:
             known = dict(await run_in_executor(None, source.fetch, self.vectorstore, stored))
         embedded = await fallback.aembed(embeddings, _unknown(documents, ids, known), self._warn)
         rows = _joined(ids, known, embedded)
-        choose = partial(choose_documents, id_of=id_of, scores=scores, fetch_k=len(documents) + 1)
+        choose = partial(choose_documents, ids=ids, scores=scores, fetch_k=len(documents) + 1)
         chosen = await run_in_executor(None, choose, request, (documents, rows), asked)
         manager = AsyncCallbackManager.configure(callbacks)
         if manager.handlers:
@@ -170,6 +170,18 @@ class SetSelectCompressor(ChoiceSettings, BaseDocumentCompressor):
             EmbeddingFallbackWarning,
             stacklevel=4,
         )
+
+
+def _telling_ids(documents: Sequence[Document], id_of: Callable[[Document], str | None]) -> list[str | None]:
+    """The documents' ids, without those that stand beside different texts: pieces of one document, or two stores'."""
+    ids = [id_of(document) for document in documents]
+    texts: dict[str | None, str] = {}
+    torn = {
+        name
+        for name, document in zip(ids, documents, strict=True)
+        if texts.setdefault(name, document.page_content) != document.page_content
+    }
+    return [None if name in torn else name for name in ids]
 
 
 def _unknown(documents: Sequence[Document], ids: Sequence[str | None], known: dict[str, Any]) -> list[str]:

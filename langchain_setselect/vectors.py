@@ -15,6 +15,7 @@ from langchain_core.vectorstores import VectorStore
 from numpy.typing import ArrayLike
 
 from shared_core.errors import EmbeddingFallbackWarning, InvalidParameterError, SetSelectWarning, VectorSourceError
+from shared_core.request import WIDEST
 
 from . import fallback
 from .stores import SOURCES
@@ -108,6 +109,12 @@ def id_function(store: VectorStore | None) -> Callable[[Document], str | None]:
     """Where this store's documents have their ids."""
     source = None if store is None else source_of(store)
     return partial(document_id if source is None else source.id_of, store)
+
+
+def widest_of(store: VectorStore) -> int:
+    """The most candidates that this store is asked for unasked."""
+    source = source_of(store)
+    return WIDEST if source is None else source.widest
 
 
 class Search(NamedTuple):

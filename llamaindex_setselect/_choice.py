@@ -60,7 +60,7 @@ def choose_nodes(
 ) -> Chosen:
     """Choose among nodes; those that the store does not know are embedded or left out."""
     vectors = settings._vectors.fetch(_nodes(nodes), embed_unknown=embed_unknown)
-    return _choose(request, nodes, vectors, asked, settings.scores, fetch_k)
+    return _choose(request, nodes, vectors, asked, settings.scores, fetch_k, settings._vectors.widest)
 
 
 async def achoose_nodes(
@@ -74,7 +74,9 @@ async def achoose_nodes(
 ) -> Chosen:
     """As :func:`choose_nodes`; the choice itself runs in a thread, out of the event loop's way."""
     vectors = await settings._vectors.afetch(_nodes(nodes), embed_unknown=embed_unknown)
-    return await asyncio.to_thread(_choose, request, nodes, vectors, asked, settings.scores, fetch_k)
+    return await asyncio.to_thread(
+        _choose, request, nodes, vectors, asked, settings.scores, fetch_k, settings._vectors.widest
+    )
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,7 @@ def _choose(
     asked: Asked,
     scores: bool,
     fetch_k: int | None,
+    widest: int,
 ) -> Chosen:
     scored: dict[str, NodeWithScore] = {}
     for node in nodes:
@@ -147,7 +150,7 @@ def _choose(
     for node, cosine, gain in reasons:
         copy = _with_gain(node, gain) if scores else node.model_copy()
         returned.append(scored[node.node_id].model_copy(update={"node": copy, "score": cosine}))
-    return Chosen(returned, None if fetch_k is None else request.wider(choice, len(nodes), fetch_k))
+    return Chosen(returned, None if fetch_k is None else request.wider(choice, len(nodes), fetch_k, widest))
 
 
 def _with_gain(node: BaseNode, gain: float) -> BaseNode:

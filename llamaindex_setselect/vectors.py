@@ -15,6 +15,7 @@ from llama_index.core.settings import Settings
 from numpy.typing import ArrayLike
 
 from shared_core import EmbeddingFallbackWarning, InvalidParameterError, SetSelectWarning, VectorSourceError
+from shared_core.request import WIDEST
 
 from .stores import SOURCES
 from .stores.source import AsyncVectorSource, Source, VectorSource
@@ -92,6 +93,12 @@ class NodeVectors:
     def stored(self) -> bool:
         """Whether the store hands back vectors, so that a wider search embeds nothing."""
         return _source_of(self.store) is not None
+
+    @property
+    def widest(self) -> int:
+        """The most candidates that the store is asked for unasked."""
+        source = _source_of(self.store)
+        return WIDEST if source is None else source.widest
 
     @property
     def words(self) -> str:

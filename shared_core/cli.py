@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -85,8 +87,9 @@ def compare(
             say, held, asked, problems, model=model, cache=cache, title=title or _title(documents, demo), k=k,
             fetch_k=fetch_k, decide_by=decide_by, seed=seed, views=views,
         )  # fmt: skip
-        _show(comparison)
+        # First, lest anything about the terminal cost the report.
         write(comparison)
+        _show(comparison)
     except (SetSelectError, ImportError, OSError) as error:
         _stop(say, str(error))
     except KeyboardInterrupt:
@@ -98,6 +101,10 @@ def compare(
 
 def main() -> None:
     """Run the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal that cannot show λ shows something else in its place.
+            stream.reconfigure(errors="replace")
     app()
 
 

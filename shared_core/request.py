@@ -196,19 +196,22 @@ class Request:
             chosen = replace(chosen, indices=np.array(rows, dtype=np.int64)[chosen.indices])
         return Choice([items[row] for row in chosen.indices.tolist()], chosen, starved)
 
-    def wider(self, choice: Choice, fetched: int, fetch_k: int) -> int | None:
-        """How many candidates to fetch in another try; None where that would not help, or not be worth it."""
+    def wider(self, choice: Choice, fetched: int, fetch_k: int, widest: int = WIDEST) -> int | None:
+        """How many candidates to fetch in another try; None where that would not help, or not be worth it.
+
+        ``widest`` is the most that the store gives at a time.
+        """
         if not choice.starved or fetched < fetch_k:
             return None
-        if fetch_k >= WIDEST:
+        if fetch_k >= widest:
             warnings.warn(
                 f"{len(choice.items)} chosen out of {fetched} candidates: max_per_source or drop_near_duplicates "
-                f"forbids the others, and no more than {WIDEST} are fetched unasked. A larger fetch_k= fetches more",
+                f"forbids the others, and no more than {widest} are fetched unasked. A larger fetch_k= fetches more",
                 SetSelectWarning,
                 stacklevel=3,
             )
             return None
-        return min(4 * fetch_k, WIDEST)
+        return min(4 * fetch_k, widest)
 
     def _starved(self, candidates: Candidates, chosen: Selection, shown: Sequence[int]) -> bool:
         """Whether the set is short because sources or near-duplicates forbid what there is, and more may be allowed."""

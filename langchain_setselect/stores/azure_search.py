@@ -78,6 +78,7 @@ SOURCES = {
         partial(fetch, package),
         partial(afetch, package),
         id_of=partial(_key, package),
+        widest=10_000,
     )
     for package in ("langchain_azure_ai.vectorstores.azuresearch", "langchain_community.vectorstores.azuresearch")
 }

@@ -45,6 +45,6 @@ def _documents(store: Any, hits: list[dict[str, Any]], doc_builder: Builder | No
 
 
 SOURCES = {
-    "langchain_elasticsearch.vectorstores.ElasticsearchStore": Source(search),
-    "langchain_elasticsearch.vectorstores.AsyncElasticsearchStore": Source(search_async_only, asearch),
+    "langchain_elasticsearch.vectorstores.ElasticsearchStore": Source(search, widest=10_000),
+    "langchain_elasticsearch.vectorstores.AsyncElasticsearchStore": Source(search_async_only, asearch, widest=10_000),
 }

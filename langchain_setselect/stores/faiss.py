@@ -43,7 +43,11 @@ def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
     """Vectors by document id."""
     names: dict[int, str] = store.index_to_docstore_id
     number, labels = _LABELS.get(store, (-1, {}))
-    if number != len(names) or any(names.get(labels[name]) != name for name in ids if name in labels):
+    stale = any(
+        names.get(labels[name]) != name if name in labels else isinstance(store.docstore.search(name), Document)
+        for name in ids
+    )
+    if number != len(names) or stale:
         # A copy: another thread may be adding documents.
         names = names.copy()
         labels = {name: label for label, name in names.items()}

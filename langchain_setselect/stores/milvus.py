@@ -137,4 +137,4 @@ def _documents(store: Any, hits: Any) -> list[Document]:
     return [document for document, _ in store._parse_documents_from_search_results([hits])]
 
 
-SOURCES = {"langchain_milvus.vectorstores.milvus.Milvus": Source(search, asearch, fetch, afetch, id_of)}
+SOURCES = {"langchain_milvus.vectorstores.milvus.Milvus": Source(search, asearch, fetch, afetch, id_of, widest=16_384)}

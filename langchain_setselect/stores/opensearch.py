@@ -46,5 +46,7 @@ def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
 
 
 SOURCES = {
-    "langchain_community.vectorstores.opensearch_vector_search.OpenSearchVectorSearch": Source(search, fetch=fetch)
+    "langchain_community.vectorstores.opensearch_vector_search.OpenSearchVectorSearch": Source(
+        search, fetch=fetch, widest=10_000
+    )
 }

@@ -73,4 +73,4 @@ def _hits(store: Any, rows: Rows, vectors: Vectors) -> Hits:
     return documents, vectors if len(kept) == len(rows) else [vectors[i] for i in kept]
 
 
-SOURCES = {"langchain_pinecone.vectorstores.PineconeVectorStore": Source(search, asearch, fetch, afetch)}
+SOURCES = {"langchain_pinecone.vectorstores.PineconeVectorStore": Source(search, asearch, fetch, afetch, widest=10_000)}

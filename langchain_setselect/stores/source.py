@@ -9,6 +9,7 @@ from langchain_core.documents import Document
 from numpy.typing import ArrayLike
 
 from shared_core.errors import InvalidParameterError
+from shared_core.request import WIDEST
 
 # Documents in the store's order, and for each its stored vector (None: the store no longer has it).
 Hits = tuple[Sequence[Document], Sequence[ArrayLike | None] | ArrayLike]
@@ -44,6 +45,8 @@ class Source(NamedTuple):
     fetch: VectorFetch | None = None
     afetch: AsyncVectorFetch | None = None
     id_of: IdOf = document_id
+    # The most that the store gives at a time, beyond which a search is not widened unasked.
+    widest: int = WIDEST
 
 
 def refuse_unknown(store: str, unknown: Mapping[str, Any], *known: str) -> None:

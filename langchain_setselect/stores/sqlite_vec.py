@@ -29,4 +29,4 @@ async def asearch(store: Any, query: list[float], fetch_k: int, **more: Any) -> 
         return search(store, query, fetch_k, **more)
 
 
-SOURCES = {"langchain_community.vectorstores.sqlitevec.SQLiteVec": Source(search, asearch)}
+SOURCES = {"langchain_community.vectorstores.sqlitevec.SQLiteVec": Source(search, asearch, widest=4_096)}

@@ -49,4 +49,4 @@ def _hits(store: Any, objects: list[Any], vectors: Vectors, uuids: bool) -> Hits
 
 
 # The documents have no id of their own (return_uuids puts one into the metadata), so none can be looked up by it.
-SOURCES = {"langchain_weaviate.vectorstores.WeaviateVectorStore": Source(search, asearch)}
+SOURCES = {"langchain_weaviate.vectorstores.WeaviateVectorStore": Source(search, asearch, widest=10_000)}

@@ -33,4 +33,6 @@ async def afetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | 
     return await avectors_by_id(store.aclient, node_ids, fields["id"], fields["embedding"])
 
 
-SOURCES = {"llama_index.vector_stores.azureaisearch.base.AzureAISearchVectorStore": Source(fetch, afetch)}
+SOURCES = {
+    "llama_index.vector_stores.azureaisearch.base.AzureAISearchVectorStore": Source(fetch, afetch, widest=10_000)
+}

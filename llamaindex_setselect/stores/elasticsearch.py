@@ -24,4 +24,4 @@ def fetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -
     return asyncio.get_event_loop().run_until_complete(afetch(store, node_ids, index))
 
 
-SOURCES = {"llama_index.vector_stores.elasticsearch.base.ElasticsearchStore": Source(fetch, afetch)}
+SOURCES = {"llama_index.vector_stores.elasticsearch.base.ElasticsearchStore": Source(fetch, afetch, widest=10_000)}

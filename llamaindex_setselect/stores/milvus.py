@@ -35,4 +35,4 @@ def _field(store: Any) -> str:
     return str(store.embedding_field)
 
 
-SOURCES = {"llama_index.vector_stores.milvus.base.MilvusVectorStore": Source(fetch, afetch)}
+SOURCES = {"llama_index.vector_stores.milvus.base.MilvusVectorStore": Source(fetch, afetch, widest=16_384)}

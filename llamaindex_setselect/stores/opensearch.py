@@ -34,4 +34,4 @@ def _id_field(client: Any) -> str | None:
     return "id" if client.is_aoss else None
 
 
-SOURCES = {"llama_index.vector_stores.opensearch.base.OpensearchVectorStore": Source(fetch, afetch)}
+SOURCES = {"llama_index.vector_stores.opensearch.base.OpensearchVectorStore": Source(fetch, afetch, widest=10_000)}

@@ -22,4 +22,4 @@ def fetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -
     return vectors_by_id(store.client, node_ids, store.namespace)
 
 
-SOURCES = {"llama_index.vector_stores.pinecone.base.PineconeVectorStore": Source(fetch, on_node=True)}
+SOURCES = {"llama_index.vector_stores.pinecone.base.PineconeVectorStore": Source(fetch, on_node=True, widest=10_000)}

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from numpy.typing import ArrayLike
 
+from shared_core.request import WIDEST
+
 VectorSource = Callable[[Any, Sequence[str], VectorStoreIndex | None], Mapping[str, ArrayLike]]
 AsyncVectorSource = Callable[[Any, Sequence[str], VectorStoreIndex | None], Awaitable[Mapping[str, ArrayLike]]]
 
@@ -18,3 +20,5 @@ class Source(NamedTuple):
     fetch: VectorSource
     afetch: AsyncVectorSource | None = None
     on_node: bool = False
+    # The most that the store gives at a time, beyond which a search is not widened unasked.
+    widest: int = WIDEST

@@ -26,4 +26,6 @@ async def afetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | 
     return await avectors_by_id(store._aclient.collections.get(store.index_name), node_ids)
 
 
-SOURCES = {"llama_index.vector_stores.weaviate.base.WeaviateVectorStore": Source(fetch, afetch, on_node=True)}
+SOURCES = {
+    "llama_index.vector_stores.weaviate.base.WeaviateVectorStore": Source(fetch, afetch, on_node=True, widest=10_000)
+}

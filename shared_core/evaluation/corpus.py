@@ -190,8 +190,13 @@ def _text_lines(path: Path) -> Iterator[_Found]:
 def _table(path: Path, delimiter: str) -> Iterator[_Found]:
     # Bytes that are no UTF-8 survive as surrogates, so that they spoil their own row only.
     text = path.read_bytes().decode("utf-8-sig", errors="surrogateescape")
-    rows = csv.reader(StringIO(text, newline=""), delimiter=delimiter)
-    columns = [name.strip() for name in next(rows, [])]
+    # The module's own limit of 128 kB a cell would have it read on from the middle of a longer one.
+    csv.field_size_limit(max(len(text), csv.field_size_limit()))
+    rows = csv.reader(StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
+    try:
+        columns = [name.strip() for name in next(rows, [])]
+    except csv.Error as error:
+        raise InvalidInputError(f"{path}: the head is not CSV: {error}") from error
     row_number = 0
     while True:
         line = rows.line_num + 1
@@ -220,7 +225,7 @@ def _table(path: Path, delimiter: str) -> Iterator[_Found]:
 
 def _cell(name: str, cell: str) -> Any:
     if name not in _SEVERAL:
-        return cell
+        return cell if name == "text" else cell.strip()
     if cell.lstrip().startswith(("[", "{")):
         return json.loads(cell)
     return [part.strip() for part in cell.split(SEPARATOR) if part.strip()]

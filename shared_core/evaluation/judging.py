@@ -92,6 +92,9 @@ def judge(query: Query, found: Found, selectors: Sequence[Selector], k: int, *, 
     if found.subtopics is None:
         # A store may well hold documents on what none of the candidates covers: that is a miss, not a void question.
         labels = dict.fromkeys(query.subtopics, (BEYOND,)) | dict(labels)
+        if not query.subtopics and not set(query.gold) <= set(ids):
+            # What the gold that was not found is about is not known either.
+            labels = {}
     held = _answers_in([document.text for document in documents], query.answers)
     return Judged(
         query,
@@ -146,9 +149,17 @@ def subtopics_in(
 
 def _answers_in(texts: list[str], answers: Sequence[str]) -> NDArray[np.bool_]:
     """(n, answers): whether a text holds an answer, as whole words, whatever the case and the spaces."""
-    patterns = [re.compile(rf"(?<!\w){re.escape(_plain(answer))}(?!\w)") for answer in answers]
+    patterns = [re.compile(_bounded(_plain(answer))) for answer in answers]
     plain = [_plain(text) for text in texts] if patterns else []
     return np.array([[bool(pattern.search(text)) for pattern in patterns] for text in plain], dtype=np.bool_)
+
+
+def _bounded(answer: str) -> str:
+    # Han, Kana, Thai, Lao and Khmer put no spaces between words.
+    unspaced = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+    before = "" if unspaced.match(answer[:1]) else r"(?<!\w)"
+    after = "" if unspaced.match(answer[-1:]) else r"(?!\w)"
+    return before + re.escape(answer) + after
 
 
 def _plain(text: str) -> str:

@@ -59,7 +59,8 @@ def _ceiling(outcomes: Sequence[Judged]) -> list[str]:
     if reach > 1 - 1e-9:
         return []
     return [
-        f"The candidates hold {reach:.1%} of the gold documents: no setting can find more. fetch_k sets that limit."
+        f"The candidates hold {reach:.1%} of the gold documents: no setting can find more. "
+        "fetch_k sets that limit, unless there are no such documents."
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..errors import InvalidParameterError
@@ -37,7 +37,8 @@ def recommend(
         Similarity first.
     found : sequence of Measured
     decide_by : str, optional
-        The key of the measure that decides; by default the first there is of ``DECIDING``.
+        The key of the measure that decides; by default the first of ``DECIDING`` that at least half as
+        many queries allow as any other.
     seed : int
 
     Raises
@@ -52,18 +53,24 @@ def recommend(
             f"decide_by must be one of {', '.join(deciding) or 'none: these queries allow no deciding measure'}, "
             f"got {decide_by!r}"
         )
-    key = decide_by or next((key for key in DECIDING if key in by_key), None)
+    key = decide_by or _deciding({key: by_key[key].values.shape[1] for key in DECIDING if key in by_key})
     if key is None:
         return Recommendation(None, None, None, _trade_off(settings, by_key), None, None)
     measure, values = by_key[key]
     means = values.mean(axis=1)
+    if not values.any():
+        nothing = (
+            f"No setting can be named: in {measure.name} every one has 0. The candidates hold nothing of what is asked."
+        )
+        return Recommendation(None, None, None, nothing, None, None)
     best = _first(settings, means, range(len(settings)))
     others = [i for i, setting in enumerate(settings) if setting.method != settings[best].method]
     rival = _first(settings, means, others) if others else None
     against_rival = None if rival is None else _test(values[best], values[rival], seed)
     against_similarity = None if best == 0 else _test(values[best], values[0], seed)
     label = settings[best].label
-    unit = "root queries" if measure.needs == "perspectives" else "queries"
+    unit = "query" if values.shape[1] == 1 else "queries"
+    unit = f"root {unit}" if measure.needs == "perspectives" else unit
     text = [
         f"Take {label}: its {measure.name} is {_spread(estimate(values[best], seed))} over {values.shape[1]} {unit}."
     ]
@@ -74,6 +81,14 @@ def recommend(
     if rival is not None and rival != 0:
         text.append(_beside_rival(settings[rival].label, float(means[rival]), against_rival))
     return Recommendation(best, rival, key, " ".join(text), against_rival, against_similarity)
+
+
+def _deciding(queries: Mapping[str, int]) -> str | None:
+    """The first measure, in the order of ``DECIDING``, that is not known of a few queries only."""
+    # Roots are fewer than the queries that they stand for.
+    covered = {key: n for key, n in queries.items() if key != "p_recall"}
+    most = max(covered.values(), default=0)
+    return next((key for key, n in queries.items() if key == "p_recall" or 2 * n >= most), None)
 
 
 def _first(settings: Sequence[Setting], means: Matrix, among: Iterable[int]) -> int:
@@ -145,6 +160,8 @@ def _trade_off(settings: Sequence[Setting], by_key: dict[str, Measured]) -> str:
 
 def _spread(of: Estimate, *, sign: bool = False) -> str:
     mean = f"{'+' if sign and of.mean > 0 else ''}{_number(of.mean)}"
+    if of.queries < 2:
+        return mean
     return f"{mean} (95 % interval {_number(of.low)} to {_number(of.high)})"
 
 

@@ -160,7 +160,7 @@ def _text(record: Mapping[str, Any], keys: tuple[str, ...]) -> str:
                 raise InvalidInputError(f"{key!r} must be a string, got {type(text).__name__}")
             if not text.strip():
                 raise InvalidInputError(f"{key!r} is empty")
-            return text
+            return _whole(text, key)
     raise InvalidInputError(
         f"there is no {' or '.join(map(repr, keys))}; found {', '.join(map(repr, record)) or 'nothing'}"
     )
@@ -181,7 +181,16 @@ def _names(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
 def _name(value: Any, what: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int)) or not str(value).strip():
         raise InvalidInputError(f"{what!r} must be a string or a whole number, got {value!r}")
-    return str(value)
+    return _whole(str(value), what)
+
+
+def _whole(text: str, what: str) -> str:
+    # JSON may hold half of a surrogate pair, where a text was cut; neither a model nor a file takes it.
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidInputError(f"{what!r} holds half a character (a lone surrogate): it was cut somewhere") from None
+    return text
 
 
 def found_documents(found: Iterable[tuple[str | None, str, object]]) -> list[Document]:
@@ -197,6 +206,7 @@ def found_documents(found: Iterable[tuple[str | None, str, object]]) -> list[Doc
     for given, text, labels in found:
         name = given or f"text {hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
         seen[name] = seen.get(name, 0) + 1
-        several = tuple(map(str, labels)) if isinstance(labels, (list, tuple)) else ()
+        one = (labels,) if isinstance(labels, str) and labels else ()
+        several = tuple(map(str, labels)) if isinstance(labels, (list, tuple)) else one
         documents.append(Document(name if seen[name] == 1 else f"{name} ({seen[name]})", text, several))
     return documents

@@ -450,3 +450,28 @@ async def test_an_async_fetch_is_awaited_and_the_other_is_not_called(
     assert numbers(made.compress_documents(documents, QUERY)) == expected(documents, 5)
     assert called == ["async", "sync"]
     assert embeddings.documents == 0
+
+
+def test_pieces_of_one_document_are_documents_of_their_own(embeddings: WordEmbeddings) -> None:
+    store = InMemoryVectorStore(embeddings)
+    store.add_texts(["river mountain bread"], ids=["whole"])
+    pieces = [Document(text, id="whole") for text in ("river", "mountain", "bread")]
+    with pytest.warns(EmbeddingFallbackWarning):
+        chosen = SetSelectCompressor(vectorstore=store, k=3).compress_documents(pieces, "bread")
+    assert {document.page_content for document in chosen} == {"river", "mountain", "bread"}
+    assert chosen[0].page_content == "bread", "by its own vector, not the whole's"
+
+
+def test_the_same_document_twice_is_asked_for_once(embeddings: WordEmbeddings, documents: list[Document]) -> None:
+    class Strict(InMemoryVectorStore):
+        pass
+
+    def fetch(store: Strict, ids: Any) -> Any:
+        assert len(set(ids)) == len(ids) > 0
+        return {name: store.store[name]["vector"] for name in ids}
+
+    register_vector_source(Strict, lambda *a, **k: ([], []), fetch=fetch)
+    store = Strict(embeddings)
+    store.add_documents(documents)
+    chosen = SetSelectCompressor(vectorstore=store, k=5).compress_documents(documents + documents, QUERY)
+    assert numbers(chosen) == expected(documents, 5)

@@ -8,7 +8,8 @@ from langchain_core.documents import Document
 from langchain_core.stores import InMemoryByteStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from langchain_setselect import SetSelectRetriever, register_vector_source
+from langchain_setselect import SetSelectCompressor, SetSelectRetriever, register_vector_source, vectors
+from langchain_setselect.stores.source import Source
 from langchain_setselect.vectors import source_of
 from shared_core import EmbeddingFallbackWarning, SetSelectWarning, VectorSourceError
 from tests.langchain_setselect.conftest import WordEmbeddings, faiss, in_memory
@@ -204,3 +205,73 @@ def test_a_class_can_be_registered_by_its_name(embeddings: WordEmbeddings) -> No
     register_vector_source(f"{Named.__module__}.{Named.__qualname__}", lambda *a, **k: ([], []))
     assert source_of(Named(in_memory(embeddings))) is not None
     assert SetSelectRetriever(vectorstore=Named(in_memory(embeddings))).invoke(QUERY) == []
+
+
+def number_sources(store: Any) -> None:
+    """Documents with integer ids in their metadata and none of their own."""
+
+    def search(store: Any, query: list[float], fetch_k: int, **kwargs: Any) -> Any:
+        found = store.inner.similarity_search_by_vector(query, k=fetch_k)
+        bare = [Document(d.page_content, metadata={"key": int(str(d.id)[4:]), "topic": "one"}) for d in found]
+        return bare, np.array([store.inner.store[d.id]["vector"] for d in found])
+
+    register_vector_source(type(store), search, id_of=lambda store, document: str(document.metadata["key"]))
+
+
+def test_ids_in_the_metadata_may_be_integers(embeddings: WordEmbeddings) -> None:
+    class Numbered(Wrapped):
+        pass
+
+    store = Numbered(in_memory(embeddings))
+    number_sources(store)
+    retriever = SetSelectRetriever(vectorstore=store, k=4)
+    first = [document.metadata["key"] for document in retriever.invoke(QUERY)]
+    then = [document.metadata["key"] for document in retriever.invoke(QUERY, shown=first)]
+    assert not set(first) & set(then)
+
+
+def test_what_was_shown_cannot_be_matched_where_nobody_tells_an_id(embeddings: WordEmbeddings) -> None:
+    class Anonymous(Wrapped):
+        pass
+
+    def search(store: Any, query: list[float], fetch_k: int, **kwargs: Any) -> Any:
+        found = store.inner.similarity_search_by_vector(query, k=fetch_k)
+        return [Document(d.page_content) for d in found], [store.inner.store[d.id]["vector"] for d in found]
+
+    register_vector_source(Anonymous, search)
+    retriever = SetSelectRetriever(vectorstore=Anonymous(in_memory(embeddings)))
+    assert len(retriever.invoke(QUERY)) == 4
+    with pytest.raises(ValueError, match=r"shown= goes by the documents' ids.*id_of="):
+        retriever.invoke(QUERY, shown=["doc-1"])
+
+
+def test_a_search_is_not_widened_past_what_the_store_gives(embeddings: WordEmbeddings) -> None:
+    class Limited(Wrapped):
+        pass
+
+    asked: list[int] = []
+
+    def search(store: Any, query: list[float], fetch_k: int, **kwargs: Any) -> Any:
+        asked.append(fetch_k)
+        assert fetch_k <= 30, "more than this store can"
+        found = store.inner.similarity_search_by_vector(query, k=fetch_k)
+        return found, [store.inner.store[d.id]["vector"] for d in found]
+
+    vectors._SOURCES[Limited] = Source(search, widest=30)
+    store = Limited(in_memory(embeddings))
+    with pytest.warns(SetSelectWarning, match="no more than 30 are fetched"):
+        found = SetSelectRetriever(vectorstore=store, k=7, fetch_k=20, max_per_source=1, source="topic").invoke(QUERY)
+    assert asked == [20, 30]
+    assert len(found) <= 6
+
+
+def test_a_faiss_document_that_took_a_place_is_found(embeddings: WordEmbeddings) -> None:
+    store: Any = faiss(embeddings)
+    known = [store.docstore.search(f"doc-{i}") for i in range(5)]
+    compressor = SetSelectCompressor(vectorstore=store, k=2)
+    compressor.compress_documents(known, QUERY)
+    store.delete(["doc-59"])
+    store.add_texts(["a newcomer"], ids=["new"])
+    embeddings.documents = 0
+    compressor.compress_documents([*known, store.docstore.search("new")], QUERY)
+    assert embeddings.documents == 0

@@ -22,7 +22,7 @@ from shared_core import (
 )
 from shared_core.checks import one_of
 from shared_core.items import ORDERS, item_names, ordered, stacked
-from shared_core.request import Asked, Request
+from shared_core.request import WIDEST, Asked, Request
 from tests import oracles
 from tests.shared_core.cases import gaussian
 
@@ -364,13 +364,13 @@ def test_vectors_of_two_lengths_are_refused_by_id() -> None:
     assert stacked(vectors, ["a", "b", "c", "d"]) is vectors
 
 
-def wider(fetch_k: int = 12, n: int = 12, **settings: Any) -> int | None:
+def wider(fetch_k: int = 12, n: int = 12, widest: int = WIDEST, **settings: Any) -> int | None:
     """What a retriever is told after a choice among 12 items of 3 files that cost 1 each."""
     query, vectors = gaussian(11, 12, 6)
     items = [Item(f"id{row}", {"file": f"{row % 3}.md"}) for row in range(n)]
     request = parsed(**settings)
     choice = request.choose(items, [item.id for item in items], vectors[:n], request.asked(query, None))
-    return request.wider(choice, n, fetch_k)
+    return request.wider(choice, n, fetch_k, widest)
 
 
 def test_more_is_wanted_only_where_a_limit_cut_the_set_short() -> None:
@@ -387,10 +387,9 @@ def test_more_is_wanted_only_where_a_limit_cut_the_set_short() -> None:
     assert wider(k=5, fetch_k=6000, n=12, **one_each) is None
 
 
-def test_widening_ends_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shared_core.request.WIDEST", 12)
+def test_widening_ends_with_a_warning() -> None:
     with pytest.warns(SetSelectWarning, match="no more than 12 are fetched unasked.*fetch_k="):
-        assert wider(k=5, max_per_source=1, source="file") is None
+        assert wider(k=5, max_per_source=1, source="file", widest=12) is None
 
 
 # --- the helpers ----------------------------------------------------------------------------------

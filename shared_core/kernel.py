@@ -9,18 +9,21 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .candidates import Candidates
 from .errors import KernelError
+from .kernel_arrays import Matrix, checked, product
 from .kernel_file import naming, read_kernel, write_kernel
-
-Matrix = NDArray[np.float64]
+from .kernel_relevance import KernelRelevance, checked_relevance
 
 
 @runtime_checkable
 class Kernel(Protocol):
-    """What :class:`NDPP` asks of a kernel."""
+    """What :class:`NDPP` asks of a kernel.
+
+    One that has a method ``log_relevance(candidates)`` as well brings its own relevance: shape (n,), or None.
+    """
 
     def factors(self, candidates: Candidates) -> tuple[Matrix, Matrix, Matrix]:
         """V (n, K), B (n, K') and C (K', K') of these candidates, float64; K' may be 0."""
@@ -28,7 +31,7 @@ class Kernel(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class LowRankKernel:
+class LowRankKernel(KernelRelevance):
     """A kernel with a row for each of M known items; candidates are looked up by their ids.
 
     Parameters
@@ -41,12 +44,16 @@ class LowRankKernel:
         Skew-symmetric: C = −Cᵀ.
     ids : iterable of M hashables, optional
         What the rows are called; by default 0..M-1.
+    W_R : array-like, shape (d, r), optional
+        The relevance that the kernel was learned with is that of vectors times W_R; without it, of the vectors.
+    temperature : float > 0, optional
+        Of that relevance, see :meth:`log_relevance`; without it the kernel brings none. W_R needs one.
 
     Raises
     ------
     KernelError
-        Shapes do not agree, a value is NaN or inf, C is not skew-symmetric, or an id stands twice. Later: a
-        candidate's id is unknown (the message names it).
+        Shapes do not agree, a value is NaN or inf, C is not skew-symmetric, an id stands twice, the temperature is
+        not above 0, or W_R is without one. Later: a candidate's id is unknown (the message names it).
 
     Examples
     --------
@@ -61,12 +68,15 @@ class LowRankKernel:
     B: ArrayLike | None = None
     C: ArrayLike | None = None
     ids: Iterable[Hashable] | None = None
+    W_R: ArrayLike | None = None
+    temperature: float | None = None
 
     _kind: ClassVar[str] = "low-rank"
     _names: ClassVar[tuple[str, str, str]] = ("V", "B", "C")
 
     def __post_init__(self) -> None:
-        v, b, c = _checked(self._names, self.V, self.B, self.C)
+        v, b, c = checked(self._names, self.V, self.B, self.C)
+        w_r, temperature = checked_relevance(self.W_R, self.temperature)
         ids = tuple(range(len(v))) if self.ids is None else tuple(self.ids)
         if len(ids) != len(v):
             raise KernelError(f"ids must be {len(v)}, one for each row of V, got {len(ids)}")
@@ -77,7 +87,8 @@ class LowRankKernel:
         if len(rows) != len(ids):
             twice = next(name for row, name in enumerate(ids) if rows[name] != row)
             raise KernelError(f"ids: {twice!r} stands more than once")
-        for name, value in {"V": v, "B": b, "C": c, "ids": ids, "_rows": rows}.items():
+        fields = {"V": v, "B": b, "C": c, "ids": ids, "_rows": rows, "W_R": w_r, "temperature": temperature}
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     def factors(self, candidates: Candidates) -> tuple[Matrix, Matrix, Matrix]:
@@ -114,7 +125,7 @@ class LowRankKernel:
         [[1.0, 2.0], [2.0, 4.0]]
         """
         v, b, c = self._arrays()
-        return _dense(v, b, c)
+        return product(v, b, c)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a safetensors file; ids must be strings or integers.
@@ -130,7 +141,8 @@ class LowRankKernel:
         for name in ids:
             if isinstance(name, bool) or not isinstance(name, (str, int)):
                 raise KernelError(f"only ids that are strings or integers can be saved, not {name!r}")
-        write_kernel(path, self._kind, dict(zip(self._names, self._arrays(), strict=True)), {"ids": json.dumps(ids)})
+        parts = self._named() | self._relevance_arrays()
+        write_kernel(path, self._kind, parts, {"ids": json.dumps(ids)}, self.temperature)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -143,24 +155,26 @@ class LowRankKernel:
         FileNotFoundError
             There is no such file.
         """
-        arrays, extra = read_kernel(path, cls._kind, cls._names)
+        arrays, extra, temperature = read_kernel(path, cls._kind, cls._names, ("W_R",))
         try:
             ids = json.loads(extra["ids"])
         except (KeyError, ValueError) as error:
             raise KernelError(f"{path}: the ids are missing or damaged ({error})") from None
-        v, b, c = arrays
-        return naming(path, lambda: cls(v, b, c, ids=ids))
+        return naming(path, lambda: cls(**arrays, ids=ids, temperature=temperature))
 
     def __repr__(self) -> str:
         v, b, _ = self._arrays()
-        return f"LowRankKernel(M={v.shape[0]}, K={v.shape[1]}, K'={b.shape[1]})"
+        return f"LowRankKernel(M={v.shape[0]}, K={v.shape[1]}, K'={b.shape[1]}{self._temperature_shown()})"
 
     def _arrays(self) -> tuple[Matrix, Matrix, Matrix]:
         return self.V, self.B, self.C  # type: ignore[return-value]
 
+    def _named(self) -> dict[str, Matrix]:
+        return dict(zip(self._names, self._arrays(), strict=True))
+
 
 @dataclass(frozen=True, eq=False)
-class LinearKernel:
+class LinearKernel(KernelRelevance):
     """A kernel computed from the stored vectors, so that items which came after training are served too.
 
     V = E W_V and B = E W_B, where E holds the candidates' unit vectors.
@@ -171,6 +185,9 @@ class LinearKernel:
     W_B : array-like, shape (d, K'), optional
     C : array-like, shape (K', K'), optional
         Skew-symmetric: C = −Cᵀ.
+    W_R : array-like, shape (d, r), optional
+    temperature : float > 0, optional
+        As of :class:`LowRankKernel`: the relevance that the kernel was learned with.
 
     Raises
     ------
@@ -190,12 +207,18 @@ class LinearKernel:
     W_V: ArrayLike
     W_B: ArrayLike | None = None
     C: ArrayLike | None = None
+    W_R: ArrayLike | None = None
+    temperature: float | None = None
 
     _kind: ClassVar[str] = "linear"
     _names: ClassVar[tuple[str, str, str]] = ("W_V", "W_B", "C")
 
     def __post_init__(self) -> None:
-        for name, value in zip(self._names, _checked(self._names, self.W_V, self.W_B, self.C), strict=True):
+        w_v, w_b, c = checked(self._names, self.W_V, self.W_B, self.C)
+        w_r, temperature = checked_relevance(self.W_R, self.temperature)
+        if w_r is not None and len(w_r) != len(w_v):
+            raise KernelError(f"W_V {w_v.shape} and W_R {w_r.shape} must have as many rows: both take the same vectors")
+        for name, value in {"W_V": w_v, "W_B": w_b, "C": c, "W_R": w_r, "temperature": temperature}.items():
             object.__setattr__(self, name, value)
 
     def factors(self, candidates: Candidates) -> tuple[Matrix, Matrix, Matrix]:
@@ -224,7 +247,7 @@ class LinearKernel:
         [[1.0, 0.0], [0.0, 1.0]]
         """
         rows = np.asarray(vectors)
-        return _dense(*self.factors(Candidates(np.ones(rows.shape[-1]), rows)))
+        return product(*self.factors(Candidates(np.ones(rows.shape[-1]), rows)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a safetensors file.
@@ -234,7 +257,7 @@ class LinearKernel:
         ImportError
             safetensors is missing (``pip install "setselect[kernel]"``).
         """
-        write_kernel(path, self._kind, dict(zip(self._names, self._arrays(), strict=True)), {})
+        write_kernel(path, self._kind, self._named() | self._relevance_arrays(), {}, self.temperature)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -247,56 +270,15 @@ class LinearKernel:
         FileNotFoundError
             There is no such file.
         """
-        arrays, _ = read_kernel(path, cls._kind, cls._names)
-        return naming(path, lambda: cls(*arrays))
+        arrays, _, temperature = read_kernel(path, cls._kind, cls._names, ("W_R",))
+        return naming(path, lambda: cls(**arrays, temperature=temperature))
 
     def __repr__(self) -> str:
         w_v, w_b, _ = self._arrays()
-        return f"LinearKernel(d={w_v.shape[0]}, K={w_v.shape[1]}, K'={w_b.shape[1]})"
+        return f"LinearKernel(d={w_v.shape[0]}, K={w_v.shape[1]}, K'={w_b.shape[1]}{self._temperature_shown()})"
 
     def _arrays(self) -> tuple[Matrix, Matrix, Matrix]:
         return self.W_V, self.W_B, self.C  # type: ignore[return-value]
 
-
-def _checked(
-    names: tuple[str, str, str], v: ArrayLike, b: ArrayLike | None, c: ArrayLike | None
-) -> tuple[Matrix, Matrix, Matrix]:
-    if (b is None) != (c is None):
-        raise KernelError(f"{names[1]} and C belong together: give both or neither")
-    first = _matrix(v, names[0])
-    if 0 in first.shape:
-        raise KernelError(f"{names[0]} must have at least one row and one column, got shape {first.shape}")
-    second = np.zeros((len(first), 0)) if b is None else _matrix(b, names[1])
-    skew = np.zeros((0, 0)) if c is None else _matrix(c, "C")
-    if len(second) != len(first):
-        raise KernelError(f"{names[0]} {first.shape} and {names[1]} {second.shape} must have as many rows")
-    if skew.shape != (second.shape[1],) * 2:
-        raise KernelError(f"C has shape {skew.shape}, but {names[1]} {second.shape} asks for {(second.shape[1],) * 2}")
-    if skew.size:
-        off = np.abs(skew + skew.T).max()
-        if off > 1e-6 * max(np.abs(skew).max(), 1e-300):
-            raise KernelError(f"C must be skew-symmetric (C = -C.T), but C + C.T reaches {off:.3g}")
-    for array in (first, second, skew):
-        array.setflags(write=False)
-    return first, second, skew
-
-
-def _matrix(values: ArrayLike, name: str) -> Matrix:
-    if isinstance(values, np.ma.MaskedArray):
-        raise KernelError(f"{name} is a masked array: fill or drop its masked values first")
-    try:
-        matrix = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise KernelError(f"{name} cannot be made into a matrix: {error}") from None
-    if matrix.ndim != 2:
-        raise KernelError(f"{name} must have two dimensions, got shape {matrix.shape}")
-    if not np.isfinite(matrix).all():
-        raise KernelError(
-            f"{name} holds NaN or inf, first in row {np.flatnonzero(~np.isfinite(matrix).all(axis=1))[0]}"
-        )
-    return matrix
-
-
-def _dense(v: Matrix, b: Matrix, c: Matrix) -> Matrix:
-    dense: Matrix = v @ v.T + b @ c @ b.T
-    return dense
+    def _named(self) -> dict[str, Matrix]:
+        return dict(zip(self._names, self._arrays(), strict=True))

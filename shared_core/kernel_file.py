@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,8 +29,14 @@ def _safetensors() -> Any:
     return safetensors
 
 
-def write_kernel(path: str | os.PathLike[str], kind: str, arrays: dict[str, Matrix], extra: dict[str, str]) -> None:
-    """Write the arrays of a kernel of this kind; ``extra`` goes into the file's metadata.
+def write_kernel(
+    path: str | os.PathLike[str],
+    kind: str,
+    arrays: dict[str, Matrix],
+    extra: dict[str, str],
+    temperature: float | None = None,
+) -> None:
+    """Write the arrays of a kernel of this kind; ``extra`` and ``temperature`` go into the file's metadata.
 
     Raises
     ------
@@ -35,19 +44,31 @@ def write_kernel(path: str | os.PathLike[str], kind: str, arrays: dict[str, Matr
         safetensors is missing.
     """
     metadata = {"format": FORMAT, "version": str(FORMAT_VERSION), "kind": kind, **extra}
+    if temperature is not None:
+        # repr reads back as the same float, to the last bit.
+        metadata["temperature"] = repr(temperature)
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    _safetensors().numpy.save_file(contiguous, os.fspath(path), metadata=metadata)
+    made = _safetensors().numpy.save(contiguous, metadata=metadata)
+    # safetensors writes its header in an order that changes from run to run: the same kernel is to give the same file.
+    size = int.from_bytes(made[:8], "little")
+    header = json.dumps(json.loads(made[8 : 8 + size]), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    padded = header.encode()
+    padded = padded.ljust(-(-len(padded) // 8) * 8)
+    Path(path).write_bytes(len(padded).to_bytes(8, "little") + padded + made[8 + size :])
 
 
 def read_kernel(
-    path: str | os.PathLike[str], kind: str, names: tuple[str, str, str]
-) -> tuple[list[Matrix], dict[str, str]]:
-    """The arrays of these names, and the metadata, of a kernel file of this kind.
+    path: str | os.PathLike[str], kind: str, names: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> tuple[dict[str, Matrix], dict[str, str], float | None]:
+    """The arrays of these names, the metadata and the temperature, if any, of a kernel file of this kind.
+
+    Of the ``optional`` arrays those that are there.
 
     Raises
     ------
     KernelError
-        The file is truncated, no kernel, of another kind or a later format, or lacks an array.
+        The file is truncated, no kernel, of another kind or a later format, lacks an array, or its temperature is
+        no number above 0.
     FileNotFoundError
         There is no such file.
     ImportError
@@ -58,10 +79,13 @@ def read_kernel(
         with safetensors.safe_open(os.fspath(path), framework="numpy") as file:
             metadata = dict(file.metadata() or {})
             _check_metadata(path, kind, metadata)
-            missing = set(names) - set(file.keys())
+            held = set(file.keys())
+            missing = set(names) - held
             if missing:
                 raise KernelError(f"{path}: no array {', '.join(sorted(missing))} in the file")
-            return [file.get_tensor(name) for name in names], metadata
+            wanted = [*names, *(name for name in optional if name in held)]
+            arrays = {name: file.get_tensor(name) for name in wanted}
+            return arrays, metadata, _temperature(path, metadata.get("temperature"))
     except safetensors.SafetensorError as error:
         raise KernelError(f"{path}: truncated, or no safetensors file ({error})") from None
 
@@ -81,6 +105,20 @@ def _check_metadata(path: str | os.PathLike[str], kind: str, metadata: dict[str,
         raise KernelError(
             f"{path}: holds a {metadata.get('kind')!r} kernel, not a {kind!r} one: load it with its own class"
         )
+
+
+def _temperature(path: str | os.PathLike[str], text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        temperature = float(text)
+    except ValueError:
+        temperature = math.nan
+    if not (math.isfinite(temperature) and temperature > 0):
+        raise KernelError(
+            f"{path}: the temperature {text!r} is no finite number above 0: the file is damaged, save the kernel again"
+        )
+    return temperature
 
 
 def naming(path: str | os.PathLike[str], make: Callable[[], _K]) -> _K:

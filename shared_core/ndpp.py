@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from .arrays import TIE_EPS
 from .candidates import Candidates
 from .checks import number
-from .errors import InvalidParameterError
+from .errors import InvalidParameterError, KernelError
 from .kernel import Kernel, LowRankKernel
+from .kernel_relevance import log_exponential, raw_cosines
 from .pool import Pool
 from .selection import Selection, make_selection, register_selector
 from .top_k import take_by_relevance
@@ -21,8 +22,8 @@ Matrix = NDArray[np.float64]
 
 # Only r² enters the kernel, so the paper's r = cos would let an opposite vector count as a relevant one.
 LINEAR_FLOOR = 1e-6
+DEFAULT_TEMPERATURE = 0.1
 # Below this share of what it was computed from a determinant ratio is rounding, by the dtype of the vectors.
-_LEAST_LOG_WEIGHT = -1e100
 RANK_TOLERANCE = {"float32": 1e-6, "float64": 1e-10}
 
 
@@ -42,11 +43,14 @@ class NDPP:
     Parameters
     ----------
     kernel : LowRankKernel, LinearKernel or None
-    relevance : {"linear", "exponential"}
+    relevance : {"linear", "exponential"} or None
+        None: the relevance that the kernel was learned with (its ``log_relevance``); without any, ``"linear"``.
         ``"linear"``: r = max(cos, 1e-6). The paper (4.4.1) has r = cos, under which an opposite vector would
         be as relevant as an equal one. ``"exponential"``: r = exp(cos / (2·temperature)) over its maximum.
-    temperature : float > 0
-        For ``"exponential"``: the lower, the more relevance counts against diversity.
+        Under both, cos is that of the vectors, whatever the kernel has learned.
+    temperature : float > 0 or None
+        Of ``"exponential"`` and of nothing else, a learned relevance has its own: the lower, the more relevance
+        counts against diversity. None: 0.1.
 
     Raises
     ------
@@ -62,13 +66,13 @@ class NDPP:
     """
 
     kernel: Kernel | None = None
-    relevance: str = "linear"
-    temperature: float = 0.1
+    relevance: str | None = None
+    temperature: float | None = None
 
     def __post_init__(self) -> None:
-        if self.relevance not in ("linear", "exponential"):
-            raise InvalidParameterError(f"relevance must be 'linear' or 'exponential', got {self.relevance!r}")
-        if number(self.temperature, "temperature", 0) == 0:
+        if self.relevance not in (None, "linear", "exponential"):
+            raise InvalidParameterError(f"relevance must be 'linear', 'exponential' or None, got {self.relevance!r}")
+        if self.temperature is not None and number(self.temperature, "temperature", 0) == 0:
             raise InvalidParameterError("temperature must be above 0, got 0")
         if self.kernel is not None and (not isinstance(self.kernel, Kernel) or isinstance(self.kernel, type)):
             raise InvalidParameterError(
@@ -91,7 +95,7 @@ class NDPP:
         InvalidParameterError, BudgetError
             ``k``, ``shown`` or ``budget`` does not fit the candidates.
         KernelError
-            The kernel does not know a candidate's id, or is of another dimension.
+            The kernel does not know a candidate's id, is of another dimension, or brings a relevance that is none.
         """
         pool = Pool(candidates, k, budget, shown)
         ratios = _Ratios(candidates, self.kernel, pool.shown, pool.target)
@@ -117,15 +121,31 @@ class NDPP:
 
     def _log_weights(self, candidates: Candidates) -> Matrix:
         """log r²: in logarithms neither a small r nor a low temperature underflows."""
-        # Row by row, unlike a matrix product: copies of a row get one cosine, to the last bit, which the logarithm
-        # of a small one would blow up.
-        cosines = np.vecdot(candidates.vectors, candidates.query).astype(np.float64)
-        if self.relevance == "linear":
-            weights: Matrix = 2 * np.log(np.maximum(cosines, LINEAR_FLOOR))
-        else:
-            with np.errstate(over="ignore"):
-                weights = np.maximum((cosines - cosines.max()) / float(self.temperature), _LEAST_LOG_WEIGHT)
-        return weights
+        learned = self._learned(candidates)
+        if learned is not None:
+            return 2 * learned
+        cosines = raw_cosines(candidates)
+        if self.relevance == "exponential":
+            temperature = DEFAULT_TEMPERATURE if self.temperature is None else float(self.temperature)
+            return 2 * log_exponential(cosines, temperature)
+        return 2 * np.log(np.maximum(cosines, LINEAR_FLOOR))
+
+    def _learned(self, candidates: Candidates) -> Matrix | None:
+        # Not part of the Kernel protocol: a kernel with nothing but factors has always been one.
+        log_relevance = getattr(self.kernel, "log_relevance", None)
+        if self.relevance is not None or log_relevance is None:
+            return None
+        found = log_relevance(candidates)
+        if found is None:
+            return None
+        learned = np.asarray(found, dtype=np.float64)
+        if learned.shape != (len(candidates),) or not np.isfinite(learned).all():
+            raise KernelError(
+                f"log_relevance of {self.kernel!r} must be {len(candidates)} finite numbers, one for each candidate, "
+                f"got shape {learned.shape}"
+                + ("" if np.isfinite(learned).all() else f" with {learned[~np.isfinite(learned)][0]}")
+            )
+        return learned
 
 
 class _Ratios:

@@ -433,6 +433,31 @@ def ndpp_weights(
     return np.array([math.exp((c - top) / (2 * temperature)) for c in relevance])
 
 
+def mapped_cosines(query: ArrayLike, vectors: ArrayLike, W: ArrayLike) -> tuple[Floats, Floats]:
+    """cos(q W, e W) of each row e, 0 for what W maps to zero; and how far float32 input may move each.
+
+    NDPP paper, section 4.4.1, with one linear map for both encoders.
+    """
+    matrix = np.asarray(W, dtype=np.float64)
+    size = math.sqrt(math.fsum(x * x for x in matrix.flat))
+
+    def mapped(vector: Floats) -> list[float]:
+        return [math.fsum(vector[i] * matrix[i, j] for i in range(len(matrix))) for j in range(matrix.shape[1])]
+
+    def length(vector: Iterable[float]) -> float:
+        return math.sqrt(math.fsum(x * x for x in vector))
+
+    q = mapped(unit(query))
+    cos, moved = [], []
+    for row in unit_rows(vectors):
+        e = mapped(row)
+        both = length(q) * length(e)
+        cos.append(math.fsum(a * b for a, b in zip(q, e, strict=True)) / both if both else 0.0)
+        # The shorter the image, the more of it is rounding of the vector.
+        moved.append(FLOAT32_ROUNDING * size * (1 / length(q) + 1 / length(e)) if both else 0.0)
+    return np.array(cos), np.array(moved)
+
+
 def ndpp_determinant(kernel: Floats, picks: Sequence[int]) -> float:
     """det(L_S) of NDPP paper, equation 10; 1 for the empty set."""
     return float(np.linalg.det(kernel[np.ix_(picks, picks)])) if len(picks) else 1.0
@@ -451,6 +476,7 @@ def ndpp_greedy(
     kernel: Floats | None = None,
     relevance: str = "linear",
     temperature: float = 0.1,
+    W_R: ArrayLike | None = None,
     costs: ArrayLike | None = None,
     budget: float | None = None,
     shown: Sequence[int] = (),
@@ -459,14 +485,20 @@ def ndpp_greedy(
     """NDPP paper, section 4.4.2, equation 11, on L' = R L R (4.4.1): every determinant from scratch.
 
     What is shown conditions the process: det(L'_{S + shown}) / det(L'_shown). `kernel` is the dense L of the
-    candidates; without one L is the Gram matrix of the unit rows.
+    candidates; without one L is the Gram matrix of the unit rows. With `W_R` the cosines of R are those of the
+    vectors times W_R.
     """
     rows = unit_rows(vectors)
     cos = cosines(query, vectors)
-    peak = float(np.max(cos))
+    moved = np.full(len(rows), FLOAT32_ROUNDING)
+    inner = cos
+    if W_R is not None:
+        inner, moved = mapped_cosines(query, vectors, W_R)
+        moved = moved + moved[int(np.argmax(inner))]
+    peak = float(np.max(inner))
     L = ndpp_dense(rows) if kernel is None else np.asarray(kernel, dtype=np.float64)
-    r = ndpp_weights(cos, relevance, temperature)
-    generous = ndpp_weights(cos + FLOAT32_ROUNDING, relevance, temperature, peak=peak)
+    r = ndpp_weights(inner, relevance, temperature)
+    generous = ndpp_weights(inner + moved, relevance, temperature, peak=peak)
     adapted = np.diag(r) @ L @ np.diag(r)
     largest = float(np.max(np.diag(L)))
     floor = (1e-6 if is_single(vectors) else 1e-10) * largest

@@ -191,7 +191,7 @@ def test_an_opposite_vector_does_not_count_as_relevant() -> None:
     assert NDPP().select(candidates, 1).indices.tolist() == [1]
 
 
-@pytest.mark.parametrize("relevance", ["cubic", "", None, 1])
+@pytest.mark.parametrize("relevance", ["cubic", "", False, 1])
 def test_an_unknown_relevance_is_rejected_with_what_is_allowed(relevance: Any) -> None:
     with pytest.raises(InvalidParameterError, match=r"(?s)linear.*exponential|exponential.*linear"):
         NDPP(relevance=relevance)

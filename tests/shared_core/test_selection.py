@@ -203,7 +203,7 @@ def test_a_selector_with_a_kernel_is_hashable() -> None:
 def test_defaults() -> None:
     assert MMR() == MMR(lambda_d=0.75, lambda_b=0.95)
     assert VRSD() == VRSD(refine=False)
-    assert NDPP() == NDPP(kernel=None, relevance="linear", temperature=0.1)
+    assert NDPP() == NDPP(kernel=None, relevance=None, temperature=None)
 
 
 def test_a_selection_is_frozen() -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import inspect
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from .checks import integer
 from .errors import InvalidInputError, InvalidParameterError
+from .prompt_start import WORTH_SHARING, Start, can_go_on, common_start
 
 
 class Item(NamedTuple):
@@ -58,35 +61,61 @@ class TransformersModel:
         self._model = model if device is None else model.to(device)
         self.name = str(getattr(model, "name_or_path", "") or "")
         self.limit = _limit(model, tokenizer) if max_length is None else integer(max_length, "max_length", 2)
+        # Over a long prompt most of the logits, which are a row of the vocabulary each, are nobody's.
+        self._keeps = "logits_to_keep" in inspect.signature(model.forward).parameters
 
-    def score(self, items: Sequence[Item]) -> list[Scored]:
+    def count(self, items: Sequence[Item]) -> list[int]:
+        """How many tokens each item takes, up to the answer's last."""
+        return [len(ids) for ids, _, _ in self._encode(items)]
+
+    def start(self, items: Sequence[Item]) -> Start | None:
+        """What all items begin with, for :meth:`score`; None where to compute it once does not pay, or is not safe."""
+        shared = common_start([ids[: max(first - 1, 0)] for ids, first, _ in self._encode(items)])
+        if len(items) < 2 or len(shared) < WORTH_SHARING:
+            return None
+        options = {"logits_to_keep": 1} if self._keeps else {}
+        with self._still() as model:
+            found = model(input_ids=self._torch.tensor([shared], device=model.device), use_cache=True, **options)
+        cache = getattr(found, "past_key_values", None)
+        return Start(shared, cache) if can_go_on(cache, model.config) else None
+
+    def score(self, items: Sequence[Item], start: Start | None = None) -> list[Scored]:
         """Mean log-probabilities, from one forward pass over the batch, padded on the right."""
-        torch, model = self._torch, self._model
         encoded = [self._fit(item, *tokens) for item, tokens in zip(items, self._encode(items), strict=True)]
+        done: list[int] = [] if start is None else start.ids
+        if any(first <= len(done) or ids[: len(done)] != done for ids, first, _ in encoded):
+            start, done = None, []
         longest = max(len(ids) for ids, _, _ in encoded)
-        inputs = torch.zeros((len(items), longest), dtype=torch.long)
-        mask = torch.zeros_like(inputs)
-        for row, (ids, _, _) in enumerate(encoded):
-            inputs[row, : len(ids)] = torch.tensor(ids)
-            mask[row, : len(ids)] = 1
-        training = model.training
-        # Dropout would make a score a matter of chance; the caller's model goes back as it came.
-        model.eval()
-        try:
-            with torch.inference_mode():
-                logits = model(
-                    input_ids=inputs.to(model.device), attention_mask=mask.to(model.device), use_cache=False
-                ).logits
-                means = [
-                    self._mean(logits[row, first - 1 : len(ids) - 1], ids[first:])
-                    for row, (ids, first, _) in enumerate(encoded)
-                ]
-        finally:
-            model.train(training)
+        inputs = self._torch.tensor([ids + [0] * (longest - len(ids)) for ids, _, _ in encoded])
+        mask = self._torch.tensor([[1] * len(ids) + [0] * (longest - len(ids)) for ids, _, _ in encoded])
+        options: dict[str, Any] = {"use_cache": start is not None}
+        if self._keeps:
+            options["logits_to_keep"] = longest - min(first for _, first, _ in encoded) + 1
+        with self._still() as model:
+            if start is not None:
+                options["past_key_values"] = start.copies(len(items))
+            inputs, mask = inputs[:, len(done) :].to(model.device), mask.to(model.device)
+            logits = model(input_ids=inputs, attention_mask=mask, **options).logits
+            lacking = longest - logits.shape[1]
+            means = [
+                self._mean(logits[row, first - 1 - lacking : len(ids) - 1 - lacking], ids[first:])
+                for row, (ids, first, _) in enumerate(encoded)
+            ]
         return [
             Scored(_finite(mean, item), cut, len(ids) - first)
             for mean, item, (ids, first, cut) in zip(means, items, encoded, strict=True)
         ]
+
+    @contextlib.contextmanager
+    def _still(self) -> Iterator[Any]:
+        training = self._model.training
+        # Dropout would make a score a matter of chance; the caller's model goes back as it came.
+        self._model.eval()
+        try:
+            with self._torch.inference_mode():
+                yield self._model
+        finally:
+            self._model.train(training)
 
     def _mean(self, logits: Any, ids: list[int]) -> float:
         # One row at a time: the batch's log-probabilities over the whole vocabulary are gigabytes.
@@ -212,7 +241,7 @@ def library(name: str, extra: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ImportError(f'log-perplexity needs {name}: pip install "setselect[{extra}]"') from error
+        raise ImportError(f'this needs {name}: pip install "setselect[{extra}]"') from error
 
 
 def question_answer_pairs(questions: Iterable[str], answers: Iterable[str]) -> list[tuple[str, str]]:

@@ -26,6 +26,12 @@ class Completions:
         self.start_token = ""
         self.shuffles = False
         self.drift = 0
+        self.limit: int | None = None
+        self.status, self.words = 400, "This model's maximum context length is exceeded"
+
+    def refuses(self, request: dict[str, Any]) -> bool:
+        counts = [len(self.tokenizer(prompt)["input_ids"]) for prompt in request["prompt"]]
+        return self.limit is not None and max(counts) > self.limit
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         choices = [self._choice(index, prompt, request) for index, prompt in enumerate(request["prompt"])]
@@ -78,8 +84,12 @@ def serving(completions: Completions) -> Iterator[str]:
             failing = completions.failures > 0
             completions.failures -= failing
             found = self.path == "/v1/completions"
-            body = json.dumps({"error": {"message": "busy"}} if failing or not found else completions.answer(request))
-            self.send_response(503 if failing else 200 if found else 404)
+            status = (
+                503 if failing else 404 if not found else completions.status if completions.refuses(request) else 200
+            )
+            words = "busy" if failing or not found else completions.words
+            body = json.dumps(completions.answer(request) if status == 200 else {"error": {"message": words}})
+            self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

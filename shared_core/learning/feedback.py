@@ -1,0 +1,201 @@
+"""Feedback: how well a subset of examples helps with a query's answer (NDPP paper, 4.2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import InvalidInputError, InvalidParameterError
+from .symbols import Symbol, structural_symbols
+
+Item = Mapping[str, Any]
+Pair = tuple[Item, Sequence[Item]]
+"""A query's item, and the items of the subset that is to help with it."""
+
+
+class Feedback(Protocol):
+    """Any callable that says how well a subset helps with a query: a finite number, the higher the better.
+
+    An object may also have ``score(pairs) -> list[float]``, which answers for many at once and in their order, and a
+    text ``fingerprint`` that tells its numbers from another's; see :func:`score_all`.
+    """
+
+    def __call__(self, query_item: Item, subset_items: Sequence[Item], /) -> float:
+        """The number for one query and one subset."""
+
+
+def score_all(feedback: Feedback, pairs: Sequence[Pair], where: Sequence[str] | None = None) -> list[float]:
+    """The feedback for each pair, through its ``score`` where it has one, else one call after the other.
+
+    Parameters
+    ----------
+    feedback : Feedback
+        A function will do.
+    pairs : sequence of (item, sequence of items)
+    where : sequence of str, optional
+        What a message calls each pair; by default "pair 0", ....
+
+    Returns
+    -------
+    list of n float
+        All finite.
+
+    Raises
+    ------
+    InvalidParameterError
+        ``feedback`` can be neither called nor asked for scores, or ``where`` has another length than ``pairs``.
+    InvalidInputError
+        A result is no finite number, or there are more or fewer than pairs; the message names the pair.
+    Exception
+        Whatever the feedback raises, as it is; for a single call with a note that names the pair.
+
+    Examples
+    --------
+    >>> score_all(lambda query, subset: len(subset) / 4, [({}, [{}]), ({}, [{}, {}])])
+    [0.25, 0.5]
+    """
+    names = [f"pair {i}" for i in range(len(pairs))] if where is None else list(where)
+    if len(names) != len(pairs):
+        raise InvalidParameterError(f"where has {len(names)} names for {len(pairs)} pairs")
+    batched: Callable[[Sequence[Pair]], Iterable[Any]] | None = getattr(feedback, "score", None)
+    if batched is not None:
+        values = list(batched(pairs))
+        if len(values) != len(pairs):
+            raise InvalidInputError(f"{feedback!r}: score gave {len(values)} results for {len(pairs)} pairs")
+    elif callable(feedback):
+        values = [_called(feedback, pair, name) for pair, name in zip(pairs, names, strict=True)]
+    else:
+        raise InvalidParameterError(f"feedback must be a function of a query's item and a subset's, got {feedback!r}")
+    return [_finite(value, name) for value, name in zip(values, names, strict=True)]
+
+
+class CoverageFeedback:
+    """Share of the structural symbols of a query's answer that the answers of the subset have between them.
+
+    Needs no model, and no answer but those at hand: a cheap stand-in for whether a model could put the query's answer
+    together from the examples. 1 if every symbol stands in some example, 0 if none does; the empty set has 0.
+
+    Parameters
+    ----------
+    answer : str
+        The key of an item's answer.
+    symbols : callable
+        From an answer's text to its symbols, any hashable values. :func:`structural_symbols` is for programs and
+        logical forms, ``shared_core.learning.symbols.shell_symbols`` for shell commands; ``str.split`` will do for
+        prose. It is called once for each text, so it must depend on nothing else.
+
+    Raises
+    ------
+    InvalidParameterError
+        ``answer`` is no text, or ``symbols`` cannot be called.
+
+    Examples
+    --------
+    >>> feedback = CoverageFeedback()
+    >>> feedback({"answer": "answer(state(all))"}, [{"answer": "answer(city(all))"}, {"answer": "count(state(all))"}])
+    0.6666666666666666
+    """
+
+    def __init__(self, answer: str = "answer", symbols: Callable[[str], Iterable[Any]] = structural_symbols) -> None:
+        if not isinstance(answer, str):
+            raise InvalidParameterError(f"answer must be the key of an item's answer, got {answer!r}")
+        if not callable(symbols):
+            raise InvalidParameterError(f"symbols must be a function from a text to its symbols, got {symbols!r}")
+        self.answer = answer
+        self.symbols = symbols
+        self._known: dict[str, frozenset[Symbol]] = {}
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells the numbers of this feedback from another's: its kind, its hook by name, its key."""
+        return f"CoverageFeedback(symbols={self._hook()}, answer={self.answer!r})"
+
+    def __call__(self, query_item: Item, subset_items: Sequence[Item], /) -> float:
+        """The share for one query and one subset; see :meth:`score`."""
+        return self._score(query_item, subset_items, "")
+
+    def score(self, pairs: Sequence[Pair]) -> list[float]:
+        """The share for each pair.
+
+        Parameters
+        ----------
+        pairs : sequence of (item, sequence of items)
+            Mappings with a text under the key ``answer``. A subset's answer may have no symbols: it covers nothing.
+
+        Returns
+        -------
+        list of n float
+            Each in [0, 1].
+
+        Raises
+        ------
+        InvalidInputError
+            An item has no such key, or no text there, or the answer of a query has no symbols.
+        """
+        return [self._score(query, subset, f"pair {row}, ") for row, (query, subset) in enumerate(pairs)]
+
+    def __repr__(self) -> str:
+        return self.fingerprint
+
+    def _score(self, query: Item, subset: Sequence[Item], where: str) -> float:
+        wanted = self._of(query, where, None)
+        if not wanted:
+            raise InvalidInputError(
+                f"{where}query item: its {self.answer!r}, {_short(query[self.answer])}, has no symbols by "
+                f"{self._hook()}, so nothing can cover it: leave the item out, or pass symbols= for answers like this"
+            )
+        missing = wanted
+        for place, item in enumerate(subset):
+            missing = missing - self._of(item, where, place)
+        return (len(wanted) - len(missing)) / len(wanted)
+
+    def _of(self, item: Item, where: str, place: int | None) -> frozenset[Any]:
+        try:
+            return self._known[item[self.answer]]
+        except (KeyError, TypeError):
+            pass
+        whose = f"{where}query item" if place is None else f"{where}item {place} of the subset"
+        if not isinstance(item, Mapping) or self.answer not in item:
+            has = ", ".join(map(repr, item)) if isinstance(item, Mapping) else repr(item)
+            raise InvalidInputError(f"{whose} has no {self.answer!r}; it has {has or 'nothing'}. Pass answer=")
+        text = item[self.answer]
+        if not isinstance(text, str):
+            raise InvalidInputError(f"{whose}: its {self.answer!r} is {text!r}, not a text")
+        try:
+            found = frozenset(self.symbols(text))
+        except Exception as error:
+            error.add_note(f"setselect: while {self._hook()} read {_short(text)}, the {self.answer!r} of the {whose}")
+            raise
+        self._known[text] = found
+        return found
+
+    def _hook(self) -> str:
+        named = self.symbols if hasattr(self.symbols, "__qualname__") else type(self.symbols)
+        return f"{getattr(named, '__module__', None) or 'builtins'}.{named.__qualname__}"
+
+
+def _called(feedback: Feedback, pair: Pair, name: str) -> Any:
+    try:
+        return feedback(*pair)
+    except Exception as error:
+        error.add_note(f"setselect: while the feedback scored {name}")
+        raise
+
+
+def _finite(value: Any, name: str) -> float:
+    try:
+        if isinstance(value, (str, bytes, bool, np.bool_)) or np.ndim(value) != 0:
+            raise TypeError
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise InvalidInputError(f"the feedback for {name} is {value!r}; it must be a finite number")
+    return number
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 80 else text[:77] + "...")

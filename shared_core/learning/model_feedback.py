@@ -1,0 +1,289 @@
+"""Feedback of a language model: how probable a query's answer is, given the subset as examples."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from ..answer_models import AnswerModel, EndpointModel, Scored, TransformersModel
+from ..checks import integer, number
+from ..errors import InvalidParameterError, SetSelectWarning
+from ..prompt_start import Start
+from .feedback import Item, Pair
+from .prompts import EXAMPLE, Cost, Prompt, PromptTemplate
+
+# As OpenAI and vLLM, newer vLLM, llama.cpp, SGLang and TGI put it.
+_LENGTH = re.compile(
+    r"context.?(length|size|window)|maximum (model )?length|too long|tokens.{0,80}must be <=", re.IGNORECASE | re.DOTALL
+)
+
+
+class LanguageModelFeedback:
+    """Log-probability of the query's answer, with the subset as examples (NDPP paper, 4.2: s_ij, as a logarithm).
+
+    log P(answer | subset, question), the sum over the answer's tokens: at most 0. The prompt has the instruction, the
+    examples in the order given, so that the last stands next to the question, and the question. Made by
+    :meth:`from_transformers` or :meth:`from_endpoint`. Which tokens are the answer's: as in
+    :class:`LogPerplexityQuality`.
+
+    When an example set does not fit into the model's context, whole examples are dropped from the front, with a
+    warning.
+
+    Parameters
+    ----------
+    model : AnswerModel
+        What scores a batch.
+    instruction, example, separator, question, answer : str
+        How items become a prompt: see :class:`PromptTemplate`. By default there is no instruction, an example is its
+        question and its answer on a line each, and an empty line stands between examples.
+    batch_size : int
+        Prompts in one forward pass or request. It does not change a score but for rounding.
+    model_id : str
+        What tells this model's numbers from another's; "" where there is no such name.
+    price : float, optional
+        Of a million tokens that the model reads, for :meth:`cost`.
+
+    Attributes
+    ----------
+    remote : bool
+        Whether the prompts leave this machine's process for an endpoint, which may cost money.
+
+    Raises
+    ------
+    InvalidParameterError
+        A template, the batch size or the price is not as above.
+
+    Examples
+    --------
+    >>> from transformers import ByT5Tokenizer, GPT2Config, GPT2LMHeadModel
+    >>> config = GPT2Config(vocab_size=384, n_embd=8, n_layer=1, n_head=1, bos_token_id=1, eos_token_id=1)
+    >>> feedback = LanguageModelFeedback.from_transformers(GPT2LMHeadModel(config), ByT5Tokenizer())
+    >>> paris = {"question": "Capital of France?", "answer": "Paris"}
+    >>> feedback({"question": "Capital of Italy?", "answer": "Rome"}, [paris]) < 0
+    True
+    """
+
+    def __init__(
+        self,
+        model: AnswerModel,
+        *,
+        instruction: str = "",
+        example: str = EXAMPLE,
+        separator: str = "\n\n",
+        question: str = "question",
+        answer: str = "answer",
+        batch_size: int = 8,
+        model_id: str = "",
+        price: float | None = None,
+    ) -> None:
+        self.template = PromptTemplate(instruction, example, separator, question, answer)
+        self.batch_size = integer(batch_size, "batch_size", 1)
+        self.model_id = model_id
+        self.price = None if price is None else number(price, "price", 0)
+        self.remote = isinstance(model, EndpointModel)
+        self._model = model
+
+    @classmethod
+    def from_transformers(
+        cls,
+        model: Any,
+        tokenizer: Any = None,
+        *,
+        device: Any = None,
+        max_length: int | None = None,
+        model_id: str | None = None,
+        **settings: Any,
+    ) -> LanguageModelFeedback:
+        """With a model of Hugging Face ``transformers``, local or loaded by name (extra ``train``).
+
+        Parameters
+        ----------
+        model : str, path or loaded causal language model
+            Load it yourself for a precision or quantisation of your choice.
+        tokenizer : str, path or loaded tokenizer, optional
+            By default the one of the model's name.
+        device : str or torch.device, optional
+            By default where a loaded model is; for a name the GPU if there is one.
+        max_length : int >= 2, optional
+            The most tokens of a prompt with its answer; by default what model and tokenizer say.
+        model_id : str, optional
+            By default the name that the model was loaded by.
+        **settings
+            ``batch_size`` and the template's parts: see the class.
+
+        Raises
+        ------
+        ImportError
+            torch or transformers is missing.
+        InvalidParameterError
+            A loaded model comes without a tokenizer, or a parameter is out of its range.
+        """
+        local = TransformersModel(model, tokenizer, device, max_length)
+        return cls(local, model_id=local.name if model_id is None else model_id, **settings)
+
+    @classmethod
+    def from_endpoint(
+        cls,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        timeout: float = 60.0,
+        max_retries: int = 2,
+        model_id: str | None = None,
+        **settings: Any,
+    ) -> LanguageModelFeedback:
+        """With an OpenAI-compatible ``/v1/completions`` that echoes log-probabilities (extra ``openai``), as vLLM has.
+
+        Only the server knows its model's length: a prompt that it refuses is sent again with an example less.
+
+        Parameters
+        ----------
+        base_url, model, api_key, timeout, max_retries
+            See :meth:`LogPerplexityQuality.from_endpoint`. No key is sent but the one given here.
+        model_id : str, optional
+            By default the model's name.
+        **settings
+            ``batch_size``, ``price`` and the template's parts: see the class.
+
+        Raises
+        ------
+        ImportError
+            openai is missing.
+        InvalidParameterError
+            A parameter is out of its range.
+        """
+        endpoint = EndpointModel(base_url, model, api_key, timeout, max_retries)
+        return cls(endpoint, model_id=model if model_id is None else model_id, **settings)
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells the numbers of this feedback from another's: model, length limit, templates and keys.
+
+        Raises
+        ------
+        InvalidParameterError
+            The model has no name.
+        """
+        if not self.model_id:
+            raise InvalidParameterError("the model has no name to tell its scores from another's by: pass model_id=")
+        told = {"model": self.model_id, "limit": self._model.limit, **self.template.settings}
+        return f"LanguageModelFeedback({json.dumps(told, ensure_ascii=False)})"
+
+    def __call__(self, query_item: Item, subset_items: Sequence[Item], /) -> float:
+        """The log-probability for one query and one subset; see :meth:`score`."""
+        return self._score([(query_item, subset_items)])[0]
+
+    def score(self, pairs: Sequence[Pair]) -> list[float]:
+        """The log-probability of the answer for each pair.
+
+        Parameters
+        ----------
+        pairs : sequence of (item, sequence of items)
+            Mappings with texts under the keys that the template names. A subset may be empty.
+
+        Returns
+        -------
+        list of n float
+            Each at most 0.
+
+        Raises
+        ------
+        InvalidInputError
+            An item lacks a key or a text, a query's answer is blank, too long even without examples, or gets no
+            finite number; the message names the pair or, what is the same number, the item.
+        InvalidParameterError
+            The endpoint does not echo log-probabilities.
+        openai.OpenAIError
+            The endpoint cannot be reached, or refuses for another reason than the length.
+
+        Warns
+        -----
+        SetSelectWarning
+            Examples were dropped because the context was full: once a call, with their number.
+        """
+        return self._score(pairs)
+
+    def cost(self, pairs: Sequence[Pair]) -> Cost:
+        """The size of all prompts, without asking the model; without a tokenizer a token counts as four characters.
+
+        Raises
+        ------
+        InvalidInputError
+            As :meth:`score` raises it for the items.
+        """
+        prompts = [self.template.prompt(row, *pair) for row, pair in enumerate(pairs)]
+        items = list({item[1:]: item for item in (prompt.item() for prompt in prompts)}.values())
+        characters = sum(len(item.context) + len(item.answer) for item in items)
+        if items and isinstance(self._model, TransformersModel):
+            tokens = sum(self._model.count(items))
+        else:
+            tokens = math.ceil(characters / 4)
+        return Cost(len(items), characters, tokens, self.price)
+
+    def __repr__(self) -> str:
+        return f"LanguageModelFeedback(model_id={self.model_id!r}, remote={self.remote})"
+
+    def _score(self, pairs: Sequence[Pair]) -> list[float]:
+        prompts = [self.template.prompt(row, *pair) for row, pair in enumerate(pairs)]
+        model = self._model
+        if isinstance(model, TransformersModel) and model.limit is not None:
+            self._fit(prompts, model, model.limit)
+        alike: dict[tuple[str, str], list[Prompt]] = {}
+        for prompt in prompts:
+            alike.setdefault(prompt.item()[1:], []).append(prompt)
+        # Prompts of like length share a batch, and the longest come first: what memory it takes shows at once.
+        order = sorted(alike, key=lambda texts: -sum(map(len, texts)))
+        start = None
+        if self.template.settings["instruction"] and isinstance(model, TransformersModel) and prompts:
+            start = model.start([alike[texts][0].item() for texts in order])
+        found = [math.nan] * len(prompts)
+        for at in range(0, len(order), self.batch_size):
+            batch = [alike[texts] for texts in order[at : at + self.batch_size]]
+            for group, scored in zip(batch, self._ask([group[0] for group in batch], start), strict=True):
+                for prompt in group:
+                    found[prompt.row] = scored.mean * scored.tokens
+                    prompt.dropped = group[0].dropped
+        short = [prompt for prompt in prompts if prompt.dropped]
+        if short:
+            warnings.warn(
+                f"the model's context was full: {sum(prompt.dropped for prompt in short)} examples were dropped from "
+                f"the front of {len(short)} of {len(prompts)} prompts (pair {short[0].row} is the first). Take smaller "
+                "subsets or shorter examples, or a longer context if the model allows it",
+                SetSelectWarning,
+                stacklevel=3,
+            )
+        return found
+
+    def _fit(self, prompts: list[Prompt], model: TransformersModel, limit: int) -> None:
+        while prompts:
+            counts = model.count([prompt.item() for prompt in prompts])
+            prompts = [prompt for prompt, count in zip(prompts, counts, strict=True) if count > limit]
+            for prompt in prompts:
+                prompt.drop(f"the model takes {limit} tokens")
+
+    def _ask(self, prompts: list[Prompt], start: Start | None) -> list[Scored]:
+        model = self._model
+        while True:
+            items = [prompt.item() for prompt in prompts]
+            try:
+                return model.score(items, start) if isinstance(model, TransformersModel) else model.score(items)
+            except Exception as error:
+                if not isinstance(model, EndpointModel) or not _is_too_long(error):
+                    raise
+                if len(prompts) == 1:
+                    prompts[0].drop(f"the endpoint says: {error}")
+                    continue
+            # The server does not say which one it was.
+            return [scored for prompt in prompts for scored in self._ask([prompt], start)]
+
+
+def _is_too_long(error: Exception) -> bool:
+    # openai's errors, without importing it; servers differ in the number and the words.
+    if getattr(error, "status_code", None) not in (400, 413, 422):
+        return False
+    return getattr(error, "code", None) == "context_length_exceeded" or _LENGTH.search(str(error)) is not None

@@ -1,0 +1,180 @@
+"""A few-shot prompt made of items: an instruction, the examples, and the question whose answer is judged."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..answer_models import Item
+from ..errors import InvalidInputError, InvalidParameterError
+
+EXAMPLE = "{question}\n{answer}"
+
+
+@dataclass(slots=True)
+class Prompt:
+    """A prompt that can lose examples from the front."""
+
+    row: int
+    instruction: str
+    examples: list[str]
+    question: str
+    answer: str
+    separator: str
+    dropped: int = 0
+
+    def item(self) -> Item:
+        """What the model is given: the answer, and all that stands before it."""
+        parts = [*([self.instruction] if self.instruction else []), *self.examples[self.dropped :], self.question]
+        return Item(self.row, self.separator.join(parts), self.answer)
+
+    def drop(self, reason: str) -> None:
+        """Take the first example away.
+
+        Raises
+        ------
+        InvalidInputError
+            There is none.
+        """
+        if self.dropped == len(self.examples):
+            raise InvalidInputError(
+                f"pair {self.row}: instruction, question and answer are too long even without examples ({reason}): "
+                "shorten them, leave the item out, or take a model with a longer context"
+            )
+        self.dropped += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The size of what a model is to read, before examples are dropped; equal prompts count once.
+
+    Examples
+    --------
+    >>> print(Cost(prompts=1200, characters=3_400_000, tokens=850_000, price=0.5))
+    1,200 prompts of 3,400,000 characters, about 850,000 tokens, about 0.42 at 0.5 per million
+    """
+
+    prompts: int
+    characters: int
+    tokens: int
+    price: float | None = None
+    """For a million tokens."""
+
+    @property
+    def money(self) -> float | None:
+        """What it costs; None without a price."""
+        return None if self.price is None else self.tokens * self.price / 1e6
+
+    def __str__(self) -> str:
+        text = f"{self.prompts:,} prompts of {self.characters:,} characters, about {self.tokens:,} tokens"
+        return text if self.price is None else f"{text}, about {self.money:,.2f} at {self.price:g} per million"
+
+
+class PromptTemplate:
+    """How items become a prompt: instruction, examples in their order and the question, with separators between.
+
+    Parameters
+    ----------
+    instruction : str
+        Stands in front as it is; "" for none.
+    example : str
+        In the form of ``str.format``: ``{question}`` and ``{answer}`` stand for what is under the keys ``question``
+        and ``answer``, other names for what an item has under them; ``{{`` is a brace. Ends with ``{answer}``, its
+        only one: what stands before it is also how the query is put. Braces in the items' texts are texts.
+    separator : str
+        Between the parts.
+    question, answer : str
+        The keys of the items.
+
+    Raises
+    ------
+    InvalidParameterError
+        Something is no text, or ``example`` is not as above.
+
+    Examples
+    --------
+    >>> template = PromptTemplate("", "Q: {question} A: {answer}", " | ", "q", "a")
+    >>> template.prompt(0, {"q": "2+2?", "a": "4"}, [{"q": "1+1?", "a": "2"}]).item()
+    Item(row=0, context='Q: 1+1? A: 2 | Q: 2+2? A: ', answer='4')
+    """
+
+    def __init__(self, instruction: str, example: str, separator: str, question: str, answer: str) -> None:
+        given = {
+            "instruction": instruction,
+            "example": example,
+            "separator": separator,
+            "question": question,
+            "answer": answer,
+        }
+        for name, text in given.items():
+            if not isinstance(text, str):
+                raise InvalidParameterError(f"{name} must be a text, got {text!r}")
+        self.settings = given
+        self._keys = {"question": question, "answer": answer}
+        self._parts = _parts(example)
+
+    def prompt(self, row: int, query: Mapping[str, Any], subset: Sequence[Mapping[str, Any]]) -> Prompt:
+        """The prompt for one query and its examples.
+
+        Raises
+        ------
+        InvalidInputError
+            An item lacks what the template names, or has no text there; or the query's answer is blank.
+        """
+        examples = [
+            self._fill(item, f"pair {row}, item {place} of the subset", answered=True)
+            for place, item in enumerate(subset)
+        ]
+        whose = f"pair {row}, query item"
+        answer = self._text(query, "answer", whose)
+        if not answer.strip():
+            raise InvalidInputError(f"{whose}: its answer is {answer!r}; leave out items without an answer")
+        head = self._fill(query, whose, answered=False)
+        given = self.settings
+        return Prompt(row, given["instruction"], examples, head, answer, given["separator"])
+
+    def _fill(self, item: Mapping[str, Any], whose: str, *, answered: bool) -> str:
+        *fields, (literal, _) = self._parts
+        text = "".join(before + self._text(item, name, whose) for before, name in fields) + literal
+        return text + self._text(item, "answer", whose) if answered else text
+
+    def _text(self, item: Mapping[str, Any], name: str, whose: str) -> str:
+        key = self._keys.get(name, name)
+        if not isinstance(item, Mapping) or key not in item:
+            has = ", ".join(map(repr, item)) if isinstance(item, Mapping) else repr(item)
+            hint = f"Pass {name}=" if name in self._keys else "The template example= names it"
+            raise InvalidInputError(f"{whose} has no {key!r}; it has {has or 'nothing'}. {hint}")
+        value = item[key]
+        if isinstance(value, str):
+            return value
+        if isinstance(value, (int, float)) and name not in self._keys:
+            return str(value)
+        raise InvalidInputError(f"{whose}: its {key!r} is {value!r}, not a text")
+
+
+def _parts(example: str) -> list[tuple[str, str]]:
+    """What stands before each field, and the field's name."""
+    wrong = InvalidParameterError(
+        "example must hold plain fields such as {question}, hold {answer} once and end with it; "
+        f"a brace is written {{{{ or }}}}; got {example!r}"
+    )
+    try:
+        found = list(string.Formatter().parse(example))
+    except ValueError as error:
+        raise wrong from error
+    parts: list[tuple[str, str]] = []
+    before = ""
+    for literal, name, form, conversion in found:
+        before += literal
+        if name is None:
+            continue
+        if not name.isidentifier() or form or conversion:
+            raise wrong
+        parts.append((before, name))
+        before = ""
+    names = [name for _, name in parts]
+    if before or names.count("answer") != 1 or names[-1] != "answer":
+        raise wrong
+    return parts

@@ -1,0 +1,185 @@
+"""The training loop: epochs, what they are worth to held-out items, and a checkpoint after each."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..answer_models import library
+from ..errors import InvalidParameterError, SetSelectWarning
+from ..ndpp import NDPP
+from ..selection import Selector
+from .checkpoint import read_checkpoint, write_checkpoint
+from .fitted import Epoch, Fitted
+from .held_out import HeldOut
+from .objectives import Task
+
+
+class Run:
+    """The training loop and what it has seen so far; all of it goes into a checkpoint.
+
+    Parameters
+    ----------
+    task : Task
+    held_out : HeldOut
+    unlearned : sequence of Selector
+        What the kernel is compared with.
+    batch_size, seed : int
+    checkpoint : path or None
+        Read at once if it exists, and written after each epoch.
+    settings : dict
+        What a checkpoint must have in common with this fit; plain values (JSON).
+
+    Raises
+    ------
+    InvalidInputError, InvalidParameterError
+        ``checkpoint`` is some other file, or was begun with other settings.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        held_out: HeldOut,
+        unlearned: Sequence[Selector],
+        batch_size: int,
+        seed: int,
+        checkpoint: str | os.PathLike[str] | None,
+        settings: dict[str, Any],
+    ) -> None:
+        self.task, self.held_out, self.batch_size, self.seed = task, held_out, batch_size, seed
+        self.file, self.settings = checkpoint, settings
+        self.adam = torch.optim.Adam(task.groups, fused=True)
+        self.history: list[Epoch] = []
+        self.values: list[float] = []
+        self.best: dict[str, Any] = {}
+        found = None if checkpoint is None else read_checkpoint(checkpoint, settings)
+        if found is not None:
+            self._load(*found)
+            return
+        self.unlearned = {_written(selector): held_out.values(selector).tolist() for selector in unlearned}
+        self._measure(None)
+
+    def go_on(self, epochs: int, patience: int, progress: bool, on_epoch: Callable[[Epoch], object] | None) -> None:
+        """Train until there is nothing better for ``patience`` epochs, or ``epochs`` are over."""
+        tell = on_epoch or (lambda epoch: None)
+        for epoch in self.history:
+            tell(epoch)
+        with _bar(epochs, len(self.history) - 1, progress) as advance:
+            while len(self.history) <= epochs and len(self.history) - 1 - self._peak() < patience:
+                self._measure(self._epoch(len(self.history)))
+                if self.file is not None:
+                    self._save(self.file)
+                tell(self.history[-1])
+                advance(self.history[-1])
+
+    def fitted(self) -> Fitted:
+        """What came of it."""
+        number = self._best()
+        self.task.parts.load_state_dict(self.best)
+        means = {name: float(np.mean(values)) for name, values in self.unlearned.items()}
+        rival = max(means, key=means.__getitem__)
+        difference = np.array(self.values) - np.array(self.unlearned[rival])
+        error = float(difference.std(ddof=1) / len(difference) ** 0.5) if len(difference) > 1 else float("nan")
+        fitted = Fitted(
+            self.task.kernel(), number, self.history[number].feedback, means, float(difference.mean()), error,
+            tuple(self.history), tuple(self.held_out.queries),
+        )  # fmt: skip
+        if not fitted.helped:
+            warnings.warn(
+                f"learning did not help: on {len(self.held_out.queries)} held-out items the kernel's picks have "
+                f"feedback {fitted.feedback:.4g}, those of {rival}, which learns nothing, {means[rival]:.4g}; the "
+                f"difference is {fitted.gain:.2g} with a standard error of {error:.2g}. Use {rival}, or give it more "
+                "items, more subsets, or another objective",
+                SetSelectWarning,
+                stacklevel=3,
+            )
+        return fitted
+
+    def _epoch(self, number: int) -> float:
+        order = np.random.default_rng([self.seed, 1, number]).permutation(self.task.size)
+        total = 0.0
+        for start in range(0, len(order), self.batch_size):
+            batch = torch.from_numpy(order[start : start + self.batch_size])
+            self.adam.zero_grad()
+            loss = self.task.loss(batch)
+            loss.backward()  # type: ignore[no-untyped-call]
+            self.adam.step()
+            total += loss.item() * len(batch)
+        mean = total / len(order)
+        if not np.isfinite(mean):
+            raise InvalidParameterError(f"the loss of epoch {number} is {mean}: lower learning_rate")
+        return mean
+
+    def _measure(self, loss: float | None) -> None:
+        values = self.held_out.values(NDPP(self.task.kernel()))
+        likelihood = None if self.task.likelihood is None else self.task.likelihood()
+        self.history.append(Epoch(len(self.history), loss, likelihood, float(values.mean())))
+        if self._best() == len(self.history) - 1:
+            self.values = values.tolist()
+            self.best = {name: part.detach().clone() for name, part in self.task.parts.state_dict().items()}
+
+    def _best(self) -> int:
+        """The epoch of the best picks; the first of equals."""
+        return max(range(len(self.history)), key=lambda n: (self.history[n].feedback, -n))
+
+    def _peak(self) -> int:
+        """The epoch since which nothing was better."""
+        if self.task.likelihood is None:
+            return self._best()
+        return max(range(len(self.history)), key=lambda n: (self.history[n].likelihood or -np.inf, -n))
+
+    def _save(self, path: str | os.PathLike[str]) -> None:
+        tensors = {f"now.{name}": part for name, part in self.task.parts.state_dict().items()}
+        tensors |= {f"best.{name}": part for name, part in self.best.items()}
+        for place, state in self.adam.state_dict()["state"].items():
+            tensors |= {f"adam.{place}.{name}": part for name, part in state.items()}
+        epochs = [[e.number, e.loss, e.likelihood, e.feedback] for e in self.history]
+        write_checkpoint(
+            path, tensors, self.settings, {"epochs": epochs, "values": self.values, "unlearned": self.unlearned}
+        )
+
+    def _load(self, tensors: dict[str, Any], state: dict[str, Any]) -> None:
+        self.history = [Epoch(*entry) for entry in state["epochs"]]
+        self.values, self.unlearned = state["values"], state["unlearned"]
+        kinds: dict[str, dict[str, Any]] = {"now": {}, "best": {}, "adam": {}}
+        for name, tensor in tensors.items():
+            kind, _, rest = name.partition(".")
+            kinds[kind][rest] = tensor
+        self.task.parts.load_state_dict(kinds["now"])
+        self.best = kinds["best"]
+        whole = self.adam.state_dict()
+        for name, tensor in kinds["adam"].items():
+            place, _, what = name.partition(".")
+            whole["state"].setdefault(int(place), {})[what] = tensor
+        self.adam.load_state_dict(whole)
+
+
+def _written(selector: Selector) -> str:
+    """How it is written, without the parameters that are left at their defaults."""
+    given = [
+        f"{field.name}={getattr(selector, field.name)!r}"
+        for field in dataclasses.fields(selector)  # type: ignore[arg-type]
+        if getattr(selector, field.name) != field.default
+    ]
+    return f"{type(selector).__name__}({', '.join(given)})"
+
+
+@contextlib.contextmanager
+def _bar(total: int, done: int, shown: bool) -> Iterator[Callable[[Epoch], None]]:
+    if not shown:
+        yield lambda epoch: None
+        return
+    with library("tqdm", "train").tqdm(total=total, initial=done, unit="epoch", desc="fitting") as bar:
+
+        def advance(epoch: Epoch) -> None:
+            bar.set_postfix(loss=f"{epoch.loss:.3g}", feedback=f"{epoch.feedback:.4g}", refresh=False)
+            bar.update()
+
+        yield advance

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shared_core import InvalidInputError, InvalidParameterError, LinearKernel
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("safetensors")
+
+from safetensors.torch import save_file  # noqa: E402
+
+from shared_core.learning.checkpoint import FORMAT, FORMAT_VERSION, read_checkpoint, write_checkpoint  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[3]
+SETTINGS: dict[str, Any] = {"seed": 3, "pull": 0.001, "ids": None, "name": "a \u00fc \U0001f600", "device": "cpu"}
+STATE: dict[str, Any] = {"epochs": [[0, None, None, 0.1], [1, 1 / 3, None, 0.2]], "values": [1e-300, 0.1 + 0.2]}
+
+
+def tensors() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    return {
+        "now.V": torch.from_numpy(rng.normal(size=(7, 3))),
+        "now.B": torch.zeros((7, 0), dtype=torch.float64),
+        "adam.0.step": torch.tensor(5.0),
+        "turned": torch.from_numpy(rng.normal(size=(3, 7))).T,
+    }
+
+
+def test_what_is_written_is_read_bit_for_bit(tmp_path: Path) -> None:
+    given = tensors()
+    given["now.V"].requires_grad_()
+    write_checkpoint(tmp_path / "fit", given, SETTINGS, STATE)
+    found = read_checkpoint(tmp_path / "fit", SETTINGS)
+    assert found is not None
+    assert found[1] == STATE
+    assert set(found[0]) == set(given)
+    for name, tensor in given.items():
+        assert found[0][name].dtype == tensor.dtype
+        assert found[0][name].shape == tensor.shape
+        assert torch.equal(found[0][name], tensor)
+    assert [path.name for path in tmp_path.iterdir()] == ["fit"]
+
+
+def test_there_may_be_none_yet(tmp_path: Path) -> None:
+    assert read_checkpoint(tmp_path / "fit", SETTINGS) is None
+
+
+def test_a_later_one_takes_the_place_of_the_first(tmp_path: Path) -> None:
+    path = str(tmp_path / "fit")
+    for number in (1, 2):
+        write_checkpoint(path, tensors(), SETTINGS, {"number": number})
+    found = read_checkpoint(path, SETTINGS)
+    assert found is not None
+    assert found[1] == {"number": 2}
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"seed": 4}, ["seed (then 3, now 4)"]),
+        ({"pull": 0.5, "name": "b"}, ["pull (then 0.001, now 0.5)", "name (then 'a \u00fc \U0001f600', now 'b')"]),
+        ({"new": 1}, ["new (then None, now 1)"]),
+    ],
+)
+def test_other_settings_are_refused_by_name_and_the_file_is_left(
+    tmp_path: Path, change: dict[str, Any], named: list[str]
+) -> None:
+    path = tmp_path / "fit"
+    write_checkpoint(path, tensors(), SETTINGS, STATE)
+    before = path.read_bytes()
+    with pytest.raises(InvalidParameterError, match=re.escape("begun with other settings: " + ", ".join(named) + ".")):
+        read_checkpoint(path, {**SETTINGS, **change})
+    assert path.read_bytes() == before
+
+
+def test_a_setting_that_is_gone_is_named(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "fit", tensors(), SETTINGS, STATE)
+    with pytest.raises(InvalidParameterError, match=r"seed \(then 3, now None\)"):
+        read_checkpoint(tmp_path / "fit", {name: value for name, value in SETTINGS.items() if name != "seed"})
+
+
+@pytest.mark.parametrize("kept", [0, 1, 7, 8, 100, -1, -100])
+def test_a_truncated_file_is_refused(tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "fit"
+    write_checkpoint(path, tensors(), SETTINGS, STATE)
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(InvalidInputError, match=r"fit: truncated, or no checkpoint .*; remove it to begin again"):
+        read_checkpoint(path, SETTINGS)
+
+
+def test_a_kernel_is_no_checkpoint(tmp_path: Path) -> None:
+    LinearKernel(np.eye(3)).save(tmp_path / "kernel.safetensors")
+    before = (tmp_path / "kernel.safetensors").read_bytes()
+    with pytest.raises(InvalidInputError, match=r"kernel\.safetensors: a safetensors file, but no checkpoint of a fit"):
+        read_checkpoint(tmp_path / "kernel.safetensors", SETTINGS)
+    assert (tmp_path / "kernel.safetensors").read_bytes() == before
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    for content in (b"some text", json.dumps({"format": FORMAT}).encode(), bytes(500)):
+        path.write_bytes(content)
+        with pytest.raises(InvalidInputError, match="no checkpoint"):
+            read_checkpoint(path, SETTINGS)
+    save_file(tensors() | {"turned": torch.ones(1)}, path)
+    with pytest.raises(InvalidInputError, match="no checkpoint of a fit"):
+        read_checkpoint(path, SETTINGS)
+
+
+def test_another_version_and_missing_parts_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "fit"
+    whole = {"format": FORMAT, "version": str(FORMAT_VERSION), "settings": json.dumps(SETTINGS), "state": "{}"}
+    save_file({"a": torch.ones(1)}, path, {**whole, "version": "2"})
+    with pytest.raises(InvalidInputError, match="version '2', but this setselect reads 1"):
+        read_checkpoint(path, SETTINGS)
+    for broken in (
+        {**whole, "settings": "{"},
+        {**whole, "state": ""},
+        {k: v for k, v in whole.items() if k != "state"},
+    ):
+        save_file({"a": torch.ones(1)}, path, broken)
+        with pytest.raises(InvalidInputError, match="truncated, or no checkpoint"):
+            read_checkpoint(path, SETTINGS)
+
+
+def test_a_write_that_fails_leaves_the_old_one_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "fit"
+    write_checkpoint(path, tensors(), SETTINGS, STATE)
+    before = path.read_bytes()
+    shared = torch.ones(4)
+    with pytest.raises(RuntimeError):
+        write_checkpoint(path, {"a": shared, "b": shared}, SETTINGS, STATE)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["fit"]
+    with pytest.raises(OSError, match="No such file"):
+        write_checkpoint(tmp_path / "no folder" / "fit", tensors(), SETTINGS, STATE)
+
+
+WRITER = """
+import sys
+import torch
+from shared_core.learning.checkpoint import write_checkpoint
+for number in range(10_000):
+    write_checkpoint(sys.argv[1], {"a": torch.full((4_000_000,), float(number))}, {}, {"number": number})
+"""
+
+
+def test_killed_while_it_is_written_there_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "fit"
+    rng = np.random.default_rng(1)
+    half_written = 0
+    for _ in range(2):
+        with subprocess.Popen([sys.executable, "-c", WRITER, path], cwd=ROOT, stderr=subprocess.PIPE) as process:
+            # Not what an earlier kill left: the first write of this process is over.
+            before = path.stat().st_mtime_ns if path.exists() else 0
+            while not path.exists() or path.stat().st_mtime_ns == before or not list(tmp_path.glob("*.tmp")):
+                assert process.poll() is None, process.communicate()[1].decode()
+            time.sleep(rng.uniform(0, 0.002))
+            os.kill(process.pid, signal.SIGKILL)
+        half_written += bool(list(tmp_path.glob("*.tmp")))
+        found = read_checkpoint(path, {})
+        assert found is not None
+        assert torch.equal(found[0]["a"], torch.full((4_000_000,), float(found[1]["number"])))
+    assert half_written, "no kill met a file half written"
+    write_checkpoint(path, tensors(), SETTINGS, STATE)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["fit"]

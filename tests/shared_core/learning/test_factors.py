@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from shared_core import Candidates, InvalidInputError, InvalidParameterError, LinearKernel, LowRankKernel
+from tests import oracles
+
+torch = pytest.importorskip("torch")
+
+from shared_core.learning.factors import LinearFactors, RowFactors  # noqa: E402
+from shared_core.learning.principal import principal_directions, unit_rows  # noqa: E402
+
+RNG = np.random.default_rng(3)
+M, D = 12, 6
+VECTORS = RNG.normal(size=(M, D)) * RNG.uniform(0.2, 5, size=(M, 1))
+UNIT = oracles.unit_rows(VECTORS)
+RANKS = [(3, 4), (2, 3), (3, 0), (1, 1), (4, 2)]
+every_rank = pytest.mark.parametrize(("K", "K_skew"), RANKS)
+KINDS: dict[str, Callable[[int, int], Any]] = {
+    "rows": lambda K, K_skew: RowFactors(*parts(M, K, K_skew)),
+    "linear": lambda K, K_skew: LinearFactors(VECTORS, *parts(D, K, K_skew)),
+}
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def parts(n: int, K: int, K_skew: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    rng = np.random.default_rng(100 * n + 10 * K + K_skew)
+    return rng.normal(size=(n, K)), rng.normal(size=(n, K_skew)), rng.uniform(0.1, 3, size=K_skew // 2)
+
+
+def skew(K_skew: int, rates: NDArray[Any]) -> NDArray[np.float64]:
+    """C, entry by entry as the paper has it."""
+    c = np.zeros((K_skew, K_skew))
+    for i, rate in enumerate(rates):
+        c[2 * i, 2 * i + 1], c[2 * i + 1, 2 * i] = rate, -rate
+    return c
+
+
+def plain(tensor: Any) -> NDArray[np.float64]:
+    return np.asarray(tensor.detach())
+
+
+# --- C --------------------------------------------------------------------------------------------
+
+
+@every_kind
+@every_rank
+def test_c_has_the_blocks_of_the_paper_and_multiplies_as_it_is_written(kind: str, K: int, K_skew: int) -> None:
+    factors = KINDS[kind](K, K_skew)
+    expected = skew(K_skew, parts(M if kind == "rows" else D, K, K_skew)[2])
+    np.testing.assert_allclose(plain(factors.C()), expected, rtol=1e-12)
+    b = RNG.normal(size=(2, 5, K_skew))
+    np.testing.assert_allclose(plain(factors.times_c(torch.from_numpy(b))), b @ expected, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("rate", [1e-12, 1e-3, 1.0, 19.9, 20.1, 41.0, 1e6])
+def test_a_rate_comes_out_as_it_went_in(rate: float) -> None:
+    factors = RowFactors(np.ones((2, 1)), np.ones((2, 2)), [rate])
+    assert factors.rates.item() == pytest.approx(rate, rel=1e-10)
+
+
+def test_a_rate_stays_positive_wherever_training_pushes_it() -> None:
+    factors = RowFactors(np.ones((2, 1)), np.ones((2, 2)), [0.5])
+    adam = torch.optim.SGD([factors.free_rates], lr=50.0)
+    for _ in range(3):
+        adam.zero_grad()
+        factors.rates.sum().backward()
+        adam.step()
+    assert factors.free_rates.item() < -20
+    assert factors.rates.item() > 0
+
+
+# --- rows, Grams and what a step needs of the pool --------------------------------------------------
+
+
+@every_kind
+@every_rank
+def test_rows_and_grams_are_those_of_v_and_b(kind: str, K: int, K_skew: int) -> None:
+    factors = KINDS[kind](K, K_skew)
+    v, b, _ = parts(M, K, K_skew) if kind == "rows" else parts(D, K, K_skew)
+    v, b = (v, b) if kind == "rows" else (UNIT @ v, UNIT @ b)
+    assert len(factors) == M
+    index = [3, 0, 3, 11]
+    for rows, expected in zip((factors.rows(), factors.rows(torch.tensor(index))), (slice(None), index), strict=True):
+        np.testing.assert_allclose(plain(rows[0]), v[expected], rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(plain(rows[1]), b[expected], rtol=1e-12, atol=1e-14)
+    for found, expected in zip(factors.grams(), (v.T @ v, v.T @ b, b.T @ b), strict=True):
+        np.testing.assert_allclose(plain(found), expected, rtol=1e-12, atol=1e-13)
+
+
+@every_kind
+@every_rank
+@pytest.mark.parametrize("grams", [True, False])
+def test_the_pool_of_a_step_and_its_gradient(kind: str, K: int, K_skew: int, grams: bool) -> None:
+    """Against what autograd makes of the plain formulas over all rows."""
+    factors = KINDS[kind](K, K_skew)
+    weights = torch.from_numpy(np.random.default_rng(5).uniform(0.1, 1, M))
+    index = torch.tensor([7, 2, 7, 0])
+    v, b = factors.rows()
+    expected = [v[index], b[index], (weights[:, None] * v**2).sum(), (weights[:, None] * b**2).sum()]
+    expected += [v.T @ v, v.T @ b, b.T @ b] if grams else []
+    pool = factors.pool(index, factors.weighing(weights), grams)
+    found = [*pool[:4], *(pool.grams or ())]
+    assert len(found) == len(expected)
+    generator = torch.Generator().manual_seed(1)
+    mixing = [torch.randn(part.shape, generator=generator, dtype=torch.float64) for part in expected]
+    gradients = []
+    for terms in (found, expected):
+        total = sum((mix * part).sum() for mix, part in zip(mixing, terms, strict=True))
+        trained = [p for name, p in factors.named_parameters() if name != "free_rates"]
+        gradients.append(torch.autograd.grad(total, trained))
+    for a, e in zip([*found, *gradients[0]], [*expected, *gradients[1]], strict=True):
+        np.testing.assert_allclose(plain(a), plain(e), rtol=1e-10, atol=1e-12)
+
+
+# --- kernels ----------------------------------------------------------------------------------------
+
+
+@every_rank
+def test_row_factors_become_the_low_rank_kernel(K: int, K_skew: int) -> None:
+    v, b, rates = parts(M, K, K_skew)
+    names = [f"item {i}" for i in range(M)]
+    kernel = RowFactors(v, b, rates).to_kernel(names)
+    assert isinstance(kernel, LowRankKernel)
+    assert kernel.ids == tuple(names)
+    np.testing.assert_allclose(kernel.dense(), v @ v.T + b @ skew(K_skew, rates) @ b.T, rtol=1e-12, atol=1e-13)
+    assert RowFactors(v, b, rates).to_kernel().ids == tuple(range(M))
+
+
+@every_rank
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_linear_factors_have_the_rows_that_their_kernel_serves(K: int, K_skew: int, dtype: type) -> None:
+    vectors = VECTORS.astype(dtype)
+    factors = LinearFactors(vectors, *parts(D, K, K_skew))
+    kernel = factors.to_kernel()
+    assert isinstance(kernel, LinearKernel)
+    v, b, c = kernel.factors(Candidates(np.ones(D, dtype), vectors))
+    np.testing.assert_allclose(plain(factors.rows()[0]), v, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(plain(factors.rows()[1]), b, rtol=1e-12, atol=1e-13)
+    np.testing.assert_array_equal(plain(factors.C()), c)
+
+
+@every_kind
+def test_a_kernel_keeps_its_values_while_training_goes_on(kind: str) -> None:
+    factors = KINDS[kind](2, 2)
+    kernel = factors.to_kernel()
+    first = next(iter(factors.parameters()))
+    before = np.array(kernel._arrays()[0])
+    with torch.no_grad():
+        for parameter in factors.parameters():
+            parameter += 1.0
+    assert first.requires_grad
+    np.testing.assert_array_equal(kernel._arrays()[0], before)
+
+
+@every_kind
+def test_the_arrays_given_are_copied_and_left_alone(kind: str) -> None:
+    given = [array.copy() for array in parts(M if kind == "rows" else D, 2, 2)]
+    vectors = UNIT.copy()
+    factors = RowFactors(*given) if kind == "rows" else LinearFactors(vectors, *given)
+    with torch.no_grad():
+        for tensor in (*factors.parameters(), *factors.buffers()):
+            tensor += 1.0
+    for array, original in zip(given, parts(M if kind == "rows" else D, 2, 2), strict=True):
+        np.testing.assert_array_equal(array, original)
+    np.testing.assert_array_equal(vectors, UNIT)
+
+
+def test_all_of_v_b_and_the_rates_are_trained_and_saved_but_not_the_vectors() -> None:
+    assert {name for name, p in KINDS["rows"](2, 2).named_parameters() if p.requires_grad} == {"V", "B", "free_rates"}
+    linear = KINDS["linear"](2, 2)
+    assert {name for name, p in linear.named_parameters() if p.requires_grad} == {"W_V", "W_B", "free_rates"}
+    assert set(linear.state_dict()) == {"W_V", "W_B", "free_rates"}
+
+
+def test_a_state_taken_up_again_gives_the_same_kernel() -> None:
+    first, second = (
+        LinearFactors(VECTORS, *parts(D, 2, 2)),
+        LinearFactors(VECTORS, np.zeros((D, 2)), np.zeros((D, 2)), [9]),
+    )
+    second.load_state_dict(first.state_dict())
+    for a, b in zip(first.to_kernel()._arrays(), second.to_kernel()._arrays(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+# --- where training starts --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("K", [1, 3, D])
+def test_v_starts_as_the_best_approximation_of_the_gram_matrix(K: int) -> None:
+    left, singular, _ = np.linalg.svd(UNIT)
+    best = (left[:, :K] * singular[:K] ** 2) @ left[:, :K].T
+    for cls in (RowFactors, LinearFactors):
+        v = plain(cls.principal(VECTORS, K, 2, seed=0).rows()[0])
+        np.testing.assert_allclose(v @ v.T, best, atol=1e-12)
+
+
+def test_a_linear_start_of_full_rank_is_the_identity() -> None:
+    np.testing.assert_array_equal(plain(LinearFactors.principal(VECTORS, D, 0, seed=0).W_V), np.eye(D))
+
+
+def test_the_signs_of_the_directions_are_fixed() -> None:
+    directions, squares = principal_directions(torch.from_numpy(UNIT))
+    largest = directions[np.abs(directions).argmax(axis=0), np.arange(D)]
+    assert (largest > 0).all()
+    np.testing.assert_allclose(squares, np.linalg.svd(UNIT)[1] ** 2, rtol=1e-12)
+
+
+@pytest.mark.parametrize("cls", [RowFactors, LinearFactors])
+def test_a_start_depends_on_its_seed_and_on_nothing_else(cls: Any) -> None:
+    first, same, other = (cls.principal(VECTORS, 3, 4, seed=seed).rows() for seed in (1, 1, 2))
+    np.testing.assert_array_equal(plain(first[1]), plain(same[1]))
+    assert not np.allclose(plain(first[1]), plain(other[1]))
+    np.testing.assert_array_equal(plain(first[0]), plain(other[0]))
+
+
+@pytest.mark.parametrize("cls", [RowFactors, LinearFactors])
+def test_b_starts_as_long_as_asked(cls: Any) -> None:
+    many = np.random.default_rng(0).normal(size=(500, 50))
+    factors = cls.principal(many, 3, 40, seed=0, scale=0.3, rate=2.5)
+    assert np.linalg.norm(plain(factors.rows()[1]), axis=1).mean() == pytest.approx(0.3, rel=0.1)
+    np.testing.assert_allclose(plain(factors.rates), 2.5)
+
+
+def test_columns_beyond_the_rank_of_the_vectors_are_no_zeros() -> None:
+    flat = np.random.default_rng(0).normal(size=(M, 2)) @ np.random.default_rng(1).normal(size=(2, D))
+    for vectors in (flat, flat[:, :3]):
+        v = plain(RowFactors.principal(vectors, 5, 0, seed=0).V)
+        assert (np.abs(v).max(axis=0) > 1e-3).all()
+        np.testing.assert_allclose(
+            v[:, :2] @ v[:, :2].T, oracles.unit_rows(vectors) @ oracles.unit_rows(vectors).T, atol=1e-12
+        )
+
+
+def test_float32_vectors_stay_float32_and_a_zero_row_stays_zero() -> None:
+    rows = unit_rows(np.array([[3, 4], [0, 0]], np.float32))
+    assert rows.dtype == torch.float32
+    np.testing.assert_allclose(rows.numpy(), [[0.6, 0.8], [0, 0]], rtol=1e-6)
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RowFactors([[1.0], [np.nan]]), r"V: row 1 holds NaN"),
+        (lambda: RowFactors([[1.0], [2.0]], [[1.0], [np.inf]]), r"B: row 1 holds NaN or inf"),
+        (lambda: RowFactors([1.0, 2.0]), r"V must be a matrix .* got shape \(2,\)"),
+        (lambda: RowFactors(np.zeros((0, 2))), r"V must be a matrix"),
+        (lambda: RowFactors([[1.0], [2.0]], [[1.0, 1.0]], [1.0]), r"B must be a matrix with 2 rows"),
+        (lambda: RowFactors([[1.0]], [[1.0, 1.0]]), r"rates must have shape \(1,\).*got \(0,\)"),
+        (lambda: RowFactors([[1.0]], [[1.0, 1.0, 1.0]], [1.0, 1.0]), r"rates must have shape \(1,\)"),
+        (lambda: RowFactors([[1.0]], [[1.0, 1.0]], [0.0]), r"rates: number 0 is 0.0"),
+        (lambda: RowFactors([[1.0]], [[1.0, 1.0]], [np.nan]), r"rates: number 0 is nan"),
+        (lambda: LinearFactors(VECTORS, np.eye(5)), r"W_V must be a matrix with 6 rows"),
+        (lambda: LinearFactors(VECTORS, np.eye(D), np.ones((5, 1))), r"W_B must be a matrix with 6 rows"),
+        (lambda: LinearFactors([[1.0, np.nan]], np.eye(2)), r"vectors: .*0 holds NaN"),
+        (lambda: LinearFactors([1.0, 2.0], np.eye(2)), r"vectors must have shape \(M, d\)"),
+    ],
+)
+def test_factors_that_do_not_fit_are_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"K": 0}, "K must be at least 1"),
+        ({"K": 2.5}, "K must be an integer"),
+        ({"K_skew": -1}, "K_skew must be at least 0"),
+        ({"seed": None}, "seed must be an integer"),
+        ({"scale": 0.0}, "scale must be"),
+        ({"rate": -1.0}, "rate must be"),
+    ],
+)
+@pytest.mark.parametrize("cls", [RowFactors, LinearFactors])
+def test_a_start_out_of_range_is_refused(cls: Any, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        cls.principal(VECTORS, **{"K": 2, "K_skew": 2, "seed": 0, **arguments})
+
+
+def test_a_linear_start_of_more_columns_than_the_vectors_have_is_refused() -> None:
+    with pytest.raises(InvalidParameterError, match="K must be at most 6"):
+        LinearFactors.principal(VECTORS, 7, 0, seed=0)

@@ -1,0 +1,743 @@
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from shared_core import (
+    NDPP,
+    VRSD,
+    Candidates,
+    InvalidInputError,
+    InvalidParameterError,
+    LinearKernel,
+    LowRankKernel,
+    Selector,
+    SetSelectWarning,
+    TopK,
+)
+from shared_core.learning import CoverageFeedback, LabelledSubset, label
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("safetensors")
+
+from safetensors.torch import load_file  # noqa: E402
+
+from shared_core.learning.fitted import Epoch, Fitted  # noqa: E402
+from shared_core.learning.fitting import fit  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[3]
+
+Item = Mapping[str, Any]
+Matrix = NDArray[np.float64]
+
+COVERAGE = CoverageFeedback(symbols=str.split)
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "listwise": {"objective": "listwise"},
+    "pool": {"objective": "likelihood"},
+    "candidates": {"objective": "likelihood", "normalisation": "candidates"},
+}
+every_objective = pytest.mark.parametrize("objective", OBJECTIVES)
+every_kernel = pytest.mark.parametrize("kernel", ["linear", "rows"])
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Any:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def topics(n: int, seed: int, noise: float = 2.0, kinds: int = 6, each: int = 2) -> tuple[list[dict[str, str]], Matrix]:
+    """Items with some topics; a vector tells these, and beside them something longer that means nothing."""
+    rng = np.random.default_rng(seed)
+    has = np.zeros((n, kinds))
+    for row in has:
+        row[rng.choice(kinds, each, replace=False)] = 1
+    other = rng.normal(size=(n, 8))
+    other *= noise * each**0.5 / np.linalg.norm(other, axis=1, keepdims=True)
+    items = [{"question": f"{seed} {i}", "answer": " ".join(map(str, np.flatnonzero(h)))} for i, h in enumerate(has)]
+    return items, np.concatenate((has, other), axis=1)
+
+
+def small(n: int = 24) -> tuple[list[dict[str, str]], Matrix]:
+    return topics(n, 5, noise=1.0)
+
+
+def quick(**more: Any) -> Fitted:
+    """A fit in a moment, whatever comes of it."""
+    items, vectors = small()
+    settings: dict[str, Any] = {"k": 2, "fetch_k": 12, "epochs": 3, "skew_rank": 3, "batch_size": 7, **more}
+    given = (settings.pop("items", items), settings.pop("vectors", vectors), settings.pop("feedback", COVERAGE))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SetSelectWarning)
+        return fit(*given, settings.pop("labels", None), **settings)
+
+
+def arrays(kernel: Any) -> dict[str, Any]:
+    names = ("V", "B", "C", "W_V", "W_B", "W_R", "temperature")
+    return {name: np.asarray(getattr(kernel, name)) for name in names if getattr(kernel, name, None) is not None}
+
+
+def assert_same(a: Any, b: Any) -> None:
+    found, expected = arrays(a), arrays(b)
+    assert set(found) == set(expected)
+    for name, array in found.items():
+        assert array.tobytes() == expected[name].tobytes(), name
+
+
+def noise(query: Item, subset: Sequence[Item]) -> float:
+    text = repr((query["question"], sorted(item["question"] for item in subset)))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / 2**48
+
+
+# --- what comes of it -------------------------------------------------------------------------------
+
+
+@every_objective
+@every_kernel
+def test_the_history_and_the_epoch_that_is_kept(objective: str, kernel: str) -> None:
+    items, vectors = small()
+    told: list[Epoch] = []
+    fitted = quick(kernel=kernel, epochs=5, patience=5, on_epoch=told.append, **OBJECTIVES[objective])
+    history = fitted.history
+    assert tuple(told) == history
+    assert [epoch.number for epoch in history] == list(range(6))
+    assert history[0].loss is None
+    assert all(type(epoch.loss) is float and np.isfinite(epoch.loss) for epoch in history[1:])
+    assert all((epoch.likelihood is None) == (objective == "listwise") for epoch in history)
+    values = [epoch.feedback for epoch in history]
+    assert fitted.epoch == values.index(max(values)), "the first of equals"
+    assert fitted.feedback == max(values)
+    assert type(fitted.kernel) is (LinearKernel if kernel == "linear" else LowRankKernel)
+
+    # By hand: what the kernel that was kept picks for the held-out items, and what NDPP without one picks.
+    def measured(selector: Selector) -> Matrix:
+        found = []
+        for query in fitted.held_out:
+            cosines = vectors @ vectors[query] / np.linalg.norm(vectors, axis=1)
+            others = [row for row in np.argsort(-cosines, kind="stable").tolist() if row != query]
+            among = [row for row in others if items[row] != items[query]][:12]
+            chosen = selector.select(Candidates(vectors[query], vectors[among], ids=among), 2).indices
+            found.append(COVERAGE(items[query], [items[among[place]] for place in chosen]))
+        return np.array(found)
+
+    ours = measured(fitted.selector)
+    assert ours.mean() == pytest.approx(fitted.feedback)
+    without = {
+        "NDPP()": measured(NDPP()),
+        "NDPP(relevance='exponential', temperature=0.1)": measured(NDPP(relevance="exponential", temperature=0.1)),
+        "VRSD()": measured(VRSD()),
+        "TopK()": measured(TopK()),
+    }
+    assert fitted.unlearned == pytest.approx({name: values.mean() for name, values in without.items()})
+    rival = max(without.values(), key=lambda values: float(values.mean()))
+    assert fitted.gain == pytest.approx((ours - rival).mean())
+    assert fitted.standard_error == pytest.approx((ours - rival).std(ddof=1) / len(ours) ** 0.5)
+    assert fitted.helped == (fitted.gain > fitted.standard_error)
+
+
+def test_the_first_epoch_is_the_unlearned_kernel() -> None:
+    """The start is E Eᵀ and the plain relevance; a skew part of .1 does not turn a choice here."""
+    fitted = quick(skew_rank=0, epochs=1)
+    assert fitted.history[0].feedback == fitted.unlearned["NDPP(relevance='exponential', temperature=0.1)"]
+
+
+def test_the_parameters_do_what_they_say() -> None:
+    fitted = quick(rank=5, skew_rank=3, kernel="rows")
+    assert isinstance(fitted.kernel, LowRankKernel)
+    assert np.shape(fitted.kernel.V) == (24, 5)
+    assert np.shape(fitted.kernel.B) == (24, 3)
+    assert np.shape(fitted.kernel.W_R) == (14, 14)
+    without = quick(skew_rank=0, learn_relevance=False)
+    assert isinstance(without.kernel, LinearKernel)
+    assert np.shape(without.kernel.B if hasattr(without.kernel, "B") else without.kernel.W_B) == (14, 0)
+    assert without.kernel.W_R is None
+    assert without.kernel.temperature != 0.1
+    paper = quick(objective="likelihood", temperature=0.3)
+    assert paper.kernel.temperature == 0.3
+    assert paper.kernel.W_R is None
+    assert len(quick(held_out=0.5).held_out) == 12
+    assert len(quick(held_out=0.01).held_out) == 1
+    assert quick(seed=1).held_out != quick(seed=2).held_out
+
+
+def trained(path: Path, **more: Any) -> dict[str, Any]:
+    """Every trained number after the last epoch, whichever epoch is kept."""
+    quick(checkpoint=path, patience=9, **more)
+    whole = load_file(path)
+    return {name: tensor.numpy() for name, tensor in whole.items() if name.startswith("now.")}
+
+
+@every_objective
+@every_kernel
+def test_all_parts_are_trained(objective: str, kernel: str, tmp_path: Path) -> None:
+    settings = {"kernel": kernel, "skew_rank": 4, **OBJECTIVES[objective]}
+    first = trained(tmp_path / "first", learning_rate=1e-12, **settings)
+    last = trained(tmp_path / "last", learning_rate=0.02, **settings)
+    names = {"now.factors.W_V", "now.factors.W_B"} if kernel == "linear" else {"now.factors.V", "now.factors.B"}
+    # The rates of C are among them, which the reference code leaves as they are.
+    names |= {"now.factors.free_rates"} if objective != "listwise" else RELEVANT
+    assert set(first) == set(last) == names
+    for name in first:
+        assert np.abs(last[name] - first[name]).min() > 0 or name.endswith(("W_R", ".V", ".B")), name
+        assert np.abs(last[name] - first[name]).max() > 1e-3, name
+
+
+RELEVANT = {"now.factors.free_rates", "now.relevance.W_R", "now.relevance.log_temperature"}
+
+
+class Rising:
+    """Likes what it has not seen better than all before: a kernel whose picks are others."""
+
+    fingerprint = "rising"
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, query: Item, subset: Sequence[Item]) -> float:
+        self.calls += 1
+        return float(self.calls)
+
+
+def labels_of(**more: Any) -> list[LabelledSubset]:
+    items, vectors = small()
+    return label(items, vectors, COVERAGE, **{"k": 2, "candidates": 12, "draw": "greedy", **more})
+
+
+@pytest.mark.parametrize("objective", ["listwise", "likelihood"])
+def test_without_labels_they_are_made(objective: str) -> None:
+    made = labels_of(draw="greedy" if objective == "listwise" else "random", seed=4)
+    found = quick(objective=objective, seed=4)
+    assert_same(found.kernel, quick(objective=objective, seed=4, labels=iter(made)).kernel)
+
+
+def test_rows_may_have_names() -> None:
+    ids = [f"item {n}" for n in range(24)]
+    named, plain = quick(kernel="rows", ids=ids), quick(kernel="rows")
+    assert_same(named.kernel, plain.kernel)
+    assert named.history == plain.history
+    assert isinstance(named.kernel, LowRankKernel)
+    assert named.kernel.ids == tuple(ids)
+    chosen = named.selector.select(Candidates(small()[1][0], small()[1][3:9], ids=ids[3:9]), 2)
+    assert len(chosen.indices) == 2
+
+
+# --- the same again ---------------------------------------------------------------------------------
+
+
+@every_objective
+@every_kernel
+def test_the_same_input_gives_the_same_kernel_bit_for_bit(objective: str, kernel: str) -> None:
+    found = [quick(kernel=kernel, **OBJECTIVES[objective]) for _ in range(2)]
+    assert_same(found[0].kernel, found[1].kernel)
+    assert found[0].history == found[1].history
+    assert found[0].held_out == found[1].held_out
+    other = quick(kernel=kernel, seed=1, **OBJECTIVES[objective])
+    assert arrays(other.kernel)["C"].tobytes() != arrays(found[0].kernel)["C"].tobytes() or other.epoch == 0
+
+
+@every_objective
+def test_the_random_state_of_the_program_neither_counts_nor_changes(objective: str) -> None:
+    found = []
+    for seed in (1, 2):
+        np.random.seed(seed)  # noqa: NPY002
+        torch.manual_seed(seed)
+        before = np.random.get_state()[1].tobytes(), torch.get_rng_state().tolist()  # type: ignore[index,union-attr] # noqa: NPY002
+        found.append(quick(**OBJECTIVES[objective]).kernel)
+        after = np.random.get_state()[1].tobytes(), torch.get_rng_state().tolist()  # type: ignore[index,union-attr] # noqa: NPY002
+        assert after == before
+    assert_same(*found)
+
+
+@every_objective
+def test_what_is_held_out_is_not_trained_on(objective: str, tmp_path: Path) -> None:
+    """Other scores of the held-out items' subsets change no trained number; of the others' they do."""
+    labels, settings = labels_of(), OBJECTIVES[objective]
+    held_out = quick(labels=labels, **settings).held_out
+    changed = {
+        "same": labels,
+        "held out": [LabelledSubset(e.query, e.subset, 7 - 3 * e.score * (e.query in held_out)) for e in labels],
+        "others": [LabelledSubset(e.query, e.subset, e.score * (e.query in held_out or -1)) for e in labels],
+    }
+    changed["held out"] = [b if a.query in held_out else a for a, b in zip(labels, changed["held out"], strict=True)]
+    assert changed["held out"] != labels
+    found = {name: trained(tmp_path / name, labels=some, **settings) for name, some in changed.items()}
+    for name, array in found["same"].items():
+        assert found["held out"][name].tobytes() == array.tobytes(), name
+    assert any(found["others"][name].tobytes() != array.tobytes() for name, array in found["same"].items())
+
+
+@every_objective
+def test_the_unit_of_the_feedback_does_not_count(objective: str) -> None:
+    labels = labels_of()
+    scaled = [LabelledSubset(e.query, e.subset, 1000 * e.score) for e in labels]
+    found = [quick(labels=some, feedback=Rising(), **OBJECTIVES[objective]).kernel for some in (labels, scaled)]
+    for name, array in arrays(found[0]).items():
+        np.testing.assert_allclose(array, arrays(found[1])[name], rtol=1e-6, atol=1e-9, err_msg=name)
+
+
+@every_objective
+@every_kernel
+def test_nothing_of_the_callers_is_changed(objective: str, kernel: str) -> None:
+    items, vectors = small()
+    labels = labels_of()
+    before = copy.deepcopy(items), vectors.copy(), list(labels)
+    vectors.setflags(write=False)
+    quick(items=items, vectors=vectors, labels=labels, kernel=kernel, **OBJECTIVES[objective])
+    assert (items, labels) == (before[0], before[2])
+    np.testing.assert_array_equal(vectors, before[1])
+
+
+def test_vectors_may_be_lists_or_of_single_precision_or_of_any_length() -> None:
+    items, vectors = small()
+    found = quick()
+    assert_same(quick(vectors=vectors.tolist(), items=tuple(items)).kernel, found.kernel)
+    single = quick(vectors=vectors.astype(np.float32))
+    longer = quick(vectors=vectors * np.random.default_rng(0).uniform(0.5, 2, size=(24, 1)))
+    for other in (single, longer):
+        for name, array in arrays(found.kernel).items():
+            np.testing.assert_allclose(arrays(other.kernel)[name], array, atol=1e-3, err_msg=name)
+
+
+def test_the_device_may_be_named_or_given() -> None:
+    assert_same(quick(device="cpu").kernel, quick(device=torch.device("cpu")).kernel)
+
+
+def test_on_a_gpu_the_kernel_is_the_same_but_for_rounding() -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    for setting in OBJECTIVES.values():
+        for kernel in ("linear", "rows"):
+            here, there = (quick(kernel=kernel, feedback=Rising(), device=d, **setting).kernel for d in ("cpu", "cuda"))
+            for name, array in arrays(here).items():
+                np.testing.assert_allclose(arrays(there)[name], array, atol=1e-6, err_msg=name)
+
+
+# --- when to stop, and when to warn -----------------------------------------------------------------
+
+
+def test_it_stops_when_nothing_gets_better() -> None:
+    for patience in (1, 3):
+        fitted = quick(labels=labels_of(), feedback=lambda query, subset: 1.0, epochs=9, patience=patience)
+        assert len(fitted.history) == 1 + patience
+        assert fitted.epoch == 0
+    rising = quick(labels=labels_of(), feedback=Rising(), epochs=9, patience=1, learning_rate=0.03)
+    assert rising.epoch > 0
+    assert len(rising.history) - 1 == min(rising.epoch + 1, 9)
+
+
+def test_the_paper_stops_by_the_held_out_likelihood_and_still_keeps_the_best_picks() -> None:
+    items, vectors = topics(60, 5, noise=1.0)
+    fitted = quick(
+        items=items, vectors=vectors, objective="likelihood", epochs=60, patience=2, learning_rate=0.003
+    )  # fmt: skip
+    likelihoods = [epoch.likelihood for epoch in fitted.history]
+    assert None not in likelihoods
+    best = int(np.argmax(np.array(likelihoods)))
+    assert len(likelihoods) - 1 == min(best + 2, 60)
+    assert 0 < best < 58, "it went up, and stopped"
+
+
+@pytest.mark.parametrize("feedback", ["noise", "similarity"])
+def test_it_warns_when_learning_did_not_help(feedback: str) -> None:
+    items, vectors = topics(60, 3, noise=1.0)
+    unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
+
+    def similarity(query: Item, subset: Sequence[Item]) -> float:
+        row = int(query["question"].split()[1])
+        return float(np.mean([unit[row] @ unit[int(item["question"].split()[1])] for item in subset]))
+
+    # One pick: the most similar is what NDPP takes first, so that there is nothing to gain.
+    k, chosen = (1, similarity) if feedback == "similarity" else (2, noise)
+    with pytest.warns(SetSelectWarning, match="learning did not help: on") as caught:
+        fitted = fit(items, vectors, chosen, k=k, fetch_k=20, epochs=2, skew_rank=2, seed=3)
+    assert not fitted.helped
+    assert not fitted.gain > fitted.standard_error
+    message = str(caught[0].message)
+    rival = max(fitted.unlearned, key=lambda name: fitted.unlearned[name])
+    assert f"those of {rival}, which learns nothing, {fitted.unlearned[rival]:.4g}" in message
+    assert f"on {len(fitted.held_out)} held-out items" in message
+    assert caught[0].filename == __file__
+
+
+def test_what_matters_is_learned_and_serves_queries_that_came_later() -> None:
+    """Half of a vector, and the longer half, means nothing: E Eᵀ takes it for a difference, the learned map does not.
+
+    No warning here: pytest makes them errors.
+    """
+    items, vectors = topics(200, 0)
+    fitted = fit(
+        items, vectors, COVERAGE, k=2, fetch_k=50, epochs=12, skew_rank=4, held_out=0.3, learning_rate=0.005,
+        sharpness=0.3, pull=1e-3,
+    )  # fmt: skip
+    assert fitted.helped
+    assert fitted.gain > 0.05
+    assert fitted.gain > 2 * fitted.standard_error
+    later, queries = topics(300, 77)
+    means = {}
+    for name, selector in {"learned": fitted.selector, "plain": NDPP(), "VRSD": VRSD()}.items():
+        values = []
+        for item, query in zip(later, queries, strict=True):
+            among = np.argsort(-(vectors @ query))[:50]
+            chosen = selector.select(Candidates(query, vectors[among]), 2).indices
+            values.append(COVERAGE(item, [items[row] for row in among[chosen]]))
+        means[name] = np.mean(values)
+    assert means["learned"] > max(means["plain"], means["VRSD"]) + 0.04
+
+
+def halves(kinds: int, copies: int, noise: float = 0.0, seed: int = 0) -> tuple[list[dict[str, str]], Matrix]:
+    """Left and right halves of some kinds, each some times over; a vector tells kind and side and nothing else."""
+    items, vectors, rng = [], [], np.random.default_rng(seed)
+    for kind, side, copy_ in itertools.product(range(kinds), "lr", range(copies)):
+        items.append({"question": f"{kind} {side} {copy_}", "answer": f"{kind} {side}"})
+        vectors.append(np.eye(2 * kinds)[2 * kind + (side == "r")] + noise * rng.normal(size=2 * kinds))
+    return items, np.array(vectors)
+
+
+def complete_kinds(query: Item, subset: Sequence[Item]) -> float:
+    """How many kinds have both halves."""
+    seen = {item["answer"] for item in subset}
+    return float(sum(f"{kind} l" in seen and f"{kind} r" in seen for kind in range(9)))
+
+
+@pytest.mark.parametrize("normalisation", ["pool", "candidates"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_halves_that_belong_together_need_the_skew_part(normalisation: str, seed: int) -> None:
+    """Where an NDPP is above the DPP of the same rank, and why.
+
+    The best subsets are a left and a right half of one kind. Under a symmetric kernel det L_S = L_ii L_jj - L_ij²:
+    items are together at most as often as if they did not know of each other, and to keep halves of different kinds
+    apart their vectors would all have to be parallel, those of one kind as well. A skew part adds (b_i C b_j)²:
+    what belongs together is probable, the rest is not.
+    """
+    items, vectors = halves(4, 8)
+    labels = label(items, vectors, complete_kinds, k=2, candidates=63, seed=seed)
+    likelihoods = {}
+    for skew_rank in (8, 0):
+        fitted = quick(
+            items=items, vectors=vectors, feedback=complete_kinds, labels=labels, objective="likelihood", rank=8,
+            fetch_k=63, normalisation=normalisation, skew_rank=skew_rank, epochs=40, patience=40, learning_rate=0.03,
+            batch_size=32, seed=seed,
+        )  # fmt: skip
+        likelihoods[skew_rank] = max(epoch.likelihood or -np.inf for epoch in fitted.history)
+    assert likelihoods[8] > likelihoods[0] + 1
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_greedy_picks_of_halves_that_belong_together_need_the_skew_part(seed: int) -> None:
+    """The same under the listwise objective, on what is picked for held-out items.
+
+    The relevance is held where it is: trained along, it finds another way here.
+    """
+    items, vectors = halves(4, 8, noise=0.05, seed=seed)
+    labels = label(items, vectors, complete_kinds, k=2, candidates=63, draw="greedy", seed=seed)
+    found = {
+        skew_rank: quick(
+            items=items, vectors=vectors, feedback=complete_kinds, labels=labels, fetch_k=63, skew_rank=skew_rank,
+            learn_relevance=False, epochs=20, patience=20, learning_rate=0.01, batch_size=32, held_out=0.3, seed=seed,
+            sharpness=0.3, pull=1e-3,
+        )
+        for skew_rank in (8, 0)
+    }  # fmt: skip
+    assert found[8].feedback > found[0].feedback + 0.2
+    assert found[8].feedback > max(found[8].unlearned.values()) + 0.5
+    assert (found[8].history[-1].loss or np.inf) < 0.3 * (found[0].history[-1].loss or 0)
+
+
+# --- checkpoints ------------------------------------------------------------------------------------
+
+
+@every_objective
+@every_kernel
+def test_stopped_after_any_epoch_it_goes_on_to_the_same_kernel(objective: str, kernel: str, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"kernel": kernel, "epochs": 4, "patience": 4, **OBJECTIVES[objective]}
+    whole = quick(**settings)
+
+    class Stop(Exception):
+        pass
+
+    for last in (0, 1, 3):
+
+        def stop(epoch: Epoch, last: int = last) -> None:
+            if epoch.number == last:
+                raise Stop
+
+        path = tmp_path / f"fit{last}"
+        with pytest.raises(Stop):
+            quick(**settings, checkpoint=path, on_epoch=stop)
+        assert path.exists() == (last > 0)
+        told: list[Epoch] = []
+        again = quick(**settings, checkpoint=path, on_epoch=told.append)
+        assert_same(again.kernel, whole.kernel)
+        assert tuple(told) == again.history == whole.history
+        assert (again.unlearned, again.gain, again.standard_error, again.epoch, again.held_out) == (
+            whole.unlearned, whole.gain, whole.standard_error, whole.epoch, whole.held_out,
+        )  # fmt: skip
+        done = path.read_bytes()
+        assert_same(quick(**settings, checkpoint=path).kernel, whole.kernel)
+        assert path.read_bytes() == done, "nothing was left to do"
+
+
+def test_more_epochs_may_follow(tmp_path: Path) -> None:
+    path = tmp_path / "fit"
+    quick(epochs=2, checkpoint=path)
+    assert_same(quick(epochs=5, patience=9, checkpoint=path).kernel, quick(epochs=5, patience=9).kernel)
+
+
+OTHERWISE: dict[str, Any] = {
+    "objective": "likelihood", "kernel": "rows", "k": 1, "fetch_k": 9, "rank": 3, "skew_rank": 2, "temperature": 0.2,
+    "learn_relevance": False, "sharpness": 0.5, "pull": 0.5, "share": 0.5, "normalisation": "candidates",
+    "alpha": 0.5, "beta": 0.5, "ridge": 0.5, "learning_rate": 0.5, "batch_size": 3, "held_out": 0.4, "seed": 9,
+    "feedback": noise,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERWISE)
+def test_a_checkpoint_of_other_settings_is_refused_by_name(name: str, tmp_path: Path) -> None:
+    path, labels = tmp_path / "fit", labels_of()
+    quick(labels=labels, epochs=1, checkpoint=path)
+    before = path.read_bytes()
+    with pytest.raises(
+        InvalidParameterError, match=rf"begun with other settings: {name} \(then .*\. Remove it"
+    ) as caught:
+        quick(labels=labels, checkpoint=path, **{name: OTHERWISE[name]})
+    assert str(caught.value).count("(then ") == (2 if name == "objective" else 1)
+    assert path.read_bytes() == before
+
+
+def test_a_checkpoint_of_other_labels_or_items_is_refused_by_name(tmp_path: Path) -> None:
+    path, labels = tmp_path / "fit", labels_of()
+    items, vectors = small()
+    quick(labels=labels, epochs=1, checkpoint=path)
+    changed = [*labels[:-1], LabelledSubset(labels[-1].query, labels[-1].subset, labels[-1].score + 1e-9)]
+    for change, named in (
+        ({"labels": changed}, "labels"),
+        ({"vectors": vectors * (1 + 1e-9)}, "items and vectors"),
+        ({"items": [*items[:-1], {**items[-1], "more": "x"}]}, "items and vectors"),
+    ):
+        with pytest.raises(InvalidParameterError, match=rf"other settings: {named} \(then "):
+            quick(**{"labels": labels, "checkpoint": path, **change})
+
+
+def test_a_kernel_or_half_a_checkpoint_is_refused_and_left(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.safetensors"
+    fitted = quick(epochs=1, checkpoint=tmp_path / "fit")
+    fitted.kernel.save(path)
+    before = path.read_bytes()
+    with pytest.raises(InvalidInputError, match=r"kernel\.safetensors: a safetensors file, but no checkpoint of a fit"):
+        quick(checkpoint=path)
+    assert path.read_bytes() == before
+    whole = (tmp_path / "fit").read_bytes()
+    (tmp_path / "fit").write_bytes(whole[:-20])
+    with pytest.raises(InvalidInputError, match="truncated, or no checkpoint"):
+        quick(checkpoint=tmp_path / "fit")
+
+
+# --- killed, for real -------------------------------------------------------------------------------
+
+
+class Slow:
+    """Coverage that takes a while, so that labelling can be killed in the middle."""
+
+    fingerprint = "slow coverage"
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def __call__(self, query: Item, subset: Sequence[Item]) -> float:
+        raise AssertionError("one by one")
+
+    def score(self, pairs: Sequence[tuple[Item, Sequence[Item]]]) -> list[float]:
+        time.sleep(self.seconds)
+        return COVERAGE.score(pairs)
+
+
+def work(folder: Path, seconds: float, options: dict[str, Any]) -> None:
+    """Label and fit, going on from what there is, and save the kernel: what a killed process is started again with."""
+    torch.set_num_threads(1)
+    items, vectors = topics(60, 5, noise=1.0)
+    objective = OBJECTIVES[options["objective"]]
+    draw = "greedy" if options["objective"] == "listwise" else "random"
+    labels = label(
+        items, vectors, Slow(seconds), k=2, candidates=20, draw=draw, resume=folder / "labels.jsonl"
+    )  # fmt: skip
+
+    def slowly(epoch: Epoch) -> None:
+        time.sleep(seconds)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SetSelectWarning)
+        fitted = fit(
+            items, vectors, COVERAGE, labels, k=2, fetch_k=20, epochs=12, patience=12, skew_rank=4, batch_size=8,
+            learning_rate=0.01, kernel=options["kernel"], checkpoint=folder / "fit", on_epoch=slowly, **objective,
+        )  # fmt: skip
+    fitted.kernel.save(folder / "kernel.safetensors")
+    (folder / "history.json").write_text(json.dumps([[e.loss, e.likelihood, e.feedback] for e in fitted.history]))
+
+
+# Imports once and starts a process for each line it reads: only the work is to be killed, again and again.
+STARTER = """
+import json, os, sys
+from pathlib import Path
+from tests.shared_core.learning.test_fitting import quick, work
+quick(epochs=1)
+for line in sys.stdin:
+    process = os.fork()
+    if not process:
+        work(Path(sys.argv[1]), 0.02, json.loads(sys.argv[2]))
+        os._exit(0)
+    print(process, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+"""
+
+
+@pytest.mark.parametrize(("objective", "kernel"), [("listwise", "linear"), ("pool", "rows")])
+def test_killed_at_random_moments_and_started_again_it_ends_with_the_same_kernel(
+    objective: str, kernel: str, tmp_path: Path
+) -> None:
+    options = {"objective": objective, "kernel": kernel}
+    undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
+    undisturbed.mkdir()
+    disturbed.mkdir()
+    work(undisturbed, 0, options)
+    rng = np.random.default_rng(3)
+    killed: list[str] = []
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTER, disturbed, json.dumps(options)],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+    ) as starter:
+        assert starter.stdin is not None
+        assert starter.stdout is not None
+        code = -signal.SIGKILL
+        while code == -signal.SIGKILL:
+            starter.stdin.write("again\n")
+            started = starter.stdout.readline()
+            assert started, starter.communicate()[1]
+            # Longer and longer, so that it ends on a slow machine, too.
+            if not select.select([starter.stdout], [], [], rng.uniform(0.1, 0.5) * (1 + len(killed) / 8))[0]:
+                os.kill(int(started), signal.SIGKILL)
+                killed.append("fitting" if (disturbed / "fit").exists() else "labelling")
+            code = int(starter.stdout.readline())
+        assert code == 0, starter.communicate()[1]
+    assert set(killed) == {"labelling", "fitting"}
+    kind = LinearKernel if kernel == "linear" else LowRankKernel
+    assert_same(*(kind.load(folder / "kernel.safetensors") for folder in (disturbed, undisturbed)))
+    assert (disturbed / "history.json").read_text() == (undisturbed / "history.json").read_text()
+
+
+# --- what is refused --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"objective": "paper"}, "objective must be one of listwise, likelihood"),
+        ({"kernel": "dense"}, "kernel must be one of linear, rows"),
+        ({"k": 0}, "k must be at least 1"),
+        ({"fetch_k": 0}, "fetch_k must be at least 1"),
+        ({"k": 5, "fetch_k": 4}, "fetch_k must be at least k=5, got 4"),
+        ({"rank": 0}, "^rank must be at least 1, got 0"),
+        ({"rank": 2.5}, "^rank must be an integer"),
+        ({"rank": 15}, "^rank must be at most 14, the length of the vectors, got 15"),
+        ({"skew_rank": -1}, "^skew_rank must be at least 0"),
+        ({"temperature": 0}, "^temperature must be"),
+        ({"temperature": float("nan")}, "^temperature must be"),
+        ({"sharpness": 0}, "^sharpness must be"),
+        ({"pull": -1}, "^pull must be"),
+        ({"share": 1.5, "objective": "likelihood"}, "^share must be"),
+        ({"normalisation": "query", "objective": "likelihood"}, "^normalisation must be one of pool, candidates"),
+        ({"alpha": -1, "objective": "likelihood"}, "^alpha must be"),
+        ({"beta": "1", "objective": "likelihood"}, "^beta must be"),
+        ({"ridge": -1e-9, "objective": "likelihood"}, "^ridge must be"),
+        ({"learning_rate": 0}, "^learning_rate must be"),
+        ({"batch_size": 0}, "^batch_size must be at least 1"),
+        ({"epochs": 0}, "^epochs must be at least 1"),
+        ({"patience": 0}, "^patience must be at least 1"),
+        ({"held_out": 0}, "^held_out must be between 0 and 1"),
+        ({"held_out": 1}, "^held_out must be between 0 and 1"),
+        ({"held_out": 1.2}, "^held_out must be"),
+        ({"seed": -1}, "^seed must be at least 0"),
+        ({"seed": 0.5}, "^seed must be an integer"),
+        ({"device": "nonsense"}, "^device: "),
+    ],
+)
+def test_parameters_out_of_range_are_refused_before_anything_is_scored(change: dict[str, Any], match: str) -> None:
+    def never(query: Item, subset: Sequence[Item]) -> float:
+        raise AssertionError("scored")
+
+    with pytest.raises(InvalidParameterError, match=match):
+        quick(feedback=never, **change)
+
+
+SOUND = [LabelledSubset(q, (s,), float(s)) for q in range(4) for s in range(5, 9)]
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"vectors": np.ones((3, 2))}, r"vectors must have shape \(n, d\), a row for each of the 24 items"),
+        ({"vectors": np.full((24, 2), np.nan)}, "vectors: row 0 holds NaN or inf"),
+        ({"items": ["a"] * 24}, "items: row 0 is 'a'"),
+        ({"kernel": "rows", "ids": ["a"]}, "ids must be 24, one for each item, got 1"),
+        ({"labels": []}, "labels are of 0 items.* at least 2 are needed"),
+        ({"labels": SOUND[:4]}, "labels are of 1 items.* at least 2 are needed"),
+        ({"labels": [(0, (1,), 0.5)]}, "labels: number 0 is .*, no LabelledSubset"),
+        ({"labels": [*SOUND, LabelledSubset(0, (24,), 0.5)]}, "labels: number 16, .* different rows of the 24 items"),
+        ({"labels": [*SOUND, LabelledSubset(-1, (2,), 0.5)]}, "labels: number 16"),
+        ({"labels": [*SOUND, LabelledSubset(0, (), 0.5)]}, "labels: number 16"),
+        ({"labels": [*SOUND, LabelledSubset(0, (0,), 0.5)]}, "labels: number 16"),
+        ({"labels": [*SOUND, LabelledSubset(0, (2, 2), 0.5)]}, "labels: number 16"),
+        ({"labels": [*SOUND, LabelledSubset(0, (2.0,), 0.5)]}, "labels: number 16"),  # type: ignore[arg-type]
+        ({"labels": [*SOUND, LabelledSubset(0, (2,), float("nan"))]}, "labels: the score of number 16"),
+        ({"labels": [*SOUND, LabelledSubset(0, (2,), "x")]}, "labels: the score of number 16"),  # type: ignore[arg-type]
+        ({"labels": [LabelledSubset(e.query, e.subset, 1.0) for e in SOUND]}, "labels: no item has two subsets"),
+        ({"feedback": lambda query, subset: float("inf"), "labels": SOUND}, r"held-out item \d, rows"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change: dict[str, Any], match: str) -> None:
+    with pytest.raises(InvalidInputError, match=match):
+        quick(**change)
+
+
+def test_a_loss_that_runs_away_says_what_to_do() -> None:
+    with pytest.raises(InvalidParameterError, match=r"the loss of epoch \d is (nan|inf): lower learning_rate"):
+        quick(objective="likelihood", learning_rate=1e200, epochs=5)
+
+
+# --- what is shown ----------------------------------------------------------------------------------
+
+
+def test_the_bar_goes_on_where_it_was(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    labels = labels_of()
+    quick(labels=labels, epochs=1, patience=9, checkpoint=tmp_path / "fit")
+    assert capsys.readouterr() == ("", "")
+    fitted = quick(labels=labels, epochs=4, patience=9, checkpoint=tmp_path / "fit", progress=True)
+    out, shown = capsys.readouterr()
+    assert out == ""
+    assert re.search(r"fitting: +25%.* 1/4 \[", shown)
+    last = shown.rstrip().splitlines()[-1].split("\r")[-1]
+    assert re.search(rf"fitting: 100%.* 4/4 \[.*feedback={re.escape(format(fitted.history[-1].feedback, '.4g'))}", last)

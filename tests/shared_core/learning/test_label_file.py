@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared_core import InvalidInputError, InvalidParameterError
+from shared_core.learning.label_file import LabelFile, name_of
+
+SETTINGS = {"k": 2, "subsets": None, "seed": 0, "feedback": "ours"}
+FIRST = [((7, 1), 0.1 + 0.2), ((0, 5), -1e-300)]
+SECOND = [((8, 0), 3.0)]
+
+
+def begun(folder: Path) -> Path:
+    path = folder / "labels.jsonl"
+    with LabelFile(path, SETTINGS, 9) as file:
+        file.append(3, FIRST)
+        file.append(2, SECOND)
+    return path
+
+
+def test_what_was_written_is_read_to_the_last_bit(tmp_path: Path) -> None:
+    path = begun(tmp_path)
+    assert LabelFile(path, SETTINGS, 9).known == {3: FIRST, 2: SECOND}
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert lines[0] == {"format": "setselect labels", "version": 1, "settings": SETTINGS}
+    assert lines[2] == {"query": 2, "subsets": [[8, 0]], "scores": [3.0]}
+
+
+def test_a_line_is_on_the_disk_before_the_next_is_begun(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    with LabelFile(path, SETTINGS, 9) as file:
+        assert LabelFile(path, SETTINGS, 9).known == {}
+        file.append(3, FIRST)
+        assert LabelFile(path, SETTINGS, 9).known == {3: FIRST}
+    with pytest.raises(ValueError, match="not open"):
+        file.append(2, SECOND)
+
+
+def test_torn_at_any_byte_and_gone_on_with(tmp_path: Path) -> None:
+    path = begun(tmp_path)
+    whole = path.read_bytes()
+    header, first, _ = whole.splitlines(keepends=True)
+    for cut in range(len(whole)):
+        path.write_bytes(whole[:cut])
+        file = LabelFile(path, SETTINGS, 9)
+        assert path.read_bytes() == whole[:cut], "reading must not write"
+        assert file.known == ({3: FIRST} if cut >= len(header + first) else {})
+        with file:
+            if 3 not in file.known:
+                file.append(3, FIRST)
+            file.append(2, SECOND)
+        assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"null",
+        b"[1]",
+        b'{"query": 4}',
+        b'{"query": 9, "subsets": [[1, 2]], "scores": [1.0]}',
+        b'{"query": -1, "subsets": [[1, 2]], "scores": [1.0]}',
+        b'{"query": true, "subsets": [[0, 2]], "scores": [1.0]}',
+        b'{"query": 4, "subsets": [[1, 2]], "scores": [NaN]}',
+        b'{"query": 4, "subsets": [[1, 2]], "scores": [1e999]}',
+        b'{"query": 4, "subsets": [[1, 2]], "scores": [1' + 400 * b"0" + b"]}",
+        b'{"query": 4, "subsets": [[1, 2]], "scores": ["1"]}',
+        b'{"query": 4, "subsets": [[1, 2]], "scores": [1.0, 2.0]}',
+        b'{"query": 4, "subsets": [[1, 2]], "scores": 1.0}',
+        b'{"query": 4, "subsets": [], "scores": []}',
+        b'{"query": 4, "subsets": [[1, 2, 3]], "scores": [1.0]}',
+        b'{"query": 4, "subsets": [[1, 1]], "scores": [1.0]}',
+        b'{"query": 4, "subsets": [[1, 4]], "scores": [1.0]}',
+        b'{"query": 4, "subsets": [[1, 9]], "scores": [1.0]}',
+        b'{"query": 4, "subsets": [[1, 2.0]], "scores": [1.0]}',
+        b'{"query": 4, "subsets": ["12"], "scores": [1.0]}',
+        b'{"query": 4, "subsets": [[[1], [2]]], "scores": [1.0]}',
+        b'{"query": 4, "subsets": [[1, 2]], "scores": [1.0',
+        b'{"query": 4, "subsets": [[1, 2]], "scores": [1.0]}\xff',
+        b"[" * 100_000,
+        b'{"key": "a", "log_probability": -1.0}',
+    ],
+)
+def test_a_foreign_or_damaged_line_is_named_and_the_file_left_as_it_is(tmp_path: Path, line: bytes) -> None:
+    path = begun(tmp_path)
+    content = path.read_bytes() + line + b"\n" + b'{"query": 5, "sub'
+    path.write_bytes(content)
+    with pytest.raises(InvalidInputError, match=r"labels\.jsonl: line 4 holds no labels of 9 items"):
+        LabelFile(path, SETTINGS, 9)
+    assert path.read_bytes() == content
+
+
+def test_a_number_of_subsets_that_was_agreed_on_is_held_to(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    with LabelFile(path, {**SETTINGS, "subsets": 2}, 9) as file:
+        file.append(3, FIRST)
+        file.append(2, SECOND)
+    with pytest.raises(InvalidInputError, match="line 3 holds no labels"):
+        LabelFile(path, {**SETTINGS, "subsets": 2}, 9)
+
+
+def test_an_item_that_stands_there_twice(tmp_path: Path) -> None:
+    path = begun(tmp_path)
+    path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[1])
+    with pytest.raises(InvalidInputError, match="line 4 labels item 3 a second time"):
+        LabelFile(path, SETTINGS, 9)
+
+
+def test_a_tail_that_no_run_of_ours_left(tmp_path: Path) -> None:
+    path = begun(tmp_path)
+    content = path.read_bytes() + b"my notes"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInputError, match="line 4 is no label"):
+        LabelFile(path, SETTINGS, 9)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("content", [b"a,b\n1,2\n", b"notes", b"{}\n", b'{"format": "other", "version": 1}\n', b"\n"])
+def test_another_kind_of_file(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInputError, match=r"notes\.txt: line 1 is"):
+        LabelFile(path, SETTINGS, 9)
+    assert path.read_bytes() == content
+
+
+def test_an_empty_file_is_begun(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    path.touch()
+    with LabelFile(path, SETTINGS, 9):
+        pass
+    assert LabelFile(path, SETTINGS, 9).known == {}
+    assert path.read_bytes().count(b"\n") == 1
+
+
+def test_other_settings_are_named_with_both_values(tmp_path: Path) -> None:
+    path = begun(tmp_path)
+    content = path.read_bytes()
+    with pytest.raises(InvalidParameterError) as caught:
+        LabelFile(path, {"k": 2, "subsets": 3, "seed": 1, "draw": "mine"}, 9)
+    assert "subsets (None there, 3 here)" in str(caught.value)
+    assert "seed (0 there, 1 here)" in str(caught.value)
+    assert "draw (None there, 'mine' here)" in str(caught.value)
+    assert "feedback ('ours' there, None here)" in str(caught.value)
+    assert " k (" not in str(caught.value)
+    assert path.read_bytes() == content
+
+
+def test_a_later_version(tmp_path: Path) -> None:
+    path = begun(tmp_path)
+    path.write_bytes(path.read_bytes().replace(b'"version": 1', b'"version": 2', 1))
+    with pytest.raises(InvalidParameterError, match="format version 2, this setselect reads 1"):
+        LabelFile(path, SETTINGS, 9)
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), LabelFile(tmp_path / "none" / "labels.jsonl", SETTINGS, 9):
+        pass
+
+
+@dataclass
+class Plain:
+    weight: float = 0.5
+
+
+class Addressed:
+    pass
+
+
+class Named:
+    def fingerprint(self) -> str:
+        return "gpt2, template 1"
+
+
+class Told:
+    fingerprint = "as a string"
+
+
+def test_names_are_the_same_after_a_restart_and_tell_settings() -> None:
+    assert name_of("random") == "random"
+    assert name_of(test_a_later_version) == f"{__name__}.test_a_later_version"
+    assert name_of(Plain()) == name_of(Plain()) != name_of(Plain(0.6))
+    assert name_of(Addressed()) == name_of(Addressed())
+    assert " at 0x" not in name_of(functools.partial(pow, 2))
+    assert name_of(Named()) == "gpt2, template 1"
+    assert name_of(Told()) == "as a string"
+
+
+def test_settings_that_json_reads_back_otherwise_still_agree(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {**SETTINGS, "weight": 0.1 + 0.2, "text": "é😀"}
+    with LabelFile(tmp_path / "l", settings, 9):
+        pass
+    assert LabelFile(tmp_path / "l", settings, 9).known == {}

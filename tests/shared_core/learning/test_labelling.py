@@ -1,0 +1,583 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from shared_core import InvalidInputError, InvalidParameterError
+from shared_core.learning.draws import GreedyDraws
+from shared_core.learning.feedback import CoverageFeedback
+from shared_core.learning.labelling import LabelledSubset, best, label
+from tests import oracles
+from tests.embedding import embed
+
+ROOT = Path(__file__).resolve().parents[3]
+DATA = Path(os.environ.get("SETSELECT_DATA", ROOT.parent / "shared" / "data"))
+
+Item = Mapping[str, Any]
+
+
+def pool(n: int, d: int = 6) -> tuple[list[dict[str, Any]], NDArray[np.float64]]:
+    items = [{"question": f"q{i}", "answer": f"a{i}", "number": i} for i in range(n)]
+    return items, np.random.default_rng(n).normal(size=(n, d))
+
+
+def numbered(query: Item, subset: Sequence[Item]) -> float:
+    """Depends on the query, on who is in the subset and on their order."""
+    return float(np.sin(sum((place + 2) * item["number"] for place, item in enumerate(subset)) + query["number"]))
+
+
+def nearest(vectors: NDArray[np.float64], query: int) -> list[int]:
+    unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
+    order: list[int] = np.argsort(-(unit @ unit[query])).tolist()
+    order.remove(query)
+    return order
+
+
+def by_query(labels: Sequence[LabelledSubset]) -> dict[int, list[tuple[int, ...]]]:
+    found: dict[int, list[tuple[int, ...]]] = {}
+    for entry in labels:
+        found.setdefault(entry.query, []).append(entry.subset)
+    return found
+
+
+# --- what is drawn and scored ---------------------------------------------------------------------
+
+
+@given(st.data())
+def test_subsets_are_of_the_nearest_do_not_overlap_and_have_the_nearest_last(data: st.DataObject) -> None:
+    n = data.draw(st.integers(3, 25), "n")
+    k = data.draw(st.integers(1, n - 1), "k")
+    candidates = data.draw(st.integers(k, 30), "candidates")
+    available = min(candidates, n - 1)
+    subsets = data.draw(st.none() | st.integers(1, available // k), "subsets")
+    items, vectors = pool(n)
+    found = by_query(label(items, vectors, numbered, k=k, candidates=candidates, subsets=subsets))
+    assert list(found) == list(range(n))
+    for query, drawn in found.items():
+        near = nearest(vectors, query)[:available]
+        assert len(drawn) == (available // k if subsets is None else subsets)
+        rows = [row for subset in drawn for row in subset]
+        assert len(set(rows)) == len(rows) == len(drawn) * k
+        assert set(rows) <= set(near)
+        for subset in drawn:
+            assert sorted(subset, key=near.index, reverse=True) == list(subset)
+
+
+def test_the_score_is_the_feedbacks_for_the_items_in_their_order() -> None:
+    items, vectors = pool(20)
+    labels = label(items, vectors, numbered, k=3, candidates=9)
+    for entry in labels:
+        assert entry.score == numbered(items[entry.query], [items[row] for row in entry.subset])
+        assert type(entry.score) is float
+        assert all(type(row) is int for row in (entry.query, *entry.subset))
+    assert len({entry.score for entry in labels}) > 30
+
+
+def test_an_item_never_teaches_itself() -> None:
+    items, vectors = pool(12)
+    # 3 and 7: the same record, embedded otherwise; 4 and 8: the same text, another answer.
+    items[7] = {**items[3], "number": 7, "id": "again"}
+    vectors[7] = vectors[3] + 0.1
+    vectors[8] = 3 * vectors[4]
+    partners = {3: 7, 7: 3, 4: 8, 8: 4}
+    for query, drawn in by_query(label(items, vectors, numbered, k=1, candidates=11)).items():
+        seen = {row for (row,) in drawn}
+        assert seen == set(range(12)) - {query, partners.get(query, query)}
+
+
+def test_all_subsets_of_an_item_are_scored_in_one_call() -> None:
+    calls: list[int] = []
+
+    class Batched:
+        def __call__(self, query: Item, subset: Sequence[Item]) -> float:
+            raise AssertionError("one by one")
+
+        def score(self, pairs: Sequence[tuple[Item, Sequence[Item]]]) -> list[float]:
+            calls.append(len(pairs))
+            assert len({query["number"] for query, _ in pairs}) == 1
+            return [numbered(*pair) for pair in pairs]
+
+    items, vectors = pool(9)
+    assert label(items, vectors, Batched(), k=2, candidates=6) == label(items, vectors, numbered, k=2, candidates=6)
+    assert calls == [3] * 9
+
+
+def test_the_seed_decides_and_other_items_do_not() -> None:
+    items, vectors = pool(30)
+    whole = label(items, vectors, numbered, k=4, candidates=20, seed=5)
+    assert label(items, vectors, numbered, k=4, candidates=20, seed=5) == whole
+    assert by_query(label(items, vectors, numbered, k=4, candidates=20, seed=6)) != by_query(whole)
+    some = label(items, vectors, numbered, k=4, candidates=20, seed=5, queries=np.array([17, 3]))
+    assert some == [entry for row in (17, 3) for entry in whole if entry.query == row]
+    first = [sorted(subset) for subset in by_query(whole)[0]]
+    assert first != sorted(first), "drawn at random, not cut off the list"
+
+
+def test_every_candidate_is_drawn_as_often() -> None:
+    items, vectors = pool(40)
+    drawn = [by_query(label(items, vectors, numbered, k=2, candidates=6, subsets=1, seed=s)) for s in range(30)]
+    places = Counter(nearest(vectors, q).index(row) for found in drawn for q in found for row in found[q][0])
+    # 2400 rows over 6 places: 400 each, standard deviation about 16.
+    assert set(places) == set(range(6))
+    assert all(320 < count < 480 for count in places.values())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nothing_of_the_callers_is_changed(dtype: Any) -> None:
+    items, vectors = pool(8)
+    vectors = vectors.astype(dtype)
+    before, text = vectors.copy(), json.dumps(items)
+    vectors.setflags(write=False)
+    labels = label(tuple(items), vectors, numbered, k=2, candidates=5)
+    np.testing.assert_array_equal(vectors, before)
+    assert json.dumps(items) == text
+    assert label(items, vectors.tolist(), numbered, k=2, candidates=5) == labels
+    assert label(items, 7 * vectors, numbered, k=2, candidates=5) == labels
+
+
+# --- a draw of one's own --------------------------------------------------------------------------
+
+
+def test_a_draw_of_ones_own() -> None:
+    items, vectors = pool(15)
+    seen: dict[int, tuple[list[int], float]] = {}
+
+    def near_and_far(query: int, rows: NDArray[np.int64], rng: np.random.Generator) -> list[Any]:
+        seen[query] = rows.tolist(), rng.random()
+        with pytest.raises(ValueError, match="read-only"):
+            rows[0] = 0
+        # Overlapping, and in no order.
+        return [rows[:2], (rows[4], rows[0]), [int(rows[0]), int(rows[3])]]
+
+    labels = label(items, vectors, numbered, k=2, candidates=5, draw=near_and_far, seed=3)
+    for query, drawn in by_query(labels).items():
+        near = nearest(vectors, query)[:5]
+        assert seen[query] == (near, np.random.default_rng([3, query]).random())
+        assert drawn == [(near[1], near[0]), (near[4], near[0]), (near[3], near[0])]
+    assert label(items, vectors, numbered, k=2, candidates=5, subsets=3, draw=near_and_far, seed=3) == labels
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ([[0, 0]], "subset 0 of item 1 is .* 1 to 2 different rows of its candidates"),
+        ([[0, 2], [0, 2, 3]], "subset 1 of item 1 is"),
+        ([[0, 2], []], "subset 1 of item 1 is"),
+        ([[0, 1]], "subset 0 of item 1 is"),
+        ([[0, 99]], "subset 0 of item 1 is"),
+        ([[0, 2.0]], "a row of what draw gives must be an integer"),
+        ([], "draw gave 0 subsets of item 1; it must give at least one"),
+    ],
+)
+def test_what_a_draw_gives_is_checked(given: list[Any], match: str) -> None:
+    items, vectors = pool(5)
+    with pytest.raises(InvalidParameterError, match=match):
+        label(items, vectors, numbered, k=2, candidates=4, queries=[1], draw=lambda *_: given)
+
+
+def test_a_draw_that_gives_another_number_or_fails() -> None:
+    items, vectors = pool(5)
+    with pytest.raises(InvalidParameterError, match="draw gave 1 subsets of item 1; it must give 2"):
+        label(items, vectors, numbered, k=2, candidates=4, queries=[1], subsets=2, draw=lambda *_: [[0, 2]])
+    with pytest.raises(TypeError) as caught:
+        label(items, vectors, numbered, k=2, candidates=4, queries=[1], draw=lambda *_: [3])  # type: ignore[list-item]
+    assert caught.value.__notes__ == ["setselect: while labelling item 1"]
+
+
+def test_a_draw_may_give_smaller_subsets() -> None:
+    items, vectors = pool(9)
+    labels = label(items, vectors, numbered, k=3, candidates=6, draw=lambda q, rows, rng: [rows[:1], rows[:3]])
+    assert {len(entry.subset) for entry in labels} == {1, 3}
+
+
+# --- near what greedy MAP picks -------------------------------------------------------------------
+
+
+def greedily(**more: Any) -> list[LabelledSubset]:
+    items, vectors = pool(25)
+    return label(items, vectors, numbered, **{"k": 3, "candidates": 12, "draw": "greedy", **more})
+
+
+def test_greedy_draws_are_of_the_nearest_of_all_sizes_and_have_the_nearest_last() -> None:
+    _, vectors = pool(25)
+    for query, drawn in by_query(greedily()).items():
+        near = nearest(vectors, query)[:12]
+        assert {len(subset) for subset in drawn} == {1, 2, 3}
+        assert len({frozenset(subset) for subset in drawn}) == len(drawn) <= 3 * 96
+        for subset in drawn:
+            assert set(subset) <= set(near)
+            assert sorted(subset, key=near.index, reverse=True) == list(subset)
+
+
+def test_greedy_draws_hold_the_greedy_choice_itself() -> None:
+    _, vectors = pool(25)
+    for query, drawn in by_query(greedily()).items():
+        near = nearest(vectors, query)[:12]
+        reference = oracles.ndpp_greedy(vectors[query], vectors[near], 3, relevance="exponential")
+        assert {near[place] for place in reference.picks} in [set(subset) for subset in drawn]
+
+
+def test_greedy_draws_depend_on_the_seed_and_not_on_other_items() -> None:
+    whole = greedily(seed=5, subsets=30)
+    assert greedily(seed=5, subsets=30) == whole
+    assert by_query(greedily(seed=6, subsets=30)) != by_query(whole)
+    assert greedily(seed=5, subsets=30, queries=[17, 3]) == [e for row in (17, 3) for e in whole if e.query == row]
+    assert max(map(len, by_query(whole).values())) <= 30
+
+
+def test_the_name_is_short_for_the_class() -> None:
+    _, vectors = pool(25)
+    assert greedily(subsets=40) == greedily(draw=GreedyDraws(vectors, 3, 40))
+
+
+def test_greedy_draws_are_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    whole = greedily()
+    greedily(resume=path, queries=range(0, 25, 2))
+    assert greedily(resume=path) == whole
+    assert greedily(resume=path) == whole
+    path.write_bytes(path.read_bytes()[:-9])
+    assert greedily(resume=path) == whole
+    for change in ({"subsets": 40}, {"draw": "random"}, {"k": 2}):
+        with pytest.raises(InvalidParameterError, match=r"the labels were made otherwise: .*draw \('greedy\(k=3, subs"):
+            greedily(resume=path, **change)
+
+
+# --- resuming -------------------------------------------------------------------------------------
+
+
+class Slow:
+    """Takes a while, and writes down each call; what it notes is not lost with the process."""
+
+    fingerprint = "slow"
+
+    def __init__(self, notes: Path, seconds: float = 0.0) -> None:
+        self.notes, self.seconds = notes, seconds
+
+    def __call__(self, query: Item, subset: Sequence[Item]) -> float:
+        raise AssertionError("one by one")
+
+    def score(self, pairs: Sequence[tuple[Item, Sequence[Item]]]) -> list[float]:
+        with self.notes.open("a") as notes:
+            notes.write(f"{pairs[0][0]['number']}\n")
+        time.sleep(self.seconds)
+        return [numbered(*pair) for pair in pairs]
+
+    def calls(self) -> list[int]:
+        return [int(line) for line in self.notes.read_text().splitlines()] if self.notes.exists() else []
+
+
+# Run as a script below: a process of its own that can be killed.
+CHILD = """
+import sys
+from pathlib import Path
+from tests.shared_core.learning.test_labelling import Slow, label, pool
+label(*pool(90), Slow(Path(sys.argv[1]), 0.02), k=2, candidates=10, resume=sys.argv[2])
+"""
+
+
+def child(notes: Path, labels: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", CHILD, notes, labels], cwd=ROOT, stderr=subprocess.PIPE)
+
+
+def wait_for_calls(feedback: Slow, count: int, process: subprocess.Popen[bytes]) -> None:
+    while len(feedback.calls()) < count:
+        assert process.poll() is None, process.communicate()[1].decode()
+        time.sleep(0.001)
+
+
+def test_killed_at_random_moments_and_resumed(tmp_path: Path) -> None:
+    items, vectors = pool(90)
+    undisturbed = label(items, vectors, numbered, k=2, candidates=10)
+    feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
+    rng = np.random.default_rng(0)
+    kills = 3
+    for _ in range(kills):
+        with child(feedback.notes, path) as process:
+            wait_for_calls(feedback, len(feedback.calls()) + int(rng.integers(1, 15)), process)
+            time.sleep(rng.uniform(0, 0.02))
+            process.send_signal(signal.SIGKILL)
+        assert process.returncode == -signal.SIGKILL
+    assert path.read_bytes().count(b"\n") > 1
+    assert label(items, vectors, feedback, k=2, candidates=10, resume=path) == undisturbed
+    again = Counter(feedback.calls())
+    assert set(again) == set(range(90))
+    assert sum(again.values()) <= 90 + kills
+    done = feedback.calls()
+    assert label(items, vectors, feedback, k=2, candidates=10, resume=path) == undisturbed
+    assert feedback.calls() == done, "all is known"
+
+
+def test_ctrl_c_leaves_a_usable_file(tmp_path: Path) -> None:
+    feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
+    with child(feedback.notes, path) as process:
+        wait_for_calls(feedback, 5, process)
+        process.send_signal(signal.SIGINT)
+        error = process.communicate()[1].decode()
+    assert process.returncode == -signal.SIGINT, error
+    assert "KeyboardInterrupt" in error
+    items, vectors = pool(90)
+    assert label(items, vectors, feedback, k=2, candidates=10, resume=path) == label(
+        items, vectors, numbered, k=2, candidates=10
+    )
+    assert len(feedback.calls()) <= 91
+
+
+def test_a_torn_line_costs_its_item(tmp_path: Path) -> None:
+    items, vectors = pool(10)
+    feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
+    labels = label(items, vectors, feedback, k=2, candidates=6, resume=path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9])
+    assert label(items, vectors, feedback, k=2, candidates=6, resume=path) == labels
+    assert feedback.calls() == [*range(10), 9]
+    assert path.read_bytes() == whole
+
+
+def test_other_items_may_be_asked_for_later(tmp_path: Path) -> None:
+    items, vectors = pool(10)
+    feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
+    whole = label(items, vectors, numbered, k=2, candidates=6)
+    for queries in ([7, 2], [2, 5, 7], [5]):
+        found = label(items, vectors, feedback, k=2, candidates=6, queries=queries, resume=path)
+        assert found == [entry for row in queries for entry in whole if entry.query == row]
+    assert feedback.calls() == [7, 2, 5]
+    assert label(items, vectors, feedback, k=2, candidates=6, resume=path) == whole
+    assert sorted(feedback.calls()) == list(range(10))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"k": 3}, "k (2 there, 3 here)"),
+        ({"candidates": 7}, "candidates (6 there, 7 here)"),
+        ({"subsets": 3}, "subsets (None there, 3 here)"),
+        ({"seed": 1}, "seed (0 there, 1 here)"),
+        ({"draw": lambda query, rows, rng: [rows[:2]]}, "draw ('random' there, "),
+        ({"feedback": lambda query, subset: 0.0}, "numbered' there, "),
+        ({"vectors": pool(10)[1] * 2}, "items and vectors ("),
+        ({"items": [{**item, "id": 1} for item in pool(10)[0]]}, "items and vectors ("),
+    ],
+)
+def test_a_file_of_another_run_is_refused_and_left(tmp_path: Path, change: dict[str, Any], named: str) -> None:
+    items, vectors = pool(10)
+    path = tmp_path / "labels.jsonl"
+    ours = {"items": items, "vectors": vectors, "feedback": numbered, "k": 2, "candidates": 6, "resume": path}
+    label(**ours)
+    content = path.read_bytes()[:-5]
+    path.write_bytes(content)
+    with pytest.raises(InvalidParameterError, match=re.escape(named)) as caught:
+        label(**{**ours, **change})
+    assert str(caught.value).count(" there, ") == 1
+    assert path.read_bytes() == content
+
+
+def test_a_damaged_file_is_refused_by_line(tmp_path: Path) -> None:
+    items, vectors = pool(10)
+    path = tmp_path / "labels.jsonl"
+    label(items, vectors, numbered, k=2, candidates=6, resume=path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:4], lines[4][: len(lines[4]) // 2], *lines[5:]]))
+    with pytest.raises(InvalidInputError, match=r"labels\.jsonl: line 5 holds no labels of 10 items"):
+        label(items, vectors, numbered, k=2, candidates=6, resume=path)
+
+
+def test_a_feedback_that_fails_is_passed_on_and_what_was_scored_is_kept(tmp_path: Path) -> None:
+    items, vectors = pool(10)
+    path = tmp_path / "labels.jsonl"
+
+    class Failing(Slow):
+        def score(self, pairs: Sequence[tuple[Item, Sequence[Item]]]) -> list[float]:
+            if pairs[0][0]["number"] == 4:
+                raise ConnectionError("gone")
+            return super().score(pairs)
+
+    with pytest.raises(ConnectionError, match="gone") as caught:
+        label(items, vectors, Failing(tmp_path / "first"), k=2, candidates=6, resume=path)
+    assert caught.value.__notes__ == ["setselect: while labelling item 4"]
+    feedback = Slow(tmp_path / "second")
+    found = label(items, vectors, feedback, k=2, candidates=6, resume=path)
+    assert feedback.calls() == [4, 5, 6, 7, 8, 9]
+    assert found == label(items, vectors, numbered, k=2, candidates=6)
+
+
+def test_a_score_that_is_no_number_names_item_and_subset() -> None:
+    items, vectors = pool(6)
+    with pytest.raises(InvalidInputError, match=r"item 0, subset 0 \(rows \(\d, \d\)\)"):
+        label(items, vectors, lambda query, subset: float("nan"), k=2, candidates=4)
+
+
+# --- what is shown --------------------------------------------------------------------------------
+
+
+class Remote(Slow):
+    remote = True
+
+    def __init__(self, notes: Path) -> None:
+        super().__init__(notes)
+        self.asked: list[Any] = []
+        self.scored: list[Any] = []
+
+    def cost(self, pairs: Sequence[tuple[Item, Sequence[Item]]]) -> str:
+        assert not self.scored
+        self.asked += pairs
+        return "about 1,234 tokens"
+
+    def score(self, pairs: Sequence[tuple[Item, Sequence[Item]]]) -> list[float]:
+        self.scored += pairs
+        return super().score(pairs)
+
+
+def test_what_a_remote_feedback_will_cost_is_said_before_it_is_called(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    items, vectors = pool(10)
+    feedback, path = Remote(tmp_path / "calls"), tmp_path / "labels.jsonl"
+    said: list[tuple[str, int]] = []
+    settings: dict[str, Any] = {"k": 2, "candidates": 6, "resume": path}
+    label(
+        items, vectors, feedback, **settings, queries=[4, 1], say=lambda line: said.append((line, len(feedback.scored)))
+    )
+    assert said == [("to label: 2 items, 6 subsets; about 1,234 tokens", 0)]
+    assert feedback.asked == feedback.scored
+    assert capsys.readouterr() == ("", "")
+    other = Remote(tmp_path / "others")
+    found = label(items, vectors, other, **settings)
+    assert capsys.readouterr() == ("", "to label: 8 items, 24 subsets; about 1,234 tokens\n")
+    assert len(other.asked) == 24
+    assert found == label(items, vectors, numbered, k=2, candidates=6)
+    label(items, vectors, feedback, **settings)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_bar_counts_items_goes_on_where_it_was_and_shows_the_mean(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    items, vectors = pool(8)
+    path = tmp_path / "labels.jsonl"
+    label(items, vectors, numbered, k=2, candidates=6, queries=range(5), resume=path)
+    assert capsys.readouterr() == ("", "")
+    labels = label(items, vectors, numbered, k=2, candidates=6, resume=path, progress=True)
+    out, shown = capsys.readouterr()
+    assert out == ""
+    assert re.search(r"labelling: +62%.* 5/8 \[", shown)
+    last = shown.rstrip().splitlines()[-1].split("\r")[-1]
+    mean = np.mean([entry.score for entry in labels if entry.query >= 5])
+    assert re.search(rf"labelling: 100%.* 8/8 \[.*item.*score={re.escape(format(mean, '.3g'))}\]", last)
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"k": 0}, "k must be at least 1"),
+        ({"k": 7}, "a subset of k=7 needs candidates >= 7, got 6"),
+        ({"subsets": 0}, "subsets must be at least 1"),
+        ({"subsets": 4}, "4 subsets of k=2 that do not overlap needs candidates >= 8, got 6"),
+        ({"candidates": 0}, "candidates must be at least 1"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"draw": "near"}, "draw must be one of random, greedy, got 'near'"),
+        ({"draw": "greedy", "subsets": 1}, "subsets must be at least 2"),
+        ({"draw": "greedy", "k": 7}, "a subset of k=7 needs candidates >= 7, got 6"),
+        ({"queries": []}, "queries is empty"),
+        ({"queries": [0, 8]}, r"queries\[1\] is 8, but rows are 0..7"),
+        ({"queries": [-1]}, r"queries\[0\] is -1, but rows are 0..7"),
+        ({"queries": [1, 2, 1]}, r"queries\[2\] is 1 a second time"),
+        ({"queries": [1.0]}, r"queries\[0\] must be an integer"),
+        (
+            {"candidates": 20, "subsets": 5},
+            "item 0: 5 subsets of k=2 that do not overlap needs 10 candidates, it has 7",
+        ),
+        ({"candidates": 20, "k": 8}, "item 0: a subset of k=8 needs 8 candidates, it has 7"),
+    ],
+)
+def test_parameters_out_of_range(change: dict[str, Any], match: str) -> None:
+    items, vectors = pool(8)
+    with pytest.raises(InvalidParameterError, match=match):
+        label(items, vectors, numbered, **{"k": 2, "candidates": 6, **change})
+
+
+def test_too_few_candidates_come_to_light_before_anything_is_scored_or_written(tmp_path: Path) -> None:
+    items, vectors = pool(5)
+    items[4] = {**items[3], "number": 4}
+    feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
+    with pytest.raises(InvalidParameterError, match="item 3: a subset of k=4 needs 4 candidates, it has 3"):
+        label(items, vectors, feedback, k=4, resume=path)
+    with pytest.raises(InvalidInputError, match="item 0 has no candidates: all other items are its duplicates"):
+        label(items, np.ones((5, 2)), feedback, k=1, resume=path)
+    assert feedback.calls() == []
+    assert not path.exists()
+
+
+# --- the best of them -----------------------------------------------------------------------------
+
+
+def entries(scores: Sequence[float]) -> list[LabelledSubset]:
+    return [LabelledSubset(place % 3, (place,), score) for place, score in enumerate(scores)]
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=40), st.integers(1, 100))
+def test_best_keeps_the_highest_in_order_and_the_earlier_of_equals(scores: list[int], percent: int) -> None:
+    labels = entries([score / 2 for score in scores])
+    count = max(1, percent * len(scores) // 100)
+    kept: list[LabelledSubset] = []
+    for value in sorted(set(scores), reverse=True):
+        kept += [entry for entry in labels if entry.score == value / 2]
+    expected = sorted(kept[:count], key=lambda entry: entry.subset)
+    assert best(labels, percent / 100) == expected
+
+
+def test_best_is_a_tenth_over_all_items() -> None:
+    assert [entry.score for entry in best(iter(entries(list(range(25)))))] == [23, 24]
+    assert len(best(entries([0.0] * 3))) == 1
+    # In floats, .29 * 100 is less than 29.
+    assert len(best(entries([0.0] * 100), 0.29)) == 29
+
+
+def test_best_refuses() -> None:
+    with pytest.raises(InvalidInputError, match="labels are empty"):
+        best([])
+    with pytest.raises(InvalidInputError, match="scores of labels: row 1 is nan"):
+        best(entries([0.0, float("nan")]))
+    for share in (0, -0.1, 1.1, "all"):
+        with pytest.raises(InvalidParameterError, match="share"):
+            best(entries([0.0]), share)  # type: ignore[arg-type]
+
+
+# --- on data --------------------------------------------------------------------------------------
+
+
+def test_geoquery(tmp_path: Path) -> None:
+    source = DATA / "geoquery" / "geoquery.jsonl"
+    if not source.is_file():
+        pytest.skip(f"no GeoQuery at {source}; set SETSELECT_DATA")
+    records = [json.loads(line) for line in source.read_text().splitlines()]
+    items = [{"question": record["question"], "answer": record["funql"]} for record in records]
+    vectors = np.array([embed(item["question"]) for item in items])
+    path = tmp_path / "labels.jsonl"
+    labels = label(items, vectors, CoverageFeedback(), resume=path)
+    assert len(labels) == 723 * 12
+    assert label(items, vectors, CoverageFeedback(), resume=path) == labels
+    for entry in labels:
+        assert items[entry.query] not in [items[row] for row in entry.subset]
+    kept = best(labels)
+    assert len(kept) == 867
+    mean = np.mean([entry.score for entry in labels])
+    assert 0.2 < mean < min(entry.score for entry in kept) <= 1

@@ -1,0 +1,355 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from shared_core import InvalidInputError, InvalidParameterError
+from tests import oracles
+
+torch = pytest.importorskip("torch")
+
+from shared_core.learning.factors import LinearFactors, RowFactors  # noqa: E402
+from shared_core.learning.likelihood import Likelihood, log_likelihood  # noqa: E402
+
+Matrix = NDArray[np.float64]
+
+M, D = 9, 5
+VECTORS = np.random.default_rng(1).normal(size=(M, D))
+UNIT = oracles.unit_rows(VECTORS)
+RANKS = [(3, 4), (2, 3), (4, 0), (1, 1), (3, 1)]
+SUBSETS = [[0, 1], [4], [8, 2, 5], [1, 7], [0, 6, 3, 1]]
+# Some lists are longer than K + K' and some are not: the normaliser is computed in two ways.
+CANDIDATES = [[1, 0], [4, 5, 6], [2, 3, 5, 8], [0, 1, 2, 3, 4, 5, 6, 7, 8], [6, 0, 3, 1, 8]]
+RELEVANCE = [np.random.default_rng(9).uniform(0.05, 1, len(c)).tolist() for c in CANDIDATES]
+SETTINGS: dict[str, dict[str, Any]] = {
+    "pool": {},
+    "candidates": {"candidates": CANDIDATES},
+    "relevance": {"candidates": CANDIDATES, "relevance": RELEVANCE},
+}
+KINDS = ["rows", "linear"]
+every_rank = pytest.mark.parametrize(("K", "K_skew"), RANKS)
+every_setting = pytest.mark.parametrize("setting", SETTINGS)
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def parts(n: int, K: int, K_skew: int) -> tuple[Matrix, Matrix, Matrix]:
+    rng = np.random.default_rng(100 * n + 10 * K + K_skew)
+    return rng.normal(size=(n, K)), rng.normal(size=(n, K_skew)), rng.uniform(0.3, 2, size=K_skew // 2)
+
+
+def factors_of(kind: str, K: int, K_skew: int) -> Any:
+    return RowFactors(*parts(M, K, K_skew)) if kind == "rows" else LinearFactors(VECTORS, *parts(D, K, K_skew))
+
+
+def loss_of(factors: Any, setting: str, subsets: Sequence[Sequence[int]] = SUBSETS, **more: Any) -> Likelihood:
+    normalisation = "pool" if setting == "pool" else "candidates"
+    return Likelihood(factors, subsets, normalisation=normalisation, **SETTINGS[setting], **more)
+
+
+# --- dense formulas, in numpy ---------------------------------------------------------------------
+
+
+def rows_of(kind: str, K: int, K_skew: int) -> tuple[Matrix, Matrix, Matrix]:
+    """V, B and L of the pool."""
+    if kind == "rows":
+        v, b, rates = parts(M, K, K_skew)
+    else:
+        w_v, w_b, rates = parts(D, K, K_skew)
+        v, b = UNIT @ w_v, UNIT @ w_b
+    return v, b, dense(v, b, rates)
+
+
+def dense(v: Matrix, b: Matrix, rates: Matrix) -> Matrix:
+    kernel = v @ v.T
+    for i, rate in enumerate(rates):
+        even, odd = b[:, 2 * i], b[:, 2 * i + 1]
+        kernel = kernel + rate * (np.outer(even, odd) - np.outer(odd, even))
+    return kernel
+
+
+def dense_log_likelihoods(kernel: Matrix, setting: str, ridge: float) -> Matrix:
+    found = []
+    for n, subset in enumerate(SUBSETS):
+        items = CANDIDATES[n] if setting != "pool" else list(range(M))
+        r = np.ones(M)
+        if setting == "relevance":
+            r[items] = RELEVANCE[n]
+        inside = np.linalg.det(kernel[np.ix_(subset, subset)] + ridge * np.eye(len(subset)))
+        adapted = (r[:, None] * kernel * r)[np.ix_(items, items)]
+        whole = np.linalg.det(adapted + np.eye(len(items)))
+        found.append(np.log(inside) + 2 * np.log(r[subset]).sum() - np.log(whole))
+    return np.array(found)
+
+
+def dense_penalty(v: Matrix, b: Matrix, alpha: float, beta: float) -> float:
+    counts = [sum(i in subset for subset in SUBSETS) for i in range(M)]
+    return sum(
+        (alpha * float(v[i] @ v[i]) + beta * float(b[i] @ b[i])) / (counts[i] if counts[i] else 1) for i in range(M)
+    )
+
+
+# --- the value ------------------------------------------------------------------------------------
+
+
+@every_kind
+@every_rank
+@every_setting
+@pytest.mark.parametrize("ridge", [1e-5, 0.1])
+def test_the_loss_is_that_of_dense_determinants(kind: str, K: int, K_skew: int, setting: str, ridge: float) -> None:
+    v, b, kernel = rows_of(kind, K, K_skew)
+    expected = dense_log_likelihoods(kernel, setting, ridge)
+    factors = factors_of(kind, K, K_skew)
+    loss = loss_of(factors, setting, alpha=0.03, beta=0.2, ridge=ridge)
+    assert len(loss) == len(SUBSETS)
+    penalty = dense_penalty(v, b, 0.03, 0.2)
+    for batch in ([0, 1, 2, 3, 4], [4, 1], [2]):
+        found = loss(torch.tensor(batch))
+        assert found.dtype == torch.float64
+        assert found.item() == pytest.approx(penalty - expected[batch].mean(), rel=1e-8)
+    given = SETTINGS[setting]
+    np.testing.assert_allclose(log_likelihood(factors, SUBSETS, **given, ridge=ridge), expected, rtol=1e-7)
+    assert loss.held_out(SUBSETS, **given) == pytest.approx(expected.mean(), rel=1e-7)
+
+
+@every_rank
+@every_setting
+def test_linear_factors_lose_what_row_factors_with_their_rows_lose(K: int, K_skew: int, setting: str) -> None:
+    w_v, w_b, rates = parts(D, K, K_skew)
+    rows = RowFactors(UNIT @ w_v, UNIT @ w_b, rates)
+    losses = [loss_of(f, setting)(torch.arange(5)) for f in (rows, LinearFactors(VECTORS, w_v, w_b, rates))]
+    assert losses[1].item() == pytest.approx(losses[0].item(), rel=1e-10)
+
+
+@every_kind
+@every_rank
+def test_the_probabilities_of_all_subsets_sum_to_one(kind: str, K: int, K_skew: int) -> None:
+    """Σ det(L_S) = det(L + I), the empty set having determinant 1."""
+    everything = [list(s) for size in range(1, M + 1) for s in itertools.combinations(range(M), size)]
+    factors = factors_of(kind, K, K_skew)
+    kernel = rows_of(kind, K, K_skew)[2]
+    empty = 1 / np.linalg.det(kernel + np.eye(M))
+    assert np.exp(log_likelihood(factors, everything, ridge=0)).sum() + empty == pytest.approx(1, rel=1e-9)
+
+
+@every_rank
+def test_the_probabilities_of_all_subsets_of_the_candidates_sum_to_one(K: int, K_skew: int) -> None:
+    factors = factors_of("rows", K, K_skew)
+    for items, r in zip(CANDIDATES[1:4], RELEVANCE[1:4], strict=True):
+        everything = [list(s) for size in range(1, len(items) + 1) for s in itertools.combinations(items, size)]
+        weights = np.diag(r)
+        adapted = weights @ rows_of("rows", K, K_skew)[2][np.ix_(items, items)] @ weights
+        found = log_likelihood(
+            factors, everything, candidates=[items] * len(everything), relevance=[r] * len(everything), ridge=0
+        )
+        empty = 1 / np.linalg.det(adapted + np.eye(len(items)))
+        assert np.exp(found).sum() + empty == pytest.approx(1, rel=1e-9)
+
+
+def test_many_subsets_are_taken_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    factors = factors_of("rows", 3, 4)
+    whole = [log_likelihood(factors, SUBSETS, **given) for given in SETTINGS.values()]
+    monkeypatch.setattr("shared_core.learning.likelihood._ROWS_AT_ONCE", 8)
+    for given, expected in zip(SETTINGS.values(), whole, strict=True):
+        np.testing.assert_allclose(log_likelihood(factors, SUBSETS, **given), expected, rtol=1e-12)
+
+
+# --- the gradient -----------------------------------------------------------------------------------
+
+
+@every_kind
+@every_rank
+@every_setting
+def test_the_gradient_is_that_of_central_differences(kind: str, K: int, K_skew: int, setting: str) -> None:
+    factors = factors_of(kind, K, K_skew)
+    # With a ridge of 1e-5 the loss bends too much near a set beyond the rank for differences to say anything.
+    loss, batch = loss_of(factors, setting, alpha=0.03, beta=0.2, ridge=0.05), torch.tensor([4, 0, 2])
+    loss(batch).backward()
+    step = 1e-5
+    for name, parameter in factors.named_parameters():
+        numeric = np.zeros(parameter.numel())
+        with torch.no_grad():
+            flat = parameter.view(-1)
+            for i in range(len(flat)):
+                middle, sides = flat[i].item(), []
+                for side in (step, -step):
+                    flat[i] = middle + side
+                    sides.append(loss(batch).item())
+                flat[i] = middle
+                numeric[i] = (sides[0] - sides[1]) / (2 * step)
+        if parameter.numel():
+            found = parameter.grad.numpy().ravel()
+            np.testing.assert_allclose(found, numeric, rtol=1e-6, atol=1e-7, err_msg=name)
+
+
+@every_setting
+def test_the_gradient_of_a_skew_part_that_decides_is_not_zero(setting: str) -> None:
+    factors = factors_of("rows", 2, 4)
+    loss_of(factors, setting)(torch.arange(5)).backward()
+    for name, parameter in factors.named_parameters():
+        assert np.abs(parameter.grad.numpy()).max() > 1e-3, name
+
+
+def test_items_that_never_occur_weigh_one() -> None:
+    loss = loss_of(factors_of("rows", 2, 2), "pool", [[0, 1], [1], [1, 5]])
+    np.testing.assert_array_equal(loss.weights, [1, 1 / 3, 1, 1, 1, 1, 1, 1, 1])
+
+
+@every_kind
+@every_setting
+def test_a_subset_beyond_the_rank_or_with_an_item_twice_stays_finite(kind: str, setting: str) -> None:
+    vectors = VECTORS.copy()
+    vectors[1] = vectors[0]
+    w_v = parts(D, 1, 0)[0]
+    unit = oracles.unit_rows(vectors)
+    factors = RowFactors(unit @ w_v) if kind == "rows" else LinearFactors(vectors, w_v)
+    loss = loss_of(factors, setting)
+    value = loss(torch.arange(5))
+    value.backward()
+    assert np.isfinite(value.item())
+    for parameter in factors.parameters():
+        assert np.isfinite(parameter.grad.numpy()).all()
+    assert np.isfinite(loss.held_out(SUBSETS, **SETTINGS[setting]))
+
+
+def test_nothing_given_is_changed() -> None:
+    subsets = [np.array(s) for s in SUBSETS]
+    candidates = [np.array(s) for s in CANDIDATES]
+    relevance = [np.array(r) for r in RELEVANCE]
+    factors = factors_of("rows", 2, 2)
+    loss = Likelihood(factors, subsets, normalisation="candidates", candidates=candidates, relevance=relevance)
+    first = loss(torch.arange(5)).item()
+    for given, original in ((subsets, SUBSETS), (candidates, CANDIDATES), (relevance, RELEVANCE)):
+        for array, values in zip(given, original, strict=True):
+            np.testing.assert_array_equal(array, values)
+            array[:] = 0
+    assert loss(torch.arange(5)).item() == first
+
+
+# --- learning ---------------------------------------------------------------------------------------
+
+
+def probabilities(kernel: Matrix) -> tuple[list[list[int]], Matrix]:
+    """Every subset that is not empty, and its probability among these."""
+    n = len(kernel)
+    subsets = [list(s) for size in range(1, n + 1) for s in itertools.combinations(range(n), size)]
+    weights = np.array([max(float(np.linalg.det(kernel[np.ix_(s, s)])), 0.0) for s in subsets])
+    return subsets, weights / weights.sum()
+
+
+def trained(factors: Any, subsets: list[list[int]], epochs: int, seed: int) -> Likelihood:
+    rng = np.random.default_rng(seed)
+    loss = Likelihood(factors, subsets)
+    adam = torch.optim.Adam(factors.parameters(), lr=0.01)
+    for _ in range(epochs):
+        for batch in torch.from_numpy(rng.permutation(len(subsets))).split(200):
+            adam.zero_grad()
+            loss(batch).backward()
+            adam.step()
+    return loss
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_samples_of_a_known_kernel_give_it_back(seed: int) -> None:
+    """Held out, at least 95 % of the way from the first likelihood to that of the kernel that was sampled."""
+    rng = np.random.default_rng(seed)
+    n, K, K_skew = 8, 4, 4
+    v, b, rates = rng.normal(size=(n, K)), rng.normal(size=(n, K_skew)), np.array([1.5, 0.8])
+    subsets, chances = probabilities(dense(v, b, rates))
+    drawn = [subsets[i] for i in rng.choice(len(subsets), size=5000, p=chances)]
+    labels, held_out = drawn[:4000], drawn[4000:]
+    truth = log_likelihood(RowFactors(v, b, rates), held_out).mean()
+
+    first = np.random.default_rng(seed + 100)
+    factors = RowFactors(first.normal(size=(n, K)), 0.3 * first.normal(size=(n, K_skew)), [1.0, 1.0])
+    before, rates_before = log_likelihood(factors, held_out).mean(), factors.rates.detach().clone()
+    after = trained(factors, labels, 60, seed).held_out(held_out)
+    assert before < truth
+    assert (after - before) / (truth - before) >= 0.95
+    assert np.abs((factors.rates - rates_before).detach().numpy()).min() > 0.01
+
+
+def test_items_that_come_together_need_the_skew_part() -> None:
+    """det L_{ij} ≤ L_ii L_jj under a symmetric kernel: it cannot say that two items want each other."""
+    rng = np.random.default_rng(2)
+    v, b, rates = 0.3 * np.eye(4), np.eye(4), np.array([3.0, 2.0])
+    subsets, chances = probabilities(dense(v, b, rates))
+    drawn = [subsets[i] for i in rng.choice(len(subsets), size=2000, p=chances)]
+    labels, held_out = drawn[:1500], drawn[1500:]
+    truth = log_likelihood(RowFactors(v, b, rates), held_out).mean()
+    found = {}
+    for K_skew in (4, 0):
+        factors = RowFactors(rng.normal(size=(4, 4)), 0.3 * rng.normal(size=(4, K_skew)), np.ones(K_skew // 2))
+        found[K_skew] = trained(factors, labels, 60, 0).held_out(held_out)
+    # Either may end in a local optimum; that of the full-rank symmetric kernel is far below.
+    assert found[0] < truth - 0.5
+    assert found[4] > found[0] + 0.3
+
+
+# --- what is refused --------------------------------------------------------------------------------
+
+
+def pool(subsets: Any, **more: Any) -> Callable[[], object]:
+    return lambda: Likelihood(factors_of("rows", 2, 2), subsets, **more)
+
+
+def among(subsets: Any, candidates: Any, relevance: Any = None) -> Callable[[], object]:
+    return pool(subsets, normalisation="candidates", candidates=candidates, relevance=relevance)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (pool([[0], []]), "subset 1 is empty"),
+        (pool([]), "at least one subset"),
+        (pool([[0], [0, 9]]), "subset 1 holds row 9, but the pool has rows 0 to 8"),
+        (pool([[-1]]), "subset 0 holds row -1"),
+        (pool([[0], [2, 3, 2]]), r"subset 1 holds a row twice: \[2, 3, 2\]"),
+        (pool([[0.0, 1.0]]), "subset 0 must hold rows of the pool, integers"),
+        (pool([[True, False]]), "subset 0 must be numbers"),
+        (pool([["a"]]), "subset 0 must be numbers"),
+        (pool([[[0, 1]]]), "subset 0 must be a list of numbers, got shape"),
+        (pool([0, 1]), "subset 0 must be a list of numbers, got shape"),
+        (among([[0], [1]], [[0], [2, 3]]), "subset 1 holds row 1, which is not among its candidates"),
+        (among([[0], [1]], [[0]]), "candidates must be 2 lists, one for each subset, got 1"),
+        (among([[0]], [[0, 9]]), "candidates of subset 0 holds row 9"),
+        (among([[0]], [[0, 1, 1]]), "candidates of subset 0 holds a row twice"),
+        (among([[0]], [[0, 1]], [[1.0]]), "1 numbers for the 2 candidates of subset 0"),
+        (among([[0]], [[0, 1]], [[1.0, 1.0], [1.0]]), "2 lists for 1 subsets"),
+        (among([[0]], [[0, 1]], [[1.0, 0.0]]), "relevance of subset 0: number 1 is 0.0"),
+        (among([[0]], [[0, 1]], [[np.nan, 1.0]]), "relevance of subset 0: number 0 is nan"),
+    ],
+)
+def test_labels_that_are_none_are_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (pool([[0]], alpha=-1.0), "alpha must be"),
+        (pool([[0]], beta=float("nan")), "beta must be"),
+        (pool([[0]], ridge=-1e-9), "ridge must be"),
+        (pool([[0]], normalisation="query"), "normalisation must be one of pool, candidates"),
+        (pool([[0]], normalisation="candidates"), "normalisation='candidates' needs candidates="),
+        (pool([[0]], candidates=[[0]]), "normalisation='pool' takes no candidates="),
+        (pool([[0]], relevance=[[1.0]]), "relevance is that of candidates"),
+        (lambda: loss_of(factors_of("rows", 2, 2), "pool")(torch.tensor([], dtype=torch.long)), "the batch is empty"),
+        (lambda: loss_of(factors_of("rows", 2, 2), "candidates").held_out(SUBSETS), "needs candidates="),
+        (lambda: loss_of(factors_of("rows", 2, 2), "pool").held_out(SUBSETS, candidates=CANDIDATES), "takes no"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        make()
+
+
+def test_held_out_subsets_are_checked_too() -> None:
+    loss = loss_of(factors_of("rows", 2, 2), "pool")
+    with pytest.raises(InvalidInputError, match="subset 1 is empty"):
+        loss.held_out([[0], []])

@@ -1,0 +1,318 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from shared_core import NDPP, Candidates, InvalidInputError, InvalidParameterError, LinearKernel, LowRankKernel
+from shared_core.learning.labelling import LabelledSubset
+from tests import oracles
+
+torch = pytest.importorskip("torch")
+
+from shared_core.learning.factors import LinearFactors, RowFactors  # noqa: E402
+from shared_core.learning.listwise import Listwise  # noqa: E402
+from shared_core.learning.objectives import listwise_task  # noqa: E402
+from shared_core.learning.principal import unit_rows  # noqa: E402
+from shared_core.learning.relevance import LearnedRelevance  # noqa: E402
+
+Matrix = NDArray[np.float64]
+
+M, D = 10, 5
+RNG = np.random.default_rng(11)
+VECTORS = RNG.normal(size=(M, D)) * RNG.uniform(0.3, 3, size=(M, 1))
+UNIT = oracles.unit_rows(VECTORS)
+RANKS = [(3, 4), (2, 3), (4, 0), (5, 2)]
+every_rank = pytest.mark.parametrize(("K", "K_skew"), RANKS)
+every_kind = pytest.mark.parametrize("kind", ["rows", "linear"])
+every_map = pytest.mark.parametrize("mapped", [True, False])
+
+
+def labelled(query: int, *scored: tuple[tuple[int, ...], float]) -> list[LabelledSubset]:
+    return [LabelledSubset(query, subset, score) for subset, score in scored]
+
+
+# Queries with different numbers of sizes, of subsets and of rows, so that everything has to be padded.
+LABELS = [
+    *labelled(0, ((1,), 0.2), ((2,), 0.9), ((1, 2), 0.5), ((3, 4), 0.1), ((5, 1), 0.8)),
+    *labelled(3, ((1, 2, 8), 0.3), ((2, 8, 9), 0.7)),
+    *labelled(9, ((4,), 0.4), ((0,), 0.4)),
+    *labelled(7, ((6,), 1.0), ((5,), 0.0), ((4,), 0.5), ((6, 5), 0.6), ((6, 4), 0.6), ((0, 1, 2, 3), 0.9)),
+]
+# By hand: size 1 and 2 of query 0, size 3 of query 3, size 1 of query 7. The rest is equal or alone.
+LISTS = [
+    (0, [(1,), (2,)], [0.2, 0.9]),
+    (0, [(1, 2), (3, 4), (5, 1)], [0.5, 0.1, 0.8]),
+    (3, [(1, 2, 8), (2, 8, 9)], [0.3, 0.7]),
+    (7, [(6,), (5,), (4,)], [1.0, 0.0, 0.5]),
+]
+
+
+def parts(n: int, K: int, K_skew: int) -> tuple[Matrix, Matrix, Matrix]:
+    rng = np.random.default_rng(100 * n + 10 * K + K_skew)
+    return rng.normal(size=(n, K)), rng.normal(size=(n, K_skew)), rng.uniform(0.3, 2, size=K_skew // 2)
+
+
+def factors_of(kind: str, K: int, K_skew: int) -> Any:
+    return RowFactors(*parts(M, K, K_skew)) if kind == "rows" else LinearFactors(VECTORS, *parts(D, K, K_skew))
+
+
+def moved(relevance: LearnedRelevance) -> LearnedRelevance:
+    """Away from the identity, as it is in the middle of training."""
+    rng = np.random.default_rng(4)
+    with torch.no_grad():
+        if relevance.W_R is not None:
+            relevance.W_R.add_(0.4 * torch.from_numpy(rng.normal(size=(D, D))))
+        relevance.log_temperature.fill_(np.log(0.35))
+    return relevance
+
+
+def relevance_of(mapped: bool) -> LearnedRelevance:
+    return moved(LearnedRelevance(unit_rows(VECTORS), 0.2, mapped=mapped))
+
+
+# --- dense formulas, in numpy ---------------------------------------------------------------------
+
+
+def dense(v: Matrix, b: Matrix, rates: Matrix) -> Matrix:
+    kernel = v @ v.T
+    for i, rate in enumerate(rates):
+        even, odd = b[:, 2 * i], b[:, 2 * i + 1]
+        kernel = kernel + rate * (np.outer(even, odd) - np.outer(odd, even))
+    return kernel
+
+
+def kernel_of(kind: str, K: int, K_skew: int) -> Matrix:
+    v, b, rates = parts(M if kind == "rows" else D, K, K_skew)
+    return dense(v, b, rates) if kind == "rows" else dense(UNIT @ v, UNIT @ b, rates)
+
+
+def served(kernel: Matrix, relevance: LearnedRelevance, query: int) -> Matrix:
+    """R L R of the whole pool for one query."""
+    w_r, temperature = relevance.numbers()
+    rows = UNIT if w_r is None else oracles.unit_rows(UNIT @ w_r)
+    r = np.exp(rows @ rows[query] / (2 * temperature))
+    return np.diag(r) @ kernel @ np.diag(r)
+
+
+def divergences(
+    kernel: Matrix, relevance: LearnedRelevance, sharpness: float, ridge: float, unit: float = 1.0
+) -> dict[int, list[float]]:
+    """KL of each list by hand; the ridge is on L_S, so it is scaled with R."""
+    tau = sharpness * np.mean([np.std(np.array(scores) * unit) for _, _, scores in LISTS])
+    found: dict[int, list[float]] = {}
+    for query, subsets, scores in LISTS:
+        adapted = served(kernel + ridge * np.eye(M), relevance, query)
+        dets = np.array([np.linalg.det(adapted[np.ix_(s, s)]) for s in subsets])
+        p = dets / dets.sum()
+        t = np.exp(np.array(scores) * unit / tau)
+        t /= t.sum()
+        found.setdefault(query, []).append(float(sum(t * np.log(t / p))))
+    return found
+
+
+# --- the value ------------------------------------------------------------------------------------
+
+
+@every_kind
+@every_rank
+@every_map
+@pytest.mark.parametrize(("sharpness", "ridge"), [(0.3, 1e-5), (1.0, 0.1)])
+def test_the_loss_is_that_of_dense_determinants(
+    kind: str, K: int, K_skew: int, mapped: bool, sharpness: float, ridge: float
+) -> None:
+    relevance = relevance_of(mapped)
+    expected = divergences(kernel_of(kind, K, K_skew), relevance, sharpness, ridge)
+    loss = Listwise(factors_of(kind, K, K_skew), relevance, LABELS, sharpness=sharpness, pull=0, ridge=ridge)
+    assert loss.queries == [0, 3, 7]
+    for batch in ([0, 1, 2], [2], [1, 0]):
+        lists = [value for place in batch for value in expected[loss.queries[place]]]
+        found = loss(torch.tensor(batch))
+        assert found.dtype == torch.float64
+        assert found.item() == pytest.approx(np.mean(lists), rel=1e-8)
+
+
+@every_kind
+def test_the_pull_is_towards_where_the_matrices_began(kind: str) -> None:
+    factors, relevance = factors_of(kind, 3, 4), relevance_of(True)
+    plain = Listwise(factors, relevance, LABELS, pull=0)
+    pulled = Listwise(factors, relevance, LABELS, pull=0.25)
+    everything = torch.arange(3)
+    assert pulled(everything).item() == plain(everything).item()
+    moves = 0.0
+    with torch.no_grad():
+        for n, part in enumerate([*factors.parameters(), *relevance.parameters()]):
+            part.add_(0.01 * (n + 1))
+            # Single numbers, the rates and the temperature, go where they like.
+            moves += part.numel() * (0.01 * (n + 1)) ** 2 if part.ndim == 2 else 0.0
+    assert moves > 0
+    assert (pulled(everything) - plain(everything)).item() == pytest.approx(0.25 * moves, rel=1e-9)
+
+
+def test_a_kernel_that_orders_the_subsets_as_the_feedback_does_loses_nothing() -> None:
+    """p = t where L_ii r_i² is in proportion to exp(score / τ): no other value is 0."""
+    labels = labelled(0, ((1,), 0.0), ((2,), 1.0), ((3,), 0.25))
+    spread = np.std([0.0, 1.0, 0.25])
+    relevance = LearnedRelevance(unit_rows(VECTORS), 0.4, mapped=False)
+    r = np.exp(UNIT @ UNIT[0] / 0.8)
+    wanted = np.ones(M)
+    wanted[[1, 2, 3]] = np.exp(np.array([0.0, 1.0, 0.25]) / (0.5 * spread) / 2)
+    loss = Listwise(RowFactors(np.diag(wanted / r)), relevance, labels, sharpness=0.5, pull=0, ridge=0)
+    assert loss(torch.tensor([0])).item() == pytest.approx(0, abs=1e-12)
+    worse = Listwise(RowFactors(np.diag(1 / r)), relevance, labels, sharpness=0.5, pull=0, ridge=0)
+    assert worse(torch.tensor([0])).item() > 0.1
+
+
+@every_kind
+def test_the_unit_of_the_scores_does_not_count(kind: str) -> None:
+    factors, relevance = factors_of(kind, 3, 2), relevance_of(True)
+    everything = torch.arange(3)
+    plain = Listwise(factors, relevance, LABELS)
+    for unit, shift in ((1000.0, 0.0), (1e-6, 0.0), (1.0, -500.0)):
+        other = [LabelledSubset(e.query, e.subset, e.score * unit + shift) for e in LABELS]
+        again = Listwise(factors, relevance, other)
+        assert again.tau == pytest.approx(plain.tau * unit, rel=1e-9)
+        assert again(everything).item() == pytest.approx(plain(everything).item(), rel=1e-9)
+
+
+def test_tau_is_the_mean_spread_of_what_teaches() -> None:
+    loss = Listwise(factors_of("rows", 3, 2), relevance_of(True), LABELS, sharpness=0.7)
+    assert loss.tau == pytest.approx(0.7 * np.mean([np.std(scores) for _, _, scores in LISTS]))
+
+
+def test_lists_that_teach_nothing_are_left_out() -> None:
+    taught = [e for e in LABELS if e.query in (0, 3) or (e.query == 7 and len(e.subset) == 1)]
+    factors, relevance = factors_of("rows", 3, 2), relevance_of(True)
+    found, expected = Listwise(factors, relevance, LABELS), Listwise(factors, relevance, taught)
+    assert len(found) == len(expected) == 3
+    assert found(torch.arange(3)).item() == expected(torch.arange(3)).item()
+
+
+def test_the_order_within_a_subset_does_not_count() -> None:
+    factors, relevance = factors_of("rows", 3, 4), relevance_of(True)
+    turned = [LabelledSubset(e.query, e.subset[::-1], e.score) for e in LABELS]
+    found = [Listwise(factors, relevance, some)(torch.arange(3)).item() for some in (LABELS, turned)]
+    assert found[1] == pytest.approx(found[0], rel=1e-10)
+
+
+# --- the gradient -----------------------------------------------------------------------------------
+
+
+@every_kind
+@every_rank
+@every_map
+def test_the_gradient_is_that_of_central_differences(kind: str, K: int, K_skew: int, mapped: bool) -> None:
+    factors, relevance = factors_of(kind, K, K_skew), relevance_of(mapped)
+    # With a small ridge the loss bends too much near a set beyond the rank for differences to say anything.
+    loss, batch = Listwise(factors, relevance, LABELS, pull=0.02, ridge=0.05), torch.tensor([2, 0, 1])
+    with torch.no_grad():
+        for part in factors.parameters():
+            part.add_(0.05)
+    loss(batch).backward()
+    step = 1e-5
+    for name, parameter in [*factors.named_parameters(), *relevance.named_parameters()]:
+        if not parameter.numel():
+            continue
+        numeric = np.zeros(parameter.numel())
+        with torch.no_grad():
+            flat = parameter.view(-1)
+            for i in range(len(flat)):
+                middle, sides = flat[i].item(), []
+                for side in (step, -step):
+                    flat[i] = middle + side
+                    sides.append(loss(batch).item())
+                flat[i] = middle
+                numeric[i] = (sides[0] - sides[1]) / (2 * step)
+        found = parameter.grad.numpy().ravel()
+        np.testing.assert_allclose(found, numeric, rtol=1e-6, atol=1e-7, err_msg=name)
+        assert np.abs(found).max() > 1e-4, name
+
+
+@every_kind
+def test_a_subset_beyond_the_rank_or_with_a_text_twice_stays_finite(kind: str) -> None:
+    vectors = VECTORS.copy()
+    vectors[2] = vectors[1]
+    w_v = parts(D, 1, 0)[0]
+    unit = oracles.unit_rows(vectors)
+    factors = RowFactors(unit @ w_v) if kind == "rows" else LinearFactors(vectors, w_v)
+    relevance = LearnedRelevance(unit_rows(vectors), 0.1)
+    loss = Listwise(factors, relevance, LABELS)
+    value = loss(torch.arange(3))
+    value.backward()
+    assert np.isfinite(value.item())
+    for part in [*factors.parameters(), *relevance.parameters()]:
+        assert part.grad is None or np.isfinite(part.grad.numpy()).all()
+
+
+def test_scores_far_apart_stay_finite() -> None:
+    labels = labelled(0, *(((row,), 0.0) for row in range(1, 9)), ((9,), -1e6))
+    factors, relevance = factors_of("rows", 3, 2), relevance_of(True)
+    value = Listwise(factors, relevance, labels, sharpness=1e-3)(torch.tensor([0]))
+    value.backward()
+    assert np.isfinite(value.item())
+    assert np.isfinite(factors.V.grad.numpy()).all()
+
+
+# --- as it is served --------------------------------------------------------------------------------
+
+
+@every_kind
+@every_rank
+@every_map
+def test_the_kernel_serves_what_was_trained(kind: str, K: int, K_skew: int, mapped: bool) -> None:
+    """NDPP's greedy choice under the kernel is that of determinants of R L R of the trained parameters."""
+    factors = factors_of(kind, K, K_skew)
+    task = listwise_task(
+        factors, VECTORS, LABELS, ids=None, temperature=0.2, learn_relevance=mapped, sharpness=0.3, pull=1e-3,
+        learning_rate=0.01,
+    )  # fmt: skip
+    adam = torch.optim.Adam(task.groups)
+    for _ in range(15):
+        adam.zero_grad()
+        task.loss(torch.arange(task.size)).backward()
+        adam.step()
+    relevance: Any = task.parts["relevance"]
+    (v, b), rates = factors.rows(), factors.rates
+    whole = dense(*(part.detach().numpy() for part in (v, b, rates)))
+    kernel = task.kernel()
+    assert isinstance(kernel, LowRankKernel if kind == "rows" else LinearKernel)
+    assert (kernel.W_R is not None) == mapped
+    for query in range(M):
+        among = [row for row in range(M) if row != query]
+        adapted = served(whole, relevance, query)
+        picks: list[int] = []
+        for _ in range(min(3, K + K_skew)):
+            dets = [
+                -np.inf if row in picks else np.linalg.det(adapted[np.ix_([*picks, row], [*picks, row])])
+                for row in among
+            ]
+            picks.append(among[int(np.argmax(dets))])
+        chosen = NDPP(kernel).select(Candidates(VECTORS[query], VECTORS[among], ids=among), len(picks))
+        assert [among[i] for i in chosen.indices] == picks
+
+
+# --- what is refused --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [],
+        labelled(0, ((1,), 0.5)),
+        labelled(0, ((1,), 0.5), ((2,), 0.5), ((1, 2), 0.7)),
+        [*labelled(0, ((1,), 0.5)), *labelled(1, ((2,), 0.7))],
+    ],
+)
+def test_labels_that_teach_nothing_are_refused(labels: list[LabelledSubset]) -> None:
+    with pytest.raises(InvalidInputError, match="no item has two subsets of one size with different scores"):
+        Listwise(factors_of("rows", 2, 2), relevance_of(True), labels)
+
+
+@pytest.mark.parametrize("change", [{"sharpness": 0.0}, {"pull": -1.0}, {"ridge": float("nan")}])
+def test_parameters_out_of_range_are_refused(change: dict[str, float]) -> None:
+    make: Callable[..., Listwise] = Listwise
+    with pytest.raises(InvalidParameterError, match=next(iter(change))):
+        make(factors_of("rows", 2, 2), relevance_of(True), LABELS, **change)

@@ -1,0 +1,387 @@
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import openai
+import pytest
+import torch
+from transformers import (
+    ByT5Tokenizer,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MambaConfig,
+    MambaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+)
+
+from examples._tiny_lm import tiny_model, tiny_tokenizer
+from shared_core import InvalidInputError, InvalidParameterError, SetSelectWarning
+from shared_core.answer_models import Item, TransformersModel
+from shared_core.learning.feedback import score_all
+from shared_core.learning.model_feedback import LanguageModelFeedback
+from shared_core.learning.prompts import Cost
+from tests.shared_core.completions_server import Completions, serving
+
+ITEMS = [
+    {"question": "What is the capital of France?", "answer": "Paris"},
+    {"question": "", "answer": "It is the capital"},
+    {"question": "Who wrote it? 😀", "answer": "😀 a poet"},
+    {"question": "{answer} or {question}?", "answer": "{answer}"},
+    {"question": "Why?  ", "answer": " because\n\nof it"},
+]
+PAIRS: list[Any] = [
+    (ITEMS[0], []),
+    (ITEMS[1], [ITEMS[0], ITEMS[3]]),
+    (ITEMS[2], [ITEMS[4]]),
+    (ITEMS[3], [ITEMS[0], ITEMS[1], ITEMS[2], ITEMS[4]]),
+    (ITEMS[3], [ITEMS[4], ITEMS[2], ITEMS[1], ITEMS[0]]),
+]
+TEXTS = [text for item in ITEMS[:2] for text in item.values()]
+TOKENIZER = tiny_tokenizer(TEXTS)
+STARTING = tiny_tokenizer(TEXTS, adds_start=True)
+BYTES = ByT5Tokenizer()
+GPT2 = tiny_model(384, positions=400)
+SHAPE: dict[str, Any] = {
+    "vocab_size": 384,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "initializer_range": 0.3,
+    "max_position_embeddings": 600,
+    "bos_token_id": 1,
+    "eos_token_id": 1,
+}
+INSTRUCTION = "Give the answer, short. " * 9
+DROPPED = "context was full"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    """On tensors this small, threads that wait for each other take a hundred times as long as the work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def llama() -> Any:
+    torch.manual_seed(0)
+    return LlamaForCausalLM(LlamaConfig(**SHAPE, num_key_value_heads=1)).eval()
+
+
+def oracle(model: Any, tokenizer: Any, head: str, answer: str) -> tuple[float, int]:
+    """One token after the other; an answer's tokens are those that end behind the head, in bytes."""
+    if tokenizer is BYTES:
+        ids, sizes, lead = [byte + 3 for byte in (head + answer).encode()], [1] * len((head + answer).encode()), 0
+    else:
+        ids = tokenizer(head + answer)["input_ids"]
+        lead = int(ids[0] == tokenizer.bos_token_id)
+        sizes = [0] * lead + [len(token) for token in tokenizer.convert_ids_to_tokens(ids[lead:])]
+    first = next(i for i, end in enumerate(itertools.accumulate(sizes)) if end > len(head.encode()))
+    total = 0.0
+    with torch.no_grad():
+        for i in range(first, len(ids)):
+            logits = model(torch.tensor([ids[:i]])).logits[0, -1].double()
+            total += float(logits[ids[i]] - torch.logsumexp(logits, 0))
+    return total, len(ids)
+
+
+def expected(pairs: Any = PAIRS, model: Any = GPT2, tokenizer: Any = TOKENIZER, start: str = "") -> list[float]:
+    """The default template, written out."""
+    found = []
+    for query, subset in pairs:
+        head = (
+            start + "".join(f"{item['question']}\n{item['answer']}\n\n" for item in subset) + query["question"] + "\n"
+        )
+        found.append(oracle(model, tokenizer, head, query["answer"])[0])
+    return found
+
+
+def feedback(model: Any = GPT2, tokenizer: Any = TOKENIZER, **settings: Any) -> LanguageModelFeedback:
+    return LanguageModelFeedback.from_transformers(model, tokenizer, **{"model_id": "tiny", **settings})
+
+
+# --- transformers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tokenizer", [TOKENIZER, STARTING, BYTES], ids=["plain", "with a start token", "in Python"])
+@pytest.mark.parametrize("model", [GPT2, llama()], ids=["GPT-2", "Llama"])
+def test_the_sum_over_the_answers_tokens_agrees_with_the_oracle(model: Any, tokenizer: Any) -> None:
+    found = feedback(model, tokenizer, batch_size=2).score(PAIRS)
+    np.testing.assert_allclose(found, expected(PAIRS, model, tokenizer), atol=2e-5)
+    assert max(found) < 0
+    assert np.ptp(found) > 1
+    assert all(type(value) is float for value in found)
+
+
+def test_padding_and_batches_do_not_matter_and_the_same_comes_out_again() -> None:
+    alone = feedback(batch_size=1)
+    whole = feedback(batch_size=5)
+    np.testing.assert_allclose(whole.score(PAIRS), alone.score(PAIRS), atol=2e-5)
+    assert whole.score(PAIRS) == whole.score(PAIRS)
+    np.testing.assert_allclose([alone(*pair) for pair in PAIRS], alone.score(PAIRS), atol=2e-5)
+    order = [3, 0, 4, 1, 2]
+    shuffled = whole.score([PAIRS[i] for i in order])
+    np.testing.assert_allclose(shuffled, np.array(whole.score(PAIRS))[order], atol=2e-5)
+
+
+def test_the_last_example_stands_next_to_the_question_and_nothing_is_changed() -> None:
+    before = copy.deepcopy(PAIRS)
+    found = score_all(feedback(), PAIRS)
+    assert abs(found[3] - found[4]) > 0.1
+    assert before == PAIRS
+
+
+def test_templates_and_keys() -> None:
+    items = [{"q": item["question"], "sql": item["answer"], "db": f"d{i}"} for i, item in enumerate(ITEMS)]
+    found = feedback(
+        instruction="{x}", example="[{db}] {question} => {answer}", separator=" ; ", question="q", answer="sql"
+    ).score([(items[0], [items[3], items[4]])])
+    head = "{x} ; [d3] {answer} or {question}? => {answer} ; [d4] Why?   =>  because\n\nof it ; "
+    head += "[d0] What is the capital of France? => "
+    assert found == pytest.approx([oracle(GPT2, TOKENIZER, head, "Paris")[0]], abs=2e-5)
+
+
+def test_equal_prompts_are_asked_once_and_none_is_none() -> None:
+    twice = feedback(batch_size=100)
+    seen: list[int] = []
+    ask = twice._model.score
+
+    def counted(items: Any, *rest: Any) -> Any:
+        seen.append(len(items))
+        return ask(items, *rest)
+
+    twice._model.score = counted  # type: ignore[method-assign]
+    found = twice.score([*PAIRS, *PAIRS])
+    assert seen == [5]
+    assert found[:5] == found[5:]
+    assert twice.score([]) == []
+
+
+# --- what all prompts begin with ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 8])
+@pytest.mark.parametrize("model", [GPT2, llama()], ids=["GPT-2", "Llama"])
+@pytest.mark.parametrize("tokenizer", [STARTING, BYTES], ids=["with a start token", "in Python"])
+def test_a_shared_instruction_read_once_changes_nothing(model: Any, tokenizer: Any, batch_size: int) -> None:
+    shared = feedback(model, tokenizer, instruction=INSTRUCTION, batch_size=batch_size)
+    local = shared._model
+    assert isinstance(local, TransformersModel)
+    items = [Item(row, f"{INSTRUCTION}\n\n{row}", "Paris") for row in range(3)]
+    start = local.start(items)
+    assert start is not None
+    lead = int(tokenizer is STARTING)
+    assert len(start.ids) >= len(tokenizer(INSTRUCTION, add_special_tokens=False)["input_ids"]) + lead - 1
+    plain = [one for item in items for one in local.score([item])]
+    # Twice, as a model writes into what it goes on from.
+    for _ in range(2):
+        for one, other in zip(local.score(items, start), plain, strict=True):
+            assert one.mean == pytest.approx(other.mean, abs=1e-5)
+            assert one[1:] == other[1:]
+    np.testing.assert_allclose(shared.score(PAIRS), expected(PAIRS, model, tokenizer, INSTRUCTION + "\n\n"), atol=2e-5)
+
+
+def test_the_shared_start_is_really_read_once() -> None:
+    model = llama()
+    lengths: list[int] = []
+    model.register_forward_pre_hook(
+        lambda module, args, kwargs: lengths.append(kwargs["input_ids"].shape[1]), with_kwargs=True
+    )
+    feedback(model, BYTES, instruction=INSTRUCTION, batch_size=2).score(PAIRS)
+    assert lengths[0] >= len(INSTRUCTION)
+    assert len(lengths) == 1 + 3
+    whole = max(cost.tokens for cost in (feedback(tokenizer=BYTES, instruction=INSTRUCTION).cost([p]) for p in PAIRS))
+    assert max(lengths[1:]) == whole - lengths[0]
+    lengths.clear()
+    feedback(model, BYTES, instruction="Short.").score(PAIRS)
+    assert len(lengths) == 1
+
+
+def test_a_start_of_other_prompts_is_not_used() -> None:
+    local = feedback(llama(), BYTES)._model
+    assert isinstance(local, TransformersModel)
+    start = local.start([Item(row, "x" * 140 + str(row), "y") for row in range(2)])
+    assert start is not None
+    for context in ("x" * 139 + "z" * 9, "x" * 40):
+        item = Item(0, context, "Paris")
+        assert local.score([item], start) == local.score([item])
+    assert local.start([Item(0, "x" * 140, "y")]) is None
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MistralForCausalLM(MistralConfig(**SHAPE, num_key_value_heads=1, sliding_window=16)),
+        MambaForCausalLM(MambaConfig(vocab_size=384, hidden_size=32, num_hidden_layers=2)),
+        LlamaForCausalLM(LlamaConfig(**SHAPE, rope_parameters={"rope_type": "dynamic", "factor": 2.0})),
+    ],
+    ids=["windows", "recurrent", "rotations that depend on the length"],
+)
+def test_architectures_that_cannot_go_on_from_a_start_read_it_all(model: Any) -> None:
+    model.eval()
+    shared = feedback(model, BYTES, instruction=INSTRUCTION, batch_size=3)
+    items = [Item(row, f"{INSTRUCTION}{row}", "Paris") for row in range(3)]
+    assert isinstance(shared._model, TransformersModel)
+    assert shared._model.start(items) is None
+    np.testing.assert_allclose(shared.score(PAIRS), expected(PAIRS, model, BYTES, INSTRUCTION + "\n\n"), atol=2e-5)
+
+
+# --- full contexts --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tokenizer", [TOKENIZER, STARTING, BYTES], ids=["plain", "with a start token", "in Python"])
+def test_whole_examples_are_dropped_from_the_front_with_one_warning(tokenizer: Any) -> None:
+    limit = 75 if tokenizer is BYTES else 40
+    with pytest.warns(SetSelectWarning, match=DROPPED) as caught:
+        found = feedback(tokenizer=tokenizer, max_length=limit, batch_size=2).score(PAIRS)
+    kept, dropped = [], 0
+    for query, subset in PAIRS:
+        for skip in range(len(subset) + 1):
+            head = "".join(f"{item['question']}\n{item['answer']}\n\n" for item in subset[skip:])
+            value, tokens = oracle(GPT2, tokenizer, f"{head}{query['question']}\n", query["answer"])
+            if tokens <= limit:
+                break
+        kept.append(value)
+        dropped += skip
+    np.testing.assert_allclose(found, kept, atol=2e-5)
+    assert dropped > 2
+    assert len(caught) == 1
+    assert f"{dropped} examples were dropped" in str(caught[0].message)
+    assert caught[0].filename == __file__
+
+
+def test_a_context_that_is_just_full_loses_nothing_and_the_instruction_stays() -> None:
+    query, subset = PAIRS[3]
+    head = (
+        "Do.\n\n" + "".join(f"{item['question']}\n{item['answer']}\n\n" for item in subset) + query["question"] + "\n"
+    )
+    value, tokens = oracle(GPT2, TOKENIZER, head, query["answer"])
+    assert feedback(instruction="Do.", max_length=tokens)(query, subset) == pytest.approx(value, abs=2e-5)
+    with pytest.warns(SetSelectWarning, match=r"1 examples .* of 1 of 1 prompts \(pair 0") as caught:
+        found = feedback(instruction="Do.", max_length=tokens - 1)(query, subset)
+    first = f"{subset[0]['question']}\n{subset[0]['answer']}\n\n"
+    assert found == pytest.approx(oracle(GPT2, TOKENIZER, head.replace(first, "", 1), query["answer"])[0], abs=2e-5)
+    assert caught[0].filename == __file__
+
+
+def test_the_model_tells_its_own_length() -> None:
+    with pytest.warns(SetSelectWarning, match=DROPPED):
+        feedback(tiny_model(384, positions=64)).score(PAIRS)
+
+
+def test_question_and_answer_that_do_not_fit_are_named() -> None:
+    long = {"question": "xyz" * 40, "answer": "a"}
+    with pytest.raises(InvalidInputError, match=r"pair 1: .* even without examples \(the model takes 40 tokens\)"):
+        feedback(max_length=40).score([PAIRS[0], (long, [ITEMS[0]])])
+
+
+# --- names, sizes and what is refused -------------------------------------------------------------
+
+
+def test_fingerprints_tell_models_and_templates_apart() -> None:
+    made = [{}, {"model_id": "other"}, {"instruction": "x"}, {"example": "{answer}"}, {"separator": "x"}]
+    made += [{"answer": "sql"}, {"question": "q"}, {"max_length": 100}]
+    prints = [feedback(**settings).fingerprint for settings in made]
+    assert len(set(prints)) == len(made)
+    assert feedback(batch_size=3).fingerprint == prints[0]
+    assert "LanguageModelFeedback" in prints[0]
+    assert "tiny" in prints[0]
+    assert "tiny" in repr(feedback())
+    with pytest.raises(InvalidParameterError, match="model_id="):
+        _ = feedback(model_id="").fingerprint
+
+
+def test_cost_of_a_local_model_counts_tokens() -> None:
+    local = feedback(price=2)
+    found = local.cost([*PAIRS, PAIRS[1]])
+    characters = tokens = 0
+    for query, subset in PAIRS:
+        text = "".join(f"{item['question']}\n{item['answer']}\n\n" for item in subset)
+        text += f"{query['question']}\n{query['answer']}"
+        characters += len(text)
+        tokens += len(TOKENIZER(text)["input_ids"])
+    assert found == Cost(prompts=5, characters=characters, tokens=tokens, price=2.0)
+    assert found.money == pytest.approx(tokens * 2 / 1e6)
+    assert not local.remote
+    assert local.cost([]) == Cost(0, 0, 0, 2.0)
+    assert str(Cost(1200, 3400, 850)) == "1,200 prompts of 3,400 characters, about 850 tokens"
+    assert Cost(1, 1, 1).money is None
+
+
+@pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"price": -1}, {"example": "{question}"}, {"separator": None}])
+def test_parameters_out_of_range(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
+        feedback(**wrong)
+
+
+def test_items_without_texts_are_named() -> None:
+    with pytest.raises(InvalidInputError, match="pair 1, query item has no 'question'"):
+        feedback().score([PAIRS[0], ({"answer": "a"}, [])])
+    with pytest.raises(InvalidInputError, match="nothing before it"):
+        feedback(example="{answer}").score([(ITEMS[0], [])])
+
+
+# --- endpoint -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def completions(monkeypatch: pytest.MonkeyPatch) -> Completions:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    return Completions(GPT2, TOKENIZER)
+
+
+def test_an_endpoint_agrees_with_the_oracle(completions: Completions) -> None:
+    with serving(completions) as url:
+        remote = LanguageModelFeedback.from_endpoint(url, "tiny", batch_size=2, price=0.5)
+        cost = remote.cost(PAIRS)
+        assert completions.requests == []
+        found = remote.score(PAIRS)
+    np.testing.assert_allclose(found, expected(), atol=2e-5)
+    assert remote.remote
+    assert remote.model_id == "tiny"
+    prompts = [prompt for request in completions.requests for prompt in request["prompt"]]
+    assert [len(request["prompt"]) for request in completions.requests] == [2, 2, 1]
+    assert [len(prompt) for prompt in prompts] == sorted(map(len, prompts), reverse=True)
+    size = sum(map(len, prompts))
+    assert cost == Cost(len(PAIRS), size, -(-size // 4), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "This model's maximum context length is 40 tokens. However, you requested 55 tokens"),
+        (400, "The decoder prompt (length 55) is longer than the maximum model length of 40."),
+        (400, "the request exceeds the available context size, try increasing it"),
+        (422, "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 40. Given: 54 and 1"),
+        (413, "prompt too long"),
+    ],
+)
+def test_what_the_server_refuses_for_its_length_is_asked_again_with_less(
+    status: int, words: str, completions: Completions
+) -> None:
+    completions.limit, completions.status, completions.words = 40, status, words
+    with serving(completions) as url, pytest.warns(SetSelectWarning, match=DROPPED) as caught:
+        found = LanguageModelFeedback.from_endpoint(url, "tiny", batch_size=3).score([*PAIRS, PAIRS[3]])
+    with pytest.warns(SetSelectWarning) as local:
+        np.testing.assert_allclose(found, feedback(max_length=40).score([*PAIRS, PAIRS[3]]), atol=2e-5)
+    assert len(caught) == 1
+    assert str(caught[0].message) == str(local[0].message)
+
+
+def test_other_refusals_are_the_callers(completions: Completions) -> None:
+    completions.limit, completions.words = 0, "no such model"
+    with serving(completions) as url:
+        remote = LanguageModelFeedback.from_endpoint(url, "tiny")
+        with pytest.raises(openai.BadRequestError, match="no such model"):
+            remote.score(PAIRS)
+        assert len(completions.requests) == 1
+        completions.words = "maximum context length"
+        with pytest.raises(InvalidInputError, match=r"pair 2: .* even without examples \(the endpoint says: .*maximum"):
+            remote.score([PAIRS[0], PAIRS[0], PAIRS[2]])

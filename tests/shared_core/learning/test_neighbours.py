@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import tracemalloc
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from shared_core import InvalidInputError
+from shared_core.learning import neighbours
+from shared_core.learning.neighbours import Neighbours
+
+
+def different(n: int) -> list[dict[str, Any]]:
+    return [{"question": f"q{i}", "answer": f"a{i}"} for i in range(n)]
+
+
+def exactly(items: list[dict[str, Any]], vectors: list[list[int]], query: int, count: int) -> list[int]:
+    """Cosines compared as fractions, without a root or a rounding."""
+    a = vectors[query]
+    keys = {}
+    for row, b in enumerate(vectors):
+        dot, square = sum(x * y for x, y in zip(a, b, strict=True)), sum(y * y for y in b)
+        signed = Fraction(dot * abs(dot), square) if square else Fraction(0)
+        same_direction = signed == sum(x * x for x in a)
+        if not same_direction and items[row] != items[query]:
+            keys[row] = signed
+    return sorted(keys, key=lambda row: (-keys[row], row))[:count]
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[list[int]], list[int]]:
+    n, d = draw(st.integers(2, 14)), draw(st.integers(1, 4))
+    vectors = draw(st.lists(st.lists(st.integers(-3, 3), min_size=d, max_size=d), min_size=n, max_size=n))
+    texts = draw(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("abc")), min_size=n, max_size=n))
+    scales = draw(st.lists(st.integers(-100, 100), min_size=n, max_size=n))
+    return [{"question": q, "answer": a} for q, a in texts], vectors, scales
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(case=pools(), count=st.integers(1, 15))
+def test_agrees_with_fractions_whatever_the_lengths(dtype: Any, case: Any, count: int) -> None:
+    items, vectors, scales = case
+    scaled = np.ldexp(np.array(vectors, dtype=dtype), np.array(scales)[:, None]).astype(dtype)
+    queries = [row for row, vector in enumerate(vectors) if any(vector)]
+    found = Neighbours(items, scaled).nearest(queries, count)
+    assert [rows.tolist() for rows in found] == [exactly(items, vectors, row, count) for row in queries]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_agrees_with_brute_force_and_does_not_depend_on_what_else_is_asked(
+    dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    vectors = (rng.normal(size=300) + 0.3 * rng.normal(size=(400, 300))).astype(dtype)
+    # Rows that tie with one another for every query, far apart in the block.
+    vectors[[5, 190, 399]] = vectors[77]
+    wide = vectors.astype(np.float64)
+    wide /= np.linalg.norm(wide, axis=1)[:, None]
+    pool = Neighbours(different(400), vectors)
+    together = pool.nearest(range(400), 30)
+    for query, rows in enumerate(together):
+        cosines = np.round(wide @ wide[query], 11)
+        cosines[[query, *([5, 77, 190, 399] if query in (5, 77, 190, 399) else [])]] = -2
+        assert rows.tolist() == np.argsort(-cosines, kind="stable")[:30].tolist()
+        assert rows.dtype == np.int64
+        assert not rows.flags.writeable
+    monkeypatch.setattr(neighbours, "_BLOCK", 1000)
+    for queries in ([3], [399, 5, 0], range(100, 160)):
+        for query, rows in zip(queries, pool.nearest(queries, 30), strict=True):
+            np.testing.assert_array_equal(rows, together[query])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "duplicates"),
+    [
+        ({"question": "x", "answer": "a", "id": 1}, {"id": 2, "answer": "a", "question": "x"}, True),
+        ({"question": "x", "answer": "a"}, {"question": "x", "answer": "b"}, False),
+        ({"question": "x", "program": "p"}, {"program": "p", "question": "x"}, True),
+        ({"question": "x", "id": 1}, {"question": "x", "id": 2}, False),
+        ({"question": "x", "answer": np.arange(3)}, {"question": "x", "answer": np.arange(3)}, True),
+        ({"question": "x", "answer": 1}, {"question": "x", "answer": "1"}, False),
+    ],
+)
+def test_which_items_are_duplicates(one: dict[str, Any], other: dict[str, Any], duplicates: bool) -> None:
+    pool = Neighbours([one, {"question": "y", "answer": "c"}, other], [[1.0, 0.0], [0.0, 1.0], [1.0, 0.1]])
+    assert pool.nearest([0], 5)[0].tolist() == ([1] if duplicates else [2, 1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_direction_that_differs_by_roundings_only_is_the_same(dtype: Any) -> None:
+    rng = np.random.default_rng(1)
+    text = rng.normal(size=384)
+    again = text * (1 + 2 * np.finfo(dtype).eps * rng.uniform(-1, 1, size=384))
+    near = text + 0.02 * rng.normal(size=384)
+    first, third = Neighbours(different(3), np.array([text, again, near], dtype=dtype)).nearest([0, 2], 5)
+    assert first.tolist() == [2]
+    assert sorted(third.tolist()) == [0, 1]
+
+
+def test_memory_is_bounded_by_blocks() -> None:
+    vectors = np.random.default_rng(2).normal(size=(20_000, 4)).astype(np.float32)
+    pool = Neighbours(different(20_000), vectors)
+    tracemalloc.start()
+    pool.nearest(range(1500), 5)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.5 * 1500 * 20_000 * 4
+
+
+def test_the_fingerprint_tells_items_vectors_and_their_type() -> None:
+    items, vectors = different(3), np.arange(6.0).reshape(3, 2)
+    same = Neighbours(items, vectors).sha256()
+    assert Neighbours([dict(reversed(item.items())) for item in items], vectors.tolist()).sha256() == same
+    changed: list[tuple[Any, Any]] = [
+        (items, vectors + 1e-12),
+        (items, vectors[::-1]),
+        (items, vectors.astype(np.float32)),
+        ([*items[:2], {**items[2], "id": 7}], vectors),
+        ([items[1], items[0], items[2]], vectors),
+    ]
+    assert len({same, *(Neighbours(*other).sha256() for other in changed)}) == 6
+
+
+def refused(items: Any, vectors: Any, match: str) -> None:
+    with pytest.raises(InvalidInputError, match=match):
+        Neighbours(items, vectors).nearest([0], 1)
+
+
+def test_what_is_refused() -> None:
+    eye = np.eye(3)
+    loop: dict[str, Any] = {"question": "x"}
+    loop["self"] = loop
+    refused(["a", *different(2)], eye, "items: row 0 is 'a'; every item must be a mapping")
+    refused([*different(2), loop], eye, "items: row 2 cannot be compared")
+    refused(different(2), eye, r"a row for each of the 2 items .* got \(3, 3\)")
+    refused(different(3), eye[0], r"got \(3,\)")
+    refused([], np.empty((0, 2)), "got")
+    refused(different(3), np.where(eye == 1, np.nan, eye), "vectors: row 0 holds NaN")
+    refused(different(3), [[0.0], [1.0], [2.0]], "vectors: row 0 is zero")
+    refused(different(1), [["a"]], "must be numbers")
+
+
+def test_a_zero_row_is_a_candidate_of_cosine_zero() -> None:
+    vectors: NDArray[Any] = np.array([[1.0, 0.0], [0.0, 0.0], [-1.0, 0.1], [0.2, 1.0]])
+    assert Neighbours(different(4), vectors).nearest([0], 9)[0].tolist() == [3, 1, 2]

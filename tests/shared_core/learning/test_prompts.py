@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared_core import InvalidInputError, InvalidParameterError
+from shared_core.learning.prompts import EXAMPLE, PromptTemplate
+
+BRACES = {"question": "{answer}? {0} {", "answer": "{question}", "topic": "}{", "year": 1990}
+PLAIN = {"question": "Why?", "answer": "So.", "topic": "all", "year": 2.5}
+
+
+def context(query: Any, subset: Any, **settings: Any) -> str:
+    given = {"instruction": "", "example": EXAMPLE, "separator": "\n\n", "question": "question", "answer": "answer"}
+    return PromptTemplate(**{**given, **settings}).prompt(4, query, subset).item().context
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({}, "Why?\nSo.\n\n{answer}? {0} {\n"),
+        ({"instruction": "Do {x}.", "separator": "|"}, "Do {x}.|Why?\nSo.|{answer}? {0} {\n"),
+        ({"example": "{{{topic}}} {year}: {answer}"}, "{all} 2.5: So.\n\n{}{} 1990: "),
+        ({"example": "{question}{answer}", "separator": ""}, "Why?So.{answer}? {0} {"),
+        ({"example": "{answer}", "answer": "topic"}, "all\n\n"),
+    ],
+)
+def test_the_texts_stand_as_they_are(settings: dict[str, str], text: str) -> None:
+    assert context(BRACES, [PLAIN], **settings) == text
+
+
+def test_answer_is_what_the_key_says_and_examples_go_from_the_front() -> None:
+    template = PromptTemplate("I", "{question}={answer}", "|", "q", "sql")
+    items = [{"q": f"q{i}", "sql": f"s{i}", "answer": "no"} for i in range(3)]
+    prompt = template.prompt(4, items[2], items[:2])
+    assert prompt.item() == (4, "I|q0=s0|q1=s1|q2=", "s2")
+    prompt.drop("x")
+    assert prompt.item().context == "I|q1=s1|q2="
+    prompt.drop("x")
+    assert prompt.item().context == "I|q2="
+    with pytest.raises(InvalidInputError, match=r"pair 4: .* without examples \(x\)"):
+        prompt.drop("x")
+
+
+@pytest.mark.parametrize(
+    "example",
+    ["", "{question}", "{answer} ", "{answer}{answer}", "{question} {answer", "{question!r} {answer}", "{} {answer}",
+     "{question:>9} {answer}", "{question.a} {answer}", "{question[0]} {answer}", "{answer:s}", "}{answer}"],
+)  # fmt: skip
+def test_templates_that_are_none(example: str) -> None:
+    with pytest.raises(InvalidParameterError, match="example must hold plain fields"):
+        context(PLAIN, [], example=example)
+
+
+@pytest.mark.parametrize("name", ["instruction", "example", "separator", "question", "answer"])
+def test_settings_are_texts(name: str) -> None:
+    with pytest.raises(InvalidParameterError, match=f"{name} must be a text, got None"):
+        context(PLAIN, [], **{name: None})
+
+
+@pytest.mark.parametrize(
+    ("query", "subset", "words"),
+    [
+        ({"q": "?"}, [], r"pair 4, query item has no 'answer'; it has 'q'. Pass answer="),
+        ({"answer": "a"}, [PLAIN], r"pair 4, query item has no 'question'.* Pass question="),
+        (PLAIN, [PLAIN, {**PLAIN, "answer": 3}], "pair 4, item 1 of the subset: its 'answer' is 3, not a text"),
+        (PLAIN, [{"question": "", "answer": ""}], "item 0 of the subset has no 'topic'.* The template example= names"),
+        (PLAIN, [{**PLAIN, "topic": None}], "item 0 of the subset: its 'topic' is None"),
+        ({**PLAIN, "answer": " \n"}, [], r"pair 4, query item: its answer is ' \\n'"),
+        (PLAIN, ["text"], "item 0 of the subset has no 'question'; it has 'text'"),
+    ],
+)
+def test_items_that_do_not_fit_are_named(query: Any, subset: Any, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        context(query, subset, example="{question} {topic}\n{answer}")

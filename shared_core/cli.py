@@ -1,4 +1,4 @@
-"""The command ``setselect``: which method is best on your own documents and questions."""
+"""The command ``setselect``: which method is best on your own documents, and a kernel learned from your own items."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 try:
     import typer
@@ -17,19 +17,19 @@ try:
     from rich.table import Table
     from rich.text import Text
 except ImportError as error:
-    raise ImportError('the command setselect needs typer and rich: pip install "setselect[eval]"') from error
+    raise ImportError(
+        'the command setselect needs typer and rich: pip install "setselect[eval]", or [train] for setselect train'
+    ) from error
 
 from .errors import InvalidParameterError, SetSelectError
 from .evaluation.models import DEFAULT_MODEL
+from .terminal import FINE, WITH_PROBLEMS, report_problems, stop
+from .train_command import train
 
 if TYPE_CHECKING:
     from .evaluation.comparison import Comparison
     from .evaluation.corpus import Problem
     from .evaluation.records import Document, Query
-
-FINE, WITH_PROBLEMS, COULD_NOT_RUN = 0, 1, 2
-# So many bad lines are shown; of a file in a wrong format every line is bad.
-SHOWN_PROBLEMS = 20
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -82,7 +82,7 @@ def compare(
     try:
         write = _writer(out)
         held, asked, problems = _corpus(documents, queries, demo)
-        _report_problems(say, problems)
+        report_problems(say, problems)
         comparison = _compare(
             say, held, asked, problems, model=model, cache=cache, title=title or _title(documents, demo), k=k,
             fetch_k=fetch_k, decide_by=decide_by, seed=seed, views=views,
@@ -91,12 +91,15 @@ def compare(
         write(comparison)
         _show(comparison)
     except (SetSelectError, ImportError, OSError) as error:
-        _stop(say, str(error))
+        stop(say, str(error))
     except KeyboardInterrupt:
-        _stop(say, "broken off before there was a result; what was embedded is kept: run it again to go on")
+        stop(say, "broken off before there was a result; what was embedded is kept: run it again to go on")
     if out is not None:
         typer.echo(f"\nWritten: {out}")
     raise typer.Exit(WITH_PROBLEMS if problems or comparison.partial else FINE)
+
+
+app.command()(train)
 
 
 def main() -> None:
@@ -106,11 +109,6 @@ def main() -> None:
             # A terminal that cannot show λ shows something else in its place.
             stream.reconfigure(errors="replace")
     app()
-
-
-def _stop(say: Console, why: str) -> NoReturn:
-    say.print(Text(f"error: {why}"))
-    raise typer.Exit(COULD_NOT_RUN)
 
 
 def _writer(out: Path | None) -> Callable[[Comparison], object]:
@@ -150,13 +148,6 @@ def _corpus(
 
 def _title(documents: Path | None, demo: bool) -> str:
     return "NumPy's docstrings" if demo or documents is None else documents.absolute().name
-
-
-def _report_problems(say: Console, problems: Sequence[Problem]) -> None:
-    for problem in problems[:SHOWN_PROBLEMS]:
-        say.print(Text(f"skipped {problem}"))
-    if len(problems) > SHOWN_PROBLEMS:
-        say.print(f"... and {len(problems) - SHOWN_PROBLEMS} more")
 
 
 def _compare(

@@ -44,7 +44,7 @@ class Read(NamedTuple, Generic[_Item]):
     problems: list[Problem]
 
 
-class _Found(NamedTuple):
+class Found(NamedTuple):
     """One record with its place; what is wrong with it, where it is no record."""
 
     file: str
@@ -120,7 +120,7 @@ def read_queries(path: Path | str) -> Read[Query]:
     return _collect(path, _records(path), as_query, "query")
 
 
-def _collect(path: Path, found: Iterator[_Found], make: Callable[[Any, str], _Item], what: str) -> Read[_Item]:
+def _collect(path: Path, found: Iterator[Found], make: Callable[[Any, str], _Item], what: str) -> Read[_Item]:
     items: dict[str, _Item] = {}
     problems = []
     try:
@@ -142,10 +142,10 @@ def _collect(path: Path, found: Iterator[_Found], make: Callable[[Any, str], _It
     return Read(list(items.values()), problems)
 
 
-def _records(path: Path) -> Iterator[_Found]:
+def _records(path: Path) -> Iterator[Found]:
     suffix = path.suffix.lower()
     if suffix in (".jsonl", ".ndjson"):
-        return _json_lines(path)
+        return json_lines(path)
     if suffix in (".csv", ".tsv"):
         return _table(path, "\t" if suffix == ".tsv" else ",")
     if suffix in TEXT_SUFFIXES:
@@ -161,7 +161,8 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, bare
 
 
-def _json_lines(path: Path) -> Iterator[_Found]:
+def json_lines(path: Path) -> Iterator[Found]:
+    """What stands on each line that is not blank; a line that is no JSON object has what is wrong with it."""
     for number, line in _lines(path):
         record, wrong = None, None
         try:
@@ -176,18 +177,18 @@ def _json_lines(path: Path) -> Iterator[_Found]:
         else:
             if not isinstance(record, dict):
                 wrong = f"expected a JSON object, got {type(record).__name__}"
-        yield _Found(str(path), number, str(number), record, wrong)
+        yield Found(str(path), number, str(number), record, wrong)
 
 
-def _text_lines(path: Path) -> Iterator[_Found]:
+def _text_lines(path: Path) -> Iterator[Found]:
     for number, line in _lines(path):
         try:
-            yield _Found(str(path), number, str(number), line.decode("utf-8").strip())
+            yield Found(str(path), number, str(number), line.decode("utf-8").strip())
         except UnicodeDecodeError:
-            yield _Found(str(path), number, str(number), None, "not UTF-8")
+            yield Found(str(path), number, str(number), None, "not UTF-8")
 
 
-def _table(path: Path, delimiter: str) -> Iterator[_Found]:
+def _table(path: Path, delimiter: str) -> Iterator[Found]:
     # Bytes that are no UTF-8 survive as surrogates, so that they spoil their own row only.
     text = path.read_bytes().decode("utf-8-sig", errors="surrogateescape")
     # The module's own limit of 128 kB a cell would have it read on from the middle of a longer one.
@@ -205,7 +206,7 @@ def _table(path: Path, delimiter: str) -> Iterator[_Found]:
         except StopIteration:
             return
         except csv.Error as error:
-            yield _Found(str(path), line, "", None, f"not CSV: {error}")
+            yield Found(str(path), line, "", None, f"not CSV: {error}")
             continue
         if not any(cell.strip() for cell in cells):
             continue
@@ -220,7 +221,7 @@ def _table(path: Path, delimiter: str) -> Iterator[_Found]:
                 record = {name: _cell(name, cell) for name, cell in zip(columns, cells, strict=True)}
             except ValueError as error:
                 wrong = f"not JSON: {error}"
-        yield _Found(str(path), line, str(row_number), record, wrong)
+        yield Found(str(path), line, str(row_number), record, wrong)
 
 
 def _cell(name: str, cell: str) -> Any:
@@ -231,7 +232,7 @@ def _cell(name: str, cell: str) -> Any:
     return [part.strip() for part in cell.split(SEPARATOR) if part.strip()]
 
 
-def _folder(path: Path) -> Iterator[_Found]:
+def _folder(path: Path) -> Iterator[Found]:
     for file in sorted(path.rglob("*")):
         if file.suffix.lower() not in TEXT_SUFFIXES or not file.is_file():
             continue
@@ -244,4 +245,4 @@ def _folder(path: Path) -> Iterator[_Found]:
             wrong = "not UTF-8"
         except OSError as error:
             wrong = f"cannot be read: {error.strerror or error}"
-        yield _Found(str(file), None, file.relative_to(path).as_posix(), record, wrong)
+        yield Found(str(file), None, file.relative_to(path).as_posix(), record, wrong)

@@ -69,7 +69,7 @@ def as_document(record: str | Mapping[str, Any] | Document, default_id: str) -> 
         return record
     if isinstance(record, str):
         record = {"text": record}
-    return Document(_id(record, default_id), _text(record, ("text",)), _names(record, "subtopics"))
+    return Document(_id(record, default_id), text_of(record, ("text",)), _names(record, "subtopics"))
 
 
 def as_query(record: str | Mapping[str, Any] | Query, default_id: str) -> Query:
@@ -100,7 +100,7 @@ def as_query(record: str | Mapping[str, Any] | Query, default_id: str) -> Query:
     root = next((record[key] for key in ("root", "root_query") if record.get(key) not in (None, "")), None)
     return Query(
         _id(record, default_id),
-        _text(record, TEXT_KEYS),
+        text_of(record, TEXT_KEYS),
         _names(record, "gold"),
         covered,
         None if root is None else _name(root, "root"),
@@ -152,7 +152,12 @@ def _id(record: Mapping[str, Any], default: str) -> str:
     return default if given is None or given == "" else _name(given, "id")
 
 
-def _text(record: Mapping[str, Any], keys: tuple[str, ...]) -> str:
+def text_of(record: Mapping[str, Any], keys: tuple[str, ...]) -> str:
+    """The text under the first of the keys that is there; ``InvalidInputError`` where it is none.
+
+    >>> text_of({"question": "Where?"}, ("query", "question"))
+    'Where?'
+    """
     for key in keys:
         if key in record:
             text = record[key]

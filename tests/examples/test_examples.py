@@ -47,6 +47,12 @@ SAYS = {
         "MMR with quality, out of 6:\n        48 votes  Blank pages: take out the cartridge",
     ],
     "langchain_chain.py": ["VRSD:       damage, ", "Answer:     Send a photo"],
+    "learned_examples.py": [
+        "learned (epoch ",
+        "selector = NDPP(LinearKernel.load('.../kernel.safetensors'))",
+        "ndpp, learned  covers 0.9",
+        "what is the smallest state that borders texas ?",
+    ],
     "llamaindex_chat_engine.py": [
         "How do I descale the coffee machine?      manual-4, manual-1, manual-5",
         "How do I descale the coffee machine?      manual-4, test-1, shop-1",
@@ -92,6 +98,8 @@ def test_runs_offline_and_without_noise(script: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
+    if done.stdout.startswith("skipped: "):
+        pytest.skip(done.stdout.strip())
     for words in SAYS[script]:
         assert words in done.stdout, done.stdout
 

@@ -1,0 +1,57 @@
+"""LangChain: few-shot examples by a kernel that was learned from which examples help together (GeoQuery)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from _minilm import minilm
+from langchain_core.vectorstores import InMemoryVectorStore
+
+from langchain_setselect import SetSelectExampleSelector
+from shared_core import LinearKernel
+from shared_core.learning import CoverageFeedback
+
+DATA = Path(os.environ.get("SETSELECT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+FILE = DATA / "geoquery" / "geoquery.jsonl"
+if not FILE.is_file():
+    print(f"skipped: no geoquery/geoquery.jsonl under {DATA}; set SETSELECT_DATA")
+    sys.exit()
+
+with FILE.open(encoding="utf-8") as lines:
+    read = [json.loads(line) for line in lines]
+pairs = {record["question"].lower(): record["funql"] for record in read}
+items = [{"question": question, "answer": answer} for question, answer in pairs.items()]
+items = [items[row] for row in np.random.default_rng(0).permutation(len(items))]
+pool, asked = items[:300], items[300:450]
+
+with tempfile.TemporaryDirectory() as folder:
+    file, out = Path(folder) / "pool.jsonl", Path(folder) / "kernel.safetensors"
+    file.write_text("\n".join(map(json.dumps, pool)), encoding="utf-8")
+    np.save(Path(folder) / "vectors.npy", minilm().embed_documents([item["question"] for item in pool]))
+    # As in a shell: setselect train pool.jsonl --out kernel.safetensors --vectors vectors.npy --epochs 12
+    given = ["train", file, "--out", out, "--vectors", f"{folder}/vectors.npy", "--epochs", "12"]
+    # On matrices this small, threads that wait for each other take longer than the work.
+    one = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-m", "shared_core.cli", *given], env=one, stdout=subprocess.PIPE, text=True)
+    print(done.stdout.replace(folder, "..."))
+    kernel = LinearKernel.load(out)
+
+feedback = CoverageFeedback()
+store = InMemoryVectorStore(minilm())
+store.add_texts([item["question"] for item in pool], metadatas=pool)
+found = {}
+for name, settings in {"similarity": {}, "ndpp": {}, "ndpp, learned": {"kernel": kernel}}.items():
+    settings = {"search_type": name.split(",")[0], "search_kwargs": {"fetch_k": 100, **settings}}
+    selector = SetSelectExampleSelector(vectorstore=store, k=4, input_keys=["question"], **settings)
+    found[name] = [selector.select_examples(item) for item in asked]
+    values = [feedback(item, examples) for item, examples in zip(asked, found[name], strict=True)]
+    print(f"{name:<14} covers {np.mean(values):.3f} of {len(asked)} new answers")
+for item, examples in list(zip(asked, found["ndpp, learned"], strict=True))[:3]:
+    print(f"\n{item['question']}  {item['answer']}")
+    print("\n".join(f"    {example['question']}  {example['answer']}" for example in examples))

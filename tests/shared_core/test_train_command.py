@@ -1,0 +1,382 @@
+"""setselect train: run as its users run it, on small pools with vectors that need no model."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from examples._tiny_lm import tiny_model, tiny_tokenizer
+from shared_core import NDPP, LinearKernel, LowRankKernel
+from shared_core.cli import app
+from shared_core.learning import CoverageFeedback, LanguageModelFeedback, fit, label
+from shared_core.train_command import train
+from tests.shared_core.completions_server import Completions, serving
+
+pytest.importorskip("matplotlib")
+ENOUGH = 120.0  # seconds in which anything here is over, on a busy machine too
+SMALL = ("--k", "2", "--epochs", "2", "--fetch-k", "12", "--skew-rank", "2")
+
+
+def write_pool(folder: Path, n: int = 60, d: int = 8) -> None:
+    """Each answer calls three functions; a vector shows which they are, and noise."""
+    rng = np.random.default_rng(5)
+    called = [rng.choice(9, 3, replace=False) for _ in range(n)]
+    towards = rng.standard_normal((9, d))
+    vectors = np.array([towards[names].sum(0) for names in called]) + 0.3 * rng.standard_normal((n, d))
+    np.save(folder / "vectors.npy", vectors)
+    answers = ["f{}(g{}(h{}(x)))".format(*names) for names in called]
+    lines = [{"id": f"q{row}", "question": f"question {row}?", "answer": text} for row, text in enumerate(answers)]
+    (folder / "pool.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_pool(tmp_path)
+    return tmp_path
+
+
+def arguments(folder: Path, *more: object, out: str = "kernel.safetensors") -> list[str]:
+    files = (folder / "pool.jsonl", "--vectors", folder / "vectors.npy", "--out", folder / out)
+    return ["train", *map(str, (*files, *more))]
+
+
+def run(folder: Path, *more: object, out: str = "kernel.safetensors", typed: str | None = None) -> Result:
+    return CliRunner().invoke(app, arguments(folder, *more, out=out), input=typed)
+
+
+def process(given: Sequence[str]) -> subprocess.Popen[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "shared_core.cli", *given],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        # A shell that runs the tests in the background has them ignore Ctrl-C, and their children too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+
+
+def interrupted(given: Sequence[str], ready: Callable[[], bool]) -> tuple[int, str, str]:
+    """Run it, press Ctrl-C as soon as it is ready for that; exit code, stdout, stderr."""
+    child = process(given)
+    until = time.monotonic() + ENOUGH
+    while not ready():
+        assert child.poll() is None, child.communicate()
+        assert time.monotonic() < until, "never ready"
+        time.sleep(0.005)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=ENOUGH)
+    return child.returncode, out, err
+
+
+def lines_of(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def arrays_of(path: Path) -> dict[str, Any]:
+    """Everything a kernel's file holds; the order of its header differs from run to run."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="np") as file:
+        return {**file.metadata(), **{name: file.get_tensor(name).tolist() for name in file.keys()}}  # noqa: SIM118
+
+
+def log_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "kernel.log.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def quiet_fit(*given: Any, **settings: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="learning did not help")
+        return fit(*given, **settings)
+
+
+def read(folder: Path) -> tuple[list[dict[str, str]], np.ndarray]:
+    records = [json.loads(line) for line in (folder / "pool.jsonl").read_text(encoding="utf-8").splitlines()]
+    items = [{"question": record["question"], "answer": record["answer"]} for record in records]
+    return items, np.load(folder / "vectors.npy")
+
+
+def test_with_no_options_it_writes_the_kernel_of_the_python_call(folder: Path) -> None:
+    child = process(arguments(folder))
+    out, err = child.communicate(timeout=ENOUGH)
+    assert child.returncode in (0, 1), err
+    items, vectors = read(folder)
+    fitted = quiet_fit(items, vectors, CoverageFeedback())
+    assert child.returncode == (0 if fitted.helped else 1)
+    fitted.kernel.save(folder / "python.safetensors")
+    assert arrays_of(folder / "kernel.safetensors") == arrays_of(folder / "python.safetensors")
+    assert f"learned (epoch {fitted.epoch} of {len(fitted.history) - 1})" in out
+    assert f"{fitted.feedback:.4f}" in out
+    assert f"{fitted.gain:+.4f}, standard error {fitted.standard_error:.4f}" in out
+    assert [entry["feedback"] for entry in log_of(folder)] == [epoch.feedback for epoch in fitted.history]
+    drawing = (folder / "kernel.svg").read_text(encoding="utf-8")
+    assert "pool.jsonl: listwise, k = 4" in drawing
+    assert "NDPP(relevance='exponential', temperature=0.1)" in drawing
+    # What it says at the end is Python that runs.
+    code = out[out.index("from shared_core import") :]
+    found: dict[str, Any] = {}
+    exec(code, found)
+    assert isinstance(found["selector"], NDPP)
+    assert found["selector"].kernel.temperature == fitted.kernel.temperature
+
+
+def test_its_defaults_are_those_of_label_and_fit_and_the_prompt() -> None:
+    ours = inspect.signature(train).parameters
+    theirs = inspect.signature(fit).parameters
+    elsewhere = {"items", "vectors", "feedback", "labels", "ids", "checkpoint", "progress", "on_epoch"}
+    assert set(theirs) - elsewhere <= set(ours)
+    for name in set(theirs) - elsewhere:
+        assert ours[name].default == theirs[name].default, name
+    labelling = inspect.signature(label).parameters
+    for name in ("k", "subsets", "seed"):
+        assert ours[name].default == labelling[name].default, name
+    prompt = inspect.signature(LanguageModelFeedback.__init__).parameters
+    for name in ("instruction", "example", "question", "answer", "price"):
+        assert ours[name].default == prompt[name].default, name
+    assert ours["llm_batch_size"].default == prompt["batch_size"].default
+
+
+def test_a_row_kernel_goes_by_the_ids_and_bad_lines_are_named(folder: Path) -> None:
+    bad = [
+        "{oops",
+        json.dumps({"id": "z", "question": "no answer?"}),
+        json.dumps({"id": "q3", "question": "a", "answer": "b(c)"}),
+    ]
+    with (folder / "pool.jsonl").open("a", encoding="utf-8") as file:
+        file.write("\n" + "\n".join(bad))
+    vectors = np.load(folder / "vectors.npy")
+    np.save(folder / "vectors.npy", np.vstack([vectors, np.zeros((3, 8))]))
+    result = run(folder, *SMALL, "--kernel", "rows")
+    assert result.exit_code == 1, result.output
+    path = folder / "pool.jsonl"
+    assert f"skipped {path}:61: not JSON" in result.stderr
+    assert f"skipped {path}:62: there is no 'answer'; found 'id', 'question'" in result.stderr
+    assert f"skipped {path}:63: id 'q3' occurs a second time" in result.stderr
+    assert LowRankKernel.load(folder / "kernel.safetensors").ids == tuple(f"q{row}" for row in range(60))
+
+
+def test_rows_of_the_vectors_stand_for_lines_bad_ones_too(folder: Path) -> None:
+    run(folder, *SMALL)
+    lines = (folder / "pool.jsonl").read_text(encoding="utf-8").splitlines()
+    (folder / "pool.jsonl").write_text("\n".join(["oops", "", *lines]), encoding="utf-8")
+    np.save(folder / "vectors.npy", np.vstack([np.ones((1, 8)), np.load(folder / "vectors.npy")]))
+    result = run(folder, *SMALL, out="again.safetensors")
+    assert result.exit_code == 1
+    assert arrays_of(folder / "again.safetensors") == arrays_of(folder / "kernel.safetensors")
+
+
+def test_other_keys_words_and_no_ids(folder: Path) -> None:
+    records = [{"q": f"question {row}", "sql": f"select a{row % 5} from b{row % 3}"} for row in range(60)]
+    (folder / "pool.jsonl").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    result = run(folder, *SMALL, "--question", "q", "--answer", "sql", "--feedback", "words", "--kernel", "rows")
+    assert result.exit_code in (0, 1), result.output
+    assert LowRankKernel.load(folder / "kernel.safetensors").ids == tuple(range(60))
+    header = (folder / "kernel.labels.jsonl").read_text(encoding="utf-8").splitlines()[0]
+    assert "str.split" in json.loads(header)["settings"]["feedback"]
+
+
+def test_answers_without_symbols_are_examples_only(folder: Path) -> None:
+    items, _ = read(folder)
+    items[7]["answer"] = "seven"
+    (folder / "pool.jsonl").write_text("\n".join(map(json.dumps, items)), encoding="utf-8")
+    result = run(folder, *SMALL)
+    assert "1 answers have no symbols: these items are examples only" in result.stderr
+    labelled = [json.loads(line) for line in (folder / "kernel.labels.jsonl").read_text().splitlines()[1:]]
+    assert [entry["query"] for entry in labelled] == [row for row in range(60) if row != 7]
+    assert any(7 in subset for entry in labelled for subset in entry["subsets"])
+
+
+def test_learning_that_does_not_help_is_said_and_the_exit_code_says_so(folder: Path) -> None:
+    # Whatever holds an answer of each kind covers everything, and six of the nearest always do.
+    items, _ = read(folder)
+    for row, item in enumerate(items):
+        item["answer"] = "f(g(x))" if row % 2 else "f(h(x))"
+    (folder / "pool.jsonl").write_text("\n".join(map(json.dumps, items)), encoding="utf-8")
+    result = run(folder, *SMALL, "--k", "6", "--epochs", "1")
+    assert result.exit_code == 1, result.output
+    assert "warning: learning did not help" in result.stderr
+    assert LinearKernel.load(folder / "kernel.safetensors").temperature is not None
+
+
+def test_ctrl_c_while_labelling_keeps_the_labels_and_the_next_run_ends_as_if_nothing_had_been(tmp_path: Path) -> None:
+    write_pool(tmp_path, n=400)
+    given = arguments(tmp_path, "--epochs", "2", "--skew-rank", "2")
+    labels = tmp_path / "kernel.labels.jsonl"
+    code, out, err = interrupted(given, lambda: lines_of(labels) > 3)
+    assert (code, out) == (2, "")
+    assert f"broken off while labelling; the labels so far are kept in {labels}: run it again to go on" in err
+    begun = labels.read_bytes()
+    assert 3 < begun.count(b"\n") < 400
+    assert not (tmp_path / "kernel.safetensors").exists()
+    assert CliRunner().invoke(app, given).exit_code in (0, 1)
+    assert labels.read_bytes().startswith(begun)
+    CliRunner().invoke(
+        app, [*given[:-4], "--epochs", "2", "--skew-rank", "2", "--out", str(tmp_path / "whole.safetensors")]
+    )
+    assert arrays_of(tmp_path / "kernel.safetensors") == arrays_of(tmp_path / "whole.safetensors")
+
+
+def test_ctrl_c_while_fitting_writes_the_best_so_far_and_the_next_run_goes_on(folder: Path) -> None:
+    given = arguments(folder, *SMALL, "--epochs", "100000", "--patience", "100000")
+    code, out, err = interrupted(given, lambda: lines_of(folder / "kernel.log.jsonl") > 2)
+    assert code == 1, err
+    assert "broken off while fitting: this is the best epoch so far; run the same again to go on" in err
+    broken = log_of(folder)
+    best = max(broken, key=lambda entry: (entry["feedback"], -entry["epoch"]))
+    assert f"learned (epoch {best['epoch']} of {len(broken) - 1})" in out
+    LinearKernel.load(folder / "kernel.safetensors")
+    assert (folder / "kernel.svg").exists()
+    # To a number of epochs that is known, from there and undisturbed.
+    last = str(len(broken) + 2)
+    assert run(folder, *SMALL, "--epochs", last, "--patience", "100000").exit_code in (0, 1)
+    assert log_of(folder)[: len(broken)] == broken
+    assert len(log_of(folder)) == len(broken) + 3
+    run(folder, *SMALL, "--epochs", last, "--patience", "100000", out="whole.safetensors")
+    assert arrays_of(folder / "kernel.safetensors") == arrays_of(folder / "whole.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--objective", "loss"], "objective must be one of listwise, likelihood"),
+        (["--kernel", "dense"], "kernel must be one of linear, rows"),
+        (["--draw", "all"], "draw must be one of random, greedy"),
+        (["--held-out", "1"], "held_out must be between 0 and 1"),
+        (["--temperature", "0"], "temperature must be"),
+        (["--normalisation", "some"], "normalisation must be one of"),
+        (["--k", "5", "--fetch-k", "4"], "fetch_k must be at least k=5"),
+        (["--rank", "9"], "rank must be at most 8"),
+        (["--plot", "plot.pdf"], "--plot must end in .svg or .png"),
+        (["--plot", "no/folder/plot.svg"], "--plot: there is no folder"),
+        (["--labels", "no/folder/labels.jsonl"], "--labels: there is no folder"),
+        (["--vectors", "absent.npy"], "absent.npy cannot be read"),
+        (["--feedback", "./no-such-model"], "is none of coverage, shell, words, and cannot be loaded as a model"),
+        (["--endpoint", "http://127.0.0.1:9/v1"], "--endpoint and --llm belong together"),
+        (["--endpoint", "http://127.0.0.1:9/v1", "--llm", "m", "--feedback", "shell"], "exclude each other"),
+        (["--question", "title"], "holds not one item; the first problem"),
+    ],
+)
+def test_what_cannot_run_says_why_before_anything_is_labelled(folder: Path, more: list[str], message: str) -> None:
+    result = run(folder, *more)
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+    assert "error: " in result.stderr
+    assert result.stdout == ""
+    assert not (folder / "kernel.labels.jsonl").exists()
+
+
+def test_files_that_are_none(folder: Path) -> None:
+    assert "--out must end in .safetensors" in run(folder, out="kernel.bin").stderr
+    np.save(folder / "vectors.npy", np.ones((59, 8)))
+    assert "vectors must have shape (60, d)" in run(folder).stderr
+    (folder / "vectors.npy").write_bytes(b"none")
+    assert "is no .npy file of numbers" in run(folder).stderr
+    (folder / "pool.jsonl").rename(folder / "pool.csv")
+    result = CliRunner().invoke(app, ["train", str(folder / "pool.csv"), "--out", str(folder / "k.safetensors")])
+    assert (result.exit_code, "a pool is read from .jsonl" in result.stderr) == (2, True)
+    assert CliRunner().invoke(app, ["train", str(folder / "pool.jsonl")]).exit_code == 2
+
+
+def test_other_settings_than_those_of_the_labels_are_refused(folder: Path) -> None:
+    run(folder, *SMALL)
+    result = run(folder, *SMALL, "--seed", "1")
+    assert result.exit_code == 2
+    assert "kernel.checkpoint: begun with other settings: seed (then 0, now 1)" in result.stderr
+    result = run(folder, *SMALL, "--pull", "0.5")
+    assert result.exit_code == 2
+    assert "begun with other settings: pull (then 0.001, now 0.5)" in result.stderr
+    (folder / "kernel.checkpoint").unlink()
+    result = run(folder, *SMALL, "--seed", "1")
+    assert result.exit_code == 2
+    assert "the labels were made otherwise: seed (0 there, 1 here)" in result.stderr
+
+
+@pytest.fixture
+def gpt() -> tuple[Any, Any]:
+    tokenizer = tiny_tokenizer(["question?", "f1(g2(h3(x)))"])
+    return tiny_model(len(tokenizer), positions=256), tokenizer
+
+
+def test_a_model_from_its_folder(folder: Path, gpt: tuple[Any, Any]) -> None:
+    write_pool(folder, n=14)
+    model, tokenizer = gpt
+    model.save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "model")
+    result = run(folder, "--k", 1, "--fetch-k", 5, "--epochs", 1, "--subsets", 2, "--feedback", folder / "model")
+    assert result.exit_code in (0, 1), result.output
+    items, vectors = read(folder)
+    feedback = LanguageModelFeedback.from_transformers(model, tokenizer, model_id=str(folder / "model"))
+    expected = label(items, vectors, feedback, k=1, candidates=5, subsets=2, draw="greedy")
+    lines = (folder / "kernel.labels.jsonl").read_text(encoding="utf-8").splitlines()[1:]
+    scores = [score for line in lines for score in json.loads(line)["scores"]]
+    np.testing.assert_allclose(scores, [entry.score for entry in expected], rtol=1e-4)
+
+
+def test_an_endpoint_is_not_called_before_a_yes(folder: Path, gpt: tuple[Any, Any], monkeypatch: Any) -> None:
+    write_pool(folder, n=14)
+    server = Completions(*gpt)
+    monkeypatch.setenv("SETSELECT_API_KEY", "a key")
+    with serving(server) as url:
+        more = (
+            "--k",
+            1,
+            "--fetch-k",
+            5,
+            "--epochs",
+            1,
+            "--subsets",
+            2,
+            "--endpoint",
+            url,
+            "--llm",
+            "tiny",
+            "--price",
+            2,
+        )
+        for typed in ("n\n", ""):
+            result = run(folder, *more, typed=typed)
+            assert result.exit_code == 2, result.output
+            assert "to label: 14 items, 28 subsets; 28 prompts" in result.stderr
+            assert "at 2 per million" in result.stderr
+            assert "to fit: at most 18 prompts more, for" in result.stderr
+            assert "Nothing was sent. --yes goes on without the question." in result.stderr
+            assert server.requests == []
+            assert not (folder / "kernel.labels.jsonl").exists()
+        result = run(folder, *more, typed="y\n")
+        assert result.exit_code in (0, 1), result.output
+        assert set(server.authorization) == {"Bearer a key"}
+        asked = sum(len(request["prompt"]) for request in server.requests)
+        assert 28 < asked <= 28 + 12
+        result = run(folder, *more, "--yes", out="again.safetensors")
+        assert result.exit_code in (0, 1), result.output
+    assert arrays_of(folder / "again.safetensors") == arrays_of(folder / "kernel.safetensors")
+
+
+def test_an_endpoint_that_is_not_there_leaves_no_traceback(folder: Path) -> None:
+    result = run(folder, "--endpoint", "http://127.0.0.1:9/v1", "--llm", "tiny", "--yes")
+    assert result.exit_code == 2
+    assert "error: http://127.0.0.1:9/v1: Connection error" in result.stderr
+
+
+def test_questions_are_embedded_with_the_model_and_the_drawing_may_be_a_png(tmp_path: Path) -> None:
+    write_pool(tmp_path, n=20)
+    given = ["train", str(tmp_path / "pool.jsonl"), "--out", str(tmp_path / "k.safetensors"), "--plot"]
+    result = CliRunner().invoke(app, [*given, str(tmp_path / "p.png"), "--cache", str(tmp_path / "cache"), *SMALL])
+    assert result.exit_code in (0, 1), result.output
+    assert LinearKernel.load(tmp_path / "k.safetensors").dense(np.eye(384)[:2]).shape == (2, 2)
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,129 @@
+"""The data of the learned kernel's tables: GeoQuery, MTOP and NL2Bash, each in three parts that share no question.
+
+One part trains the language model that judges and is the same for every seed, so that one model serves all seeds; the
+seed parts the rest into the pool, of which kernels are learned and examples chosen, and the queries of the test.
+
+    python benchmarks/learned/data.py         # prints what is kept of each file, and how large the parts are
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.papers._common import records, require, table
+
+Item = dict[str, str]
+
+# Set once, for every seed: the language model's part.
+LM_SEED = 20_220_905
+LONGEST = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a data set is, under which key its answers are, and the sizes of its parts (no test: the rest)."""
+
+    file: str
+    answer: str
+    lm_part: int
+    pool: int
+    test: int | None
+    lower: bool = False
+
+
+# FunQL names every place in lower case: with questions in lower case a place is one word in both.
+SOURCES = {
+    "geoquery": Source("geoquery/geoquery.jsonl", "funql", 200, 400, None, lower=True),
+    "mtop": Source("mtop/mtop.jsonl", "logical_form", 4000, 2000, 400),
+    "nl2bash": Source("nl2bash/nl2bash.jsonl", "bash", 4000, 2000, 400),
+}
+FILES = tuple(source.file for source in SOURCES.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The parts of a data set, each item as ``{"id", "question", "answer"}``."""
+
+    lm_part: list[Item]
+    pool: list[Item]
+    test: list[Item]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The items of a file that are used, and how many are not: too long, or with a question that came before."""
+
+    items: list[Item]
+    too_long: int
+    repeated: int
+
+
+def load(name: str, seed: int) -> Split:
+    """A data set's parts: ``lm_part`` is the same for every seed, the seed parts the rest into pool and test.
+
+    No two items have the same question, case aside. ``KeyError`` for a name that is not in ``SOURCES``.
+    """
+    source = SOURCES[name]
+    return parted(kept(name).items, source.lm_part, source.pool, source.test, seed)
+
+
+def kept(name: str) -> Kept:
+    """The items of a data set, in the file's order: short enough, and each question once."""
+    source = SOURCES[name]
+    return usable(
+        [
+            {
+                "id": record["id"],
+                "question": record["question"].lower() if source.lower else record["question"],
+                "answer": record[source.answer],
+            }
+            for record in records(source.file)
+        ]
+    )
+
+
+def usable(items: list[Item]) -> Kept:
+    """Items whose question and answer have at most ``LONGEST`` characters together, the first of each question.
+
+    >>> texts = ("Who?", "who?", "W" * 400, "Why?")
+    >>> found = usable([{"id": text[:4], "question": text, "answer": "me"} for text in texts])
+    >>> [item["id"] for item in found.items], found.too_long, found.repeated
+    (['Who?', 'Why?'], 1, 1)
+    """
+    short = [item for item in items if len(item["question"]) + len(item["answer"]) <= LONGEST]
+    first: dict[str, Item] = {}
+    for item in short:
+        first.setdefault(item["question"].casefold(), item)
+    return Kept(list(first.values()), len(items) - len(short), len(short) - len(first))
+
+
+def parted(items: list[Item], lm_part: int, pool: int, test: int | None, seed: int) -> Split:
+    """Items in parts of these sizes, each in random order; without a size for the test it gets all that is left."""
+    if len(items) < lm_part + pool + (test or 1):
+        raise ValueError(f"{len(items)} items are too few for parts of {lm_part}, {pool} and {test or 'at least 1'}")
+    order = np.random.default_rng(LM_SEED).permutation(len(items))
+    rest = np.random.default_rng(seed).permutation(order[lm_part:])
+    end = len(rest) if test is None else pool + test
+    return Split(*([items[row] for row in rows] for rows in (order[:lm_part], rest[:pool], rest[pool:end])))
+
+
+def main() -> None:
+    """Print what is kept of each file, and how large the parts are."""
+    require(*FILES)
+    rows = []
+    for name in SOURCES:
+        found, split = kept(name), load(name, 0)
+        sizes = (len(found.items), found.too_long, found.repeated, *map(len, (split.lm_part, split.pool, split.test)))
+        rows.append([name, *(f"{size:,}" for size in sizes)])
+    head = ["data set", "kept", f"over {LONGEST} characters", "question again", "language model", "pool", "test"]
+    print(table(head, rows), end="")
+
+
+if __name__ == "__main__":
+    main()

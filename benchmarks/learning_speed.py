@@ -1,0 +1,129 @@
+"""What an epoch of fitting an NDPP kernel costs as the pool grows: seconds, and the most memory held.
+
+RowFactors with K = K' = 64 and 20,000 random labelled subsets of 8, the loss of the paper normalised over the whole
+pool, steps of torch.optim.Adam included. Each size runs in a process of its own, whose peak of resident memory it is;
+the first epoch is not counted.
+
+    python benchmarks/learning_speed.py                      # prints the table
+    python benchmarks/learning_speed.py --write              # and writes benchmarks/results/learning_speed.md
+    python benchmarks/learning_speed.py --items 10000        # other sizes
+"""
+
+from __future__ import annotations
+
+import os
+
+# Before torch is imported, which asks for it once.
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+
+import argparse
+import json
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+ITEMS = (10_000, 100_000, 1_000_000)
+RANK, SKEW_RANK, SUBSETS, SIZE, SEED = 64, 64, 20_000, 8, 0
+BATCH = 512
+RESULTS = ROOT / "benchmarks" / "results" / "learning_speed.md"
+# ru_maxrss is in kilobytes, on macOS in bytes.
+UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--items", type=int, nargs="+", default=list(ITEMS), help="sizes of the pool")
+    parser.add_argument("--batch", type=int, default=BATCH, help="subsets in a step")
+    parser.add_argument("--epochs", type=int, default=3, help="how many are timed, after one that is not")
+    parser.add_argument("--write", action="store_true", help=f"write {RESULTS.relative_to(ROOT)}")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.one:
+        print(json.dumps(measured(asked.items[0], asked.batch, asked.epochs)))
+        return
+    text = page([in_a_process(items, asked.batch, asked.epochs) for items in asked.items], asked.batch, asked.epochs)
+    print(text)
+    if asked.write:
+        RESULTS.write_text(text, encoding="utf-8")
+
+
+def in_a_process(items: int, batch: int, epochs: int) -> dict[str, float]:
+    command = [sys.executable, __file__, "--one", "--items", str(items), "--batch", str(batch), "--epochs", str(epochs)]
+    found: dict[str, float] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    print(f"{items:,} items: {found['seconds']:.1f} s, {found['gigabytes']:.2f} GiB", file=sys.stderr)
+    return found
+
+
+def measured(items: int, batch: int, epochs: int) -> dict[str, float]:
+    """The median epoch and the peak of this process."""
+    import torch
+
+    from shared_core.learning.factors import RowFactors
+    from shared_core.learning.likelihood import Likelihood
+
+    rng = np.random.default_rng(SEED)
+    before = peak()
+    factors = RowFactors(
+        rng.standard_normal((items, RANK)) / RANK**0.5,
+        rng.standard_normal((items, SKEW_RANK)) * (0.1 / SKEW_RANK**0.5),
+        np.ones(SKEW_RANK // 2),
+    )
+    # Rows of random integers hold one twice now and then, which a subset must not.
+    subsets = [rng.choice(items, SIZE, replace=False, shuffle=False) for _ in range(SUBSETS)]
+    loss = Likelihood(factors, subsets)
+    adam = torch.optim.Adam(factors.parameters(), lr=0.01, fused=True)
+    seconds = []
+    for _ in range(epochs + 1):
+        begun = time.perf_counter()
+        for chosen in torch.from_numpy(rng.permutation(SUBSETS)).split(batch):
+            adam.zero_grad()
+            loss(chosen).backward()
+            adam.step()
+        seconds.append(time.perf_counter() - begun)
+    return {
+        "items": items,
+        "seconds": statistics.median(seconds[1:]),
+        "slowest": max(seconds[1:]),
+        "gigabytes": peak(),
+        "libraries": before,
+        "threads": torch.get_num_threads(),
+    }
+
+
+def peak() -> float:
+    """GiB that this process has held at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT / 2**30
+
+
+def page(found: Sequence[dict[str, float]], batch: int, epochs: int) -> str:
+    head = ("items", "seconds an epoch", "slowest", "µs an item and step", "peak, GiB")
+    steps = -(-SUBSETS // batch)
+    lines = ["| " + " | ".join(head) + " |", "|" + " ---: |" * len(head)]
+    for row in found:
+        each = row["seconds"] / steps / row["items"] * 1e6
+        cells = (f"{row['items']:,}", f"{row['seconds']:.1f}", f"{row['slowest']:.1f}", f"{each:.2f}")
+        lines.append("| " + " | ".join((*cells, f"{row['gigabytes']:.2f}")) + " |")
+    about = (
+        f"RowFactors, K = {RANK}, K' = {SKEW_RANK}, {SUBSETS:,} random subsets of {SIZE}, steps of {batch} "
+        f"({steps} an epoch) with `torch.optim.Adam(fused=True)`, float64. Median and slowest of {epochs} epochs after "
+        f"one that is not counted. {found[0]['threads']:.0f} threads on {os.cpu_count()} cores that others may share, "
+        f"Python {platform.python_version()}, numpy {np.__version__}, torch {version('torch')}, seed {SEED}. Python "
+        f"and the libraries alone hold {found[0]['libraries']:.2f} GiB."
+    )
+    start = "# An epoch of fitting an NDPP kernel\n\nWritten by `benchmarks/learning_speed.py --write`.\n"
+    return "\n".join((start, about, "", *lines)) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -18,7 +18,7 @@ test test-stores: export OPENBLAS_NUM_THREADS = 1
 export QUERY := $(value QUERY)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-stores lint format bench papers report bench-stores clean
+.PHONY: help demo test test-stores lint format bench papers learned report bench-stores clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
@@ -79,6 +79,10 @@ papers: $(READY) ## the papers' tables, written to benchmarks/results/papers (al
 	@$(BIN)/python benchmarks/papers/direction.py --write
 	@$(BIN)/python benchmarks/papers/ragsys.py --write
 	@$(BIN)/python benchmarks/papers/vrsd_downstream.py --write
+
+learned: $(READY) ## the learned kernel on three data sets, and what an epoch costs; two to three hours on two cores
+	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/learned_ndpp.py --threads 1 --write
+	@$(BIN)/python benchmarks/learning_speed.py --write
 
 report: $(READY) ## every method compared on NumPy's docstrings, as one HTML page
 	@$(BIN)/setselect compare --demo --out .cache/report.html

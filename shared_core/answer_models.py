@@ -177,6 +177,7 @@ class EndpointModel:
         key = "none" if api_key is None else api_key
         self._client = self._openai.OpenAI(base_url=base_url, api_key=key, timeout=timeout, max_retries=max_retries)
         self._where = f"model {model!r} at {base_url}"
+        self.base_url = base_url
         self._name = model
 
     def score(self, items: Sequence[Item]) -> list[Scored]:

@@ -137,9 +137,9 @@ class LowRankKernel(KernelRelevance):
         ImportError
             safetensors is missing (``pip install "setselect[kernel]"``).
         """
-        ids = list(self.ids or ())
+        ids = [name.item() if isinstance(name, np.integer) else name for name in self.ids or ()]
         for name in ids:
-            if isinstance(name, bool) or not isinstance(name, (str, int)):
+            if not _is_name(name):
                 raise KernelError(f"only ids that are strings or integers can be saved, not {name!r}")
         parts = self._named() | self._relevance_arrays()
         write_kernel(path, self._kind, parts, {"ids": json.dumps(ids)}, self.temperature)
@@ -158,8 +158,10 @@ class LowRankKernel(KernelRelevance):
         arrays, extra, temperature = read_kernel(path, cls._kind, cls._names, ("W_R",))
         try:
             ids = json.loads(extra["ids"])
-        except (KeyError, ValueError) as error:
+        except (KeyError, ValueError, RecursionError) as error:
             raise KernelError(f"{path}: the ids are missing or damaged ({error})") from None
+        if not isinstance(ids, list) or not all(map(_is_name, ids)):
+            raise KernelError(f"{path}: the ids are damaged: they must be a list of strings and integers")
         return naming(path, lambda: cls(**arrays, ids=ids, temperature=temperature))
 
     def __repr__(self) -> str:
@@ -282,3 +284,7 @@ class LinearKernel(KernelRelevance):
 
     def _named(self) -> dict[str, Matrix]:
         return dict(zip(self._names, self._arrays(), strict=True))
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, (str, int)) and not isinstance(name, bool)

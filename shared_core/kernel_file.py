@@ -19,6 +19,7 @@ _K = TypeVar("_K")
 
 FORMAT = "setselect-kernel"
 FORMAT_VERSION = 1
+_DTYPES = ("F64", "F32", "F16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8")
 
 
 def _safetensors() -> Any:
@@ -54,7 +55,14 @@ def write_kernel(
     header = json.dumps(json.loads(made[8 : 8 + size]), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     padded = header.encode()
     padded = padded.ljust(-(-len(padded) // 8) * 8)
-    Path(path).write_bytes(len(padded).to_bytes(8, "little") + padded + made[8 + size :])
+    file = Path(path)
+    # In one step: killed at any moment, there is the old kernel or the new one.
+    written = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+    try:
+        written.write_bytes(len(padded).to_bytes(8, "little") + padded + made[8 + size :])
+        written.replace(file)
+    finally:
+        written.unlink(missing_ok=True)
 
 
 def read_kernel(
@@ -84,6 +92,10 @@ def read_kernel(
             if missing:
                 raise KernelError(f"{path}: no array {', '.join(sorted(missing))} in the file")
             wanted = [*names, *(name for name in optional if name in held)]
+            for name in wanted:
+                held_as = file.get_slice(name).get_dtype()
+                if held_as not in _DTYPES:
+                    raise KernelError(f"{path}: {name} has dtype {held_as}; it must be one of {', '.join(_DTYPES)}")
             arrays = {name: file.get_tensor(name) for name in wanted}
             return arrays, metadata, _temperature(path, metadata.get("temperature"))
     except safetensors.SafetensorError as error:
@@ -94,7 +106,7 @@ def _check_metadata(path: str | os.PathLike[str], kind: str, metadata: dict[str,
     if metadata.get("format") != FORMAT:
         raise KernelError(f"{path}: a safetensors file, but no setselect kernel")
     version = metadata.get("version", "")
-    if not version.isdigit() or int(version) < 1:
+    if not (version.isascii() and version.isdecimal() and len(version) < 10) or int(version) < 1:
         raise KernelError(f"{path}: format version {version!r} is no version")
     if int(version) > FORMAT_VERSION:
         raise KernelError(

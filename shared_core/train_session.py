@@ -213,7 +213,8 @@ def fitted_or_best(
             known.append(entry)
             yield entry
 
-    given = {**settings, "checkpoint": files.checkpoint}
+    # What is asked of an endpoint was said before.
+    given = {**settings, "checkpoint": files.checkpoint, "say": lambda line: None}
     try:
         with Log(files.log) as log:
             return fit(items, vectors, feedback, kept(), **given, progress=say.is_terminal, on_epoch=log), True

@@ -112,17 +112,17 @@ def ablations(seeds: Sequence[dict[str, Any]]) -> str:
 
 
 def held_out(seeds: Sequence[dict[str, Any]]) -> str:
-    """Feedback on held-out items of the pool, learned and not, and the epoch that was kept."""
+    """Feedback on held-out items of the pool: of the kept epoch, the last one, and NDPP without a kernel."""
     lines = []
-    for row in [row for row in [*LEARNED, JUDGED] if row in seeds[0]["said"]]:
+    for row, _ in seeds[0]["said"].items():
         said = [seed["said"][row] for seed in seeds]
         rivals = [max(value for name, value in one["unlearned"].items() if name[:4] == "NDPP") for one in said]
-        lines.append(
-            [row, _cell([one["feedback"] for one in said], 3), _cell(rivals, 3), _cell([o["gain"] for o in said], 3,
-             signed=True), " ".join(f"{one['epoch']}/{len(one['history']) - 1}" for one in said),
-             " ".join(f"{one['temperature']:.2f}" for one in said)]
-        )  # fmt: skip
-    return table(["held out", "learned", "NDPP without a kernel", "gain", "epoch kept / run", "temperature"], lines)
+        kept, last = [one["feedback"] for one in said], [one["history"][-1]["feedback"] for one in said]
+        cells = [_cell(values, 3) for values in (kept, last, rivals)]
+        epochs = " ".join(f"{one['epoch']}/{len(one['history']) - 1}" for one in said)
+        lines.append([row, *cells, epochs, " ".join(f"{one['temperature']:.2f}" for one in said)])
+    head = ["held out", "epoch kept", "last epoch", "NDPP without a kernel", "kept / run", "temperature"]
+    return table(head, lines)
 
 
 def _mean(seed: dict[str, Any], row: str, k: int, place: int) -> float:

@@ -82,6 +82,8 @@ def read_checkpoint(
 
     if not Path(path).exists():
         return None
+    if Path(path).is_dir():
+        raise InvalidInputError(f"{path} is a folder; name a file for the checkpoint")
     try:
         with safe_open(os.fspath(path), framework="pt") as file:
             metadata = dict(file.metadata() or {})
@@ -102,6 +104,13 @@ def read_checkpoint(
 
 def _compare(path: str | os.PathLike[str], then: dict[str, Any], now: dict[str, Any], partly: bool) -> None:
     names = [name for name in (now if partly else {**then, **now}) if then.get(name) != now.get(name)]
+    # Another objective has settings of its own, which say nothing more.
+    names = [name for name in names if name in then and name in now] or names
+    if names == ["labels"]:
+        raise InvalidParameterError(
+            f"{path}: begun with other labels. Pass the same (label keeps them in its resume file; a model's scores "
+            "may differ from run to run), or name another checkpoint"
+        )
     if names:
         differ = ", ".join(f"{name} (then {then.get(name)!r}, now {now.get(name)!r})" for name in names)
         raise InvalidParameterError(f"{path}: begun with other settings: {differ}. Remove it, or name another")

@@ -28,7 +28,7 @@ class GreedyDraws:
     vectors : array-like, shape (n, d)
         The pool's embeddings, of any length.
     k : int >= 1
-    subsets : int >= 2, optional
+    subsets : int >= 2 k, optional
         At most so many for an item; by default 96 for each size.
     temperature : float > 0
         Of the relevance.
@@ -61,7 +61,8 @@ class GreedyDraws:
             raise InvalidInputError(f"vectors must have shape (n, d), got {rows.shape}")
         self._rows = rows.astype(working_dtype(rows.dtype), copy=False)
         self.k = integer(k, "k", 1)
-        self.subsets = PATHS * EACH * self.k if subsets is None else integer(subsets, "subsets", 2)
+        # Two for each size, or there would be nothing to compare.
+        self.subsets = PATHS * EACH * self.k if subsets is None else integer(subsets, "subsets", 2 * self.k)
         self.temperature = number(temperature, "temperature", 1e-9)
         self.noise = number(noise, "noise", 1e-9)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import numeric
+from ..arrays import names_of, numeric
 from ..checks import integer, number, one_of
 from ..errors import InvalidInputError, InvalidParameterError
 from ..ndpp import NDPP
@@ -20,6 +21,7 @@ from ..vrsd import VRSD
 from .checkpoint import read_checkpoint
 from .feedback import Feedback
 from .fitted import Epoch, Fitted
+from .given_labels import checked_labels, digest_of, split_labels
 from .held_out import HeldOut
 from .label_file import name_of
 from .labelling import LabelledSubset, best, label
@@ -44,6 +46,8 @@ def fit(
     feedback: Feedback,
     labels: Iterable[LabelledSubset] | None = None,
     *,
+    queries: Iterable[int] | None = None,
+    resume: str | os.PathLike[str] | None = None,
     objective: str = "listwise",
     kernel: str = "linear",
     k: int = 4,
@@ -70,6 +74,7 @@ def fit(
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = False,
     on_epoch: Callable[[Epoch], object] | None = None,
+    say: Callable[[str], object] | None = None,
 ) -> Fitted:
     """Learn a kernel for :class:`NDPP` from labelled subsets of examples, and measure it on held-out items.
 
@@ -91,6 +96,9 @@ def fit(
     labels : iterable of LabelledSubset, optional
         From :func:`label`. By default they are made here: ``draw="greedy"`` for listwise, ``"random"`` for the
         likelihood, from the ``fetch_k`` nearest.
+    queries, resume
+        Where labels are made here: which rows are training items, and the file that keeps the labels, see
+        :func:`label`. Without ``resume`` a fit that is killed asks the feedback for all of them again.
     objective : "listwise" or "likelihood"
     kernel : "linear" or "rows"
         A :class:`LinearKernel`, which serves items that come later too, or a :class:`LowRankKernel` with a row for
@@ -120,7 +128,7 @@ def fit(
     held_out : float in (0, 1)
         The share of the labelled items that is not trained on.
     seed : int >= 0
-        Of the split, the start and the batches. The same input and machine give the same kernel.
+        Of the split, the start and the batches. On a CPU the same input and number of threads give the same kernel.
     device : str or torch.device
     checkpoint : path, optional
         Written after each epoch, in one step; a fit with the same input and settings goes on from there (``epochs``
@@ -129,6 +137,9 @@ def fit(
         Show a bar (tqdm).
     on_epoch : callable, optional
         Gets each :class:`Epoch`, those from a checkpoint too.
+    say : callable, optional
+        Gets a line with the size of what a ``remote`` feedback will be asked; by default it is written to standard
+        error.
 
     Returns
     -------
@@ -140,7 +151,10 @@ def fit(
         Items, vectors or labels do not fit each other, the labels teach nothing, fewer than two items are labelled,
         the feedback gives something else than a finite number, or ``checkpoint`` is some other file.
     InvalidParameterError
-        A parameter is out of its range, or ``checkpoint`` was begun with other settings.
+        A parameter is out of its range, ``checkpoint`` was begun with other settings, or the numbers ran out of their
+        range.
+    OSError
+        ``checkpoint`` or ``resume`` cannot be written.
     ImportError
         torch, safetensors or tqdm is missing (extra ``train``).
 
@@ -175,12 +189,14 @@ def fit(
         (sharpness, "sharpness", 1e-9), (pull, "pull", 0), (alpha, "alpha", 0), (beta, "beta", 0), (ridge, "ridge", 0)
     ):  # fmt: skip
         number(value, name, low)
-    number(share, "share", 0, 1)
+    if number(share, "share", 0, 1) == 0:
+        raise InvalidParameterError("share must be above 0, got 0")
     one_of(normalisation, "normalisation", NORMALISATIONS)
     try:
-        device = torch.device(device)
-    except (RuntimeError, TypeError) as error:
-        raise InvalidParameterError(f"device: {error}") from None
+        # Not every device that has a name is there, or has float64.
+        device = torch.zeros(1, dtype=torch.float64, device=device).device
+    except (RuntimeError, TypeError, AssertionError, NotImplementedError) as error:
+        raise InvalidParameterError(f"device {device!r} cannot be used: {error}") from None
     rank, skew_rank = None if rank is None else integer(rank, "rank", 1), integer(skew_rank, "skew_rank", 0)
     if not 0 < number(held_out, "held_out", 0, 1) < 1:
         raise InvalidParameterError(f"held_out must be between 0 and 1, got {held_out}")
@@ -193,23 +209,36 @@ def fit(
     names = None if ids is None else list(ids)
     if names is not None and len(names) != len(rows):
         raise InvalidInputError(f"ids must be {len(rows)}, one for each item, got {len(names)}")
-    settings = {
+    if names is not None and len(set(names_of(names, len(rows), "ids"))) < len(names):
+        raise InvalidInputError("ids: a name stands more than once; each item needs its own")
+    settings: dict[str, Any] = {
         "objective": objective, "kernel": kernel, "k": k, "fetch_k": fetch_k, "rank": rank, "skew_rank": skew_rank,
-        "temperature": temperature, "learn_relevance": learn_relevance, "sharpness": sharpness, "pull": pull,
-        "share": share, "normalisation": normalisation, "alpha": alpha, "beta": beta, "ridge": ridge,
-        "learning_rate": rate, "batch_size": batch_size, "held_out": held_out, "seed": seed,
-        "feedback": name_of(feedback), "items and vectors": neighbours.sha256(),
+        "temperature": temperature, "learning_rate": rate, "batch_size": batch_size, "held_out": held_out, "seed": seed,
     }  # fmt: skip
+    if listwise:
+        settings |= {"learn_relevance": learn_relevance, "sharpness": sharpness, "pull": pull}
+    else:
+        settings |= {"share": share, "normalisation": normalisation, "alpha": alpha, "beta": beta, "ridge": ridge}
     if checkpoint is not None:
+        settings |= {"feedback": name_of(feedback), "items and vectors": neighbours.sha256()}
         # What is wrong with the file is to come to light before hours of labelling.
+        if not Path(checkpoint).absolute().parent.is_dir():
+            raise InvalidParameterError(f"checkpoint: there is no folder {Path(checkpoint).absolute().parent}")
         read_checkpoint(checkpoint, settings, partly=True)
     if labels is None:
         labels = label(
             neighbours.items, rows, feedback, k=k, candidates=fetch_k, draw="greedy" if listwise else "random",
-            seed=seed, progress=progress,
+            queries=queries, seed=seed, resume=resume, progress=progress, say=say,
         )  # fmt: skip
-    known = _checked(labels, len(neighbours))
-    trained, kept_back = _split(known, neighbours, held_out, seed)
+    elif queries is not None or resume is not None:
+        raise InvalidParameterError("queries and resume are for labels that are made here: leave them out with labels")
+    known = checked_labels(labels, len(neighbours))
+    trained, kept_back = split_labels(known, neighbours, held_out, seed)
+    if getattr(feedback, "remote", False):
+        # Each epoch, the one before the first, and what learns nothing.
+        prompts = len(kept_back) * (epochs + 1 + 4)
+        tell = say or (lambda line: sys.stderr.write(line + "\n"))
+        tell(f"to fit: at most {prompts:,} prompts, for the picks of {len(kept_back)} held-out items")
     mean = HeldOut(neighbours, rows, kept_back, feedback, k, fetch_k, names)
     # The likelihood weighs all subsets of the pool: it begins where they have about k items.
     factors = make_factors(kernel, rows, rank or rows.shape[1], skew_rank, seed, device, None if listwise else k)
@@ -227,53 +256,10 @@ def fit(
             ridge=ridge, learning_rate=rate,
         )  # fmt: skip
     unlearned: list[Selector] = [NDPP(), NDPP(relevance="exponential", temperature=temperature), VRSD(), TopK()]
-    settings["labels"] = _digest(known)
+    if checkpoint is not None:
+        settings["labels"] = digest_of(known)
     if batch_size is None:
         batch_size = 32 if listwise else max(64, task.size // 40)
     run = Run(task, mean, unlearned, batch_size, seed, checkpoint, settings)
     run.go_on(epochs, patience, progress, on_epoch)
     return run.fitted()
-
-
-def _checked(labels: Iterable[LabelledSubset], n: int) -> list[LabelledSubset]:
-    known = list(labels)
-    for place, entry in enumerate(known):
-        if not isinstance(entry, LabelledSubset):
-            raise InvalidInputError(f"labels: number {place} is {entry!r}, no LabelledSubset")
-        rows = (entry.query, *entry.subset)
-        sound = all(_is_number(row, int, np.integer) and 0 <= row < n for row in rows)
-        if not sound or not entry.subset or len(set(rows)) < len(rows):
-            raise InvalidInputError(
-                f"labels: number {place}, {entry}, must hold different rows of the {n} items, the query not among them"
-            )
-        if not _is_number(entry.score, int, np.integer, float, np.floating) or not np.isfinite(entry.score):
-            raise InvalidInputError(f"labels: the score of number {place}, {entry}, is no finite number")
-    return known
-
-
-def _is_number(value: Any, *kinds: type) -> bool:
-    return isinstance(value, kinds) and not isinstance(value, bool)
-
-
-def _split(
-    labels: list[LabelledSubset], neighbours: Neighbours, share: float, seed: int
-) -> tuple[list[LabelledSubset], list[int]]:
-    queries = sorted({entry.query for entry in labels})
-    groups = neighbours.groups(queries)
-    if len(groups) < 2:
-        raise InvalidInputError(
-            f"labels are of {len(queries)} items, {len(groups)} of them different; at least 2 are needed, one to be "
-            "held out"
-        )
-    # A copy of a held-out item must not be trained on.
-    count = min(max(1, round(share * len(groups))), len(groups) - 1)
-    chosen = np.random.default_rng([seed, 0]).permutation(len(groups))[:count]
-    back = {query for place in chosen for query in groups[place]}
-    return [entry for entry in labels if entry.query not in back], sorted(back)
-
-
-def _digest(labels: Iterable[LabelledSubset]) -> str:
-    digest = hashlib.sha256()
-    for entry in labels:
-        digest.update(f"{entry.query} {entry.subset} {entry.score!r}\n".encode())
-    return digest.hexdigest()

@@ -58,17 +58,17 @@ class HeldOut:
     ) -> None:
         self._items, self._feedback, self._k = neighbours.items, feedback, k
         self.queries = list(queries)
+        self._vectors, self._ids = vectors, ids
         self._rows = neighbours.nearest(self.queries, fetch_k)
-        self._candidates = [
-            Candidates(vectors[query], vectors[rows], ids=rows.tolist() if ids is None else [ids[row] for row in rows])
-            for query, rows in zip(self.queries, self._rows, strict=True)
-        ]
         self._known: dict[tuple[int, tuple[int, ...]], float] = {}
 
     def picks(self, selector: Selector) -> list[tuple[int, ...]]:
         """Rows of the pool that the selector picks for each query, the most similar last."""
         found = []
-        for rows, candidates in zip(self._rows, self._candidates, strict=True):
+        for query, rows in zip(self.queries, self._rows, strict=True):
+            ids = rows.tolist() if self._ids is None else [self._ids[row] for row in rows]
+            # Made anew each time: kept, the candidates' vectors would fill the memory.
+            candidates = Candidates.borrow(self._vectors[query], self._vectors[rows], ids=ids)
             chosen = selector.select(candidates, min(self._k, len(rows))).indices
             # The candidates stand nearest first.
             found.append(tuple(rows[np.sort(chosen)[::-1]].tolist()))

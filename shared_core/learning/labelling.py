@@ -171,20 +171,21 @@ def label(
     for row, rows in nearest.items():
         if len(rows) < needed:
             raise _too_few(row, len(rows), k, needed)
-    work: Iterable[Drawn] = ((row, _draw(drawing, row, nearest.pop(row), seed, k, subsets)) for row in missing)
+
+    def work() -> Iterator[Drawn]:
+        return ((row, _draw(drawing, row, nearest[row], seed, k, subsets)) for row in missing)
 
     def pairs(row: int, drawn: list[tuple[int, ...]]) -> list[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
         return [(neighbours.items[row], [neighbours.items[i] for i in subset]) for subset in drawn]
 
     if missing and getattr(feedback, "remote", False):
         asked: Any = feedback
-        ahead = list(work)
-        cost = asked.cost([pair for row, drawn in ahead for pair in pairs(row, drawn)])
+        # Drawn once more afterwards: all prompts at once would fill the memory.
+        cost = asked.cost(pair for row, drawn in work() for pair in pairs(row, drawn))
         tell = say or (lambda line: sys.stderr.write(line + "\n"))
-        tell(f"to label: {len(missing)} items, {sum(len(drawn) for _, drawn in ahead)} subsets; {cost}")
-        work = ahead
+        tell(f"to label: {len(missing)} items, {sum(len(drawn) for _, drawn in work())} subsets; {cost}")
     with file or contextlib.nullcontext(), _bar(len(wanted), len(wanted) - len(missing), progress) as advance:
-        for row, drawn in work:
+        for row, drawn in work():
             with _noted(row):
                 where = [f"item {row}, subset {place} (rows {subset})" for place, subset in enumerate(drawn)]
                 scores = score_all(feedback, pairs(row, drawn), where)

@@ -259,7 +259,7 @@ class _Labels:
 
 def _log_dets(factors: Factors, v: Tensor, b: Tensor, mask: Tensor, diagonal: float) -> Tensor:
     """log det(V Vᵀ + B C Bᵀ + diagonal·I) of each set of rows (m, s, K); a place without an item counts nothing."""
-    added = torch.where(mask, diagonal, 1.0).to(torch.float64)
+    added = mask.to(torch.float64) * (diagonal - 1) + 1
     return _log_abs_det(v @ v.mT + factors.times_c(b) @ b.mT + torch.diag_embed(added))
 
 

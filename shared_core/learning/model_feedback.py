@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..answer_models import AnswerModel, EndpointModel, Scored, TransformersModel
@@ -172,6 +173,8 @@ class LanguageModelFeedback:
         if not self.model_id:
             raise InvalidParameterError("the model has no name to tell its scores from another's by: pass model_id=")
         told = {"model": self.model_id, "limit": self._model.limit, **self.template.settings}
+        if isinstance(self._model, EndpointModel):
+            told["endpoint"] = self._model.base_url
         return f"LanguageModelFeedback({json.dumps(told, ensure_ascii=False)})"
 
     def __call__(self, query_item: Item, subset_items: Sequence[Item], /) -> float:
@@ -208,22 +211,27 @@ class LanguageModelFeedback:
         """
         return self._score(pairs)
 
-    def cost(self, pairs: Sequence[Pair]) -> Cost:
+    def cost(self, pairs: Iterable[Pair]) -> Cost:
         """The size of all prompts, without asking the model; without a tokenizer a token counts as four characters.
+
+        ``pairs`` may be a generator: they are taken one by one.
 
         Raises
         ------
         InvalidInputError
             As :meth:`score` raises it for the items.
         """
-        prompts = [self.template.prompt(row, *pair) for row, pair in enumerate(pairs)]
-        items = list({item[1:]: item for item in (prompt.item() for prompt in prompts)}.values())
-        characters = sum(len(item.context) + len(item.answer) for item in items)
-        if items and isinstance(self._model, TransformersModel):
-            tokens = sum(self._model.count(items))
-        else:
-            tokens = math.ceil(characters / 4)
-        return Cost(len(items), characters, tokens, self.price)
+        seen: set[bytes] = set()
+        characters = tokens = 0
+        for row, pair in enumerate(pairs):
+            item = self.template.prompt(row, *pair).item()
+            name = hashlib.sha256(f"{len(item.context)} {item.context}{item.answer}".encode()).digest()
+            if name not in seen:
+                seen.add(name)
+                characters += len(item.context) + len(item.answer)
+                if isinstance(self._model, TransformersModel):
+                    tokens += self._model.count([item])[0]
+        return Cost(len(seen), characters, tokens or math.ceil(characters / 4), self.price)
 
     def __repr__(self) -> str:
         return f"LanguageModelFeedback(model_id={self.model_id!r}, remote={self.remote})"

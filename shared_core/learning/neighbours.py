@@ -78,22 +78,33 @@ class Neighbours:
     def groups(self, queries: Sequence[int]) -> list[list[int]]:
         """These rows in groups of duplicates, in the order of their first; most groups have one row.
 
-        Here vectors count as equal that agree to 6 digits of what is longest in them.
+        What is a duplicate of a duplicate is in the group. Cost: O(Q² d) in the vectors' type.
 
         >>> items = [{"question": q, "answer": "a"} for q in ("x", "y", "y", "z")]
         >>> Neighbours(items, [[1.0, 0.0], [1.0, 1.0], [1.0, 1.0], [2.0, 0.0]]).groups([0, 1, 2, 3])
         [[0, 3], [1, 2]]
         """
-        leader: dict[int | bytes, int] = {}
+        rows = np.asarray(queries, dtype=np.int64)
+        place = {row: n for n, row in enumerate(rows.tolist())}
+        leader = list(range(len(rows)))
+
+        def lead(n: int) -> int:
+            while leader[n] != n:
+                leader[n] = leader[leader[n]]
+                n = leader[n]
+            return n
+
+        for n, (row, cosines) in enumerate(self._cosines(rows.tolist(), rows)):
+            slack, equal = self._equal(cosines.dtype)
+            near = rows[np.flatnonzero(cosines >= equal - slack)]
+            alike = near[self._exact(row, near) >= equal].tolist()
+            for other in (*alike, *self._same.get(row, ())):
+                if other in place:
+                    one, two = sorted((lead(n), lead(place[other])))
+                    leader[two] = one
         found: dict[int, list[int]] = {}
-        for row in queries:
-            # Adding 0 makes a negative zero a zero.
-            direction = (np.round(_unit(self._rows[row : row + 1])[0], 6) + 0.0).tobytes()
-            names = (self._same[row][0] if row in self._same else row, direction)
-            first = next((leader[name] for name in names if name in leader), row)
-            for name in names:
-                leader.setdefault(name, first)
-            found.setdefault(first, []).append(row)
+        for n, row in enumerate(rows.tolist()):
+            found.setdefault(lead(n), []).append(row)
         return list(found.values())
 
     def sha256(self) -> str:
@@ -129,20 +140,26 @@ class Neighbours:
                 )
         return [read_only(self._of(row, cosines, count)) for row, cosines in self._cosines(queries)]
 
-    def _cosines(self, queries: Sequence[int]) -> Iterator[tuple[int, FloatArray]]:
-        step = max(1, _BLOCK // len(self))
+    def _cosines(
+        self, queries: Sequence[int], among: NDArray[np.int64] | None = None
+    ) -> Iterator[tuple[int, FloatArray]]:
+        rows, inverse = (self._rows, self._inverse) if among is None else (self._rows[among], self._inverse[among])
+        step = max(1, _BLOCK // len(rows))
         for start in range(0, len(queries), step):
             block = np.asarray(queries[start : start + step], dtype=np.int64)
-            cosines = self._rows[block] @ self._rows.T
+            cosines = self._rows[block] @ rows.T
             cosines *= self._inverse[block, None]
-            cosines *= self._inverse
+            cosines *= inverse
             yield from zip(block.tolist(), cosines, strict=True)
+
+    def _equal(self, dtype: np.dtype[Any]) -> tuple[float, float]:
+        """How far a product of matrices may be from a cosine, and from which cosine on vectors are equal."""
+        return (self._rows.shape[1] + 16) * float(np.finfo(dtype).eps), 1 - tie_of(dtype)
 
     def _of(self, query: int, cosines: FloatArray, count: int) -> NDArray[np.int64]:
         # A product of matrices rounds a row's cosine one way or another, by what stands beside it in the block: it
         # only says what may be near. What is near is told by cosines that depend on the two rows alone.
-        slack = (self._rows.shape[1] + 16) * float(np.finfo(cosines.dtype).eps)
-        equal = 1 - tie_of(cosines.dtype)
+        slack, equal = self._equal(cosines.dtype)
         cosines[query] = -np.inf
         cosines[self._same.get(query, [])] = -np.inf
         alike = np.flatnonzero(cosines >= equal - slack)

@@ -176,5 +176,6 @@ def _candidates(
         rows = list(dict.fromkeys([*nearest[entry.query], *entry.subset]))
         cosines = unit[rows].dot(unit[entry.query])
         candidates.append(rows)
-        relevance.append(np.exp((cosines - cosines.max()) / (2 * temperature)))
+        # Under a low temperature the far ones would be 0, which has no logarithm.
+        relevance.append(np.maximum(np.exp((cosines - cosines.max()) / (2 * temperature)), 1e-150))
     return candidates, relevance

@@ -10,10 +10,12 @@ __all__ = ["Symbol", "shell_symbols", "structural_symbols"]
 
 # A quote inside a word (coeur d'alene) opens nothing.
 _CALLS = re.compile(
-    r"""(?<!\w)'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(?P<open>(?:(?<![\w.:])[\w.:]+)?\()|(?P<close>\))""", re.S
+    r"""\\.|(?<!\w)'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(?P<open>(?:(?<![\w.:])[\w.:]+)?\()|(?P<close>\))""", re.S
 )
 # An apostrophe is no quote in Lisp.
-_LISP = re.compile(r""""(?:[^"\\]|\\.)*"|(?P<open>\(\s*(?:[^\s()\[\]"',;\d][^\s()\[\]"',;]*)?)|(?P<close>\))""", re.S)
+_LISP = re.compile(
+    r"""\\.|"(?:[^"\\]|\\.)*"|(?P<open>\(\s*(?:[^\s()\[\]"',;\d][^\s()\[\]"',;]*)?)|(?P<close>\))""", re.S
+)
 _LABELS = re.compile(r"(?P<open>\[\s*(?:[^\W\d][^\s\[\]]*)?)|(?P<close>\])")
 _LABELLED = re.compile(r"\s*\[\s*[^\W\d][\w:.-]*(?=[\s\[\]]|$)")
 

@@ -113,8 +113,10 @@ class Run:
             self.adam.step()
             total += loss.item() * len(batch)
         mean = total / len(order)
-        if not np.isfinite(mean):
-            raise InvalidParameterError(f"the loss of epoch {number} is {mean}: lower learning_rate")
+        if not np.isfinite(mean) or not all(bool(part.isfinite().all()) for part in self.task.parts.parameters()):
+            raise InvalidParameterError(
+                f"epoch {number} ran out of the numbers' range (loss {mean}): lower learning_rate"
+            )
         return mean
 
     def _measure(self, loss: float | None) -> None:
@@ -133,7 +135,8 @@ class Run:
         """The epoch since which nothing was better."""
         if self.task.likelihood is None:
             return self._best()
-        return max(range(len(self.history)), key=lambda n: (self.history[n].likelihood or -np.inf, -n))
+        values = [-np.inf if epoch.likelihood is None else epoch.likelihood for epoch in self.history]
+        return max(range(len(values)), key=lambda n: (values[n], -n))
 
     def _save(self, path: str | os.PathLike[str]) -> None:
         tensors = {f"now.{name}": part for name, part in self.task.parts.state_dict().items()}

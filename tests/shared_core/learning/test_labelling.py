@@ -494,7 +494,7 @@ def test_the_bar_counts_items_goes_on_where_it_was_and_shows_the_mean(
         ({"candidates": 0}, "candidates must be at least 1"),
         ({"seed": -1}, "seed must be at least 0"),
         ({"draw": "near"}, "draw must be one of random, greedy, got 'near'"),
-        ({"draw": "greedy", "subsets": 1}, "subsets must be at least 2"),
+        ({"draw": "greedy", "subsets": 1}, "subsets must be at least 4"),
         ({"draw": "greedy", "k": 7}, "a subset of k=7 needs candidates >= 7, got 6"),
         ({"queries": []}, "queries is empty"),
         ({"queries": [0, 8]}, r"queries\[1\] is 8, but rows are 0..7"),

@@ -148,3 +148,16 @@ def test_what_is_refused() -> None:
 def test_a_zero_row_is_a_candidate_of_cosine_zero() -> None:
     vectors: NDArray[Any] = np.array([[1.0, 0.0], [0.0, 0.0], [-1.0, 0.1], [0.2, 1.0]])
     assert Neighbours(different(4), vectors).nearest([0], 9)[0].tolist() == [3, 1, 2]
+
+
+def test_groups_hold_what_nearest_leaves_out_and_are_transitive() -> None:
+    rng = np.random.default_rng(0)
+    once = rng.standard_normal((40, 48))
+    # The same texts embedded in another batch, and at another length; in float32 and float64.
+    noisy = once + 1e-9 * rng.standard_normal(once.shape)
+    for again, dtype in ((noisy, np.float32), (3.7 * once, np.float32), (3.7 * once, np.float64)):
+        items = [{"question": str(n), "answer": str(n)} for n in range(80)]
+        groups = Neighbours(items, np.concatenate((once, again)).astype(dtype)).groups(range(80))
+        assert sorted(map(sorted, groups)) == [[n, n + 40] for n in range(40)]
+    bridge = [{"question": q, "answer": "x"} for q in ("a", "b", "a")]
+    assert Neighbours(bridge, [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]).groups([0, 1, 2]) == [[0, 1, 2]]

@@ -111,9 +111,12 @@ class LowRankKernel(KernelRelevance):
         try:
             index = [rows[name] for name in candidates.ids]
         except KeyError as error:
+            name = error.args[0]
+            alike = next((other for other in rows if str(other) == str(name)), None)
             raise KernelError(
-                f"the kernel does not know id {error.args[0]!r}; it was learned for {len(rows)} ids. "
-                "A LinearKernel also serves items that came after training"
+                f"the kernel does not know id {name!r}; it was learned for {len(rows)} ids"
+                + (". " if alike is None else f", {alike!r} among them, of another type. ")
+                + "A LinearKernel also serves items that came after training"
             ) from None
         return v[index], b[index], c
 

@@ -327,3 +327,12 @@ def test_the_wrong_kind_is_rejected(tmp_path: Path) -> None:
 def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises((KernelError, FileNotFoundError), match="absent"):
         LowRankKernel.load(tmp_path / "absent.safetensors")
+
+
+def test_an_id_of_another_type_is_named() -> None:
+    # Stores have texts for ids where a file of examples has numbers.
+    kernel = LowRankKernel([[1.0], [2.0]], ids=[7, 8])
+    with pytest.raises(
+        KernelError, match="does not know id '7'; it was learned for 2 ids, 7 among them, of another type"
+    ):
+        kernel.factors(Candidates([1.0], [[1.0]], ids=["7"]))

@@ -93,7 +93,9 @@ def _identity(model: str) -> str:
     return model
 
 
-def heading(title: str, script: str, files: Iterable[str], packages: Iterable[str], seed: int | None = None) -> str:
+def heading(
+    title: str, script: str, files: Iterable[str], packages: Iterable[str], seed: int | str | None = None
+) -> str:
     """Title, what wrote the page, versions, seed and the sha256 of each data file."""
     versions = ", ".join([f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in packages)])
     lines = [f"# {title}", "", f"Written by `{script} --write`; a second run gives the same figures.", ""]

@@ -1,6 +1,6 @@
 """The numpy core of setselect: candidates in, the best set of k out. See the README for which method when."""
 
-from .batch import Selections, select_many
+from .batch import Selections, select_many, select_stream
 from .candidates import Candidates
 from .choice import choose
 from .errors import (
@@ -72,6 +72,7 @@ __all__ = [
     "scale_quality",
     "select",
     "select_many",
+    "select_stream",
     "selector_names",
     "selector_parameters",
     "with_quality_column",

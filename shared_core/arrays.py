@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -55,15 +55,59 @@ def _range(dtype: type[np.floating[Any]]) -> tuple[float, float]:
 # A sum of squares leaves the range of its type long before the row does.
 _UNIT_SLACK = {np.dtype(t): 4 * float(np.finfo(t).eps) for t in (np.float32, np.float64)}
 ONE = np.ones(1, np.float32)
+ONE.flags.writeable = False
+# While the rows fit the last cache a second pass costs less than going by blocks.
+_CACHED = 16 << 20
 _RANGES = {np.dtype(t): _range(t) for t in (np.float32, np.float64)}
 
 
-def scaled_rows(rows: FloatArray, names: tuple[Hashable, ...] | None) -> tuple[FloatArray, FloatArray | None]:
+def squares_and_dots(rows: FloatArray, query: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Sum of squares of each row and its dot product with ``query``.
+
+    >>> [x.tolist() for x in squares_and_dots(np.array([[3.0, 4.0], [0.0, 2.0]]), np.array([1.0, 0.0]))]
+    [[25.0, 4.0], [3.0, 0.0]]
+    """
+    if rows.nbytes <= _CACHED:
+        return np.vecdot(rows, rows), rows.dot(query)
+    # Out of the memory once and not twice: 2.3 ms for 2.8 at 20,000 × 384.
+    squares, products = np.empty(len(rows), rows.dtype), np.empty(len(rows), rows.dtype)
+    for part in _parts(rows):
+        block = rows[part]
+        np.vecdot(block, block, out=squares[part])
+        np.dot(block, query, out=products[part])
+    return squares, products
+
+
+def dots(rows: FloatArray, query: FloatArray) -> FloatArray:
+    """The dot products of :func:`squares_and_dots`, the same to the last bit.
+
+    >>> dots(np.array([[3.0, 4.0], [0.0, 2.0]]), np.array([1.0, 0.0])).tolist()
+    [3.0, 0.0]
+    """
+    if rows.nbytes <= _CACHED:
+        products: FloatArray = rows.dot(query)
+        return products
+    products = np.empty(len(rows), rows.dtype)
+    for part in _parts(rows):
+        np.dot(rows[part], query, out=products[part])
+    return products
+
+
+def _parts(rows: FloatArray) -> Iterator[slice]:
+    step = max(1, _CACHED // 16 // (rows.nbytes // len(rows)))
+    return (slice(start, start + step) for start in range(0, len(rows), step))
+
+
+def scaled_rows(
+    rows: FloatArray, names: tuple[Hashable, ...] | None, squares: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray | None]:
     """Rows whose lengths are within the range of their type, and one over each length (0 for a zero row).
 
-    None in place of the lengths: all are 1 to the last bits, as most embedding models have it.
+    None in place of the lengths: all are 1 to the last bits, as most embedding models have it. ``squares``, where
+    they are known, are used up.
     """
-    squares = np.vecdot(rows, rows)
+    if squares is None:
+        squares = np.vecdot(rows, rows)
     least, most = _RANGES[rows.dtype]
     shortest, longest = squares[squares.argmin()], squares[squares.argmax()]
     # NaN compares as false and argmin and argmax find it, so it goes the slow way with the rows out of range.

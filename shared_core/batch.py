@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+import importlib
+from collections.abc import Hashable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from .arrays import numeric
-from .candidates import Candidates
-from .errors import InvalidInputError, SetSelectError
+from .arrays import read_only
+from .blocks import Block, Blocks, QueryBlocks, blocks_of
+from .checks import integer
+from .errors import SetSelectError
 from .selection import Selection, Selector, resolve_selector
+from .threads import in_order, one_blas_thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,33 +61,47 @@ class Selections:
 
 
 def select_many(
-    queries: ArrayLike,
-    vectors: ArrayLike,
+    queries: Blocks,
+    vectors: Blocks,
     k: int,
     selector: str | Selector = "vrsd",
     *,
-    quality: ArrayLike | None = None,
+    quality: Blocks | None = None,
     ids: Iterable[Hashable] | None = None,
+    workers: int = 1,
+    progress: bool = False,
     **parameters: Any,
 ) -> Selections:
     """Choose ``k`` for each query, from shared candidates or from each query's own.
 
+    The answers are those of :func:`select` for one query after the other, whatever the number of ``workers``.
+
     Parameters
     ----------
-    queries : array-like, shape (Q, d), Q >= 1
-    vectors : array-like, shape (n, d) shared by all queries, or (Q, n, d)
+    queries : array-like, shape (Q, d), Q >= 1, or an iterator of blocks of shape (b, d)
+    vectors : array-like, shape (n, d) shared by all queries, or (Q, n, d), or an iterator of blocks (b, n, d)
+        Of a memory map no more is read at a time than one query's candidates; of an iterator one block is held.
+        Blocks of queries and of vectors must be of the same lengths where both are iterators.
     k : int
         How many for each query, 1..n.
     selector, **parameters
         As in :func:`select`.
-    quality : array-like, shape (n,), or (Q, n) for own candidates, optional
+    quality : array-like, shape (n,), or for own candidates (Q, n) or an iterator of blocks (b, n), optional
     ids : iterable of n hashables, optional
         Of shared candidates.
+    workers : int
+        So many threads share the queries. While they run, BLAS is held to one thread (for the whole process, as
+        BLAS knows no other way) and is given back after that, also on an error; this needs threadpoolctl.
+        Only the arithmetic runs side by side, so that threads bring the more the larger n and d are.
+    progress : bool
+        Show a bar (tqdm).
 
     Raises
     ------
     InvalidInputError, InvalidParameterError
         As :func:`select`; the message names the query.
+    ImportError
+        ``progress`` without tqdm.
 
     Examples
     --------
@@ -92,52 +111,112 @@ def select_many(
     >>> select_many(rng.normal(size=(5, 8)), rng.normal(size=(20, 8)), k=3, selector="mmr").indices.shape
     (5, 3)
     """
+    more = {"quality": quality, "ids": ids, "workers": workers, "progress": progress, **parameters}
+    return _joined(list(select_stream(queries, vectors, k, selector, **more)))
+
+
+def select_stream(
+    queries: Blocks,
+    vectors: Blocks,
+    k: int,
+    selector: str | Selector = "vrsd",
+    *,
+    quality: Blocks | None = None,
+    ids: Iterable[Hashable] | None = None,
+    workers: int = 1,
+    progress: bool = False,
+    block_size: int = 1024,
+    **parameters: Any,
+) -> Iterator[Selections]:
+    """As :func:`select_many`, block by block: for more queries than their answers fit into memory.
+
+    Parameters
+    ----------
+    block_size : int
+        Queries to a block where none of the arguments is an iterator; else its blocks are the blocks.
+    **parameters
+        And all others as in :func:`select_many`. The arrays must stay as they are until the last block.
+
+    Yields
+    ------
+    Selections
+        Of the queries in their order, row 0 being the first query of the block.
+
+    Raises
+    ------
+    InvalidInputError, InvalidParameterError, ImportError
+        As :func:`select_many`; what concerns one block when it is its turn. The message names the query by its
+        number among all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shared_core import select_stream
+    >>> rng = np.random.default_rng(0)
+    >>> blocks = (rng.normal(size=(4, 8)) for _ in range(3))  # queries, as they are read from a file, say
+    >>> [many.indices.shape for many in select_stream(blocks, rng.normal(size=(20, 8)), k=3)]
+    [(4, 3), (4, 3), (4, 3)]
+    """
     chosen_by = resolve_selector(selector, parameters)
-    q = numeric(queries, "queries")
-    if q.ndim != 2 or not len(q):
-        raise InvalidInputError(f"queries must have shape (Q, d) with Q >= 1, got {q.shape}")
-    rows = numeric(vectors, "vectors")
-    if rows.ndim == 3:
-        if len(rows) != len(q):
-            raise InvalidInputError(f"queries {q.shape} and vectors {rows.shape} must be as many")
-        if ids is not None:
-            raise InvalidInputError("ids go with shared candidates, vectors of shape (n, d)")
-        columns = None if quality is None else numeric(quality, "quality")
-        if columns is not None and columns.shape != rows.shape[:2]:
-            raise InvalidInputError(f"quality must have shape {rows.shape[:2]}, got {columns.shape}")
-
-        def candidates(i: int) -> Candidates:
-            return Candidates.borrow(q[i], rows[i], quality=None if columns is None else columns[i])
-    else:
-        shared = None
-
-        def candidates(i: int) -> Candidates:
-            nonlocal shared
-            if shared is None:
-                shared = Candidates.borrow(q[i], rows, quality=quality, ids=ids)
-                return shared
-            return shared.with_query(q[i])
-
-    return _collect([_one(chosen_by, candidates, i, k) for i in range(len(q))])
+    threads = integer(workers, "workers", 1)
+    blocks = blocks_of(queries, vectors, quality, ids, integer(block_size, "block_size", 1))
+    bar = _bar(blocks.total) if progress else None
+    return _stream(chosen_by, k, blocks, threads, bar)
 
 
-def _one(selector: Selector, candidates: Any, i: int, k: int) -> Selection:
+def _bar(total: int | None) -> Any:
     try:
-        return selector.select(candidates(i), k)
+        tqdm = importlib.import_module("tqdm").tqdm
+    except ImportError as error:
+        raise ImportError('progress=True needs tqdm: pip install "setselect[batch]"') from error
+    return tqdm(total=total, unit="query")
+
+
+def _stream(selector: Selector, k: int, blocks: QueryBlocks, threads: int, bar: Any) -> Iterator[Selections]:
+    with ExitStack() as stack:
+        if bar is not None:
+            stack.enter_context(bar)
+        # Threads end with the generator, also where it is given up halfway.
+        pool = stack.enter_context(ThreadPoolExecutor(threads)) if threads > 1 else None
+        for block in blocks:
+
+            def chosen(piece: range, block: Block = block) -> list[Selection]:
+                return [_one(selector, block, i, k) for i in piece]
+
+            # Some pieces more than threads, so that a slow one is not waited for at the end.
+            step = -(-len(block) // (4 * threads))
+            pieces = [range(i, min(i + step, len(block))) for i in range(0, len(block), step)]
+            found: list[Selection] = []
+            # The caller's own work between two blocks has its BLAS threads.
+            with one_blas_thread():
+                for part in in_order(chosen, pieces, pool):
+                    found += part
+                    if bar is not None:
+                        bar.update(len(part))
+            yield _collect(found)
+
+
+def _one(selector: Selector, block: Block, i: int, k: int) -> Selection:
+    try:
+        return selector.select(block.candidates(i), k)
     except SetSelectError as error:
         # In place, since a selector of one's own may raise an error that is made from other arguments.
-        error.args = (f"query {i}: {error}",)
+        error.args = (f"query {block.start + i}: {error}",)
         raise
+
+
+def _joined(parts: list[Selections]) -> Selections:
+    if len(parts) == 1:
+        return parts[0]
+    names = (field.name for field in fields(Selections))
+    return Selections(*(read_only(np.concatenate([getattr(part, name) for part in parts])) for name in names))
 
 
 def _collect(selections: list[Selection]) -> Selections:
     def stack(name: str, dtype: Any) -> NDArray[Any]:
-        array = np.array([getattr(s, name) for s in selections], dtype=dtype)
-        array.setflags(write=False)
-        return array
+        return read_only(np.array([getattr(s, name) for s in selections], dtype=dtype))
 
-    filled = np.array([-1 if s.filled_from is None else s.filled_from for s in selections], dtype=np.int64)
-    filled.setflags(write=False)
+    filled = read_only(np.array([-1 if s.filled_from is None else s.filled_from for s in selections], dtype=np.int64))
     return Selections(
         stack("indices", np.int64),
         stack("gains", np.float64),

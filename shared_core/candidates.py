@@ -14,18 +14,21 @@ from .arrays import (
     called,
     column_of,
     costs_of,
+    dots,
     names_of,
     numeric,
     read_only,
     scaled_rows,
+    squares_and_dots,
     unit_query,
     working_dtype,
 )
 from .checks import integer, number
 from .errors import InvalidInputError
+from .rows import Rows
 
 
-class Candidates:
+class Candidates(Rows):
     """A query and the n candidates to choose from: checked, unit length, read-only.
 
     Parameters
@@ -69,9 +72,6 @@ class Candidates:
     """
 
     __slots__ = (
-        "_inverse",
-        "_rows",
-        "_unit",
         "costs",
         "drop_near_duplicates",
         "ids",
@@ -90,10 +90,6 @@ class Candidates:
     sources: tuple[Hashable, ...] | None
     max_per_source: int | None
     drop_near_duplicates: float | None
-    # Rows as they came and one over their lengths: scaling every dot product is cheaper than scaling every row.
-    _rows: FloatArray
-    _inverse: FloatArray
-    _unit: FloatArray | None
 
     def __init__(
         self,
@@ -112,46 +108,28 @@ class Candidates:
             self._limit(sources, max_per_source, drop_near_duplicates)
 
     @classmethod
-    def borrow(cls, query: ArrayLike, vectors: ArrayLike, **columns: Any) -> Candidates:
+    def borrow(
+        cls,
+        query: ArrayLike,
+        vectors: ArrayLike,
+        *,
+        quality: ArrayLike | None = None,
+        ids: Iterable[Hashable] | None = None,
+        costs: ArrayLike | None = None,
+        sources: Iterable[Hashable] | None = None,
+        max_per_source: int | None = None,
+        drop_near_duplicates: float | None = None,
+    ) -> Candidates:
         """The same without a copy of ``vectors``, for a choice made at once, before anybody can change them.
 
         >>> Candidates.borrow([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]]).relevance.tolist()
         [1.0, 0.0]
         """
         candidates = object.__new__(cls)
-        limits = [columns.pop(name, None) for name in ("sources", "max_per_source", "drop_near_duplicates")]
-        candidates._fill(query, vectors, **columns, copy=False)
-        if limits != [None, None, None]:
-            candidates._limit(*limits)
+        candidates._fill(query, vectors, quality, ids, costs, copy=False)
+        if sources is not None or max_per_source is not None or drop_near_duplicates is not None:
+            candidates._limit(sources, max_per_source, drop_near_duplicates)
         return candidates
-
-    @property
-    def vectors(self) -> FloatArray:
-        """The rows at unit length, shape (n, d), read-only; made when first asked for."""
-        if self._unit is None:
-            object.__setattr__(self, "_unit", read_only(self._rows * self._inverse[:, None]))
-        assert self._unit is not None
-        return self._unit
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """float32 or float64: what the vectors are computed in."""
-        return self._rows.dtype
-
-    def cosines_with(self, row: int, factor: float = 1.0) -> FloatArray:
-        """Cosine of each candidate with the one at ``row``, times ``factor``: one pass over the vectors.
-
-        >>> Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]]).cosines_with(1).tolist()
-        [0.0, 1.0]
-        """
-        rows = self._rows
-        cosines: FloatArray = rows.dot(rows[row])
-        if rows is self._unit:
-            if factor != 1.0:
-                cosines *= factor
-        else:
-            cosines *= self._inverse * (float(self._inverse[row]) * factor)
-        return cosines
 
     def with_query(self, query: ArrayLike) -> Candidates:
         """The same candidates seen from another query; the rows are shared, not checked or scaled again.
@@ -161,7 +139,7 @@ class Candidates:
         [0.0, 1.0]
         """
         other = object.__new__(Candidates)
-        for name in self.__slots__:
+        for name in _STATE:
             object.__setattr__(other, name, getattr(self, name))
         with np.errstate(over="ignore", invalid="ignore"):
             other._look_from(query)
@@ -212,9 +190,6 @@ class Candidates:
         """How messages call a candidate: its row, and its id where there is one."""
         return called(row, self.ids)
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     def __repr__(self) -> str:
         n, d = self._rows.shape
         extras = [name for name in ("quality", "ids", "costs", "sources") if getattr(self, name) is not None]
@@ -227,7 +202,7 @@ class Candidates:
         raise AttributeError(f"Candidates are read-only; {name!r} cannot be deleted")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restore, tuple(getattr(self, name) for name in self.__slots__))
+        return (_restore, tuple(getattr(self, name) for name in _STATE))
 
     def _fill(
         self,
@@ -247,20 +222,36 @@ class Candidates:
             )
         n = rows.shape[0]
         names = None if ids is None else names_of(ids, n, "ids")
+        put = object.__setattr__
         # What overflows is found by its sum of squares and dealt with there.
         with np.errstate(over="ignore", invalid="ignore"):
-            rows, inverse = scaled_rows(rows.astype(working_dtype(rows.dtype), order="C", copy=copy), names)
-            put = object.__setattr__
-            put(self, "ids", names)
-            rows = read_only(rows[:])
-            put(self, "_rows", rows)
-            put(self, "_inverse", read_only(ONE if inverse is None else inverse))
-            put(self, "_unit", rows if inverse is None else None)
-            for name in ("sources", "max_per_source", "drop_near_duplicates"):
-                put(self, name, None)
-            put(self, "quality", None if quality is None else column_of(quality, n, "quality"))
-            put(self, "costs", None if costs is None else costs_of(costs, n))
-            self._look_from(query)
+            given = rows.astype(working_dtype(rows.dtype), order="C", copy=copy)
+            unit = unit_query(query, given)
+            squares, relevance = squares_and_dots(given, unit)
+            rows, inverse = scaled_rows(given, names, squares)
+            if rows is not given:
+                relevance = dots(rows, unit)
+            # A view, since the caller's own array must stay writeable.
+            rows = rows[:]
+            rows.flags.writeable = False
+            if inverse is None:
+                put(self, "_inverse", ONE)
+                put(self, "_unit", rows)
+            else:
+                relevance *= inverse
+                inverse.flags.writeable = False
+                put(self, "_inverse", inverse)
+                put(self, "_unit", None)
+        relevance.flags.writeable = False
+        put(self, "_rows", rows)
+        put(self, "query", unit)
+        put(self, "relevance", relevance)
+        put(self, "ids", names)
+        put(self, "quality", None if quality is None else column_of(quality, n, "quality"))
+        put(self, "costs", None if costs is None else costs_of(costs, n))
+        put(self, "sources", None)
+        put(self, "max_per_source", None)
+        put(self, "drop_near_duplicates", None)
 
     def _limit(
         self,
@@ -280,16 +271,19 @@ class Candidates:
 
     def _look_from(self, query: ArrayLike) -> None:
         unit = unit_query(query, self._rows)
-        relevance = self._rows.dot(unit)
+        relevance = dots(self._rows, unit)
         if self._rows is not self._unit:
             relevance *= self._inverse
         object.__setattr__(self, "query", unit)
         object.__setattr__(self, "relevance", read_only(relevance))
 
 
+_STATE = (*Rows.__slots__, *Candidates.__slots__)
+
+
 def _restore(*values: Any) -> Candidates:
     candidates = object.__new__(Candidates)
-    for name, value in zip(Candidates.__slots__, values, strict=True):
+    for name, value in zip(_STATE, values, strict=True):
         if isinstance(value, np.ndarray):
             value.setflags(write=False)
         object.__setattr__(candidates, name, value)

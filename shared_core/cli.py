@@ -21,6 +21,7 @@ except ImportError as error:
         'the command setselect needs typer and rich: pip install "setselect[eval]", or [train] for setselect train'
     ) from error
 
+from .batch_command import batch
 from .errors import InvalidParameterError, SetSelectError
 from .evaluation.models import DEFAULT_MODEL
 from .terminal import FINE, WITH_PROBLEMS, report_problems, stop
@@ -100,6 +101,7 @@ def compare(
 
 
 app.command()(train)
+app.command()(batch)
 
 
 def main() -> None:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .arrays import TIE_EPS
+from .arrays import TIE_EPS, FloatArray
 from .candidates import Candidates
 from .checks import number
-from .pool import Pool, Scores
+from .lazy import Front, lazy_pays
+from .pool import Pool
 from .selection import Selection, make_selection, register_selector
 
 
@@ -21,7 +22,8 @@ class MMR:
 
     With v_i = λ_b·cos(q, e_i) + (1 − λ_b)·b_i (or cos(q, e_i) where there is no quality b), the first pick is
     argmax v; each further one is argmax of λ_d·v_i − (1 − λ_d)·max over the picked j of cos(e_i, e_j).
-    Objective: the sum of these scores. Cost: one pass over the vectors a pick, O(nkd).
+    Objective: the sum of these scores. Cost: one pass over the vectors a pick, O(nkd); of many candidates most are
+    passed over, since a score can only fall, which changes no pick and no tie.
 
     Parameters
     ----------
@@ -74,19 +76,37 @@ class MMR:
             tie += TIE_EPS * float(np.finfo(np.float64).eps * np.abs(value).max())
         weighted = pool.close(self.lambda_d * value)
         novelty = 1 - self.lambda_d
-        nearest: Scores | None = None
+        nearest: FloatArray | None = None
+        similarities_to = candidates.cosines_by_row(novelty)
         for j in pool.shown:
-            others = candidates.cosines_with(j, novelty)
+            others = similarities_to(j)
             nearest = others if nearest is None else np.maximum(nearest, others)
         # With nothing picked or shown yet the paper has argmax v, whatever λ_d.
         scores = pool.close(value.copy()) if nearest is None else weighted - nearest
         gains: list[float] = []
-        best, take, cosines_with = pool.best, pool.take, candidates.cosines_with
+        best, take = pool.best, pool.take
+        relevant = self.lambda_d * (1.0 if candidates.quality is None else self.lambda_b)
+        lazy = lazy_pays(len(candidates), pool.target, relevant, novelty)
         while True:
             i = best(scores, tie)
             gains.append(float(weighted[i] if nearest is None else scores[i]))
             if not take(i, weighted):
                 return make_selection(candidates, pool.picks, gains)
-            others = cosines_with(i, novelty)
+            others = similarities_to(i)
             nearest = others if nearest is None else np.maximum(nearest, others, out=nearest)
+            if lazy:
+                lazy = False
+                if not _pick_lazily(Front(candidates, weighted, nearest, novelty, tie), pool, gains):
+                    return make_selection(candidates, pool.picks, gains)
             np.subtract(weighted, nearest, out=scores)
+
+
+def _pick_lazily(front: Front, pool: Pool, gains: list[float]) -> bool:
+    """Pick for as long as a front pays; whether more is to be picked after that."""
+    while (found := front.best()) is not None:
+        i, gain = found
+        gains.append(gain)
+        if not pool.take(i, front.weighted):
+            return False
+        front.add(i)
+    return True

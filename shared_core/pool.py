@@ -73,13 +73,7 @@ class Pool:
 
     def best(self, scores: Scores, tie: float | None = None) -> int:
         """The open candidate of the highest score; of those within ``tie`` of it, the lowest index."""
-        best = int(scores.argmax())
-        if best:
-            least = scores[best] - (self.tie if tie is None else tie)
-            before = scores[:best]
-            if before[before.argmax()] >= least:
-                return int((before >= least).argmax())
-        return best
+        return lowest(scores, int(scores.argmax()), self.tie if tie is None else tie)
 
     def take(self, i: int, scores: Scores) -> bool:
         """Pick ``i`` and close it in ``scores``, with whatever no longer fits; whether there is :meth:`more`."""
@@ -107,6 +101,20 @@ class Pool:
         for limit in self._limits:
             limit.exchange(self.picks[position], i)
         self.picks[position] = i
+
+
+def lowest(scores: Scores, best: int, tie: float) -> int:
+    """The lowest index of those within ``tie`` of the score at ``best``, which is the highest.
+
+    >>> lowest(np.array([0.1, 0.9, 1.0]), 2, 0.2)
+    1
+    """
+    if best:
+        least = scores[best] - tie
+        before = scores[:best]
+        if before[before.argmax()] >= least:
+            return int((before >= least).argmax())
+    return best
 
 
 def _k(k: int, available: int, n: int) -> int:

@@ -78,6 +78,11 @@ def load_model(name: str = DEFAULT_MODEL) -> SentenceModel:
     return SentenceModel(name, fingerprint, model)
 
 
+def fingerprint(name: str) -> str:
+    """What :func:`load_model` gives as fingerprint, without loading the model."""
+    return _place(name)[1]
+
+
 def _place(name: str) -> tuple[str, str]:
     if name.removeprefix("sentence-transformers/") == DEFAULT_MODEL and find_spec(_PACKAGED) is not None:
         packaged = importlib.import_module(_PACKAGED)

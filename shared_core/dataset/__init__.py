@@ -1,0 +1,11 @@
+"""A choice for each row of a table of queries: in one process, or on Ray (extra ``ray``). See docs/cluster.md."""
+
+try:
+    import pyarrow  # noqa: F401
+except ImportError as error:
+    raise ImportError('tables of queries need pyarrow: pip install "setselect[ray]"') from error
+
+from .output_folder import Summary
+from .run import select_dataset, select_table
+
+__all__ = ["Summary", "select_dataset", "select_table"]

@@ -1,0 +1,70 @@
+"""A corpus, queries good and bad, and the sets that come out of them by brute force."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+
+from tests import oracles
+
+N, D, Q, K, FETCH_K = 400, 24, 230, 4, 20
+
+
+def corpus() -> NDArray[np.float32]:
+    rows = np.random.default_rng(7).standard_normal((N, D)).astype(np.float32)
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
+
+
+def queries() -> NDArray[np.float32]:
+    return np.random.default_rng(8).standard_normal((Q, D)).astype(np.float32)
+
+
+def names() -> list[str]:
+    return [f"question {i}" for i in range(Q)]
+
+
+def table() -> Any:
+    return pa.table({"id": names(), "unread": list(range(Q)), "vector": list(queries())})
+
+
+def write_queries(path: Path, row_group_size: int = 37) -> Path:
+    pq.write_table(table(), path, row_group_size=row_group_size)
+    return path
+
+
+def flat_index(path: Path) -> Path:
+    index = faiss.IndexFlatIP(D)
+    index.add(corpus())
+    faiss.write_index(index, str(path))
+    return path
+
+
+def nearest(query: NDArray[Any]) -> NDArray[np.int64]:
+    """The FETCH_K of the largest inner product, in float64, by sorting all."""
+    return np.argsort(-(corpus().astype(float) @ query.astype(float)), kind="stable")[:FETCH_K]
+
+
+def by_brute_force(query: NDArray[Any]) -> tuple[list[int], oracles.Reference]:
+    """MMR at λ = .5: the ids, and the reference that they come from."""
+    places = nearest(query)
+    found = oracles.mmr(query, corpus()[places], K, lambda_d=0.5)
+    return [int(places[i]) for i in found.picks], found
+
+
+def needs_ray() -> None:
+    """Skip without Ray, or fail where SETSELECT_REQUIRE names it."""
+    try:
+        importlib.import_module("ray")
+    except ImportError:
+        if "ray" in os.environ.get("SETSELECT_REQUIRE", "").split():
+            raise
+        pytest.skip('ray is not installed: pip install "setselect[ray]"', allow_module_level=True)

@@ -1,0 +1,440 @@
+"""In one process, on files and tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from shared_core import InvalidInputError, InvalidParameterError, LowRankKernel, VectorSourceError
+from shared_core.dataset import select_dataset, select_table
+from shared_core.dataset.faiss_file import faiss_threads
+from tests.shared_core.dataset.corpus import (
+    FETCH_K,
+    D,
+    K,
+    N,
+    Q,
+    by_brute_force,
+    corpus,
+    flat_index,
+    names,
+    queries,
+    table,
+    write_queries,
+)
+
+MMR = {"k": K, "fetch_k": FETCH_K, "selector": "mmr", "lambda_d": 0.5}
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    return flat_index(tmp_path / "index.faiss")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    return write_queries(tmp_path / "queries.parquet")
+
+
+def check_all(rows: list[dict[str, Any]]) -> None:
+    assert [row["id"] for row in rows] == names()
+    for query, row in zip(queries(), rows, strict=True):
+        ids, expected = by_brute_force(query)
+        assert row["ids"] == ids, (row["id"], row["ids"], ids)
+        np.testing.assert_allclose(row["gains"], expected.gains, atol=1e-5)
+        np.testing.assert_allclose(row["relevance"], expected.relevance[list(expected.picks)], atol=1e-5)
+        assert row["error"] is None
+
+
+def test_every_row_once_in_order_as_by_brute_force(index: Path, files: Path, tmp_path: Path) -> None:
+    # Blocks of 41 over row groups of 37: but for the first, no two cuts coincide.
+    done = select_dataset(files, index, out=tmp_path / "sets", block_rows=41, **MMR)
+    assert (done.rows, done.errors, done.parts, done.resumed) == (Q, 0, 6, 0)
+    assert sorted(f.name for f in (tmp_path / "sets").iterdir()) == [
+        "_settings.json", *(f"part-{i:05d}.parquet" for i in range(6))
+    ]  # fmt: skip
+    written = pq.read_table(tmp_path / "sets")
+    assert written.column_names == ["id", "ids", "gains", "relevance", "error"]
+    check_all(written.to_pylist())
+
+
+@pytest.mark.parametrize("block_rows", [1, 36, 37, 38, 74, Q - 1, Q, Q + 1])
+def test_where_blocks_end_changes_nothing(block_rows: int, index: Path, files: Path, tmp_path: Path) -> None:
+    select_dataset(files, index, out=tmp_path / "sets", block_rows=block_rows, **MMR)
+    rows = pq.read_table(tmp_path / "sets").to_pylist()
+    assert [row["id"] for row in rows] == names()
+    assert [row["ids"] for row in rows] == select_table(table(), index, **MMR)["ids"].to_pylist()
+
+
+def test_several_files_are_read_in_order_and_rows_are_numbered_over_all(index: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "queries"
+    folder.mkdir()
+    for i, start in enumerate(range(0, Q, 100)):
+        pq.write_table(table().slice(start, 100).drop_columns("id"), folder / f"{i}.parquet", row_group_size=30)
+    (folder / "_leftover.parquet").write_text("no Parquet")
+    select_dataset(folder, index, out=tmp_path / "sets", block_rows=33, id_column=None, **MMR)
+    written = pq.read_table(tmp_path / "sets")
+    assert written["row"].to_pylist() == list(range(Q))
+    assert written["ids"].to_pylist() == select_table(table(), index, **MMR)["ids"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    "kind", ["list<float>", "list<double>", "list<halffloat>", "large_list<float>", "fixed_size_list<float>[24]"]
+)
+def test_lists_of_any_kind_of_float(kind: str, index: Path) -> None:
+    inner = {"float": pa.float32(), "double": pa.float64(), "halffloat": pa.float16()}[
+        kind.partition("<")[2].partition(">")[0]
+    ]
+    of = pa.large_list(inner) if kind[0] == "l" and "large" in kind else pa.list_(inner, D if "fixed" in kind else -1)
+    rounded = queries().astype(np.float16)
+    column = pa.array([row.astype(inner.to_pandas_dtype()) for row in rounded], of)
+    assert str(of).replace("element: ", "").replace("item: ", "") == kind
+    # A slice begins in the middle of the buffers; chunks are what Parquet gives.
+    chunked = pa.chunked_array([column.slice(0, 10), column.slice(10, 0), column.slice(10)])
+    for start in (0, 5, 17):
+        found = select_table(pa.table({"id": names(), "vector": chunked}).slice(start), index, **MMR)
+        assert found["ids"].to_pylist() == [by_brute_force(row.astype(np.float32))[0] for row in rounded[start:]]
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_a_bad_row_has_an_error_and_its_neighbours_their_sets(fixed: bool, index: Path) -> None:
+    good = queries()[0].tolist()
+    rows: list[Any] = [
+        good, [float("nan"), *good[1:]], good, None, [0.0] * D, [*good[:-1], float("-inf")], [*good[1:], None], good,
+    ]  # fmt: skip
+    errors = [
+        None, "the vector holds nan (as float32)", None, "the vector is null", "the vector is zero and points nowhere",
+        "the vector holds -inf (as float32)", "the vector holds nan (as float32)", None,
+    ]  # fmt: skip
+    if not fixed:
+        rows += [good[:-1], [], [1e39, *good[1:]], good]
+        errors += [
+            f"the vector has length {D - 1}, not {D}", f"the vector has length 0, not {D}",
+            "the vector holds inf (as float32)", None,
+        ]  # fmt: skip
+    column = pa.array(rows, pa.list_(pa.float64(), D if fixed else -1))
+    found = select_table(pa.table({"id": range(len(rows)), "vector": column}), index, **MMR).to_pylist()
+    expected, _ = by_brute_force(queries()[0])
+    assert [row["error"] for row in found] == errors
+    for row in found:
+        assert row["ids"] == (expected if row["error"] is None else None), row
+        assert (row["gains"] is None) == (row["relevance"] is None) == (row["error"] is not None)
+
+
+def test_nothing_but_bad_rows_and_no_rows_at_all(index: Path, tmp_path: Path) -> None:
+    empty = table().slice(0, 0)
+    assert select_table(empty, index, **MMR).num_rows == 0
+    bad = pa.table({"id": ["a"], "vector": pa.array([None], pa.list_(pa.float32()))})
+    pq.write_table(bad, tmp_path / "bad.parquet")
+    done = select_dataset(tmp_path / "bad.parquet", index, out=tmp_path / "sets", **MMR)
+    assert (done.rows, done.errors, done.first_error) == (1, 1, "the vector is null")
+    assert pq.read_table(tmp_path / "sets").schema == select_table(empty, index, **MMR).schema
+    pq.write_table(empty, tmp_path / "empty.parquet")
+    assert select_dataset(tmp_path / "empty.parquet", index, out=tmp_path / "none", **MMR).rows == 0
+
+
+def kinds() -> dict[str, Any]:
+    rows, labels = corpus(), np.arange(N) * 10 + 3
+    ivf = faiss.IndexIVFFlat(faiss.IndexFlatIP(D), D, 8, faiss.METRIC_INNER_PRODUCT)
+    ivf.own_fields = False
+    ivf.train(rows)
+    ivf.nprobe = 8
+    made: dict[str, Any] = {
+        "flat": faiss.IndexFlatIP(D), "hnsw": faiss.IndexHNSWFlat(D, 32, faiss.METRIC_INNER_PRODUCT), "ivf": ivf,
+        "idmap": faiss.IndexIDMap(faiss.IndexFlatIP(D)), "idmap2": faiss.IndexIDMap2(faiss.IndexFlatIP(D)),
+    }  # fmt: skip
+    for name, index in made.items():
+        if name.startswith("id"):
+            index.add_with_ids(rows, labels)
+        else:
+            index.add(rows)
+    made["hnsw"].hnsw.efSearch = N
+    return made
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf", "idmap", "idmap2"])
+def test_every_kind_of_index_gives_the_same_sets(kind: str, tmp_path: Path) -> None:
+    faiss.write_index(kinds()[kind], str(tmp_path / "index.faiss"))
+    found = select_table(table(), tmp_path / "index.faiss", **MMR)
+    ids = [by_brute_force(query)[0] for query in queries()]
+    named = [[10 * i + 3 for i in one] for one in ids] if kind.startswith("id") else ids
+    assert found["ids"].to_pylist() == named
+
+
+_GROWTH = """
+import os, sys
+import numpy as np
+from pathlib import Path
+from shared_core.dataset.faiss_file import FaissFile
+
+def private():
+    with open("/proc/self/smaps_rollup") as lines:
+        return sum(int(line.split()[1]) for line in lines if line.startswith("Private_Dirty"))
+
+# Until it is on disk, a mapped page counts as the process's own.
+with open(sys.argv[1], "rb") as file:
+    os.fsync(file)
+FaissFile(Path(sys.argv[2]))(np.ones((1, 256), np.float32), 5)
+before = private()
+index = FaissFile(Path(sys.argv[1]))
+for row in np.random.default_rng(0).standard_normal((20, 256)).astype(np.float32):
+    index(row[None], 5)
+other = FaissFile(Path(sys.argv[1]))
+other(row[None], 5)
+print(private() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="memory is counted by Linux's smaps_rollup")
+@pytest.mark.parametrize("kind", ["Flat", "HNSW8,Flat", "IVF4,Flat"])
+def test_an_index_is_mapped_and_not_loaded(kind: str, tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).standard_normal((30_000, 256)).astype(np.float32)
+    for name, part in (("index", rows), ("small", rows[:200])):
+        index = faiss.index_factory(256, kind, faiss.METRIC_INNER_PRODUCT)
+        if "HNSW" in kind:
+            index.hnsw.efConstruction = 8
+        index.train(part)
+        index.add(part)
+        faiss.write_index(index, str(tmp_path / name))
+    asked = [sys.executable, "-c", _GROWTH, str(tmp_path / "index"), str(tmp_path / "small")]
+    grown = int(
+        subprocess.run(
+            asked, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+        ).stdout
+    )
+    # 30 MB of vectors, opened twice. HNSW's graph of 3 MB may be copied.
+    assert grown < 10_000, f"{grown} kB of its own for an index of {(tmp_path / 'index').stat().st_size >> 10} kB"
+
+
+def test_threads_of_faiss_are_as_before_also_after_an_error(index: Path) -> None:
+    before = faiss.omp_get_max_threads()
+    try:
+        faiss.omp_set_num_threads(2)
+        select_table(table(), index, **MMR)
+        assert faiss.omp_get_max_threads() == 2
+        with pytest.raises(ZeroDivisionError), faiss_threads(1):
+            raise ZeroDivisionError
+        assert faiss.omp_get_max_threads() == 2
+    finally:
+        faiss.omp_set_num_threads(before)
+
+
+def test_an_index_without_vectors_is_refused_before_it_takes_the_process_down(index: Path) -> None:
+    faiss.write_index(faiss.IndexFlatIP(D), str(index))
+    with pytest.raises(InvalidInputError, match="is empty"):
+        select_table(table(), index, **MMR)
+    hashes = faiss.IndexIVFSpectralHash(faiss.IndexFlatL2(D), D, 4, 16, 1.0)
+    hashes.train(corpus())
+    named = faiss.IndexIDMap(hashes)
+    named.add_with_ids(corpus(), np.arange(N))
+    for kind in (hashes, named):
+        faiss.write_index(kind, str(index))
+        with pytest.raises(VectorSourceError, match="IndexIVFSpectralHash does not hand back"):
+            select_table(table(), index, **MMR)
+
+
+def test_a_database_is_searched_through_a_function() -> None:
+    asked = []
+
+    def search(vectors: Any, k: int) -> tuple[list[Any], list[Any]]:
+        asked.append((len(vectors), k))
+        places = [np.argsort(-(corpus() @ v), kind="stable")[:k] for v in vectors]
+        return [[f"doc {i}" for i in one] for one in places], [corpus()[one] for one in places]
+
+    found = select_table(table(), search, **MMR)
+    assert asked == [(Q, FETCH_K)]
+    assert found["ids"].to_pylist() == [[f"doc {i}" for i in by_brute_force(query)[0]] for query in queries()]
+
+
+def test_a_search_may_find_fewer_or_nothing_but_must_answer_each() -> None:
+    def two_or_none(vectors: Any, k: int) -> tuple[list[Any], list[Any]]:
+        return [["a", "b"], []], [corpus()[:2], corpus()[:0]]
+
+    found = select_table(table().slice(0, 2), two_or_none, **MMR).to_pylist()
+    assert (sorted(found[0]["ids"]), found[0]["error"]) == (["a", "b"], None)
+    assert (found[1]["ids"], found[1]["error"]) == (None, "the search found nothing")
+    with pytest.raises(VectorSourceError, match="was given 3 queries and answered 2"):
+        select_table(table().slice(0, 3), two_or_none, **MMR)
+
+
+def test_what_the_database_raises_ends_the_run() -> None:
+    def unreachable(vectors: Any, k: int) -> tuple[list[Any], list[Any]]:
+        raise ConnectionError("nobody listens")
+
+    with pytest.raises(ConnectionError, match="nobody listens"):
+        select_table(table(), unreachable, **MMR)
+
+
+def test_candidates_that_are_unusable_are_an_error_of_their_row() -> None:
+    def broken(vectors: Any, k: int) -> tuple[list[Any], list[Any]]:
+        rows = corpus()[:5].copy()
+        rows[3, 0] = np.nan
+        return [range(5), range(5)], [rows, corpus()[:5]]
+
+    first, second = select_table(table().slice(0, 2), broken, **MMR).to_pylist()
+    assert first["ids"] is None
+    assert "InvalidInputError" in first["error"]
+    assert "3" in first["error"]
+    assert second["error"] is None
+
+
+def test_a_kernel_knows_the_ids(index: Path) -> None:
+    rng = np.random.default_rng(3)
+    known = sorted(set(range(N)) - {by_brute_force(queries()[1])[0][0]})
+    kernel = LowRankKernel(rng.standard_normal((len(known), 6)), ids=known)
+    first, second = select_table(table().slice(0, 2), index, K, selector="ndpp", kernel=kernel, fetch_k=6).to_pylist()
+    assert len(first["ids"]) == K
+    assert "KernelError" in second["error"]
+
+
+def test_texts_are_embedded_and_bad_ones_named(tmp_path: Path) -> None:
+    from shared_core.evaluation.models import load_model
+
+    texts = ["bread and flour", "a river", "bread and yeast", "a violin"]
+    rows = load_model().embed_documents(texts)
+    index = faiss.IndexFlatIP(rows.shape[1])
+    index.add(rows)
+    faiss.write_index(index, str(tmp_path / "index.faiss"))
+    asked = pa.table({"id": range(4), "text": ["How is bread made?", None, " ", "Who plays the violin?"]})
+    found = select_table(asked, tmp_path / "index.faiss", k=1, fetch_k=4, selector="similarity", text_column="text")
+    assert [row and texts[row[0]] for row in found["ids"].to_pylist()] in (
+        ["bread and flour", None, None, "a violin"], ["bread and yeast", None, None, "a violin"],
+    )  # fmt: skip
+    assert found["error"].to_pylist() == [None, "the text is null", "the text is blank", None]
+    with pytest.raises(InvalidInputError, match="the model's vectors have length 384, the index's 24"):
+        select_table(asked, flat_index(tmp_path / "other.faiss"), k=1, text_column="text")
+
+
+def test_settings_of_another_run_are_refused_by_name(index: Path, files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "sets"
+    select_dataset(files, index, out=out, block_rows=100, **MMR)
+    before = {f.name: f.read_bytes() for f in out.iterdir()}
+    for differs, change in {
+        "k: 4 there, 3 now": {"k": 3},
+        "block_rows: 100 there, 50 now": {"block_rows": 50},
+        "lambda_d": {"lambda_d": 0.25},
+        "fetch_k: 20 there, 21 now": {"fetch_k": 21},
+    }.items():
+        with pytest.raises(InvalidParameterError, match=differs):
+            select_dataset(files, index, out=out, **{"block_rows": 100, **MMR, **change})
+    other = faiss.IndexFlatIP(D)
+    other.add(-corpus())
+    faiss.write_index(other, str(index))
+    with pytest.raises(InvalidParameterError, match=r"index: \d+ bytes"):
+        select_dataset(files, index, out=out, block_rows=100, **MMR)
+    flat_index(index)
+    # The same contents under another name and date are the same.
+    moved = files.rename(tmp_path / "moved.parquet")
+    assert select_dataset(moved, index, out=out, block_rows=100, **MMR).resumed == 3
+    pq.write_table(table().slice(1), moved)
+    with pytest.raises(InvalidParameterError, match="queries"):
+        select_dataset(moved, index, out=out, block_rows=100, **MMR)
+    assert {f.name: f.read_bytes() for f in out.iterdir()} == before
+
+
+def test_a_folder_of_something_else_and_a_file_are_left_alone(index: Path, files: Path, tmp_path: Path) -> None:
+    (tmp_path / "sets").mkdir()
+    (tmp_path / "sets" / "holiday.jpg").write_text("picture")
+    with pytest.raises(InvalidParameterError, match=r"holds holiday\.jpg"):
+        select_dataset(files, index, out=tmp_path / "sets", **MMR)
+    assert [f.name for f in (tmp_path / "sets").iterdir()] == ["holiday.jpg"]
+    with pytest.raises(InvalidParameterError, match="out must be a folder"):
+        select_dataset(files, index, out=files, **MMR)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "says"),
+    [
+        ({"id_column": "name"}, InvalidInputError, "no column name .*id_column=None.*; there is id, unread, vector"),
+        ({"vector_column": "unread"}, InvalidInputError, "must hold lists of floats, holds int64"),
+        ({"text_column": "vector"}, InvalidInputError, "must hold text"),
+        ({"text_column": "id", "vector_column": "vector"}, InvalidParameterError, "or texts"),
+        ({"model": "x"}, InvalidParameterError, "name their column"),
+        ({"id_column": "ids"}, InvalidParameterError, "name of a column that is written"),
+        ({"fetch_k": 3}, InvalidParameterError, "at least k = 4"),
+        ({"threads": 0}, InvalidParameterError, "threads"),
+        ({"block_rows": 0}, InvalidParameterError, "block_rows"),
+        ({"concurrency": 0}, InvalidParameterError, "concurrency"),
+        ({"out": None}, InvalidParameterError, "out is missing"),
+        ({"lambda": 1}, InvalidParameterError, "no parameter 'lambda'"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_written(
+    change: dict[str, Any], error: type[Exception], says: str, index: Path, files: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=says):
+        select_dataset(files, index, **{"out": tmp_path / "sets", **MMR, **change})
+    assert not (tmp_path / "sets").exists()
+
+
+def test_files_that_are_none(index: Path, files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "sets"
+    with pytest.raises(InvalidInputError, match=r"no file .*nowhere\.parquet"):
+        select_dataset(tmp_path / "nowhere.parquet", index, out=out)
+    with pytest.raises(InvalidInputError, match="no index file"):
+        select_dataset(files, tmp_path / "nowhere.faiss", out=out)
+    with pytest.raises(InvalidInputError, match="is no index that FAISS"):
+        select_dataset(files, files, out=out)
+    with pytest.raises(InvalidInputError, match="is no Parquet file"):
+        select_dataset(index, index, out=out)
+    assert not out.exists()
+    short = pa.table({"id": ["a"], "vector": pa.FixedSizeListArray.from_arrays(np.ones(5, np.float32), 5)})
+    pq.write_table(short, tmp_path / "short.parquet")
+    with pytest.raises(InvalidInputError, match="vectors of length 5, the index of 24"):
+        select_dataset(tmp_path / "short.parquet", index, out=out)
+
+
+# Slow enough at each search to be killed in the middle.
+_SLOW = """
+import sys, time
+from shared_core.dataset import choosing, select_dataset
+class Slow(choosing.Chooser):
+    def choose(self, queries, first_row=None):
+        time.sleep(0.2)
+        return super().choose(queries, first_row)
+import shared_core.dataset.run as run
+run.Chooser = Slow
+select_dataset(sys.argv[1], sys.argv[2], out=sys.argv[3], k=4, fetch_k=20, selector="mmr", lambda_d=0.5, block_rows=20)
+"""
+
+
+def test_a_killed_run_goes_on_where_it_was(index: Path, files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "sets"
+    process = subprocess.Popen([sys.executable, "-c", _SLOW, str(files), str(index), str(out)])
+    deadline = time.monotonic() + 120
+    while len(list(out.glob("part-*.parquet"))) < 3:
+        assert process.poll() is None, "it ended before it was killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    there = {f.name: f.stat().st_mtime_ns for f in out.glob("part-*.parquet")}
+    assert 3 <= len(there) < 12
+    # What a kill in the middle of writing leaves.
+    (out / ".part-00011.abc.tmp").write_bytes(b"half a part")
+    done = select_dataset(files, index, out=out, block_rows=20, **MMR)
+    assert (done.rows, done.parts, done.resumed) == (Q, 12, len(there))
+    assert {name: (out / name).stat().st_mtime_ns for name in there} == there
+    assert not list(out.glob(".*"))
+    check_all(pq.read_table(out).to_pylist())
+
+
+def test_the_same_call_twice_does_nothing_the_second_time(index: Path, files: Path, tmp_path: Path) -> None:
+    first = select_dataset(files, index, out=tmp_path / "sets", block_rows=50, **MMR)
+    before = {f.name: (f.stat().st_mtime_ns, f.read_bytes()) for f in (tmp_path / "sets").iterdir()}
+    second = select_dataset(files, index, out=tmp_path / "sets", block_rows=50, **MMR)
+    assert {f.name: (f.stat().st_mtime_ns, f.read_bytes()) for f in (tmp_path / "sets").iterdir()} == before
+    assert (first.resumed, second.resumed, second.rows) == (0, 5, Q)
+    assert json.loads((tmp_path / "sets" / "_settings.json").read_text())["selector"]["MMR"]["lambda_d"] == 0.5

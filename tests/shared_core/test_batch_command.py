@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+from shared_core import LinearKernel
+from shared_core.cli import app
+from shared_core.dataset import select_table
+from tests.shared_core.dataset.corpus import D, Q, by_brute_force, flat_index, names, queries, table, write_queries
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    flat_index(tmp_path / "index.faiss")
+    write_queries(tmp_path / "queries.parquet")
+    return tmp_path
+
+
+def run(folder: Path, *arguments: object) -> Result:
+    files = ("--queries", folder / "queries.parquet", "--index", folder / "index.faiss", "--out", folder / "sets")
+    return CliRunner().invoke(app, ["batch", *map(str, (*files, "--k", 4, "--fetch-k", 20, *arguments))])
+
+
+def test_sets_are_written_and_a_second_call_finds_them(folder: Path) -> None:
+    first = run(folder, "--selector", "mmr", "--parameter", "lambda_d=0.5", "--block-rows", 100)
+    assert (first.exit_code, first.stderr) == (0, "")
+    assert first.stdout == f"{Q} rows in 3 parts: {folder / 'sets'}\n"
+    written = pq.read_table(folder / "sets")
+    assert written["id"].to_pylist() == names()
+    assert written["ids"].to_pylist() == [by_brute_force(query)[0] for query in queries()]
+    second = run(folder, "--selector", "mmr", "--parameter", "lambda_d=0.5", "--block-rows", 100)
+    assert second.stdout == f"{Q} rows in 3 parts, 3 of them there before: {folder / 'sets'}\n"
+    other = run(folder, "--selector", "mmr", "--parameter", "lambda_d=0.4", "--block-rows", 100)
+    assert other.exit_code == 2
+    assert "was begun with other settings (selector: {'MMR': {'lambda_d': 0.5" in other.stderr
+
+
+def test_rows_with_errors_are_counted_and_told(folder: Path) -> None:
+    bad = table().to_pydict()["vector"]
+    bad[5] = [0.0] * D
+    bad[6] = None
+    pq.write_table(pa.table({"name": names(), "v": bad}), folder / "queries.parquet")
+    result = run(folder, "--id-column", "name", "--vector-column", "v")
+    assert result.exit_code == 1
+    assert result.stderr == "2 rows have an error in place of a set; the first: the vector is zero and points nowhere\n"
+    assert pq.read_table(folder / "sets").column_names[0] == "name"
+
+
+def test_row_numbers_and_parameters_of_other_kinds(folder: Path) -> None:
+    LinearKernel(np.eye(D)).save(folder / "kernel.safetensors")
+    parameters = [f"kernel={folder / 'kernel.safetensors'}", "relevance=exponential", "temperature=1"]
+    result = run(folder, "--row-numbers", "--selector", "ndpp", *(w for p in parameters for w in ("--parameter", p)))
+    assert result.exit_code == 0, result.output
+    written = pq.read_table(folder / "sets")
+    assert written["row"].to_pylist() == list(range(Q))
+    expected = select_table(
+        table(), folder / "index.faiss", 4, fetch_k=20, selector="ndpp", kernel=LinearKernel(np.eye(D)),
+        relevance="exponential", temperature=1,
+    )  # fmt: skip
+    assert written["ids"].to_pylist() == expected["ids"].to_pylist()
+    kernel = json.loads((folder / "sets" / "_settings.json").read_text())["selector"]["NDPP"]["kernel"]
+    assert "sha256" in str(kernel)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--selector", "best"], "best"),
+        (["--parameter", "refine"], "--parameter takes name=value, got 'refine'"),
+        (["--parameter", "refine=true", "--parameter", "refine=false"], "--parameter refine is given twice"),
+        (["--parameter", "k=3"], "no parameter 'k'"),
+        (["--parameter", "out=x"], "no parameter 'out'"),
+        (["--id-column", "name"], "no column name"),
+        (["--fetch-k", "3"], "fetch_k must be at least k = 4"),
+        (["--selector", "ndpp", "--parameter", "kernel=nowhere.safetensors"], "nowhere.safetensors"),
+    ],
+)
+def test_what_cannot_run_says_why(arguments: list[str], says: str, folder: Path) -> None:
+    result = run(folder, *arguments)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert "Traceback" not in result.output
+    assert not (folder / "sets").exists()
+
+
+def test_without_ray_two_workers_name_the_extra(folder: Path) -> None:
+    # Told to the import system, since it may be installed here.
+    code = "import sys; sys.modules['ray'] = None; from shared_core.cli import main; main()"
+    asked = ["batch", "--queries", "queries.parquet", "--index", "index.faiss", "--out", "sets", "--workers", "2"]
+    done = subprocess.run([sys.executable, "-c", code, *asked], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert 'pip install "setselect[ray]"' in done.stderr
+    assert subprocess.run([sys.executable, "-c", code, *asked[:-2]], cwd=folder, check=False).returncode == 0

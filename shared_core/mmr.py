@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from .arrays import TIE_EPS, FloatArray
 from .candidates import Candidates
 from .checks import number
+from .compiled import loops_for_scores
 from .lazy import Front, lazy_pays
-from .pool import Pool
+from .pool import Pool, Scores
 from .selection import Selection, make_selection, register_selector
+
+# Below any cosine, and finite: infinities of both signs would cancel out.
+_NOTHING_PICKED = -4.0
 
 
 @register_selector("mmr")
@@ -83,6 +88,9 @@ class MMR:
             nearest = others if nearest is None else np.maximum(nearest, others)
         # With nothing picked or shown yet the paper has argmax v, whatever λ_d.
         scores = pool.close(value.copy()) if nearest is None else weighted - nearest
+        loops = loops_for_scores(candidates, pool)
+        if loops is not None:
+            return self._select_compiled(loops, candidates, pool, value, weighted, nearest, tie)
         gains: list[float] = []
         best, take = pool.best, pool.take
         relevant = self.lambda_d * (1.0 if candidates.quality is None else self.lambda_b)
@@ -99,6 +107,24 @@ class MMR:
                 if not _pick_lazily(Front(candidates, weighted, nearest, novelty, tie), pool, gains):
                     return make_selection(candidates, pool.picks, gains)
             np.subtract(weighted, nearest, out=scores)
+
+    def _select_compiled(
+        self, loops: Any, candidates: Candidates, pool: Pool,
+        value: Scores, weighted: Scores, nearest: FloatArray | None, tie: float,
+    ) -> Selection:  # fmt: skip
+        picks, gains = np.empty(pool.target, np.int64), np.empty(pool.target)
+        if nearest is None:
+            first = pool.best(value, tie)
+            picks[0], gains[0] = first, weighted[first]
+            weighted[first] = -np.inf
+        loops.pick_marginal(
+            *candidates.rows_and_inverse(),
+            weighted.astype(np.float64, copy=False),
+            np.full(len(candidates), _NOTHING_PICKED) if nearest is None else nearest.astype(np.float64),
+            1 - self.lambda_d, tie, picks, gains, int(nearest is None),
+        )  # fmt: skip
+        pool.picks += picks.tolist()
+        return make_selection(candidates, pool.picks, gains.tolist())
 
 
 def _pick_lazily(front: Front, pool: Pool, gains: list[float]) -> bool:

@@ -59,6 +59,11 @@ class Pool:
         if self._limits and not np.isfinite(self.close(np.zeros(n))).any():
             raise NothingLeftError(f"of n={n} candidates none may be picked: shown, too near to shown, or over a limit")
 
+    @property
+    def limited(self) -> bool:
+        """Whether there is a limit beyond k: what may be picked then depends on what has been."""
+        return bool(self._limits)
+
     def close(self, scores: Scores) -> Scores:
         """Put all closed candidates of a fresh array of scores at -inf, and return it."""
         if self.shown or self.picks:

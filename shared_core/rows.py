@@ -42,6 +42,15 @@ class Rows:
             rows *= self._inverse[at][:, None]
         return rows
 
+    def rows_and_inverse(self) -> tuple[FloatArray, FloatArray]:
+        """The rows as they are kept, of any length, and one over each length; a single 1 where all have that length.
+
+        >>> from shared_core import Candidates
+        >>> Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 4.0]]).rows_and_inverse()[1].tolist()
+        [0.5, 0.25]
+        """
+        return self._rows, self._inverse
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """float32 or float64: what the vectors are computed in."""

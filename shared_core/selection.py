@@ -83,8 +83,8 @@ def make_selection(
     >>> make_selection(c, [0], [1.0]).relevance.tolist()
     [1.0]
     """
-    indices = np.array(picks, dtype=np.int64)
-    values = np.array(gains, dtype=np.float64)
+    indices = np.array(picks, np.int64)
+    values = np.array(gains, np.float64)
     relevance = candidates.relevance.take(indices).astype(np.float64)
     indices.flags.writeable = values.flags.writeable = relevance.flags.writeable = False
     objective = math.prod(gains) if product else math.fsum(gains)

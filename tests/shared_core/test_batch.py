@@ -28,6 +28,8 @@ from shared_core import (
 )
 from tests.shared_core.cases import PAIRS, Pair, names
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 FIELDS = ("indices", "gains", "relevance", "objective", "filled_from")
 every_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
 

@@ -8,6 +8,8 @@ import pytest
 from shared_core import BudgetError, Candidates, SetSelectError
 from tests.shared_core.cases import GREEDY_PAIRS, PAIRS, Case, Pair, gaussian, names, random_cases
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 every_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
 
 
@@ -58,7 +60,9 @@ def test_ample_budget_changes_nothing(pair: Pair) -> None:
         candidates = Candidates(case.query, case.vectors, costs=costs)
         ample = pair.selector.select(candidates, case.k, budget=float(costs.sum()))
         assert ample.indices.tolist() == plain.indices.tolist()
-        assert ample.gains.tolist() == plain.gains.tolist()
+        # Limits are kept by numpy alone, whose products differ from those of compiled loops in the last bits.
+        room = 64 * np.finfo(case.vectors.dtype).eps
+        np.testing.assert_allclose(ample.gains, plain.gains, rtol=room, atol=room)
         everything = pair.selector.select(candidates, budget=float(costs.sum()))
         assert sorted(everything.indices.tolist()) == list(range(len(costs)))
 

@@ -12,12 +12,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from shared_core import MMR, BudgetError, Candidates, NothingLeftError, Selection, lazy, select
+from shared_core import MMR, BudgetError, Candidates, NothingLeftError, Selection, compiled, lazy, select
 from shared_core.lazy import Front, lazy_pays
 from tests import oracles
 from tests.shared_core.cases import MMR_PLAIN, Pair, draw, grids, random_cases
 
 NEVER = 10**9
+
+
+@pytest.fixture(scope="module", autouse=True)
+def by_numpy() -> Iterator[None]:
+    """Compiled loops have a lazy way of their own, and take precedence."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "_loops", lambda: None)
+        yield
+
+
 both_dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 

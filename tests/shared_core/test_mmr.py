@@ -9,6 +9,8 @@ from shared_core import MMR, Candidates, InvalidParameterError
 from tests import oracles
 from tests.shared_core.cases import MMR_PLAIN, Pair, grids, random_cases
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 
 def test_a_thousand_cases_agree_with_the_reference() -> None:
     for case in random_cases(40):

@@ -11,6 +11,8 @@ from shared_core import MMR, NDPP, VRSD, Candidates, InvalidInputError, InvalidP
 from tests import oracles
 from tests.shared_core.cases import GREEDY_PAIRS, PAIRS, Pair, gaussian, names
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 every_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
 greedy_pairs = pytest.mark.parametrize("pair", GREEDY_PAIRS, ids=names)
 both_dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])

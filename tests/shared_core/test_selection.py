@@ -32,6 +32,8 @@ from shared_core import (
 from tests import oracles
 from tests.shared_core.cases import GREEDY_PAIRS, PAIRS, UNUSABLE, Pair, gaussian, grids, names
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 NAMES = ("similarity", "vrsd", "mmr", "ndpp")
 every_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
 

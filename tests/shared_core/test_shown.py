@@ -11,6 +11,8 @@ from shared_core import NDPP, Candidates, InvalidParameterError, choose, select
 from tests import oracles
 from tests.shared_core.cases import GREEDY_PAIRS, PAIRS, Case, Pair, gaussian, grids, names, random_cases
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 every_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
 greedy_pairs = pytest.mark.parametrize("pair", GREEDY_PAIRS, ids=names)
 

@@ -11,6 +11,8 @@ from shared_core import VRSD, Candidates
 from tests import oracles
 from tests.shared_core.cases import VRSD_GREEDY, VRSD_REFINED, gaussian, grids, random_cases
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 
 def test_a_thousand_cases_agree_with_the_reference() -> None:
     for case in random_cases(30):

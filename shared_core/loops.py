@@ -1,0 +1,213 @@
+"""The greedy loops of VRSD and MMR as machine code (numba): numpy's calls cost more than the arithmetic of small sets.
+
+Each function is the loop of the class that calls it, on the arrays that this class keeps; what is picked, and which of
+equals, is the same. Only :mod:`shared_core.compiled` imports this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from .arrays import FloatArray
+from .vrsd_sum import MIN_IMPROVEMENT, ROOT_HALF, WIDEST_TIE
+
+Vector = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+def _compiled(**options: Any) -> Callable[[Any], Any]:
+    def compile_one(function: Any) -> Any:
+        try:
+            return njit(nogil=True, cache=True, error_model="numpy", **options)(function)
+        except RuntimeError:
+            # There is no folder that machine code could be kept in: it is made anew in each process.
+            return njit(nogil=True, error_model="numpy", **options)(function)
+
+    return compile_one
+
+
+# Sums may be taken in any order, as BLAS takes them; nothing else about the numbers may be assumed.
+@_compiled(fastmath={"reassoc", "contract"})
+def _dot(a: FloatArray, b: FloatArray) -> Any:
+    total = a.dtype.type(0)
+    for c in range(len(a)):
+        total += a[c] * b[c]
+    return total
+
+
+@_compiled()
+def _cosines(rows: FloatArray, inverse: FloatArray, i: int, out: FloatArray) -> None:
+    # One 1 stands for the lengths of rows that all have it.
+    step = 0 if len(inverse) == 1 else 1
+    for v in range(len(rows)):
+        out[v] = _dot(rows[v], rows[i]) * inverse[i * step] * inverse[v * step]
+
+
+@_compiled()
+def _noise(peak: float, square: float) -> float:
+    if peak <= square:
+        return 1.0
+    return peak / square if peak < square * WIDEST_TIE else WIDEST_TIE
+
+
+@_compiled()
+def pick_sum(
+    rows: FloatArray, inverse: FloatArray, relevance: Vector, own: Vector, with_each: Vector,
+    with_query: float, square: float, peak: float, tie: float, before: float,
+    picks: Indices, gains: Vector, kept: Vector,
+) -> tuple[float, float, float]:  # fmt: skip
+    """VRSD's greedy picks into ``picks`` and ``gains``; s·q, ‖s‖² and the largest ‖s‖² of the sum after that.
+
+    ``kept`` (k, n) takes the cosines of each pick with all candidates; with no rows in it the last is not added.
+    """
+    n = len(relevance)
+    row = np.empty(n, rows.dtype)
+    scores = np.empty(n)
+    for t in range(len(picks)):
+        best, top = 0, -np.inf
+        if peak > 0:
+            negligible = tie * (1.0 + square) / 2
+            for v in range(n):
+                half = with_each[v] + (square / 2 + 0.5)
+                if own[v] == -np.inf:
+                    scores[v] = -np.inf
+                elif half <= negligible:
+                    scores[v] = 0.0
+                else:
+                    scores[v] = (own[v] + with_query * ROOT_HALF) / np.sqrt(half)
+                if scores[v] > top:
+                    best, top = v, scores[v]
+            length = 2 * with_each[best] + (square + 1)
+            for v in range(best):
+                if scores[v] >= top - tie * WIDEST_TIE:
+                    shorter = min(2 * with_each[v] + (square + 1), length)
+                    if scores[v] >= top - tie * _noise(peak, shorter):
+                        best = v
+                        break
+            score = scores[best]
+        else:
+            for v in range(n):
+                if own[v] > top:
+                    best, top = v, own[v]
+            for v in range(best):
+                if own[v] >= top - tie * ROOT_HALF:
+                    best = v
+                    break
+            score = relevance[best]
+        picks[t], gains[t] = best, score - before
+        before = score
+        own[best] = -np.inf
+        if len(kept) or t + 1 < len(picks):
+            _cosines(rows, inverse, best, row)
+            square = max(0.0, 2 * with_each[best] + square + 1)
+            peak = max(peak, square)
+            with_query += relevance[best]
+            for v in range(n):
+                with_each[v] += row[v]
+            if len(kept):
+                kept[t] = row
+    return with_query, square, peak
+
+
+@_compiled()
+def exchange(
+    rows: FloatArray, inverse: FloatArray, relevance: Vector, free: Vector, with_each: Vector,
+    zero: NDArray[np.bool_], with_query: float, square: float, tie: float,
+    picks: Indices, kept: Vector, fixed: int, exact: Vector, query: Vector, best: float,
+) -> bool:  # fmt: skip
+    """VRSD's exchanges, in place in ``picks``; whether there was one. ``exact`` is the sum itself."""
+    n, d = rows.shape
+    step = 0 if len(inverse) == 1 else 1
+    row = np.empty(n, rows.dtype)
+    scores = np.empty((len(picks), n))
+    changed = False
+    while True:
+        top, position, newcomer = -np.inf, 0, 0
+        negligible = tie * (1.0 + square) / 2
+        for p in range(fixed, len(picks)):
+            leaver = picks[p]
+            constant = square / 2 + 1 - with_each[leaver] - zero[leaver]
+            over = (with_query - relevance[leaver]) * ROOT_HALF
+            for v in range(n):
+                half = with_each[v] - kept[p, v] + constant
+                if free[v] == -np.inf:
+                    scores[p, v] = -np.inf
+                elif half <= negligible:
+                    scores[p, v] = 0.0
+                else:
+                    scores[p, v] = (free[v] + over) / np.sqrt(half)
+                if scores[p, v] > top:
+                    top, position, newcomer = scores[p, v], p, v
+        margin = top - best - MIN_IMPROVEMENT
+        if margin <= 0:
+            return changed
+        position, newcomer = _first(scores, fixed, top - min(tie, margin / 2))
+        leaver = picks[position]
+        for c in range(d):
+            exact[c] += rows[newcomer, c] * inverse[newcomer * step]
+            exact[c] -= rows[leaver, c] * inverse[leaver * step]
+        length = _dot(exact, exact)
+        value = _dot(exact, query) / np.sqrt(length) if length > tie else 0.0
+        if value <= best + MIN_IMPROVEMENT:
+            return changed
+        best, changed = value, True
+        picks[position] = newcomer
+        free[leaver], free[newcomer] = relevance[leaver] * ROOT_HALF, -np.inf
+        _cosines(rows, inverse, newcomer, row)
+        half = with_each[newcomer] - kept[position, newcomer] - with_each[leaver] + square / 2 + (not zero[leaver])
+        square = max(0.0, 2 * half)
+        with_query += relevance[newcomer] - relevance[leaver]
+        for v in range(n):
+            with_each[v] += row[v] - kept[position, v]
+            kept[position, v] = row[v]
+
+
+@_compiled()
+def _first(scores: Vector, start: int, least: float) -> tuple[int, int]:
+    for p in range(start, len(scores)):
+        for v in range(scores.shape[1]):
+            if scores[p, v] >= least:
+                return p, v
+    return start, 0
+
+
+@_compiled()
+def pick_marginal(
+    rows: FloatArray, inverse: FloatArray, weighted: Vector, nearest: Vector, novelty: float, tie: float,
+    picks: Indices, gains: Vector, picked: int,
+) -> None:  # fmt: skip
+    """MMR's picks from the one at ``picked`` on: a score can only fall, so that of one passed over is a bound.
+
+    ``nearest`` holds for what was shown, and knows of no pick; -inf in ``weighted`` is a closed candidate.
+    """
+    n = len(weighted)
+    step = 0 if len(inverse) == 1 else 1
+    scores = weighted - nearest
+    seen = np.zeros(n, np.int64)
+    for t in range(picked, len(picks)):
+        # The highest bound first: it most likely is the next pick, and then few others are above it.
+        top, first = -np.inf, 0
+        for v in range(n):
+            if scores[v] > top:
+                top, first = scores[v], v
+        top = -np.inf
+        for at in range(-1, n):
+            v = first if at < 0 else at
+            if scores[v] >= top - tie and weighted[v] > -np.inf:
+                for j in range(seen[v], t):
+                    other = picks[j]
+                    cosine = _dot(rows[v], rows[other]) * inverse[v * step] * inverse[other * step]
+                    nearest[v] = max(nearest[v], novelty * cosine)
+                seen[v] = t
+                scores[v] = weighted[v] - nearest[v]
+                top = max(top, scores[v])
+        for v in range(n):
+            if seen[v] == t and scores[v] >= top - tie:
+                picks[t], gains[t] = v, scores[v]
+                weighted[v] = scores[v] = -np.inf
+                break

@@ -1,0 +1,143 @@
+"""When the compiled loops are taken, and that both ways agree where they meet."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shared_core import MMR, VRSD, Candidates, Selection, Selector, compiled
+from shared_core.compiled import MOST_BYTES
+from tests import oracles
+from tests.shared_core.cases import MMR_PLAIN, VRSD_GREEDY, VRSD_REFINED, Pair, gaussian, random_cases
+
+numba = pytest.importorskip("numba")
+
+SELECTORS = [MMR(lambda_d=0.5), MMR(), VRSD(), VRSD(refine=True)]
+every_selector = pytest.mark.parametrize("selector", SELECTORS, ids=repr)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the compiled loops that were called."""
+    loops = compiled._loops()
+    called: list[str] = []
+
+    class Told:
+        def __getattr__(self, name: str) -> Any:
+            called.append(name)
+            return getattr(loops, name)
+
+    told = Told()
+    monkeypatch.setattr(compiled, "_loops", lambda: told)
+    return called
+
+
+def by_numpy(selector: Selector, candidates: Candidates, k: int, **conditions: Any) -> Selection:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "_loops", lambda: None)
+        return selector.select(candidates, k, **conditions)
+
+
+def text_like(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    common = rng.normal(size=d)
+    return (rng.normal(size=d) + common).astype(np.float32), (rng.normal(size=(n, d)) + common).astype(np.float32)
+
+
+@every_selector
+def test_the_loops_are_taken_where_numba_is_installed(selector: Selector, calls: list[str]) -> None:
+    selector.select(Candidates(*gaussian(0, 20, 8)), 5)
+    assert calls[0] == ("pick_marginal" if isinstance(selector, MMR) else "pick_sum")
+    assert ("exchange" in calls) == (selector == VRSD(refine=True))
+
+
+@every_selector
+@pytest.mark.parametrize("limit", ["budget", "max_per_source", "drop_near_duplicates"])
+def test_under_a_limit_numpy_chooses(selector: Selector, limit: str, calls: list[str]) -> None:
+    more: dict[str, Any] = {
+        "budget": {"costs": [1.0] * 20},
+        "max_per_source": {"sources": [i % 4 for i in range(20)], "max_per_source": 2},
+        "drop_near_duplicates": {"drop_near_duplicates": 0.9},
+    }[limit]
+    candidates = Candidates(*gaussian(0, 20, 8), **more)
+    selector.select(candidates, 5, budget=4.0 if limit == "budget" else None)
+    assert not calls
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+@pytest.mark.parametrize("refine", [False, True])
+def test_both_sides_of_the_crossover_agree_with_the_reference(more: int, refine: bool, calls: list[str]) -> None:
+    d = 1024
+    n = MOST_BYTES // (4 * d) + more
+    query, vectors = text_like(n, d)
+    selection = VRSD(refine).select(Candidates(query, vectors), 6)
+    assert bool(calls) == (more <= 0)
+    if refine:
+        oracles.assert_refined(selection, oracles.vrsd_refined(query, vectors, 6), query, vectors, k=6)
+    else:
+        oracles.assert_agrees(selection, oracles.vrsd(query, vectors, 6))
+
+
+@every_selector
+def test_without_numba_the_picks_are_the_same(selector: Selector, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.setattr(compiled, "find_spec", lambda name: None)
+    compiled._loops.cache_clear()
+    query, vectors = text_like(300, 64)
+    try:
+        without = selector.select(Candidates(query, vectors), 12)
+        assert compiled._loops() is None
+    finally:
+        compiled._loops.cache_clear()
+    monkeypatch.undo()
+    assert selector.select(Candidates(query, vectors), 12).indices.tolist() == without.indices.tolist()
+
+
+@every_selector
+@pytest.mark.parametrize("quality", [False, True])
+def test_larger_sets_agree_with_numpy(selector: Selector, quality: bool) -> None:
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        query, vectors = text_like(400 + 50 * seed, 48, seed)
+        if seed % 2:
+            # Copies, at the ends of blocks too, and lengths far from 1.
+            vectors[-30:] = vectors[:30]
+            vectors *= rng.uniform(0.01, 100, size=(len(vectors), 1)).astype(np.float32)
+        candidates = Candidates(query, vectors, quality=rng.random(len(vectors)) if quality else None)
+        shown = rng.permutation(len(vectors))[: seed % 3].tolist()
+        one = selector.select(candidates, 40, shown=shown)
+        other = by_numpy(selector, candidates, 40, shown=shown)
+        assert one.indices.tolist() == other.indices.tolist()
+        np.testing.assert_allclose(one.gains, other.gains, atol=1e-5)
+        assert np.array_equal(one.relevance, other.relevance)
+
+
+@pytest.mark.parametrize("pair", [MMR_PLAIN, VRSD_GREEDY, VRSD_REFINED], ids=lambda pair: pair.name)
+def test_to_the_last_candidate_the_order_is_the_references(pair: Pair) -> None:
+    for case in random_cases(910, 120):
+        pair.check(case, k=len(case.vectors))
+
+
+@every_selector
+def test_threads_side_by_side_choose_as_one_does(selector: Selector) -> None:
+    sets = [Candidates(*text_like(120, 64, seed)) for seed in range(40)]
+    alone = [selector.select(candidates, 10).indices.tolist() for candidates in sets]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda candidates: selector.select(candidates, 10).indices.tolist(), sets))
+    assert together == alone
+
+
+def test_where_no_folder_can_keep_machine_code_it_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    from shared_core import loops
+
+    def njit(**options: Any) -> Any:
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function 'f': no locator available for file 'f.py'")
+        return numba.njit(**options)
+
+    monkeypatch.setattr(loops, "njit", njit)
+    assert loops._compiled()(lambda a: a + 1)(1) == 2

@@ -296,7 +296,9 @@ def test_rules_that_forbid_nothing_change_nothing(pair: Pair) -> None:
         wide = Candidates(case.query, case.vectors, sources=[0] * n, max_per_source=n)
         selection = pair.selector.select(wide, case.k)
         assert selection.indices.tolist() == free.indices.tolist()
-        assert selection.gains.tolist() == free.gains.tolist()
+        # Limits are kept by numpy alone, whose products differ from those of compiled loops in the last bits.
+        room = 64 * np.finfo(case.vectors.dtype).eps
+        np.testing.assert_allclose(selection.gains, free.gains, rtol=room, atol=room)
         # Sources alone are no rule.
         named = pair.selector.select(Candidates(case.query, case.vectors, sources=[0] * n), case.k)
         assert named.indices.tolist() == free.indices.tolist()

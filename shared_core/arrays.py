@@ -42,7 +42,7 @@ def numeric(values: ArrayLike, what: str) -> NDArray[Any]:
 
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """float32 for what fits into it without loss, else float64."""
-    if dtype in _RANGES:
+    if dtype in RANGES:
         return dtype
     return np.dtype(np.float32) if np.result_type(dtype, np.float32) == np.float32 else np.dtype(np.float64)
 
@@ -53,12 +53,12 @@ def _range(dtype: type[np.floating[Any]]) -> tuple[float, float]:
 
 
 # A sum of squares leaves the range of its type long before the row does.
-_UNIT_SLACK = {np.dtype(t): 4 * float(np.finfo(t).eps) for t in (np.float32, np.float64)}
+UNIT_SLACK = {np.dtype(t): 4 * float(np.finfo(t).eps) for t in (np.float32, np.float64)}
 ONE = np.ones(1, np.float32)
 ONE.flags.writeable = False
 # While the rows fit the last cache a second pass costs less than going by blocks.
 _CACHED = 16 << 20
-_RANGES = {np.dtype(t): _range(t) for t in (np.float32, np.float64)}
+RANGES = {np.dtype(t): _range(t) for t in (np.float32, np.float64)}
 
 
 def squares_and_dots(rows: FloatArray, query: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -108,11 +108,11 @@ def scaled_rows(
     """
     if squares is None:
         squares = np.vecdot(rows, rows)
-    least, most = _RANGES[rows.dtype]
+    least, most = RANGES[rows.dtype]
     shortest, longest = squares[squares.argmin()], squares[squares.argmax()]
     # NaN compares as false and argmin and argmax find it, so it goes the slow way with the rows out of range.
     if shortest > least and longest < most:
-        slack = _UNIT_SLACK[rows.dtype]
+        slack = UNIT_SLACK[rows.dtype]
         if longest - 1 <= slack and 1 - shortest <= slack:
             return rows, None
         np.sqrt(squares, out=squares)
@@ -149,7 +149,7 @@ def unit_query(query: ArrayLike, vectors: FloatArray) -> FloatArray:
         )
         raise InvalidInputError(f"query has shape {q.shape}, vectors have shape {vectors.shape}{hint}")
     unit = q.astype(vectors.dtype, copy=False)
-    least, most = _RANGES[unit.dtype]
+    least, most = RANGES[unit.dtype]
     square = float(unit.dot(unit))
     if least < square < most:
         return read_only(unit * unit.dtype.type(1 / math.sqrt(square)))

@@ -25,6 +25,13 @@ class Block:
     vectors: NDArray[Any] | None
     quality: NDArray[Any] | None
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many each query chooses from, and of how many dimensions."""
+        rows = self.vectors if self.shared is None else self.shared.rows_and_inverse()[0]
+        assert rows is not None
+        return rows.shape[-2], rows.shape[-1]
+
     def candidates(self, i: int) -> Candidates:
         """What query ``start + i`` chooses from."""
         if self.shared is not None:

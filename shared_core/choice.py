@@ -54,14 +54,8 @@ def choose(
     [0]
     """
     already = checked_shown(shown, len(candidates))
-    kept = np.arange(len(candidates))
-    if score_threshold is not None:
-        number(score_threshold, "score_threshold (a cosine)", -1, 1)
-        # Copies of the query's own text must not fall out by rounding.
-        near = candidates.relevance.astype(np.float64) >= score_threshold - tie_of(candidates.dtype)
-        near[already] = True
-        kept = np.flatnonzero(near)
-    available = len(kept) - len(already)
+    kept = None if score_threshold is None else _near(candidates, score_threshold, already)
+    available = (len(candidates) if kept is None else len(kept)) - len(already)
     if available <= 0:
         return _NOTHING
     if k is not None:
@@ -72,15 +66,23 @@ def choose(
         return _NOTHING
 
 
+def _near(candidates: Candidates, score_threshold: float, already: list[int]) -> NDArray[np.intp]:
+    number(score_threshold, "score_threshold (a cosine)", -1, 1)
+    # Copies of the query's own text must not fall out by rounding.
+    near = candidates.relevance.astype(np.float64) >= score_threshold - tie_of(candidates.dtype)
+    near[already] = True
+    return np.flatnonzero(near)
+
+
 def _choose(
     candidates: Candidates,
     selector: Selector,
     k: int | None,
     budget: float | None,
     already: list[int],
-    kept: NDArray[np.intp],
+    kept: NDArray[np.intp] | None,
 ) -> Selection:
-    if len(kept) == len(candidates):
+    if kept is None or len(kept) == len(candidates):
         return selector.select(candidates, k, budget=budget, shown=already)
     places = {int(row): place for place, row in enumerate(kept)}
     chosen = selector.select(candidates.take(kept), k, budget=budget, shown=[places[row] for row in already])

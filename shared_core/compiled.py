@@ -23,10 +23,15 @@ def _loops() -> Any:
 
 
 def loops_for_sums(candidates: Candidates, pool: Pool) -> Any:
-    """The module of compiled loops, or None: VRSD's choice is made by numpy."""
-    return loops_for_scores(candidates, pool) if candidates.rows_and_inverse()[0].nbytes <= MOST_BYTES else None
+    """The module of compiled loops, or None: VRSD's choice is made by numpy. Limits are kept by numpy alone."""
+    return None if pool.limited else loops_for_size(candidates.rows_and_inverse()[0].nbytes)
 
 
-def loops_for_scores(candidates: Candidates, pool: Pool) -> Any:
-    """As :func:`loops_for_sums` for MMR, whose loop passes over most candidates. Limits are kept by numpy alone."""
+def loops_for_scores(pool: Pool) -> Any:
+    """As :func:`loops_for_sums` for MMR, whose loop passes over most candidates, however many."""
     return None if pool.limited else _loops()
+
+
+def loops_for_size(nbytes: int) -> Any:
+    """The compiled loops, or None where numba is missing or there are so many bytes of rows."""
+    return _loops() if nbytes <= MOST_BYTES else None

@@ -2,6 +2,8 @@
 
 Each function is the loop of the class that calls it, on the arrays that this class keeps; what is picked, and which of
 equals, is the same. Only :mod:`shared_core.compiled` imports this module.
+
+Those that begin with ``many`` are the whole choice, for query after query without the interpreter and its lock.
 """
 
 from __future__ import annotations
@@ -13,8 +15,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from .arrays import FloatArray
+from .arrays import TIE_EPS, FloatArray
+from .mmr import NOTHING_PICKED
 from .vrsd_sum import MIN_IMPROVEMENT, ROOT_HALF, WIDEST_TIE
+
+EPS = float(np.finfo(np.float64).eps)
 
 Vector = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -40,12 +45,32 @@ def _dot(a: FloatArray, b: FloatArray) -> Any:
     return total
 
 
+@_compiled(fastmath={"reassoc", "contract"})
+def _products(rows: FloatArray, x: FloatArray, out: FloatArray) -> None:
+    # Four rows at a time, so that x is read once for them: 4.3 µs for 6.2 at 100 × 768.
+    n, d = rows.shape
+    whole = n - n % 4
+    zero = x.dtype.type(0)
+    for v in range(0, whole, 4):
+        a, b, c, e = rows[v], rows[v + 1], rows[v + 2], rows[v + 3]
+        with_a, with_b, with_c, with_e = zero, zero, zero, zero
+        for i in range(d):
+            with_a += a[i] * x[i]
+            with_b += b[i] * x[i]
+            with_c += c[i] * x[i]
+            with_e += e[i] * x[i]
+        out[v], out[v + 1], out[v + 2], out[v + 3] = with_a, with_b, with_c, with_e
+    for v in range(whole, n):
+        out[v] = _dot(rows[v], x)
+
+
 @_compiled()
 def _cosines(rows: FloatArray, inverse: FloatArray, i: int, out: FloatArray) -> None:
     # One 1 stands for the lengths of rows that all have it.
     step = 0 if len(inverse) == 1 else 1
+    _products(rows, rows[i], out)
     for v in range(len(rows)):
-        out[v] = _dot(rows[v], rows[i]) * inverse[i * step] * inverse[v * step]
+        out[v] = out[v] * inverse[i * step] * inverse[v * step]
 
 
 @_compiled()
@@ -211,3 +236,88 @@ def pick_marginal(
                 picks[t], gains[t] = v, scores[v]
                 weighted[v] = scores[v] = -np.inf
                 break
+
+
+@_compiled()
+def _look(
+    rows: FloatArray, query: FloatArray, known: FloatArray, least: float, most: float, slack: float,
+    inverse: FloatArray, relevance: FloatArray,
+) -> bool:  # fmt: skip
+    """One over the length of each row, and its cosine with the query; False where one is zero or out of range."""
+    square = _dot(query, query)
+    # Written so that NaN fails.
+    if not (square > least and square < most):
+        return False
+    over = query.dtype.type(1 / np.sqrt(square))
+    if len(known):
+        if known.min() == 0:
+            return False
+        inverse[:] = known
+    else:
+        unit = True
+        for v in range(len(rows)):
+            square = _dot(rows[v], rows[v])
+            if not (square > least and square < most):
+                return False
+            unit = unit and abs(square - 1) <= slack
+            inverse[v] = 1 / np.sqrt(square)
+        if unit:
+            inverse[:] = 1
+    _products(rows, query, relevance)
+    for v in range(len(rows)):
+        relevance[v] = relevance[v] * over * inverse[v]
+    return True
+
+
+@_compiled()
+def many_sums(
+    queries: FloatArray, rows: FloatArray, known: FloatArray, least: float, most: float, slack: float, tie: float,
+    picks: Indices, gains: Vector, cosines: Vector, odd: NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """VRSD for each query and its own rows (or, of a single set of rows, all from that); ``odd`` ones are left."""
+    n = rows.shape[1]
+    inverse, relevance = np.empty(n, rows.dtype), np.empty(n, rows.dtype)
+    kept = np.empty((0, n))
+    for i in range(len(queries)):
+        given = rows[i if len(rows) > 1 else 0]
+        odd[i] = not _look(given, queries[i], known, least, most, slack, inverse, relevance)
+        if not odd[i]:
+            own = relevance.astype(np.float64)
+            pick_sum(
+                given, inverse, own, own * ROOT_HALF, np.zeros(n), 0.0, 0.0, 0.0, tie, 0.0, picks[i], gains[i], kept
+            )
+            for t in range(picks.shape[1]):
+                cosines[i, t] = relevance[picks[i, t]]
+
+
+@_compiled()
+def many_marginal(
+    queries: FloatArray, rows: FloatArray, known: FloatArray, least: float, most: float, slack: float, tie: float,
+    picks: Indices, gains: Vector, cosines: Vector, odd: NDArray[np.bool_],
+    lambda_d: float, lambda_b: float, quality: Vector,
+) -> None:  # fmt: skip
+    """As :func:`many_sums` for MMR; ``quality`` has a row for each query, or one for all, or none."""
+    n = rows.shape[1]
+    inverse, relevance = np.empty(n, rows.dtype), np.empty(n, rows.dtype)
+    for i in range(len(queries)):
+        given = rows[i if len(rows) > 1 else 0]
+        odd[i] = not _look(given, queries[i], known, least, most, slack, inverse, relevance)
+        value = relevance.astype(np.float64)
+        room = tie
+        if len(quality):
+            good = quality[i if len(quality) > 1 else 0]
+            odd[i] = odd[i] or not np.all(np.isfinite(good))
+            value = lambda_b * value + (1 - lambda_b) * good
+            room += TIE_EPS * EPS * np.abs(value).max()
+        if not odd[i]:
+            best = value.max()
+            first = 0
+            while value[first] < best - room:
+                first += 1
+            weighted = lambda_d * value
+            picks[i, 0], gains[i, 0] = first, weighted[first]
+            weighted[first] = -np.inf
+            nearest = np.full(n, NOTHING_PICKED)
+            pick_marginal(given, inverse, weighted, nearest, 1 - lambda_d, room, picks[i], gains[i], 1)
+            for t in range(picks.shape[1]):
+                cosines[i, t] = relevance[picks[i, t]]

@@ -17,7 +17,7 @@ from .pool import Pool, Scores
 from .selection import Selection, make_selection, register_selector
 
 # Below any cosine, and finite: infinities of both signs would cancel out.
-_NOTHING_PICKED = -4.0
+NOTHING_PICKED = -4.0
 
 
 @register_selector("mmr")
@@ -88,7 +88,7 @@ class MMR:
             nearest = others if nearest is None else np.maximum(nearest, others)
         # With nothing picked or shown yet the paper has argmax v, whatever λ_d.
         scores = pool.close(value.copy()) if nearest is None else weighted - nearest
-        loops = loops_for_scores(candidates, pool)
+        loops = loops_for_scores(pool)
         if loops is not None:
             return self._select_compiled(loops, candidates, pool, value, weighted, nearest, tie)
         gains: list[float] = []
@@ -120,7 +120,7 @@ class MMR:
         loops.pick_marginal(
             *candidates.rows_and_inverse(),
             weighted.astype(np.float64, copy=False),
-            np.full(len(candidates), _NOTHING_PICKED) if nearest is None else nearest.astype(np.float64),
+            np.full(len(candidates), NOTHING_PICKED) if nearest is None else nearest.astype(np.float64),
             1 - self.lambda_d, tie, picks, gains, int(nearest is None),
         )  # fmt: skip
         pool.picks += picks.tolist()

@@ -26,6 +26,9 @@ from shared_core import (
     select_stream,
     threads,
 )
+from shared_core import (
+    many as at_once,
+)
 from tests.shared_core.cases import PAIRS, Pair, names
 
 pytestmark = pytest.mark.usefixtures("either_way")
@@ -61,17 +64,25 @@ def looped(queries: NDArray[Any], vectors: NDArray[Any], k: int, selector: Any) 
 @every_pair
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shared", [True, False])
-def test_any_number_of_workers_and_any_block_gives_the_answers_of_a_loop(pair: Pair, dtype: Any, shared: bool) -> None:
+def test_any_number_of_workers_and_any_block_gives_the_answers_of_a_loop(
+    pair: Pair, dtype: Any, shared: bool, either_way: str
+) -> None:
     rng = np.random.default_rng(500)
     queries = rng.normal(size=(23, 6)).astype(dtype)
     vectors = rng.normal(size=(30, 6) if shared else (23, 30, 6)).astype(dtype)
     expected = looped(queries, vectors, 5, pair.selector)
+    # Compiled loops take a cosine in another order than BLAS does; a set is the same, whoever shares the work.
+    room = 0 if either_way == "numpy" else 64 * np.finfo(dtype).eps
+    alone = select_many(queries, vectors, 5, pair.selector)
     for workers in (1, 2, 5, 40):
         many = select_many(queries, vectors, 5, pair.selector, workers=workers)
         assert len(many) == 23
+        assert_equal(many, alone)
         for i, one in enumerate(expected):
-            for name in FIELDS:
-                assert np.array_equal(getattr(many[i], name), getattr(one, name)), (workers, i, name)
+            for name in ("gains", "relevance", "objective"):
+                np.testing.assert_allclose(getattr(many[i], name), getattr(one, name), rtol=room, atol=room)
+            assert many.indices[i].tolist() == one.indices.tolist()
+            assert many[i].filled_from == one.filled_from
         for block_size in (1, 7, 23, 24):
             parts = list(select_stream(queries, vectors, 5, pair.selector, workers=workers, block_size=block_size))
             assert [len(part) for part in parts] == [
@@ -132,7 +143,8 @@ def test_a_stream_reads_no_further_than_it_is_asked() -> None:
     stream.close()  # type: ignore[attr-defined]
 
 
-def test_of_a_memory_map_one_query_is_read_at_a_time(tmp_path: Path) -> None:
+def test_of_a_memory_map_one_query_is_read_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_once, "CONVERTED", 1)
     n, d, count = 200, 64, 60
     vectors = np.lib.format.open_memmap(tmp_path / "v.npy", mode="w+", dtype=np.float16, shape=(count, n, d))
     vectors[:] = np.random.default_rng(504).normal(size=vectors.shape)
@@ -241,7 +253,12 @@ class Watching:
 
 
 def blas_threads() -> int:
-    return max(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+    # numpy's own: whatever brings another one later (scipy, say) does not compute here.
+    return max(
+        library["num_threads"]
+        for library in threadpool_info()
+        if library["user_api"] == "blas" and "numpy" in library["filepath"]
+    )
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -9,7 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core import MMR, VRSD, Candidates, Selection, Selector, compiled
+from shared_core import (
+    MMR,
+    VRSD,
+    Candidates,
+    InvalidInputError,
+    InvalidParameterError,
+    Selection,
+    Selector,
+    batch,
+    compiled,
+    select,
+    select_many,
+)
 from shared_core.compiled import MOST_BYTES
 from tests import oracles
 from tests.shared_core.cases import MMR_PLAIN, VRSD_GREEDY, VRSD_REFINED, Pair, gaussian, random_cases
@@ -141,3 +153,77 @@ def test_where_no_folder_can_keep_machine_code_it_is_made_anew(monkeypatch: pyte
 
     monkeypatch.setattr(loops, "njit", njit)
     assert loops._compiled()(lambda a: a + 1)(1) == 2
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The queries of a batch that were not chosen for in compiled loops but one by one."""
+    by_one = batch._one
+    numbers: list[int] = []
+
+    def one(selector: Selector, block: Any, i: int, k: int) -> Selection:
+        numbers.append(block.start + i)
+        return by_one(selector, block, i, k)
+
+    monkeypatch.setattr(batch, "_one", one)
+    return numbers
+
+
+@pytest.mark.parametrize("pair", [MMR_PLAIN, VRSD_GREEDY], ids=lambda pair: pair.name)
+@pytest.mark.parametrize("own", [True, False])
+def test_a_thousand_batches_agree_with_the_reference(pair: Pair, own: bool, alone: list[int]) -> None:
+    for case in random_cases(920):
+        queries = np.stack([case.query, -case.query, 3 * case.query])
+        vectors = np.stack([case.vectors] * 3) if own else case.vectors
+        quality = case.quality if case.number % 3 == 0 and pair is MMR_PLAIN else None
+        columns = np.stack([quality] * 3) if own and quality is not None else quality
+        many = select_many(queries, vectors, case.k, pair.selector, quality=columns)
+        for i, query in enumerate(queries):
+            more = {} if quality is None else {"quality": quality}
+            oracles.assert_agrees(many[i], pair.reference(query, case.vectors, case.k, **more), f"{case}, query {i}")
+    # Zero rows and lengths out of range go by one; all else does not.
+    assert 0 < len(alone) < 1000
+
+
+@pytest.mark.parametrize("selector", [VRSD(), MMR()], ids=repr)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int16])
+def test_queries_that_are_out_of_the_way_are_chosen_for_one_by_one(
+    selector: Selector, dtype: Any, alone: list[int]
+) -> None:
+    rng = np.random.default_rng(5)
+    queries = rng.normal(size=(12, 7))
+    vectors = (100 * rng.normal(size=(12, 9, 7))).astype(dtype)
+    vectors[3, 4] = 0
+    vectors[8] = vectors[7]
+    queries[5] *= 1e-200
+    before = vectors.copy()
+    many = select_many(queries, vectors, 9, selector)
+    assert alone == [3, 5]
+    assert np.array_equal(vectors, before)
+    assert vectors.flags.writeable
+    for i in range(12):
+        one = select(queries[i], vectors[i], 9, selector)
+        assert many.indices[i].tolist() == one.indices.tolist()
+        np.testing.assert_allclose(many.gains[i], one.gains, atol=1e-5)
+        np.testing.assert_allclose(many.relevance[i], one.relevance, atol=1e-5)
+
+
+@pytest.mark.parametrize("selector", [VRSD(), MMR()], ids=repr)
+def test_bad_numbers_are_named_as_ever(selector: Selector) -> None:
+    rng = np.random.default_rng(6)
+    queries, vectors = rng.normal(size=(6, 4)), rng.normal(size=(6, 5, 4))
+    bad = vectors.copy()
+    bad[4, 2, 1] = np.nan
+    with pytest.raises(InvalidInputError, match=r"^query 4: vectors: row 2 holds NaN or inf"):
+        select_many(queries, bad, 2, selector)
+    with pytest.raises(InvalidInputError, match=r"^query 0: vectors: row 2 holds NaN or inf"):
+        select_many(queries, bad[4], 2, selector)
+    quality = np.zeros((6, 5))
+    quality[1, 3] = np.inf
+    with pytest.raises(InvalidInputError, match=r"^query 1: quality: row 3 is inf"):
+        select_many(queries, vectors, 2, selector, quality=quality)
+    for k in (0, 6, 2.5, "2", True):
+        with pytest.raises(InvalidParameterError, match=r"^query 0: k must"):
+            select_many(queries, vectors, k, selector)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="query 0: query has shape"):
+        select_many(queries[:, :3], vectors, 2, selector)

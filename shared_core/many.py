@@ -1,0 +1,89 @@
+"""A piece of a batch chosen at once by compiled loops, where the selector and the candidates allow it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import compiled
+from .arrays import RANGES, UNIT_SLACK, FloatArray, read_only, working_dtype
+from .blocks import Block
+from .mmr import MMR
+from .pool import tie_of
+from .selection import Selector
+from .vrsd import VRSD
+
+# So much of the candidates is turned into the working type at a time, where they are of another.
+CONVERTED = 4 << 20
+
+
+def choose_piece(
+    selector: Selector, block: Block, piece: range, k: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], list[int]] | None:
+    """Indices, gains and relevance (b, k) of the queries in ``piece``, and which of these b rows are left open.
+
+    None where numpy or another selector is to choose. Left open is every query with a zero row, an odd length or a
+    bad number: :meth:`Selector.select` knows what to do with it, or finds the words for the error.
+    """
+    loops = _loops_for(selector, block, k)
+    if loops is None:
+        return None
+    indices = np.empty((len(piece), k), np.int64)
+    gains, relevance = np.empty(indices.shape), np.empty(indices.shape)
+    odd = np.zeros(len(piece), np.bool_)
+    step = len(piece)
+    if block.vectors is not None:
+        step = max(1, CONVERTED // (4 * block.vectors[0].size))
+    for start in range(0, len(piece), step):
+        part = slice(start, min(start + step, len(piece)))
+        of = slice(piece.start + part.start, piece.start + part.stop)
+        given_rows, inverse = _rows(block, of)
+        rows = _working(given_rows)
+        queries = _working(block.queries[of], rows.dtype)
+        least, most = RANGES[rows.dtype]
+        given = queries, rows, inverse.astype(rows.dtype), least, most, UNIT_SLACK[rows.dtype], tie_of(rows.dtype)
+        found = indices[part], gains[part], relevance[part], odd[part]
+        if isinstance(selector, MMR):
+            loops.many_marginal(*given, *found, float(selector.lambda_d), float(selector.lambda_b), _quality(block, of))
+        else:
+            loops.many_sums(*given, *found)
+            if block.quality is not None:
+                # Of no use to VRSD, and no less refused for that.
+                found[-1][:] |= ~np.isfinite(block.quality[of]).all(axis=1)
+    return indices, gains, relevance, odd.nonzero()[0].tolist()
+
+
+def _loops_for(selector: Selector, block: Block, k: object) -> Any:
+    # The very classes: a subclass may choose otherwise.
+    summing = type(selector) is VRSD and not selector.refine
+    if not summing and type(selector) is not MMR:
+        return None
+    n, d = block.shape
+    if type(k) is not int or not 1 <= k <= n or block.queries.shape[1:] != (d,) or not d:
+        return None
+    return compiled.loops_for_size(n * d * 4 if summing else 0)
+
+
+def _working(given: NDArray[Any], dtype: np.dtype[Any] | None = None) -> FloatArray:
+    # Overflow on the way to float32 is found in the loops, as inf.
+    with np.errstate(over="ignore"):
+        rows = np.ascontiguousarray(given, working_dtype(given.dtype) if dtype is None else dtype)
+    # The loops are compiled for arrays that are not written to, as candidates are; the caller's own stays as it is.
+    return read_only(rows[:])
+
+
+def _rows(block: Block, of: slice) -> tuple[NDArray[Any], NDArray[Any]]:
+    """(queries or 1, n, d) rows, and one over their lengths where that is known already."""
+    if block.shared is not None:
+        rows, inverse = block.shared.rows_and_inverse()
+        return rows[None], inverse
+    assert block.vectors is not None
+    return block.vectors[of], np.empty(0)
+
+
+def _quality(block: Block, of: slice) -> NDArray[np.float64]:
+    if block.shared is None:
+        return np.empty((0, 1)) if block.quality is None else block.quality[of].astype(np.float64)
+    return np.empty((0, 1)) if block.shared.quality is None else block.shared.quality[None]

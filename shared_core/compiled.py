@@ -35,3 +35,8 @@ def loops_for_scores(pool: Pool) -> Any:
 def loops_for_size(nbytes: int) -> Any:
     """The compiled loops, or None where numba is missing or there are so many bytes of rows."""
     return _loops() if nbytes <= MOST_BYTES else None
+
+
+def loops_for_many(nbytes: int) -> Any:
+    """As :func:`loops_for_size`, the loops over queries."""
+    return None if loops_for_size(nbytes) is None else importlib.import_module("shared_core.many_loops")

@@ -2,8 +2,6 @@
 
 Each function is the loop of the class that calls it, on the arrays that this class keeps; what is picked, and which of
 equals, is the same. Only :mod:`shared_core.compiled` imports this module.
-
-Those that begin with ``many`` are the whole choice, for query after query without the interpreter and its lock.
 """
 
 from __future__ import annotations
@@ -15,17 +13,23 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from .arrays import TIE_EPS, FloatArray
-from .mmr import NOTHING_PICKED
+from .arrays import FloatArray
 from .vrsd_sum import MIN_IMPROVEMENT, ROOT_HALF, WIDEST_TIE
-
-EPS = float(np.finfo(np.float64).eps)
 
 Vector = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
-def _compiled(**options: Any) -> Callable[[Any], Any]:
+def as_machine_code(**options: Any) -> Callable[[Any], Any]:
+    """Decorator: compiled when it is first called, kept on disk where there is a folder for that.
+
+    >>> @as_machine_code()
+    ... def twice(x):
+    ...     return 2 * x
+    >>> twice(21)
+    42
+    """
+
     def compile_one(function: Any) -> Any:
         try:
             return njit(nogil=True, cache=True, error_model="numpy", **options)(function)
@@ -37,16 +41,28 @@ def _compiled(**options: Any) -> Callable[[Any], Any]:
 
 
 # Sums may be taken in any order, as BLAS takes them; nothing else about the numbers may be assumed.
-@_compiled(fastmath={"reassoc", "contract"})
-def _dot(a: FloatArray, b: FloatArray) -> Any:
+@as_machine_code(fastmath={"reassoc", "contract"})
+def dot(a: FloatArray, b: FloatArray) -> Any:
+    """Dot product, in the type of the two.
+
+    >>> float(dot(np.array([1.0, 2.0]), np.array([3.0, 4.0])))
+    11.0
+    """
     total = a.dtype.type(0)
     for c in range(len(a)):
         total += a[c] * b[c]
     return total
 
 
-@_compiled(fastmath={"reassoc", "contract"})
-def _products(rows: FloatArray, x: FloatArray, out: FloatArray) -> None:
+@as_machine_code(fastmath={"reassoc", "contract"})
+def products(rows: FloatArray, x: FloatArray, out: FloatArray) -> None:
+    """Dot product of each row with ``x``, into ``out``.
+
+    >>> out = np.empty(2)
+    >>> products(np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([3.0, 4.0]), out)
+    >>> out.tolist()
+    [11.0, 4.0]
+    """
     # Four rows at a time, so that x is read once for them: 4.3 µs for 6.2 at 100 × 768.
     n, d = rows.shape
     whole = n - n % 4
@@ -61,26 +77,26 @@ def _products(rows: FloatArray, x: FloatArray, out: FloatArray) -> None:
             with_e += e[i] * x[i]
         out[v], out[v + 1], out[v + 2], out[v + 3] = with_a, with_b, with_c, with_e
     for v in range(whole, n):
-        out[v] = _dot(rows[v], x)
+        out[v] = dot(rows[v], x)
 
 
-@_compiled()
+@as_machine_code()
 def _cosines(rows: FloatArray, inverse: FloatArray, i: int, out: FloatArray) -> None:
     # One 1 stands for the lengths of rows that all have it.
     step = 0 if len(inverse) == 1 else 1
-    _products(rows, rows[i], out)
+    products(rows, rows[i], out)
     for v in range(len(rows)):
         out[v] = out[v] * inverse[i * step] * inverse[v * step]
 
 
-@_compiled()
+@as_machine_code()
 def _noise(peak: float, square: float) -> float:
     if peak <= square:
         return 1.0
     return peak / square if peak < square * WIDEST_TIE else WIDEST_TIE
 
 
-@_compiled()
+@as_machine_code()
 def pick_sum(
     rows: FloatArray, inverse: FloatArray, relevance: Vector, own: Vector, with_each: Vector,
     with_query: float, square: float, peak: float, tie: float, before: float,
@@ -139,7 +155,7 @@ def pick_sum(
     return with_query, square, peak
 
 
-@_compiled()
+@as_machine_code()
 def exchange(
     rows: FloatArray, inverse: FloatArray, relevance: Vector, free: Vector, with_each: Vector,
     zero: NDArray[np.bool_], with_query: float, square: float, tie: float,
@@ -176,8 +192,8 @@ def exchange(
         for c in range(d):
             exact[c] += rows[newcomer, c] * inverse[newcomer * step]
             exact[c] -= rows[leaver, c] * inverse[leaver * step]
-        length = _dot(exact, exact)
-        value = _dot(exact, query) / np.sqrt(length) if length > tie else 0.0
+        length = dot(exact, exact)
+        value = dot(exact, query) / np.sqrt(length) if length > tie else 0.0
         if value <= best + MIN_IMPROVEMENT:
             return changed
         best, changed = value, True
@@ -192,7 +208,7 @@ def exchange(
             kept[position, v] = row[v]
 
 
-@_compiled()
+@as_machine_code()
 def _first(scores: Vector, start: int, least: float) -> tuple[int, int]:
     for p in range(start, len(scores)):
         for v in range(scores.shape[1]):
@@ -201,7 +217,7 @@ def _first(scores: Vector, start: int, least: float) -> tuple[int, int]:
     return start, 0
 
 
-@_compiled()
+@as_machine_code()
 def pick_marginal(
     rows: FloatArray, inverse: FloatArray, weighted: Vector, nearest: Vector, novelty: float, tie: float,
     picks: Indices, gains: Vector, picked: int,
@@ -226,7 +242,7 @@ def pick_marginal(
             if scores[v] >= top - tie and weighted[v] > -np.inf:
                 for j in range(seen[v], t):
                     other = picks[j]
-                    cosine = _dot(rows[v], rows[other]) * inverse[v * step] * inverse[other * step]
+                    cosine = dot(rows[v], rows[other]) * inverse[v * step] * inverse[other * step]
                     nearest[v] = max(nearest[v], novelty * cosine)
                 seen[v] = t
                 scores[v] = weighted[v] - nearest[v]
@@ -236,88 +252,3 @@ def pick_marginal(
                 picks[t], gains[t] = v, scores[v]
                 weighted[v] = scores[v] = -np.inf
                 break
-
-
-@_compiled()
-def _look(
-    rows: FloatArray, query: FloatArray, known: FloatArray, least: float, most: float, slack: float,
-    inverse: FloatArray, relevance: FloatArray,
-) -> bool:  # fmt: skip
-    """One over the length of each row, and its cosine with the query; False where one is zero or out of range."""
-    square = _dot(query, query)
-    # Written so that NaN fails.
-    if not (square > least and square < most):
-        return False
-    over = query.dtype.type(1 / np.sqrt(square))
-    if len(known):
-        if known.min() == 0:
-            return False
-        inverse[:] = known
-    else:
-        unit = True
-        for v in range(len(rows)):
-            square = _dot(rows[v], rows[v])
-            if not (square > least and square < most):
-                return False
-            unit = unit and abs(square - 1) <= slack
-            inverse[v] = 1 / np.sqrt(square)
-        if unit:
-            inverse[:] = 1
-    _products(rows, query, relevance)
-    for v in range(len(rows)):
-        relevance[v] = relevance[v] * over * inverse[v]
-    return True
-
-
-@_compiled()
-def many_sums(
-    queries: FloatArray, rows: FloatArray, known: FloatArray, least: float, most: float, slack: float, tie: float,
-    picks: Indices, gains: Vector, cosines: Vector, odd: NDArray[np.bool_],
-) -> None:  # fmt: skip
-    """VRSD for each query and its own rows (or, of a single set of rows, all from that); ``odd`` ones are left."""
-    n = rows.shape[1]
-    inverse, relevance = np.empty(n, rows.dtype), np.empty(n, rows.dtype)
-    kept = np.empty((0, n))
-    for i in range(len(queries)):
-        given = rows[i if len(rows) > 1 else 0]
-        odd[i] = not _look(given, queries[i], known, least, most, slack, inverse, relevance)
-        if not odd[i]:
-            own = relevance.astype(np.float64)
-            pick_sum(
-                given, inverse, own, own * ROOT_HALF, np.zeros(n), 0.0, 0.0, 0.0, tie, 0.0, picks[i], gains[i], kept
-            )
-            for t in range(picks.shape[1]):
-                cosines[i, t] = relevance[picks[i, t]]
-
-
-@_compiled()
-def many_marginal(
-    queries: FloatArray, rows: FloatArray, known: FloatArray, least: float, most: float, slack: float, tie: float,
-    picks: Indices, gains: Vector, cosines: Vector, odd: NDArray[np.bool_],
-    lambda_d: float, lambda_b: float, quality: Vector,
-) -> None:  # fmt: skip
-    """As :func:`many_sums` for MMR; ``quality`` has a row for each query, or one for all, or none."""
-    n = rows.shape[1]
-    inverse, relevance = np.empty(n, rows.dtype), np.empty(n, rows.dtype)
-    for i in range(len(queries)):
-        given = rows[i if len(rows) > 1 else 0]
-        odd[i] = not _look(given, queries[i], known, least, most, slack, inverse, relevance)
-        value = relevance.astype(np.float64)
-        room = tie
-        if len(quality):
-            good = quality[i if len(quality) > 1 else 0]
-            odd[i] = odd[i] or not np.all(np.isfinite(good))
-            value = lambda_b * value + (1 - lambda_b) * good
-            room += TIE_EPS * EPS * np.abs(value).max()
-        if not odd[i]:
-            best = value.max()
-            first = 0
-            while value[first] < best - room:
-                first += 1
-            weighted = lambda_d * value
-            picks[i, 0], gains[i, 0] = first, weighted[first]
-            weighted[first] = -np.inf
-            nearest = np.full(n, NOTHING_PICKED)
-            pick_marginal(given, inverse, weighted, nearest, 1 - lambda_d, room, picks[i], gains[i], 1)
-            for t in range(picks.shape[1]):
-                cosines[i, t] = relevance[picks[i, t]]

@@ -63,7 +63,7 @@ def _loops_for(selector: Selector, block: Block, k: object) -> Any:
     n, d = block.shape
     if type(k) is not int or not 1 <= k <= n or block.queries.shape[1:] != (d,) or not d:
         return None
-    return compiled.loops_for_size(n * d * 4 if summing else 0)
+    return compiled.loops_for_many(n * d * 4 if summing else 0)
 
 
 def _working(given: NDArray[Any], dtype: np.dtype[Any] | None = None) -> FloatArray:

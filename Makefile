@@ -70,8 +70,14 @@ format: $(READY) ## let ruff mend what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: $(READY) ## speed against LangChain's MMR and pyversity, in one run
-	@$(BIN)/python benchmarks/speed.py
+# What the benchmark needs besides: Haystack's ranker, with its telemetry off.
+$(VENV)/.bench: $(READY)
+	@echo "Adding Haystack's ranker to $(VENV) ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[bench]"
+	@touch $@
+
+bench: $(VENV)/.bench ## speed beside the peers' and the machine's, ten minutes; FAST=1 for a try, WRITE=1 for the page
+	@$(BIN)/python benchmarks/speed.py $(if $(FAST),--fast) $(if $(WRITE),--write)
 
 papers: $(READY) ## the papers' tables, written to benchmarks/results/papers (all that needs no large model)
 	@$(BIN)/python benchmarks/papers/vrsd.py --write

@@ -11,7 +11,7 @@ from .candidates import Candidates
 from .pool import Pool
 
 # VRSD looks at every candidate in every step, which BLAS does faster than a loop once rows outweigh calls.
-MOST_BYTES = 4 << 20
+MOST_BYTES = 16 << 20
 
 
 @functools.cache

@@ -83,7 +83,7 @@ def test_under_a_limit_numpy_chooses(selector: Selector, limit: str, calls: list
 @pytest.mark.parametrize("more", [-1, 0, 1])
 @pytest.mark.parametrize("refine", [False, True])
 def test_both_sides_of_the_crossover_agree_with_the_reference(more: int, refine: bool, calls: list[str]) -> None:
-    d = 1024
+    d = 4096
     n = MOST_BYTES // (4 * d) + more
     query, vectors = text_like(n, d)
     selection = VRSD(refine).select(Candidates(query, vectors), 6)

@@ -1,0 +1,100 @@
+"""The drawing for the README: how many times as fast as each peer, by the number of candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.racing.contenders import (
+    HAYSTACK,
+    LANGCHAIN,
+    LANGCHAIN_LISTS,
+    LLAMAINDEX,
+    MMR,
+    MMR_NUMPY,
+    PYVERSITY,
+    VRSD,
+)
+from benchmarks.racing.figures import Found
+from benchmarks.racing.points import SIZES, Point
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Colours for one ground, which stays see-through."""
+
+    text: str
+    faint: str
+    lines: tuple[str, ...]
+
+
+LIGHT = Palette("#1f2328", "#d1d9e0", ("#8250df", "#bc4c00", "#1a7f37", "#bc4c00", "#0969da", "#0969da", "#0969da"))
+DARK = Palette("#e6edf3", "#3d444d", ("#bc8cff", "#f0883e", "#56d364", "#f0883e", "#58a6ff", "#58a6ff", "#58a6ff"))
+# Ours, the peer, what the line is called, its style; from the highest line to the lowest.
+LINES = (
+    (MMR, HAYSTACK, "Haystack's MMR", "-"),
+    (MMR, LANGCHAIN_LISTS, "LangChain's MMR, Python lists", ":"),
+    (MMR, LLAMAINDEX, "LlamaIndex's MMR", "-"),
+    (MMR, LANGCHAIN, "LangChain's MMR, float32 arrays", "-"),
+    (MMR, PYVERSITY, "pyversity's MMR", "-"),
+    (MMR_NUMPY, PYVERSITY, "the same; setselect without numba", "--"),
+    (VRSD, PYVERSITY, "the same; setselect's VRSD", ":"),
+)
+
+
+def plot(path: Path, found: Found, palette: Palette) -> None:
+    """Write an SVG. Equal figures, equal files."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    points = [Point(*size) for size in SIZES]
+    look: dict[Any, Any] = {
+        "text.color": palette.text,
+        "axes.labelcolor": palette.text,
+        "axes.edgecolor": palette.faint,
+    }
+    look |= {"xtick.color": palette.text, "ytick.color": palette.text}
+    look |= {"svg.hashsalt": "setselect", "svg.fonttype": "none"}
+    with matplotlib.rc_context(look):
+        figure = Figure(figsize=(8, 4.6), layout="constrained")
+        axes = figure.subplots()
+        axes.set(xscale="log", yscale="log")
+        for (ours, peer, name, style), colour in zip(LINES, palette.lines, strict=True):
+            both = [point for point in points if found.has(point, ours) and found.has(point, peer)]
+            if not both:
+                continue
+            times = [found.ratio(point, peer, ours) for point in both]
+            medians = [ratio.median for ratio in times]
+            below = [ratio.median - ratio.low for ratio in times]
+            above = [ratio.high - ratio.median for ratio in times]
+            axes.errorbar(
+                [point.n for point in both],
+                medians,
+                yerr=[below, above],
+                fmt=style,
+                color=colour,
+                marker="o",
+                markersize=4,
+                capsize=2,
+                label=name,
+            )
+        axes.axhline(1, color=palette.text, linewidth=0.8)
+        axes.set_xticks([point.n for point in points], [_tick(point) for point in points], fontsize=8)
+        axes.minorticks_off()
+        ticks = (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
+        low, high = axes.get_ylim()
+        shown = [tick for tick in ticks if low <= tick <= high]
+        axes.set_yticks(shown, [f"{tick:,g} ×" for tick in shown], fontsize=8)
+        axes.grid(color=palette.faint, linewidth=0.5)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_xlabel("candidates, their dimensions, picks")
+        axes.set_title("setselect's MMR is so many times as fast as", loc="left", fontsize=11)
+        figure.legend(loc="outside right upper", frameon=False, fontsize=8)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, format="svg", transparent=True, metadata={"Date": None})
+
+
+def _tick(point: Point) -> str:
+    return f"{point.n:,}\n{point.d}-d\nk = {point.k}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 from collections.abc import Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,9 @@ from .errors import SetSelectError
 from .many import choose_piece
 from .selection import Selection, Selector, resolve_selector
 from .threads import in_order, one_blas_thread
+
+# Queries that are chosen for between two steps of the progress bar.
+_LONGEST = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,17 +79,16 @@ def select_many(
 ) -> Selections:
     """Choose ``k`` for each query, from shared candidates or from each query's own.
 
-    The answers are those of :func:`select` for one query after the other, but for the last bits of the numbers,
-    whatever the number of ``workers``. Where numba is installed VRSD (not refined) and MMR choose for query after
-    query in compiled loops: 5 µs for 85 at 20 candidates of 384 dimensions, 40 for 160 at 100 of 768 (MMR).
+    The answers are those of :func:`select` for one query after the other, but for what only rounding parts, whatever
+    the number of ``workers``. Where numba is installed VRSD (not refined) and MMR choose for query after query in
+    compiled loops: 5 µs for 85 at 20 candidates of 384 dimensions, 40 for 160 at 100 of 768 (MMR).
 
     Parameters
     ----------
     queries : array-like, shape (Q, d), Q >= 1, or an iterator of blocks of shape (b, d)
     vectors : array-like, shape (n, d) shared by all queries, or (Q, n, d), or an iterator of blocks (b, n, d)
-        Of a memory map no more is read at a time than a few MB or one query's candidates; of an iterator one block
-        is held.
-        Blocks of queries and of vectors must be of the same lengths where both are iterators.
+        Of a memory map no more is read at a time than a few MB or one query's candidates; of an iterator two
+        blocks are held at most. Blocks of queries and of vectors must be of the same lengths where both are iterators.
     k : int
         How many for each query, 1..n.
     selector, **parameters
@@ -165,22 +168,19 @@ def select_stream(
     chosen_by = resolve_selector(selector, parameters)
     threads = integer(workers, "workers", 1)
     blocks = blocks_of(queries, vectors, quality, ids, integer(block_size, "block_size", 1))
-    bar = _bar(blocks.total) if progress else None
-    return _stream(chosen_by, k, blocks, threads, bar)
+    return _stream(chosen_by, integer(k, "k"), blocks, threads, _tqdm() if progress else None)
 
 
-def _bar(total: int | None) -> Any:
+def _tqdm() -> Any:
     try:
-        tqdm = importlib.import_module("tqdm").tqdm
+        return importlib.import_module("tqdm").tqdm
     except ImportError as error:
         raise ImportError('progress=True needs tqdm: pip install "setselect[batch]"') from error
-    return tqdm(total=total, unit="query")
 
 
-def _stream(selector: Selector, k: int, blocks: QueryBlocks, threads: int, bar: Any) -> Iterator[Selections]:
+def _stream(selector: Selector, k: int, blocks: QueryBlocks, threads: int, tqdm: Any) -> Iterator[Selections]:
     with ExitStack() as stack:
-        if bar is not None:
-            stack.enter_context(bar)
+        bar = None if tqdm is None else stack.enter_context(tqdm(total=blocks.total, unit="query"))
         # Threads end with the generator, also where it is given up halfway.
         pool = stack.enter_context(ThreadPoolExecutor(threads)) if threads > 1 else None
         for block in blocks:
@@ -188,8 +188,9 @@ def _stream(selector: Selector, k: int, blocks: QueryBlocks, threads: int, bar: 
             def chosen(piece: range, block: Block = block) -> Selections:
                 return _chosen(selector, block, piece, k)
 
-            # Some pieces more than threads, so that a slow one is not waited for at the end.
-            step = -(-len(block) // (4 * threads))
+            # Some pieces more than threads, so that a slow one is not waited for at the end; and none so long that
+            # the bar stands still.
+            step = min(-(-len(block) // (4 * threads)), _LONGEST)
             pieces = [range(i, min(i + step, len(block))) for i in range(0, len(block), step)]
             found: list[Selections] = []
             # The caller's own work between two blocks has its BLAS threads.
@@ -217,9 +218,10 @@ def _one(selector: Selector, block: Block, i: int, k: int) -> Selection:
     try:
         return selector.select(block.candidates(i), k)
     except SetSelectError as error:
-        # In place, since a selector of one's own may raise an error that is made from other arguments.
-        error.args = (f"query {block.start + i}: {error}",)
-        raise
+        # A copy, since a selector of one's own may raise an error that is made from other arguments, or the same again.
+        named = copy.copy(error)
+        named.args = (f"query {block.start + i}: {error}",)
+        raise named from error
 
 
 def _joined(parts: list[Selections]) -> Selections:

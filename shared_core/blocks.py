@@ -6,11 +6,12 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .arrays import numeric
+from .arrays import numeric, working_dtype
 from .candidates import Candidates
-from .errors import InvalidInputError, SetSelectError
+from .errors import InvalidInputError
 
 Blocks = ArrayLike | Iterator[ArrayLike]
 
@@ -31,6 +32,19 @@ class Block:
         rows = self.vectors if self.shared is None else self.shared.rows_and_inverse()[0]
         assert rows is not None
         return rows.shape[-2], rows.shape[-1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: what the choice is made in."""
+        if self.shared is not None:
+            return self.shared.dtype
+        assert self.vectors is not None
+        return working_dtype(self.vectors.dtype)
+
+    @property
+    def has_quality(self) -> bool:
+        """Whether candidates bring a quality."""
+        return (self.quality if self.shared is None else self.shared.quality) is not None
 
     def candidates(self, i: int) -> Candidates:
         """What query ``start + i`` chooses from."""
@@ -81,6 +95,8 @@ def blocks_of(
         return QueryBlocks(_sharing(given, rows, quality, ids, size), total)
     if ids is not None:
         raise InvalidInputError("ids go with shared candidates, vectors of shape (n, d)")
+    if isinstance(quality, Iterator) and not isinstance(given, Iterator) and not isinstance(rows, Iterator):
+        raise InvalidInputError("quality in blocks goes with queries or vectors in blocks: give it whole, (Q, n), here")
     columns = quality if quality is None or isinstance(quality, Iterator) else numeric(quality, "quality")
     if not isinstance(rows, Iterator):
         if total is None:
@@ -99,15 +115,10 @@ def _sharing(
     ids: Iterable[Hashable] | None,
     size: int,
 ) -> Iterator[Block]:
-    shared: Candidates | None = None
+    # A query of no account: what is wrong with the candidates is no query's fault.
+    shared = Candidates.borrow(np.ones(rows.shape[-1:]), rows, quality=quality, ids=ids)
     start = 0
     for block in _cut_queries(queries, size):
-        if shared is None:
-            try:
-                shared = Candidates.borrow(block[0], rows, quality=quality, ids=ids)
-            except SetSelectError as error:
-                error.args = (f"query 0: {error}",)
-                raise
         yield Block(start, block, shared, None, None)
         start += len(block)
 

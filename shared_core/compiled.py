@@ -3,40 +3,52 @@
 from __future__ import annotations
 
 import functools
-import importlib
-from importlib.util import find_spec
-from typing import Any
+import warnings
+from types import ModuleType
 
-from .candidates import Candidates
+from .errors import SetSelectWarning
 from .pool import Pool
 
-# VRSD looks at every candidate in every step, which BLAS does faster than a loop once rows outweigh calls.
-MOST_BYTES = 16 << 20
+# VRSD looks at every candidate in every step. Measured on one core the loops are 1.0 to 1.4 times as fast up to here, and
+# .7 to 1.4 times from 12 MB on, where BLAS may use threads besides.
+MOST_BYTES = 8 << 20
+# Where relevance outweighs novelty nearly all are passed over, and looking at each one's bound at every pick is what
+# is left of the loops' time: at 50,000 the front of :mod:`shared_core.lazy` takes half of it.
+MOST_BOUNDS = 20_000
+
+
+def loops_for_sums(nbytes: int, pool: Pool | None = None) -> ModuleType | None:
+    """The compiled loops, or None: VRSD's choice among so many bytes of vectors is made by numpy.
+
+    Limits are kept by numpy alone.
+    """
+    return None if nbytes > MOST_BYTES or (pool is not None and pool.limited) else _loops()
+
+
+def loops_for_scores(n: int, relevance: float, novelty: float, pool: Pool | None = None) -> ModuleType | None:
+    """As :func:`loops_for_sums` for MMR with these two weights, whose loop passes over most of ``n`` candidates."""
+    by_numpy = n > MOST_BOUNDS and relevance >= 2 * novelty
+    return None if by_numpy or (pool is not None and pool.limited) else _loops()
 
 
 @functools.cache
-def _loops() -> Any:
+def _loops() -> ModuleType | None:
     # Not at import time: numba takes a third of a second, and the first choice of a kind a second more, once a machine.
-    if find_spec("numba") is None:
+    try:
+        import numba
+
+        # As plain Python the loops would take a thousand times as long.
+        if getattr(numba.config, "DISABLE_JIT", 0):
+            return None
+        from . import loops
+    except Exception as error:
+        # Any exception: a numpy that numba does not know yet is an ImportError, a broken library an OSError.
+        if not (isinstance(error, ModuleNotFoundError) and error.name == "numba"):
+            warnings.warn(
+                f"numba is installed but cannot be used ({type(error).__name__}: {error}): numpy alone chooses, which is "
+                "slower. Mend or uninstall numba",
+                SetSelectWarning,
+                stacklevel=2,
+            )
         return None
-    return importlib.import_module("shared_core.loops")
-
-
-def loops_for_sums(candidates: Candidates, pool: Pool) -> Any:
-    """The module of compiled loops, or None: VRSD's choice is made by numpy. Limits are kept by numpy alone."""
-    return None if pool.limited else loops_for_size(candidates.rows_and_inverse()[0].nbytes)
-
-
-def loops_for_scores(pool: Pool) -> Any:
-    """As :func:`loops_for_sums` for MMR, whose loop passes over most candidates, however many."""
-    return None if pool.limited else _loops()
-
-
-def loops_for_size(nbytes: int) -> Any:
-    """The compiled loops, or None where numba is missing or there are so many bytes of rows."""
-    return _loops() if nbytes <= MOST_BYTES else None
-
-
-def loops_for_many(nbytes: int) -> Any:
-    """As :func:`loops_for_size`, the loops over queries."""
-    return None if loops_for_size(nbytes) is None else importlib.import_module("shared_core.many_loops")
+    return loops

@@ -1,7 +1,11 @@
 """The greedy loops of VRSD and MMR as machine code (numba): numpy's calls cost more than the arithmetic of small sets.
 
-Each function is the loop of the class that calls it, on the arrays that this class keeps; what is picked, and which of
-equals, is the same. Only :mod:`shared_core.compiled` imports this module.
+The first functions are the loops of the classes that call them, on the arrays that these keep; those that begin with
+``many`` are the whole choice, for query after query without the interpreter and its lock. What is picked, and which of
+equals, is the same, but for scores that only rounding parts. Only :mod:`shared_core.compiled` imports this module.
+
+All in one file, since numba makes kept machine code anew when the file of the function that is called has changed, and
+looks at no other. So touch it when one of the constants that it imports changes.
 """
 
 from __future__ import annotations
@@ -13,8 +17,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from .arrays import FloatArray
+from .arrays import TIE_EPS, FloatArray
+from .mmr import NOTHING_PICKED
 from .vrsd_sum import MIN_IMPROVEMENT, ROOT_HALF, WIDEST_TIE
+
+_EPS = float(np.finfo(np.float64).eps)
 
 Vector = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -83,10 +90,12 @@ def products(rows: FloatArray, x: FloatArray, out: FloatArray) -> None:
 @as_machine_code()
 def _cosines(rows: FloatArray, inverse: FloatArray, i: int, out: FloatArray) -> None:
     # One 1 stands for the lengths of rows that all have it.
-    step = 0 if len(inverse) == 1 else 1
-    products(rows, rows[i], out)
-    for v in range(len(rows)):
-        out[v] = out[v] * inverse[i * step] * inverse[v * step]
+    if len(inverse) == 1:
+        products(rows, rows[i] * inverse[0], out)
+        out *= inverse[0]
+    else:
+        products(rows, rows[i] * inverse[i], out)
+        out *= inverse
 
 
 @as_machine_code()
@@ -230,6 +239,9 @@ def pick_marginal(
     step = 0 if len(inverse) == 1 else 1
     scores = weighted - nearest
     seen = np.zeros(n, np.int64)
+    units = np.empty((len(picks), rows.shape[1]), rows.dtype)
+    for j in range(picked):
+        units[j] = rows[picks[j]] * inverse[picks[j] * step]
     for t in range(picked, len(picks)):
         # The highest bound first: it most likely is the next pick, and then few others are above it.
         top, first = -np.inf, 0
@@ -241,14 +253,99 @@ def pick_marginal(
             v = first if at < 0 else at
             if scores[v] >= top - tie and weighted[v] > -np.inf:
                 for j in range(seen[v], t):
-                    other = picks[j]
-                    cosine = dot(rows[v], rows[other]) * inverse[v * step] * inverse[other * step]
-                    nearest[v] = max(nearest[v], novelty * cosine)
+                    nearest[v] = max(nearest[v], novelty * (dot(rows[v], units[j]) * inverse[v * step]))
                 seen[v] = t
                 scores[v] = weighted[v] - nearest[v]
                 top = max(top, scores[v])
         for v in range(n):
             if seen[v] == t and scores[v] >= top - tie:
                 picks[t], gains[t] = v, scores[v]
+                units[t] = rows[v] * inverse[v * step]
                 weighted[v] = scores[v] = -np.inf
                 break
+
+
+@as_machine_code()
+def _look(
+    rows: FloatArray, query: FloatArray, known: FloatArray, least: float, most: float, slack: float,
+    inverse: FloatArray, relevance: FloatArray,
+) -> bool:  # fmt: skip
+    """One over the length of each row (0 for a zero row), and its cosine with the query; False: one is out of range."""
+    square = dot(query, query)
+    # Written so that NaN fails.
+    if not (square > least and square < most):
+        return False
+    over = query.dtype.type(1 / np.sqrt(square))
+    if len(known):
+        inverse[:] = known
+    else:
+        unit = True
+        for v in range(len(rows)):
+            square = dot(rows[v], rows[v])
+            if square > least and square < most:
+                unit = unit and abs(square - 1) <= slack
+                inverse[v] = 1 / np.sqrt(square)
+            elif np.any(rows[v] != 0):
+                return False
+            else:
+                unit = False
+                inverse[v] = 0
+        if unit:
+            inverse[:] = 1
+    products(rows, query, relevance)
+    for v in range(len(rows)):
+        relevance[v] = relevance[v] * over * inverse[v]
+    return True
+
+
+@as_machine_code()
+def many_sums(
+    queries: FloatArray, rows: FloatArray, known: FloatArray, least: float, most: float, slack: float, tie: float,
+    picks: Indices, gains: Vector, cosines: Vector, odd: NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """VRSD for each query and its own rows (or, of a single set of rows, all from that); ``odd`` ones are left."""
+    n = rows.shape[1]
+    inverse, relevance = np.empty(n, rows.dtype), np.empty(n, rows.dtype)
+    kept = np.empty((0, n))
+    for i in range(len(queries)):
+        given = rows[i if len(rows) > 1 else 0]
+        odd[i] = not _look(given, queries[i], known, least, most, slack, inverse, relevance)
+        if not odd[i]:
+            own = relevance.astype(np.float64)
+            with_each = np.where(inverse == 0, -0.5, 0.0)
+            pick_sum(given, inverse, own, own * ROOT_HALF, with_each, 0.0, 0.0, 0.0, tie, 0.0, picks[i], gains[i], kept)
+            for t in range(picks.shape[1]):
+                cosines[i, t] = relevance[picks[i, t]]
+
+
+@as_machine_code()
+def many_marginal(
+    queries: FloatArray, rows: FloatArray, known: FloatArray, least: float, most: float, slack: float, tie: float,
+    picks: Indices, gains: Vector, cosines: Vector, odd: NDArray[np.bool_],
+    lambda_d: float, lambda_b: float, quality: Vector,
+) -> None:  # fmt: skip
+    """As :func:`many_sums` for MMR; ``quality`` has a row for each query, or one for all, or none."""
+    n = rows.shape[1]
+    inverse, relevance = np.empty(n, rows.dtype), np.empty(n, rows.dtype)
+    for i in range(len(queries)):
+        given = rows[i if len(rows) > 1 else 0]
+        odd[i] = not _look(given, queries[i], known, least, most, slack, inverse, relevance)
+        value = relevance.astype(np.float64)
+        room = tie
+        if len(quality):
+            good = quality[i if len(quality) > 1 else 0]
+            odd[i] = odd[i] or not np.all(np.isfinite(good))
+            value = lambda_b * value + (1 - lambda_b) * good
+            room += TIE_EPS * _EPS * np.abs(value).max()
+        if not odd[i]:
+            best = value.max()
+            first = 0
+            while value[first] < best - room:
+                first += 1
+            weighted = lambda_d * value
+            picks[i, 0], gains[i, 0] = first, weighted[first]
+            weighted[first] = -np.inf
+            nearest = np.full(n, NOTHING_PICKED)
+            pick_marginal(given, inverse, weighted, nearest, 1 - lambda_d, room, picks[i], gains[i], 1)
+            for t in range(picks.shape[1]):
+                cosines[i, t] = relevance[picks[i, t]]

@@ -24,8 +24,8 @@ def choose_piece(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], list[int]] | None:
     """Indices, gains and relevance (b, k) of the queries in ``piece``, and which of these b rows are left open.
 
-    None where numpy or another selector is to choose. Left open is every query with a zero row, an odd length or a
-    bad number: :meth:`Selector.select` knows what to do with it, or finds the words for the error.
+    None where numpy or another selector is to choose. Left open is every query with a length out of range or a bad
+    number: :meth:`Selector.select` knows what to do with it, or finds the words for the error.
     """
     loops = _loops_for(selector, block, k)
     if loops is None:
@@ -35,7 +35,7 @@ def choose_piece(
     odd = np.zeros(len(piece), np.bool_)
     step = len(piece)
     if block.vectors is not None:
-        step = max(1, CONVERTED // (4 * block.vectors[0].size))
+        step = max(1, CONVERTED // (block.dtype.itemsize * block.vectors[0].size))
     for start in range(0, len(piece), step):
         part = slice(start, min(start + step, len(piece)))
         of = slice(piece.start + part.start, piece.start + part.stop)
@@ -55,15 +55,17 @@ def choose_piece(
     return indices, gains, relevance, odd.nonzero()[0].tolist()
 
 
-def _loops_for(selector: Selector, block: Block, k: object) -> Any:
+def _loops_for(selector: Selector, block: Block, k: int) -> Any:
     # The very classes: a subclass may choose otherwise.
-    summing = type(selector) is VRSD and not selector.refine
-    if not summing and type(selector) is not MMR:
+    if type(selector) is not MMR and (type(selector) is not VRSD or selector.refine):
         return None
     n, d = block.shape
-    if type(k) is not int or not 1 <= k <= n or block.queries.shape[1:] != (d,) or not d:
+    if not 1 <= k <= n or block.queries.shape[1:] != (d,) or not d:
         return None
-    return compiled.loops_for_many(n * d * 4 if summing else 0)
+    if type(selector) is MMR:
+        weight = selector.lambda_d * (selector.lambda_b if block.has_quality else 1.0)
+        return compiled.loops_for_scores(n, weight, 1 - selector.lambda_d)
+    return compiled.loops_for_sums(n * d * block.dtype.itemsize)
 
 
 def _working(given: NDArray[Any], dtype: np.dtype[Any] | None = None) -> FloatArray:

@@ -28,7 +28,7 @@ class MMR:
     With v_i = λ_b·cos(q, e_i) + (1 − λ_b)·b_i (or cos(q, e_i) where there is no quality b), the first pick is
     argmax v; each further one is argmax of λ_d·v_i − (1 − λ_d)·max over the picked j of cos(e_i, e_j).
     Objective: the sum of these scores. Cost: one pass over the vectors a pick, O(nkd); of many candidates most are
-    passed over, since a score can only fall, which changes no pick and no tie.
+    passed over, since a score can only fall, which changes no pick.
 
     Parameters
     ----------
@@ -80,20 +80,20 @@ class MMR:
             value = self.lambda_b * value + (1 - self.lambda_b) * candidates.quality
             tie += TIE_EPS * float(np.finfo(np.float64).eps * np.abs(value).max())
         weighted = pool.close(self.lambda_d * value)
-        novelty = 1 - self.lambda_d
+        novelty = 1 - float(self.lambda_d)
         nearest: FloatArray | None = None
         similarities_to = candidates.cosines_by_row(novelty)
         for j in pool.shown:
             others = similarities_to(j)
             nearest = others if nearest is None else np.maximum(nearest, others)
+        relevant = self.lambda_d * (1.0 if candidates.quality is None else self.lambda_b)
+        loops = loops_for_scores(len(candidates), relevant, novelty, pool)
+        if loops is not None:
+            return _pick_compiled(loops, candidates, pool, value, weighted, nearest, novelty, tie)
         # With nothing picked or shown yet the paper has argmax v, whatever λ_d.
         scores = pool.close(value.copy()) if nearest is None else weighted - nearest
-        loops = loops_for_scores(pool)
-        if loops is not None:
-            return self._select_compiled(loops, candidates, pool, value, weighted, nearest, tie)
         gains: list[float] = []
         best, take = pool.best, pool.take
-        relevant = self.lambda_d * (1.0 if candidates.quality is None else self.lambda_b)
         lazy = lazy_pays(len(candidates), pool.target, relevant, novelty)
         while True:
             i = best(scores, tie)
@@ -108,23 +108,23 @@ class MMR:
                     return make_selection(candidates, pool.picks, gains)
             np.subtract(weighted, nearest, out=scores)
 
-    def _select_compiled(
-        self, loops: Any, candidates: Candidates, pool: Pool,
-        value: Scores, weighted: Scores, nearest: FloatArray | None, tie: float,
-    ) -> Selection:  # fmt: skip
-        picks, gains = np.empty(pool.target, np.int64), np.empty(pool.target)
-        if nearest is None:
-            first = pool.best(value, tie)
-            picks[0], gains[0] = first, weighted[first]
-            weighted[first] = -np.inf
-        loops.pick_marginal(
-            *candidates.rows_and_inverse(),
-            weighted.astype(np.float64, copy=False),
-            np.full(len(candidates), NOTHING_PICKED) if nearest is None else nearest.astype(np.float64),
-            1 - self.lambda_d, tie, picks, gains, int(nearest is None),
-        )  # fmt: skip
-        pool.picks += picks.tolist()
-        return make_selection(candidates, pool.picks, gains.tolist())
+
+def _pick_compiled(
+    loops: Any, candidates: Candidates, pool: Pool,
+    value: Scores, weighted: Scores, nearest: FloatArray | None, novelty: float, tie: float,
+) -> Selection:  # fmt: skip
+    picks, gains = np.empty(pool.target, np.int64), np.empty(pool.target)
+    if nearest is None:
+        first = pool.best(value, tie)
+        picks[0], gains[0] = first, weighted[first]
+        weighted[first] = -np.inf
+    loops.pick_marginal(
+        *candidates.rows_and_inverse(),
+        weighted.astype(np.float64, copy=False),
+        np.full(len(candidates), NOTHING_PICKED) if nearest is None else nearest.astype(np.float64),
+        novelty, tie, picks, gains, int(nearest is None),
+    )  # fmt: skip
+    return make_selection(candidates, picks.tolist(), gains.tolist())
 
 
 def _pick_lazily(front: Front, pool: Pool, gains: list[float]) -> bool:

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import difflib
+import math
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from .arrays import numeric
 from .candidates import Candidates
-from .checks import identifiers, integer, number, one_of
+from .checks import identifiers, integer
 from .choice import choose
-from .errors import BudgetError, InvalidInputError, InvalidParameterError, PerspectiveError, SetSelectWarning
+from .errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from .extraction import checked_perspective_vector, pap_for
 from .items import ItemName, item_names, stacked
-from .perspective import DIRECTIONS, PAP
+from .mmr import MMR
+from .perspective import PAP
 from .quality import ItemValue, item_values
-from .selection import Selection, Selector, resolve_selector, selector_names, selector_parameters
+from .request_checks import checked_budget, checked_perspective, cosine, key_or_function, selector_of, sizes
+from .selection import Selection, Selector, selector_names, selector_parameters
+from .top_k import TopK
+from .vrsd import VRSD
 
-# LangChain's default, so that a move from as_retriever(search_type="mmr") changes the class and nothing else.
-DEFAULT_LAMBDA_MULT = 0.5
 # A retriever that is short of sources fetches more by itself, up to so many.
 WIDEST = 20_000
+# These choose k of n in about a millisecond while n k is at most so much; going to a thread and back takes 0.1 ms.
+_QUICK = (TopK, VRSD, MMR)
+_QUICK_SIZE = 4_000
 CHOICE_KEYS = (
     "k",
     "fetch_k",
@@ -47,14 +55,17 @@ CHOICE_KEYS = (
 class Asked:
     """A query's embedding, and the perspective to see it under."""
 
-    vector: Sequence[float]
+    vector: NDArray[np.float64]
     pap: PAP | None
+    given: Sequence[float] | None = None
 
     @property
     def searched(self) -> list[float]:
         """What to search a store with."""
-        vector = self.vector if self.pap is None else self.pap.project(self.vector)
-        searched: list[float] = np.asarray(vector, dtype=np.float64).tolist()
+        # As it came where it is a list of Python's own floats, which embedding models give.
+        if self.pap is None and type(self.given) is list and type(self.given[0]) is float:
+            return self.given
+        searched: list[float] = (self.vector if self.pap is None else self.pap.project(self.vector)).tolist()
         return searched
 
 
@@ -99,25 +110,25 @@ class Request:
         taken = {name: rest.pop(name, None) for name in CHOICE_KEYS}
         parameters = {name: rest.pop(name) for name in all_parameters() if name in rest}
         refuse_near_misses(rest)
-        k, fetch_k = _sizes(taken["k"], taken["fetch_k"], taken["budget"])
+        k, fetch_k = sizes(taken["k"], taken["fetch_k"], taken["budget"])
         shown = identifiers(taken["shown"], "shown")
         most = taken["max_per_source"]
         if most is not None and taken["source"] is None:
             raise InvalidParameterError("max_per_source needs source=: a metadata key or a function of the item")
         corpus, direction = taken["corpus"] or False, taken["direction"] or "remove"
-        perspective = _perspective(taken["perspective"], corpus, direction)
+        perspective = checked_perspective(taken["perspective"], corpus, direction)
         request = cls(
-            selector=_selector(taken["selector"], parameters),
+            selector=selector_of(taken["selector"], parameters),
             k=k,
             fetch_k=fetch_k + len(shown),
-            score_threshold=_cosine(taken["score_threshold"], "score_threshold"),
+            score_threshold=cosine(taken["score_threshold"], "score_threshold"),
             shown=shown,
-            budget=_budget(taken["budget"], taken["costs"]),
-            costs=_key_or_function(taken["costs"], "costs"),
-            quality=_key_or_function(taken["quality"], "quality"),
-            source=_key_or_function(taken["source"], "source"),
+            budget=checked_budget(taken["budget"], taken["costs"]),
+            costs=key_or_function(taken["costs"], "costs"),
+            quality=key_or_function(taken["quality"], "quality"),
+            source=key_or_function(taken["source"], "source"),
             max_per_source=None if most is None else integer(most, "max_per_source", 1),
-            drop_near_duplicates=_cosine(taken["drop_near_duplicates"], "drop_near_duplicates"),
+            drop_near_duplicates=cosine(taken["drop_near_duplicates"], "drop_near_duplicates"),
             perspective=perspective,
             perspective_vector=checked_perspective_vector(taken["perspective_vector"] or "text", perspective),
             direction=direction,
@@ -142,22 +153,24 @@ class Request:
         PerspectiveError
             The perspective cannot be projected on.
         """
-        array = np.asarray(vector, dtype=np.float64)
-        if not np.isfinite(array).all():
-            raise InvalidInputError("the query's embedding holds NaN or inf")
-        if not array.any():
-            raise InvalidInputError("the query's embedding is the zero vector: it has no direction to be near to")
+        array = numeric(vector, "the query's embedding").astype(np.float64, copy=False)
+        # One pass that tells most of the time; a square may leave the range of a double where the vector does not.
+        if not 0 < np.vdot(array, array) < math.inf:
+            if not np.isfinite(array).all():
+                raise InvalidInputError("the query's embedding holds NaN or inf")
+            if not array.any():
+                raise InvalidInputError("the query's embedding is the zero vector: it has no direction to be near to")
         if self.perspective is None:
-            return Asked(vector, None)
+            return Asked(array, None, vector)
         pap = pap_for(
             self.perspective,
-            vector if own is None else own,
+            array if own is None else own,
             embedded,
             perspective_vector=self.perspective_vector,
             corpus=self.corpus,
             direction=self.direction,
         )
-        return Asked(vector, pap)
+        return Asked(array, pap, vector)
 
     def choose(self, items: Sequence[Any], ids: Sequence[Hashable], vectors: Any, asked: Asked) -> Choice:
         """Choose among items, whose vectors are given row by row.
@@ -165,10 +178,11 @@ class Request:
         Of items with one id the first counts; those whose id is None cannot be told apart and all count.
         """
         rows = _first_of_each(ids)
-        kept = [items[row] for row in rows]
-        names = [ids[row] for row in rows]
+        kept, names, matrix = items, ids, vectors
+        if rows is not None:
+            kept, names = [items[row] for row in rows], [ids[row] for row in rows]
+            matrix = [vectors[row] for row in rows]
         capped = self.max_per_source is not None
-        matrix = vectors if len(rows) == len(items) else [vectors[row] for row in rows]
         candidates = Candidates.borrow(
             asked.vector,
             stacked(matrix, names),
@@ -182,7 +196,7 @@ class Request:
         if asked.pap is not None:
             candidates = asked.pap.apply(candidates)
         known = set(self.shown)
-        shown = [row for row, name in enumerate(names) if name is not None and name in known]
+        shown = [row for row, name in enumerate(names) if name is not None and name in known] if known else []
         chosen = choose(
             candidates,
             self.selector,
@@ -192,9 +206,22 @@ class Request:
             score_threshold=self.score_threshold,
         )
         starved = self._starved(candidates, chosen, shown)
-        if len(rows) < len(items):
+        if rows is not None:
             chosen = replace(chosen, indices=np.array(rows, dtype=np.int64)[chosen.indices])
         return Choice([items[row] for row in chosen.indices.tolist()], chosen, starved)
+
+    def is_quick(self, n: int) -> bool:
+        """Whether a choice among ``n`` takes about a millisecond at most and calls no function of the user's.
+
+        Then an event loop makes it by itself sooner than in a thread.
+        """
+        return (
+            type(self.selector) in _QUICK
+            and self.k is not None
+            and n * self.k <= _QUICK_SIZE
+            and not any(callable(given) for given in (self.quality, self.costs))
+            and not (self.max_per_source is not None and callable(self.source))
+        )
 
     def wider(self, choice: Choice, fetched: int, fetch_k: int, widest: int = WIDEST) -> int | None:
         """How many candidates to fetch in another try; None where that would not help, or not be worth it.
@@ -252,55 +279,10 @@ def refuse_near_misses(names: Iterable[str]) -> None:
             raise InvalidParameterError(f"there is no {name!r}: did you mean {close[0]!r}?")
 
 
-def _first_of_each(ids: Sequence[Hashable]) -> list[int]:
+def _first_of_each(ids: Sequence[Hashable]) -> list[int] | None:
+    """Rows of the items that count; None where all do."""
+    if len(set(ids)) == len(ids):
+        return None
     first: dict[Hashable, int] = {}
-    return [row for row, name in enumerate(ids) if name is None or first.setdefault(name, row) == row]
-
-
-def _sizes(k: Any, fetch_k: Any, budget: Any) -> tuple[int | None, int]:
-    if k is None and budget is None:
-        k = 4
-    if k is not None:
-        k = integer(k, "k", 1)
-    if fetch_k is None:
-        return k, 50 if k is None else max(20, 5 * k)
-    return k, integer(fetch_k, f"fetch_k (of which k={k or 1} are chosen)", k or 1)
-
-
-def _selector(wanted: Any, parameters: dict[str, Any]) -> Selector:
-    if wanted is None:
-        wanted = "vrsd"
-    if wanted == "similarity_score_threshold":
-        raise InvalidParameterError("for 'similarity_score_threshold' say 'similarity' and give score_threshold")
-    if isinstance(wanted, str) and wanted == "mmr" and not {"lambda_mult", "lambda_d"} & parameters.keys():
-        parameters = {**parameters, "lambda_mult": DEFAULT_LAMBDA_MULT}
-    return resolve_selector(wanted, parameters)
-
-
-def _perspective(perspective: Any, corpus: Any, direction: str) -> Any:
-    one_of(direction, "direction", DIRECTIONS)
-    text = isinstance(perspective, str)
-    if text and not perspective.strip():
-        raise PerspectiveError("perspective is an empty text; None means no perspective")
-    vector = perspective is not None and not text and not callable(perspective)
-    # Any vector serves to have the other two checked.
-    PAP(perspective if vector else [1.0], corpus=corpus, direction=direction)
-    return perspective
-
-
-def _key_or_function(value: Any, what: str) -> Any:
-    if value is None or isinstance(value, (str, Mapping)) or callable(value):
-        return value
-    raise InvalidParameterError(
-        f"{what} must be a metadata key, a mapping of ids or a function of the item, got {value!r}"
-    )
-
-
-def _cosine(value: Any, what: str) -> float | None:
-    return None if value is None else number(value, f"{what} (a cosine)", -1, 1)
-
-
-def _budget(budget: Any, costs: Any) -> float | None:
-    if budget is not None and costs is None:
-        raise BudgetError("a budget needs costs: a metadata key, or a function such as one that counts tokens")
-    return None if budget is None else number(budget, "budget")
+    rows = [row for row, name in enumerate(ids) if name is None or first.setdefault(name, row) == row]
+    return None if len(rows) == len(ids) else rows

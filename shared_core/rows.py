@@ -86,21 +86,14 @@ class Rows:
 
         return multiplied
 
-    def cosines_with(self, row: int, factor: float = 1.0) -> FloatArray:
-        """Cosine of each candidate with the one at ``row``, times ``factor``: one pass over the vectors.
+    def cosines_with(self, row: int) -> FloatArray:
+        """Cosine of each candidate with the one at ``row``: one pass over the vectors.
 
         >>> from shared_core import Candidates
         >>> Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]]).cosines_with(1).tolist()
         [0.0, 1.0]
         """
-        rows = self._rows
-        cosines: FloatArray = rows.dot(rows[row])
-        if rows is self._unit:
-            if factor != 1.0:
-                cosines *= factor
-        else:
-            cosines *= self._inverse * (float(self._inverse[row]) * factor)
-        return cosines
+        return self.cosines_by_row()(row)
 
     def raw_rows(self, index: slice | NDArray[np.intp], out: FloatArray | None = None) -> FloatArray:
         """The rows at ``index`` as they are kept, of any length: what :meth:`cosines_of` takes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -28,12 +28,12 @@ def one_blas_thread() -> Iterator[None]:
     """
     global _inside, _restore
     with _lock:
-        _inside += 1
-        if _inside == 1:
+        if not _inside:
             controller = _controller()
             _restore = (
                 None if controller is None else controller.limit(limits=1, user_api="blas").restore_original_limits
             )
+        _inside += 1
     try:
         yield
     finally:
@@ -72,3 +72,5 @@ def in_order(
     finally:
         for future in futures:
             future.cancel()
+        # What runs already is waited for: until then nothing of what it relies on may be given back.
+        wait(futures)

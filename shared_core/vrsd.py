@@ -66,13 +66,13 @@ class VRSD:
         pool = Pool(candidates, k, budget, shown)
         total = Sum(candidates, pool)
         before = total.cosine()
-        loops = loops_for_sums(candidates, pool)
+        loops = loops_for_sums(candidates.rows_and_inverse()[0].nbytes, pool)
         if loops is None:
             kept: list[FloatArray] | None = [] if self.refine else None
             gains = total.pick(pool, before, kept)
             rows = None if kept is None else np.array(kept, np.float64)
         else:
-            gains, rows = total.pick_compiled(loops, candidates, pool, before, keep=self.refine)
+            gains, rows = total.pick_compiled(loops, pool, before, keep=self.refine)
         if rows is not None and len(pool.picks) > (not pool.shown):
             gains = refined(candidates, pool, total, rows, before, loops) or gains
         return make_selection(candidates, pool.picks, gains)

@@ -119,15 +119,13 @@ class Sum:
                 self.with_query, self.square, self.peak = with_query, square, peak
                 return gains
 
-    def pick_compiled(
-        self, loops: Any, candidates: Candidates, pool: Pool, before: float, *, keep: bool
-    ) -> tuple[list[float], Vector | None]:
+    def pick_compiled(self, loops: Any, pool: Pool, before: float, *, keep: bool) -> tuple[list[float], Vector | None]:
         """As :meth:`pick`; the gains, and if asked for what :meth:`add` gives for each pick."""
         k = pool.target
         picks, gains = np.empty(k, np.int64), np.empty(k)
         kept = np.empty((k if keep else 0, len(self.relevance)))
         self.with_query, self.square, self.peak = loops.pick_sum(
-            *candidates.rows_and_inverse(), self.relevance, self.open, self.with_each,
+            *self.candidates.rows_and_inverse(), self.relevance, self.open, self.with_each,
             self.with_query, self.square, self.peak, self.tie, before, picks, gains, kept,
         )  # fmt: skip
         pool.picks += picks.tolist()

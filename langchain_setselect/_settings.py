@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from langchain_core.documents import Document
@@ -13,11 +14,13 @@ from pydantic import BaseModel, ConfigDict
 from shared_core import PAP, InvalidInputError, InvalidParameterError, Selection
 from shared_core.extraction import aparts_of, parts_of, text_to_embed
 from shared_core.request import CHOICE_KEYS, WIDEST, Asked, Request, all_parameters
+from shared_core.request_memory import RequestMemory
 
 from .stores.source import Hits
 
 DEFAULT_SOURCE = "source"
 EVENT = "setselect"
+_FIELDS = ("selector", "perspective", "perspective_vector", "direction", "corpus", "quality", "costs", "source")
 
 
 class ChoiceSettings(BaseModel):
@@ -62,11 +65,15 @@ class ChoiceSettings(BaseModel):
         # Here and not in a validator, where pydantic would wrap the error in one of its own.
         self._request({})
 
+    @cached_property
+    def _memory(self) -> RequestMemory:
+        # Not a private attribute: pydantic would compare those when it compares two models.
+        return RequestMemory()
+
     def _request(self, kwargs: dict[str, Any]) -> tuple[Request, bool, dict[str, Any]]:
         """What one call asks for, whether to write scores, and what is left for the store."""
-        fields = ("selector", "perspective", "perspective_vector", "direction", "corpus", "quality", "costs", "source")
         defaults = {
-            **{name: getattr(self, name) for name in fields},
+            **{name: getattr(self, name) for name in _FIELDS},
             "search_type": self.search_type,
             "scores": self.scores,
             **self.search_kwargs,
@@ -82,7 +89,7 @@ class ChoiceSettings(BaseModel):
         name, scores = settings.pop("search_type"), settings.pop("scores")
         if settings["selector"] is None:
             settings["selector"] = name
-        request, rest = Request.parse(settings)
+        request, rest = self._memory.parse(settings)
         for name in rest:
             if name in type(self).model_fields:
                 raise InvalidParameterError(f"{name} is set when {type(self).__name__} is made, not for one call")
@@ -145,8 +152,7 @@ def choose_documents(
     reasons = zip(choice.items, selection.relevance.tolist(), selection.gains.tolist(), strict=True)
     copies = [_copy(document, cosine, gain, scores) for document, cosine, gain in reasons]
     wider = request.wider(choice, len(documents), fetch_k, widest)
-    name_of = dict(zip(map(id, documents), ids, strict=True))
-    names = [name_of[id(document)] for document in choice.items]
+    names = [ids[row] for row in selection.indices.tolist()]
     return Chosen(copies, names, selection, request, fetch_k, len(documents), wider)
 
 
@@ -170,5 +176,9 @@ def event(chosen: Chosen, source: str) -> dict[str, Any]:
 def _copy(document: Document, cosine: float, gain: float, scores: bool) -> Document:
     metadata = dict(document.metadata)
     if scores:
-        metadata |= {"relevance_score": cosine, "selection_score": gain}
-    return document.model_copy(update={"metadata": metadata})
+        metadata["relevance_score"], metadata["selection_score"] = cosine, gain
+    # What model_copy(update=...) does, in two thirds of the time.
+    copied = document.__copy__()
+    copied.__dict__["metadata"] = metadata
+    copied.__pydantic_fields_set__.add("metadata")
+    return copied

@@ -24,7 +24,7 @@ from shared_core.request import Asked
 
 from . import fallback
 from ._settings import EVENT, ChoiceSettings, Chosen, aask, ask, choose_documents, event
-from .vectors import Search, id_function, source_of, widest_of
+from .vectors import Search, ids_of, source_of, widest_of
 
 
 class SetSelectRetriever(ChoiceSettings, VectorStoreRetriever):
@@ -137,29 +137,34 @@ class SetSelectRetriever(ChoiceSettings, VectorStoreRetriever):
     def _choose(self, query: str, kwargs: dict[str, Any]) -> Chosen:
         request, scores, rest = self._request(kwargs)
         asked = ask(request, self._embeddings(), query)
-        id_of, widest = id_function(self.vectorstore), widest_of(self.vectorstore)
+        source = source_of(self.vectorstore)
+        widest = widest_of(source)
         fetch_k: int | None = request.fetch_k
         while fetch_k is not None:
             search = self._search(query, asked, fetch_k, rest)
             hits = search.run()
-            ids = [id_of(document) for document in hits[0]]
+            ids = ids_of(self.vectorstore, source, hits[0])
             chosen = choose_documents(request, hits, asked, ids=ids, scores=scores, fetch_k=fetch_k, widest=widest)
-            fetch_k = chosen.wider if search.reads_vectors else None
+            fetch_k = None if source is None else chosen.wider
         return chosen
 
     async def _achoose(self, query: str, kwargs: dict[str, Any]) -> Chosen:
         request, scores, rest = self._request(kwargs)
         asked = await aask(request, self._embeddings(), query)
-        id_of, widest = id_function(self.vectorstore), widest_of(self.vectorstore)
+        source = source_of(self.vectorstore)
+        widest = widest_of(source)
         fetch_k: int | None = request.fetch_k
         while fetch_k is not None:
             search = self._search(query, asked, fetch_k, rest)
             hits = await search.arun()
-            # Functions of the user's may take their time: not on the event loop.
-            ids = [id_of(document) for document in hits[0]]
+            ids = ids_of(self.vectorstore, source, hits[0])
             choose = partial(choose_documents, ids=ids, scores=scores, fetch_k=fetch_k, widest=widest)
-            chosen = await run_in_executor(None, choose, request, hits, asked)
-            fetch_k = chosen.wider if search.reads_vectors else None
+            if request.is_quick(len(ids)):
+                chosen = choose(request, hits, asked)
+            else:
+                # Functions of the user's may take their time: not on the event loop.
+                chosen = await run_in_executor(None, choose, request, hits, asked)
+            fetch_k = None if source is None else chosen.wider
         return chosen
 
     def _embeddings(self) -> Embeddings:

@@ -111,9 +111,15 @@ def id_function(store: VectorStore | None) -> Callable[[Document], str | None]:
     return partial(document_id if source is None else source.id_of, store)
 
 
-def widest_of(store: VectorStore) -> int:
-    """The most candidates that this store is asked for unasked."""
-    source = source_of(store)
+def ids_of(store: VectorStore, source: Source | None, documents: Sequence[Document]) -> list[str | None]:
+    """The ids of documents that this source of the store's found."""
+    if source is None or source.id_of is document_id:
+        return [document.id for document in documents]
+    return [source.id_of(store, document) for document in documents]
+
+
+def widest_of(source: Source | None) -> int:
+    """The most candidates that a store with this source is asked for unasked."""
     return WIDEST if source is None else source.widest
 
 
@@ -128,18 +134,12 @@ class Search(NamedTuple):
     fetch_k: int
     store_kwargs: dict[str, Any]
 
-    @property
-    def reads_vectors(self) -> bool:
-        """Whether vectors come from the store, so that a wider search embeds nothing."""
-        return source_of(self.store) is not None
-
     def run(self) -> Hits:
         """Documents and vectors, from the store or, with a warning, by embedding the texts."""
         source = source_of(self.store)
         if source is not None:
-            return _sound(
-                *source.search(self.store, self.vector, self.fetch_k, **self.store_kwargs), id_function(self.store)
-            )
+            hits = source.search(self.store, self.vector, self.fetch_k, **self.store_kwargs)
+            return _sound(*hits, partial(source.id_of, self.store))
         try:
             found = self.store.similarity_search_by_vector(self.vector, k=self.fetch_k, **self.store_kwargs)
         except NotImplementedError as error:
@@ -157,7 +157,7 @@ class Search(NamedTuple):
                 hits = await run_in_executor(
                     None, source.search, self.store, self.vector, self.fetch_k, **self.store_kwargs
                 )
-            return _sound(*hits, id_function(self.store))
+            return _sound(*hits, partial(source.id_of, self.store))
         try:
             found = await self.store.asimilarity_search_by_vector(self.vector, k=self.fetch_k, **self.store_kwargs)
         except NotImplementedError as error:

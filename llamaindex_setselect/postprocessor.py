@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import cached_property
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -19,9 +20,11 @@ from shared_core import PAP, InvalidInputError, InvalidParameterError, Selector
 from shared_core.checks import identifiers, integer
 from shared_core.extraction import QueryParts, checked_perspective_vector
 from shared_core.request import CHOICE_KEYS, Request
+from shared_core.request_memory import RequestMemory
 
 from ._choice import aask, achoose_nodes, ask, choose_nodes
 from ._settings import name_and_parameters, refuse_unknown
+from ._tracing import listening
 from .vectors import NodeVectors, resolve_embed_model
 
 dispatcher = get_dispatcher(__name__)
@@ -169,7 +172,8 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
         request = self._request()
         bundle = self._start(request, nodes, query_bundle)
         chosen = choose_nodes(self, request, nodes, ask(self, request, bundle)).nodes if nodes else []
-        dispatcher.event(ReRankEndEvent(nodes=chosen))
+        if listening(dispatcher):
+            dispatcher.event(ReRankEndEvent(nodes=chosen))
         return chosen
 
     @override
@@ -179,7 +183,8 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
         request = self._request()
         bundle = self._start(request, nodes, query_bundle)
         chosen = (await achoose_nodes(self, request, nodes, await aask(self, request, bundle))).nodes if nodes else []
-        dispatcher.event(ReRankEndEvent(nodes=chosen))
+        if listening(dispatcher):
+            dispatcher.event(ReRankEndEvent(nodes=chosen))
         return chosen
 
     @override
@@ -210,7 +215,8 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
     def __getstate__(self) -> dict[Any, Any]:
         # BaseComponent's would drop what cannot be pickled, a quality function for one, from this object too.
         state = super(BaseComponent, self).__getstate__()
-        kept = {name: value for name, value in self.__dict__.items() if name != "callback_manager"}
+        # LlamaIndex makes the object anew from what is kept, which must be fields only.
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("callback_manager", "_memory")}
         return {**state, "__dict__": kept, "__pydantic_private__": None}
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> SetSelectPostprocessor:
@@ -231,17 +237,24 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
             raise InvalidInputError(
                 "there is no query to choose for: postprocess_nodes(nodes, query_bundle=...) or query_str=..."
             )
-        name = repr(request.selector)
-        top_n = len(nodes) if self.top_n is None else self.top_n
-        dispatcher.event(ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=top_n, model_name=name))
+        # An event checks every node of its own.
+        if listening(dispatcher):
+            name = repr(request.selector)
+            top_n = len(nodes) if self.top_n is None else self.top_n
+            dispatcher.event(ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=top_n, model_name=name))
         return query_bundle
 
+    @cached_property
+    def _memory(self) -> RequestMemory:
+        # Not a private attribute: pydantic would compare those when it compares two models.
+        return RequestMemory()
+
     def _request(self, fetch_k: int | None = None) -> Request:
-        settings = {name: getattr(self, name) for name in CHOICE_KEYS if name in type(self).model_fields}
+        settings = {name: getattr(self, name) for name in _FIELDS}
         settings |= {"k": self.top_n, "fetch_k": fetch_k, **self.selector_kwargs}
         if self.source is None:
             settings["source"] = _document_of
-        return Request.parse(settings)[0]
+        return self._memory.parse(settings)[0]
 
     def _remembered_perspective(self, text: str) -> list[float] | None:
         memory = self._perspective_memory
@@ -249,6 +262,9 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
 
     def _remember_perspective(self, text: str, vector: list[float]) -> None:
         self._perspective_memory = (self._vectors.model, text, vector)
+
+
+_FIELDS = tuple(name for name in CHOICE_KEYS if name in SetSelectPostprocessor.model_fields)
 
 
 def _document_of(node: BaseNode) -> str:

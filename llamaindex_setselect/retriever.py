@@ -10,6 +10,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import MetadataFilters
@@ -20,7 +21,9 @@ from shared_core.checks import identifiers
 
 from ._choice import aask, achoose_nodes, ask, choose_nodes
 from ._settings import refuse_unknown
+from ._tracing import without_span
 from .postprocessor import SetSelectPostprocessor
+from .stores.faiss import takes_node_ids
 
 # VectorIndexRetriever drops what it does not know without a word, so what it knows has to be asked.
 _SEARCH_NAMES = {"vector_store_kwargs", *inspect.signature(VectorIndexRetriever).parameters} - {
@@ -33,6 +36,7 @@ _SEARCH_NAMES = {"vector_store_kwargs", *inspect.signature(VectorIndexRetriever)
     "verbose",
     "kwargs",
 }
+_search_dispatcher = get_dispatcher(VectorIndexRetriever.__module__)
 _CHOICE_NAMES = set(SetSelectPostprocessor.model_fields) - {"index", "vector_store", "callback_manager"}
 
 
@@ -136,7 +140,7 @@ class SetSelectIndexRetriever(BaseRetriever):
         searched = QueryBundle(query_bundle.query_str, embedding=self._fitting(asked.searched))
         fetch_k: int | None = request.fetch_k
         while fetch_k is not None:
-            nodes = self._search(fetch_k)._retrieve(searched)
+            nodes = without_span(self._search(fetch_k)._retrieve, _search_dispatcher)(searched)
             chosen = choose_nodes(settings, request, nodes, asked, embed_unknown=False, fetch_k=fetch_k)
             fetch_k = chosen.wider if settings._vectors.stored else None
         return chosen.nodes
@@ -149,7 +153,7 @@ class SetSelectIndexRetriever(BaseRetriever):
         searched = QueryBundle(query_bundle.query_str, embedding=self._fitting(asked.searched))
         fetch_k: int | None = request.fetch_k
         while fetch_k is not None:
-            nodes = await self._search(fetch_k)._aretrieve(searched)
+            nodes = await without_span(self._search(fetch_k)._aretrieve, _search_dispatcher)(searched)
             chosen = await achoose_nodes(settings, request, nodes, asked, embed_unknown=False, fetch_k=fetch_k)
             fetch_k = chosen.wider if settings._vectors.stored else None
         return chosen.nodes
@@ -167,10 +171,12 @@ class SetSelectIndexRetriever(BaseRetriever):
 
     def _search(self, fetch_k: int) -> VectorIndexRetriever:
         # Made for each call, since it takes the ids of the index's nodes as they are when it is made.
-        own_nodes = list(self._index.index_struct.nodes_dict.values())
+        takes = "node_ids" not in self._search_kwargs and takes_node_ids(self._index.vector_store)
+        own_nodes = list(self._index.index_struct.nodes_dict.values()) if takes else None
         return VectorIndexRetriever(
             self._index,
             similarity_top_k=fetch_k,
             filters=self._filters,
+            callback_manager=self.callback_manager,
             **{"node_ids": own_nodes, **self._search_kwargs},
         )

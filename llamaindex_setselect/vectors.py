@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from shared_core import EmbeddingFallbackWarning, InvalidParameterError, SetSele
 from shared_core.request import WIDEST
 
 from .stores import SOURCES
+from .stores.rows import RowsById
 from .stores.source import AsyncVectorSource, Source, VectorSource
 
 # A name stands for a class whose package may not be installed and must not be imported for nothing.
@@ -125,43 +126,51 @@ class NodeVectors:
             )
         return self.model
 
-    def fetch(self, nodes: Sequence[BaseNode], *, embed_unknown: bool = False) -> dict[str, ArrayLike]:
+    def fetch(self, nodes: Sequence[BaseNode], *, embed_unknown: bool = False) -> Mapping[str, ArrayLike]:
         """Vectors by node id. What the store does not know is embedded, or left out with a warning.
 
         A node of another retriever (keywords, say) was never in the store; one that the store itself has just
         found was deleted since.
         """
-        source = _source_of(self.store)
-        asked = _to_ask(source, nodes)
-        stored = dict(source.fetch(self.store, asked, self.index)) if source and asked else {}
-        found, missing = self._at_hand(nodes, stored, embed_unknown)
+        source, ids = _source_of(self.store), _ids(nodes)
+        asked = _to_ask(source, nodes, ids)
+        stored = source.fetch(self.store, asked, self.index) if source and asked else {}
+        if _all_there(stored, ids):
+            return stored
+        found, missing = self._at_hand(nodes, ids, stored, embed_unknown)
         if missing:
             vectors = self._for_embedding(missing).get_text_embedding_batch(_texts(missing))
             found.update(zip(_ids(missing), vectors, strict=True))
         return found
 
-    async def afetch(self, nodes: Sequence[BaseNode], *, embed_unknown: bool = False) -> dict[str, ArrayLike]:
+    async def afetch(self, nodes: Sequence[BaseNode], *, embed_unknown: bool = False) -> Mapping[str, ArrayLike]:
         """As :meth:`fetch`; a store whose source cannot be awaited is asked in a thread."""
-        source = _source_of(self.store)
-        asked = _to_ask(source, nodes)
-        stored: dict[str, ArrayLike] = {}
+        source, ids = _source_of(self.store), _ids(nodes)
+        asked = _to_ask(source, nodes, ids)
+        stored: Mapping[str, ArrayLike] = {}
         if source and asked and source.afetch is not None:
-            stored = dict(await source.afetch(self.store, asked, self.index))
+            stored = await source.afetch(self.store, asked, self.index)
         elif source and asked:
-            stored = dict(await asyncio.to_thread(source.fetch, self.store, asked, self.index))
-        found, missing = self._at_hand(nodes, stored, embed_unknown)
+            stored = await asyncio.to_thread(source.fetch, self.store, asked, self.index)
+        if _all_there(stored, ids):
+            return stored
+        found, missing = self._at_hand(nodes, ids, stored, embed_unknown)
         if missing:
             vectors = await self._for_embedding(missing).aget_text_embedding_batch(_texts(missing))
             found.update(zip(_ids(missing), vectors, strict=True))
         return found
 
     def _at_hand(
-        self, nodes: Sequence[BaseNode], stored: dict[str, ArrayLike], embed_unknown: bool
+        self, nodes: Sequence[BaseNode], ids: list[str], stored: Mapping[str, ArrayLike], embed_unknown: bool
     ) -> tuple[dict[str, ArrayLike], list[BaseNode]]:
-        found = stored | {
-            node.node_id: node.embedding for node in nodes if node.node_id not in stored and node.embedding is not None
-        }
-        missing = [node for node in nodes if node.node_id not in found]
+        """What is stored and the vectors that lie on the nodes, and the nodes that have none."""
+        found, missing = dict(stored), []
+        for name, node in zip(ids, nodes, strict=True):
+            if name not in found:
+                if node.embedding is None:
+                    missing.append(node)
+                else:
+                    found[name] = node.embedding
         if _source_of(self.store) is None or not missing or (embed_unknown and self.model is not None):
             return found, missing
         warnings.warn(
@@ -198,10 +207,16 @@ class NodeVectors:
         return model
 
 
-def _to_ask(source: Source | None, nodes: Sequence[BaseNode]) -> list[str]:
+def _to_ask(source: Source | None, nodes: Sequence[BaseNode], ids: list[str]) -> list[str]:
     if source is None:
         return []
-    return [node.node_id for node in nodes if not source.on_node or node.embedding is None]
+    if not source.on_node:
+        return ids
+    return [name for name, node in zip(ids, nodes, strict=True) if node.embedding is None]
+
+
+def _all_there(stored: Mapping[str, ArrayLike], ids: list[str]) -> bool:
+    return isinstance(stored, RowsById) and stored.ids == ids
 
 
 def _source_of(store: Any) -> Source | None:

@@ -208,11 +208,14 @@ def names_of(values: Iterable[Hashable], n: int, what: str) -> tuple[Hashable, .
         raise InvalidInputError(f"{what} must be a collection, one for each candidate, got {values!r}") from None
     if len(names) != n:
         raise InvalidInputError(f"{what} must be {n}, one for each candidate, got {len(names)}")
-    for row, name in enumerate(names):
-        try:
-            hash(name)
-        except TypeError:
-            raise InvalidInputError(f"{what}: row {row} is {name!r}, which cannot be hashed") from None
+    try:
+        hash(names)
+    except TypeError:
+        for row, name in enumerate(names):
+            try:
+                hash(name)
+            except TypeError:
+                raise InvalidInputError(f"{what}: row {row} is {name!r}, which cannot be hashed") from None
     return names
 
 

@@ -9,8 +9,8 @@ from types import ModuleType
 from .errors import SetSelectWarning
 from .pool import Pool
 
-# VRSD looks at every candidate in every step. Measured on one core the loops are 1.0 to 1.4 times as fast up to here, and
-# .7 to 1.4 times from 12 MB on, where BLAS may use threads besides.
+# VRSD looks at every candidate in every step. Measured on one core the loops are 1.0 to 1.4 times as fast up to here,
+# and .7 to 1.4 times from 12 MB on, where BLAS may use threads besides.
 MOST_BYTES = 8 << 20
 # Where relevance outweighs novelty nearly all are passed over, and looking at each one's bound at every pick is what
 # is left of the loops' time: at 50,000 the front of :mod:`shared_core.lazy` takes half of it.
@@ -45,8 +45,8 @@ def _loops() -> ModuleType | None:
         # Any exception: a numpy that numba does not know yet is an ImportError, a broken library an OSError.
         if not (isinstance(error, ModuleNotFoundError) and error.name == "numba"):
             warnings.warn(
-                f"numba is installed but cannot be used ({type(error).__name__}: {error}): numpy alone chooses, which is "
-                "slower. Mend or uninstall numba",
+                f"numba is installed but cannot be used ({type(error).__name__}: {error}): numpy alone chooses, which "
+                "is slower. Mend or uninstall numba",
                 SetSelectWarning,
                 stacklevel=2,
             )

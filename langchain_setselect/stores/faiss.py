@@ -26,7 +26,7 @@ def search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, 
     if store._normalize_L2:
         vector = vector / (np.sqrt(vector.dot(vector)) or 1)
     if filter is None:
-        return _documents(store, *search_with_vectors(store.index, vector, fetch_k), lambda _: True)
+        return _documents(store, *search_with_vectors(store.index, vector, fetch_k))
     passes = store._create_filter_func(filter)
     wanted = 4 * fetch_k
     # FAISS knows no metadata: search wider until enough documents pass, or the index is exhausted.
@@ -57,20 +57,30 @@ def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
 
 
 def _documents(
-    store: Any, labels: Any, vectors: Any, passes: Callable[[Document], bool]
-) -> tuple[list[Document], list[Any]]:
+    store: Any, labels: Any, vectors: Any, passes: Callable[[Document], bool] | None = None
+) -> tuple[list[Document], Any]:
+    names = [*map(store.index_to_docstore_id.get, labels.tolist())]
+    found = [*map(store.docstore.search, names)]
+    # Most often all are there and have their ids.
+    sound = passes is None and {*map(type, found)} == {Document}
+    if sound and {document.id for document in found}.isdisjoint({None, ""}):
+        return found, vectors
     documents: list[Document] = []
-    kept: list[Any] = []
-    for label, row in zip(labels.tolist(), vectors, strict=True):
-        name = store.index_to_docstore_id.get(label)
-        document = store.docstore.search(name)
+    gone: list[int] = []
+    kept: list[int] = []
+    for row, (name, document) in enumerate(zip(names, found, strict=True)):
         if not isinstance(document, Document):
-            documents.append(Document(id=str(name), page_content=""))
-            kept.append(None)
-        elif passes(document):
-            documents.append(document if document.id else document.model_copy(update={"id": name}))
-            kept.append(row)
-    return documents, kept
+            gone.append(row)
+            document = Document(id=str(name), page_content="")
+        elif passes is not None and not passes(document):
+            continue
+        documents.append(document if document.id else document.model_copy(update={"id": name}))
+        kept.append(row)
+    if gone:
+        lost = set(gone)
+        return documents, [None if row in lost else vectors[row] for row in kept]
+    # As one array: rows in a list would have to be put together again.
+    return documents, vectors if len(kept) == len(labels) else vectors[kept]
 
 
 SOURCES = {"langchain_community.vectorstores.faiss.FAISS": Source(search, fetch=fetch)}

@@ -42,7 +42,7 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
 
 
 def fetch(post: SetSelectPostprocessor, nodes: Sequence[TextNode]) -> dict[str, ArrayLike]:
-    return post._vectors.fetch(nodes)
+    return dict(post._vectors.fetch(nodes))
 
 
 def assert_same_vector(found: ArrayLike, text: str) -> None:

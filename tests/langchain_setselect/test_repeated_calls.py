@@ -1,0 +1,146 @@
+"""What a retriever keeps between calls must not be seen: changes count, copies are free, the event loop is not held."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_community.vectorstores import FAISS
+from langchain_core.documents import Document
+from langchain_core.vectorstores import VectorStore
+
+from langchain_setselect import SetSelectCompressor, SetSelectRetriever
+from shared_core import VRSD, EmbeddingFallbackWarning, InvalidParameterError
+from tests.embedding import corpus, embed
+from tests.langchain_setselect.conftest import WordEmbeddings
+
+QUERY = "hidden northern harbour engine"
+
+
+def contents(documents: list[Document]) -> list[str]:
+    return [document.page_content for document in documents]
+
+
+def as_new(store: VectorStore, **settings: Any) -> list[str]:
+    return contents(SetSelectRetriever(vectorstore=store, **settings).invoke(QUERY))
+
+
+def test_search_kwargs_changed_in_place_count_at_the_next_call(store: VectorStore) -> None:
+    retriever = SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={"k": 5, "lambda_mult": 0.9})
+    assert contents(retriever.invoke(QUERY)) == as_new(store, search_type="mmr", k=5, lambda_mult=0.9)
+    retriever.search_kwargs["lambda_mult"] = 0.1
+    assert contents(retriever.invoke(QUERY)) == as_new(store, search_type="mmr", k=5, lambda_mult=0.1)
+    retriever.search_kwargs.update(k=3, fetch_k=40)
+    assert contents(retriever.invoke(QUERY)) == as_new(store, search_type="mmr", k=3, fetch_k=40, lambda_mult=0.1)
+    del retriever.search_kwargs["lambda_mult"]
+    assert contents(retriever.invoke(QUERY)) == as_new(store, search_type="mmr", k=3, fetch_k=40)
+    retriever.search_kwargs["k"] = 0
+    with pytest.raises(InvalidParameterError, match="k must be at least 1"):
+        retriever.invoke(QUERY)
+
+
+def test_fields_set_anew_count_at_the_next_call(store: VectorStore) -> None:
+    retriever = SetSelectRetriever(vectorstore=store, k=5)
+    first = contents(retriever.invoke(QUERY))
+    retriever.search_type = "similarity"
+    assert contents(retriever.invoke(QUERY)) == as_new(store, search_type="similarity", k=5) != first
+    retriever.selector = VRSD()
+    assert contents(retriever.invoke(QUERY)) == first
+    retriever.perspective = "hidden"
+    assert contents(retriever.invoke(QUERY)) == as_new(store, k=5, perspective="hidden") != first
+
+
+def test_shown_ids_may_be_appended_to(store: VectorStore) -> None:
+    shown: list[Any] = []
+    retriever = SetSelectRetriever(vectorstore=store, k=1, fetch_k=30, shown=shown)
+    picked = []
+    for _ in range(4):
+        (document,) = retriever.invoke(QUERY)
+        picked.append(document.id)
+        retriever.search_kwargs["shown"].append(document.id)
+    assert len(set(picked)) == 4
+
+
+def test_arguments_of_one_call_do_not_last(store: VectorStore) -> None:
+    retriever = SetSelectRetriever(vectorstore=store, k=5)
+    usual = contents(retriever.invoke(QUERY))
+    assert len(retriever.invoke(QUERY, k=2)) == 2
+    assert contents(retriever.invoke(QUERY, search_type="similarity")) != usual
+    assert contents(retriever.invoke(QUERY)) == usual
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))])
+def test_a_call_leaves_nothing_that_copies_or_comparisons_see(way: Any, store: VectorStore) -> None:
+    retriever = SetSelectRetriever(vectorstore=store, k=5)
+    same = SetSelectRetriever(vectorstore=store, k=5)
+    before = retriever.model_dump(exclude={"vectorstore"}), repr(retriever)
+    usual = contents(retriever.invoke(QUERY))
+    assert retriever == same
+    assert (retriever.model_dump(exclude={"vectorstore"}), repr(retriever)) == before
+    other = way(retriever)
+    other.search_type = "similarity"
+    assert contents(other.invoke(QUERY)) == as_new(store, search_type="similarity", k=5)
+    assert contents(retriever.invoke(QUERY)) == usual
+
+
+def test_returned_documents_share_nothing_with_the_stores(store: VectorStore) -> None:
+    retriever = SetSelectRetriever(vectorstore=store, k=3)
+    once = retriever.invoke(QUERY)
+    kept = [(document.id, document.page_content, dict(document.metadata)) for document in once]
+    for document in once:
+        document.metadata.clear()
+        document.id = document.page_content = "changed"
+    again = retriever.invoke(QUERY)
+    assert [(document.id, document.page_content, document.metadata) for document in again] == kept
+
+
+class Noted(Document):
+    """A document with a field of its own."""
+
+    note: str = ""
+
+
+def test_copies_keep_class_fields_and_what_was_set(embeddings: WordEmbeddings) -> None:
+    text = corpus()[0][0]
+    noted = Noted(page_content=text, note="kept", id="n")
+    compressor = SetSelectCompressor(embeddings=embeddings, k=1)
+    with pytest.warns(EmbeddingFallbackWarning):
+        (copied,) = compressor.compress_documents([noted, Document("another")], text)
+    assert type(copied) is Noted
+    assert (copied.note, copied.id, copied.type) == ("kept", "n", "Document")
+    # The metadata were left at their default, and are set in the copy.
+    assert copied.model_dump(exclude_unset=True).keys() == {"page_content", "note", "id", "metadata"}
+    assert noted.metadata == {}
+    assert noted.model_dump(exclude_unset=True).keys() == {"page_content", "note", "id"}
+
+
+async def test_only_functions_of_the_users_leave_the_event_loops_thread(store: VectorStore) -> None:
+    threads: list[threading.Thread] = []
+
+    def quality(document: Document) -> float:
+        threads.append(threading.current_thread())
+        return float(document.metadata["number"])
+
+    retriever = SetSelectRetriever(vectorstore=store, search_type="mmr", quality=quality, k=3)
+    await retriever.ainvoke(QUERY)
+    assert threads
+    assert threading.current_thread() not in threads
+
+
+def test_vectors_come_out_of_faiss_in_one_array(embeddings: WordEmbeddings) -> None:
+    from langchain_setselect.stores.faiss import search
+
+    texts, metadatas = zip(*corpus(), strict=True)
+    store = FAISS.from_texts(list(texts), embeddings, list(metadatas))
+    documents, vectors = search(store, embed(QUERY).tolist(), 30)
+    assert isinstance(vectors, np.ndarray)
+    assert vectors.shape == (30, len(embed(QUERY)))
+    for condition in ({"number": {"$lt": 20}}, lambda metadata: metadata["number"] < 20):
+        documents, vectors = search(store, embed(QUERY).tolist(), 30, filter=condition)
+        assert isinstance(vectors, np.ndarray)
+        wanted = np.array([embed(document.page_content) for document in documents], np.float32)
+        np.testing.assert_array_equal(vectors, wanted)

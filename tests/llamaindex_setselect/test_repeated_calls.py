@@ -1,0 +1,187 @@
+"""What is kept between calls must not be seen, and tracing must see what it always saw."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from llama_index.core import VectorStoreIndex
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.instrumentation.span import SimpleSpan
+from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
+from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
+
+from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from llamaindex_setselect._tracing import listening
+from llamaindex_setselect.stores.faiss import takes_node_ids
+from llamaindex_setselect.stores.rows import RowsById
+from tests.llamaindex_setselect.nodes_and_indexes import (
+    ALL,
+    QUERY,
+    STORES,
+    CountingEmbedding,
+    bundle,
+    embedding,
+    expected,
+    ids_of,
+    make_index,
+    make_nodes,
+    make_store,
+)
+
+
+def test_fields_set_anew_count_at_the_next_call(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    post = SetSelectPostprocessor(index=index, top_n=3, selector="mmr", lambda_mult=0.9)
+    assert ids_of(post.postprocess_nodes(nodes, bundle())) == expected(ALL, 3, "mmr", lambda_mult=0.9)
+    post.top_n = 5
+    post.selector_kwargs["lambda_mult"] = 0.1
+    assert ids_of(post.postprocess_nodes(nodes, bundle())) == expected(ALL, 5, "mmr", lambda_mult=0.1)
+    post.selector, post.selector_kwargs = "similarity", {}
+    assert ids_of(post.postprocess_nodes(nodes, bundle())) == expected(ALL, 5, "similarity")
+
+
+@pytest.mark.parametrize(
+    "way",
+    [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p)), lambda p: p.model_copy()],
+    ids=["copy", "deepcopy", "pickle", "model_copy"],
+)
+def test_a_call_leaves_nothing_that_copies_or_comparisons_see(way: Any, nodes: list[NodeWithScore]) -> None:
+    for scored in nodes:
+        scored.node.embedding = CountingEmbedding()._get_query_embedding(scored.node.get_content())
+    post, same = SetSelectPostprocessor(top_n=3), SetSelectPostprocessor(top_n=3)
+    same.callback_manager = post.callback_manager
+    before = post.to_dict()
+    usual = ids_of(post.postprocess_nodes(nodes, bundle()))
+    assert post == same
+    assert post.to_dict() == before
+    other = way(post)
+    other.top_n = 5
+    assert ids_of(other.postprocess_nodes(nodes, bundle())) == expected(ALL, 5)
+    assert ids_of(post.postprocess_nodes(nodes, bundle())) == usual == expected(ALL, 3)
+
+
+@pytest.mark.parametrize("scores", [True, False])
+def test_returned_nodes_share_nothing_with_those_given(
+    scores: bool, index: VectorStoreIndex, nodes: list[NodeWithScore]
+) -> None:
+    kept = [scored.model_dump() for scored in nodes]
+    for scored in SetSelectPostprocessor(index=index, top_n=5, scores=scores).postprocess_nodes(nodes, bundle()):
+        scored.node.metadata.clear()
+        scored.score = -2.0
+        scored.node.id_ = "changed"
+    assert [scored.model_dump() for scored in nodes] == kept
+
+
+class Spans(SimpleSpanHandler):
+    """Keeps the names of the spans that were entered."""
+
+    names: list[str] = []  # noqa: RUF012
+
+    def new_span(
+        self,
+        id_: str,
+        bound_args: inspect.BoundArguments,
+        instance: Any = None,
+        parent_span_id: str | None = None,
+        tags: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> SimpleSpan | None:
+        self.names.append(id_.partition("-")[0])
+        return super().new_span(id_, bound_args, instance, parent_span_id, tags, **kwargs)
+
+
+@pytest.fixture
+def spans() -> Iterator[list[str]]:
+    handler, root = Spans(), get_dispatcher()
+    root.add_span_handler(handler)
+    yield handler.names
+    root.span_handlers.remove(handler)
+
+
+async def test_who_listens_sees_the_search_within_the_retriever(spans: list[str], index: VectorStoreIndex) -> None:
+    retriever = SetSelectIndexRetriever(index, top_n=3)
+    retriever.retrieve(bundle())
+    assert [name for name in spans if name.endswith("retrieve")] == [
+        "SetSelectIndexRetriever.retrieve",
+        "SetSelectIndexRetriever._retrieve",
+        "VectorIndexRetriever._retrieve",
+    ]
+    spans.clear()
+    await retriever.aretrieve(bundle())
+    assert [name for name in spans if name.endswith("retrieve")] == [
+        "SetSelectIndexRetriever.aretrieve",
+        "VectorIndexRetriever._aretrieve",
+    ]
+
+
+async def test_the_choice_is_the_same_whoever_listens(index: VectorStoreIndex) -> None:
+    retriever, root = SetSelectIndexRetriever(index, top_n=3), get_dispatcher()
+    assert not listening(root)
+    alone = ids_of(retriever.retrieve(bundle())), ids_of(await retriever.aretrieve(bundle()))
+    root.add_span_handler(handler := Spans())
+    try:
+        assert listening(root)
+        assert listening(get_dispatcher("llamaindex_setselect.postprocessor"))
+        heard = ids_of(retriever.retrieve(bundle())), ids_of(await retriever.aretrieve(bundle()))
+    finally:
+        root.span_handlers.remove(handler)
+    assert alone == heard
+    assert not listening(root)
+
+
+def test_a_dispatcher_of_its_own_is_heard_alone() -> None:
+    own = get_dispatcher("a.dispatcher.of.this.test")
+    own.add_span_handler(Spans())
+    assert listening(own)
+    assert listening(get_dispatcher("a.dispatcher.of.this.test.below"))
+    assert not listening(get_dispatcher("another.dispatcher.of.this.test"))
+    get_dispatcher("a.dispatcher.of.this.test.below").propagate = False
+    assert not listening(get_dispatcher("a.dispatcher.of.this.test.below"))
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_which_stores_are_told_their_nodes(kind: str) -> None:
+    assert takes_node_ids(make_store(kind)) is (kind == "simple")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in STORES if kind != "simple"])
+def test_vectors_come_out_of_faiss_in_one_array(kind: str, model: CountingEmbedding) -> None:
+    nodes = make_nodes()[::-1]
+    vectors = SetSelectPostprocessor(index=make_index(kind, model))._vectors
+    found = vectors.fetch(nodes)
+    assert isinstance(found, RowsById)
+    assert list(found) == ALL[::-1]
+    np.testing.assert_array_equal(found.array, np.array([embedding(node.text) for node in nodes], np.float32))
+    np.testing.assert_array_equal(found["n3"], found.array[ALL[::-1].index("n3")])
+    # One that the store does not know leaves the others where they are.
+    strange = TextNode(id_="strange", text="strange", embedding=embedding("strange"))
+    mixed = vectors.fetch([nodes[5], strange, nodes[2]])
+    assert mixed.keys() == {nodes[5].node_id, "strange", nodes[2].node_id}
+    np.testing.assert_array_equal(mixed[nodes[2].node_id], found.array[2])
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_node_ids_given_reach_the_search(kind: str, model: CountingEmbedding) -> None:
+    retriever = SetSelectIndexRetriever(make_index(kind, model), node_ids=["n1", "n2"])
+    assert retriever._search(20)._node_ids == ["n1", "n2"]
+
+
+async def test_only_functions_of_the_users_leave_the_event_loops_thread(
+    index: VectorStoreIndex, nodes: list[NodeWithScore]
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def quality(node: BaseNode) -> float:
+        threads.append(threading.current_thread())
+        return float(node.metadata["stars"])
+
+    post = SetSelectPostprocessor(index=index, selector="mmr", quality=quality, top_n=3)
+    await post.apostprocess_nodes(nodes, query_str=QUERY)
+    assert threads
+    assert threading.current_thread() not in threads

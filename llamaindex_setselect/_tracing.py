@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -44,4 +45,7 @@ def without_span(method: _Method, dispatcher: Dispatcher) -> _Method:
     >>> without_span(len, get_dispatcher("llamaindex_setselect"))("abc")
     3
     """
-    return method if listening(dispatcher) else getattr(method, "__wrapped__", method)
+    inner: Any = getattr(method, "__wrapped__", None)
+    # A function would want the object as well; a method has it.
+    silent: Any = inner if inspect.ismethod(inner) else method
+    return method if listening(dispatcher) else silent

@@ -89,7 +89,8 @@ class Chooser:
             selection = self.settings.selector.select(candidates, min(self.settings.k, len(ids)))
         except SetSelectError as error:
             return None, f"{type(error).__name__}: {error}"
-        taken: Any = [ids[j] for j in selection.indices]
         if callable(self.settings.index):
-            taken = [str(name) for name in taken]
+            taken: Any = [str(ids[j]) for j in selection.indices.tolist()]
+        else:
+            taken = ids[selection.indices]
         return (taken, selection.gains, selection.relevance), None

@@ -55,6 +55,7 @@ class FaissFile:
         except ImportError as error:
             raise ImportError('reading a FAISS index needs faiss: pip install "setselect[faiss]"') from error
         flags = getattr(faiss, "IO_FLAG_MMAP_IFC", faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
+        self._path = path
         self._index: Any
         try:
             self._index = faiss.read_index(str(path), flags)
@@ -77,7 +78,10 @@ class FaissFile:
     ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float32]]]:
         """For each row of ``vectors`` (n, d) the ids (m,) of its top ``k`` and their vectors (m, d), m <= k."""
         with faiss_threads(self._threads):
-            _, places, rows = self._searched.search_and_reconstruct(vectors, min(k, self._index.ntotal))
+            try:
+                _, places, rows = self._searched.search_and_reconstruct(vectors, min(k, self._index.ntotal))
+            except RuntimeError as error:
+                raise VectorSourceError(f"FAISS could not search {self._path}: {error}") from None
         kept = places >= 0
         # Places that nothing was found for stand at the end.
         found = kept.sum(axis=1)
@@ -86,17 +90,23 @@ class FaissFile:
 
     def _check_vectors(self, faiss: Any) -> None:
         # Now, since within a search an IVF index that keeps no vectors takes the whole process down.
-        ivf = faiss.try_extract_index_ivf(self._searched)
-        room = np.empty(self._searched.d if ivf is None else ivf.d, np.float32)
+        kind = type(self._searched).__name__
+        # What refines has the vectors itself, whatever it searches first.
+        refined = isinstance(self._searched, faiss.IndexRefine)
+        ivf = None if refined else faiss.downcast_index(faiss.try_extract_index_ivf(self._searched))
         try:
             if ivf is None:
-                self._searched.reconstruct(0, room)
-            else:
-                filled = next(i for i in range(ivf.nlist) if ivf.invlists.list_size(i))
-                ivf.reconstruct_from_offset(filled, 0, faiss.swig_ptr(room))
+                self._searched.reconstruct(0)
+                return
+            # Asked for a vector, it takes the process down too.
+            if isinstance(ivf, faiss.IndexIVFFastScan):
+                raise RuntimeError("fast-scan codes are not stored row by row")
+            room = np.empty(ivf.d, np.float32)
+            filled = next(i for i in range(ivf.nlist) if ivf.invlists.list_size(i))
+            ivf.reconstruct_from_offset(filled, 0, faiss.swig_ptr(room))
         except RuntimeError as error:
             raise VectorSourceError(
-                f"{type(self._searched).__name__} does not hand back the vectors it stores ({error}); "
+                f"{kind} does not hand back the vectors it stores ({error}); "
                 "take a kind that does: flat, IVFFlat, HNSWFlat, or a quantised one of these"
             ) from None
 

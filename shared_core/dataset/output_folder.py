@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import InvalidParameterError
@@ -47,6 +48,24 @@ class OutputFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    def refuse_others(self) -> None:
+        """Nothing is written among what somebody else put there.
+
+        Raises
+        ------
+        InvalidParameterError
+            The path is a file, or a folder that was not made here.
+        """
+        if self.path.exists() and not self.path.is_dir():
+            raise InvalidParameterError(f"out must be a folder (Parquet readers take it as one table): {self.path}")
+        if not self.path.is_dir() or (self.path / SETTINGS).is_file():
+            return
+        there = sorted(f.name for f in self.path.iterdir() if f.name != STAGED and not f.name.endswith(".tmp"))
+        if there:
+            raise InvalidParameterError(
+                f"{self.path} holds {there[0]} and no {SETTINGS}: it was not made here; take an empty folder"
+            )
+
     def open(self, settings: dict[str, Any]) -> None:
         """Make the folder, or go on with it.
 
@@ -55,19 +74,16 @@ class OutputFolder:
         InvalidParameterError
             It holds something else, or parts made with other settings; the message names what differs.
         """
-        if self.path.exists() and not self.path.is_dir():
-            raise InvalidParameterError(f"out must be a folder (Parquet readers take it as one table): {self.path}")
+        self.refuse_others()
         self.path.mkdir(parents=True, exist_ok=True)
         manifest = self.path / SETTINGS
         if not manifest.is_file():
-            there = sorted(f.name for f in self.path.iterdir() if f.name != STAGED and not f.name.endswith(".tmp"))
-            if there:
-                raise InvalidParameterError(
-                    f"{self.path} holds {there[0]} and no {SETTINGS}: it was not made here; take an empty folder"
-                )
             _write_whole(manifest, json.dumps(settings, indent=1).encode())
             return
-        known = json.loads(manifest.read_text(encoding="utf-8"))
+        try:
+            known = dict(json.loads(manifest.read_bytes()))
+        except (ValueError, TypeError) as error:
+            raise InvalidParameterError(f"{manifest} is damaged ({error}); take another folder") from None
         settings = json.loads(json.dumps(settings))
         differing = [name for name in {**known, **settings} if known.get(name) != settings.get(name)]
         if differing:
@@ -78,12 +94,24 @@ class OutputFolder:
         """Where a block's part is, or will be."""
         return self.path / f"part-{number:05d}.parquet"
 
+    def has(self, number: int, rows: int) -> bool:
+        """Whether a block's part is there with all its rows; one that a copy or a full disk cut off is made again."""
+        try:
+            return int(pq.read_metadata(self.part(number)).num_rows) == rows
+        except (pa.ArrowInvalid, FileNotFoundError):
+            return False
+
     def write(self, number: int, table: Any) -> None:
         """Write a block's part; to write it twice leaves what one writing leaves."""
         aside = self.path / f".part-{number:05d}.{uuid.uuid4().hex}.tmp"
         pq.write_table(table, aside)
-        _sync(aside)
-        aside.replace(self.part(number))
+        try:
+            _sync(aside)
+            aside.replace(self.part(number))
+        except FileNotFoundError:
+            # Another run into the same folder had all parts, this one too, and cleared up.
+            if not self.has(number, table.num_rows):
+                raise
 
     def tried(self, number: int) -> int:
         """How often a block was begun before without coming to an end; counts this time in for the next."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,9 @@ def files_of(paths: Paths) -> list[Path]:
         # As readers of Parquet do: what begins with _ or . is none of the data.
         inside = sorted(f for f in path.glob("*.parquet") if f.name[0] not in "._") if path.is_dir() else [path]
         if not inside:
-            raise InvalidInputError(f"there is no .parquet file in the folder {path}")
+            raise InvalidInputError(
+                f"there is no .parquet file in the folder {path} itself (folders in it do not count)"
+            )
         files += inside
     missing = [str(file) for file in files if not file.is_file()]
     if missing or not files:
@@ -64,8 +66,11 @@ def opened(file: str | Path) -> Any:
         raise InvalidInputError(f"{file} is no Parquet file, or not all of it: {error}") from None
 
 
-def blocks_of(files: Iterable[Path], block_rows: int) -> list[Block]:
-    """The blocks of these files, in order; none reaches over the end of a file."""
+def blocks_of(files: Sequence[Path], block_rows: int) -> list[Block]:
+    """The blocks of these files, in order; none reaches over the end of a file.
+
+    Of no rows at all there is an empty block, for a part that says which columns there would be.
+    """
     blocks: list[Block] = []
     first_row = 0
     for file in files:
@@ -74,14 +79,35 @@ def blocks_of(files: Iterable[Path], block_rows: int) -> list[Block]:
         for start in range(0, rows, block_rows):
             blocks.append(Block(len(blocks), str(file), start, min(block_rows, rows - start), first_row + start))
         first_row += rows
-    return blocks
+    return blocks or [Block(0, str(files[0]), 0, 0, 0)]
 
 
 def read_block(block: Block, columns: list[str]) -> Any:
     """The block as a pyarrow Table of these columns.
 
     Of a long row group what comes before the block is decoded piece by piece and dropped, never held.
+
+    Raises
+    ------
+    InvalidInputError
+        The file is damaged there.
     """
+    try:
+        return _read(block, columns)
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidInputError(
+            f"{block.file}: rows {block.start} to {block.start + block.rows - 1} cannot be read: {error}"
+        ) from None
+
+
+def first_rows(file: str | Path, column: str, rows: int) -> Any:
+    """Up to so many rows of a column from the beginning of a file, as a pyarrow ChunkedArray."""
+    with opened(file) as parquet:
+        rows = min(rows, parquet.metadata.num_rows)
+    return read_block(Block(0, str(file), 0, rows, 0), [column])[column]
+
+
+def _read(block: Block, columns: list[str]) -> Any:
     end = block.start + block.rows
     with opened(block.file) as parquet:
         groups, before, at = [], 0, 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,8 @@ from .settings import PICKED, Settings
 
 Embed = Callable[[list[str]], NDArray[np.float32]]
 Rows = tuple[NDArray[np.float32], list[str | None]]
+# So many vectors in a row, all of one other length than the index's, are no accident of a row.
+SAMPLE = 100
 
 
 def check_schema(schema: Any, settings: Settings, where: str, dimension: int | None = None) -> None:
@@ -25,6 +27,9 @@ def check_schema(schema: Any, settings: Settings, where: str, dimension: int | N
     InvalidInputError
         One is not; the message names the column and what there is.
     """
+    twice = [name for name in settings.columns if schema.names.count(name) > 1]
+    if twice:
+        raise InvalidInputError(f"{where}: there are {schema.names.count(twice[0])} columns {twice[0]!r}; rename one")
     missing = [name for name in settings.columns if name not in schema.names]
     if missing:
         hint = " (row numbers take its place with id_column=None)" if missing == [settings.id_column] else ""
@@ -35,15 +40,27 @@ def check_schema(schema: Any, settings: Settings, where: str, dimension: int | N
             raise InvalidInputError(f"{where}: column {settings.text_column!r} must hold text, holds {kind}")
     if settings.vector_column is not None:
         kind = schema.field(settings.vector_column).type
-        if not _is_list(kind) or not pa.types.is_floating(kind.value_type):
+        lists = _lists_in(kind)
+        if lists is None or not pa.types.is_floating(lists.value_type):
             raise InvalidInputError(
                 f"{where}: column {settings.vector_column!r} must hold lists of floats, holds {kind}"
             )
-        if dimension is not None and pa.types.is_fixed_size_list(kind) and kind.list_size != dimension:
-            raise InvalidInputError(
-                f"{where}: column {settings.vector_column!r} holds vectors of length {kind.list_size}, the index of "
-                f"{dimension}: they most likely come from different embedding models"
-            )
+        length = lists.list_size if pa.types.is_fixed_size_list(lists) else getattr(kind, "shape", (dimension,))[0]
+        if length is not None and dimension is not None and length != dimension:
+            _other_length(where, settings.vector_column, length, dimension)
+
+
+def check_lengths(column: Any, name: str, where: str, dimension: int) -> None:
+    """That the first vectors of a file are not all of one other length: each row would have an error, to the last.
+
+    Raises
+    ------
+    InvalidInputError
+        They are.
+    """
+    lengths = pc.unique(pc.list_value_length(_lists(column))).to_pylist()
+    if len(column) >= SAMPLE and len(lengths) == 1 and lengths[0] not in (None, 0, dimension):
+        _other_length(where, name, lengths[0], dimension)
 
 
 def vectors_given(column: Any, dimension: int | None) -> Rows:
@@ -51,7 +68,7 @@ def vectors_given(column: Any, dimension: int | None) -> Rows:
 
     Parameters
     ----------
-    column : pyarrow ChunkedArray of lists of floats, n rows
+    column : pyarrow ChunkedArray of lists of floats, n rows; Ray's and Arrow's tensors of one dimension are such
     dimension : int or None
         None takes the length that most rows have.
 
@@ -66,10 +83,7 @@ def vectors_given(column: Any, dimension: int | None) -> Rows:
     >>> vectors[0].tolist(), problems[:3]
     ([1.0, 2.0], [None, 'the vector has length 1, not 2', 'the vector is null'])
     """
-    lists = column.combine_chunks()
-    # pyarrow hands out a chunked array again where there is no chunk at all.
-    if isinstance(lists, pa.ChunkedArray):
-        lists = pa.concat_arrays(lists.chunks) if lists.num_chunks else pa.array([], column.type)
+    lists = _lists(column)
     null = lists.is_null().to_numpy(zero_copy_only=False)
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     # What lies behind a null list is left out of the flat values, as its length is.
@@ -136,5 +150,35 @@ def _problems_of(vectors: NDArray[np.float32]) -> list[str | None]:
     return problems
 
 
-def _is_list(kind: Any) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+def _lists_in(kind: Any) -> Any:
+    """The type of list that rows of this type are stored in; None where they are something else."""
+    if isinstance(kind, pa.BaseExtensionType):
+        # Ray's tensors, which arrays become in its batches, and Arrow's; those of more dimensions are no vectors.
+        if getattr(kind, "ndim", len(getattr(kind, "shape", ()))) != 1:
+            return None
+        kind = kind.storage_type
+        if pa.types.is_struct(kind):
+            # Ray's tensors of several lengths.
+            kind = kind.field("data").type if kind.get_field_index("data") >= 0 else None
+    of_lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return kind if kind is not None and any(is_one(kind) for is_one in of_lists) else None
+
+
+def _lists(column: Any) -> Any:
+    """A column that :func:`_lists_in` finds lists in as one array of them."""
+    lists = column.combine_chunks()
+    # pyarrow hands out a chunked array again where there is no chunk at all.
+    if isinstance(lists, pa.ChunkedArray):
+        lists = pa.concat_arrays(lists.chunks) if lists.num_chunks else pa.array([], _lists_in(column.type))
+    if isinstance(lists, pa.ExtensionArray):
+        lists = lists.storage
+        if pa.types.is_struct(lists.type):
+            lists = pc.struct_field(lists, "data")
+    return lists
+
+
+def _other_length(where: str, name: str, length: int, dimension: int) -> NoReturn:
+    raise InvalidInputError(
+        f"{where}: column {name!r} holds vectors of length {length}, the index of {dimension}: they most likely come "
+        "from different embedding models"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 from ..checks import integer
 from ..errors import InvalidParameterError
@@ -13,9 +13,11 @@ from ..selection import Selector
 from .choosing import Chooser
 from .faiss_file import FaissFile
 from .output_folder import OutputFolder, Summary
-from .query_files import Block, Paths, blocks_of, files_of, opened, read_block
-from .query_rows import check_schema
+from .query_files import Block, Paths, blocks_of, files_of, first_rows, opened, read_block
+from .query_rows import SAMPLE, check_lengths, check_schema
 from .settings import Search, Settings, fingerprint_of, make_settings
+
+_Part = TypeVar("_Part")
 
 
 def select_table(queries: Any, index: str | os.PathLike[str] | Search, k: int = 5, **settings: Any) -> Any:
@@ -112,7 +114,7 @@ def select_dataset(
     block_rows : int
         Queries of a part. What is written depends on it in the last bit at most, and never on ``concurrency``.
     progress : bool
-        A bar: rich's here, Ray's own on Ray.
+        A bar on the error output, of blocks (rich).
 
     Returns
     -------
@@ -146,31 +148,35 @@ def select_dataset(
     block_rows = integer(block_rows, "block_rows", least=1)
     if concurrency is not None:
         concurrency = integer(concurrency, "concurrency", least=1)
+    # Here and not only in the workers, so that what is wrong with all rows is said at once and plainly.
+    dimension = FaissFile(settings.index).dimension if isinstance(settings.index, Path) else None
     if not _is_paths(queries):
         from .ray_run import choose_lazily, staged
 
         if out is None:
-            return choose_lazily(queries, settings, concurrency, block_rows)
-        queries = staged(queries, settings, Path(out).absolute())
+            return choose_lazily(queries, settings, dimension, concurrency, block_rows)
+        queries = staged(queries, settings, dimension, Path(out).absolute())
         concurrency = concurrency or max(1, (os.cpu_count() or 2) - 1)
     elif out is None:
         raise InvalidParameterError(
             "out is missing: name a folder for the parts (for a table in memory there is select_table)"
         )
-    return _choose_files(queries, settings, Path(out).absolute(), concurrency, block_rows, progress)
+    return _choose_files(queries, settings, dimension, Path(out).absolute(), concurrency, block_rows, progress)
 
 
 def _choose_files(
-    queries: Paths, settings: Settings, out: Path, concurrency: int | None, block_rows: int, progress: bool
-) -> Summary:
+    queries: Paths, settings: Settings, dimension: int | None, out: Path, concurrency: int | None, block_rows: int,
+    progress: bool,
+) -> Summary:  # fmt: skip
     files = files_of(queries)
-    # Here and not only in the workers, so that what is wrong with all rows is said at once and plainly.
-    dimension = FaissFile(settings.index).dimension if isinstance(settings.index, Path) else None
     first = None
     for file in files:
         with opened(file) as parquet:
             schema = parquet.schema_arrow
         check_schema(schema, settings, str(file), dimension)
+        if settings.vector_column is not None and dimension is not None:
+            column = settings.vector_column
+            check_lengths(first_rows(file, column, SAMPLE), column, str(file), dimension)
         if settings.id_column is not None:
             kind = schema.field(settings.id_column).type
             first = first or kind
@@ -187,14 +193,14 @@ def _choose_files(
             "parts": len(blocks),
         }
     )
-    missing = [block for block in blocks if not folder.part(block.number).is_file()]
+    missing = [block for block in blocks if not folder.has(block.number, block.rows)]
     if missing and concurrency is not None:
         from .ray_run import choose_blocks
 
         choose_blocks(missing, settings, folder, concurrency, progress)
     elif missing:
         chooser = Chooser(settings)
-        for block in _shown(missing, progress):
+        for block in shown(missing, len(missing), progress):
             choose_block(chooser, block, folder)
     return folder.summary(range(len(blocks)), resumed=len(blocks) - len(missing))
 
@@ -209,12 +215,13 @@ def _is_paths(queries: Any) -> bool:
     return isinstance(queries, (str, os.PathLike, list, tuple))
 
 
-def _shown(blocks: list[Block], progress: bool) -> Iterable[Block]:
+def shown(parts: Iterable[_Part], total: int, progress: bool) -> Iterable[_Part]:
+    """The parts as they come, with a bar on request."""
     if not progress:
-        return blocks
+        return parts
     try:
         from rich.console import Console
         from rich.progress import track
     except ImportError as error:
         raise ImportError('a progress bar needs rich: pip install "setselect[eval]"') from error
-    return track(blocks, "Choosing", console=Console(stderr=True))
+    return track(parts, "Choosing", total=total, console=Console(stderr=True))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shared_core import InvalidInputError, InvalidParameterError, VectorSourceError
-from shared_core.dataset import select_dataset
+from shared_core import InvalidInputError, InvalidParameterError, SetSelectWarning, VectorSourceError
+from shared_core.dataset import select_dataset, select_table
 from tests.shared_core.dataset.corpus import (
     FETCH_K,
     D,
@@ -24,6 +26,7 @@ from tests.shared_core.dataset.corpus import (
     flat_index,
     names,
     needs_ray,
+    queries,
     table,
     write_queries,
 )
@@ -148,9 +151,14 @@ def test_what_an_actor_raises_is_raised_plainly(ray: Any, files: Path, tmp_path:
     def silent(vectors: Any, k: int) -> tuple[list[Any], list[Any]]:
         return [], []
 
-    with pytest.raises(VectorSourceError, match="was given 50 queries and answered 0") as raised:
+    with pytest.raises(VectorSourceError, match=r"was given 50 queries and answered 0 .* 0 with vectors$") as raised:
         select_dataset(files, silent, out=tmp_path / "sets", block_rows=50, concurrency=2, **MMR)
     assert type(raised.value) is VectorSourceError
+    # Before the first query too, as soon as the worker has started.
+    with pytest.raises(InvalidParameterError, match=r"model '.*' cannot be loaded"):
+        select_dataset(
+            files, silent, out=tmp_path / "texts", text_column="id", model=str(tmp_path), concurrency=1, **MMR
+        )
 
 
 def test_a_dataset_comes_back_as_a_dataset(ray: Any, index: Path, tmp_path: Path) -> None:
@@ -175,9 +183,46 @@ def test_a_dataset_with_a_folder_is_written_down_once_and_gone_on_with(
     written = pq.read_table(out)
     assert sorted(written["id"].to_pylist()) == sorted(names())
     (out / "part-00001.parquet").unlink()
-    again = select_dataset(ray.data.read_parquet(str(files)), index, out=out, concurrency=1, block_rows=60, **MMR)
+    with pytest.warns(SetSelectWarning, match=r"an earlier call wrote to .*_queries are taken"):
+        again = select_dataset(ray.data.read_parquet(str(files)), index, out=out, concurrency=1, block_rows=60, **MMR)
     assert again.resumed == again.parts - 1
     assert pq.read_table(out).equals(written)
+
+
+def test_arrays_in_a_dataset_are_vectors(ray: Any, index: Path, tmp_path: Path) -> None:
+    def arrays(batch: dict[str, Any]) -> dict[str, Any]:
+        return {"id": batch["id"], "vector": asked[batch["id"]]}
+
+    def of_several_lengths(batch: dict[str, Any]) -> dict[str, Any]:
+        rows = np.empty(len(batch["id"]), object)
+        rows[:] = [asked[i][: D - (i == 5)] for i in batch["id"]]
+        return {"id": batch["id"], "vector": rows}
+
+    asked = queries()[:20]
+    expected = select_table(table().slice(0, 20), index, **MMR)["ids"].to_pylist()
+    found = select_dataset(ray.data.range(20).map_batches(arrays), index, concurrency=1, **MMR)
+    assert [list(row["ids"]) for row in sorted(found.take_all(), key=lambda row: int(row["id"]))] == expected
+    done = select_dataset(
+        ray.data.range(20, override_num_blocks=1).map_batches(of_several_lengths), index, out=tmp_path / "sets",
+        concurrency=1, **MMR,
+    )  # fmt: skip
+    assert (done.rows, done.errors, done.first_error) == (20, 1, f"the vector has length {D - 1}, not {D}")
+    assert pq.read_table(tmp_path / "sets")["ids"].to_pylist() == [*expected[:5], None, *expected[6:]]
+    with pytest.raises(InvalidInputError, match=f"length 2, the index of {D}"):
+        select_dataset(ray.data.from_numpy(asked[:, :2]), index, vector_column="data", id_column="data", **MMR)
+
+
+def test_the_command_says_what_it_did_and_not_what_ray_does(index: Path, files: Path, tmp_path: Path) -> None:
+    # A Ray of its own, in a process of its own.
+    asked = ["batch", "--queries", files, "--index", index, "--out", tmp_path / "sets", "--workers", 2]
+    code = "from shared_core.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, asked), "--block-rows", "50", "--k", "3"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, f"{Q} rows in 5 parts: {tmp_path / 'sets'}\n"), done.stderr
+    # That it was told to keep quiet is a line of its own.
+    assert not [line for line in done.stderr.splitlines() if "RAY_BACKEND_LOG_LEVEL" not in line]
 
 
 def test_a_dataset_without_what_is_needed(ray: Any, index: Path, tmp_path: Path) -> None:
@@ -189,3 +234,10 @@ def test_a_dataset_without_what_is_needed(ray: Any, index: Path, tmp_path: Path)
     with pytest.raises(InvalidParameterError, match=r"got Table .*select_table"):
         select_dataset(table(), index, out=tmp_path / "sets", **MMR)
     assert not (tmp_path / "sets").exists()
+    with pytest.raises(InvalidInputError, match="has no rows"):
+        select_dataset(dataset.limit(0), index, out=tmp_path / "sets", **MMR)
+    (tmp_path / "album").mkdir()
+    (tmp_path / "album" / "holiday.jpg").write_text("picture")
+    with pytest.raises(InvalidParameterError, match=r"holds holiday\.jpg"):
+        select_dataset(dataset, index, out=tmp_path / "album", **MMR)
+    assert [f.name for f in (tmp_path / "album").iterdir()] == ["holiday.jpg"]

@@ -18,8 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from shared_core import InvalidInputError, InvalidParameterError, LowRankKernel, VectorSourceError
-from shared_core.dataset import select_dataset, select_table
+from shared_core.dataset import output_folder, select_dataset, select_table
 from shared_core.dataset.faiss_file import faiss_threads
+from shared_core.dataset.output_folder import OutputFolder
 from tests.shared_core.dataset.corpus import (
     FETCH_K,
     D,
@@ -142,7 +143,12 @@ def test_nothing_but_bad_rows_and_no_rows_at_all(index: Path, tmp_path: Path) ->
     assert (done.rows, done.errors, done.first_error) == (1, 1, "the vector is null")
     assert pq.read_table(tmp_path / "sets").schema == select_table(empty, index, **MMR).schema
     pq.write_table(empty, tmp_path / "empty.parquet")
-    assert select_dataset(tmp_path / "empty.parquet", index, out=tmp_path / "none", **MMR).rows == 0
+    pq.ParquetWriter(tmp_path / "no group.parquet", empty.schema).close()
+    for name in ("empty", "no group"):
+        done = select_dataset(tmp_path / f"{name}.parquet", index, out=tmp_path / name, **MMR)
+        assert (done.rows, done.parts) == (0, 1)
+        # With the columns of any other run, for whoever reads it.
+        assert pq.read_table(tmp_path / name).schema == pq.read_table(tmp_path / "sets").schema
 
 
 def kinds() -> dict[str, Any]:
@@ -243,6 +249,29 @@ def test_an_index_without_vectors_is_refused_before_it_takes_the_process_down(in
         faiss.write_index(kind, str(index))
         with pytest.raises(VectorSourceError, match="IndexIVFSpectralHash does not hand back"):
             select_table(table(), index, **MMR)
+
+
+def test_fast_scan_codes_are_refused_and_what_refines_them_is_searched(index: Path) -> None:
+    refined = faiss.index_factory(D, "IVF4,PQ12x4fs,RFlat", faiss.METRIC_INNER_PRODUCT)
+    refined.train(corpus())
+    refined.add(corpus())
+    refined.k_factor = 20
+    faiss.extract_index_ivf(refined).nprobe = 4
+    faiss.write_index(refined, str(index))
+    assert select_table(table(), index, **MMR)["ids"].to_pylist() == [by_brute_force(query)[0] for query in queries()]
+    faiss.write_index(faiss.extract_index_ivf(refined), str(index))
+    with pytest.raises(VectorSourceError, match="IndexIVFPQFastScan does not hand back"):
+        select_table(table(), index, **MMR)
+
+
+def test_a_search_that_faiss_refuses_names_the_index(index: Path) -> None:
+    ivf = faiss.index_factory(D, "IVF4,Flat")
+    ivf.train(corpus())
+    ivf.add(corpus())
+    ivf.nprobe = 0
+    faiss.write_index(ivf, str(index))
+    with pytest.raises(VectorSourceError, match=r"could not search .*index\.faiss.*nprobe"):
+        select_table(table(), index, **MMR)
 
 
 def test_a_database_is_searched_through_a_function() -> None:
@@ -394,6 +423,81 @@ def test_files_that_are_none(index: Path, files: Path, tmp_path: Path) -> None:
     pq.write_table(short, tmp_path / "short.parquet")
     with pytest.raises(InvalidInputError, match="vectors of length 5, the index of 24"):
         select_dataset(tmp_path / "short.parquet", index, out=out)
+
+
+def test_a_file_of_other_vectors_is_refused_at_once(index: Path, tmp_path: Path) -> None:
+    longer = np.ones((100, D + 1), np.float32)
+    asked = pa.table({"id": range(100), "vector": list(longer)})
+    pq.write_table(asked, tmp_path / "longer.parquet")
+    with pytest.raises(InvalidInputError, match=rf"longer\.parquet.* length {D + 1}, the index of {D}"):
+        select_dataset(tmp_path / "longer.parquet", index, out=tmp_path / "sets", **MMR)
+    assert not (tmp_path / "sets").exists()
+    # One that is not of that length, and it is rows that are bad.
+    vectors = [*longer[1:], np.ones(D, np.float32)]
+    pq.write_table(pa.table({"id": range(100), "vector": vectors}), tmp_path / "mixed.parquet")
+    assert select_dataset(tmp_path / "mixed.parquet", index, out=tmp_path / "sets", **MMR).errors == 99
+
+
+def test_vectors_as_tensors(index: Path) -> None:
+    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(queries())
+    found = select_table(pa.table({"id": names(), "vector": tensors}).slice(3), index, **MMR)
+    assert found["ids"].to_pylist() == [by_brute_force(query)[0] for query in queries()[3:]]
+    halves = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(queries()[:, : D // 2]))
+    with pytest.raises(InvalidInputError, match=f"length {D // 2}, the index of {D}"):
+        select_table(pa.table({"id": names(), "vector": halves}), index, **MMR)
+    matrices = pa.FixedShapeTensorArray.from_numpy_ndarray(queries().reshape(Q, 2, -1))
+    with pytest.raises(InvalidInputError, match="must hold lists of floats, holds extension"):
+        select_table(pa.table({"id": names(), "vector": matrices}), index, **MMR)
+
+
+def test_a_column_that_is_there_twice(index: Path) -> None:
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2]), table()["vector"][:1]], ["id", "id", "vector"])
+    with pytest.raises(InvalidInputError, match="there are 2 columns 'id'"):
+        select_table(twice, index, **MMR)
+
+
+def test_a_damaged_file_of_queries_is_named_with_its_rows(index: Path, files: Path, tmp_path: Path) -> None:
+    content = bytearray(files.read_bytes())
+    page = pq.ParquetFile(files).metadata.row_group(3).column(0).dictionary_page_offset
+    content[page : page + 20] = b"\xff" * 20
+    files.write_bytes(content)
+    with pytest.raises(InvalidInputError, match=r"queries\.parquet: rows 100 to 199 cannot be read"):
+        select_dataset(files, index, out=tmp_path / "sets", block_rows=100, **MMR)
+    assert [f.name for f in (tmp_path / "sets").glob("*.parquet")] == ["part-00000.parquet"]
+
+
+def test_a_part_cut_off_is_made_again_and_damaged_settings_are_named(index: Path, files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "sets"
+    select_dataset(files, index, out=out, block_rows=50, **MMR)
+    whole = {f.name: f.read_bytes() for f in out.iterdir()}
+    (out / "part-00001.parquet").write_bytes(whole["part-00001.parquet"][:300])
+    (out / "part-00003.parquet").write_bytes(b"")
+    assert select_dataset(files, index, out=out, block_rows=50, **MMR).resumed == 3
+    assert {f.name: f.read_bytes() for f in out.iterdir()} == whole
+    for damaged in (b'{"version', b"[1]", b"\xff"):
+        (out / "_settings.json").write_bytes(damaged)
+        with pytest.raises(InvalidParameterError, match=r"_settings\.json is damaged"):
+            select_dataset(files, index, out=out, block_rows=50, **MMR)
+
+
+def test_another_run_may_finish_and_clear_up_while_a_part_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = pa.table({"error": pa.array([None, "bad"], pa.string())})
+    mine, other = OutputFolder(tmp_path), OutputFolder(tmp_path)
+
+    def meanwhile(path: Path) -> None:
+        monkeypatch.undo()
+        other.write(0, part)
+        assert other.summary(range(1), 0).rows == 2
+        assert not path.exists()
+
+    monkeypatch.setattr(output_folder, "_sync", meanwhile)
+    mine.write(0, part)
+    assert pq.read_table(tmp_path).equals(part)
+    monkeypatch.setattr(output_folder, "_sync", Path.unlink)
+    with pytest.raises(FileNotFoundError):
+        mine.write(1, part)
 
 
 # Slow enough at each search to be killed in the middle.

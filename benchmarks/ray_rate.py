@@ -5,8 +5,8 @@ many subjects lie. VRSD picks 10 of the 100 nearest. The index is HNSW (M = 16, 
 offline work of this size, a millisecond a query, so that a run takes minutes and not Ray's start. A flat index would
 measure the memory's bandwidth, which two cores share.
 
-Memory is the sum of PSS over this process, Ray's and the workers', sampled every second: pages that several processes
-map, the index above all, count once.
+Memory is the sum of PSS over this process, Ray's and the workers', sampled every five seconds, since that takes time of
+its own: pages that several processes map, the index above all, count once.
 """
 
 import os
@@ -201,7 +201,7 @@ class Memory:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._done.wait(1):
+        while not self._done.wait(5):
             self.peak = max(self.peak, sum(map(pss, [os.getpid(), *below(os.getpid())])))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import importlib
 from collections.abc import Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -218,8 +217,10 @@ def _one(selector: Selector, block: Block, i: int, k: int) -> Selection:
     try:
         return selector.select(block.candidates(i), k)
     except SetSelectError as error:
-        # A copy, since a selector of one's own may raise an error that is made from other arguments, or the same again.
-        named = copy.copy(error)
+        # Made without its constructor, since that of a selector's own error may take other arguments; and not in place,
+        # since a selector may raise the same object again.
+        named = type(error).__new__(type(error))
+        named.__dict__.update(error.__dict__)
         named.args = (f"query {block.start + i}: {error}",)
         raise named from error
 

@@ -104,8 +104,9 @@ def choose_blocks(blocks: list[Block], settings: Settings, folder: OutputFolder,
             BlockActor,
             fn_constructor_args=(settings, str(folder.path)),
             batch_size=1,
-            # One block at a time for each: blocks waiting behind a busy actor would leave another idle at the end.
-            compute=ray.data.ActorPoolStrategy(size=actors, max_tasks_in_flight_per_actor=1),
+            # One block waits behind the one at hand, since the way to the driver and back is a twentieth of a block's
+            # time; more would leave another actor idle at the end.
+            compute=ray.data.ActorPoolStrategy(size=actors, max_tasks_in_flight_per_actor=2),
             num_cpus=1,
         )
         with _plainly(ray):

@@ -450,8 +450,8 @@ class TwoPartError(SetSelectError):
         ({"queries": [[1.0, 1.0], [0.0, 0.0]]}, InvalidInputError, "query 1: query is the zero vector"),
         ({"queries": [[1.0, 1.0], [np.nan, 0.0]]}, InvalidInputError, "query 1: query holds NaN"),
         ({"vectors": [[[1.0, 1.0]] * 2, [[1.0, 1.0], [np.inf, 1.0]]]}, InvalidInputError, "query 1: vectors: row 1"),
-        ({"ids": 5}, InvalidInputError, "query 0: ids must be a collection"),
-        ({"quality": [1.0]}, InvalidInputError, "query 0: quality"),
+        ({"ids": 5}, InvalidInputError, "ids must be a collection"),
+        ({"quality": [1.0]}, InvalidInputError, "quality"),
         ({"k": 3}, InvalidParameterError, "query 0: k must be in 1..n, got k=3"),
         ({"selector": "ndpp", "kernel": LowRankKernel(np.eye(3))}, KernelError, "query 0: 2 candidates without ids"),
         ({"selector": Demanding()}, TwoPartError, "query 0: too demanding"),
@@ -472,7 +472,23 @@ def test_select_many_says_which_argument_is_unusable(values: Any) -> None:
         select_many(values, good, 1)
     with pytest.raises(InvalidInputError, match=r"^vectors"):
         select_many(good, values, 1)
-    with pytest.raises(InvalidInputError, match=r"^query 0: quality"):
+    with pytest.raises(InvalidInputError, match=r"^quality"):
         select_many(good, good, 1, quality=values)
     with pytest.raises(InvalidInputError, match=r"^quality"):
         select_many(good, np.ones((2, 2, 2)), 1, quality=values)
+
+
+def test_an_error_that_is_raised_again_is_not_named_twice() -> None:
+    kept = InvalidInputError("not this one")
+
+    @dataclasses.dataclass(frozen=True)
+    class Stubborn:
+        def select(
+            self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Any = ()
+        ) -> Selection:
+            raise kept
+
+    for _ in range(2):
+        with pytest.raises(InvalidInputError, match=r"^query 0: not this one$"):
+            select_many(np.ones((2, 2)), np.ones((2, 2)), 1, Stubborn())
+    assert str(kept) == "not this one"

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from shared_core import PAP, InvalidInputError, InvalidParameterError, Selection
 from shared_core.extraction import aparts_of, parts_of, text_to_embed
+from shared_core.items import copy_with
 from shared_core.request import CHOICE_KEYS, WIDEST, Asked, Request, all_parameters
 from shared_core.request_memory import RequestMemory
 
@@ -177,8 +178,5 @@ def _copy(document: Document, cosine: float, gain: float, scores: bool) -> Docum
     metadata = dict(document.metadata)
     if scores:
         metadata["relevance_score"], metadata["selection_score"] = cosine, gain
-    # What model_copy(update=...) does, in two thirds of the time.
-    copied = document.__copy__()
-    copied.__dict__["metadata"] = metadata
-    copied.__pydantic_fields_set__.add("metadata")
+    copied: Document = copy_with(document, {"metadata": metadata})
     return copied

@@ -98,3 +98,25 @@ def called_item(item: Any, row: int) -> str:
 def item_id(item: Any) -> Hashable | None:
     """What a framework calls the item: LlamaIndex's ``node_id``, LangChain's ``id``; None where it has none."""
     return getattr(item, "node_id", None) or getattr(item, "id", None)
+
+
+def copy_with(model: Any, changes: dict[str, Any]) -> Any:
+    """A copy of a framework's item with other values in some of its fields.
+
+    What pydantic's ``model_copy(update=changes)`` gives, in half the time: that of ten documents was as long as the
+    choice among a hundred.
+
+    >>> from langchain_core.documents import Document
+    >>> document = Document("text", metadata={"page": 1})
+    >>> copy_with(document, {"metadata": {"page": 2}}).metadata, document.metadata
+    ({'page': 2}, {'page': 1})
+    """
+    if model.__pydantic_private__ is not None or model.__pydantic_extra__ is not None:
+        return model.model_copy(update=changes)
+    copied = object.__new__(type(model))
+    put = object.__setattr__
+    put(copied, "__dict__", {**model.__dict__, **changes})
+    put(copied, "__pydantic_fields_set__", model.__pydantic_fields_set__ | changes.keys())
+    put(copied, "__pydantic_extra__", None)
+    put(copied, "__pydantic_private__", None)
+    return copied

@@ -9,8 +9,8 @@ from types import ModuleType
 from .errors import SetSelectWarning
 from .pool import Pool
 
-# VRSD looks at every candidate in every step. Measured on one core the loops are 1.0 to 1.4 times as fast up to here,
-# and .7 to 1.4 times from 12 MB on, where BLAS may use threads besides.
+# VRSD looks at every candidate in every step. Against numpy on one BLAS thread the loops are 1.1 times as fast here and
+# 1.0 to 1.1 times beyond; against two threads on idle cores they are .6 to .9 times as fast here, and .5 to .7 beyond.
 MOST_BYTES = 8 << 20
 # Where relevance outweighs novelty nearly all are passed over, and looking at each one's bound at every pick is what
 # is left of the loops' time: at 50,000 the front of :mod:`shared_core.lazy` takes half of it.
@@ -33,7 +33,7 @@ def loops_for_scores(n: int, relevance: float, novelty: float, pool: Pool | None
 
 @functools.cache
 def _loops() -> ModuleType | None:
-    # Not at import time: numba takes a third of a second, and the first choice of a kind a second more, once a machine.
+    # Not at import time: numba takes .2 to .4 seconds, and the first choice of a kind a second more, once a machine.
     try:
         import numba
 

@@ -2,7 +2,7 @@
 
 from .batch import Selections, select_many, select_stream
 from .candidates import Candidates
-from .choice import choose
+from .choice import choose, select
 from .errors import (
     BudgetError,
     EmbeddingFallbackWarning,
@@ -28,7 +28,6 @@ from .selection import (
     make_selection,
     make_selector,
     register_selector,
-    select,
     selector_names,
     selector_parameters,
 )

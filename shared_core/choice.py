@@ -1,17 +1,88 @@
-"""The choice as adapters make it: what there is, instead of an error, when candidates run short."""
+"""The choice from arrays, and as adapters make it: what there is, instead of an error, when candidates run short."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from .at_once import select_at_once
 from .candidates import Candidates
 from .checks import integer, number
 from .errors import NothingLeftError
 from .pool import checked_shown, tie_of
-from .selection import Selection, Selector
+from .selection import Selection, Selector, resolve_selector
+
+
+def select(
+    query: ArrayLike,
+    vectors: ArrayLike,
+    k: int | None = None,
+    selector: str | Selector = "vrsd",
+    *,
+    quality: ArrayLike | None = None,
+    ids: Iterable[Hashable] | None = None,
+    costs: ArrayLike | None = None,
+    sources: Iterable[Hashable] | None = None,
+    max_per_source: int | None = None,
+    drop_near_duplicates: float | None = None,
+    budget: float | None = None,
+    shown: Iterable[int] = (),
+    **parameters: Any,
+) -> Selection:
+    """Choose a set of ``k`` from your own arrays.
+
+    Parameters
+    ----------
+    query : array-like, shape (d,)
+    vectors : array-like, shape (n, d)
+    k : int, optional
+        How many, 1..n. May be left out where ``budget`` is given.
+    selector : str or Selector
+        ``"similarity"``, ``"vrsd"``, ``"mmr"``, ``"ndpp"``, another registered name, or an object.
+    quality, ids, costs, sources, max_per_source, drop_near_duplicates
+        See :class:`Candidates`. Under the last two there may be fewer than ``k``.
+    budget : float, optional
+        Sum of ``costs`` that must not be exceeded.
+    shown : iterable of int
+        Rows that the reader already has: the choice goes on from them and does not return them.
+    **parameters
+        The selector's own: ``refine`` (VRSD), ``lambda_d`` or ``lambda_mult``, ``lambda_b`` (MMR), ``kernel``,
+        ``relevance``, ``temperature`` (NDPP).
+
+    Raises
+    ------
+    InvalidInputError, InvalidParameterError, BudgetError
+        See the classes; each message says what was wrong and where.
+
+    Examples
+    --------
+    >>> from shared_core import select
+    >>> vectors = [[1.0, 0.0], [1.0, 0.02], [0.0, 1.0]]
+    >>> select([1.0, 0.9], vectors, k=2).indices.tolist()
+    [1, 2]
+    >>> select([1.0, 0.9], vectors, k=2, selector="similarity").indices.tolist()
+    [1, 0]
+    """
+    chooser = resolve_selector(selector, parameters)
+    more = ids, costs, sources, max_per_source, drop_near_duplicates, budget
+    if k is not None and isinstance(shown, tuple) and not shown and all(given is None for given in more):
+        chosen = select_at_once(query, vectors, k, chooser, quality)
+        if chosen is not None:
+            return chosen
+    candidates = Candidates.borrow(
+        query,
+        vectors,
+        quality=quality,
+        ids=ids,
+        costs=costs,
+        sources=sources,
+        max_per_source=max_per_source,
+        drop_near_duplicates=drop_near_duplicates,
+    )
+    return chooser.select(candidates, k, budget=budget, shown=shown)
 
 
 def choose(

@@ -1,8 +1,9 @@
 """The greedy loops of VRSD and MMR as machine code (numba): numpy's calls cost more than the arithmetic of small sets.
 
 The first functions are the loops of the classes that call them, on the arrays that these keep; those that begin with
-``many`` are the whole choice, for query after query without the interpreter and its lock. What is picked, and which of
-equals, is the same, but for scores that only rounding parts. Only :mod:`shared_core.compiled` imports this module.
+``one`` are the whole choice, its checks included, and those with ``many`` that for query after query without the
+interpreter and its lock. What is picked, and which of equals, is the same, but for scores that only rounding parts.
+Only :mod:`shared_core.compiled` imports this module.
 
 All in one file, since numba makes kept machine code anew when the file of the function that is called has changed, and
 looks at no other. So touch it when one of the constants that it imports changes.
@@ -90,12 +91,13 @@ def products(rows: FloatArray, x: FloatArray, out: FloatArray) -> None:
 @as_machine_code()
 def _cosines(rows: FloatArray, inverse: FloatArray, i: int, out: FloatArray) -> None:
     # One 1 stands for the lengths of rows that all have it.
-    if len(inverse) == 1:
-        products(rows, rows[i] * inverse[0], out)
-        out *= inverse[0]
-    else:
-        products(rows, rows[i] * inverse[i], out)
-        out *= inverse
+    step = 0 if len(inverse) == 1 else 1
+    unit = np.empty(rows.shape[1], rows.dtype)
+    for c in range(len(unit)):
+        unit[c] = rows[i, c] * inverse[i * step]
+    products(rows, unit, out)
+    for v in range(len(out)):
+        out[v] *= inverse[v * step]
 
 
 @as_machine_code()
@@ -159,8 +161,8 @@ def pick_sum(
             with_query += relevance[best]
             for v in range(n):
                 with_each[v] += row[v]
-            if len(kept):
-                kept[t] = row
+                if len(kept):
+                    kept[t, v] = row[v]
     return with_query, square, peak
 
 
@@ -237,11 +239,13 @@ def pick_marginal(
     """
     n = len(weighted)
     step = 0 if len(inverse) == 1 else 1
-    scores = weighted - nearest
-    seen = np.zeros(n, np.int64)
+    scores, seen = np.empty(n), np.zeros(n, np.int64)
+    for v in range(n):
+        scores[v] = weighted[v] - nearest[v]
     units = np.empty((len(picks), rows.shape[1]), rows.dtype)
     for j in range(picked):
-        units[j] = rows[picks[j]] * inverse[picks[j] * step]
+        for c in range(rows.shape[1]):
+            units[j, c] = rows[picks[j], c] * inverse[picks[j] * step]
     for t in range(picked, len(picks)):
         # The highest bound first: it most likely is the next pick, and then few others are above it.
         top, first = -np.inf, 0
@@ -260,7 +264,8 @@ def pick_marginal(
         for v in range(n):
             if seen[v] == t and scores[v] >= top - tie:
                 picks[t], gains[t] = v, scores[v]
-                units[t] = rows[v] * inverse[v * step]
+                for c in range(rows.shape[1]):
+                    units[t, c] = rows[v, c] * inverse[v * step]
                 weighted[v] = scores[v] = -np.inf
                 break
 
@@ -271,30 +276,95 @@ def _look(
     inverse: FloatArray, relevance: FloatArray,
 ) -> bool:  # fmt: skip
     """One over the length of each row (0 for a zero row), and its cosine with the query; False: one is out of range."""
-    square = dot(query, query)
+    seen = np.empty(len(query), rows.dtype)
+    for c in range(len(query)):
+        # Overflow on the way to float32 is found as inf.
+        seen[c] = query[c]
+    square = dot(seen, seen)
     # Written so that NaN fails.
     if not (square > least and square < most):
         return False
-    over = query.dtype.type(1 / np.sqrt(square))
-    if len(known):
-        inverse[:] = known
-    else:
-        unit = True
+    over = seen.dtype.type(1 / np.sqrt(square))
+    unit = not len(known)
+    step = 0 if len(known) == 1 else 1
+    for v in range(len(rows)):
+        if len(known):
+            inverse[v] = known[v * step]
+            continue
+        square = dot(rows[v], rows[v])
+        if square > least and square < most:
+            unit = unit and abs(square - 1) <= slack
+            inverse[v] = 1 / np.sqrt(square)
+        else:
+            for c in range(rows.shape[1]):
+                if rows[v, c] != 0:
+                    return False
+            unit = False
+            inverse[v] = 0
+    if unit:
         for v in range(len(rows)):
-            square = dot(rows[v], rows[v])
-            if square > least and square < most:
-                unit = unit and abs(square - 1) <= slack
-                inverse[v] = 1 / np.sqrt(square)
-            elif np.any(rows[v] != 0):
-                return False
-            else:
-                unit = False
-                inverse[v] = 0
-        if unit:
-            inverse[:] = 1
-    products(rows, query, relevance)
+            inverse[v] = 1
+    products(rows, seen, relevance)
     for v in range(len(rows)):
         relevance[v] = relevance[v] * over * inverse[v]
+    return True
+
+
+@as_machine_code()
+def one_sum(
+    query: FloatArray, rows: FloatArray, known: FloatArray, least: float, most: float, slack: float, tie: float,
+    picks: Indices, gains: Vector, cosines: Vector,
+) -> bool:  # fmt: skip
+    """The whole choice of VRSD; False: a length is out of range, or a number bad.
+
+    ``known`` is one over the lengths of the rows (a single 1: all have that), or nothing.
+    """
+    n = len(rows)
+    inverse, relevance = np.empty(n, rows.dtype), np.empty(n, rows.dtype)
+    if not _look(rows, query, known, least, most, slack, inverse, relevance):
+        return False
+    exact, own, with_each = np.empty(n), np.empty(n), np.empty(n)
+    for v in range(n):
+        exact[v] = relevance[v]
+        own[v] = exact[v] * ROOT_HALF
+        with_each[v] = -0.5 if inverse[v] == 0 else 0.0
+    kept = np.empty((0, n))
+    pick_sum(rows, inverse, exact, own, with_each, 0.0, 0.0, 0.0, tie, 0.0, picks, gains, kept)
+    for t in range(len(picks)):
+        cosines[t] = relevance[picks[t]]
+    return True
+
+
+@as_machine_code()
+def one_marginal(
+    query: FloatArray, rows: FloatArray, known: FloatArray, least: float, most: float, slack: float, tie: float,
+    picks: Indices, gains: Vector, cosines: Vector, lambda_d: float, lambda_b: float, quality: Vector,
+) -> bool:  # fmt: skip
+    """As :func:`one_sum` for MMR; ``quality`` has a number for each row, or none at all."""
+    n = len(rows)
+    inverse, relevance = np.empty(n, rows.dtype), np.empty(n, rows.dtype)
+    if not _look(rows, query, known, least, most, slack, inverse, relevance):
+        return False
+    value, weighted, nearest = np.empty(n), np.empty(n), np.empty(n)
+    best, largest = -np.inf, 0.0
+    for v in range(n):
+        value[v] = relevance[v]
+        if len(quality):
+            if not np.isfinite(quality[v]):
+                return False
+            value[v] = lambda_b * value[v] + (1 - lambda_b) * quality[v]
+            largest = max(largest, abs(value[v]))
+        best = max(best, value[v])
+        weighted[v], nearest[v] = lambda_d * value[v], NOTHING_PICKED
+    room = tie + TIE_EPS * _EPS * largest
+    first = 0
+    while value[first] < best - room:
+        first += 1
+    picks[0], gains[0] = first, weighted[first]
+    weighted[first] = -np.inf
+    pick_marginal(rows, inverse, weighted, nearest, 1 - lambda_d, room, picks, gains, 1)
+    for t in range(len(picks)):
+        cosines[t] = relevance[picks[t]]
     return True
 
 
@@ -304,18 +374,9 @@ def many_sums(
     picks: Indices, gains: Vector, cosines: Vector, odd: NDArray[np.bool_],
 ) -> None:  # fmt: skip
     """VRSD for each query and its own rows (or, of a single set of rows, all from that); ``odd`` ones are left."""
-    n = rows.shape[1]
-    inverse, relevance = np.empty(n, rows.dtype), np.empty(n, rows.dtype)
-    kept = np.empty((0, n))
     for i in range(len(queries)):
         given = rows[i if len(rows) > 1 else 0]
-        odd[i] = not _look(given, queries[i], known, least, most, slack, inverse, relevance)
-        if not odd[i]:
-            own = relevance.astype(np.float64)
-            with_each = np.where(inverse == 0, -0.5, 0.0)
-            pick_sum(given, inverse, own, own * ROOT_HALF, with_each, 0.0, 0.0, 0.0, tie, 0.0, picks[i], gains[i], kept)
-            for t in range(picks.shape[1]):
-                cosines[i, t] = relevance[picks[i, t]]
+        odd[i] = not one_sum(queries[i], given, known, least, most, slack, tie, picks[i], gains[i], cosines[i])
 
 
 @as_machine_code()
@@ -325,27 +386,10 @@ def many_marginal(
     lambda_d: float, lambda_b: float, quality: Vector,
 ) -> None:  # fmt: skip
     """As :func:`many_sums` for MMR; ``quality`` has a row for each query, or one for all, or none."""
-    n = rows.shape[1]
-    inverse, relevance = np.empty(n, rows.dtype), np.empty(n, rows.dtype)
+    none = np.empty(0)
     for i in range(len(queries)):
-        given = rows[i if len(rows) > 1 else 0]
-        odd[i] = not _look(given, queries[i], known, least, most, slack, inverse, relevance)
-        value = relevance.astype(np.float64)
-        room = tie
-        if len(quality):
-            good = quality[i if len(quality) > 1 else 0]
-            odd[i] = odd[i] or not np.all(np.isfinite(good))
-            value = lambda_b * value + (1 - lambda_b) * good
-            room += TIE_EPS * _EPS * np.abs(value).max()
-        if not odd[i]:
-            best = value.max()
-            first = 0
-            while value[first] < best - room:
-                first += 1
-            weighted = lambda_d * value
-            picks[i, 0], gains[i, 0] = first, weighted[first]
-            weighted[first] = -np.inf
-            nearest = np.full(n, NOTHING_PICKED)
-            pick_marginal(given, inverse, weighted, nearest, 1 - lambda_d, room, picks[i], gains[i], 1)
-            for t in range(picks.shape[1]):
-                cosines[i, t] = relevance[picks[i, t]]
+        odd[i] = not one_marginal(
+            queries[i], rows[i if len(rows) > 1 else 0], known, least, most, slack, tie,
+            picks[i], gains[i], cosines[i], lambda_d, lambda_b,
+            quality[i if len(quality) > 1 else 0] if len(quality) else none,
+        )  # fmt: skip

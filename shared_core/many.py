@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import compiled
 from .arrays import RANGES, UNIT_SLACK, FloatArray, read_only, working_dtype
+from .at_once import loops_for
 from .blocks import Block
 from .mmr import MMR
 from .pool import tie_of
 from .selection import Selector
-from .vrsd import VRSD
 
 # So much of the candidates is turned into the working type at a time, where they are of another.
 CONVERTED = 4 << 20
@@ -27,7 +26,10 @@ def choose_piece(
     None where numpy or another selector is to choose. Left open is every query with a length out of range or a bad
     number: :meth:`Selector.select` knows what to do with it, or finds the words for the error.
     """
-    loops = _loops_for(selector, block, k)
+    n, d = block.shape
+    if not 1 <= k <= n or not d or block.queries.shape[1:] != (d,):
+        return None
+    loops = loops_for(selector, n, n * d * block.dtype.itemsize, has_quality=block.has_quality)
     if loops is None:
         return None
     indices = np.empty((len(piece), k), np.int64)
@@ -53,19 +55,6 @@ def choose_piece(
                 # Of no use to VRSD, and no less refused for that.
                 found[-1][:] |= ~np.isfinite(block.quality[of]).all(axis=1)
     return indices, gains, relevance, odd.nonzero()[0].tolist()
-
-
-def _loops_for(selector: Selector, block: Block, k: int) -> Any:
-    # The very classes: a subclass may choose otherwise.
-    if type(selector) is not MMR and (type(selector) is not VRSD or selector.refine):
-        return None
-    n, d = block.shape
-    if not 1 <= k <= n or block.queries.shape[1:] != (d,) or not d:
-        return None
-    if type(selector) is MMR:
-        weight = selector.lambda_d * (selector.lambda_b if block.has_quality else 1.0)
-        return compiled.loops_for_scores(n, weight, 1 - selector.lambda_d)
-    return compiled.loops_for_sums(n * d * block.dtype.itemsize)
 
 
 def _working(given: NDArray[Any], dtype: np.dtype[Any] | None = None) -> FloatArray:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import numeric
+from .at_once import select_at_once
 from .candidates import Candidates
 from .checks import identifiers, integer
 from .choice import choose
@@ -182,14 +183,28 @@ class Request:
         if rows is not None:
             kept, names = [items[row] for row in rows], [ids[row] for row in rows]
             matrix = [vectors[row] for row in rows]
+        chosen, starved = self._choose(kept, names, matrix, asked)
+        if rows is not None:
+            chosen = replace(chosen, indices=np.array(rows, dtype=np.int64)[chosen.indices])
+        return Choice([items[row] for row in chosen.indices.tolist()], chosen, starved)
+
+    def _choose(
+        self, items: Sequence[Any], names: Sequence[Hashable], vectors: Any, asked: Asked
+    ) -> tuple[Selection, bool]:
+        """The choice among items of different names, and whether a wider search would bring more."""
+        quality = None if self.quality is None else item_values(items, self.quality, "quality")
+        if self.k is not None and asked.pap is None and len(names) == len(vectors) and self._nothing_but_k:
+            at_once = select_at_once(asked.vector, vectors, min(self.k, len(names)), self.selector, quality)
+            if at_once is not None:
+                return at_once, False
         capped = self.max_per_source is not None
         candidates = Candidates.borrow(
             asked.vector,
-            stacked(matrix, names),
-            quality=None if self.quality is None else item_values(kept, self.quality, "quality"),
+            stacked(vectors, names),
+            quality=quality,
             ids=names,
-            costs=None if self.costs is None else item_values(kept, self.costs, "costs"),
-            sources=item_names(kept, self.source, "source") if capped and self.source is not None else None,
+            costs=None if self.costs is None else item_values(items, self.costs, "costs"),
+            sources=item_names(items, self.source, "source") if capped and self.source is not None else None,
             max_per_source=self.max_per_source,
             drop_near_duplicates=self.drop_near_duplicates,
         )
@@ -205,10 +220,12 @@ class Request:
             shown=shown,
             score_threshold=self.score_threshold,
         )
-        starved = self._starved(candidates, chosen, shown)
-        if rows is not None:
-            chosen = replace(chosen, indices=np.array(rows, dtype=np.int64)[chosen.indices])
-        return Choice([items[row] for row in chosen.indices.tolist()], chosen, starved)
+        return chosen, self._starved(candidates, chosen, shown)
+
+    @property
+    def _nothing_but_k(self) -> bool:
+        limits = self.budget, self.costs, self.max_per_source, self.drop_near_duplicates, self.score_threshold
+        return not self.shown and limits == (None,) * len(limits)
 
     def is_quick(self, n: int) -> bool:
         """Whether a choice among ``n`` takes about a millisecond at most and calls no function of the user's.

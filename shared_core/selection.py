@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .candidates import Candidates
 from .errors import InvalidParameterError
@@ -216,69 +216,6 @@ def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Se
             f"parameters {', '.join(parameters)} belong to a selector's name; {selector!r} is an object and has its own"
         )
     return selector
-
-
-def select(
-    query: ArrayLike,
-    vectors: ArrayLike,
-    k: int | None = None,
-    selector: str | Selector = "vrsd",
-    *,
-    quality: ArrayLike | None = None,
-    ids: Iterable[Hashable] | None = None,
-    costs: ArrayLike | None = None,
-    sources: Iterable[Hashable] | None = None,
-    max_per_source: int | None = None,
-    drop_near_duplicates: float | None = None,
-    budget: float | None = None,
-    shown: Iterable[int] = (),
-    **parameters: Any,
-) -> Selection:
-    """Choose a set of ``k`` from your own arrays.
-
-    Parameters
-    ----------
-    query : array-like, shape (d,)
-    vectors : array-like, shape (n, d)
-    k : int, optional
-        How many, 1..n. May be left out where ``budget`` is given.
-    selector : str or Selector
-        ``"similarity"``, ``"vrsd"``, ``"mmr"``, ``"ndpp"``, another registered name, or an object.
-    quality, ids, costs, sources, max_per_source, drop_near_duplicates
-        See :class:`Candidates`. Under the last two there may be fewer than ``k``.
-    budget : float, optional
-        Sum of ``costs`` that must not be exceeded.
-    shown : iterable of int
-        Rows that the reader already has: the choice goes on from them and does not return them.
-    **parameters
-        The selector's own: ``refine`` (VRSD), ``lambda_d`` or ``lambda_mult``, ``lambda_b`` (MMR), ``kernel``,
-        ``relevance``, ``temperature`` (NDPP).
-
-    Raises
-    ------
-    InvalidInputError, InvalidParameterError, BudgetError
-        See the classes; each message says what was wrong and where.
-
-    Examples
-    --------
-    >>> from shared_core import select
-    >>> vectors = [[1.0, 0.0], [1.0, 0.02], [0.0, 1.0]]
-    >>> select([1.0, 0.9], vectors, k=2).indices.tolist()
-    [1, 2]
-    >>> select([1.0, 0.9], vectors, k=2, selector="similarity").indices.tolist()
-    [1, 0]
-    """
-    candidates = Candidates.borrow(
-        query,
-        vectors,
-        quality=quality,
-        ids=ids,
-        costs=costs,
-        sources=sources,
-        max_per_source=max_per_source,
-        drop_near_duplicates=drop_near_duplicates,
-    )
-    return resolve_selector(selector, parameters).select(candidates, k, budget=budget, shown=shown)
 
 
 def _lookup(name: str) -> type[Any]:

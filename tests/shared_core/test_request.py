@@ -232,6 +232,16 @@ def test_the_choice_is_the_selectors(as_lists: bool) -> None:
     assert len(chosen(items, query.tolist(), given, k=40)) == 15
 
 
+def test_a_bad_row_is_named_and_so_is_a_row_too_many() -> None:
+    query, vectors = gaussian(1, 15, 8, np.float32)
+    with pytest.raises(InvalidInputError, match="ids must be 15"):
+        parsed(k=5).choose(items_of(14), [str(row) for row in range(14)], vectors, parsed().asked(query, None))
+    vectors[3, 1] = np.nan
+    items = items_of(15)
+    with pytest.raises(InvalidInputError, match=rf"^vectors: row 3 \(id {items[3].id!r}\) holds NaN"):
+        chosen(items, query, vectors, k=5)
+
+
 def test_of_items_with_one_id_the_first_counts() -> None:
     query, vectors = gaussian(2, 8, 6)
     items = [Item(name, {"row": row}) for row, name in enumerate("abacbdea")]

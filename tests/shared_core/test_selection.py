@@ -281,14 +281,19 @@ def test_lambda_mult_has_the_same_limits(value: float) -> None:
 def test_select_is_the_selector_on_candidates(name: str) -> None:
     query, vectors = gaussian(2, 20, 8)
     expected = make_selector(name).select(Candidates(query, vectors), 5)
-    assert same(select(query, vectors, 5, name), expected)
-    assert same(select(query, vectors, 5, make_selector(name)), expected)
-    assert same(select(query, vectors, k=5, selector=name), expected)
+    found = select(query, vectors, 5, name)
+    # But for rounding: the whole choice may be one call of compiled loops.
+    assert found.indices.tolist() == expected.indices.tolist()
+    np.testing.assert_allclose(found.gains, expected.gains, rtol=1e-12)
+    np.testing.assert_allclose(found.relevance, expected.relevance, rtol=1e-12)
+    assert same(select(query, vectors, 5, make_selector(name)), found)
+    assert same(select(query, vectors, k=5, selector=name), found)
 
 
 def test_select_takes_vrsd_unless_told() -> None:
     query, vectors = gaussian(2, 20, 8)
-    assert same(select(query, vectors, 5), VRSD().select(Candidates(query, vectors), 5))
+    assert same(select(query, vectors, 5), select(query, vectors, 5, "vrsd"))
+    assert select(query, vectors, 5).indices.tolist() == list(oracles.vrsd(query, vectors, 5).picks)
 
 
 def test_select_hands_everything_on() -> None:

@@ -1,0 +1,85 @@
+"""A whole choice in one call of compiled loops, where the selector and the arrays allow it."""
+
+from __future__ import annotations
+
+import math
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import compiled
+from .arrays import RANGES, UNIT_SLACK, FloatArray, column_of, numeric
+from .mmr import MMR
+from .pool import tie_of
+from .selection import Selection, Selector
+from .vrsd import VRSD
+
+# The checks of candidates take 20 µs by numpy's calls, and several times that where the caches are cold; beyond this
+# that is little of the whole, and BLAS may use more threads.
+MOST_BYTES = 2 << 20
+_NONE: dict[np.dtype[Any], FloatArray] = {kind: np.empty(0, kind) for kind in RANGES}
+_DOUBLE = np.dtype(np.float64)
+
+
+def select_at_once(
+    query: ArrayLike, vectors: ArrayLike, k: int, selector: Selector, quality: ArrayLike | None = None
+) -> Selection | None:
+    """What the selector chooses from candidates with nothing but a quality, without candidates being made of them.
+
+    None where numpy or another selector is to choose, or where something is wrong: :class:`Candidates` and the
+    selector find the words for the error.
+
+    Raises
+    ------
+    InvalidInputError
+        The query or the quality is not made of numbers, or the quality's shape is wrong.
+    """
+    if not isinstance(vectors, np.ndarray) or not _fits(vectors, k):
+        return None
+    loops = loops_for(selector, len(vectors), vectors.nbytes, has_quality=quality is not None)
+    if loops is None:
+        return None
+    seen = numeric(query, "query")
+    if seen.ndim != 1 or len(seen) != vectors.shape[1] or seen.dtype not in RANGES:
+        return None
+    if not seen.flags.carray:
+        seen = seen.copy()
+    indices, gains, relevance = np.empty(k, np.int64), np.empty(k), np.empty(k)
+    kind = vectors.dtype
+    given = seen, vectors, _NONE[kind], *RANGES[kind], UNIT_SLACK[kind], tie_of(kind), indices, gains, relevance
+    # Copied, since arrays that cannot be written to would be compiled for anew.
+    good = _NONE[_DOUBLE] if quality is None else column_of(quality, len(vectors), "quality").copy()
+    if isinstance(selector, MMR):
+        sound = loops.one_marginal(*given, float(selector.lambda_d), float(selector.lambda_b), good)
+    else:
+        sound = loops.one_sum(*given)
+    if not sound:
+        return None
+    indices.flags.writeable = gains.flags.writeable = relevance.flags.writeable = False
+    return Selection(indices, gains, relevance, math.fsum(gains.tolist()), None)
+
+
+def loops_for(selector: Selector, n: int, nbytes: int, *, has_quality: bool) -> ModuleType | None:
+    """The compiled loops, if they make the whole of this selector's choice among ``n`` of so many bytes."""
+    # The very classes: a subclass may choose otherwise.
+    if type(selector) is MMR:
+        weight = selector.lambda_d * (selector.lambda_b if has_quality else 1.0)
+        return compiled.loops_for_scores(n, weight, 1 - selector.lambda_d)
+    if type(selector) is VRSD and not selector.refine:
+        return compiled.loops_for_sums(nbytes)
+    return None
+
+
+def _fits(vectors: FloatArray, k: int) -> bool:
+    # Arrays of other kinds and layouts would each be compiled for.
+    return (
+        type(vectors) is np.ndarray
+        and vectors.ndim == 2
+        and vectors.dtype in RANGES
+        and vectors.flags.carray
+        and 0 < vectors.nbytes <= MOST_BYTES
+        and type(k) is int
+        and 1 <= k <= len(vectors)
+    )

@@ -54,7 +54,8 @@ def select_at_once(
     if isinstance(selector, MMR):
         sound = loops.one_marginal(*given, float(selector.lambda_d), float(selector.lambda_b), good)
     else:
-        sound = loops.one_sum(*given)
+        assert isinstance(selector, VRSD)
+        sound = (loops.one_refined if selector.refine else loops.one_sum)(*given)
     if not sound:
         return None
     indices.flags.writeable = gains.flags.writeable = relevance.flags.writeable = False
@@ -67,7 +68,7 @@ def loops_for(selector: Selector, n: int, nbytes: int, *, has_quality: bool) -> 
     if type(selector) is MMR:
         weight = selector.lambda_d * (selector.lambda_b if has_quality else 1.0)
         return compiled.loops_for_scores(n, weight, 1 - selector.lambda_d)
-    if type(selector) is VRSD and not selector.refine:
+    if type(selector) is VRSD:
         return compiled.loops_for_sums(nbytes)
     return None
 

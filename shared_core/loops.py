@@ -324,15 +324,73 @@ def one_sum(
     if not _look(rows, query, known, least, most, slack, inverse, relevance):
         return False
     exact, own, with_each = np.empty(n), np.empty(n), np.empty(n)
-    for v in range(n):
-        exact[v] = relevance[v]
-        own[v] = exact[v] * ROOT_HALF
-        with_each[v] = -0.5 if inverse[v] == 0 else 0.0
+    _nothing_summed(relevance, inverse, exact, own, with_each)
     kept = np.empty((0, n))
     pick_sum(rows, inverse, exact, own, with_each, 0.0, 0.0, 0.0, tie, 0.0, picks, gains, kept)
     for t in range(len(picks)):
         cosines[t] = relevance[picks[t]]
     return True
+
+
+@as_machine_code()
+def one_refined(
+    query: FloatArray, rows: FloatArray, known: FloatArray, least: float, most: float, slack: float, tie: float,
+    picks: Indices, gains: Vector, cosines: Vector,
+) -> bool:  # fmt: skip
+    """As :func:`one_sum`, and refined."""
+    (n, d), k = rows.shape, len(picks)
+    inverse, relevance = np.empty(n, rows.dtype), np.empty(n, rows.dtype)
+    if not _look(rows, query, known, least, most, slack, inverse, relevance):
+        return False
+    exact, own, with_each, kept = np.empty(n), np.empty(n), np.empty(n), np.empty((k, n))
+    _nothing_summed(relevance, inverse, exact, own, with_each)
+    with_query, square, _ = pick_sum(
+        rows, inverse, exact, own, with_each, 0.0, 0.0, 0.0, tie, 0.0, picks, gains, kept
+    )  # fmt: skip
+    zero = np.empty(n, np.bool_)
+    for v in range(n):
+        zero[v] = inverse[v] == 0
+    seen, total, along = np.empty(d), np.zeros(d), np.empty(k)
+    for c in range(d):
+        seen[c] = query[c]
+    length = np.sqrt(dot(seen, seen))
+    for c in range(d):
+        seen[c] /= length
+    _cosines_along(rows, inverse, picks, seen, tie, total, along)
+    best = max(with_query / np.sqrt(square) if square > tie else 0.0, along[k - 1])
+    if exchange(
+        rows, inverse, exact, own, with_each, zero, with_query, square, tie, picks, kept, 1, total, seen, best
+    ):  # fmt: skip
+        for c in range(d):
+            total[c] = 0
+        _cosines_along(rows, inverse, picks, seen, tie, total, along)
+        for t in range(k):
+            gains[t] = along[t] - (along[t - 1] if t else 0.0)
+    for t in range(k):
+        cosines[t] = relevance[picks[t]]
+    return True
+
+
+@as_machine_code()
+def _nothing_summed(
+    relevance: FloatArray, inverse: FloatArray, exact: Vector, own: Vector, with_each: Vector
+) -> None:
+    for v in range(len(relevance)):
+        exact[v] = relevance[v]
+        own[v] = exact[v] * ROOT_HALF
+        with_each[v] = -0.5 if inverse[v] == 0 else 0.0
+
+
+@as_machine_code()
+def _cosines_along(
+    rows: FloatArray, inverse: FloatArray, picks: Indices, query: Vector, tie: float, total: Vector, along: Vector
+) -> None:
+    for t in range(len(picks)):
+        i = picks[t]
+        for c in range(len(total)):
+            total[c] += rows[i, c] * inverse[i]
+        length = dot(total, total)
+        along[t] = dot(total, query) / np.sqrt(length) if length > tie else 0.0
 
 
 @as_machine_code()
@@ -377,6 +435,17 @@ def many_sums(
     for i in range(len(queries)):
         given = rows[i if len(rows) > 1 else 0]
         odd[i] = not one_sum(queries[i], given, known, least, most, slack, tie, picks[i], gains[i], cosines[i])
+
+
+@as_machine_code()
+def many_refined(
+    queries: FloatArray, rows: FloatArray, known: FloatArray, least: float, most: float, slack: float, tie: float,
+    picks: Indices, gains: Vector, cosines: Vector, odd: NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """As :func:`many_sums`, and refined."""
+    for i in range(len(queries)):
+        given = rows[i if len(rows) > 1 else 0]
+        odd[i] = not one_refined(queries[i], given, known, least, most, slack, tie, picks[i], gains[i], cosines[i])
 
 
 @as_machine_code()

@@ -13,6 +13,7 @@ from .blocks import Block
 from .mmr import MMR
 from .pool import tie_of
 from .selection import Selector
+from .vrsd import VRSD
 
 # So much of the candidates is turned into the working type at a time, where they are of another.
 CONVERTED = 4 << 20
@@ -50,7 +51,9 @@ def choose_piece(
         if isinstance(selector, MMR):
             loops.many_marginal(*given, *found, float(selector.lambda_d), float(selector.lambda_b), _quality(block, of))
         else:
-            loops.many_sums(*given, *found)
+            assert isinstance(selector, VRSD)
+            many = loops.many_refined if selector.refine else loops.many_sums
+            many(*given, *found)
             if block.quality is not None:
                 # Of no use to VRSD, and no less refused for that.
                 found[-1][:] |= ~np.isfinite(block.quality[of]).all(axis=1)

@@ -26,14 +26,16 @@ from shared_core import (
 )
 from shared_core.at_once import select_at_once
 from tests import oracles
-from tests.shared_core.cases import MMR_PLAIN, VRSD_GREEDY, Pair, gaussian, grids, random_cases
+from tests.shared_core.cases import MMR_PLAIN, VRSD_GREEDY, VRSD_REFINED, Case, Pair, gaussian, grids, random_cases
 
 pytest.importorskip("numba")
 
 QUERY, VECTORS = gaussian(3, 30, 16, np.float32)
-SELECTORS = [VRSD(), MMR(), MMR(0.3)]
+SELECTORS = [VRSD(), VRSD(refine=True), MMR(), MMR(0.3)]
 every_selector = pytest.mark.parametrize("selector", SELECTORS, ids=repr)
-every_pair = pytest.mark.parametrize("pair", [VRSD_GREEDY, MMR_PLAIN], ids=lambda pair: pair.name)
+GREEDY = [VRSD_GREEDY, MMR_PLAIN]
+every_greedy_pair = pytest.mark.parametrize("pair", GREEDY, ids=lambda pair: pair.name)
+every_pair = pytest.mark.parametrize("pair", [*GREEDY, VRSD_REFINED], ids=lambda pair: pair.name)
 
 
 def agree(one: Selection, other: Selection, atol: float = 1e-5) -> None:
@@ -42,6 +44,14 @@ def agree(one: Selection, other: Selection, atol: float = 1e-5) -> None:
     np.testing.assert_allclose(one.relevance, other.relevance, atol=atol)
     assert one.objective == pytest.approx(other.objective, abs=10 * atol)
     assert one.filled_from is other.filled_from is None
+
+
+def agrees_with_the_reference(found: Selection, pair: Pair, case: Case, k: int) -> None:
+    expected = pair.reference(case.query, case.vectors, k)
+    if pair.refined:
+        oracles.assert_refined(found, expected, case.query, case.vectors, case, k=k)
+    else:
+        oracles.assert_agrees(found, expected, case)
 
 
 def read_only(array: Any) -> Any:
@@ -56,7 +66,7 @@ def test_the_choice_is_the_references(pair: Pair) -> None:
         before = case.query.copy(), case.vectors.copy()
         found = select_at_once(case.query, case.vectors, case.k, pair.selector)
         assert found is not None, case
-        oracles.assert_agrees(found, pair.reference(case.query, case.vectors, case.k), case)
+        agrees_with_the_reference(found, pair, case, case.k)
         assert np.array_equal(case.query, before[0])
         assert np.array_equal(case.vectors, before[1])
 
@@ -77,7 +87,7 @@ def test_to_the_last_candidate_the_order_is_the_references(pair: Pair) -> None:
         n = len(case.vectors)
         found = select_at_once(case.query, case.vectors, n, pair.selector)
         assert found is not None
-        oracles.assert_agrees(found, pair.reference(case.query, case.vectors, n), case)
+        agrees_with_the_reference(found, pair, case, n)
 
 
 @every_selector
@@ -101,7 +111,7 @@ def test_the_order_of_the_rows_does_not_matter(selector: Selector, order: Any) -
     assert order[permuted.indices].tolist() == straight.indices.tolist()
 
 
-@every_pair
+@every_greedy_pair
 def test_fewer_picks_are_the_first_of_more(pair: Pair) -> None:
     longest = select_at_once(QUERY, VECTORS, 30, pair.selector)
     assert longest is not None
@@ -153,7 +163,6 @@ LEFT: dict[str, tuple[Any, Any, Any, Any]] = {
     "k above n": (QUERY, VECTORS, 31, VRSD()),
     "k a bool": (QUERY, VECTORS, True, VRSD()),
     "k of numpy": (QUERY, VECTORS, np.int64(3), VRSD()),
-    "refined": (QUERY, VECTORS, 3, VRSD(refine=True)),
     "top-k": (QUERY, VECTORS, 3, TopK()),
     "NDPP": (QUERY, VECTORS, 3, NDPP()),
     "subclass": (QUERY, VECTORS, 3, Subclass()),
@@ -218,17 +227,19 @@ def test_what_comes_back_cannot_be_written_to(selector: Selector) -> None:
     assert VECTORS.flags.writeable
 
 
-@every_selector
+@every_pair
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_both_sides_of_the_crossover_agree_with_the_reference(
-    selector: Selector, more: int, monkeypatch: pytest.MonkeyPatch
+    pair: Pair, more: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(at_once, "MOST_BYTES", VECTORS[:20].nbytes)
     vectors = VECTORS[: 20 + more].copy()
-    assert (select_at_once(QUERY, vectors, 5, selector) is None) == (more > 0)
-    reference = oracles.vrsd if isinstance(selector, VRSD) else oracles.mmr
-    weights = {"lambda_d": selector.lambda_d} if isinstance(selector, MMR) else {}
-    oracles.assert_agrees(select(QUERY, vectors, 5, selector), reference(QUERY, vectors, 5, **weights))
+    assert (select_at_once(QUERY, vectors, 5, pair.selector) is None) == (more > 0)
+    found, expected = select(QUERY, vectors, 5, pair.selector), pair.reference(QUERY, vectors, 5)
+    if pair.refined:
+        oracles.assert_refined(found, expected, QUERY, vectors, k=5)
+    else:
+        oracles.assert_agrees(found, expected)
 
 
 @pytest.mark.parametrize(

@@ -216,7 +216,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return numbers
 
 
-@pytest.mark.parametrize("pair", [MMR_PLAIN, VRSD_GREEDY], ids=lambda pair: pair.name)
+@pytest.mark.parametrize("pair", [MMR_PLAIN, VRSD_GREEDY, VRSD_REFINED], ids=lambda pair: pair.name)
 @pytest.mark.parametrize("own", [True, False])
 def test_batches_agree_with_the_reference(pair: Pair, own: bool, alone: list[int]) -> None:
     for case in random_cases(920, 300):
@@ -227,11 +227,15 @@ def test_batches_agree_with_the_reference(pair: Pair, own: bool, alone: list[int
         many = select_many(queries, vectors, case.k, pair.selector, quality=columns)
         for i, query in enumerate(queries):
             more = {} if quality is None else {"quality": quality}
-            oracles.assert_agrees(many[i], pair.reference(query, case.vectors, case.k, **more), f"{case}, query {i}")
+            expected, about = pair.reference(query, case.vectors, case.k, **more), f"{case}, query {i}"
+            if pair.refined:
+                oracles.assert_refined(many[i], expected, query, case.vectors, about, k=case.k)
+            else:
+                oracles.assert_agrees(many[i], expected, about)
     assert not alone
 
 
-@pytest.mark.parametrize("selector", [VRSD(), MMR()], ids=repr)
+@pytest.mark.parametrize("selector", [VRSD(), VRSD(refine=True), MMR()], ids=repr)
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int16])
 def test_queries_that_are_out_of_the_way_are_chosen_for_one_by_one(
     selector: Selector, dtype: Any, alone: list[int]
@@ -256,7 +260,7 @@ def test_queries_that_are_out_of_the_way_are_chosen_for_one_by_one(
         np.testing.assert_allclose(many.relevance[i], one.relevance, atol=1e-5)
 
 
-@pytest.mark.parametrize("selector", [VRSD(), MMR()], ids=repr)
+@pytest.mark.parametrize("selector", [VRSD(), VRSD(refine=True), MMR()], ids=repr)
 def test_bad_numbers_are_named_as_ever(selector: Selector) -> None:
     rng = np.random.default_rng(6)
     queries, vectors = rng.normal(size=(6, 4)), rng.normal(size=(6, 5, 4))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from numpy.typing import ArrayLike
 
 from shared_core import InvalidInputError
@@ -62,9 +62,9 @@ def choose_nodes(
     fetch_k: int | None = None,
 ) -> Chosen:
     """Choose among nodes; those that the store does not know are embedded or left out."""
-    source, first = settings._vectors, _first_of_each(nodes)
-    vectors = source.fetch([scored.node for scored in first.values()], embed_unknown=embed_unknown)
-    return _choose(request, first, vectors, asked, settings.scores, len(nodes), fetch_k, source.widest)
+    source, found = settings._vectors, _Found.of(nodes)
+    vectors = source.fetch(found.nodes, found.ids, embed_unknown=embed_unknown)
+    return _choose(request, found, vectors, asked, settings.scores, len(nodes), fetch_k, source.widest)
 
 
 async def achoose_nodes(
@@ -77,10 +77,10 @@ async def achoose_nodes(
     fetch_k: int | None = None,
 ) -> Chosen:
     """As :func:`choose_nodes`; a choice that may take its time runs in a thread, out of the event loop's way."""
-    source, first = settings._vectors, _first_of_each(nodes)
-    vectors = await source.afetch([scored.node for scored in first.values()], embed_unknown=embed_unknown)
-    arguments = (request, first, vectors, asked, settings.scores, len(nodes), fetch_k, source.widest)
-    if request.is_quick(len(first)):
+    source, found = settings._vectors, _Found.of(nodes)
+    vectors = await source.afetch(found.nodes, found.ids, embed_unknown=embed_unknown)
+    arguments = (request, found, vectors, asked, settings.scores, len(nodes), fetch_k, source.widest)
+    if request.is_quick(len(found.ids)):
         return _choose(*arguments)
     return await asyncio.to_thread(_choose, *arguments)
 
@@ -126,40 +126,48 @@ def _asked(
     return request.asked(query, side, embedded.get("asked"))
 
 
-def _first_of_each(nodes: Sequence[NodeWithScore]) -> dict[str, NodeWithScore]:
-    first: dict[str, NodeWithScore] = {}
-    for scored in nodes:
-        first.setdefault(scored.node.node_id, scored)
-    return first
+class _Found(NamedTuple):
+    """Nodes to choose among, of those with one id the first, and their ids."""
+
+    scored: list[NodeWithScore]
+    nodes: list[BaseNode]
+    ids: list[str]
+
+    @classmethod
+    def of(cls, nodes: Sequence[NodeWithScore]) -> _Found:
+        first: dict[str, NodeWithScore] = {}
+        for scored in nodes:
+            first.setdefault(scored.node.node_id, scored)
+        return cls([*first.values()], [scored.node for scored in first.values()], [*first])
+
+    def with_rows(self, vectors: Mapping[str, ArrayLike]) -> tuple[_Found, Any]:
+        """Those that there are vectors for, and these row by row."""
+        if isinstance(vectors, RowsById) and vectors.ids == self.ids:
+            return self, vectors.array
+        kept = [row for row, name in enumerate(self.ids) if name in vectors]
+        ids = [self.ids[row] for row in kept]
+        found = _Found([self.scored[row] for row in kept], [self.nodes[row] for row in kept], ids)
+        return found, [np.asarray(vectors[name]) for name in ids]
 
 
 def _choose(
     request: Request,
-    first: Mapping[str, NodeWithScore],
+    found: _Found,
     vectors: Mapping[str, ArrayLike],
     asked: Asked,
     scores: bool,
-    found: int,
+    fetched: int,
     fetch_k: int | None,
     widest: int,
 ) -> Chosen:
-    ids, rows = _rows(first, vectors)
-    if not ids:
+    found, rows = found.with_rows(vectors)
+    if not found.ids:
         return Chosen([], None)
-    scored = [first[name] for name in ids]
-    choice = request.choose([s.node for s in scored], ids, rows, asked)
+    choice = request.choose(found.nodes, found.ids, rows, asked)
     selection = choice.selection
     reasons = zip(selection.indices.tolist(), selection.relevance.tolist(), selection.gains.tolist(), strict=True)
-    returned = [_copy(scored[row], cosine, gain, scores) for row, cosine, gain in reasons]
-    return Chosen(returned, None if fetch_k is None else request.wider(choice, found, fetch_k, widest))
-
-
-def _rows(first: Mapping[str, NodeWithScore], vectors: Mapping[str, ArrayLike]) -> tuple[list[str], Any]:
-    ids = [*first]
-    if isinstance(vectors, RowsById) and vectors.ids == ids:
-        return ids, vectors.array
-    ids = [name for name in ids if name in vectors]
-    return ids, [np.asarray(vectors[name]) for name in ids]
+    returned = [_copy(found.scored[row], cosine, gain, scores) for row, cosine, gain in reasons]
+    return Chosen(returned, None if fetch_k is None else request.wider(choice, fetched, fetch_k, widest))
 
 
 def _copy(scored: NodeWithScore, cosine: float, gain: float, scores: bool) -> NodeWithScore:

@@ -76,7 +76,7 @@ def compare_index(
         nodes = [
             scored.node for scored in retriever._search(fetch_k)._retrieve(QueryBundle(query.text, embedding=vector))
         ]
-        vectors = source.fetch(nodes)
+        vectors = source.fetch(nodes, [node.node_id for node in nodes])
         kept = [node for node in nodes if node.node_id in vectors]
         rows = [(n.node_id, n.get_content(MetadataMode.NONE), n.metadata.get("subtopics")) for n in kept]
         return Found(vector, found_documents(rows), np.array([vectors[node.node_id] for node in kept]))

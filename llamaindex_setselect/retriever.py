@@ -142,7 +142,8 @@ class SetSelectIndexRetriever(BaseRetriever):
         while fetch_k is not None:
             nodes = without_span(self._search(fetch_k)._retrieve, _search_dispatcher)(searched)
             chosen = choose_nodes(settings, request, nodes, asked, embed_unknown=False, fetch_k=fetch_k)
-            fetch_k = chosen.wider if settings._vectors.stored else None
+            # Without a source a wider search would embed what it brings.
+            fetch_k = None if chosen.wider is None or settings._vectors.source is None else chosen.wider
         return chosen.nodes
 
     @override
@@ -155,7 +156,7 @@ class SetSelectIndexRetriever(BaseRetriever):
         while fetch_k is not None:
             nodes = await without_span(self._search(fetch_k)._aretrieve, _search_dispatcher)(searched)
             chosen = await achoose_nodes(settings, request, nodes, asked, embed_unknown=False, fetch_k=fetch_k)
-            fetch_k = chosen.wider if settings._vectors.stored else None
+            fetch_k = None if chosen.wider is None or settings._vectors.source is None else chosen.wider
         return chosen.nodes
 
     def _fitting(self, query: list[float]) -> list[float]:

@@ -6,6 +6,7 @@ import asyncio
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -90,21 +91,20 @@ class NodeVectors:
     index: VectorStoreIndex | None
     model: BaseEmbedding | None
 
-    @property
-    def stored(self) -> bool:
-        """Whether the store hands back vectors, so that a wider search embeds nothing."""
-        return _source_of(self.store) is not None
+    @cached_property
+    def source(self) -> Source | None:
+        """What is registered for the store; None where it does not hand back vectors, or there is none."""
+        return _source_of(self.store)
 
     @property
     def widest(self) -> int:
         """The most candidates that the store is asked for unasked."""
-        source = _source_of(self.store)
-        return WIDEST if source is None else source.widest
+        return WIDEST if self.source is None else self.source.widest
 
     @property
     def words(self) -> str:
         """Where vectors will come from, for people."""
-        if _source_of(self.store) is not None:
+        if self.source is not None:
             return f"store: {type(self.store).__name__}"
         how = (
             "node embeddings only: there is no embed_model"
@@ -126,13 +126,15 @@ class NodeVectors:
             )
         return self.model
 
-    def fetch(self, nodes: Sequence[BaseNode], *, embed_unknown: bool = False) -> Mapping[str, ArrayLike]:
+    def fetch(
+        self, nodes: Sequence[BaseNode], ids: list[str], *, embed_unknown: bool = False
+    ) -> Mapping[str, ArrayLike]:
         """Vectors by node id. What the store does not know is embedded, or left out with a warning.
 
         A node of another retriever (keywords, say) was never in the store; one that the store itself has just
         found was deleted since.
         """
-        source, ids = _source_of(self.store), _ids(nodes)
+        source = self.source
         asked = _to_ask(source, nodes, ids)
         stored = source.fetch(self.store, asked, self.index) if source and asked else {}
         if _all_there(stored, ids):
@@ -143,9 +145,11 @@ class NodeVectors:
             found.update(zip(_ids(missing), vectors, strict=True))
         return found
 
-    async def afetch(self, nodes: Sequence[BaseNode], *, embed_unknown: bool = False) -> Mapping[str, ArrayLike]:
+    async def afetch(
+        self, nodes: Sequence[BaseNode], ids: list[str], *, embed_unknown: bool = False
+    ) -> Mapping[str, ArrayLike]:
         """As :meth:`fetch`; a store whose source cannot be awaited is asked in a thread."""
-        source, ids = _source_of(self.store), _ids(nodes)
+        source = self.source
         asked = _to_ask(source, nodes, ids)
         stored: Mapping[str, ArrayLike] = {}
         if source and asked and source.afetch is not None:
@@ -171,7 +175,7 @@ class NodeVectors:
                     missing.append(node)
                 else:
                     found[name] = node.embedding
-        if _source_of(self.store) is None or not missing or (embed_unknown and self.model is not None):
+        if self.source is None or not missing or (embed_unknown and self.model is not None):
             return found, missing
         warnings.warn(
             f"{type(self.store).__name__} knows no vector for {len(missing)} of {len(nodes)} nodes: they "
@@ -192,7 +196,7 @@ class NodeVectors:
                 ("there is no store to take vectors from", "Pass index= or vector_store=")
                 if kind is None
                 else (f"{kind.__name__} does not know these nodes", "Pass the store that holds them")
-                if _source_of(self.store) is not None
+                if self.source is not None
                 else (
                     f"no vector source is registered for {kind.__name__}",
                     f"Call register_vector_source({kind.__name__}, ...)",

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from . import compiled
 from .arrays import RANGES, UNIT_SLACK, FloatArray, column_of, numeric
@@ -16,15 +16,12 @@ from .pool import tie_of
 from .selection import Selection, Selector
 from .vrsd import VRSD
 
-# The checks of candidates take 20 µs by numpy's calls, and several times that where the caches are cold; beyond this
-# that is little of the whole, and BLAS may use more threads.
-MOST_BYTES = 2 << 20
 _NONE: dict[np.dtype[Any], FloatArray] = {kind: np.empty(0, kind) for kind in RANGES}
 _DOUBLE = np.dtype(np.float64)
 
 
 def select_at_once(
-    query: ArrayLike, vectors: ArrayLike, k: int, selector: Selector, quality: ArrayLike | None = None
+    query: ArrayLike, vectors: NDArray[Any], k: int, selector: Selector, quality: ArrayLike | None = None
 ) -> Selection | None:
     """What the selector chooses from candidates with nothing but a quality, without candidates being made of them.
 
@@ -35,8 +32,14 @@ def select_at_once(
     ------
     InvalidInputError
         The query or the quality is not made of numbers, or the quality's shape is wrong.
+
+    Examples
+    --------
+    >>> found = select_at_once([1.0, 0.9], np.array([[1.0, 0.0], [1.0, 0.02], [0.0, 1.0]]), 2, VRSD())
+    >>> found is None or found.indices.tolist() == [1, 2]
+    True
     """
-    if not isinstance(vectors, np.ndarray) or not _fits(vectors, k):
+    if not _fits(vectors, k):
         return None
     loops = loops_for(selector, len(vectors), vectors.nbytes, has_quality=quality is not None)
     if loops is None:
@@ -73,14 +76,14 @@ def loops_for(selector: Selector, n: int, nbytes: int, *, has_quality: bool) -> 
     return None
 
 
-def _fits(vectors: FloatArray, k: int) -> bool:
+def _fits(vectors: NDArray[Any], k: int) -> bool:
     # Arrays of other kinds and layouts would each be compiled for.
     return (
         type(vectors) is np.ndarray
         and vectors.ndim == 2
         and vectors.dtype in RANGES
         and vectors.flags.carray
-        and 0 < vectors.nbytes <= MOST_BYTES
+        and vectors.nbytes > 0
         and type(k) is int
         and 1 <= k <= len(vectors)
     )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .arrays import numeric
 from .at_once import select_at_once
 from .candidates import Candidates
 from .checks import integer, number
@@ -66,15 +67,15 @@ def select(
     >>> select([1.0, 0.9], vectors, k=2, selector="similarity").indices.tolist()
     [1, 0]
     """
-    chooser = resolve_selector(selector, parameters)
+    chooser, rows = resolve_selector(selector, parameters), numeric(vectors, "vectors")
     more = ids, costs, sources, max_per_source, drop_near_duplicates, budget
     if k is not None and isinstance(shown, tuple) and not shown and all(given is None for given in more):
-        chosen = select_at_once(query, vectors, k, chooser, quality)
+        chosen = select_at_once(query, rows, k, chooser, quality)
         if chosen is not None:
             return chosen
     candidates = Candidates.borrow(
         query,
-        vectors,
+        rows,
         quality=quality,
         ids=ids,
         costs=costs,

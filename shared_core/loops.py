@@ -372,9 +372,7 @@ def one_refined(
 
 
 @as_machine_code()
-def _nothing_summed(
-    relevance: FloatArray, inverse: FloatArray, exact: Vector, own: Vector, with_each: Vector
-) -> None:
+def _nothing_summed(relevance: FloatArray, inverse: FloatArray, exact: Vector, own: Vector, with_each: Vector) -> None:
     for v in range(len(relevance)):
         exact[v] = relevance[v]
         own[v] = exact[v] * ROOT_HALF

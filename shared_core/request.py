@@ -193,14 +193,15 @@ class Request:
     ) -> tuple[Selection, bool]:
         """The choice among items of different names, and whether a wider search would bring more."""
         quality = None if self.quality is None else item_values(items, self.quality, "quality")
-        if self.k is not None and asked.pap is None and len(names) == len(vectors) and self._nothing_but_k:
-            at_once = select_at_once(asked.vector, vectors, min(self.k, len(names)), self.selector, quality)
+        rows = numeric(stacked(vectors, names), "vectors")
+        if self.k is not None and asked.pap is None and len(names) == len(rows) and self._nothing_but_k:
+            at_once = select_at_once(asked.vector, rows, min(self.k, len(names)), self.selector, quality)
             if at_once is not None:
                 return at_once, False
         capped = self.max_per_source is not None
         candidates = Candidates.borrow(
             asked.vector,
-            stacked(vectors, names),
+            rows,
             quality=quality,
             ids=names,
             costs=None if self.costs is None else item_values(items, self.costs, "costs"),

@@ -154,14 +154,14 @@ def test_which_stores_are_told_their_nodes(kind: str) -> None:
 def test_vectors_come_out_of_faiss_in_one_array(kind: str, model: CountingEmbedding) -> None:
     nodes = make_nodes()[::-1]
     vectors = SetSelectPostprocessor(index=make_index(kind, model))._vectors
-    found = vectors.fetch(nodes)
+    found = vectors.fetch(nodes, ALL[::-1])
     assert isinstance(found, RowsById)
     assert list(found) == ALL[::-1]
     np.testing.assert_array_equal(found.array, np.array([embedding(node.text) for node in nodes], np.float32))
     np.testing.assert_array_equal(found["n3"], found.array[ALL[::-1].index("n3")])
     # One that the store does not know leaves the others where they are.
     strange = TextNode(id_="strange", text="strange", embedding=embedding("strange"))
-    mixed = vectors.fetch([nodes[5], strange, nodes[2]])
+    mixed = vectors.fetch([nodes[5], strange, nodes[2]], [nodes[5].node_id, "strange", nodes[2].node_id])
     assert mixed.keys() == {nodes[5].node_id, "strange", nodes[2].node_id}
     np.testing.assert_array_equal(mixed[nodes[2].node_id], found.array[2])
 

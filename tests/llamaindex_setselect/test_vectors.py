@@ -42,7 +42,7 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
 
 
 def fetch(post: SetSelectPostprocessor, nodes: Sequence[TextNode]) -> dict[str, ArrayLike]:
-    return dict(post._vectors.fetch(nodes))
+    return dict(post._vectors.fetch(nodes, [node.node_id for node in nodes]))
 
 
 def assert_same_vector(found: ArrayLike, text: str) -> None:

@@ -20,7 +20,6 @@ from shared_core import (
     Selector,
     SetSelectError,
     TopK,
-    at_once,
     compiled,
     select,
 )
@@ -148,7 +147,6 @@ class Subclass(VRSD):
 
 
 LEFT: dict[str, tuple[Any, Any, Any, Any]] = {
-    "list": (QUERY, VECTORS.tolist(), 3, VRSD()),
     "float16": (QUERY, VECTORS.astype(np.float16), 3, VRSD()),
     "integers": (QUERY, (100 * VECTORS).astype(np.int16), 3, VRSD()),
     "other byte order": (QUERY, VECTORS.astype(">f4"), 3, VRSD()),
@@ -197,6 +195,13 @@ def outcome(run: Callable[[], Selection]) -> Any:
         return type(error), str(error)
 
 
+@every_selector
+def test_lists_are_as_good_as_arrays(selector: Selector) -> None:
+    vectors = VECTORS.astype(np.float64)
+    for rows in (vectors.tolist(), list(vectors), tuple(vectors.tolist())):
+        agree(select(QUERY.tolist(), rows, 4, selector), select(QUERY, vectors, 4, selector), 0)
+
+
 def test_zero_rows_are_kept_and_come_last() -> None:
     vectors = VECTORS.copy()
     vectors[[2, 9]] = 0
@@ -232,7 +237,8 @@ def test_what_comes_back_cannot_be_written_to(selector: Selector) -> None:
 def test_both_sides_of_the_crossover_agree_with_the_reference(
     pair: Pair, more: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(at_once, "MOST_BYTES", VECTORS[:20].nbytes)
+    monkeypatch.setattr(compiled, "MOST_BYTES", VECTORS[:20].nbytes)
+    monkeypatch.setattr(compiled, "MOST_BOUNDS", 20)
     vectors = VECTORS[: 20 + more].copy()
     assert (select_at_once(QUERY, vectors, 5, pair.selector) is None) == (more > 0)
     found, expected = select(QUERY, vectors, 5, pair.selector), pair.reference(QUERY, vectors, 5)

@@ -9,8 +9,9 @@ touches nothing of setselect, and each runs as its framework runs it:
   LangChain's own `asimilarity_search_by_vector` does it.
 - LlamaIndex: `index.as_retriever(similarity_top_k=100).retrieve`, and FAISS's `reconstruct_batch` for what it found.
 
-The last rows compare the frameworks' plain retrievers, which choose nothing, with their own search below callbacks,
-spans and events: what no adapter can take away.
+The rows that name the frameworks alone compare their plain retrievers, which choose nothing, with their own search
+below callbacks, spans and events, and a query engine whose postprocessor only cuts the list with its retriever: what
+no adapter can take away.
 
     python benchmarks/adapters.py                                        # prints the tables
     python benchmarks/adapters.py --save before.json --code 19ba9bd      # keeps the numbers of this state of the code
@@ -28,7 +29,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
 import asyncio
-import importlib
+import importlib.util
 import inspect
 import json
 import platform
@@ -58,8 +59,9 @@ from langchain_community.vectorstores import FAISS
 from langchain_core.documents import Document
 from langchain_core.runnables.config import run_in_executor
 from llama_index.core.llms import MockLLM
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.response_synthesizers import get_response_synthesizer
+from llama_index.core.response_synthesizers import BaseSynthesizer, get_response_synthesizer
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.vector_stores.faiss import FaissVectorStore
 
@@ -87,8 +89,9 @@ class Timed(NamedTuple):
 
 CORE = (
     Timed("ids and rows made ready", ("shared_core.request:Request.choose",)),
+    # With compiled loops the choice has the checks in it.
     Timed("Candidates: checks, lengths, relevance", ("shared_core.candidates:Candidates.borrow",)),
-    Timed("the choice of VRSD", ("shared_core.request:choose",)),
+    Timed("the choice of VRSD", ("shared_core.request:choose", "shared_core.request:select_at_once")),
 )
 # What is nested in another phase does not count there; a call's first phase has what is left.
 LANGCHAIN = (
@@ -147,8 +150,7 @@ def measured(turns: int, code: str) -> dict[str, Any]:
     index = harness.index_over(FaissVectorStore(IndexFlatL2(DIMENSION)), harness.TableEmbedding(table=harness.TABLE))
     engine = RetrieverQueryEngine(
         index.as_retriever(similarity_top_k=FETCH_K),
-        # Only its retrieve is called, so that the answer's language model has no part in it.
-        get_response_synthesizer(llm=MockLLM()),
+        silent(),
         [SetSelectPostprocessor(index=index, top_n=K)],
     )
     langchain, llamaindex = (
@@ -216,7 +218,26 @@ def of_llamaindex(index: Any, retriever: Run, engine: Run) -> list[Pair]:
             bundled(plain.retrieve),
             bundled(plain._get_nodes_with_embeddings),
         ),
+        Pair(
+            "LlamaIndex's query engine with a postprocessor that cuts, over its retriever",
+            bundled(RetrieverQueryEngine(plain, silent(), [Cut()]).retrieve),
+            bundled(plain.retrieve),
+        ),
     ]
+
+
+class Cut(BaseNodePostprocessor):
+    """The least that a postprocessor can do."""
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        return nodes[:K]
+
+
+def silent() -> BaseSynthesizer:
+    """For a query engine of which only ``retrieve`` is called: the answer's language model has no part in it."""
+    return get_response_synthesizer(llm=MockLLM())
 
 
 def bundled(retrieve: Callable[[QueryBundle], Any]) -> Run:
@@ -324,7 +345,7 @@ def page(found: dict[str, Any], before: dict[str, Any] | None) -> str:
         f"{DIMENSION} dimensions in a flat FAISS index, fetch_k = {FETCH_K}, k = {K}, VRSD. Microseconds. The overhead "
         "is the median difference of a call and the search beside it, the quartiles of the difference in brackets; "
         f"{found['turns']} turns, one BLAS thread, {os.cpu_count()} cores that others may share, {platform.machine()}, "
-        f"Python {platform.python_version()}, numpy {np.__version__}, "
+        f"Python {platform.python_version()}, numpy {np.__version__}, {compiler()}, "
         + ", ".join(
             f"{name} {version(name)}"
             for name in ("faiss-cpu", "langchain-core", "langchain-community", "llama-index-core", "pydantic")
@@ -342,7 +363,7 @@ def page(found: dict[str, Any], before: dict[str, Any] | None) -> str:
                 name,
                 f"{times['search']:,.0f}",
                 f"{times['call']:,.0f}",
-                *(cell(state["calls"][name]) for state in states),
+                *(cell(state["calls"].get(name)) for state in states),
             ]
             for name, times in found["calls"].items()
         ],
@@ -356,7 +377,15 @@ def page(found: dict[str, Any], before: dict[str, Any] | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def cell(times: dict[str, float]) -> str:
+def compiler() -> str:
+    """What makes the choice, beside numpy."""
+    return "without numba" if importlib.util.find_spec("numba") is None else f"numba {version('numba')}"
+
+
+def cell(times: dict[str, float] | None) -> str:
+    # A row that an earlier state of this file did not have.
+    if times is None:
+        return "–"
     return f"{times['more']:,.0f} ({times['low']:,.0f} to {times['high']:,.0f})"
 
 

@@ -201,7 +201,7 @@ def test_without_numba_means_without_it_and_only_during_the_call(monkeypatch: py
         return loops
 
     real = compiled.loops_for_scores
-    monkeypatch.setattr("shared_core.mmr.loops_for_scores", noting)
+    monkeypatch.setattr(compiled, "loops_for_scores", noting)
     runs = contenders.contenders(SMALL, data(SMALL))
     runs[contenders.MMR]()
     runs[contenders.MMR_NUMPY]()

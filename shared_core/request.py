@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -24,7 +23,8 @@ from .mmr import MMR
 from .perspective import PAP
 from .quality import ItemValue, item_values
 from .request_checks import checked_budget, checked_perspective, cosine, key_or_function, selector_of, sizes
-from .selection import Selection, Selector, selector_names, selector_parameters
+from .request_names import CHOICE_KEYS, all_parameters, refuse_near_misses
+from .selection import Selection, Selector
 from .top_k import TopK
 from .vrsd import VRSD
 
@@ -33,23 +33,8 @@ WIDEST = 20_000
 # These choose k of n in about a millisecond while n k is at most so much; going to a thread and back takes 0.1 ms.
 _QUICK = (TopK, VRSD, MMR)
 _QUICK_SIZE = 4_000
-CHOICE_KEYS = (
-    "k",
-    "fetch_k",
-    "score_threshold",
-    "shown",
-    "budget",
-    "costs",
-    "quality",
-    "source",
-    "max_per_source",
-    "drop_near_duplicates",
-    "perspective",
-    "perspective_vector",
-    "direction",
-    "corpus",
-    "selector",
-)
+# The first choice of a kind in a process may import a compiler and wait for it.
+_MADE: set[Hashable] = set()
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +171,7 @@ class Request:
         chosen, starved = self._choose(kept, names, matrix, asked)
         if rows is not None:
             chosen = replace(chosen, indices=np.array(rows, dtype=np.int64)[chosen.indices])
+        _MADE.add(self._kind)
         return Choice([items[row] for row in chosen.indices.tolist()], chosen, starved)
 
     def _choose(
@@ -224,6 +210,11 @@ class Request:
         return chosen, self._starved(candidates, chosen, shown)
 
     @property
+    def _kind(self) -> Hashable:
+        refined = isinstance(self.selector, VRSD) and bool(self.selector.refine)
+        return type(self.selector), refined, self._nothing_but_k
+
+    @property
     def _nothing_but_k(self) -> bool:
         limits = self.budget, self.costs, self.max_per_source, self.drop_near_duplicates, self.score_threshold
         return not self.shown and limits == (None,) * len(limits)
@@ -231,10 +222,11 @@ class Request:
     def is_quick(self, n: int) -> bool:
         """Whether a choice among ``n`` takes about a millisecond at most and calls no function of the user's.
 
-        Then an event loop makes it by itself sooner than in a thread.
+        Then an event loop makes it by itself sooner than in a thread. The first of a kind in a process is not quick.
         """
         return (
             type(self.selector) in _QUICK
+            and self._kind in _MADE
             and self.k is not None
             and n * self.k <= _QUICK_SIZE
             and not any(callable(given) for given in (self.quality, self.costs))
@@ -271,30 +263,6 @@ class Request:
         open_[[*chosen.indices.tolist(), *shown]] = False
         left = self.budget - float(candidates.costs[chosen.indices].sum())
         return bool((candidates.costs[open_] <= left).any())
-
-
-def all_parameters() -> dict[str, None]:
-    """Names of all selectors' parameters, in a fixed order."""
-    return dict.fromkeys(p for name in selector_names() for p in selector_parameters(name))
-
-
-def refuse_near_misses(names: Iterable[str]) -> None:
-    """Raise for a name that is most likely one of ours, misspelt.
-
-    Raises
-    ------
-    InvalidParameterError
-        The message says which name it is close to.
-
-    Examples
-    --------
-    >>> refuse_near_misses(["filter"])
-    """
-    ours = [*CHOICE_KEYS, *all_parameters()]
-    for name in names:
-        close = difflib.get_close_matches(name, ours, n=1, cutoff=0.8)
-        if close:
-            raise InvalidParameterError(f"there is no {name!r}: did you mean {close[0]!r}?")
 
 
 def _first_of_each(ids: Sequence[Hashable]) -> list[int] | None:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .kernel import LinearKernel, LowRankKernel
-from .request import CHOICE_KEYS, Request, all_parameters
+from .request import Request
+from .request_names import CHOICE_KEYS, all_parameters
 from .selection import Selector, resolve_selector
 
 # A request keeps these as they are given, so that a change within them is seen without parsing again.

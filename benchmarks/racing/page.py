@@ -47,7 +47,7 @@ def _about(found: Found) -> str:
     return (
         "Made by `make bench WRITE=1` (`benchmarks/speed.py`), with the drawing beside it ([light](speed.svg), "
         f"[dark](speed-dark.svg)). {machine}, {about['cpu_count']} cores, one BLAS thread for all; "
-        f"{about['versions']}; setselect {about['setselect']}.\n\n"
+        f"{about['versions']}; setselect {about.get('setselect', 'in a state that changed meanwhile')}.\n\n"
         "Each ratio is the median over the turns, with its quartiles in brackets. In a turn every contender of a "
         "table's column runs, one right after the other; it is compared with what the others took in the same turn. "
         "Ratios carry over to other machines, microseconds do not. `select` gets raw float32 arrays each time and "

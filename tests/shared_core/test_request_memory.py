@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core import MMR, NDPP, InvalidParameterError, LowRankKernel, Selection, TopK, register_selector, selection
+from shared_core import (
+    MMR,
+    NDPP,
+    InvalidParameterError,
+    LowRankKernel,
+    Selection,
+    TopK,
+    register_selector,
+    request,
+    selection,
+)
 from shared_core.request import Request
 from shared_core.request_memory import RequestMemory
 
@@ -131,5 +141,23 @@ def test_copies_remember_nothing(way: Any) -> None:
         ({"k": 10, "selector": "ndpp", "kernel": LowRankKernel(np.eye(2))}, 100, False),
     ],
 )
-def test_what_may_take_its_time(settings: dict[str, Any], n: int, quick: bool) -> None:
+def test_what_may_take_its_time(settings: dict[str, Any], n: int, quick: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    class All:
+        def __contains__(self, kind: object) -> bool:
+            return True
+
+    monkeypatch.setattr(request, "_MADE", All())
     assert Request.parse(settings)[0].is_quick(n) is quick
+
+
+KINDS: list[dict[str, Any]] = [{}, {"selector": "mmr"}, {"refine": True}, {"score_threshold": 0.1}]
+
+
+@pytest.mark.parametrize("made", KINDS, ids=str)
+def test_the_first_choice_of_a_kind_may_take_its_time(made: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request, "_MADE", set())
+    asked = Request.parse({"k": 1, **made})[0]
+    assert not asked.is_quick(2)
+    asked.choose(["a", "b"], ["a", "b"], np.eye(2), asked.asked([1.0, 0.0], None))
+    for kind in KINDS:
+        assert Request.parse({"k": 1, **kind})[0].is_quick(2) is (kind == made)

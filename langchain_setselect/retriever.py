@@ -159,7 +159,7 @@ class SetSelectRetriever(ChoiceSettings, VectorStoreRetriever):
             hits = await search.arun()
             ids = ids_of(self.vectorstore, source, hits[0])
             choose = partial(choose_documents, ids=ids, scores=scores, fetch_k=fetch_k, widest=widest)
-            if request.is_quick(len(ids)):
+            if request.is_quick(hits[1]):
                 chosen = choose(request, hits, asked)
             else:
                 # Functions of the user's may take their time: not on the event loop.

@@ -63,8 +63,8 @@ def choose_nodes(
 ) -> Chosen:
     """Choose among nodes; those that the store does not know are embedded or left out."""
     source, found = settings._vectors, _Found.of(nodes)
-    vectors = source.fetch(found.nodes, found.ids, embed_unknown=embed_unknown)
-    return _choose(request, found, vectors, asked, settings.scores, len(nodes), fetch_k, source.widest)
+    found, rows = found.with_rows(source.fetch(found.nodes, found.ids, embed_unknown=embed_unknown))
+    return _choose(request, found, rows, asked, settings.scores, len(nodes), fetch_k, source.widest)
 
 
 async def achoose_nodes(
@@ -78,9 +78,9 @@ async def achoose_nodes(
 ) -> Chosen:
     """As :func:`choose_nodes`; a choice that may take its time runs in a thread, out of the event loop's way."""
     source, found = settings._vectors, _Found.of(nodes)
-    vectors = await source.afetch(found.nodes, found.ids, embed_unknown=embed_unknown)
-    arguments = (request, found, vectors, asked, settings.scores, len(nodes), fetch_k, source.widest)
-    if request.is_quick(len(found.ids)):
+    found, rows = found.with_rows(await source.afetch(found.nodes, found.ids, embed_unknown=embed_unknown))
+    arguments = (request, found, rows, asked, settings.scores, len(nodes), fetch_k, source.widest)
+    if request.is_quick(rows):
         return _choose(*arguments)
     return await asyncio.to_thread(_choose, *arguments)
 
@@ -153,14 +153,13 @@ class _Found(NamedTuple):
 def _choose(
     request: Request,
     found: _Found,
-    vectors: Mapping[str, ArrayLike],
+    rows: Any,
     asked: Asked,
     scores: bool,
     fetched: int,
     fetch_k: int | None,
     widest: int,
 ) -> Chosen:
-    found, rows = found.with_rows(vectors)
     if not found.ids:
         return Chosen([], None)
     choice = request.choose(found.nodes, found.ids, rows, asked)

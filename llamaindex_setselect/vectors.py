@@ -215,7 +215,8 @@ def _to_ask(source: Source | None, nodes: Sequence[BaseNode], ids: list[str]) ->
     if source is None:
         return []
     if not source.on_node:
-        return ids
+        # A copy: a function of the user's may sort it, or take out what it has found.
+        return [*ids]
     return [name for name, node in zip(ids, nodes, strict=True) if node.embedding is None]
 
 

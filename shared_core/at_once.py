@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import compiled
 from .arrays import RANGES, UNIT_SLACK, FloatArray, column_of, numeric
+from .errors import InvalidInputError
 from .mmr import MMR
 from .pool import tie_of
 from .selection import Selection, Selector
@@ -31,7 +32,7 @@ def select_at_once(
     Raises
     ------
     InvalidInputError
-        The query or the quality is not made of numbers, or the quality's shape is wrong.
+        The query is not made of numbers.
 
     Examples
     --------
@@ -52,8 +53,14 @@ def select_at_once(
     indices, gains, relevance = np.empty(k, np.int64), np.empty(k), np.empty(k)
     kind = vectors.dtype
     given = seen, vectors, _NONE[kind], *RANGES[kind], UNIT_SLACK[kind], tie_of(kind), indices, gains, relevance
-    # Copied, since arrays that cannot be written to would be compiled for anew.
-    good = _NONE[_DOUBLE] if quality is None else column_of(quality, len(vectors), "quality").copy()
+    good = _NONE[_DOUBLE]
+    if quality is not None:
+        try:
+            # Copied, since arrays that cannot be written to would be compiled for anew.
+            good = column_of(quality, len(vectors), "quality").copy()
+        except InvalidInputError:
+            # Not the first thing that is wrong, perhaps.
+            return None
     if isinstance(selector, MMR):
         sound = loops.one_marginal(*given, float(selector.lambda_d), float(selector.lambda_b), good)
     else:

@@ -261,6 +261,8 @@ def pick_marginal(
                 seen[v] = t
                 scores[v] = weighted[v] - nearest[v]
                 top = max(top, scores[v])
+        # Not left open, whatever another thread may write into the rows meanwhile: it will be an index.
+        picks[t], gains[t] = first, scores[first]
         for v in range(n):
             if seen[v] == t and scores[v] >= top - tie:
                 picks[t], gains[t] = v, scores[v]
@@ -284,7 +286,10 @@ def _look(
     # Written so that NaN fails.
     if not (square > least and square < most):
         return False
+    # Scaled before it meets rows, which may be as long: the product of two lengths leaves the range of the type.
     over = seen.dtype.type(1 / np.sqrt(square))
+    for c in range(len(seen)):
+        seen[c] *= over
     unit = not len(known)
     step = 0 if len(known) == 1 else 1
     for v in range(len(rows)):
@@ -306,7 +311,10 @@ def _look(
             inverse[v] = 1
     products(rows, seen, relevance)
     for v in range(len(rows)):
-        relevance[v] = relevance[v] * over * inverse[v]
+        relevance[v] *= inverse[v]
+        # As a row that another thread has written to meanwhile.
+        if not np.isfinite(relevance[v]):
+            return False
     return True
 
 

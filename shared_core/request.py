@@ -16,6 +16,7 @@ from .at_once import select_at_once
 from .candidates import Candidates
 from .checks import identifiers, integer
 from .choice import choose
+from .compiled import MOST_BYTES
 from .errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from .extraction import checked_perspective_vector, pap_for
 from .items import ItemName, item_names, stacked
@@ -171,16 +172,18 @@ class Request:
         chosen, starved = self._choose(kept, names, matrix, asked)
         if rows is not None:
             chosen = replace(chosen, indices=np.array(rows, dtype=np.int64)[chosen.indices])
-        _MADE.add(self._kind)
+        _MADE.add(self._kind(vectors))
         return Choice([items[row] for row in chosen.indices.tolist()], chosen, starved)
 
     def _choose(
         self, items: Sequence[Any], names: Sequence[Hashable], vectors: Any, asked: Asked
     ) -> tuple[Selection, bool]:
         """The choice among items of different names, and whether a wider search would bring more."""
-        quality = None if self.quality is None else item_values(items, self.quality, "quality")
         rows = numeric(stacked(vectors, names), "vectors")
-        if self.k is not None and asked.pap is None and len(names) == len(rows) and self._nothing_but_k:
+        quality = None if self.quality is None else item_values(items, self.quality, "quality")
+        plain = self.k is not None and self._nothing_but_k and asked.pap is None
+        if plain and rows.ndim == 2 and len(names) == len(rows):
+            assert self.k is not None
             at_once = select_at_once(asked.vector, rows, min(self.k, len(names)), self.selector, quality)
             if at_once is not None:
                 return at_once, False
@@ -209,26 +212,29 @@ class Request:
         )
         return chosen, self._starved(candidates, chosen, shown)
 
-    @property
-    def _kind(self) -> Hashable:
+    def _kind(self, vectors: Any) -> Hashable:
+        """What tells which code makes the choice: that of another kind may have to be compiled."""
         refined = isinstance(self.selector, VRSD) and bool(self.selector.refine)
-        return type(self.selector), refined, self._nothing_but_k
+        plain = self._nothing_but_k and self.perspective is None
+        if isinstance(vectors, np.ndarray):
+            return type(self.selector), refined, plain, vectors.dtype, vectors.flags.carray, vectors.nbytes > MOST_BYTES
+        return type(self.selector), refined, plain, getattr(vectors[0], "dtype", None)
 
     @property
     def _nothing_but_k(self) -> bool:
         limits = self.budget, self.costs, self.max_per_source, self.drop_near_duplicates, self.score_threshold
         return not self.shown and limits == (None,) * len(limits)
 
-    def is_quick(self, n: int) -> bool:
-        """Whether a choice among ``n`` takes about a millisecond at most and calls no function of the user's.
+    def is_quick(self, vectors: Any) -> bool:
+        """Whether the choice among these takes about a millisecond at most and calls no function of the user's.
 
         Then an event loop makes it by itself sooner than in a thread. The first of a kind in a process is not quick.
         """
         return (
             type(self.selector) in _QUICK
-            and self._kind in _MADE
             and self.k is not None
-            and n * self.k <= _QUICK_SIZE
+            and 0 < len(vectors) * self.k <= _QUICK_SIZE
+            and self._kind(vectors) in _MADE
             and not any(callable(given) for given in (self.quality, self.costs))
             and not (self.max_per_source is not None and callable(self.source))
         )

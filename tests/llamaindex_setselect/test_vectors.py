@@ -273,6 +273,22 @@ async def test_a_store_that_leaves_vectors_on_its_nodes_is_asked_for_the_others_
     assert model.texts == []
 
 
+@pytest.mark.parametrize("way", ["sort", "reverse", "clear"])
+def test_a_source_may_do_with_the_list_of_ids_what_it_likes(way: str, model: CountingEmbedding) -> None:
+    class Busy(PlainStore):
+        pass
+
+    def fetch_stored(store: Busy, node_ids: list[str], index: Any) -> dict[str, Sequence[float]]:
+        found = {node_id: embedding(TEXTS[int(node_id[1:])]) for node_id in node_ids}
+        getattr(node_ids, way)()
+        return found
+
+    register_vector_source(Busy, fetch_stored)  # type: ignore[arg-type]
+    post = SetSelectPostprocessor(vector_store=Busy(), embed_model=model)
+    nodes = make_nodes()[::-1]
+    assert ids_of(post.postprocess_nodes(scored(nodes), bundle())) == expected(ALL[::-1], 4)
+
+
 def test_text_is_embedded_as_the_index_does(model: CountingEmbedding) -> None:
     node = TextNode(id_="a", text="tea", metadata={"mood": "calm", "stars": 1}, excluded_embed_metadata_keys=["stars"])
     index = make_index("simple", model, [])

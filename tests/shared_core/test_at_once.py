@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from shared_core import (
     TopK,
     compiled,
     select,
+    select_many,
 )
 from shared_core.at_once import select_at_once
 from tests import oracles
@@ -209,6 +213,50 @@ def test_zero_rows_are_kept_and_come_last() -> None:
         found = select_at_once(QUERY, vectors, 30, selector)
         assert found is not None
         agree(found, selector.select(Candidates(QUERY, vectors), 30))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("selector", [*SELECTORS, MMR(0.0)], ids=repr)
+def test_lengths_just_within_the_range_bring_no_infinity(selector: Selector, dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    longest = float(np.finfo(dtype).max) ** 0.5
+    for _ in range(400):
+        direction = rng.normal(size=48)
+        row = (direction / np.linalg.norm(direction) * longest * (1 - rng.uniform(0, 3e-7))).astype(dtype)
+        vectors = np.vstack([[row] * 4, np.ones((1, 48))]).astype(dtype)
+        for found in (select(row, vectors, 4, selector), select_many(row[None], vectors[None], 4, selector)[0]):
+            assert np.isfinite(found.gains).all()
+            np.testing.assert_allclose(found.relevance, oracles.cosines(row, vectors)[found.indices], atol=1e-5)
+
+
+@every_selector
+def test_a_thread_that_writes_meanwhile_does_no_more_than_spoil_the_answer(selector: Selector) -> None:
+    # An index out of NaN would end the process.
+    vectors = np.random.default_rng(1).normal(size=(1500, 8)).astype(np.float32)
+    sound, query, stop = vectors.copy(), vectors[0].copy(), threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            vectors[:] = np.nan
+            vectors[:] = sound
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        for _ in range(300):
+            with contextlib.suppress(InvalidInputError):
+                assert select(query, vectors, 20, selector).indices.max() < 1500
+        stop.set()
+        writing.result()
+
+
+@every_selector
+def test_of_two_mistakes_the_first_is_named(selector: Selector) -> None:
+    vectors = VECTORS.copy()
+    vectors[5, 2] = np.nan
+    with pytest.raises(InvalidInputError, match=r"^vectors: row 5 holds NaN or inf"):
+        select(QUERY, vectors, 3, selector, quality=np.zeros(4))
+    with pytest.raises(InvalidInputError, match=r"^query is the zero vector"):
+        select(0 * QUERY, VECTORS, 3, selector, quality=np.full(30, np.nan))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -242,6 +242,12 @@ def test_a_bad_row_is_named_and_so_is_a_row_too_many() -> None:
         chosen(items, query, vectors, k=5)
 
 
+@pytest.mark.parametrize("vectors", [np.float64(1.0), np.zeros(15), np.zeros((15, 2, 2))], ids=["0-d", "1-d", "3-d"])
+def test_vectors_of_another_shape_are_refused(vectors: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"^vectors must have shape \(n, d\)"):
+        chosen(items_of(15), [1.0, 0.0], np.asarray(vectors), k=5)
+
+
 def test_of_items_with_one_id_the_first_counts() -> None:
     query, vectors = gaussian(2, 8, 6)
     items = [Item(name, {"row": row}) for row, name in enumerate("abacbdea")]

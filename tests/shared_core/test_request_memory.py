@@ -147,7 +147,7 @@ def test_what_may_take_its_time(settings: dict[str, Any], n: int, quick: bool, m
             return True
 
     monkeypatch.setattr(request, "_MADE", All())
-    assert Request.parse(settings)[0].is_quick(n) is quick
+    assert Request.parse(settings)[0].is_quick(np.ones((n, 2))) is quick
 
 
 KINDS: list[dict[str, Any]] = [{}, {"selector": "mmr"}, {"refine": True}, {"score_threshold": 0.1}]
@@ -157,7 +157,21 @@ KINDS: list[dict[str, Any]] = [{}, {"selector": "mmr"}, {"refine": True}, {"scor
 def test_the_first_choice_of_a_kind_may_take_its_time(made: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request, "_MADE", set())
     asked = Request.parse({"k": 1, **made})[0]
-    assert not asked.is_quick(2)
+    assert not asked.is_quick(np.eye(2))
     asked.choose(["a", "b"], ["a", "b"], np.eye(2), asked.asked([1.0, 0.0], None))
     for kind in KINDS:
-        assert Request.parse({"k": 1, **kind})[0].is_quick(2) is (kind == made)
+        assert Request.parse({"k": 1, **kind})[0].is_quick(np.eye(2)) is (kind == made)
+
+
+def test_so_may_the_first_of_another_kind_of_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request, "_MADE", set())
+    asked = Request.parse({"k": 1})[0]
+    large = np.ones((1024, 1025))
+    fixed = np.eye(2)
+    fixed.setflags(write=False)
+    singles = [*np.eye(2, dtype=np.float32)]
+    kinds: list[Any] = [np.eye(2), np.eye(2, dtype=np.float32), fixed, large, [[1.0, 0.0], [0.0, 1.0]], singles]
+    for number, vectors in enumerate(kinds):
+        assert [asked.is_quick(kind) for kind in kinds] == [True] * number + [False] * (len(kinds) - number)
+        asked.choose(range(len(vectors)), [*range(len(vectors))], vectors, asked.asked([1.0] * len(vectors[0]), None))
+    assert not asked.is_quick([])

@@ -40,7 +40,8 @@ def select_at_once(
     >>> found is None or found.indices.tolist() == [1, 2]
     True
     """
-    if not _fits(vectors, k):
+    # In this order, since those who have no numba, or ask for something else, wait for it too.
+    if type(selector) not in (VRSD, MMR) or not compiled.is_there() or not _fits(vectors, k):
         return None
     loops = loops_for(selector, len(vectors), vectors.nbytes, has_quality=quality is not None)
     if loops is None:

@@ -67,9 +67,11 @@ def select(
     >>> select([1.0, 0.9], vectors, k=2, selector="similarity").indices.tolist()
     [1, 0]
     """
-    chooser, rows = resolve_selector(selector, parameters), numeric(vectors, "vectors")
-    more = ids, costs, sources, max_per_source, drop_near_duplicates, budget
-    if k is not None and isinstance(shown, tuple) and not shown and all(given is None for given in more):
+    chooser = resolve_selector(selector, parameters)
+    rows = vectors if type(vectors) is np.ndarray else numeric(vectors, "vectors")
+    limited = max_per_source is not None or drop_near_duplicates is not None or budget is not None
+    plain = ids is None and costs is None and sources is None and isinstance(shown, tuple) and not shown
+    if plain and not limited and k is not None:
         chosen = select_at_once(query, rows, k, chooser, quality)
         if chosen is not None:
             return chosen

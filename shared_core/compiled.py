@@ -31,6 +31,11 @@ def loops_for_scores(n: int, relevance: float, novelty: float, pool: Pool | None
     return None if by_numpy or (pool is not None and pool.limited) else _loops()
 
 
+def is_there() -> bool:
+    """Whether there are compiled loops at all."""
+    return _loops() is not None
+
+
 @functools.cache
 def _loops() -> ModuleType | None:
     # Not at import time: numba takes .2 to .4 seconds, and the first choice of a kind a second more, once a machine.

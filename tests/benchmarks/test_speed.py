@@ -202,6 +202,7 @@ def test_without_numba_means_without_it_and_only_during_the_call(monkeypatch: py
 
     real = compiled.loops_for_scores
     monkeypatch.setattr(compiled, "loops_for_scores", noting)
+    monkeypatch.setattr("shared_core.mmr.loops_for_scores", noting)
     runs = contenders.contenders(SMALL, data(SMALL))
     runs[contenders.MMR]()
     runs[contenders.MMR_NUMPY]()

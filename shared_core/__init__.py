@@ -2,7 +2,6 @@
 
 from .batch import Selections, select_many, select_stream
 from .candidates import Candidates
-from .choice import choose, select
 from .errors import (
     BudgetError,
     EmbeddingFallbackWarning,
@@ -16,13 +15,10 @@ from .errors import (
     VectorSourceError,
 )
 from .extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
-from .kernel import Kernel, LinearKernel, LowRankKernel
-from .mmr import MMR
-from .ndpp import NDPP
 from .perplexity import LogPerplexityQuality
 from .perspective import PAP, PERSPECTIVE_MODES, perspective_scores
 from .quality import QUALITY_SCALERS, scale_quality, with_quality_column, with_quality_weight
-from .selection import (
+from .selectors.base import (
     Selection,
     Selector,
     make_selection,
@@ -31,8 +27,12 @@ from .selection import (
     selector_names,
     selector_parameters,
 )
-from .top_k import TopK
-from .vrsd import VRSD
+from .selectors.choose import choose, select
+from .selectors.kernels.low_rank import Kernel, LinearKernel, LowRankKernel
+from .selectors.mmr import MMR
+from .selectors.ndpp import NDPP
+from .selectors.top_k import TopK
+from .selectors.vrsd import VRSD
 
 __all__ = [
     "MMR",

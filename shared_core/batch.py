@@ -17,7 +17,7 @@ from .blocks import Block, Blocks, QueryBlocks, blocks_of
 from .checks import integer
 from .errors import SetSelectError
 from .many import choose_piece
-from .selection import Selection, Selector, resolve_selector
+from .selectors.base import Selection, Selector, resolve_selector
 from .threads import in_order, one_blas_thread
 
 # Queries that are chosen for between two steps of the progress bar.

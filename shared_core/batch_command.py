@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from .errors import InvalidParameterError, KernelError, SetSelectError
-from .selection import make_selector
+from .selectors.base import make_selector
 from .terminal import FINE, WITH_PROBLEMS, stop
 
 
@@ -88,7 +88,7 @@ def _value(text: str) -> Any:
 
 
 def _kernel(path: str) -> Any:
-    from .kernel import LinearKernel, LowRankKernel
+    from .selectors.kernels.low_rank import LinearKernel, LowRankKernel
 
     try:
         return LinearKernel.load(path)

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import RANGES, UNIT_SLACK, FloatArray, read_only, working_dtype
-from .at_once import loops_for
 from .blocks import Block
-from .mmr import MMR
-from .pool import tie_of
-from .selection import Selector
-from .vrsd import VRSD
+from .selectors._greedy import tie_of
+from .selectors.at_once import loops_for
+from .selectors.base import Selector
+from .selectors.mmr import MMR
+from .selectors.vrsd import VRSD
 
 # So much of the candidates is turned into the working type at a time, where they are of another.
 CONVERTED = 4 << 20

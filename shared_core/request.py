@@ -12,22 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import numeric
-from .at_once import select_at_once
 from .candidates import Candidates
 from .checks import identifiers, integer
-from .choice import choose
-from .compiled import MOST_BYTES
 from .errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from .extraction import checked_perspective_vector, pap_for
 from .items import ItemName, item_names, stacked
-from .mmr import MMR
 from .perspective import PAP
 from .quality import ItemValue, item_values
 from .request_checks import checked_budget, checked_perspective, cosine, key_or_function, selector_of, sizes
 from .request_names import CHOICE_KEYS, all_parameters, refuse_near_misses
-from .selection import Selection, Selector
-from .top_k import TopK
-from .vrsd import VRSD
+from .selectors.at_once import select_at_once
+from .selectors.base import Selection, Selector
+from .selectors.choose import choose
+from .selectors.compiled import MOST_BYTES
+from .selectors.mmr import MMR
+from .selectors.top_k import TopK
+from .selectors.vrsd import VRSD
 
 # A retriever that is short of sources fetches more by itself, up to so many.
 WIDEST = 20_000

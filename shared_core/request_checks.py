@@ -8,7 +8,7 @@ from typing import Any
 from .checks import integer, number, one_of
 from .errors import BudgetError, InvalidParameterError, PerspectiveError
 from .perspective import DIRECTIONS, PAP
-from .selection import Selector, resolve_selector
+from .selectors.base import Selector, resolve_selector
 
 # LangChain's default, so that a move from as_retriever(search_type="mmr") changes the class and nothing else.
 DEFAULT_LAMBDA_MULT = 0.5

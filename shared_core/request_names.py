@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 from .errors import InvalidParameterError
-from .selection import selector_names, selector_parameters
+from .selectors.base import selector_names, selector_parameters
 
 CHOICE_KEYS = (
     "k",

@@ -11,7 +11,8 @@ from importlib.util import find_spec
 import numpy as np
 
 from benchmarks.racing.points import LAMBDA, SEED, Data, Point
-from shared_core import NDPP, LinearKernel, LowRankKernel, compiled, select
+from shared_core import NDPP, LinearKernel, LowRankKernel, select
+from shared_core.selectors import compiled
 
 Run = Callable[[], object]
 

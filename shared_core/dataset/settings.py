@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..checks import integer
 from ..errors import InvalidInputError, InvalidParameterError
-from ..selection import Selector, resolve_selector
+from ..selectors.base import Selector, resolve_selector
 
 # (n, d) vectors and k in; for each of the n its ids and their vectors (m, d) out, m <= k.
 Search = Callable[[NDArray[np.float32], int], tuple[Sequence[Any], Sequence[Any]]]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..checks import integer
 from ..errors import InvalidInputError, InvalidParameterError
-from ..selection import Selector
+from ..selectors.base import Selector
 from .comparison import Comparison, CorpusFacts, Setting
 from .embedding_cache import Track, untracked
 from .judging import Found, Judged, carriers_of, judge, subtopics_in

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..candidates import Candidates
-from ..choice import choose
 from ..errors import SetSelectError
-from ..selection import Selector
+from ..selectors.base import Selector
+from ..selectors.choose import choose
 from .comparison import CandidateView, QueryView
 from .inputs import unit_rows
 from .metrics import mean_pairwise_cosine, sum_cosine

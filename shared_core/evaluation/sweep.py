@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..mmr import MMR
-from ..ndpp import NDPP
-from ..selection import Selector
-from ..top_k import TopK
-from ..vrsd import VRSD
+from ..selectors.base import Selector
+from ..selectors.mmr import MMR
+from ..selectors.ndpp import NDPP
+from ..selectors.top_k import TopK
+from ..selectors.vrsd import VRSD
 from .comparison import Setting
 
 LAMBDAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import numeric
 from ..checks import integer, number
 from ..errors import InvalidInputError, InvalidParameterError
-from ..kernel import LinearKernel, LowRankKernel
+from ..selectors.kernels.low_rank import LinearKernel, LowRankKernel
 
 try:
     import torch

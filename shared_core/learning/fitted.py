@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..kernel import LinearKernel, LowRankKernel
-from ..ndpp import NDPP
+from ..selectors.kernels.low_rank import LinearKernel, LowRankKernel
+from ..selectors.ndpp import NDPP
 
 
 @dataclass(frozen=True, slots=True)

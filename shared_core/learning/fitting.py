@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 from ..arrays import names_of, numeric
 from ..checks import integer, number, one_of
 from ..errors import InvalidInputError, InvalidParameterError
-from ..ndpp import NDPP
-from ..selection import Selector
-from ..top_k import TopK
-from ..vrsd import VRSD
+from ..selectors.base import Selector
+from ..selectors.ndpp import NDPP
+from ..selectors.top_k import TopK
+from ..selectors.vrsd import VRSD
 from .checkpoint import read_checkpoint
 from .feedback import Feedback
 from .fitted import Epoch, Fitted

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..candidates import Candidates
-from ..selection import Selector
+from ..selectors.base import Selector
 from .feedback import Feedback, score_all
 from .neighbours import Neighbours
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..arrays import FloatArray, numeric, read_only, scaled_rows, working_dtype
 from ..errors import InvalidInputError
-from ..pool import tie_of
+from ..selectors._greedy import tie_of
 
 # Cosines held at once.
 _BLOCK = 1 << 22

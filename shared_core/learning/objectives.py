@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..kernel import LinearKernel, LowRankKernel
+from ..selectors.kernels.low_rank import LinearKernel, LowRankKernel
 from .factors import Factors, LinearFactors, RowFactors
 from .labelling import LabelledSubset
 from .likelihood import Likelihood

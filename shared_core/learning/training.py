@@ -14,8 +14,8 @@ import torch
 
 from ..answer_models import library
 from ..errors import InvalidParameterError, SetSelectWarning
-from ..ndpp import NDPP
-from ..selection import Selector
+from ..selectors.base import Selector
+from ..selectors.ndpp import NDPP
 from .checkpoint import read_checkpoint, write_checkpoint
 from .fitted import Epoch, Fitted
 from .held_out import HeldOut

@@ -19,7 +19,7 @@ from benchmarks.racing.figures import Found, Spread, ratio, spread, written
 from benchmarks.racing.limits import LIMITS, limits
 from benchmarks.racing.plot import DARK, LIGHT, plot
 from benchmarks.racing.points import ANY, LAMBDA, OTHER_LAMBDA, POINTS, SIZES, UNIT, Point, data
-from shared_core import compiled
+from shared_core.selectors import compiled
 
 SMALL = Point(12, 8, 4)
 MMRS = {contenders.MMR: 2e-6, contenders.MMR_NUMPY: 4e-6, contenders.PYVERSITY: 8e-6}
@@ -202,7 +202,7 @@ def test_without_numba_means_without_it_and_only_during_the_call(monkeypatch: py
 
     real = compiled.loops_for_scores
     monkeypatch.setattr(compiled, "loops_for_scores", noting)
-    monkeypatch.setattr("shared_core.mmr.loops_for_scores", noting)
+    monkeypatch.setattr("shared_core.selectors.mmr.loops_for_scores", noting)
     runs = contenders.contenders(SMALL, data(SMALL))
     runs[contenders.MMR]()
     runs[contenders.MMR_NUMPY]()

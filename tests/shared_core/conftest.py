@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from shared_core import compiled
+from shared_core.selectors import compiled
 
 
 @pytest.fixture(scope="module", params=["numpy", "compiled"])

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from shared_core import MMR, BudgetError, Candidates, NothingLeftError, Selection, compiled, lazy, select
-from shared_core.lazy import Front, lazy_pays
+from shared_core import MMR, BudgetError, Candidates, NothingLeftError, Selection, select
+from shared_core.selectors import compiled, lazy
+from shared_core.selectors.lazy import Front, lazy_pays
 from tests import oracles
 from tests.shared_core.cases import MMR_PLAIN, Pair, draw, grids, random_cases
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .candidates import Candidates
-from .pool import Pool
-from .selection import Selection, make_selection, register_selector
+from ..candidates import Candidates
+from ._greedy import Pool
+from .base import Selection, make_selection, register_selector
 
 
 @register_selector("similarity")

@@ -21,12 +21,12 @@ from shared_core import (
     Selector,
     SetSelectWarning,
     batch,
-    compiled,
     select,
     select_many,
     select_stream,
 )
-from shared_core.compiled import MOST_BYTES
+from shared_core.selectors import compiled
+from shared_core.selectors.compiled import MOST_BYTES
 from tests import oracles
 from tests.shared_core.cases import MMR_PLAIN, VRSD_GREEDY, VRSD_REFINED, Pair, gaussian, random_cases
 
@@ -191,7 +191,7 @@ def test_threads_side_by_side_choose_as_one_does(selector: Selector) -> None:
 
 
 def test_where_no_folder_can_keep_machine_code_it_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    from shared_core import loops
+    from shared_core.selectors import _compiled as loops
 
     def njit(**options: Any) -> Any:
         if options.get("cache"):

@@ -8,10 +8,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import TIE_EPS
-from .candidates import Candidates
-from .checks import number
-from .errors import BudgetError
+from ..arrays import TIE_EPS
+from ..candidates import Candidates
+from ..checks import number
+from ..errors import BudgetError
 
 Mask = NDArray[np.bool_]
 

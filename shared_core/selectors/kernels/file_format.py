@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import KernelError
+from ...errors import KernelError
 
 Matrix = NDArray[np.float64]
 _K = TypeVar("_K")

@@ -3,7 +3,7 @@
 The first functions are the loops of the classes that call them, on the arrays that these keep; those that begin with
 ``one`` are the whole choice, its checks included, and those with ``many`` that for query after query without the
 interpreter and its lock. What is picked, and which of equals, is the same, but for scores that only rounding parts.
-Only :mod:`shared_core.compiled` imports this module.
+Only :mod:`shared_core.selectors.compiled` imports this module.
 
 All in one file, since numba makes kept machine code anew when the file of the function that is called has changed, and
 looks at no other. So touch it when one of the constants that it imports changes.
@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from .arrays import TIE_EPS, FloatArray
+from ..arrays import TIE_EPS, FloatArray
 from .mmr import NOTHING_PICKED
 from .vrsd_sum import MIN_IMPROVEMENT, ROOT_HALF, WIDEST_TIE
 

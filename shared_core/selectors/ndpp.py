@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import TIE_EPS
-from .candidates import Candidates
-from .checks import number
-from .errors import InvalidParameterError, KernelError
-from .kernel import Kernel, LowRankKernel
-from .kernel_relevance import log_exponential, raw_cosines
-from .pool import Pool
-from .selection import Selection, make_selection, register_selector
+from ..arrays import TIE_EPS
+from ..candidates import Candidates
+from ..checks import number
+from ..errors import InvalidParameterError, KernelError
+from ._greedy import Pool
+from .base import Selection, make_selection, register_selector
+from .kernels.low_rank import Kernel, LowRankKernel
+from .kernels.relevance import log_exponential, raw_cosines
 from .top_k import take_by_relevance
 
 Matrix = NDArray[np.float64]

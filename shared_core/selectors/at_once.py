@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..arrays import RANGES, UNIT_SLACK, FloatArray, column_of, numeric
+from ..errors import InvalidInputError
 from . import compiled
-from .arrays import RANGES, UNIT_SLACK, FloatArray, column_of, numeric
-from .errors import InvalidInputError
+from ._greedy import tie_of
+from .base import Selection, Selector
 from .mmr import MMR
-from .pool import tie_of
-from .selection import Selection, Selector
 from .vrsd import VRSD
 
 _NONE: dict[np.dtype[Any], FloatArray] = {kind: np.empty(0, kind) for kind in RANGES}

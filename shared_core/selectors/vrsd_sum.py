@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import FloatArray
-from .candidates import Candidates
-from .pool import Pool, lowest
+from ..arrays import FloatArray
+from ..candidates import Candidates
+from ._greedy import Pool, lowest
 
 MIN_IMPROVEMENT = 1e-9
 WIDEST_TIE = 64.0

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .candidates import Candidates
-from .pool import Pool, lowest
+from ..candidates import Candidates
+from ._greedy import Pool, lowest
 from .vrsd_sum import MIN_IMPROVEMENT, ROOT_HALF, Sum, Vector
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import KernelError
+from ...errors import KernelError
 
 Matrix = NDArray[np.float64]
 

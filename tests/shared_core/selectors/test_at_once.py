@@ -23,11 +23,11 @@ from shared_core import (
     Selector,
     SetSelectError,
     TopK,
-    compiled,
     select,
     select_many,
 )
-from shared_core.at_once import select_at_once
+from shared_core.selectors import compiled
+from shared_core.selectors.at_once import select_at_once
 from tests import oracles
 from tests.shared_core.cases import MMR_PLAIN, VRSD_GREEDY, VRSD_REFINED, Case, Pair, gaussian, grids, random_cases
 
@@ -314,7 +314,7 @@ def test_anything_else_that_is_asked_for_goes_the_long_way(more: Any, monkeypatc
     def never(*arguments: Any) -> Any:
         raise AssertionError("the whole choice was made at once")
 
-    monkeypatch.setattr("shared_core.choice.select_at_once", never)
+    monkeypatch.setattr("shared_core.selectors.choose.select_at_once", never)
     assert len(select(QUERY, VECTORS, 3, "mmr", **more)) == 3
     with pytest.raises(AssertionError, match="at once"):
         select(QUERY, VECTORS, 3, "mmr")

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import TIE_EPS, FloatArray
-from .candidates import Candidates
-from .checks import number
+from ..arrays import TIE_EPS, FloatArray
+from ..candidates import Candidates
+from ..checks import number
+from ._greedy import Pool, Scores
+from .base import Selection, make_selection, register_selector
 from .compiled import loops_for_scores
 from .lazy import Front, lazy_pays
-from .pool import Pool, Scores
-from .selection import Selection, make_selection, register_selector
 
 # Below any cosine, and finite: infinities of both signs would cancel out.
 NOTHING_PICKED = -4.0

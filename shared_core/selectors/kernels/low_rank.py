@@ -11,11 +11,11 @@ from typing import ClassVar, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .candidates import Candidates
-from .errors import KernelError
-from .kernel_arrays import Matrix, checked, product
-from .kernel_file import naming, read_kernel, write_kernel
-from .kernel_relevance import KernelRelevance, checked_relevance
+from ...candidates import Candidates
+from ...errors import KernelError
+from ._factors import Matrix, checked, product
+from .file_format import naming, read_kernel, write_kernel
+from .relevance import KernelRelevance, checked_relevance
 
 
 @runtime_checkable

@@ -11,8 +11,8 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from .candidates import Candidates
-from .errors import InvalidParameterError
+from ..candidates import Candidates
+from ..errors import InvalidParameterError
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

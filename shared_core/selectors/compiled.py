@@ -6,14 +6,14 @@ import functools
 import warnings
 from types import ModuleType
 
-from .errors import SetSelectWarning
-from .pool import Pool
+from ..errors import SetSelectWarning
+from ._greedy import Pool
 
 # VRSD looks at every candidate in every step. Against numpy on one BLAS thread the loops are 1.1 times as fast here and
 # 1.0 to 1.1 times beyond; against two threads on idle cores they are .6 to .9 times as fast here, and .5 to .7 beyond.
 MOST_BYTES = 8 << 20
 # Where relevance outweighs novelty nearly all are passed over, and looking at each one's bound at every pick is what
-# is left of the loops' time: at 50,000 the front of :mod:`shared_core.lazy` takes half of it.
+# is left of the loops' time: at 50,000 the front of :mod:`shared_core.selectors.lazy` takes half of it.
 MOST_BOUNDS = 20_000
 
 
@@ -45,7 +45,7 @@ def _loops() -> ModuleType | None:
         # As plain Python the loops would take a thousand times as long.
         if getattr(numba.config, "DISABLE_JIT", 0):
             return None
-        from . import loops
+        from . import _compiled as loops
     except Exception as error:
         # Any exception: a numpy that numba does not know yet is an ImportError, a broken library an OSError.
         if not (isinstance(error, ModuleNotFoundError) and error.name == "numba"):

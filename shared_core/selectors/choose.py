@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .arrays import numeric
+from ..arrays import numeric
+from ..candidates import Candidates
+from ..checks import integer, number
+from ..errors import NothingLeftError
+from ._greedy import checked_shown, tie_of
 from .at_once import select_at_once
-from .candidates import Candidates
-from .checks import integer, number
-from .errors import NothingLeftError
-from .pool import checked_shown, tie_of
-from .selection import Selection, Selector, resolve_selector
+from .base import Selection, Selector, resolve_selector
 
 
 def select(

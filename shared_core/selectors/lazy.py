@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import FloatArray
-from .candidates import Candidates
-from .pool import Scores
+from ..arrays import FloatArray
+from ..candidates import Candidates
+from ._greedy import Scores
 
 # Measured on one core against the full pass, on cones, clusters, copies and vectors of low rank (full pass = 1):
 # at λ = 0.75 the front is 0.9 times as fast at n = 500, 1.1-2.4 at 1,000, 2.3-7 at 5,000, 10-18 at 20,000 × 50;

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arrays import TIE_EPS
-from .candidates import Candidates
-from .checks import number
-from .errors import InvalidParameterError, KernelError
-from .kernel_arrays import Matrix, matrix, refuse_empty
+from ...arrays import TIE_EPS
+from ...candidates import Candidates
+from ...checks import number
+from ...errors import InvalidParameterError, KernelError
+from ._factors import Matrix, matrix, refuse_empty
 
 # Far below any relevance that counts, and still finite under a temperature of next to nothing.
 _LEAST_LOG = -1e100

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import TIE_EPS
-from .candidates import Candidates
-from .checks import integer
-from .errors import InvalidParameterError, NothingLeftError
-from .limits import Budget, Limit, NearDuplicates, PerSource
+from ..arrays import TIE_EPS
+from ..candidates import Candidates
+from ..checks import integer
+from ..errors import InvalidParameterError, NothingLeftError
+from ._constraints import Budget, Limit, NearDuplicates, PerSource
 
 _TIES = {np.dtype(t): TIE_EPS * float(np.finfo(t).eps) for t in (np.float32, np.float64)}
 

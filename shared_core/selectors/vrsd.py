@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .arrays import FloatArray
-from .candidates import Candidates
+from ..arrays import FloatArray
+from ..candidates import Candidates
+from ..errors import InvalidParameterError
+from ._greedy import Pool
+from .base import Selection, make_selection, register_selector
 from .compiled import loops_for_sums
-from .errors import InvalidParameterError
-from .pool import Pool
-from .selection import Selection, make_selection, register_selector
 from .vrsd_refinement import refined
 from .vrsd_sum import Sum
 

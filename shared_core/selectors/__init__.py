@@ -1,0 +1,1 @@
+"""The four selectors, what they return, and how one is called."""

@@ -1,0 +1,1 @@
+"""Kernels of the NDPP: a row for each known item, or computed from the stored vectors."""

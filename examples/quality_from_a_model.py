@@ -6,7 +6,7 @@ import numpy as np
 from _tiny_lm import read, tiny_model, tiny_tokenizer
 
 from shared_core import select
-from shared_core.perplexity import LogPerplexityQuality
+from shared_core.signals.perplexity import LogPerplexityQuality
 
 # Every question is here twice, once with a wrong answer. Metadata and few-shot examples look alike: dicts.
 CAPITALS = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Japan": "Tokyo", "Peru": "Lima"}

@@ -7,8 +7,8 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, Field
 
-from shared_core.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor
-from shared_core.splitting import checked_prompt
+from shared_core.signals._splitting import checked_prompt
+from shared_core.signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor
 
 
 class SplitQuery(BaseModel):

@@ -9,8 +9,8 @@ from llama_index.core.bridge.pydantic import BaseModel, Field, ValidationError
 from llama_index.core.llms.llm import LLM
 from llama_index.core.prompts import PromptTemplate
 
-from shared_core.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor
-from shared_core.splitting import checked_prompt
+from shared_core.signals._splitting import checked_prompt
+from shared_core.signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor
 
 # LlamaIndex raises plain ValueErrors for answers without JSON and without a tool call, and for much else.
 _UNPARSABLE = (

@@ -18,10 +18,10 @@ from typing_extensions import override
 
 from shared_core import PAP, InvalidInputError, InvalidParameterError, Selector
 from shared_core.checks import identifiers, integer
-from shared_core.extraction import QueryParts, checked_perspective_vector
 from shared_core.request import Request
 from shared_core.request_memory import RequestMemory
 from shared_core.request_names import CHOICE_KEYS
+from shared_core.signals.extraction import QueryParts, checked_perspective_vector
 
 from ._choice import aask, achoose_nodes, ask, choose_nodes
 from ._settings import name_and_parameters, refuse_unknown

@@ -14,10 +14,7 @@ from .errors import (
     SetSelectWarning,
     VectorSourceError,
 )
-from .extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
-from .perplexity import LogPerplexityQuality
 from .perspective import PAP, PERSPECTIVE_MODES, perspective_scores
-from .quality import QUALITY_SCALERS, scale_quality, with_quality_column, with_quality_weight
 from .selectors.base import (
     Selection,
     Selector,
@@ -33,6 +30,9 @@ from .selectors.mmr import MMR
 from .selectors.ndpp import NDPP
 from .selectors.top_k import TopK
 from .selectors.vrsd import VRSD
+from .signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
+from .signals.perplexity import LogPerplexityQuality
+from .signals.quality import QUALITY_SCALERS, scale_quality, with_quality_column, with_quality_weight
 
 __all__ = [
     "MMR",

@@ -23,7 +23,7 @@ except ImportError as error:
 
 from .batch_command import batch
 from .errors import InvalidParameterError, SetSelectError
-from .evaluation.models import DEFAULT_MODEL
+from .signals.embedding_models import DEFAULT_MODEL
 from .terminal import FINE, WITH_PROBLEMS, report_problems, stop
 from .train_command import train
 
@@ -163,8 +163,8 @@ def _compare(
     **options: Any,
 ) -> Comparison:
     from .evaluation.compare import compare, need_extra
-    from .evaluation.embedding_cache import CachedEmbedding
-    from .evaluation.models import load_model
+    from .signals.embedding_cache import CachedEmbedding
+    from .signals.embedding_models import load_model
 
     need_extra()
 

@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.progress import track
 from rich.text import Text
 
-from .answer_models import library
 from .errors import SetSelectError
-from .evaluation.models import DEFAULT_MODEL
 from .learning.labelling import LabelledSubset, label
 from .learning.pool_file import PoolFile, read_pool, read_vectors
 from .learning.prompts import EXAMPLE
+from .signals.embedding_models import DEFAULT_MODEL
+from .signals.language_models import library
 from .terminal import FINE, WITH_PROBLEMS, report_problems, stop
 from .train_session import KEY, Consent, Files, feedback_of, fitted_or_best, show_result, spoken_warnings, teaching
 
@@ -162,8 +162,8 @@ def train(
 
 
 def _embedded(say: Console, pool: PoolFile, model: str, cache: Path | None) -> Any:
-    from .evaluation.embedding_cache import CachedEmbedding
-    from .evaluation.models import load_model
+    from .signals.embedding_cache import CachedEmbedding
+    from .signals.embedding_models import load_model
 
     def bar(items: Sequence[Any], description: str) -> Iterable[Any]:
         return track(items, description, console=say, disable=not say.is_terminal)

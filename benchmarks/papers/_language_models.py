@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.papers._common import CACHE
 from benchmarks.papers.small_lm import SIZES, STEPS, small_lm
-from shared_core.answer_models import AnswerModel, EndpointModel, Item, Scored, TransformersModel, library
-from shared_core.perplexity import LogPerplexityQuality
+from shared_core.signals.language_models import AnswerModel, EndpointModel, Item, Scored, TransformersModel, library
+from shared_core.signals.perplexity import LogPerplexityQuality
 
 BATCH = 16
 TIMEOUT, RETRIES = 120.0, 4

@@ -33,7 +33,7 @@ class Chooser:
         self.dimension: int | None = getattr(self._search, "dimension", None)
         self._embed: Any = None
         if settings.model is not None:
-            from ..evaluation.models import load_model
+            from ..signals.embedding_models import load_model
 
             self._embed = load_model(settings.model).embed_queries
         # A kernel may have a row for each id; nothing else asks for them.

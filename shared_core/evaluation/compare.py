@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from ..checks import integer
 from ..errors import InvalidInputError, InvalidParameterError
 from ..selectors.base import Selector
+from ..signals.embedding_cache import Track, untracked
 from .comparison import Comparison, CorpusFacts, Setting
-from .embedding_cache import Track, untracked
 from .judging import Found, Judged, carriers_of, judge, subtopics_in
 from .measuring import estimate, measured
 from .noting import UNASKED_SUBTOPICS, notes_on, unknown_ids, without_unknown

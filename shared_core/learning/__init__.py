@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ..answer_models import library
+from ..signals.language_models import library
 from .draws import GreedyDraws
 from .feedback import CoverageFeedback, Feedback, score_all
 from .labelling import LabelledSubset, best, label

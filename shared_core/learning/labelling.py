@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..answer_models import library
 from ..arrays import column_of
 from ..checks import integer, number, one_of
 from ..errors import InvalidInputError, InvalidParameterError
+from ..signals.language_models import library
 from .draws import GreedyDraws
 from .feedback import Feedback, score_all
 from .label_file import LabelFile, Scored, name_of

@@ -10,10 +10,10 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..answer_models import AnswerModel, EndpointModel, Scored, TransformersModel
 from ..checks import integer, number
 from ..errors import InvalidParameterError, SetSelectWarning
-from ..prompt_start import Start
+from ..signals._prefix_cache import Start
+from ..signals.language_models import AnswerModel, EndpointModel, Scored, TransformersModel
 from .feedback import Item, Pair
 from .prompts import EXAMPLE, Cost, Prompt, PromptTemplate
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..answer_models import library
+from ..signals.language_models import library
 from .fitted import Fitted
 
 SUFFIXES = (".svg", ".png")

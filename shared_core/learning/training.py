@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..answer_models import library
 from ..errors import InvalidParameterError, SetSelectWarning
 from ..selectors.base import Selector
 from ..selectors.ndpp import NDPP
+from ..signals.language_models import library
 from .checkpoint import read_checkpoint, write_checkpoint
 from .fitted import Epoch, Fitted
 from .held_out import HeldOut

@@ -19,7 +19,7 @@ from pydantic import PrivateAttr
 
 from langchain_setselect import extractor_from_chat_model
 from shared_core import InvalidParameterError, SetSelectWarning
-from shared_core.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
+from shared_core.signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
 
 QUERY = "Which letters argue against a {lower} speed limit?"
 GOOD = {"root": "a {lower} speed limit", "perspective": "argue against"}

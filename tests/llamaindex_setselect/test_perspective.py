@@ -20,7 +20,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor, extractor_from_llm
 from shared_core import PAP, VRSD, Candidates, InvalidParameterError, PerspectiveError, SetSelectWarning
-from shared_core.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
+from shared_core.signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
     QUERY,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from shared_core import PAP, InvalidParameterError, PerspectiveError
-from shared_core.extraction import (
+from shared_core.signals.extraction import (
     PerspectiveExtractor,
     QueryParts,
     aparts_of,

@@ -329,7 +329,7 @@ def test_a_kernel_knows_the_ids(index: Path) -> None:
 
 
 def test_texts_are_embedded_and_bad_ones_named(tmp_path: Path) -> None:
-    from shared_core.evaluation.models import load_model
+    from shared_core.signals.embedding_models import load_model
 
     texts = ["bread and flour", "a river", "bread and yeast", "a violin"]
     rows = load_model().embed_documents(texts)

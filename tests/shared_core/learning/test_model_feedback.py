@@ -9,6 +9,7 @@ import numpy as np
 import openai
 import pytest
 import torch
+from tests.shared_core.completions_server import Completions, serving
 from transformers import (
     ByT5Tokenizer,
     LlamaConfig,
@@ -21,11 +22,10 @@ from transformers import (
 
 from examples._tiny_lm import tiny_model, tiny_tokenizer
 from shared_core import InvalidInputError, InvalidParameterError, SetSelectWarning
-from shared_core.answer_models import Item, TransformersModel
 from shared_core.learning.feedback import score_all
 from shared_core.learning.model_feedback import LanguageModelFeedback
 from shared_core.learning.prompts import Cost
-from tests.shared_core.completions_server import Completions, serving
+from shared_core.signals.language_models import Item, TransformersModel
 
 ITEMS = [
     {"question": "What is the capital of France?", "answer": "Paris"},

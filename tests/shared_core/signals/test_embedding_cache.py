@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from shared_core.errors import InvalidInputError
-from shared_core.evaluation.embedding_cache import CachedEmbedding, default_cache
+from shared_core.signals.embedding_cache import CachedEmbedding, default_cache
 from tests.embedding import embed
 
 

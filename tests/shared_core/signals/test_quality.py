@@ -13,7 +13,13 @@ from llama_index.core.schema import TextNode
 from scipy.stats import rankdata, zscore
 
 from shared_core import MMR, Candidates, InvalidInputError, InvalidParameterError
-from shared_core.quality import QUALITY_SCALERS, item_values, scale_quality, with_quality_column, with_quality_weight
+from shared_core.signals.quality import (
+    QUALITY_SCALERS,
+    item_values,
+    scale_quality,
+    with_quality_column,
+    with_quality_weight,
+)
 
 every_scaler = pytest.mark.parametrize("method", QUALITY_SCALERS)
 numbers = st.lists(st.integers(-50, 50).map(lambda i: i / 8), min_size=1, max_size=30)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from shared_core import InvalidParameterError, SetSelectWarning
-from shared_core.extraction import (
+from shared_core.signals.extraction import (
     PERSPECTIVE_PROMPT,
     PerspectiveExtractor,
     QueryParts,

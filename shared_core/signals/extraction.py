@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .checks import integer, one_of
-from .errors import InvalidParameterError, PerspectiveError, SetSelectWarning
-from .perspective import PAP
-from .splitting import pair_in, words
+from ..checks import integer, one_of
+from ..errors import InvalidParameterError, PerspectiveError, SetSelectWarning
+from ..perspective import PAP
+from ._splitting import pair_in, words
 
 PERSPECTIVE_VECTORS = ("text", "difference")
 # Two texts that a model takes for one differ by the rounding of float32; its direction means nothing.

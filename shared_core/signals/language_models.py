@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .checks import integer
-from .errors import InvalidInputError, InvalidParameterError
-from .prompt_start import WORTH_SHARING, Start, can_go_on, common_start
+from ..checks import integer
+from ..errors import InvalidInputError, InvalidParameterError
+from ._prefix_cache import WORTH_SHARING, Start, can_go_on, common_start
 
 
 class Item(NamedTuple):

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .answer_models import AnswerModel, EndpointModel, Item, TransformersModel, library, question_answer_pairs
-from .checks import integer
-from .errors import InvalidInputError, InvalidParameterError, SetSelectWarning
+from ..checks import integer
+from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
+from ._score_file import append_scores, read_scores
+from .language_models import AnswerModel, EndpointModel, Item, TransformersModel, library, question_answer_pairs
 from .quality import scale_quality
-from .score_file import append_scores, read_scores
 
 TEMPLATE = "{question}\n{answer}"
 

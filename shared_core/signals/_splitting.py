@@ -6,7 +6,7 @@ import re
 import unicodedata
 from typing import Any
 
-from .errors import InvalidParameterError
+from ..errors import InvalidParameterError
 
 # Scripts that put no space between words: each character counts as a word.
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"

@@ -14,12 +14,12 @@ import openai
 import pytest
 import torch
 from numpy.typing import NDArray
+from tests.shared_core.completions_server import Completions, serving
 from transformers import ByT5Tokenizer
 
 from examples._tiny_lm import tiny_model, tiny_tokenizer
 from shared_core import InvalidInputError, InvalidParameterError, SetSelectWarning
-from shared_core.perplexity import LogPerplexityQuality
-from tests.shared_core.completions_server import Completions, serving
+from shared_core.signals.perplexity import LogPerplexityQuality
 
 QUESTIONS = [
     "What is the capital of France?",
@@ -264,7 +264,7 @@ def test_importing_needs_numpy_only_and_what_is_missing_is_named(missing: str, e
     code = f"""
 import sys
 sys.modules[{missing!r}] = None
-from shared_core.perplexity import LogPerplexityQuality as Q
+from shared_core.signals.perplexity import LogPerplexityQuality as Q
 assert not {{"torch", "transformers", "openai", "tqdm"}} & {{m for m, x in sys.modules.items() if x}}
 try:
     Q.from_endpoint("http://127.0.0.1:9/v1", "m") if {missing!r} == "openai" else Q.from_transformers("m")

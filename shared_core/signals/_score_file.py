@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from .errors import InvalidInputError
+from ..errors import InvalidInputError
 
 _LINE_START = b'{"key": "'
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from shared_core.errors import InvalidParameterError
-from shared_core.evaluation import models
-from shared_core.evaluation.models import load_model
+from shared_core.signals import embedding_models as models
+from shared_core.signals.embedding_models import load_model
 
 TEXTS = ["A river.", "A violin is played."]
 

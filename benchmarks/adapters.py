@@ -88,10 +88,12 @@ class Timed(NamedTuple):
 
 
 CORE = (
-    Timed("ids and rows made ready", ("shared_core.request:Request.choose",)),
+    Timed("ids and rows made ready", ("shared_core.retrieval.request:Request.choose",)),
     # With compiled loops the choice has the checks in it.
     Timed("Candidates: checks, lengths, relevance", ("shared_core.candidates:Candidates.borrow",)),
-    Timed("the choice of VRSD", ("shared_core.request:choose", "shared_core.request:select_at_once")),
+    Timed(
+        "the choice of VRSD", ("shared_core.retrieval.request:choose", "shared_core.retrieval.request:select_at_once")
+    ),
 )
 # What is nested in another phase does not count there; a call's first phase has what is left.
 LANGCHAIN = (

@@ -12,10 +12,10 @@ from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel, ConfigDict
 
 from shared_core import PAP, InvalidInputError, InvalidParameterError, Selection
-from shared_core.items import copy_with
-from shared_core.request import WIDEST, Asked, Request
-from shared_core.request_memory import RequestMemory
-from shared_core.request_names import CHOICE_KEYS, all_parameters
+from shared_core.retrieval._memory import RequestMemory
+from shared_core.retrieval._names import CHOICE_KEYS, all_parameters
+from shared_core.retrieval.items import copy_with
+from shared_core.retrieval.request import WIDEST, Asked, Request
 from shared_core.signals.extraction import aparts_of, parts_of, text_to_embed
 
 from .stores.source import Hits

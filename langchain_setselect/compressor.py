@@ -17,7 +17,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from shared_core import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError
-from shared_core.request import Request
+from shared_core.retrieval.request import Request
 
 from . import fallback
 from ._settings import EVENT, ChoiceSettings, Chosen, aask, ask, choose_documents, event

@@ -13,8 +13,8 @@ from typing_extensions import override
 
 from shared_core import InvalidParameterError
 from shared_core.checks import one_of
-from shared_core.items import ORDERS, ordered
-from shared_core.request_names import CHOICE_KEYS, all_parameters, refuse_near_misses
+from shared_core.retrieval._names import CHOICE_KEYS, all_parameters, refuse_near_misses
+from shared_core.retrieval.items import ORDERS, ordered
 
 from ._settings import ChoiceSettings, Chosen
 from .retriever import SetSelectRetriever

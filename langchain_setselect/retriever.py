@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from shared_core import VectorSourceError
-from shared_core.request import Asked
+from shared_core.retrieval.request import Asked
 
 from . import fallback
 from ._settings import EVENT, ChoiceSettings, Chosen, aask, ask, choose_documents, event

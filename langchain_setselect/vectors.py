@@ -15,7 +15,7 @@ from langchain_core.vectorstores import VectorStore
 from numpy.typing import ArrayLike
 
 from shared_core.errors import EmbeddingFallbackWarning, InvalidParameterError, SetSelectWarning, VectorSourceError
-from shared_core.request import WIDEST
+from shared_core.retrieval.request import WIDEST
 
 from . import fallback
 from .stores import SOURCES

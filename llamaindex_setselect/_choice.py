@@ -12,8 +12,8 @@ from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from numpy.typing import ArrayLike
 
 from shared_core import InvalidInputError
-from shared_core.items import copy_with
-from shared_core.request import Asked, Request
+from shared_core.retrieval.items import copy_with
+from shared_core.retrieval.request import Asked, Request
 from shared_core.signals.extraction import QueryParts, aparts_of, parts_of, text_to_embed
 
 from .stores.rows import RowsById

@@ -14,7 +14,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.checks import one_of
-from shared_core.items import ORDERS, ordered
+from shared_core.retrieval.items import ORDERS, ordered
 
 from .retriever import SetSelectIndexRetriever
 

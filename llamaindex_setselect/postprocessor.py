@@ -18,9 +18,9 @@ from typing_extensions import override
 
 from shared_core import PAP, InvalidInputError, InvalidParameterError, Selector
 from shared_core.checks import identifiers, integer
-from shared_core.request import Request
-from shared_core.request_memory import RequestMemory
-from shared_core.request_names import CHOICE_KEYS
+from shared_core.retrieval._memory import RequestMemory
+from shared_core.retrieval._names import CHOICE_KEYS
+from shared_core.retrieval.request import Request
 from shared_core.signals.extraction import QueryParts, checked_perspective_vector
 
 from ._choice import aask, achoose_nodes, ask, choose_nodes

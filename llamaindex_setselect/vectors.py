@@ -16,7 +16,7 @@ from llama_index.core.settings import Settings
 from numpy.typing import ArrayLike
 
 from shared_core import EmbeddingFallbackWarning, InvalidParameterError, SetSelectWarning, VectorSourceError
-from shared_core.request import WIDEST
+from shared_core.retrieval.request import WIDEST
 
 from .stores import SOURCES
 from .stores.rows import RowsById

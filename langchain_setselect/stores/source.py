@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from numpy.typing import ArrayLike
 
 from shared_core.errors import InvalidParameterError
-from shared_core.request import WIDEST
+from shared_core.retrieval.request import WIDEST
 
 # Documents in the store's order, and for each its stored vector (None: the store no longer has it).
 Hits = tuple[Sequence[Document], Sequence[ArrayLike | None] | ArrayLike]

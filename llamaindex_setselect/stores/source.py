@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from numpy.typing import ArrayLike
 
-from shared_core.request import WIDEST
+from shared_core.retrieval.request import WIDEST
 
 VectorSource = Callable[[Any, Sequence[str], VectorStoreIndex | None], Mapping[str, ArrayLike]]
 AsyncVectorSource = Callable[[Any, Sequence[str], VectorStoreIndex | None], Awaitable[Mapping[str, ArrayLike]]]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..arrays import FloatArray, column_of, numeric, scaled_rows, unit_query, working_dtype
 from ..checks import number
 from ..errors import InvalidInputError, InvalidParameterError
-from ..items import called_item, item_id
+from ..retrieval.items import called_item, item_id
 
 ItemValue = str | Mapping[Any, float] | Callable[[Any], float]
 

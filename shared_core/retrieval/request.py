@@ -11,23 +11,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import numeric
-from .candidates import Candidates
-from .checks import identifiers, integer
-from .errors import InvalidInputError, InvalidParameterError, SetSelectWarning
+from ..arrays import numeric
+from ..candidates import Candidates
+from ..checks import identifiers, integer
+from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
+from ..perspective import PAP
+from ..selectors.at_once import select_at_once
+from ..selectors.base import Selection, Selector
+from ..selectors.choose import choose
+from ..selectors.compiled import MOST_BYTES
+from ..selectors.mmr import MMR
+from ..selectors.top_k import TopK
+from ..selectors.vrsd import VRSD
+from ..signals.extraction import checked_perspective_vector, pap_for
+from ..signals.quality import ItemValue, item_values
+from ._names import CHOICE_KEYS, all_parameters, refuse_near_misses
+from ._settings import checked_budget, checked_perspective, cosine, key_or_function, selector_of, sizes
 from .items import ItemName, item_names, stacked
-from .perspective import PAP
-from .request_checks import checked_budget, checked_perspective, cosine, key_or_function, selector_of, sizes
-from .request_names import CHOICE_KEYS, all_parameters, refuse_near_misses
-from .selectors.at_once import select_at_once
-from .selectors.base import Selection, Selector
-from .selectors.choose import choose
-from .selectors.compiled import MOST_BYTES
-from .selectors.mmr import MMR
-from .selectors.top_k import TopK
-from .selectors.vrsd import VRSD
-from .signals.extraction import checked_perspective_vector, pap_for
-from .signals.quality import ItemValue, item_values
 
 # A retriever that is short of sources fetches more by itself, up to so many.
 WIDEST = 20_000

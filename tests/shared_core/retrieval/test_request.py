@@ -21,8 +21,8 @@ from shared_core import (
     TopK,
 )
 from shared_core.checks import one_of
-from shared_core.items import ORDERS, item_names, ordered, stacked
-from shared_core.request import WIDEST, Asked, Request
+from shared_core.retrieval.items import ORDERS, item_names, ordered, stacked
+from shared_core.retrieval.request import WIDEST, Asked, Request
 from tests import oracles
 from tests.shared_core.cases import gaussian
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..selectors.base import Selector, resolve_selector
+from ..selectors.kernels.low_rank import LinearKernel, LowRankKernel
+from ._names import CHOICE_KEYS, all_parameters
 from .request import Request
-from .request_names import CHOICE_KEYS, all_parameters
-from .selectors.base import Selector, resolve_selector
-from .selectors.kernels.low_rank import LinearKernel, LowRankKernel
 
 # A request keeps these as they are given, so that a change within them is seen without parsing again.
 _KEPT = {"selector", "perspective", "quality", "costs", "source"}

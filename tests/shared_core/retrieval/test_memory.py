@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core import MMR, NDPP, InvalidParameterError, LowRankKernel, Selection, TopK, register_selector, request
-from shared_core.request import Request
-from shared_core.request_memory import RequestMemory
+from shared_core import MMR, NDPP, InvalidParameterError, LowRankKernel, Selection, TopK, register_selector
+from shared_core.retrieval import request
+from shared_core.retrieval._memory import RequestMemory
+from shared_core.retrieval.request import Request
 from shared_core.selectors import base as selection
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import InvalidInputError
+from ..errors import InvalidInputError
 
 ItemName = str | Mapping[Any, Hashable] | Callable[[Any], Hashable]
 ORDERS = ("selection", "relevance", "nearest_last")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from .errors import InvalidParameterError
-from .selectors.base import selector_names, selector_parameters
+from ..errors import InvalidParameterError
+from ..selectors.base import selector_names, selector_parameters
 
 CHOICE_KEYS = (
     "k",

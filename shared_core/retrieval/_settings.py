@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .checks import integer, number, one_of
-from .errors import BudgetError, InvalidParameterError, PerspectiveError
-from .perspective import DIRECTIONS, PAP
-from .selectors.base import Selector, resolve_selector
+from ..checks import integer, number, one_of
+from ..errors import BudgetError, InvalidParameterError, PerspectiveError
+from ..perspective import DIRECTIONS, PAP
+from ..selectors.base import Selector, resolve_selector
 
 # LangChain's default, so that a move from as_retriever(search_type="mmr") changes the class and nothing else.
 DEFAULT_LAMBDA_MULT = 0.5

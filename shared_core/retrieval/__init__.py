@@ -1,0 +1,1 @@
+"""The one entrance of the adapters: settings in, a selection of items out."""

@@ -1,6 +1,6 @@
 """The numpy core of setselect: candidates in, the best set of k out. See the README for which method when."""
 
-from .batch import Selections, select_many, select_stream
+from .batch.select_many import Selections, select_many, select_stream
 from .candidates import Candidates
 from .errors import (
     BudgetError,

@@ -48,7 +48,7 @@ def batch(
     """
     say = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
-        from .dataset import select_dataset
+        from .batch.dataset import select_dataset
 
         done = select_dataset(
             queries, index, out=out, k=k, fetch_k=fetch_k,

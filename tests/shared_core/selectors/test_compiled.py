@@ -20,11 +20,11 @@ from shared_core import (
     Selection,
     Selector,
     SetSelectWarning,
-    batch,
     select,
     select_many,
     select_stream,
 )
+from shared_core.batch.select_many import select_many as batch
 from shared_core.selectors import compiled
 from shared_core.selectors.compiled import MOST_BYTES
 from tests import oracles

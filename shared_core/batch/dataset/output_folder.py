@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..errors import InvalidParameterError
+from ...errors import InvalidParameterError
 
 # Readers of Parquet take a folder for a data set and pass over what begins with _ or a dot.
 SETTINGS = "_settings.json"

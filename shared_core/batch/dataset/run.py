@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from ..checks import integer
-from ..errors import InvalidParameterError
-from ..selectors.base import Selector
+from ...checks import integer
+from ...errors import InvalidParameterError
+from ...selectors.base import Selector
 from .choosing import Chooser
 from .faiss_file import FaissFile
 from .output_folder import OutputFolder, Summary

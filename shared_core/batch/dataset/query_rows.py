@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..errors import InvalidInputError
+from ...errors import InvalidInputError
 from .settings import PICKED, Settings
 
 Embed = Callable[[list[str]], NDArray[np.float32]]

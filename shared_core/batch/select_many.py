@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import read_only
-from .blocks import Block, Blocks, QueryBlocks, blocks_of
-from .checks import integer
-from .errors import SetSelectError
-from .many import choose_piece
-from .selectors.base import Selection, Selector, resolve_selector
-from .threads import in_order, one_blas_thread
+from ..arrays import read_only
+from ..checks import integer
+from ..errors import SetSelectError
+from ..selectors.base import Selection, Selector, resolve_selector
+from ._blocks import Block, Blocks, QueryBlocks, blocks_of
+from ._many import choose_piece
+from ._threads import in_order, one_blas_thread
 
 # Queries that are chosen for between two steps of the progress bar.
 _LONGEST = 1024

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidInputError, InvalidParameterError, SetSelectError, SetSelectWarning
+from ...errors import InvalidInputError, InvalidParameterError, SetSelectError, SetSelectWarning
 from .choosing import Chooser
 from .output_folder import STAGED, OutputFolder
 from .query_files import Block

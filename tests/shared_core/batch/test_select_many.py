@@ -24,11 +24,9 @@ from shared_core import (
     select,
     select_many,
     select_stream,
-    threads,
 )
-from shared_core import (
-    many as at_once,
-)
+from shared_core.batch.select_many import _many as at_once
+from shared_core.batch.select_many import _threads as threads
 from tests.shared_core.cases import PAIRS, Pair, names
 
 pytestmark = pytest.mark.usefixtures("either_way")

@@ -14,9 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-from shared_core import InvalidInputError, InvalidParameterError, SetSelectWarning, VectorSourceError
-from shared_core.dataset import select_dataset, select_table
+from shared_core.batch.select_many.dataset import select_dataset, select_table
 from tests.shared_core.dataset.corpus import (
     FETCH_K,
     D,
@@ -30,6 +28,8 @@ from tests.shared_core.dataset.corpus import (
     table,
     write_queries,
 )
+
+from shared_core import InvalidInputError, InvalidParameterError, SetSelectWarning, VectorSourceError
 
 needs_ray()
 # Ray warns of its own plans, on import and while it runs; nothing of ours is meant.

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..candidates import Candidates
-from ..errors import SetSelectError, VectorSourceError
-from ..threads import one_blas_thread
+from ...candidates import Candidates
+from ...errors import SetSelectError, VectorSourceError
+from .._threads import one_blas_thread
 from .faiss_file import open_search
 from .query_rows import check_schema, vectors_given, vectors_of_texts, written_schema
 from .settings import Settings
@@ -33,7 +33,7 @@ class Chooser:
         self.dimension: int | None = getattr(self._search, "dimension", None)
         self._embed: Any = None
         if settings.model is not None:
-            from ..signals.embedding_models import load_model
+            from ...signals.embedding_models import load_model
 
             self._embed = load_model(settings.model).embed_queries
         # A kernel may have a row for each id; nothing else asks for them.

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import RANGES, UNIT_SLACK, FloatArray, read_only, working_dtype
-from .blocks import Block
-from .selectors._greedy import tie_of
-from .selectors.at_once import loops_for
-from .selectors.base import Selector
-from .selectors.mmr import MMR
-from .selectors.vrsd import VRSD
+from ..arrays import RANGES, UNIT_SLACK, FloatArray, read_only, working_dtype
+from ..selectors._greedy import tie_of
+from ..selectors.at_once import loops_for
+from ..selectors.base import Selector
+from ..selectors.mmr import MMR
+from ..selectors.vrsd import VRSD
+from ._blocks import Block
 
 # So much of the candidates is turned into the working type at a time, where they are of another.
 CONVERTED = 4 << 20

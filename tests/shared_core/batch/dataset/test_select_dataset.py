@@ -16,11 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-from shared_core import InvalidInputError, InvalidParameterError, LowRankKernel, VectorSourceError
-from shared_core.dataset import output_folder, select_dataset, select_table
-from shared_core.dataset.faiss_file import faiss_threads
-from shared_core.dataset.output_folder import OutputFolder
+from shared_core.batch.select_many.dataset import output_folder, select_dataset, select_table
+from shared_core.batch.select_many.dataset.faiss_file import faiss_threads
+from shared_core.batch.select_many.dataset.output_folder import OutputFolder
 from tests.shared_core.dataset.corpus import (
     FETCH_K,
     D,
@@ -35,6 +33,8 @@ from tests.shared_core.dataset.corpus import (
     table,
     write_queries,
 )
+
+from shared_core import InvalidInputError, InvalidParameterError, LowRankKernel, VectorSourceError
 
 MMR = {"k": K, "fetch_k": FETCH_K, "selector": "mmr", "lambda_d": 0.5}
 
@@ -183,7 +183,7 @@ _GROWTH = """
 import os, sys
 import numpy as np
 from pathlib import Path
-from shared_core.dataset.faiss_file import FaissFile
+from shared_core.batch.select_many.dataset.faiss_file import FaissFile
 
 def private():
     with open("/proc/self/smaps_rollup") as lines:
@@ -503,12 +503,13 @@ def test_another_run_may_finish_and_clear_up_while_a_part_is_written(
 # Slow enough at each search to be killed in the middle.
 _SLOW = """
 import sys, time
-from shared_core.dataset import choosing, select_dataset
+from shared_core.batch.select_many.dataset import select_dataset
+from shared_core.batch.select_many.dataset import choosing
 class Slow(choosing.Chooser):
     def choose(self, queries, first_row=None):
         time.sleep(0.2)
         return super().choose(queries, first_row)
-import shared_core.dataset.run as run
+import shared_core.batch.dataset.run as run
 run.Chooser = Slow
 select_dataset(sys.argv[1], sys.argv[2], out=sys.argv[3], k=4, fetch_k=20, selector="mmr", lambda_d=0.5, block_rows=20)
 """

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..errors import InvalidInputError
+from ...errors import InvalidInputError
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 _READ_AT_ONCE = 4096

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import integer
-from ..errors import InvalidInputError, InvalidParameterError
-from ..selectors.base import Selector, resolve_selector
+from ...checks import integer
+from ...errors import InvalidInputError, InvalidParameterError
+from ...selectors.base import Selector, resolve_selector
 
 # (n, d) vectors and k in; for each of the n its ids and their vectors (m, d) out, m <= k.
 Search = Callable[[NDArray[np.float32], int], tuple[Sequence[Any], Sequence[Any]]]
@@ -51,7 +51,7 @@ class Settings:
 
     def described(self) -> dict[str, Any]:
         """As plain data: equal for two runs whose rows come out alike."""
-        from ..signals.embedding_models import fingerprint
+        from ...signals.embedding_models import fingerprint
 
         return {
             "index": fingerprint_of(self.index) if isinstance(self.index, Path) else described(self.index),
@@ -104,7 +104,7 @@ def make_settings(
     if text_column is None and model is not None:
         raise InvalidParameterError(f"model {model!r} embeds texts: name their column (text_column)")
     if text_column is not None and model is None:
-        from ..signals.embedding_models import DEFAULT_MODEL
+        from ...signals.embedding_models import DEFAULT_MODEL
 
         model = DEFAULT_MODEL
     if text_column is None and vector_column is None:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .arrays import numeric, working_dtype
-from .candidates import Candidates
-from .errors import InvalidInputError
+from ..arrays import numeric, working_dtype
+from ..candidates import Candidates
+from ..errors import InvalidInputError
 
 Blocks = ArrayLike | Iterator[ArrayLike]
 

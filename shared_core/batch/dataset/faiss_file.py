@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInputError, VectorSourceError
+from ...errors import InvalidInputError, VectorSourceError
 from .settings import Search
 
 

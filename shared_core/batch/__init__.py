@@ -1,0 +1,1 @@
+"""A set for each of many queries."""

@@ -11,9 +11,9 @@ from langchain_core.vectorstores import VectorStore
 
 from shared_core.errors import VectorSourceError
 from shared_core.evaluation.compare import compare_candidates
-from shared_core.evaluation.comparison import Comparison
 from shared_core.evaluation.judging import Found
 from shared_core.evaluation.records import Query, found_documents
+from shared_core.evaluation.results import Comparison
 
 from .vectors import Search, id_function
 

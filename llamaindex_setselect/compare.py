@@ -12,9 +12,9 @@ from llama_index.core.schema import MetadataMode, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 
 from shared_core.evaluation.compare import compare_candidates
-from shared_core.evaluation.comparison import Comparison
 from shared_core.evaluation.judging import Found
 from shared_core.evaluation.records import Query, found_documents
+from shared_core.evaluation.results import Comparison
 
 from .retriever import SetSelectIndexRetriever
 

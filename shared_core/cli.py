@@ -28,9 +28,9 @@ from .terminal import FINE, WITH_PROBLEMS, report_problems, stop
 from .train_command import train
 
 if TYPE_CHECKING:
-    from .evaluation.comparison import Comparison
     from .evaluation.corpus import Problem
     from .evaluation.records import Document, Query
+    from .evaluation.results import Comparison
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -124,7 +124,7 @@ def _writer(out: Path | None) -> Callable[[Comparison], object]:
         raise InvalidParameterError(f"--out: there is no folder {out.absolute().parent}")
     if out.suffix.lower() == ".json":
         return lambda comparison: out.write_text(comparison.to_json(indent=1) + "\n", encoding="utf-8")
-    from .evaluation.report import write_report
+    from .evaluation.report.page import write_report
 
     return lambda comparison: write_report(comparison, out)
 

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.papers._common import embedded, records
 from shared_core import PAP, Candidates, PerspectiveError, perspective_scores
-from shared_core.evaluation.metrics import success_at_k
+from shared_core.evaluation.measures.metrics import success_at_k
 
 FILES = ("pir/queries.jsonl", "pir/corpus.jsonl")
 SUBSETS = {

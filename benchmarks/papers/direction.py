@@ -40,7 +40,7 @@ from benchmarks.papers._direction import (
     fit_threshold,
 )
 from benchmarks.papers._pir import FILES, PERSPECTIVES, SUBSETS, embed, load
-from shared_core.evaluation.statistics import bootstrap_interval
+from shared_core.evaluation.measures.statistics import bootstrap_interval
 
 SEED = 0
 SPLITS = 10

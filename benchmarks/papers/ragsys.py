@@ -28,7 +28,7 @@ from benchmarks.papers._common import MINILM, embedded, heading, records, requir
 from benchmarks.papers._language_models import LanguageModel
 from benchmarks.papers._ragsys_page import PAPER, chart, explained
 from shared_core import select
-from shared_core.evaluation import metrics
+from shared_core.evaluation.measures import metrics
 
 FILE = "truthfulqa/truthfulqa.jsonl"
 SEED = 0

@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.papers._common import DATA, MINILM, embedded, heading, records, table, write
 from benchmarks.papers._vrsd_paper import EVERY_MODEL, MPNET
 from shared_core import select
-from shared_core.evaluation.metrics import max_difference, mean_pairwise_cosine, sum_cosine, win_rate
-from shared_core.evaluation.statistics import bootstrap_interval
+from shared_core.evaluation.measures.metrics import max_difference, mean_pairwise_cosine, sum_cosine, win_rate
+from shared_core.evaluation.measures.statistics import bootstrap_interval
 
 SEED = 0
 SHARE_ASKED = 5

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..checks import integer
 from ..errors import InvalidInputError, InvalidParameterError
-from .inputs import Floats, column
+from .measures._inputs import Floats, column
 
 # Servers round: the log-probability of a certain token may come out a little above 0.
 _ROUNDING = 1e-6

@@ -14,12 +14,12 @@ from ..checks import integer
 from ..errors import InvalidInputError, InvalidParameterError
 from ..selectors.base import Selector
 from ..signals.embedding_cache import Track, untracked
-from .comparison import Comparison, CorpusFacts, Setting
 from .judging import Found, Judged, carriers_of, judge, subtopics_in
 from .measuring import estimate, measured
 from .noting import UNASKED_SUBTOPICS, notes_on, unknown_ids, without_unknown
-from .recommending import check_deciding, recommend
+from .recommend import check_deciding, recommend
 from .records import Document, Query, all_of, as_document, as_query
+from .results import Comparison, CorpusFacts, Setting
 from .searching import Embed, nearest_rows, vectors_of
 from .sweep import sweep
 

@@ -14,10 +14,10 @@ from ..candidates import Candidates
 from ..errors import SetSelectError
 from ..selectors.base import Selector
 from ..selectors.choose import choose
-from .comparison import CandidateView, QueryView
-from .inputs import unit_rows
-from .metrics import mean_pairwise_cosine, sum_cosine
+from .measures._inputs import unit_rows
+from .measures.metrics import mean_pairwise_cosine, sum_cosine
 from .records import Document, Query
+from .results import CandidateView, QueryView
 
 Matrix = NDArray[np.float64]
 EXCERPT = 240

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .comparison import Estimate, Measure, Needs
 from .judging import Judged
-from .metrics import rank_measures
-from .statistics import bootstrap_interval
+from .measures.metrics import rank_measures
+from .measures.statistics import bootstrap_interval
+from .results import Estimate, Measure, Needs
 
 Matrix = NDArray[np.float64]
 

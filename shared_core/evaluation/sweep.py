@@ -7,7 +7,7 @@ from ..selectors.mmr import MMR
 from ..selectors.ndpp import NDPP
 from ..selectors.top_k import TopK
 from ..selectors.vrsd import VRSD
-from .comparison import Setting
+from .results import Setting
 
 LAMBDAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 TEMPERATURES = (0.05, 0.1, 0.2, 0.5)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.evaluation.metrics import dpo, leave_one_out, mc1, mc2, mc2_truthfulqa, mc3, mc3_truthfulqa
+from shared_core.evaluation.measures.metrics import dpo, leave_one_out, mc1, mc2, mc2_truthfulqa, mc3, mc3_truthfulqa
 
 NAN = float("nan")
 log_probabilities = st.lists(st.floats(-3000, 0), min_size=1, max_size=8)

@@ -13,10 +13,10 @@ from shared_core.errors import InvalidInputError, InvalidParameterError
 from shared_core.evaluation import compare as compare_module
 from shared_core.evaluation import searching
 from shared_core.evaluation.compare import compare, compare_candidates
-from shared_core.evaluation.comparison import Comparison
 from shared_core.evaluation.demo import QUESTIONS, demo_corpus
 from shared_core.evaluation.judging import Found, places_of
 from shared_core.evaluation.records import Document
+from shared_core.evaluation.results import Comparison
 from shared_core.evaluation.searching import nearest_rows
 from shared_core.evaluation.sweep import named, sweep
 from tests.embedding import corpus, embed

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..checks import integer, number
-from ..errors import InvalidParameterError
-from .inputs import Floats, column, paired
+from ...checks import integer, number
+from ...errors import InvalidParameterError
+from ._inputs import Floats, column, paired
 
 _RESAMPLES = 9999
 # Rows of resamples held at a time: 2000 queries take 8 MB.

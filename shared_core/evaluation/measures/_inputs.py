@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import numeric
-from ..errors import InvalidInputError
+from ...arrays import numeric
+from ...errors import InvalidInputError
 
 Floats = NDArray[np.float64]
 

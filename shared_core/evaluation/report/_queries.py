@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .comparison import Comparison, QueryView
-from .report_table import by_method
-from .report_text import clip, clip_middle
+from ..results import Comparison, QueryView
+from ._table import by_method
+from ._text import clip, clip_middle
 
 _BYTES = 1_150_000  # what is left of a file of 1.5 MB for these views, escapes included
 _EXCERPTS = (600, 400, 280, 200, 140, 100, 70, 40)  # characters of a candidate's text, tried from the left

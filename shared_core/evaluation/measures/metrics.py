@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..checks import integer, number
-from ..errors import InvalidInputError
-from .answers import dpo, leave_one_out, mc1, mc2, mc2_truthfulqa, mc3, mc3_truthfulqa
-from .inputs import column, paired, unit_rows
-from .rank_measures import rank_measures
+from ...checks import integer, number
+from ...errors import InvalidInputError
+from ..answers import dpo, leave_one_out, mc1, mc2, mc2_truthfulqa, mc3, mc3_truthfulqa
+from ._inputs import column, paired, unit_rows
+from .ranking import rank_measures
 
 __all__ = [
     "dpo",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .comparison import Comparison
-from .report_labels import Box, Label, place_labels
-from .report_table import by_method
-from .report_text import number, parameter
+from ..results import Comparison
+from ._labels import Box, Label, place_labels
+from ._table import by_method
+from ._text import number, parameter
 
 # Corners of the markers on a circle of radius 1, by method; a circle is drawn where there are none.
 _SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (

@@ -15,12 +15,12 @@ try:
 except ImportError as error:  # pragma: no cover
     raise ImportError('the report needs jinja2: pip install "setselect[eval]"') from error
 
-from ..errors import InvalidParameterError
-from .comparison import Comparison
-from .report_chart import chart
-from .report_queries import embedded
-from .report_table import WHISKER, by_method, table
-from .report_text import clip, clip_middle, counted, number, p_value
+from ...errors import InvalidParameterError
+from ..results import Comparison
+from ._chart import chart
+from ._queries import embedded
+from ._table import WHISKER, by_method, table
+from ._text import clip, clip_middle, counted, number, p_value
 
 _ROOM = Path(__file__).parent
 _PLACES = (("wide", 1040, 520), ("narrow", 340, 400))
@@ -83,7 +83,7 @@ def render(comparison: Comparison) -> str:
 
     Examples
     --------
-    >>> from shared_core.evaluation.comparison import CorpusFacts, Estimate, Measure, Recommendation, Setting
+    >>> from shared_core.evaluation.results import CorpusFacts, Estimate, Measure, Recommendation, Setting
     >>> found = Comparison(
     ...     "Notes <2024>", CorpusFacts(2, 1, 1, "a model", k=1, fetch_k=2, seed=0, versions={"numpy": "2.4.6"}),
     ...     (Setting("similarity", "similarity", None, "TopK()"),),

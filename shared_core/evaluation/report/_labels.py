@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
-from .report_text import clip
+from ._text import clip
 
 Place = tuple[float, float]
 _SIZES = {"method": 13.0, "end": 11.0}

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks import integer, number
-from ..errors import InvalidInputError, InvalidParameterError
-from .inputs import Floats
+from ...checks import integer, number
+from ...errors import InvalidInputError, InvalidParameterError
+from ._inputs import Floats
 
 if TYPE_CHECKING:
     from ir_measures import Measure

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared_core import InvalidInputError, InvalidParameterError, select
-from shared_core.evaluation.metrics import (
+from shared_core.evaluation.measures.metrics import (
     max_difference,
     mean_pairwise_cosine,
     p_recall_at_k,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import groupby
 
-from .comparison import Comparison, Estimate, Measure, Needs
-from .report_text import counted, digits_for, number
+from ..results import Comparison, Estimate, Measure, Needs
+from ._text import counted, digits_for, number
 
 _TITLES: dict[Needs, str] = {
     "nothing": "From the vectors alone",

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..errors import InvalidParameterError
-from .comparison import Estimate, Recommendation, Setting
+from .measures.statistics import paired_test
 from .measuring import Matrix, Measured, estimate
-from .statistics import paired_test
+from .results import Estimate, Recommendation, Setting
 
 # What decides where nobody says: the most particular knowledge there is of what is right.
 DECIDING = ("subtopic_recall", "answers", "p_recall", "recall")

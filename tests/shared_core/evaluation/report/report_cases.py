@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from shared_core.evaluation.comparison import (
+from shared_core.evaluation.results import (
     CandidateView,
     Comparison,
     CorpusFacts,

@@ -1,0 +1,1 @@
+"""Measures of a selection and of a ranking, and the statistics of their differences."""

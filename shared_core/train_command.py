@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.progress import track
 from rich.text import Text
 
+from .cli._pool_file import PoolFile, read_pool, read_vectors
 from .errors import SetSelectError
-from .learning.labelling import LabelledSubset, label
-from .learning.pool_file import PoolFile, read_pool, read_vectors
-from .learning.prompts import EXAMPLE
+from .learning.feedback.prompts import EXAMPLE
+from .learning.labels.labelling import LabelledSubset, label
 from .signals.embedding_models import DEFAULT_MODEL
 from .signals.language_models import library
 from .terminal import FINE, WITH_PROBLEMS, report_problems, stop

@@ -18,15 +18,15 @@ from rich.table import Table
 from rich.text import Text
 
 from .errors import InvalidInputError, InvalidParameterError, SetSelectWarning
-from .learning.feedback import CoverageFeedback, Feedback
-from .learning.model_feedback import LanguageModelFeedback
+from .learning.feedback.coverage import CoverageFeedback, Feedback
+from .learning.feedback.language_model import LanguageModelFeedback
+from .learning.feedback.symbols import shell_symbols, structural_symbols
 from .learning.plot import SUFFIXES
-from .learning.symbols import shell_symbols, structural_symbols
 from .terminal import COULD_NOT_RUN
 
 if TYPE_CHECKING:
-    from .learning.fitted import Epoch, Fitted
-    from .learning.labelling import LabelledSubset
+    from .learning.labels.labelling import LabelledSubset
+    from .learning.results import Epoch, Fitted
 
 # The key comes from here alone: not from the command line, which others on the machine can read, nor from
 # OPENAI_API_KEY, which is not meant for any server.

@@ -3,15 +3,15 @@
 from typing import TYPE_CHECKING, Any
 
 from ..signals.language_models import library
-from .draws import GreedyDraws
-from .feedback import CoverageFeedback, Feedback, score_all
-from .labelling import LabelledSubset, best, label
-from .model_feedback import LanguageModelFeedback
-from .symbols import structural_symbols
+from .feedback.coverage import CoverageFeedback, Feedback, score_all
+from .feedback.language_model import LanguageModelFeedback
+from .feedback.symbols import structural_symbols
+from .labels.draws import GreedyDraws
+from .labels.labelling import LabelledSubset, best, label
 
 if TYPE_CHECKING:
-    from .fitted import Epoch, Fitted
     from .fitting import fit
+    from .results import Epoch, Fitted
 
 __all__ = [
     "CoverageFeedback",
@@ -37,7 +37,7 @@ def __getattr__(name: str) -> Any:
 
         return fit
     if name in ("Epoch", "Fitted"):
-        from . import fitted
+        from . import results as fitted
 
         return getattr(fitted, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

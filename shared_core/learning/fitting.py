@@ -19,21 +19,21 @@ from ..selectors.ndpp import NDPP
 from ..selectors.top_k import TopK
 from ..selectors.vrsd import VRSD
 from .checkpoint import read_checkpoint
-from .feedback import Feedback
-from .fitted import Epoch, Fitted
-from .given_labels import checked_labels, digest_of, split_labels
+from .feedback.coverage import Feedback
 from .held_out import HeldOut
-from .label_file import name_of
-from .labelling import LabelledSubset, best, label
+from .labels.given import checked_labels, digest_of, split_labels
+from .labels.label_file import name_of
+from .labels.labelling import LabelledSubset, best, label
 from .neighbours import Neighbours
+from .results import Epoch, Fitted
 
 try:
     import torch
 except ImportError as error:
     raise ImportError('learning a kernel needs torch: pip install "setselect[train]"') from error
 
-from .likelihood import NORMALISATIONS
-from .objectives import likelihood_task, listwise_task, make_factors
+from .objectives.likelihood import NORMALISATIONS
+from .objectives.task import likelihood_task, listwise_task, make_factors
 from .training import Run
 
 OBJECTIVES = ("listwise", "likelihood")

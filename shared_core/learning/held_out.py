@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..candidates import Candidates
 from ..selectors.base import Selector
-from .feedback import Feedback, score_all
+from .feedback.coverage import Feedback, score_all
 from .neighbours import Neighbours
 
 

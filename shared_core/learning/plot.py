@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..signals.language_models import library
-from .fitted import Fitted
+from .results import Fitted
 
 SUFFIXES = (".svg", ".png")
 _STYLES = ("--", ":", "-.", (0, (1, 4)))
@@ -32,7 +32,7 @@ def plot(path: Path | str, fitted: Fitted, title: str = "") -> None:
     --------
     >>> import tempfile
     >>> from shared_core import LinearKernel
-    >>> from shared_core.learning.fitted import Epoch
+    >>> from shared_core.learning.results import Epoch
     >>> history = (Epoch(0, None, None, 0.7), Epoch(1, 0.5, None, 0.9))
     >>> fitted = Fitted(LinearKernel([[1.0]]), 1, 0.9, {"NDPP()": 0.8}, 0.1, 0.02, history, (3,))
     >>> path = Path(tempfile.mkdtemp()) / "plot.svg"

@@ -17,9 +17,9 @@ from ..selectors.base import Selector
 from ..selectors.ndpp import NDPP
 from ..signals.language_models import library
 from .checkpoint import read_checkpoint, write_checkpoint
-from .fitted import Epoch, Fitted
 from .held_out import HeldOut
-from .objectives import Task
+from .objectives.task import Task
+from .results import Epoch, Fitted
 
 
 class Run:

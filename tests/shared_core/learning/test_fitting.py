@@ -39,8 +39,8 @@ pytest.importorskip("safetensors")
 
 from safetensors.torch import load_file  # noqa: E402
 
-from shared_core.learning.fitted import Epoch, Fitted  # noqa: E402
 from shared_core.learning.fitting import fit  # noqa: E402
+from shared_core.learning.results import Epoch, Fitted  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[3]
 

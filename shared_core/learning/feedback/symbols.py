@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .shell import Symbol, shell_symbols
+from ..shell import Symbol, shell_symbols
 
 __all__ = ["Symbol", "shell_symbols", "structural_symbols"]
 

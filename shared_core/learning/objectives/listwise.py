@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..checks import number
-from ..errors import InvalidInputError
+from ...checks import number
+from ...errors import InvalidInputError
+from ..labels.labelling import LabelledSubset
 from .factors import Factors
-from .labelling import LabelledSubset
 from .likelihood import RIDGE
 from .relevance import LearnedRelevance
 
@@ -55,7 +55,7 @@ class Listwise:
 
     Examples
     --------
-    >>> from shared_core.learning.factors import LinearFactors
+    >>> from shared_core.learning.objectives.task.factors import LinearFactors
     >>> factors = LinearFactors([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]])
     >>> labels = [LabelledSubset(0, (1,), 0.2), LabelledSubset(0, (2,), 0.9)]
     >>> loss = Listwise(factors, LearnedRelevance(factors.unit, 0.5), labels)

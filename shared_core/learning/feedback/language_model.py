@@ -10,11 +10,11 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..checks import integer, number
-from ..errors import InvalidParameterError, SetSelectWarning
-from ..signals._prefix_cache import Start
-from ..signals.language_models import AnswerModel, EndpointModel, Scored, TransformersModel
-from .feedback import Item, Pair
+from ...checks import integer, number
+from ...errors import InvalidParameterError, SetSelectWarning
+from ...signals._prefix_cache import Start
+from ...signals.language_models import AnswerModel, EndpointModel, Scored, TransformersModel
+from .coverage import Item, Pair
 from .prompts import EXAMPLE, Cost, Prompt, PromptTemplate
 
 # As OpenAI and vLLM, newer vLLM, llama.cpp, SGLang and TGI put it.

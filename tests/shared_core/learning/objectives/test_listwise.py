@@ -8,16 +8,16 @@ import pytest
 from numpy.typing import NDArray
 
 from shared_core import NDPP, Candidates, InvalidInputError, InvalidParameterError, LinearKernel, LowRankKernel
-from shared_core.learning.labelling import LabelledSubset
+from shared_core.learning.labels.labelling import LabelledSubset
 from tests import oracles
 
 torch = pytest.importorskip("torch")
 
-from shared_core.learning.factors import LinearFactors, RowFactors  # noqa: E402
-from shared_core.learning.listwise import Listwise  # noqa: E402
-from shared_core.learning.objectives import listwise_task  # noqa: E402
-from shared_core.learning.principal import unit_rows  # noqa: E402
-from shared_core.learning.relevance import LearnedRelevance  # noqa: E402
+from shared_core.learning.objectives.task.factors import LinearFactors, RowFactors  # noqa: E402
+from shared_core.learning.objectives.task.listwise import Listwise  # noqa: E402
+from shared_core.learning.objectives.task.principal import unit_rows  # noqa: E402
+from shared_core.learning.objectives.task.relevance import LearnedRelevance  # noqa: E402
+from shared_core.learning.objectives.task.task import listwise_task  # noqa: E402
 
 Matrix = NDArray[np.float64]
 

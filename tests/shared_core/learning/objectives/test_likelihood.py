@@ -13,8 +13,8 @@ from tests import oracles
 
 torch = pytest.importorskip("torch")
 
-from shared_core.learning.factors import LinearFactors, RowFactors  # noqa: E402
-from shared_core.learning.likelihood import Likelihood, log_likelihood  # noqa: E402
+from shared_core.learning.objectives.task.factors import LinearFactors, RowFactors  # noqa: E402
+from shared_core.learning.objectives.task.likelihood import Likelihood, log_likelihood  # noqa: E402
 
 Matrix = NDArray[np.float64]
 
@@ -153,7 +153,7 @@ def test_the_probabilities_of_all_subsets_of_the_candidates_sum_to_one(K: int, K
 def test_many_subsets_are_taken_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     factors = factors_of("rows", 3, 4)
     whole = [log_likelihood(factors, SUBSETS, **given) for given in SETTINGS.values()]
-    monkeypatch.setattr("shared_core.learning.likelihood._ROWS_AT_ONCE", 8)
+    monkeypatch.setattr("shared_core.learning.objectives.likelihood._ROWS_AT_ONCE", 8)
     for given, expected in zip(SETTINGS.values(), whole, strict=True):
         np.testing.assert_allclose(log_likelihood(factors, SUBSETS, **given), expected, rtol=1e-12)
 

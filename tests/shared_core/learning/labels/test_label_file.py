@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.learning.label_file import LabelFile, name_of
+from shared_core.learning.labels.label_file import LabelFile, name_of
 
 SETTINGS = {"k": 2, "subsets": None, "seed": 0, "feedback": "ours"}
 FIRST = [((7, 1), 0.1 + 0.2), ((0, 5), -1e-300)]

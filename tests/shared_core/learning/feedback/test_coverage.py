@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shared_core.learning.feedback.coverage.coverage import CoverageFeedback, score_all
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.learning.feedback import CoverageFeedback, score_all
 from shared_core.learning.shell import shell_symbols
 
 F, G, H = ({"answer": text} for text in ("f(g(x))", "g(h(x))", "h(f(x), g(y))"))
@@ -77,7 +77,7 @@ def test_fingerprints_tell_hook_and_key_apart() -> None:
     prints = [feedback.fingerprint for feedback in made]
     assert len(set(prints)) == len(prints)
     assert "CoverageFeedback" in prints[0]
-    assert "shared_core.learning.symbols.structural_symbols" in prints[0]
+    assert "shared_core.learning.feedback.symbols.structural_symbols" in prints[0]
     assert "'answer'" in prints[0]
     assert "bash" in prints[1]
     assert prints[0] == CoverageFeedback().fingerprint

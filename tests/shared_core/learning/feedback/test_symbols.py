@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from shared_core.learning.symbols import structural_symbols
+from shared_core.learning.feedback.coverage.symbols import structural_symbols
 
 DATA = Path(os.environ.get("SETSELECT_DATA", Path(__file__).resolve().parents[4] / "shared" / "data"))
 

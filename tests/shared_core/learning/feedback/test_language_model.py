@@ -9,6 +9,9 @@ import numpy as np
 import openai
 import pytest
 import torch
+from shared_core.learning.feedback.coverage.coverage import score_all
+from shared_core.learning.feedback.coverage.language_model import LanguageModelFeedback
+from shared_core.learning.feedback.coverage.prompts import Cost
 from tests.shared_core.completions_server import Completions, serving
 from transformers import (
     ByT5Tokenizer,
@@ -22,9 +25,6 @@ from transformers import (
 
 from examples._tiny_lm import tiny_model, tiny_tokenizer
 from shared_core import InvalidInputError, InvalidParameterError, SetSelectWarning
-from shared_core.learning.feedback import score_all
-from shared_core.learning.model_feedback import LanguageModelFeedback
-from shared_core.learning.prompts import Cost
 from shared_core.signals.language_models import Item, TransformersModel
 
 ITEMS = [

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
-from ..errors import InvalidInputError, InvalidParameterError
+from ...errors import InvalidInputError, InvalidParameterError
 
 FORMAT = "setselect labels"
 VERSION = 1
@@ -186,7 +186,7 @@ def name_of(thing: Any) -> str:
     Examples
     --------
     >>> name_of("random"), name_of(name_of)
-    ('random', 'shared_core.learning.label_file.name_of')
+    ('random', 'shared_core.learning.labels.label_file.name_of')
     """
     if isinstance(thing, str):
         return thing

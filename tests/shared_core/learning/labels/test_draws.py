@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from shared_core import NDPP, Candidates, InvalidInputError, InvalidParameterError
-from shared_core.learning.draws import GreedyDraws
+from shared_core.learning.labels.draws import GreedyDraws
 from tests import oracles
 
 RNG = np.random.default_rng(2)

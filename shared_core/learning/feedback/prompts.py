@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import InvalidInputError, InvalidParameterError
-from ..signals.language_models import Item
+from ...errors import InvalidInputError, InvalidParameterError
+from ...signals.language_models import Item
 
 EXAMPLE = "{question}\n{answer}"
 

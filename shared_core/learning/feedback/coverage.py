@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..errors import InvalidInputError, InvalidParameterError
+from ...errors import InvalidInputError, InvalidParameterError
 from .symbols import Symbol, structural_symbols
 
 Item = Mapping[str, Any]
@@ -84,7 +84,7 @@ class CoverageFeedback:
         The key of an item's answer.
     symbols : callable
         From an answer's text to its symbols, any hashable values. :func:`structural_symbols` is for programs and
-        logical forms, ``shared_core.learning.symbols.shell_symbols`` for shell commands; ``str.split`` will do for
+        logical forms, ``shared_core.learning.feedback.symbols.shell_symbols`` for shell commands; ``str.split`` will do for
         prose. It is called once for each text, so it must depend on nothing else.
 
     Raises

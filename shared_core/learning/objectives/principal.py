@@ -9,8 +9,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from ..arrays import numeric, scaled_rows, working_dtype
-from ..errors import InvalidInputError
+from ...arrays import numeric, scaled_rows, working_dtype
+from ...errors import InvalidInputError
 
 Matrix = NDArray[np.float64]
 

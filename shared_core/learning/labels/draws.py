@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import numeric, working_dtype
-from ..checks import integer, number
-from ..errors import InvalidInputError
+from ...arrays import numeric, working_dtype
+from ...checks import integer, number
+from ...errors import InvalidInputError
 
 PATHS = 3
 EACH = 32

@@ -9,8 +9,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ..arrays import numeric
-from ..errors import InvalidInputError
+from ...arrays import numeric
+from ...errors import InvalidInputError
 
 
 class Ragged:

@@ -11,12 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..selectors.kernels.low_rank import LinearKernel, LowRankKernel
+from ...selectors.kernels.low_rank import LinearKernel, LowRankKernel
+from ..labels.labelling import LabelledSubset
+from ..neighbours import Neighbours
 from .factors import Factors, LinearFactors, RowFactors
-from .labelling import LabelledSubset
 from .likelihood import Likelihood
 from .listwise import Listwise
-from .neighbours import Neighbours
 from .principal import unit_rows
 from .relevance import LearnedRelevance
 

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from shared_core.learning.feedback.coverage.coverage import CoverageFeedback
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.learning.draws import GreedyDraws
-from shared_core.learning.feedback import CoverageFeedback
-from shared_core.learning.labelling import LabelledSubset, best, label
+from shared_core.learning.labels.draws import GreedyDraws
+from shared_core.learning.labels.labelling import LabelledSubset, best, label
 from tests import oracles
 from tests.embedding import embed
 

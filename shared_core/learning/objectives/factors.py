@@ -8,10 +8,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import numeric
-from ..checks import integer, number
-from ..errors import InvalidInputError, InvalidParameterError
-from ..selectors.kernels.low_rank import LinearKernel, LowRankKernel
+from ...arrays import numeric
+from ...checks import integer, number
+from ...errors import InvalidInputError, InvalidParameterError
+from ...selectors.kernels.low_rank import LinearKernel, LowRankKernel
 
 try:
     import torch

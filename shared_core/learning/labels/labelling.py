@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import column_of
-from ..checks import integer, number, one_of
-from ..errors import InvalidInputError, InvalidParameterError
-from ..signals.language_models import library
+from ...arrays import column_of
+from ...checks import integer, number, one_of
+from ...errors import InvalidInputError, InvalidParameterError
+from ...signals.language_models import library
+from ..feedback.coverage import Feedback, score_all
+from ..neighbours import Neighbours
 from .draws import GreedyDraws
-from .feedback import Feedback, score_all
 from .label_file import LabelFile, Scored, name_of
-from .neighbours import Neighbours
 
 Draw = Callable[[int, NDArray[np.int64], np.random.Generator], Iterable[Sequence[int]]]
 """``(query_row, candidate_rows, rng)`` to subsets of ``candidate_rows``, which come nearest first, read-only."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidInputError
+from ...errors import InvalidInputError
+from ..neighbours import Neighbours
 from .labelling import LabelledSubset
-from .neighbours import Neighbours
 
 
 def checked_labels(labels: Iterable[LabelledSubset], n: int) -> list[LabelledSubset]:

@@ -1,0 +1,1 @@
+"""Subsets of examples with the feedback that they got."""

@@ -1,0 +1,1 @@
+"""What a fit maximises, and the factors that it changes."""

@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from .errors import InvalidParameterError, KernelError, SetSelectError
-from .selectors.base import make_selector
-from .terminal import FINE, WITH_PROBLEMS, stop
+from ..errors import InvalidParameterError, KernelError, SetSelectError
+from ..selectors.base import make_selector
+from ._terminal import FINE, WITH_PROBLEMS, stop
 
 
 def batch(
@@ -48,7 +48,7 @@ def batch(
     """
     say = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
-        from .batch.dataset import select_dataset
+        from ..batch.dataset import select_dataset
 
         done = select_dataset(
             queries, index, out=out, k=k, fetch_k=fetch_k,
@@ -88,7 +88,7 @@ def _value(text: str) -> Any:
 
 
 def _kernel(path: str) -> Any:
-    from .selectors.kernels.low_rank import LinearKernel, LowRankKernel
+    from ..selectors.kernels.low_rank import LinearKernel, LowRankKernel
 
     try:
         return LinearKernel.load(path)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from .evaluation.corpus import Problem
+    from ..evaluation.corpus import Problem
 
 FINE, WITH_PROBLEMS, COULD_NOT_RUN = 0, 1, 2
 # So many bad lines are shown; of a file in a wrong format every line is bad.

@@ -12,14 +12,14 @@ from rich.console import Console
 from rich.progress import track
 from rich.text import Text
 
-from .cli._pool_file import PoolFile, read_pool, read_vectors
-from .errors import SetSelectError
-from .learning.feedback.prompts import EXAMPLE
-from .learning.labels.labelling import LabelledSubset, label
-from .signals.embedding_models import DEFAULT_MODEL
-from .signals.language_models import library
-from .terminal import FINE, WITH_PROBLEMS, report_problems, stop
-from .train_session import KEY, Consent, Files, feedback_of, fitted_or_best, show_result, spoken_warnings, teaching
+from ..errors import SetSelectError
+from ..learning.feedback.prompts import EXAMPLE
+from ..learning.labels.labelling import LabelledSubset, label
+from ..signals.embedding_models import DEFAULT_MODEL
+from ..signals.language_models import library
+from ._pool_file import PoolFile, read_pool, read_vectors
+from ._terminal import FINE, WITH_PROBLEMS, report_problems, stop
+from ._train_session import KEY, Consent, Files, feedback_of, fitted_or_best, show_result, spoken_warnings, teaching
 
 _LIKELIHOOD, _LISTWISE = "For the likelihood: ", "For listwise: "
 
@@ -113,7 +113,7 @@ def train(
         # What is missing is to come to light now, not after hours of labelling.
         for name in ("torch", "safetensors", "matplotlib", "tqdm"):
             library(name, "train")
-        from .learning.plot import plot as draw_plot
+        from ..learning.plot import plot as draw_plot
 
         held = read_pool(pool, question, answer, ids=kernel == "rows")
         report_problems(say, held.problems)
@@ -162,8 +162,8 @@ def train(
 
 
 def _embedded(say: Console, pool: PoolFile, model: str, cache: Path | None) -> Any:
-    from .signals.embedding_cache import CachedEmbedding
-    from .signals.embedding_models import load_model
+    from ..signals.embedding_cache import CachedEmbedding
+    from ..signals.embedding_models import load_model
 
     def bar(items: Sequence[Any], description: str) -> Iterable[Any]:
         return track(items, description, console=say, disable=not say.is_terminal)

@@ -21,16 +21,16 @@ except ImportError as error:
         'the command setselect needs typer and rich: pip install "setselect[eval]", or [train] for setselect train'
     ) from error
 
-from .batch_command import batch
-from .errors import InvalidParameterError, SetSelectError
-from .signals.embedding_models import DEFAULT_MODEL
-from .terminal import FINE, WITH_PROBLEMS, report_problems, stop
-from .train_command import train
+from ..errors import InvalidParameterError, SetSelectError
+from ..signals.embedding_models import DEFAULT_MODEL
+from ._terminal import FINE, WITH_PROBLEMS, report_problems, stop
+from .batch import batch
+from .train import train
 
 if TYPE_CHECKING:
-    from .evaluation.corpus import Problem
-    from .evaluation.records import Document, Query
-    from .evaluation.results import Comparison
+    from ..evaluation.corpus import Problem
+    from ..evaluation.records import Document, Query
+    from ..evaluation.results import Comparison
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -124,7 +124,7 @@ def _writer(out: Path | None) -> Callable[[Comparison], object]:
         raise InvalidParameterError(f"--out: there is no folder {out.absolute().parent}")
     if out.suffix.lower() == ".json":
         return lambda comparison: out.write_text(comparison.to_json(indent=1) + "\n", encoding="utf-8")
-    from .evaluation.report.page import write_report
+    from ..evaluation.report.page import write_report
 
     return lambda comparison: write_report(comparison, out)
 
@@ -132,14 +132,14 @@ def _writer(out: Path | None) -> Callable[[Comparison], object]:
 def _corpus(
     documents: Path | None, queries: Path | None, demo: bool
 ) -> tuple[list[Document], list[Query], list[Problem]]:
-    from .evaluation.corpus import read_documents, read_queries
+    from ..evaluation.corpus import read_documents, read_queries
 
     if demo:
         if documents or queries:
             raise InvalidParameterError(
                 "--demo brings its own documents and queries: leave --documents and --queries out"
             )
-        from .evaluation.demo import demo_corpus
+        from ..evaluation.demo import demo_corpus
 
         return *demo_corpus(), []
     if documents is None or queries is None:
@@ -162,9 +162,9 @@ def _compare(
     cache: Path | None,
     **options: Any,
 ) -> Comparison:
-    from .evaluation.compare import compare, need_extra
-    from .signals.embedding_cache import CachedEmbedding
-    from .signals.embedding_models import load_model
+    from ..evaluation.compare import compare, need_extra
+    from ..signals.embedding_cache import CachedEmbedding
+    from ..signals.embedding_models import load_model
 
     need_extra()
 

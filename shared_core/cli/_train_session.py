@@ -17,16 +17,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .errors import InvalidInputError, InvalidParameterError, SetSelectWarning
-from .learning.feedback.coverage import CoverageFeedback, Feedback
-from .learning.feedback.language_model import LanguageModelFeedback
-from .learning.feedback.symbols import shell_symbols, structural_symbols
-from .learning.plot import SUFFIXES
-from .terminal import COULD_NOT_RUN
+from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
+from ..learning.feedback.coverage import CoverageFeedback, Feedback
+from ..learning.feedback.language_model import LanguageModelFeedback
+from ..learning.feedback.symbols import shell_symbols, structural_symbols
+from ..learning.plot import SUFFIXES
+from ._terminal import COULD_NOT_RUN
 
 if TYPE_CHECKING:
-    from .learning.labels.labelling import LabelledSubset
-    from .learning.results import Epoch, Fitted
+    from ..learning.labels.labelling import LabelledSubset
+    from ..learning.results import Epoch, Fitted
 
 # The key comes from here alone: not from the command line, which others on the machine can read, nor from
 # OPENAI_API_KEY, which is not meant for any server.
@@ -204,7 +204,7 @@ def fitted_or_best(
     KeyboardInterrupt
         There is no checkpoint yet.
     """
-    from .learning.fitting import fit
+    from ..learning.fitting import fit
 
     known: list[LabelledSubset] = []
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
-from shared_core.checks import one_of
+from shared_core._validation import one_of
 from shared_core.retrieval._names import CHOICE_KEYS, all_parameters, refuse_near_misses
 from shared_core.retrieval.items import ORDERS, ordered
 

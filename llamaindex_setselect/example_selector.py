@@ -13,7 +13,7 @@ from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.checks import one_of
+from shared_core._validation import one_of
 from shared_core.retrieval.items import ORDERS, ordered
 
 from .retriever import SetSelectIndexRetriever

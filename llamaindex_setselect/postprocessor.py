@@ -17,7 +17,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
 from shared_core import PAP, InvalidInputError, InvalidParameterError, Selector
-from shared_core.checks import identifiers, integer
+from shared_core._validation import identifiers, integer
 from shared_core.retrieval._memory import RequestMemory
 from shared_core.retrieval._names import CHOICE_KEYS
 from shared_core.retrieval.request import Request

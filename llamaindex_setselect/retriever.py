@@ -17,7 +17,7 @@ from llama_index.core.vector_stores.types import MetadataFilters
 from typing_extensions import override
 
 from shared_core import InvalidInputError, Selector
-from shared_core.checks import identifiers
+from shared_core._validation import identifiers
 
 from ._choice import aask, achoose_nodes, ask, choose_nodes
 from ._settings import refuse_unknown

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._validation import integer, number
 from .arrays import (
     ONE,
     FloatArray,
@@ -23,7 +24,6 @@ from .arrays import (
     unit_query,
     working_dtype,
 )
-from .checks import integer, number
 from .errors import InvalidInputError
 from .rows import Rows
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._validation import one_of
 from .arrays import numeric
 from .candidates import Candidates
-from .checks import one_of
 from .errors import InvalidInputError, InvalidParameterError, PerspectiveError
 
 Vector = NDArray[np.float64]

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import integer
 from ..arrays import read_only
-from ..checks import integer
 from ..errors import SetSelectError
 from ..selectors.base import Selection, Selector, resolve_selector
 from ._blocks import Block, Blocks, QueryBlocks, blocks_of

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import integer
+from .._validation import integer
 from ..errors import InvalidInputError, InvalidParameterError
 from .measures._inputs import Floats, column
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from ..checks import integer
+from .._validation import integer
 from ..errors import InvalidInputError, InvalidParameterError
 from ..selectors.base import Selector
 from ..signals.embedding_cache import Track, untracked

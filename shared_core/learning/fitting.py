@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._validation import integer, number, one_of
 from ..arrays import names_of, numeric
-from ..checks import integer, number, one_of
 from ..errors import InvalidInputError, InvalidParameterError
 from ..selectors.base import Selector
 from ..selectors.ndpp import NDPP

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..checks import integer, number, one_of
+from .._validation import integer, number, one_of
 from ..errors import BudgetError, InvalidParameterError, PerspectiveError
 from ..perspective import DIRECTIONS, PAP
 from ..selectors.base import Selector, resolve_selector

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import identifiers, integer
 from ..arrays import numeric
 from ..candidates import Candidates
-from ..checks import identifiers, integer
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from ..perspective import PAP
 from ..selectors.at_once import select_at_once

@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import number
 from ..arrays import TIE_EPS
 from ..candidates import Candidates
-from ..checks import number
 from ..errors import BudgetError
 
 Mask = NDArray[np.bool_]

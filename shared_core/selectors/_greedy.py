@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import integer
 from ..arrays import TIE_EPS
 from ..candidates import Candidates
-from ..checks import integer
 from ..errors import InvalidParameterError, NothingLeftError
 from ._constraints import Budget, Limit, NearDuplicates, PerSource
 

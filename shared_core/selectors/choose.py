@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import integer, number
 from ..arrays import numeric
 from ..candidates import Candidates
-from ..checks import integer, number
 from ..errors import NothingLeftError
 from ._greedy import checked_shown, tie_of
 from .at_once import select_at_once

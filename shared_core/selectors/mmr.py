@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .._validation import number
 from ..arrays import TIE_EPS, FloatArray
 from ..candidates import Candidates
-from ..checks import number
 from ._greedy import Pool, Scores
 from .base import Selection, make_selection, register_selector
 from .compiled import loops_for_scores

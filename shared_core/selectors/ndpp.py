@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import number
 from ..arrays import TIE_EPS
 from ..candidates import Candidates
-from ..checks import number
 from ..errors import InvalidParameterError, KernelError
 from ._greedy import Pool
 from .base import Selection, make_selection, register_selector

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..checks import integer, one_of
+from .._validation import integer, one_of
 from ..errors import InvalidParameterError, PerspectiveError, SetSelectWarning
 from ..perspective import PAP
 from ._splitting import pair_in, words

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..checks import integer
+from .._validation import integer
 from ..errors import InvalidInputError, InvalidParameterError
 from ._prefix_cache import WORTH_SHARING, Start, can_go_on, common_start
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import integer
+from .._validation import integer
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from ._score_file import append_scores, read_scores
 from .language_models import AnswerModel, EndpointModel, Item, TransformersModel, library, question_answer_pairs

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import number
 from ..arrays import FloatArray, column_of, numeric, scaled_rows, unit_query, working_dtype
-from ..checks import number
 from ..errors import InvalidInputError, InvalidParameterError
 from ..retrieval.items import called_item, item_id
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from ...checks import integer
+from ..._validation import integer
 from ...errors import InvalidParameterError
 from ...selectors.base import Selector
 from .choosing import Chooser

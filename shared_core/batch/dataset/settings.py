@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...checks import integer
+from ..._validation import integer
 from ...errors import InvalidInputError, InvalidParameterError
 from ...selectors.base import Selector, resolve_selector
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...checks import integer, number
+from ..._validation import integer, number
 from ...errors import InvalidInputError
 from ..answers import dpo, leave_one_out, mc1, mc2, mc2_truthfulqa, mc3, mc3_truthfulqa
 from ._inputs import column, paired, unit_rows

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...checks import integer, number
+from ..._validation import integer, number
 from ...errors import InvalidInputError, InvalidParameterError
 from ._inputs import Floats
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...checks import integer, number
+from ..._validation import integer, number
 from ...errors import InvalidParameterError
 from ._inputs import Floats, column, paired
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...checks import integer, number
+from ..._validation import integer, number
 from ...errors import InvalidParameterError, SetSelectWarning
 from ...signals._prefix_cache import Start
 from ...signals.language_models import AnswerModel, EndpointModel, Scored, TransformersModel

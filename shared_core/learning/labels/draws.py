@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._validation import integer, number
 from ...arrays import numeric, working_dtype
-from ...checks import integer, number
 from ...errors import InvalidInputError
 
 PATHS = 3

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._validation import integer, number, one_of
 from ...arrays import column_of
-from ...checks import integer, number, one_of
 from ...errors import InvalidInputError, InvalidParameterError
 from ...signals.language_models import library
 from ..feedback.coverage import Feedback, score_all

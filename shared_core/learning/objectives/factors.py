@@ -8,8 +8,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._validation import integer, number
 from ...arrays import numeric
-from ...checks import integer, number
 from ...errors import InvalidInputError, InvalidParameterError
 from ...selectors.kernels.low_rank import LinearKernel, LowRankKernel
 

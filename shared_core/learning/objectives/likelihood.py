@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from ...checks import number, one_of
+from ..._validation import number, one_of
 from ...errors import InvalidInputError, InvalidParameterError
 from .factors import Factors
 from .ragged import Ragged

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ...checks import number
+from ..._validation import number
 from ...errors import InvalidInputError
 from ..labels.labelling import LabelledSubset
 from .factors import Factors

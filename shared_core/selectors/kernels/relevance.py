@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..._validation import number
 from ...arrays import TIE_EPS
 from ...candidates import Candidates
-from ...checks import number
 from ...errors import InvalidParameterError, KernelError
 from ._factors import Matrix, matrix, refuse_empty
 

@@ -20,7 +20,7 @@ from shared_core import (
     SetSelectWarning,
     TopK,
 )
-from shared_core.checks import one_of
+from shared_core._validation import one_of
 from shared_core.retrieval.items import ORDERS, item_names, ordered, stacked
 from shared_core.retrieval.request import WIDEST, Asked, Request
 from tests import oracles

@@ -69,8 +69,9 @@ def in_a_process(items: int, batch: int, epochs: int) -> dict[str, float]:
 def measured(items: int, batch: int, epochs: int) -> dict[str, float]:
     """The median epoch and the peak of this process."""
     import torch
-    from shared_core.learning.objectives.task.factors import RowFactors
-    from shared_core.learning.objectives.task.likelihood import Likelihood
+
+    from shared_core.learning.objectives.factors import RowFactors
+    from shared_core.learning.objectives.likelihood import Likelihood
 
     rng = np.random.default_rng(SEED)
     before = peak()

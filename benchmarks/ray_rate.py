@@ -32,7 +32,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import ray
 import ray.data
-from shared_core.batch.select_many.dataset import Summary, select_dataset
+
+from shared_core.batch.dataset import Summary, select_dataset
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".cache" / "ray_rate"

@@ -27,11 +27,10 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from shared_core.learning.feedback.coverage.symbols import structural_symbols
-
 from benchmarks.learned.data import FILES, SOURCES, Item, load
 from benchmarks.learned.prompts import Texts, TrainingPrompts, stacked, tokenizer_of
 from benchmarks.papers._common import ROOT, embedded, require, table
+from shared_core.learning.feedback.symbols import structural_symbols
 from shared_core.learning.shell import shell_symbols
 
 CACHE = ROOT / ".cache" / "learned"

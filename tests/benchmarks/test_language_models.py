@@ -15,7 +15,7 @@ import torch
 
 from benchmarks.papers import _language_models, ragsys
 from tests.benchmarks.tiny_lm import SIZES, loaded, one_thread, total, trained
-from tests.shared_core.completions_server import Completions, serving
+from tests.shared_core.signals.completions_server import Completions, serving
 
 ROOT = Path(ragsys.__file__).resolve().parents[2]
 

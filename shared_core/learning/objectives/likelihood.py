@@ -64,7 +64,7 @@ class Likelihood:
 
     Examples
     --------
-    >>> from shared_core.learning.objectives.task.factors import RowFactors
+    >>> from shared_core.learning.objectives.factors import RowFactors
     >>> loss = Likelihood(RowFactors([[1.0, 0.0], [0.0, 1.0]]), [[0], [0, 1]], alpha=0.0)
     >>> round(loss(torch.tensor([0, 1])).item(), 4)
     1.3863
@@ -146,7 +146,7 @@ def log_likelihood(
 
     Examples
     --------
-    >>> from shared_core.learning.objectives.task.factors import RowFactors
+    >>> from shared_core.learning.objectives.factors import RowFactors
     >>> factors = RowFactors([[1.0, 0.0], [0.0, 1.0]])
     >>> log_likelihood(factors, [[0], [0, 1]], ridge=0).round(4).tolist()
     [-1.3863, -1.3863]

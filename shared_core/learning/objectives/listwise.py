@@ -55,7 +55,7 @@ class Listwise:
 
     Examples
     --------
-    >>> from shared_core.learning.objectives.task.factors import LinearFactors
+    >>> from shared_core.learning.objectives.factors import LinearFactors
     >>> factors = LinearFactors([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]])
     >>> labels = [LabelledSubset(0, (1,), 0.2), LabelledSubset(0, (2,), 0.9)]
     >>> loss = Listwise(factors, LearnedRelevance(factors.unit, 0.5), labels)

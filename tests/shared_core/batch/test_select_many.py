@@ -25,7 +25,7 @@ from shared_core import (
     select_many,
     select_stream,
 )
-from shared_core.batch.select_many import _many as at_once
+from shared_core.batch import _many as at_once
 from shared_core.batch.select_many import _threads as threads
 from tests.shared_core.cases import PAIRS, Pair, names
 

@@ -9,12 +9,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from shared_core.batch.select_many.dataset import select_table
-from tests.shared_core.dataset.corpus import D, Q, by_brute_force, flat_index, names, queries, table, write_queries
 from typer.testing import CliRunner, Result
 
 from shared_core import LinearKernel
+from shared_core.batch.dataset import select_table
 from shared_core.cli import app
+from tests.shared_core.batch.dataset.corpus import (
+    D,
+    Q,
+    by_brute_force,
+    flat_index,
+    names,
+    queries,
+    table,
+    write_queries,
+)
 
 
 @pytest.fixture

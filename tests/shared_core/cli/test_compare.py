@@ -11,7 +11,7 @@ from shared_core.cli import app
 from shared_core.evaluation import compare as compare_module
 
 # Embeddings of the demo are kept between runs of the tests.
-CACHE = Path(__file__).resolve().parents[2] / ".cache" / "setselect"
+CACHE = Path(__file__).resolve().parents[3] / ".cache" / "setselect"
 DOCUMENTS = [
     {"id": "bread", "text": "Bread is baked from flour, water and yeast."},
     {"id": "loaf", "text": "A loaf of bread is baked from flour and yeast."},

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.shared_core.completions_server import Completions, serving
 from typer.testing import CliRunner, Result
 
 from examples._tiny_lm import tiny_model, tiny_tokenizer
@@ -24,6 +23,7 @@ from shared_core import NDPP, LinearKernel, LowRankKernel
 from shared_core.cli import app
 from shared_core.cli.train import train
 from shared_core.learning import CoverageFeedback, LanguageModelFeedback, fit, label
+from tests.shared_core.signals.completions_server import Completions, serving
 
 pytest.importorskip("matplotlib")
 ENOUGH = 120.0  # seconds in which anything here is over, on a busy machine too

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared_core.learning.shell import shell_symbols
-from tests.shared_core.learning.test_symbols import texts
+from tests.shared_core.learning.feedback.test_symbols import texts
 
 
 def named(text: str) -> set[Any]:

@@ -14,12 +14,12 @@ import openai
 import pytest
 import torch
 from numpy.typing import NDArray
-from tests.shared_core.completions_server import Completions, serving
 from transformers import ByT5Tokenizer
 
 from examples._tiny_lm import tiny_model, tiny_tokenizer
 from shared_core import InvalidInputError, InvalidParameterError, SetSelectWarning
 from shared_core.signals.perplexity import LogPerplexityQuality
+from tests.shared_core.signals.completions_server import Completions, serving
 
 QUESTIONS = [
     "What is the capital of France?",
@@ -271,7 +271,7 @@ try:
 except ImportError as error:
     print(error)
 """
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     assert f'needs {missing}: pip install "setselect[{extra}]"' in done.stdout
 

@@ -14,8 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from shared_core.batch.select_many.dataset import select_dataset, select_table
-from tests.shared_core.dataset.corpus import (
+
+from shared_core import InvalidInputError, InvalidParameterError, SetSelectWarning, VectorSourceError
+from shared_core.batch.dataset import select_dataset, select_table
+from tests.shared_core.batch.dataset.corpus import (
     FETCH_K,
     D,
     K,
@@ -28,8 +30,6 @@ from tests.shared_core.dataset.corpus import (
     table,
     write_queries,
 )
-
-from shared_core import InvalidInputError, InvalidParameterError, SetSelectWarning, VectorSourceError
 
 needs_ray()
 # Ray warns of its own plans, on import and while it runs; nothing of ours is meant.

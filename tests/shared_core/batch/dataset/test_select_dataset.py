@@ -16,10 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from shared_core.batch.select_many.dataset import output_folder, select_dataset, select_table
-from shared_core.batch.select_many.dataset.faiss_file import faiss_threads
-from shared_core.batch.select_many.dataset.output_folder import OutputFolder
-from tests.shared_core.dataset.corpus import (
+
+from shared_core import InvalidInputError, InvalidParameterError, LowRankKernel, VectorSourceError
+from shared_core.batch.dataset import output_folder, select_dataset, select_table
+from shared_core.batch.dataset.faiss_file import faiss_threads
+from shared_core.batch.dataset.output_folder import OutputFolder
+from tests.shared_core.batch.dataset.corpus import (
     FETCH_K,
     D,
     K,
@@ -33,8 +35,6 @@ from tests.shared_core.dataset.corpus import (
     table,
     write_queries,
 )
-
-from shared_core import InvalidInputError, InvalidParameterError, LowRankKernel, VectorSourceError
 
 MMR = {"k": K, "fetch_k": FETCH_K, "selector": "mmr", "lambda_d": 0.5}
 
@@ -183,7 +183,7 @@ _GROWTH = """
 import os, sys
 import numpy as np
 from pathlib import Path
-from shared_core.batch.select_many.dataset.faiss_file import FaissFile
+from shared_core.batch.dataset.faiss_file import FaissFile
 
 def private():
     with open("/proc/self/smaps_rollup") as lines:
@@ -503,8 +503,8 @@ def test_another_run_may_finish_and_clear_up_while_a_part_is_written(
 # Slow enough at each search to be killed in the middle.
 _SLOW = """
 import sys, time
-from shared_core.batch.select_many.dataset import select_dataset
-from shared_core.batch.select_many.dataset import choosing
+from shared_core.batch.dataset import select_dataset
+from shared_core.batch.dataset import choosing
 class Slow(choosing.Chooser):
     def choose(self, queries, first_row=None):
         time.sleep(0.2)

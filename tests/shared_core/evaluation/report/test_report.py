@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shared_core.evaluation.report.page.page import render, write_report
-from tests.shared_core.evaluation.report_cases import HOSTILE, comparison, hostile, only_similarity
 
 from shared_core import InvalidParameterError
+from shared_core.evaluation.report.page import render, write_report
+from tests.shared_core.evaluation.report.report_cases import HOSTILE, comparison, hostile, only_similarity
 
 
 class Page(HTMLParser):

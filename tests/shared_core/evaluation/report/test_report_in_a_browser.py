@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shared_core.evaluation.report.page.page import write_report
-from tests.shared_core.evaluation.report_cases import comparison, hostile, only_similarity
 
+from shared_core.evaluation.report.page import write_report
 from shared_core.evaluation.results import Comparison
+from tests.shared_core.evaluation.report.report_cases import comparison, hostile, only_similarity
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shared_core.learning.feedback.coverage.coverage import CoverageFeedback, score_all
 
 from shared_core import InvalidInputError, InvalidParameterError
+from shared_core.learning.feedback.coverage import CoverageFeedback, score_all
 from shared_core.learning.shell import shell_symbols
 
 F, G, H = ({"answer": text} for text in ("f(g(x))", "g(h(x))", "h(f(x), g(y))"))

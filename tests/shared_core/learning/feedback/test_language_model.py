@@ -9,10 +9,6 @@ import numpy as np
 import openai
 import pytest
 import torch
-from shared_core.learning.feedback.coverage.coverage import score_all
-from shared_core.learning.feedback.coverage.language_model import LanguageModelFeedback
-from shared_core.learning.feedback.coverage.prompts import Cost
-from tests.shared_core.completions_server import Completions, serving
 from transformers import (
     ByT5Tokenizer,
     LlamaConfig,
@@ -25,7 +21,11 @@ from transformers import (
 
 from examples._tiny_lm import tiny_model, tiny_tokenizer
 from shared_core import InvalidInputError, InvalidParameterError, SetSelectWarning
+from shared_core.learning.feedback.coverage import score_all
+from shared_core.learning.feedback.language_model import LanguageModelFeedback
+from shared_core.learning.feedback.prompts import Cost
 from shared_core.signals.language_models import Item, TransformersModel
+from tests.shared_core.signals.completions_server import Completions, serving
 
 ITEMS = [
     {"question": "What is the capital of France?", "answer": "Paris"},

@@ -3,9 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from shared_core.learning.feedback.coverage.prompts import EXAMPLE, PromptTemplate
 
 from shared_core import InvalidInputError, InvalidParameterError
+from shared_core.learning.feedback.prompts import EXAMPLE, PromptTemplate
 
 BRACES = {"question": "{answer}? {0} {", "answer": "{question}", "topic": "}{", "year": 1990}
 PLAIN = {"question": "Why?", "answer": "So.", "topic": "all", "year": 2.5}

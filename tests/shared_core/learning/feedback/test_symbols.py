@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shared_core.learning.feedback.coverage.symbols import structural_symbols
 
-DATA = Path(os.environ.get("SETSELECT_DATA", Path(__file__).resolve().parents[4] / "shared" / "data"))
+from shared_core.learning.feedback.symbols import structural_symbols
+
+DATA = Path(os.environ.get("SETSELECT_DATA", Path(__file__).resolve().parents[5] / "shared" / "data"))
 
 
 def texts(name: str, key: str) -> list[str]:

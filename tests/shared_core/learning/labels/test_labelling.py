@@ -17,15 +17,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from shared_core.learning.feedback.coverage.coverage import CoverageFeedback
 
 from shared_core import InvalidInputError, InvalidParameterError
+from shared_core.learning.feedback.coverage import CoverageFeedback
 from shared_core.learning.labels.draws import GreedyDraws
 from shared_core.learning.labels.labelling import LabelledSubset, best, label
 from tests import oracles
 from tests.embedding import embed
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 DATA = Path(os.environ.get("SETSELECT_DATA", ROOT.parent / "shared" / "data"))
 
 Item = Mapping[str, Any]

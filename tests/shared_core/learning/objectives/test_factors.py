@@ -12,8 +12,8 @@ from tests import oracles
 
 torch = pytest.importorskip("torch")
 
-from shared_core.learning.objectives.task.factors import LinearFactors, RowFactors  # noqa: E402
-from shared_core.learning.objectives.task.principal import principal_directions, unit_rows  # noqa: E402
+from shared_core.learning.objectives.factors import LinearFactors, RowFactors  # noqa: E402
+from shared_core.learning.objectives.principal import principal_directions, unit_rows  # noqa: E402
 
 RNG = np.random.default_rng(3)
 M, D = 12, 6

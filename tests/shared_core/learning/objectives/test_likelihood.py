@@ -13,8 +13,8 @@ from tests import oracles
 
 torch = pytest.importorskip("torch")
 
-from shared_core.learning.objectives.task.factors import LinearFactors, RowFactors  # noqa: E402
-from shared_core.learning.objectives.task.likelihood import Likelihood, log_likelihood  # noqa: E402
+from shared_core.learning.objectives.factors import LinearFactors, RowFactors  # noqa: E402
+from shared_core.learning.objectives.likelihood import Likelihood, log_likelihood  # noqa: E402
 
 Matrix = NDArray[np.float64]
 

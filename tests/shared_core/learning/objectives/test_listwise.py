@@ -13,11 +13,11 @@ from tests import oracles
 
 torch = pytest.importorskip("torch")
 
-from shared_core.learning.objectives.task.factors import LinearFactors, RowFactors  # noqa: E402
-from shared_core.learning.objectives.task.listwise import Listwise  # noqa: E402
-from shared_core.learning.objectives.task.principal import unit_rows  # noqa: E402
-from shared_core.learning.objectives.task.relevance import LearnedRelevance  # noqa: E402
-from shared_core.learning.objectives.task.task import listwise_task  # noqa: E402
+from shared_core.learning.objectives.factors import LinearFactors, RowFactors  # noqa: E402
+from shared_core.learning.objectives.listwise import Listwise  # noqa: E402
+from shared_core.learning.objectives.principal import unit_rows  # noqa: E402
+from shared_core.learning.objectives.relevance import LearnedRelevance  # noqa: E402
+from shared_core.learning.objectives.task import listwise_task  # noqa: E402
 
 Matrix = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
-from shared_core._validation import one_of
+from shared_core._validation import check_one_of
 from shared_core.retrieval._names import CHOICE_KEYS, all_parameters, refuse_near_misses
 from shared_core.retrieval.items import ORDERS, ordered
 
@@ -67,7 +67,7 @@ class SetSelectExampleSelector(ChoiceSettings, BaseExampleSelector):
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
 
     def __init__(self, **settings: Any) -> None:
-        one_of(settings.get("order", "selection"), "order", ORDERS)
+        check_one_of(settings.get("order", "selection"), "order", ORDERS)
         super().__init__(**settings)
 
     @classmethod

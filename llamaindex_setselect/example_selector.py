@@ -13,7 +13,7 @@ from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core._validation import one_of
+from shared_core._validation import check_one_of
 from shared_core.retrieval.items import ORDERS, ordered
 
 from .retriever import SetSelectIndexRetriever
@@ -74,7 +74,7 @@ class SetSelectExampleSelector:
         self.template = template
         self.separator = separator
         self.input_variable = input_variable
-        self.order = one_of(order, "order", ORDERS)
+        self.order = check_one_of(order, "order", ORDERS)
         self._input_keys: Sequence[str] | None = None
         self._index = index
         for name in ("quality", "costs", "source"):

@@ -17,7 +17,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
 from shared_core import PAP, InvalidInputError, InvalidParameterError, Selector
-from shared_core._validation import identifiers, integer
+from shared_core._validation import as_identifiers, check_integer
 from shared_core.retrieval._memory import RequestMemory
 from shared_core.retrieval._names import CHOICE_KEYS
 from shared_core.retrieval.request import Request
@@ -141,8 +141,8 @@ class SetSelectPostprocessor(BaseNodePostprocessor):
         refuse_unknown(type(self).__name__, parameters, selector, type(self).model_fields)
         given["selector_kwargs"] = parameters
         if given.get("top_n") is not None:
-            integer(given["top_n"], "top_n", 1)
-        given["shown"] = identifiers(given.get("shown"), "shown")
+            check_integer(given["top_n"], "top_n", 1)
+        given["shown"] = as_identifiers(given.get("shown"), "shown")
         perspective = given.get("perspective")
         checked_perspective_vector(given.get("perspective_vector", "text"), perspective)
         if perspective is not None and not isinstance(perspective, str) and not callable(perspective):

@@ -17,7 +17,7 @@ from llama_index.core.vector_stores.types import MetadataFilters
 from typing_extensions import override
 
 from shared_core import InvalidInputError, Selector
-from shared_core._validation import identifiers
+from shared_core._validation import as_identifiers
 
 from ._choice import aask, achoose_nodes, ask, choose_nodes
 from ._settings import refuse_unknown
@@ -124,7 +124,7 @@ class SetSelectIndexRetriever(BaseRetriever):
 
     @shown.setter
     def shown(self, shown: Iterable[str]) -> None:
-        self._settings = self._settings.model_copy(update={"shown": identifiers(shown, "shown")})
+        self._settings = self._settings.model_copy(update={"shown": as_identifiers(shown, "shown")})
 
     @property
     def vector_source(self) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from .errors import InvalidParameterError
 
 
-def integer(value: Any, what: str, least: int | None = None) -> int:
+def check_integer(value: Any, what: str, least: int | None = None) -> int:
     """``value`` as an int of at least ``least``; floats and bools are no ints.
 
     Raises
@@ -22,7 +22,7 @@ def integer(value: Any, what: str, least: int | None = None) -> int:
 
     Examples
     --------
-    >>> integer(3, "k")
+    >>> check_integer(3, "k")
     3
     """
     try:
@@ -36,7 +36,7 @@ def integer(value: Any, what: str, least: int | None = None) -> int:
     return whole
 
 
-def identifiers(values: Iterable[Hashable] | None, what: str) -> tuple[Hashable, ...]:
+def as_identifiers(values: Iterable[Hashable] | None, what: str) -> tuple[Hashable, ...]:
     """``values`` as a tuple, empty for None; a single string is refused, not taken apart.
 
     Raises
@@ -46,7 +46,7 @@ def identifiers(values: Iterable[Hashable] | None, what: str) -> tuple[Hashable,
 
     Examples
     --------
-    >>> identifiers(["a", "b"], "shown")
+    >>> as_identifiers(["a", "b"], "shown")
     ('a', 'b')
     """
     if isinstance(values, str):
@@ -61,7 +61,7 @@ def identifiers(values: Iterable[Hashable] | None, what: str) -> tuple[Hashable,
     return names
 
 
-def number(value: Any, what: str, low: float = -math.inf, high: float = math.inf) -> float:
+def check_number(value: Any, what: str, low: float = -math.inf, high: float = math.inf) -> float:
     """``value`` as a finite float in [low, high]; strings and bools are none.
 
     Raises
@@ -71,7 +71,7 @@ def number(value: Any, what: str, low: float = -math.inf, high: float = math.inf
 
     Examples
     --------
-    >>> number(1, "lambda_d", 0, 1)
+    >>> check_number(1, "lambda_d", 0, 1)
     1.0
     """
     numeric = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
@@ -81,7 +81,7 @@ def number(value: Any, what: str, low: float = -math.inf, high: float = math.inf
     return float(value)
 
 
-def one_of(value: Any, what: str, allowed: Sequence[str]) -> str:
+def check_one_of(value: Any, what: str, allowed: Sequence[str]) -> str:
     """``value`` if it is allowed.
 
     Raises
@@ -91,7 +91,7 @@ def one_of(value: Any, what: str, allowed: Sequence[str]) -> str:
 
     Examples
     --------
-    >>> one_of("remove", "direction", ("remove", "emphasize"))
+    >>> check_one_of("remove", "direction", ("remove", "emphasize"))
     'remove'
     """
     if value not in allowed:

@@ -19,7 +19,7 @@ FloatArray = NDArray[np.floating[Any]]
 _Array = TypeVar("_Array", bound=NDArray[Any])
 
 
-def numeric(values: ArrayLike, what: str) -> NDArray[Any]:
+def as_numeric(values: ArrayLike, what: str) -> NDArray[Any]:
     """``values`` as an array of numbers, a view where it is one.
 
     Raises
@@ -121,7 +121,7 @@ def scaled_rows(
     for row in odd:
         if not np.isfinite(rows[row]).all():
             raise InvalidInputError(
-                f"vectors: {called(int(row), names)} holds NaN or inf; leave it out or embed it again"
+                f"vectors: {describe_row(int(row), names)} holds NaN or inf; leave it out or embed it again"
             )
     rows = rows.copy()
     largest = np.abs(rows[odd]).max(axis=1)
@@ -140,7 +140,7 @@ def unit_query(query: ArrayLike, vectors: FloatArray) -> FloatArray:
     InvalidInputError
         Its length is not theirs, or it is zero, NaN or inf.
     """
-    q = numeric(query, "query")
+    q = as_numeric(query, "query")
     if q.ndim != 1 or q.shape[0] != vectors.shape[1]:
         hint = (
             "; the lengths differ, so they most likely come from different embedding models"
@@ -168,7 +168,7 @@ def _unit_odd_query(query: NDArray[np.float64]) -> NDArray[np.float64]:
     return unit
 
 
-def column_of(values: ArrayLike, n: int, what: str) -> NDArray[np.float64]:
+def as_column(values: ArrayLike, n: int, what: str) -> NDArray[np.float64]:
     """``values`` as a read-only float64 column of length n.
 
     Raises
@@ -176,7 +176,7 @@ def column_of(values: ArrayLike, n: int, what: str) -> NDArray[np.float64]:
     InvalidInputError
         The shape is another, or a value is NaN or inf (the message names the row).
     """
-    column = numeric(values, what).astype(np.float64)
+    column = as_numeric(values, what).astype(np.float64)
     if column.shape != (n,):
         raise InvalidInputError(f"{what} must have shape ({n},), one for each candidate, got {column.shape}")
     bad = np.flatnonzero(~np.isfinite(column))
@@ -185,16 +185,16 @@ def column_of(values: ArrayLike, n: int, what: str) -> NDArray[np.float64]:
     return read_only(column)
 
 
-def costs_of(values: ArrayLike, n: int) -> NDArray[np.float64]:
-    """As :func:`column_of`, and none below 0."""
-    costs = column_of(values, n, "costs")
+def as_costs(values: ArrayLike, n: int) -> NDArray[np.float64]:
+    """As :func:`as_column`, and none below 0."""
+    costs = as_column(values, n, "costs")
     bad = np.flatnonzero(costs < 0)
     if bad.size:
         raise InvalidInputError(f"costs: row {bad[0]} is {costs[bad[0]]}; a cost cannot be negative")
     return costs
 
 
-def names_of(values: Iterable[Hashable], n: int, what: str) -> tuple[Hashable, ...]:
+def as_names(values: Iterable[Hashable], n: int, what: str) -> tuple[Hashable, ...]:
     """``values`` as a tuple of n hashables.
 
     Raises
@@ -219,7 +219,7 @@ def names_of(values: Iterable[Hashable], n: int, what: str) -> tuple[Hashable, .
     return names
 
 
-def called(row: int, ids: tuple[Hashable, ...] | None) -> str:
+def describe_row(row: int, ids: tuple[Hashable, ...] | None) -> str:
     """How messages call a row."""
     return f"row {row}" if ids is None else f"row {row} (id {ids[row]!r})"
 

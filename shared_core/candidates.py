@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._validation import integer, number
+from ._validation import check_integer, check_number
 from .arrays import (
     ONE,
     FloatArray,
-    called,
-    column_of,
-    costs_of,
+    as_column,
+    as_costs,
+    as_names,
+    as_numeric,
+    describe_row,
     dots,
-    names_of,
-    numeric,
     read_only,
     scaled_rows,
     squares_and_dots,
@@ -188,7 +188,7 @@ class Candidates(Rows):
 
     def name(self, row: int) -> str:
         """How messages call a candidate: its row, and its id where there is one."""
-        return called(row, self.ids)
+        return describe_row(row, self.ids)
 
     def __repr__(self) -> str:
         n, d = self._rows.shape
@@ -214,14 +214,14 @@ class Candidates(Rows):
         *,
         copy: bool,
     ) -> None:
-        rows = numeric(vectors, "vectors")
+        rows = as_numeric(vectors, "vectors")
         if rows.ndim != 2 or 0 in rows.shape:
             raise InvalidInputError(
                 f"vectors must have shape (n, d) with n >= 1 and d >= 1, got {rows.shape}; "
-                f"query has shape {numeric(query, 'query').shape}"
+                f"query has shape {as_numeric(query, 'query').shape}"
             )
         n = rows.shape[0]
-        names = None if ids is None else names_of(ids, n, "ids")
+        names = None if ids is None else as_names(ids, n, "ids")
         put = object.__setattr__
         # What overflows is found by its sum of squares and dealt with there.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -247,8 +247,8 @@ class Candidates(Rows):
         put(self, "query", unit)
         put(self, "relevance", relevance)
         put(self, "ids", names)
-        put(self, "quality", None if quality is None else column_of(quality, n, "quality"))
-        put(self, "costs", None if costs is None else costs_of(costs, n))
+        put(self, "quality", None if quality is None else as_column(quality, n, "quality"))
+        put(self, "costs", None if costs is None else as_costs(costs, n))
         put(self, "sources", None)
         put(self, "max_per_source", None)
         put(self, "drop_near_duplicates", None)
@@ -261,13 +261,17 @@ class Candidates(Rows):
     ) -> None:
         put = object.__setattr__
         if sources is not None:
-            put(self, "sources", names_of(sources, len(self), "sources"))
+            put(self, "sources", as_names(sources, len(self), "sources"))
         if max_per_source is not None:
             if sources is None:
                 raise InvalidInputError("max_per_source needs sources, one for each candidate")
-            put(self, "max_per_source", integer(max_per_source, "max_per_source", 1))
+            put(self, "max_per_source", check_integer(max_per_source, "max_per_source", 1))
         if drop_near_duplicates is not None:
-            put(self, "drop_near_duplicates", number(drop_near_duplicates, "drop_near_duplicates (a cosine)", -1, 1))
+            put(
+                self,
+                "drop_near_duplicates",
+                check_number(drop_near_duplicates, "drop_near_duplicates (a cosine)", -1, 1),
+            )
 
     def _look_from(self, query: ArrayLike) -> None:
         unit = unit_query(query, self._rows)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._validation import one_of
-from .arrays import numeric
+from ._validation import check_one_of
+from .arrays import as_numeric
 from .candidates import Candidates
 from .errors import InvalidInputError, InvalidParameterError, PerspectiveError
 
@@ -60,7 +60,7 @@ class PAP:
     _unit: Vector = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        one_of(self.direction, "direction", DIRECTIONS)
+        check_one_of(self.direction, "direction", DIRECTIONS)
         if not isinstance(self.corpus, (bool, np.bool_)):
             raise InvalidParameterError(f"corpus must be True or False, got {self.corpus!r}")
         p = _vector(self.perspective, "perspective")
@@ -156,9 +156,9 @@ def perspective_scores(
     >>> perspective_scores("dual-sum", [1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [[1.0, 0.0], [0.0, 2.0]]).tolist()
     [1.0, 1.0]
     """
-    one_of(mode, "mode", PERSPECTIVE_MODES)
+    check_one_of(mode, "mode", PERSPECTIVE_MODES)
     q, r, p = (_vector(v, name) for v, name in ((query, "query"), (root, "root"), (perspective, "perspective")))
-    c = numeric(vectors, "vectors").astype(np.float64)
+    c = as_numeric(vectors, "vectors").astype(np.float64)
     if c.ndim != 2 or {r.shape, p.shape, q.shape} != {c.shape[1:]}:
         raise InvalidInputError(
             f"query {q.shape}, root {r.shape}, perspective {p.shape} and the rows of vectors {c.shape} "
@@ -191,7 +191,7 @@ def _cosines(a: Vector, rows: Vector) -> Vector:
 
 def _vector(values: ArrayLike, what: str) -> Vector:
     try:
-        vector = numeric(values, what).astype(np.float64)
+        vector = as_numeric(values, what).astype(np.float64)
     except InvalidInputError as error:
         raise PerspectiveError(str(error)) from None
     if vector.ndim != 1 or not vector.size:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import numeric, working_dtype
+from ..arrays import as_numeric, working_dtype
 from ..candidates import Candidates
 from ..errors import InvalidInputError
 
@@ -87,7 +87,7 @@ def blocks_of(
     [2, 2, 1]
     """
     given = queries if isinstance(queries, Iterator) else _queries(queries)
-    rows = vectors if isinstance(vectors, Iterator) else numeric(vectors, "vectors")
+    rows = vectors if isinstance(vectors, Iterator) else as_numeric(vectors, "vectors")
     total = None if isinstance(given, Iterator) else len(given)
     if not isinstance(rows, Iterator) and rows.ndim != 3:
         if isinstance(quality, Iterator):
@@ -97,7 +97,7 @@ def blocks_of(
         raise InvalidInputError("ids go with shared candidates, vectors of shape (n, d)")
     if isinstance(quality, Iterator) and not isinstance(given, Iterator) and not isinstance(rows, Iterator):
         raise InvalidInputError("quality in blocks goes with queries or vectors in blocks: give it whole, (Q, n), here")
-    columns = quality if quality is None or isinstance(quality, Iterator) else numeric(quality, "quality")
+    columns = quality if quality is None or isinstance(quality, Iterator) else as_numeric(quality, "quality")
     if not isinstance(rows, Iterator):
         if total is None:
             total = len(rows)
@@ -189,7 +189,7 @@ def _cut_queries(queries: NDArray[Any] | Iterator[ArrayLike], size: int) -> Iter
 
 
 def _queries(values: ArrayLike, where: str = "") -> NDArray[Any]:
-    array = numeric(values, "queries" + where)
+    array = as_numeric(values, "queries" + where)
     if array.ndim != 2 or not len(array):
         raise InvalidInputError(f"queries{where} must have shape (Q, d) with Q >= 1, got {array.shape}")
     return array
@@ -200,4 +200,4 @@ def _next(blocks: Iterator[ArrayLike], what: str, start: int) -> NDArray[Any]:
         block = next(blocks)
     except StopIteration:
         raise InvalidInputError(f"{what}: no block is left for the queries from {start} on") from None
-    return numeric(block, f"{what} (the block from query {start} on)")
+    return as_numeric(block, f"{what} (the block from query {start} on)")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import integer
+from .._validation import check_integer
 from ..arrays import read_only
 from ..errors import SetSelectError
 from ..selectors.base import Selection, Selector, resolve_selector
@@ -165,9 +165,9 @@ def select_stream(
     [(4, 3), (4, 3), (4, 3)]
     """
     chosen_by = resolve_selector(selector, parameters)
-    threads = integer(workers, "workers", 1)
-    blocks = blocks_of(queries, vectors, quality, ids, integer(block_size, "block_size", 1))
-    return _stream(chosen_by, integer(k, "k"), blocks, threads, _tqdm() if progress else None)
+    threads = check_integer(workers, "workers", 1)
+    blocks = blocks_of(queries, vectors, quality, ids, check_integer(block_size, "block_size", 1))
+    return _stream(chosen_by, check_integer(k, "k"), blocks, threads, _tqdm() if progress else None)
 
 
 def _tqdm() -> Any:

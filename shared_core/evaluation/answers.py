@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import integer
+from .._validation import check_integer
 from ..errors import InvalidInputError, InvalidParameterError
 from .measures._inputs import Floats, column
 
@@ -49,7 +49,7 @@ def mc1(correct: ArrayLike, incorrect: ArrayLike, best: int = 0) -> float:
     1.0
     """
     right, wrong = _log_probabilities(correct, "correct"), _log_probabilities(incorrect, "incorrect")
-    position = integer(best, "best", 0)
+    position = check_integer(best, "best", 0)
     if position >= len(right):
         raise InvalidParameterError(f"best={position} is no position among {len(right)} correct answers")
     return float(right[position] > wrong.max())

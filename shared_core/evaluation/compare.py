@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from .._validation import integer
+from .._validation import check_integer
 from ..errors import InvalidInputError, InvalidParameterError
 from ..selectors.base import Selector
 from ..signals.embedding_cache import Track, untracked
@@ -247,7 +247,7 @@ def need_extra() -> None:
 
 def _check(k: int, fetch_k: int, decide_by: str | None) -> None:
     check_deciding(decide_by)
-    if integer(fetch_k, "fetch_k") < integer(k, "k"):
+    if check_integer(fetch_k, "fetch_k") < check_integer(k, "k"):
         raise InvalidParameterError(f"fetch_k = {fetch_k} is below k = {k}: there must be something to choose from")
 
 

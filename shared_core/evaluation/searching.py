@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import numeric
+from ..arrays import as_numeric
 from ..errors import InvalidInputError
 
 Embed: TypeAlias = Callable[[list[str]], ArrayLike]
@@ -29,7 +29,7 @@ def vectors_of(embed: Embed | ArrayLike, texts: list[str], what: str) -> NDArray
     >>> vectors_of([[1.0, 2.0]], ["a text"], "documents").shape
     (1, 2)
     """
-    array = numeric(embed(texts) if callable(embed) else embed, f"vectors of {what}")
+    array = as_numeric(embed(texts) if callable(embed) else embed, f"vectors of {what}")
     if array.ndim != 2 or len(array) != len(texts) or not array.shape[1]:
         raise InvalidInputError(f"vectors of {what} must have shape ({len(texts)}, d), got {array.shape}")
     bad = np.flatnonzero(~np.isfinite(array).all(axis=1))

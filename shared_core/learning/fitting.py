@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import integer, number, one_of
-from ..arrays import names_of, numeric
+from .._validation import check_integer, check_number, check_one_of
+from ..arrays import as_names, as_numeric
 from ..errors import InvalidInputError, InvalidParameterError
 from ..selectors.base import Selector
 from ..selectors.ndpp import NDPP
@@ -175,33 +175,39 @@ def fit(
     >>> len(fitted.history), fitted.kernel.W_V.shape
     (5, (6, 6))
     """
-    one_of(objective, "objective", OBJECTIVES)
-    one_of(kernel, "kernel", KERNELS)
-    k, fetch_k = integer(k, "k", 1), integer(fetch_k, "fetch_k", 1)
-    epochs, patience, seed = integer(epochs, "epochs", 1), integer(patience, "patience", 1), integer(seed, "seed", 0)
+    check_one_of(objective, "objective", OBJECTIVES)
+    check_one_of(kernel, "kernel", KERNELS)
+    k, fetch_k = check_integer(k, "k", 1), check_integer(fetch_k, "fetch_k", 1)
+    epochs, patience, seed = (
+        check_integer(epochs, "epochs", 1),
+        check_integer(patience, "patience", 1),
+        check_integer(seed, "seed", 0),
+    )
     if fetch_k < k:
         raise InvalidParameterError(f"fetch_k must be at least k={k}, got {fetch_k}")
     listwise = objective == "listwise"
-    batch_size = None if batch_size is None else integer(batch_size, "batch_size", 1)
-    rate = (0.001 if listwise else 0.01) if learning_rate is None else number(learning_rate, "learning_rate", 1e-12)
-    number(temperature, "temperature", 1e-9)
+    batch_size = None if batch_size is None else check_integer(batch_size, "batch_size", 1)
+    rate = (
+        (0.001 if listwise else 0.01) if learning_rate is None else check_number(learning_rate, "learning_rate", 1e-12)
+    )
+    check_number(temperature, "temperature", 1e-9)
     for value, name, low in (
         (sharpness, "sharpness", 1e-9), (pull, "pull", 0), (alpha, "alpha", 0), (beta, "beta", 0), (ridge, "ridge", 0)
     ):  # fmt: skip
-        number(value, name, low)
-    if number(share, "share", 0, 1) == 0:
+        check_number(value, name, low)
+    if check_number(share, "share", 0, 1) == 0:
         raise InvalidParameterError("share must be above 0, got 0")
-    one_of(normalisation, "normalisation", NORMALISATIONS)
+    check_one_of(normalisation, "normalisation", NORMALISATIONS)
     try:
         # Not every device that has a name is there, or has float64.
         device = torch.zeros(1, dtype=torch.float64, device=device).device
     except (RuntimeError, TypeError, AssertionError, NotImplementedError) as error:
         raise InvalidParameterError(f"device {device!r} cannot be used: {error}") from None
-    rank, skew_rank = None if rank is None else integer(rank, "rank", 1), integer(skew_rank, "skew_rank", 0)
-    if not 0 < number(held_out, "held_out", 0, 1) < 1:
+    rank, skew_rank = None if rank is None else check_integer(rank, "rank", 1), check_integer(skew_rank, "skew_rank", 0)
+    if not 0 < check_number(held_out, "held_out", 0, 1) < 1:
         raise InvalidParameterError(f"held_out must be between 0 and 1, got {held_out}")
     neighbours = Neighbours(items, vectors)
-    rows = np.array(numeric(vectors, "vectors"))
+    rows = np.array(as_numeric(vectors, "vectors"))
     if kernel == "linear" and (rank or 1) > rows.shape[1]:
         raise InvalidParameterError(f"rank must be at most {rows.shape[1]}, the length of the vectors, got {rank}")
     if ids is not None and kernel == "linear":
@@ -209,7 +215,7 @@ def fit(
     names = None if ids is None else list(ids)
     if names is not None and len(names) != len(rows):
         raise InvalidInputError(f"ids must be {len(rows)}, one for each item, got {len(names)}")
-    if names is not None and len(set(names_of(names, len(rows), "ids"))) < len(names):
+    if names is not None and len(set(as_names(names, len(rows), "ids"))) < len(names):
         raise InvalidInputError("ids: a name stands more than once; each item needs its own")
     settings: dict[str, Any] = {
         "objective": objective, "kernel": kernel, "k": k, "fetch_k": fetch_k, "rank": rank, "skew_rank": skew_rank,

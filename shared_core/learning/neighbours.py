@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import FloatArray, numeric, read_only, scaled_rows, working_dtype
+from ..arrays import FloatArray, as_numeric, read_only, scaled_rows, working_dtype
 from ..errors import InvalidInputError
 from ..selectors._greedy import tie_of
 
@@ -54,7 +54,7 @@ class Neighbours:
 
     def __init__(self, items: Sequence[Mapping[str, Any]], vectors: ArrayLike) -> None:
         self.items = list(items)
-        rows = numeric(vectors, "vectors")
+        rows = as_numeric(vectors, "vectors")
         if rows.ndim != 2 or 0 in rows.shape or len(rows) != len(self.items):
             raise InvalidInputError(
                 f"vectors must have shape (n, d), a row for each of the {len(self.items)} items and d >= 1, "

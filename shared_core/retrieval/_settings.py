@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._validation import integer, number, one_of
+from .._validation import check_integer, check_number, check_one_of
 from ..errors import BudgetError, InvalidParameterError, PerspectiveError
 from ..perspective import DIRECTIONS, PAP
 from ..selectors.base import Selector, resolve_selector
@@ -19,10 +19,10 @@ def sizes(k: Any, fetch_k: Any, budget: Any) -> tuple[int | None, int]:
     if k is None and budget is None:
         k = 4
     if k is not None:
-        k = integer(k, "k", 1)
+        k = check_integer(k, "k", 1)
     if fetch_k is None:
         return k, 50 if k is None else max(20, 5 * k)
-    return k, integer(fetch_k, f"fetch_k (of which k={k or 1} are chosen)", k or 1)
+    return k, check_integer(fetch_k, f"fetch_k (of which k={k or 1} are chosen)", k or 1)
 
 
 def selector_of(wanted: Any, parameters: dict[str, Any]) -> Selector:
@@ -38,7 +38,7 @@ def selector_of(wanted: Any, parameters: dict[str, Any]) -> Selector:
 
 def checked_perspective(perspective: Any, corpus: Any, direction: str) -> Any:
     """``perspective`` as given, if it can be projected on."""
-    one_of(direction, "direction", DIRECTIONS)
+    check_one_of(direction, "direction", DIRECTIONS)
     text = isinstance(perspective, str)
     if text and not perspective.strip():
         raise PerspectiveError("perspective is an empty text; None means no perspective")
@@ -59,11 +59,11 @@ def key_or_function(value: Any, what: str) -> Any:
 
 def cosine(value: Any, what: str) -> float | None:
     """``value`` as a float in [-1, 1], or None."""
-    return None if value is None else number(value, f"{what} (a cosine)", -1, 1)
+    return None if value is None else check_number(value, f"{what} (a cosine)", -1, 1)
 
 
 def checked_budget(budget: Any, costs: Any) -> float | None:
     """``budget`` as a float, or None; with one there must be costs."""
     if budget is not None and costs is None:
         raise BudgetError("a budget needs costs: a metadata key, or a function such as one that counts tokens")
-    return None if budget is None else number(budget, "budget")
+    return None if budget is None else check_number(budget, "budget")

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import identifiers, integer
-from ..arrays import numeric
+from .._validation import as_identifiers, check_integer
+from ..arrays import as_numeric
 from ..candidates import Candidates
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from ..perspective import PAP
@@ -98,7 +98,7 @@ class Request:
         parameters = {name: rest.pop(name) for name in all_parameters() if name in rest}
         refuse_near_misses(rest)
         k, fetch_k = sizes(taken["k"], taken["fetch_k"], taken["budget"])
-        shown = identifiers(taken["shown"], "shown")
+        shown = as_identifiers(taken["shown"], "shown")
         most = taken["max_per_source"]
         if most is not None and taken["source"] is None:
             raise InvalidParameterError("max_per_source needs source=: a metadata key or a function of the item")
@@ -114,7 +114,7 @@ class Request:
             costs=key_or_function(taken["costs"], "costs"),
             quality=key_or_function(taken["quality"], "quality"),
             source=key_or_function(taken["source"], "source"),
-            max_per_source=None if most is None else integer(most, "max_per_source", 1),
+            max_per_source=None if most is None else check_integer(most, "max_per_source", 1),
             drop_near_duplicates=cosine(taken["drop_near_duplicates"], "drop_near_duplicates"),
             perspective=perspective,
             perspective_vector=checked_perspective_vector(taken["perspective_vector"] or "text", perspective),
@@ -140,7 +140,7 @@ class Request:
         PerspectiveError
             The perspective cannot be projected on.
         """
-        array = numeric(vector, "the query's embedding").astype(np.float64, copy=False)
+        array = as_numeric(vector, "the query's embedding").astype(np.float64, copy=False)
         # One pass that tells most of the time; a square may leave the range of a double where the vector does not.
         if not 0 < np.vdot(array, array) < math.inf:
             if not np.isfinite(array).all():
@@ -179,7 +179,7 @@ class Request:
         self, items: Sequence[Any], names: Sequence[Hashable], vectors: Any, asked: Asked
     ) -> tuple[Selection, bool]:
         """The choice among items of different names, and whether a wider search would bring more."""
-        rows = numeric(stacked(vectors, names), "vectors")
+        rows = as_numeric(stacked(vectors, names), "vectors")
         quality = None if self.quality is None else item_values(items, self.quality, "quality")
         plain = self.k is not None and self._nothing_but_k and asked.pap is None
         if plain and rows.ndim == 2 and len(names) == len(rows):

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import number
+from .._validation import check_number
 from ..arrays import TIE_EPS
 from ..candidates import Candidates
 from ..errors import BudgetError
@@ -46,7 +46,7 @@ class Budget:
         if candidates.costs is None:
             raise BudgetError("a budget needs costs: pass Candidates(..., costs=...), one for each candidate")
         # .2 + .1 is a little more than .3, and still fits.
-        self.left = number(budget, "budget") + 1e-12 * abs(budget)
+        self.left = check_number(budget, "budget") + 1e-12 * abs(budget)
         self.costs = candidates.costs
         self.shown = list(shown)
         cheapest = self._free([]).min()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import integer
+from .._validation import check_integer
 from ..arrays import TIE_EPS
 from ..candidates import Candidates
 from ..errors import InvalidParameterError, NothingLeftError
@@ -123,7 +123,7 @@ def lowest(scores: Scores, best: int, tie: float) -> int:
 
 
 def _k(k: int, available: int, n: int) -> int:
-    count = integer(k, "k")
+    count = check_integer(k, "k")
     if not 1 <= count <= available:
         shown = "" if available == n else f" ({n - available} of {n} candidates are already shown)"
         raise InvalidParameterError(f"k must be in 1..n, got k={count} with n={available}{shown}")
@@ -147,7 +147,7 @@ def checked_shown(shown: Iterable[int], n: int) -> list[int]:
         listed = list(shown)
     except TypeError:
         raise InvalidParameterError(f"shown takes a collection of row numbers, got {shown!r}") from None
-    indices = [integer(i, "shown") for i in listed]
+    indices = [check_integer(i, "shown") for i in listed]
     for i in indices:
         if not 0 <= i < n:
             raise InvalidParameterError(f"shown holds {i}, but there are n={n} candidates (0..{n - 1})")

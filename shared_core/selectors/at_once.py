@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import RANGES, UNIT_SLACK, FloatArray, column_of, numeric
+from ..arrays import RANGES, UNIT_SLACK, FloatArray, as_column, as_numeric
 from ..errors import InvalidInputError
 from . import compiled
 from ._greedy import tie_of
@@ -46,7 +46,7 @@ def select_at_once(
     loops = loops_for(selector, len(vectors), vectors.nbytes, has_quality=quality is not None)
     if loops is None:
         return None
-    seen = numeric(query, "query")
+    seen = as_numeric(query, "query")
     if seen.ndim != 1 or len(seen) != vectors.shape[1] or seen.dtype not in RANGES:
         return None
     if not seen.flags.carray:
@@ -58,7 +58,7 @@ def select_at_once(
     if quality is not None:
         try:
             # Copied, since arrays that cannot be written to would be compiled for anew.
-            good = column_of(quality, len(vectors), "quality").copy()
+            good = as_column(quality, len(vectors), "quality").copy()
         except InvalidInputError:
             # Not the first thing that is wrong, perhaps.
             return None

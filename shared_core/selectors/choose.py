@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import integer, number
-from ..arrays import numeric
+from .._validation import check_integer, check_number
+from ..arrays import as_numeric
 from ..candidates import Candidates
 from ..errors import NothingLeftError
 from ._greedy import checked_shown, tie_of
@@ -68,7 +68,7 @@ def select(
     [1, 0]
     """
     chooser = resolve_selector(selector, parameters)
-    rows = vectors if type(vectors) is np.ndarray else numeric(vectors, "vectors")
+    rows = vectors if type(vectors) is np.ndarray else as_numeric(vectors, "vectors")
     limited = max_per_source is not None or drop_near_duplicates is not None or budget is not None
     plain = ids is None and costs is None and sources is None and isinstance(shown, tuple) and not shown
     if plain and not limited and k is not None:
@@ -133,7 +133,7 @@ def choose(
     if available <= 0:
         return _NOTHING
     if k is not None:
-        k = min(integer(k, "k"), available)
+        k = min(check_integer(k, "k"), available)
     try:
         return _choose(candidates, selector, k, budget, already, kept)
     except NothingLeftError:
@@ -141,7 +141,7 @@ def choose(
 
 
 def _near(candidates: Candidates, score_threshold: float, already: list[int]) -> NDArray[np.intp]:
-    number(score_threshold, "score_threshold (a cosine)", -1, 1)
+    check_number(score_threshold, "score_threshold (a cosine)", -1, 1)
     # Copies of the query's own text must not fall out by rounding.
     near = candidates.relevance.astype(np.float64) >= score_threshold - tie_of(candidates.dtype)
     near[already] = True

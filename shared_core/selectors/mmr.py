@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import number
+from .._validation import check_number
 from ..arrays import TIE_EPS, FloatArray
 from ..candidates import Candidates
 from ._greedy import Pool, Scores
@@ -55,8 +55,8 @@ class MMR:
     lambda_b: float = 0.95
 
     def __post_init__(self) -> None:
-        number(self.lambda_d, "lambda_d (lambda_mult)", 0, 1)
-        number(self.lambda_b, "lambda_b", 0, 1)
+        check_number(self.lambda_d, "lambda_d (lambda_mult)", 0, 1)
+        check_number(self.lambda_b, "lambda_b", 0, 1)
 
     def select(
         self,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import number
+from .._validation import check_number
 from ..arrays import TIE_EPS
 from ..candidates import Candidates
 from ..errors import InvalidParameterError, KernelError
@@ -72,7 +72,7 @@ class NDPP:
     def __post_init__(self) -> None:
         if self.relevance not in (None, "linear", "exponential"):
             raise InvalidParameterError(f"relevance must be 'linear', 'exponential' or None, got {self.relevance!r}")
-        if self.temperature is not None and number(self.temperature, "temperature", 0) == 0:
+        if self.temperature is not None and check_number(self.temperature, "temperature", 0) == 0:
             raise InvalidParameterError("temperature must be above 0, got 0")
         if self.kernel is not None and (not isinstance(self.kernel, Kernel) or isinstance(self.kernel, type)):
             raise InvalidParameterError(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import numeric
+from ..arrays import as_numeric
 from ..errors import InvalidInputError
 
 Vectors = NDArray[np.float32]
@@ -147,7 +147,7 @@ class CachedEmbedding:
         return found
 
     def _embed(self, keys: list[bytes], texts: list[str]) -> dict[bytes, Vectors]:
-        vectors = numeric(self.embed(texts), f"what {self.model} gave").astype(_DTYPE)
+        vectors = as_numeric(self.embed(texts), f"what {self.model} gave").astype(_DTYPE)
         if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.shape[1]:
             raise InvalidInputError(f"{self.model} gave shape {vectors.shape} for {len(texts)} texts")
         if not np.isfinite(vectors).all():

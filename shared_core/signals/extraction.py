@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import integer, one_of
+from .._validation import check_integer, check_one_of
 from ..errors import InvalidParameterError, PerspectiveError, SetSelectWarning
 from ..perspective import PAP
 from ._splitting import pair_in, words
@@ -99,7 +99,7 @@ class PerspectiveExtractor:
             raise InvalidParameterError(f"asplit must be an async function of the query, got {asplit!r}")
         self._split = split
         self._asplit = asplit
-        self._cache_size = integer(cache_size, "cache_size", 0)
+        self._cache_size = check_integer(cache_size, "cache_size", 0)
         # functools.lru_cache would keep coroutines, and cachetools is no dependency of a core that needs numpy only.
         self._kept: OrderedDict[str, QueryParts] = OrderedDict()
         self._lock = Lock()
@@ -175,7 +175,7 @@ def checked_perspective_vector(value: str, perspective: Any) -> str:
     >>> checked_perspective_vector("text", "in Mississippi")
     'text'
     """
-    one_of(value, "perspective_vector", PERSPECTIVE_VECTORS)
+    check_one_of(value, "perspective_vector", PERSPECTIVE_VECTORS)
     if value == "difference" and perspective is not None and not callable(perspective):
         raise InvalidParameterError(
             "perspective_vector='difference' needs the root query: pass as perspective= a PerspectiveExtractor or a "

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .._validation import integer
+from .._validation import check_integer
 from ..errors import InvalidInputError, InvalidParameterError
 from ._prefix_cache import WORTH_SHARING, Start, can_go_on, common_start
 
@@ -60,7 +60,7 @@ class TransformersModel:
         self._torch, self._tokenizer = torch, tokenizer
         self._model = model if device is None else model.to(device)
         self.name = str(getattr(model, "name_or_path", "") or "")
-        self.limit = _limit(model, tokenizer) if max_length is None else integer(max_length, "max_length", 2)
+        self.limit = _limit(model, tokenizer) if max_length is None else check_integer(max_length, "max_length", 2)
         # Over a long prompt most of the logits, which are a row of the vocabulary each, are nobody's.
         self._keeps = "logits_to_keep" in inspect.signature(model.forward).parameters
 

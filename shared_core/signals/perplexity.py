@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import integer
+from .._validation import check_integer
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from ._score_file import append_scores, read_scores
 from .language_models import AnswerModel, EndpointModel, Item, TransformersModel, library, question_answer_pairs
@@ -73,7 +73,7 @@ class LogPerplexityQuality:
                 f"template must hold {_QUESTION} once and end with {_ANSWER}, its only one; got {template!r}"
             )
         self.template = template
-        self.batch_size = integer(batch_size, "batch_size", 1)
+        self.batch_size = check_integer(batch_size, "batch_size", 1)
         self.model_id = model_id
         self._model = model
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import number
-from ..arrays import FloatArray, column_of, numeric, scaled_rows, unit_query, working_dtype
+from .._validation import check_number
+from ..arrays import FloatArray, as_column, as_numeric, scaled_rows, unit_query, working_dtype
 from ..errors import InvalidInputError, InvalidParameterError
 from ..retrieval.items import called_item, item_id
 
@@ -94,10 +94,10 @@ def scale_quality(values: ArrayLike, method: str) -> NDArray[np.float64]:
     """
     if method not in QUALITY_SCALERS:
         raise InvalidParameterError(f"unknown scaler {method!r}; choose from {', '.join(map(repr, QUALITY_SCALERS))}")
-    given = numeric(values, "quality")
+    given = as_numeric(values, "quality")
     if given.ndim != 1:
         raise InvalidInputError(f"quality must have shape (n,), one number for each item, got {given.shape}")
-    column = column_of(given, len(given), "quality").copy()
+    column = as_column(given, len(given), "quality").copy()
     if method == "none" or not column.size:
         return column
     if column.min() == column.max():
@@ -148,12 +148,12 @@ def with_quality_column(vectors: ArrayLike, quality: ArrayLike) -> FloatArray:
     >>> with_quality_column([[3.0, 4.0], [2.0, 0.0]], [0.25, 1.0]).round(9).tolist()
     [[0.6, 0.8, 0.25], [1.0, 0.0, 1.0]]
     """
-    given = numeric(vectors, "vectors")
+    given = as_numeric(vectors, "vectors")
     if given.ndim != 2 or not given.size:
         raise InvalidInputError(f"vectors must have shape (n, d), one row for each document, got {given.shape}")
     with np.errstate(over="ignore", invalid="ignore"):
         rows, inverse = scaled_rows(given.astype(working_dtype(given.dtype)), None)
-    column = column_of(quality, len(rows), "quality")
+    column = as_column(quality, len(rows), "quality")
     joined = np.empty((len(rows), rows.shape[1] + 1), rows.dtype)
     joined[:, :-1] = rows if inverse is None else rows * inverse[:, None]
     joined[:, -1] = column
@@ -187,8 +187,8 @@ def with_quality_weight(query: ArrayLike, lambda_b: float) -> NDArray[np.float64
     >>> (rows @ with_quality_weight([1.0, 0.0], 0.5)).round(9).tolist()  # half the cosine and half the quality
     [0.425, 1.0]
     """
-    weight = number(lambda_b, "lambda_b", 0, 1)
-    given = numeric(query, "query")
+    weight = check_number(lambda_b, "lambda_b", 0, 1)
+    given = as_numeric(query, "query")
     if given.ndim != 1:
         raise InvalidInputError(f"query must be one vector, got shape {given.shape}")
     unit = unit_query(given, np.empty((0, len(given))))

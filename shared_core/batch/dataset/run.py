@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from ..._validation import integer
+from ..._validation import check_integer
 from ...errors import InvalidParameterError
 from ...selectors.base import Selector
 from .choosing import Chooser
@@ -145,9 +145,9 @@ def select_dataset(
         index, k, fetch_k, selector, id_column=id_column, vector_column=vector_column, text_column=text_column,
         model=model, threads=threads, **parameters,
     )  # fmt: skip
-    block_rows = integer(block_rows, "block_rows", least=1)
+    block_rows = check_integer(block_rows, "block_rows", least=1)
     if concurrency is not None:
-        concurrency = integer(concurrency, "concurrency", least=1)
+        concurrency = check_integer(concurrency, "concurrency", least=1)
     # Here and not only in the workers, so that what is wrong with all rows is said at once and plainly.
     dimension = FaissFile(settings.index).dimension if isinstance(settings.index, Path) else None
     if not _is_paths(queries):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._validation import integer
+from ..._validation import check_integer
 from ...errors import InvalidInputError, InvalidParameterError
 from ...selectors.base import Selector, resolve_selector
 
@@ -93,8 +93,8 @@ def make_settings(
     MMR(lambda_d=0.75, lambda_b=0.95)
     """
     chosen_by = resolve_selector(selector, parameters)
-    k = integer(k, "k", least=1)
-    fetch_k = integer(fetch_k, "fetch_k", least=1)
+    k = check_integer(k, "k", least=1)
+    fetch_k = check_integer(fetch_k, "fetch_k", least=1)
     if fetch_k < k:
         raise InvalidParameterError(f"fetch_k must be at least k = {k}, got {fetch_k}")
     if text_column is not None and vector_column is not None:
@@ -117,7 +117,7 @@ def make_settings(
             raise InvalidInputError(f"there is no index file {index}")
     return Settings(
         index, k, fetch_k, chosen_by, id_column, vector_column, text_column, model,
-        integer(threads, "threads", least=1),
+        check_integer(threads, "threads", least=1),
     )  # fmt: skip
 
 

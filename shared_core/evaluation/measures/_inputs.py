@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...arrays import numeric
+from ...arrays import as_numeric
 from ...errors import InvalidInputError
 
 Floats = NDArray[np.float64]
@@ -24,7 +24,7 @@ def column(values: ArrayLike, what: str) -> Floats:
     >>> column([True, False], "success")
     array([1., 0.])
     """
-    array = numeric(_bools_as_bytes(values), what)
+    array = as_numeric(_bools_as_bytes(values), what)
     if array.ndim != 1 or not array.size:
         raise InvalidInputError(f"{what} must be a non-empty list of numbers, got shape {array.shape}")
     _finite(array, what)
@@ -66,7 +66,7 @@ def unit_rows(vectors: ArrayLike, what: str) -> Floats:
     array([[0.6, 0.8],
            [0. , 0. ]])
     """
-    array = numeric(vectors, what)
+    array = as_numeric(vectors, what)
     if array.ndim != 2 or not array.size:
         raise InvalidInputError(f"{what} must be a non-empty matrix, one row for each vector, got shape {array.shape}")
     _finite(array, what)

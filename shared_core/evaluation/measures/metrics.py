@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._validation import integer, number
+from ..._validation import check_integer, check_number
 from ...errors import InvalidInputError
 from ..answers import dpo, leave_one_out, mc1, mc2, mc2_truthfulqa, mc3, mc3_truthfulqa
 from ._inputs import column, paired, unit_rows
@@ -105,7 +105,7 @@ def win_rate(ours: ArrayLike, theirs: ArrayLike, tolerance: float = 1e-9) -> flo
     True
     """
     left, right = paired(ours, theirs)
-    return float((left > right + number(tolerance, "tolerance", 0)).mean())
+    return float((left > right + check_number(tolerance, "tolerance", 0)).mean())
 
 
 def max_difference(ours: ArrayLike, theirs: ArrayLike) -> float:
@@ -280,7 +280,7 @@ def perspective_shares(
 def _first(ranked: Sequence[Hashable], k: int) -> Sequence[Hashable]:
     if isinstance(ranked, str):
         raise InvalidInputError(f"ranked must be a list of ids, not one string: [{ranked!r}]")
-    return ranked[: integer(k, "k", 1)]
+    return ranked[: check_integer(k, "k", 1)]
 
 
 def _ids(documents: Collection[Hashable], what: str) -> set[Hashable]:

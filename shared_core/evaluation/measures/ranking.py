@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._validation import integer, number
+from ..._validation import check_integer, check_number
 from ...errors import InvalidInputError, InvalidParameterError
 from ._inputs import Floats
 
@@ -127,12 +127,12 @@ def _measure(name: str, registry: Mapping[str, Measure]) -> Measure:
         raise InvalidParameterError(f"{name!r} is no measure of ir_measures: {error!r}") from error
     # 0, which ir_measures lets through.
     if "cutoff" in measure.params:
-        integer(measure.params["cutoff"], f"{name!r}: the cutoff", 1)
+        check_integer(measure.params["cutoff"], f"{name!r}: the cutoff", 1)
     if measure.NAME in _OF_SUBTOPICS:
         if "cutoff" not in measure.params or measure.params.get("judged_only"):
             raise InvalidParameterError(f"{name!r} needs a cutoff and counts every document: write {measure.NAME}@10")
         if measure.NAME == "alpha_nDCG":
-            number(measure["alpha"], f"{name!r}: alpha", 0, 1)
+            check_number(measure["alpha"], f"{name!r}: alpha", 0, 1)
     return measure
 
 

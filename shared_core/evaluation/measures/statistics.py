@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._validation import integer, number
+from ..._validation import check_integer, check_number
 from ...errors import InvalidParameterError
 from ._inputs import Floats, column, paired
 
@@ -49,10 +49,10 @@ def bootstrap_interval(values: ArrayLike, confidence: float = 0.95, seed: int = 
     """
     stats = _scipy_stats()
     sample = column(values, "values")
-    level = number(confidence, "confidence", 0, 1)
+    level = check_number(confidence, "confidence", 0, 1)
     if level in (0, 1):
         raise InvalidParameterError(f"confidence must lie between 0 and 1, as 0.95 does, got {confidence!r}")
-    generator = np.random.default_rng(integer(seed, "seed", 0))
+    generator = np.random.default_rng(check_integer(seed, "seed", 0))
     # The mean of equal numbers is not always that number to the last bit.
     if (sample == sample[0]).all():
         return float(sample[0]), float(sample[0])
@@ -95,7 +95,7 @@ def paired_test(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> float:
     """
     stats = _scipy_stats()
     left, right = paired(ours, theirs)
-    generator = np.random.default_rng(integer(seed, "seed", 0))
+    generator = np.random.default_rng(check_integer(seed, "seed", 0))
     if len(left) == 1:
         return 1.0
     result = stats.permutation_test(

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..._validation import integer, number
+from ..._validation import check_integer, check_number
 from ...errors import InvalidParameterError, SetSelectWarning
 from ...signals._prefix_cache import Start
 from ...signals.language_models import AnswerModel, EndpointModel, Scored, TransformersModel
@@ -82,9 +82,9 @@ class LanguageModelFeedback:
         price: float | None = None,
     ) -> None:
         self.template = PromptTemplate(instruction, example, separator, question, answer)
-        self.batch_size = integer(batch_size, "batch_size", 1)
+        self.batch_size = check_integer(batch_size, "batch_size", 1)
         self.model_id = model_id
-        self.price = None if price is None else number(price, "price", 0)
+        self.price = None if price is None else check_number(price, "price", 0)
         self.remote = isinstance(model, EndpointModel)
         self._model = model
 

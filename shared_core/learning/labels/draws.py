@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._validation import integer, number
-from ...arrays import numeric, working_dtype
+from ..._validation import check_integer, check_number
+from ...arrays import as_numeric, working_dtype
 from ...errors import InvalidInputError
 
 PATHS = 3
@@ -56,15 +56,15 @@ class GreedyDraws:
         temperature: float = 0.1,
         noise: float = 0.5,
     ) -> None:
-        rows = numeric(vectors, "vectors")
+        rows = as_numeric(vectors, "vectors")
         if rows.ndim != 2:
             raise InvalidInputError(f"vectors must have shape (n, d), got {rows.shape}")
         self._rows = rows.astype(working_dtype(rows.dtype), copy=False)
-        self.k = integer(k, "k", 1)
+        self.k = check_integer(k, "k", 1)
         # Two for each size, or there would be nothing to compare.
-        self.subsets = PATHS * EACH * self.k if subsets is None else integer(subsets, "subsets", 2 * self.k)
-        self.temperature = number(temperature, "temperature", 1e-9)
-        self.noise = number(noise, "noise", 1e-9)
+        self.subsets = PATHS * EACH * self.k if subsets is None else check_integer(subsets, "subsets", 2 * self.k)
+        self.temperature = check_number(temperature, "temperature", 1e-9)
+        self.noise = check_number(noise, "noise", 1e-9)
 
     @property
     def fingerprint(self) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._validation import integer, number, one_of
-from ...arrays import column_of
+from ..._validation import check_integer, check_number, check_one_of
+from ...arrays import as_column
 from ...errors import InvalidInputError, InvalidParameterError
 from ...signals.language_models import library
 from ..feedback.coverage import Feedback, score_all
@@ -139,10 +139,14 @@ def label(
     >>> label(items, vectors, near, k=2, candidates=4, queries=[0])
     [LabelledSubset(query=0, subset=(3, 1), score=-4.0), LabelledSubset(query=0, subset=(4, 2), score=-6.0)]
     """
-    k, candidates, seed = integer(k, "k", 1), integer(candidates, "candidates", 1), integer(seed, "seed", 0)
-    subsets = None if subsets is None else integer(subsets, "subsets", 1)
+    k, candidates, seed = (
+        check_integer(k, "k", 1),
+        check_integer(candidates, "candidates", 1),
+        check_integer(seed, "seed", 0),
+    )
+    subsets = None if subsets is None else check_integer(subsets, "subsets", 1)
     if not callable(draw):
-        one_of(draw, "draw", DRAWS)
+        check_one_of(draw, "draw", DRAWS)
     drawing: Draw = draw if callable(draw) else _random(k, subsets)
     overlapping = callable(draw)
     if draw == "greedy":
@@ -223,11 +227,11 @@ def best(labels: Iterable[LabelledSubset], share: float = 0.1) -> list[LabelledS
     [0.9, 0.9]
     """
     pool = list(labels)
-    if number(share, "share", 0, 1) == 0:
+    if check_number(share, "share", 0, 1) == 0:
         raise InvalidParameterError("share must be above 0")
     if not pool:
         raise InvalidInputError("labels are empty: nothing to keep the best of")
-    scores = column_of([entry.score for entry in pool], len(pool), "scores of labels")
+    scores = as_column([entry.score for entry in pool], len(pool), "scores of labels")
     # .29 * 100 is a little less than 29.
     count = max(1, int(share * len(pool) + 1e-9))
     return [pool[place] for place in np.sort(np.argsort(-scores, kind="stable")[:count])]
@@ -248,7 +252,7 @@ def _draw(
     rank = {row: place for place, row in enumerate(candidates.tolist())}
     with _noted(query):
         sets = draw(query, candidates, np.random.default_rng([seed, query]))
-        given = [tuple(integer(row, "a row of what draw gives") for row in subset) for subset in sets]
+        given = [tuple(check_integer(row, "a row of what draw gives") for row in subset) for subset in sets]
     for place, subset in enumerate(given):
         if not 1 <= len(subset) <= k or len(set(subset)) != len(subset) or not all(row in rank for row in subset):
             raise InvalidParameterError(
@@ -262,7 +266,9 @@ def _draw(
 
 
 def _rows(queries: Iterable[int] | None, n: int) -> list[int]:
-    rows = [integer(row, f"queries[{place}]") for place, row in enumerate(range(n) if queries is None else queries)]
+    rows = [
+        check_integer(row, f"queries[{place}]") for place, row in enumerate(range(n) if queries is None else queries)
+    ]
     if not rows:
         raise InvalidParameterError("queries is empty: name at least one row, or leave it out for all")
     seen: set[int] = set()

@@ -8,8 +8,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._validation import integer, number
-from ...arrays import numeric
+from ..._validation import check_integer, check_number
+from ...arrays import as_numeric
 from ...errors import InvalidInputError, InvalidParameterError
 from ...selectors.kernels.low_rank import LinearKernel, LowRankKernel
 
@@ -34,7 +34,7 @@ class _Factors(nn.Module):
 
     def __init__(self, skew_rank: int, rates: ArrayLike) -> None:
         super().__init__()
-        values = numeric(np.empty(0) if np.size(rates) == 0 else rates, "rates").astype(np.float64)
+        values = as_numeric(np.empty(0) if np.size(rates) == 0 else rates, "rates").astype(np.float64)
         if values.shape != (skew_rank // 2,):
             raise InvalidInputError(
                 f"rates must have shape ({skew_rank // 2},), one for each two columns of B, got {values.shape}"
@@ -251,15 +251,15 @@ Factors = RowFactors | LinearFactors
 
 
 def _start(K: int, K_skew: int, seed: int, scale: float, rate: float) -> np.random.Generator:
-    integer(K, "K", 1)
-    integer(K_skew, "K_skew", 0)
+    check_integer(K, "K", 1)
+    check_integer(K_skew, "K_skew", 0)
     for value, name in ((scale, "scale"), (rate, "rate")):
-        number(value, name, float(np.finfo(np.float64).tiny))
-    return np.random.default_rng(integer(seed, "seed", 0))
+        check_number(value, name, float(np.finfo(np.float64).tiny))
+    return np.random.default_rng(check_integer(seed, "seed", 0))
 
 
 def _matrix(values: ArrayLike, name: str, rows: int | None = None) -> Matrix:
-    matrix = numeric(values, name).astype(np.float64, order="C")
+    matrix = as_numeric(values, name).astype(np.float64, order="C")
     if matrix.ndim != 2 or (rows is None and 0 in matrix.shape) or (rows is not None and len(matrix) != rows):
         wanted = "at least one row and one column" if rows is None else f"{rows} rows"
         raise InvalidInputError(f"{name} must be a matrix with {wanted}, got shape {matrix.shape}")

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from ..._validation import number, one_of
+from ..._validation import check_number, check_one_of
 from ...errors import InvalidInputError, InvalidParameterError
 from .factors import Factors
 from .ragged import Ragged
@@ -83,9 +83,9 @@ class Likelihood:
         relevance: Iterable[ArrayLike] | None = None,
     ) -> None:
         self.factors = factors
-        self.alpha, self.beta = number(alpha, "alpha", 0), number(beta, "beta", 0)
-        self.ridge = number(ridge, "ridge", 0)
-        self.normalisation = one_of(normalisation, "normalisation", NORMALISATIONS)
+        self.alpha, self.beta = check_number(alpha, "alpha", 0), check_number(beta, "beta", 0)
+        self.ridge = check_number(ridge, "ridge", 0)
+        self.normalisation = check_one_of(normalisation, "normalisation", NORMALISATIONS)
         self._check_candidates(candidates)
         self._labels = _Labels(factors, subsets, candidates, relevance)
         counts = np.bincount(self._labels.subsets.values.cpu().numpy(), minlength=len(factors))
@@ -153,7 +153,7 @@ def log_likelihood(
     >>> log_likelihood(factors, [[0]], candidates=[[0]], ridge=0).round(4).tolist()
     [-0.6931]
     """
-    ridge = number(ridge, "ridge", 0)
+    ridge = check_number(ridge, "ridge", 0)
     labels = _Labels(factors, subsets, candidates, relevance)
     step = max(1, _ROWS_AT_ONCE // labels.widest)
     with torch.no_grad():

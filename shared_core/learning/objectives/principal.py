@@ -9,7 +9,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from ...arrays import numeric, scaled_rows, working_dtype
+from ...arrays import as_numeric, scaled_rows, working_dtype
 from ...errors import InvalidInputError
 
 Matrix = NDArray[np.float64]
@@ -31,7 +31,7 @@ def unit_rows(vectors: ArrayLike) -> Tensor:
     >>> unit_rows([[0.0, 4.0]]).tolist()
     [[0.0, 1.0]]
     """
-    rows = numeric(vectors, "vectors")
+    rows = as_numeric(vectors, "vectors")
     if rows.ndim != 2 or 0 in rows.shape:
         raise InvalidInputError(f"vectors must have shape (M, d) with M >= 1 and d >= 1, got {rows.shape}")
     with np.errstate(over="ignore", invalid="ignore"):

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ...arrays import numeric
+from ...arrays import as_numeric
 from ...errors import InvalidInputError
 
 
@@ -76,7 +76,7 @@ class Ragged:
 def _rows(entry: ArrayLike, name: str, rows: int | None) -> np.ndarray:
     if np.size(entry) == 0:
         raise InvalidInputError(f"{name} is empty; leave it out")
-    array = numeric(entry, name)
+    array = as_numeric(entry, name)
     if array.ndim != 1:
         raise InvalidInputError(f"{name} must be a list of numbers, got shape {array.shape}")
     if rows is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._validation import number
+from ..._validation import check_number
 from ...arrays import TIE_EPS
 from ...candidates import Candidates
 from ...errors import InvalidParameterError, KernelError
@@ -68,7 +68,7 @@ def checked_relevance(w_r: ArrayLike | None, temperature: float | None) -> tuple
     """
     if temperature is not None:
         try:
-            temperature = number(temperature, "temperature", 0)
+            temperature = check_number(temperature, "temperature", 0)
         except InvalidParameterError as error:
             raise KernelError(str(error)) from None
         if temperature == 0:

@@ -20,7 +20,7 @@ from shared_core import (
     SetSelectWarning,
     TopK,
 )
-from shared_core._validation import one_of
+from shared_core._validation import check_one_of
 from shared_core.retrieval.items import ORDERS, item_names, ordered, stacked
 from shared_core.retrieval.request import WIDEST, Asked, Request
 from tests import oracles
@@ -418,9 +418,9 @@ def test_orders() -> None:
     assert ordered("abcd", relevance, "nearest_last") == list("acbd")
     assert ordered([], [], "relevance") == []
     for order in ORDERS:
-        assert one_of(order, "order", ORDERS) == order
+        assert check_one_of(order, "order", ORDERS) == order
     with pytest.raises(InvalidParameterError, match="selection, relevance, nearest_last, got 'newest'"):
-        one_of("newest", "order", ORDERS)
+        check_one_of("newest", "order", ORDERS)
 
 
 def test_names_of_items() -> None:

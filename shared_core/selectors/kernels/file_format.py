@@ -6,12 +6,12 @@ import json
 import math
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._files import write_atomically
 from ...errors import KernelError
 
 Matrix = NDArray[np.float64]
@@ -55,14 +55,7 @@ def write_kernel(
     header = json.dumps(json.loads(made[8 : 8 + size]), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     padded = header.encode()
     padded = padded.ljust(-(-len(padded) // 8) * 8)
-    file = Path(path)
-    # In one step: killed at any moment, there is the old kernel or the new one.
-    written = file.with_name(f"{file.name}.{os.getpid()}.tmp")
-    try:
-        written.write_bytes(len(padded).to_bytes(8, "little") + padded + made[8 + size :])
-        written.replace(file)
-    finally:
-        written.unlink(missing_ok=True)
+    write_atomically(path, len(padded).to_bytes(8, "little") + padded + made[8 + size :])
 
 
 def read_kernel(

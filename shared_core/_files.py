@@ -1,0 +1,161 @@
+"""Files that survive a crash: whole files that are replaced in one step, and journals of JSON lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from io import FileIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from .errors import InvalidInputError
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes | str) -> None:
+    """Write a file in one step: after a kill or a power cut it holds the old content or the new one, whole.
+
+    Parameters
+    ----------
+    path : path
+        An existing file, or link, of this name is replaced.
+    data : bytes or str
+        Text is written as UTF-8.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written; no part of it is left.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_atomically(folder + "/note.txt", "whole")
+    ...     Path(folder, "note.txt").read_text(), os.listdir(folder)
+    ('whole', ['note.txt'])
+    """
+    target = Path(path)
+    aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    # "x" refuses a name that exists, so a link that somebody put there is not followed.
+    with aside.open("xb") as file:
+        try:
+            _write(file, data.encode() if isinstance(data, str) else data)
+            # Renamed before the content is on the disk, the name would stand for an empty file after a power cut.
+            aside.replace(target)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+
+
+class Journal:
+    """An append-only file of JSON lines; a crash loses at most the line that is being written.
+
+    A last line without a line break is torn. :meth:`read` leaves it out and :meth:`begin` removes it, provided that
+    it starts as the lines of this journal do. Nothing else is ever removed.
+
+    Parameters
+    ----------
+    path : path
+    start : str
+        The text with which each record's line starts, such as ``'{"key": "'``.
+    record : str
+        What one record is, for messages, such as ``"a score"``.
+    header : mapping, optional
+        The first line of a new file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     journal = Journal(folder + "/scores.jsonl", '{"key": ', "a score")
+    ...     journal.begin()
+    ...     journal.append([{"key": "a", "score": 0.5}, {"key": "b", "score": 0.25}])
+    ...     list(journal.read())
+    [(1, {'key': 'a', 'score': 0.5}), (2, {'key': 'b', 'score': 0.25})]
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], start: str, record: str, header: Mapping[str, Any] | None = None
+    ) -> None:
+        self.path = Path(path)
+        self._start = start.encode()
+        self._record = record
+        self._header = b"" if header is None else _line(header)
+        self._size = self._whole = -1
+
+    def read(self) -> Iterator[tuple[int, Any]]:
+        """The number and the value of each whole line, the header's too; None where a line is not JSON.
+
+        The file is not changed. A file that does not exist has no lines.
+
+        Raises
+        ------
+        InvalidInputError
+            The file ends with a part of a line that this journal did not write.
+        OSError
+            The file cannot be read.
+        """
+        content = self.path.read_bytes() if self.path.exists() else b""
+        *lines, torn = content.split(b"\n")
+        for number, line in enumerate(lines, 1):
+            yield number, _value(line)
+        start = self._start if lines or not self._header else self._header
+        if torn[: len(start)] != start[: len(torn)]:
+            raise self.error(len(lines) + 1)
+        self._size, self._whole = len(content), len(content) - len(torn)
+
+    def begin(self) -> None:
+        """Create the file, or remove the torn last line that :meth:`read` found, so that records can be appended.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written, or its folder does not exist.
+        """
+        with self.path.open("ab") as file:
+            size = file.tell()
+            # Lines that another process appended since the file was read are kept.
+            if size == self._size:
+                size = file.truncate(self._whole)
+            if self._header and not size:
+                _write(file, self._header)
+
+    def append(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Add a line for each record, in one write, and wait until the lines are on the disk.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
+        lines = b"".join(map(_line, records))
+        if lines:
+            # Without a buffer the lines of two processes do not mix.
+            with self.path.open("ab", buffering=0) as file:
+                _write(file, lines)
+
+    def error(self, number: int, problem: str = "") -> InvalidInputError:
+        """The error for a line: ``problem``, or that the line is no record of this journal."""
+        problem = problem or f"is not {self._record}: the file is damaged or of another kind; name another file"
+        return InvalidInputError(f"{self.path}: line {number} {problem}")
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record).encode() + b"\n"
+
+
+def _value(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _write(file: BinaryIO | FileIO, data: bytes) -> None:
+    """Write all of ``data`` and wait until it is on the disk."""
+    while data:
+        data = data[file.write(data) :]
+    file.flush()
+    os.fsync(file.fileno())

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import json
+import os
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from shared_core import InvalidInputError
+from shared_core._files import Journal, write_atomically
+
+
+def scores(path: Path) -> Journal:
+    return Journal(path, '{"key": "', "a score")
+
+
+def labels(path: Path) -> Journal:
+    return Journal(path, '{"query": ', "a label", header={"format": "labels", "version": 1})
+
+
+def values(journal: Journal) -> list[object]:
+    return [value for _, value in journal.read()]
+
+
+# --- whole files ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("data", "stored"), [(b"\x00\xff", b"\x00\xff"), ("é\n", "é\n".encode()), ("", b"")])
+def test_a_file_is_written_and_replaced(data: bytes | str, stored: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    for _ in range(2):
+        write_atomically(str(path), data)
+        assert path.read_bytes() == stored
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_failed_write_keeps_the_old_content_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def full(_: int) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_planted_links_are_neither_followed_nor_written_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"precious")
+    path = tmp_path / "file"
+    path.symlink_to(precious)
+    for guess in (f"file.{os.getpid()}.tmp", "file.tmp", ".file.tmp"):
+        (tmp_path / guess).symlink_to(precious)
+    write_atomically(path, b"new")
+    assert not path.is_symlink()
+    assert path.read_bytes() == b"new"
+    # Even a name that was guessed right is refused.
+    monkeypatch.setattr("shared_core._files.secrets.token_hex", lambda _: "guessed")
+    (tmp_path / ".file.guessed.tmp").symlink_to(precious)
+    with pytest.raises(FileExistsError):
+        write_atomically(path, b"newer")
+    assert path.read_bytes() == b"new"
+    assert precious.read_bytes() == b"precious"
+    assert (tmp_path / ".file.guessed.tmp").is_symlink()
+
+
+def test_a_file_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
+    (tmp_path / "plain").touch()
+    write_atomically(tmp_path / "file", b"")
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
+
+
+def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        write_atomically(tmp_path / "none" / "file", b"")
+
+
+# --- journals -------------------------------------------------------------------------------------
+
+
+def test_records_are_read_back(tmp_path: Path) -> None:
+    journal = labels(tmp_path / "labels.jsonl")
+    assert values(journal) == []
+    assert not journal.path.exists()
+    journal.begin()
+    journal.append([{"query": 1, "text": "é\n😀", "score": 0.1 + 0.2}, {"query": 2}])
+    journal.append([])
+    journal.append([{"query": 3}])
+    assert list(labels(journal.path).read()) == [
+        (1, {"format": "labels", "version": 1}),
+        (2, {"query": 1, "text": "é\n😀", "score": 0.1 + 0.2}),
+        (3, {"query": 2}),
+        (4, {"query": 3}),
+    ]
+
+
+@pytest.mark.parametrize("make", [scores, labels])
+def test_a_line_torn_at_any_byte_is_removed_and_nothing_else(tmp_path: Path, make: Callable[[Path], Journal]) -> None:
+    journal = make(tmp_path / "journal.jsonl")
+    first, second = ({"key": "a"}, {"key": "b"}) if make is scores else ({"query": 1}, {"query": 2})
+    journal.begin()
+    journal.append([first, second])
+    whole = journal.path.read_bytes()
+    for cut in range(len(whole)):
+        journal.path.write_bytes(whole[:cut])
+        again = make(journal.path)
+        known = values(again)
+        assert journal.path.read_bytes() == whole[:cut], "reading must not write"
+        again.begin()
+        again.append([record for record in (first, second) if record not in known])
+        assert journal.path.read_bytes() == whole
+
+
+def test_a_rest_that_no_journal_of_this_kind_left_is_refused_and_kept(tmp_path: Path) -> None:
+    for content, line in ((b'{"key": "a"}\nmy notes', 2), (b"notes", 1), (b'{"key": "a"}\n{"settings": 1}', 2)):
+        path = tmp_path / "notes.txt"
+        path.write_bytes(content)
+        with pytest.raises(InvalidInputError, match=rf"notes\.txt: line {line} is not a score: the file is damaged or"):
+            values(scores(path))
+        assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("line", [b"not ours", b"", b"\xff", b"[" * 100_000])
+def test_a_line_that_is_not_json_is_none(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"key": "a"}\n' + line + b"\n")
+    assert list(scores(path).read()) == [(1, {"key": "a"}), (2, None)]
+
+
+def test_lines_that_another_process_appended_in_the_meantime_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"key": "a"}\n{"key": "b')
+    journal = scores(path)
+    assert values(journal) == [{"key": "a"}]
+    path.write_bytes(b'{"key": "a"}\n{"key": "b"}\n{"key": "c"}\n')
+    journal.begin()
+    assert values(scores(path)) == [{"key": "a"}, {"key": "b"}, {"key": "c"}]
+
+
+def test_appends_at_the_same_time_do_not_mix(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+
+    def work(name: str) -> None:
+        for _ in range(20):
+            scores(path).append([{"key": name * 5000}, {"key": name}])
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lines = path.read_text().splitlines()
+    assert len(lines) == 160
+    assert all(
+        json.loads(a)["key"] == json.loads(b)["key"] * 5000 for a, b in zip(lines[::2], lines[1::2], strict=True)
+    )
+
+
+def test_a_folder_that_does_not_exist_comes_to_light_at_the_start(tmp_path: Path) -> None:
+    journal = scores(tmp_path / "none" / "journal.jsonl")
+    assert values(journal) == []
+    with pytest.raises(FileNotFoundError):
+        journal.begin()

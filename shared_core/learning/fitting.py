@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import check_integer, check_number, check_one_of
-from ..arrays import as_names, as_numeric
+from .._validation import as_names, as_numeric, check_integer, check_number, check_one_of
 from ..errors import InvalidInputError, InvalidParameterError
 from ..selectors.base import Selector
 from ..selectors.ndpp import NDPP

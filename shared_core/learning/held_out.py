@@ -68,7 +68,7 @@ class HeldOut:
         for query, rows in zip(self.queries, self._rows, strict=True):
             ids = rows.tolist() if self._ids is None else [self._ids[row] for row in rows]
             # Made anew each time: kept, the candidates' vectors would fill the memory.
-            candidates = Candidates.borrow(self._vectors[query], self._vectors[rows], ids=ids)
+            candidates = Candidates(self._vectors[query], self._vectors[rows], ids=ids)
             chosen = selector.select(candidates, min(self._k, len(rows))).indices
             # The candidates stand nearest first.
             found.append(tuple(rows[np.sort(chosen)[::-1]].tolist()))

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays import FloatArray, as_numeric, read_only, scaled_rows, working_dtype
+from .._validation import FloatArray, as_numeric, read_only
+from ..candidates import as_unit_rows, tie_tolerance, working_dtype
 from ..errors import InvalidInputError
-from ..selectors._greedy import tie_of
 
 # Cosines held at once.
 _BLOCK = 1 << 22
@@ -61,9 +61,7 @@ class Neighbours:
                 f"got {rows.shape}"
             )
         self._given = rows.astype(working_dtype(rows.dtype), order="C", copy=False)
-        with np.errstate(over="ignore", invalid="ignore"):
-            self._rows, inverse = scaled_rows(self._given, None)
-        self._inverse = np.ones(len(rows), self._rows.dtype) if inverse is None else inverse
+        self._rows = as_unit_rows(self._given, copy=False)
         self._digest = hashlib.sha256()
         same: dict[str, list[int]] = {}
         for row, item in enumerate(self.items):
@@ -134,7 +132,7 @@ class Neighbours:
             A query's vector is zero.
         """
         for row in queries:
-            if self._inverse[row] == 0 or not self._rows[row].any():
+            if not self._rows[row].any():
                 raise InvalidInputError(
                     f"vectors: row {row} is zero, so nothing is near to it; leave it out of queries"
                 )
@@ -143,18 +141,16 @@ class Neighbours:
     def _cosines(
         self, queries: Sequence[int], among: NDArray[np.int64] | None = None
     ) -> Iterator[tuple[int, FloatArray]]:
-        rows, inverse = (self._rows, self._inverse) if among is None else (self._rows[among], self._inverse[among])
+        rows = self._rows if among is None else self._rows[among]
         step = max(1, _BLOCK // len(rows))
         for start in range(0, len(queries), step):
             block = np.asarray(queries[start : start + step], dtype=np.int64)
             cosines = self._rows[block] @ rows.T
-            cosines *= self._inverse[block, None]
-            cosines *= inverse
             yield from zip(block.tolist(), cosines, strict=True)
 
     def _equal(self, dtype: np.dtype[Any]) -> tuple[float, float]:
         """How far a product of matrices may be from a cosine, and from which cosine on vectors are equal."""
-        return (self._rows.shape[1] + 16) * float(np.finfo(dtype).eps), 1 - tie_of(dtype)
+        return (self._rows.shape[1] + 16) * float(np.finfo(dtype).eps), 1 - tie_tolerance(dtype)
 
     def _of(self, query: int, cosines: FloatArray, count: int) -> NDArray[np.int64]:
         # A product of matrices rounds a row's cosine one way or another, by what stands beside it in the block: it
@@ -174,14 +170,17 @@ class Neighbours:
         return near[order[:count]].astype(np.int64)
 
     def _exact(self, query: int, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        unit = _unit(self._rows[query : query + 1])[0]
+        unit = _unit(self._given[query : query + 1])[0]
         step = max(1, _BLOCK // len(unit))
-        parts = [_unit(self._rows[rows[at : at + step]]) * unit for at in range(0, len(rows), step)]
+        parts = [_unit(self._given[rows[at : at + step]]) * unit for at in range(0, len(rows), step)]
         return np.concatenate([np.empty(0), *(part.sum(axis=1) for part in parts)])
 
 
 def _unit(rows: FloatArray) -> NDArray[np.float64]:
     wide = rows.astype(np.float64)
+    # Values of 1e200 overflow in a square.
+    largest = np.abs(wide).max(axis=1, keepdims=True)
+    wide /= np.where(largest > 0, largest, 1)
     lengths = np.sqrt((wide * wide).sum(axis=1, keepdims=True))
     wide /= np.where(lengths > 0, lengths, 1)
     return wide

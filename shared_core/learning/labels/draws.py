@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._validation import check_integer, check_number
-from ...arrays import as_numeric, working_dtype
+from ..._validation import as_numeric, check_integer, check_number
+from ...candidates import working_dtype
 from ...errors import InvalidInputError
 
 PATHS = 3

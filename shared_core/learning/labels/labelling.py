@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._validation import check_integer, check_number, check_one_of
-from ...arrays import as_column
+from ..._validation import as_column, check_integer, check_number, check_one_of
 from ...errors import InvalidInputError, InvalidParameterError
 from ...signals.language_models import library
 from ..feedback.coverage import Feedback, score_all

@@ -8,8 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._validation import check_integer, check_number
-from ...arrays import as_numeric
+from ..._validation import as_numeric, check_integer, check_number
 from ...errors import InvalidInputError, InvalidParameterError
 from ...selectors.kernels.low_rank import LinearKernel, LowRankKernel
 

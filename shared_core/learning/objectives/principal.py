@@ -9,8 +9,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from ...arrays import as_numeric, scaled_rows, working_dtype
-from ...errors import InvalidInputError
+from ...candidates import as_unit_rows
 
 Matrix = NDArray[np.float64]
 
@@ -31,12 +30,7 @@ def unit_rows(vectors: ArrayLike) -> Tensor:
     >>> unit_rows([[0.0, 4.0]]).tolist()
     [[0.0, 1.0]]
     """
-    rows = as_numeric(vectors, "vectors")
-    if rows.ndim != 2 or 0 in rows.shape:
-        raise InvalidInputError(f"vectors must have shape (M, d) with M >= 1 and d >= 1, got {rows.shape}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        rows, inverse = scaled_rows(rows.astype(working_dtype(rows.dtype), order="C"), None)
-    return torch.from_numpy(rows if inverse is None else rows * inverse[:, None])
+    return torch.from_numpy(as_unit_rows(vectors))
 
 
 def blocks(rows: Tensor) -> Iterator[Tensor]:

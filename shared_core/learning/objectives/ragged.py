@@ -9,7 +9,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ...arrays import as_numeric
+from ..._validation import as_numeric
 from ...errors import InvalidInputError
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._files import Journal
 from .._validation import check_integer
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
-from ._score_file import append_scores, read_scores
-from .language_models import AnswerModel, EndpointModel, Item, TransformersModel, library, question_answer_pairs
+from .language_models import AnswerModel, EndpointModel, Item, TransformersModel, import_library, question_answer_pairs
 from .quality import scale_quality
 
 TEMPLATE = "{question}\n{answer}"
@@ -244,7 +245,8 @@ class LogPerplexityQuality:
             raise InvalidParameterError("resume needs to know whose scores these are: pass model_id= with the model")
         texts = question_answer_pairs(questions, answers)
         keys = [self._key(*pair) for pair in texts]
-        known = {} if resume is None else read_scores(resume)
+        journal = None if resume is None else Journal(resume, '{"key": "', "a score")
+        known = {} if journal is None else _read_scores(journal)
         head = self.template.removesuffix(_ANSWER)
         missing: dict[str, Item] = {}
         for row, (key, (question, answer)) in enumerate(zip(keys, texts, strict=True)):
@@ -260,8 +262,8 @@ class LogPerplexityQuality:
                 for key, found in zip(batch, scored, strict=True):
                     known[key] = found.mean
                     cut += [missing[key].row] * found.cut
-                if resume is not None:
-                    append_scores(resume, {key: known[key] for key in batch})
+                if journal is not None:
+                    journal.append({"key": key, "log_probability": known[key]} for key in batch)
                 advance(len(batch))
         if cut:
             warnings.warn(
@@ -275,6 +277,21 @@ class LogPerplexityQuality:
     def _key(self, question: str, answer: str) -> str:
         content = json.dumps([self.model_id, self.template, self._model.limit, question, answer])
         return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _read_scores(journal: Journal) -> dict[str, float]:
+    """The scores in a journal, by key; the journal is begun, so that a missing folder is found before the work."""
+    known = {}
+    for number, entry in journal.read():
+        try:
+            key, value = entry["key"], float(entry["log_probability"])
+        except (ValueError, TypeError, KeyError):
+            raise journal.error(number) from None
+        if not isinstance(key, str) or not math.isfinite(value):
+            raise journal.error(number)
+        known[key] = value
+    journal.begin()
+    return known
 
 
 def _column(examples: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
@@ -292,5 +309,5 @@ def _bar(total: int, shown: bool) -> Iterator[Callable[[int], object]]:
     if not shown:
         yield lambda step: None
         return
-    with library("tqdm", "train").tqdm(total=total, unit="answer") as bar:
+    with import_library("tqdm", "train").tqdm(total=total, unit="answer") as bar:
         yield bar.update

@@ -365,7 +365,7 @@ def test_resume_needs_a_name_for_the_model(tmp_path: Path) -> None:
 def test_another_file_is_neither_read_nor_touched(content: str, line: int, tmp_path: Path) -> None:
     file = tmp_path / "precious.json"
     file.write_text(content)
-    with pytest.raises(InvalidInputError, match=f"precious.json: line {line} holds no score"):
+    with pytest.raises(InvalidInputError, match=f"precious.json: line {line} is not a score"):
         quality().score(["a"], ["b"], resume=file)
     assert file.read_text() == content
 

@@ -22,13 +22,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from benchmarks.papers import _answers, small_lm
 from benchmarks.papers import _language_models as language_models
-from benchmarks.papers import small_lm
 from benchmarks.papers._common import MINILM, embedded, heading, records, require, table, write
 from benchmarks.papers._language_models import LanguageModel
 from benchmarks.papers._ragsys_page import PAPER, chart, explained
 from shared_core import select
-from shared_core.evaluation.measures import metrics
+from shared_core.evaluation.measures import mean_pairwise_cosine
 
 FILE = "truthfulqa/truthfulqa.jsonl"
 SEED = 0
@@ -102,7 +102,7 @@ class Pool:
 
     def picks(self, question: str, query: np.ndarray, lambda_d: float, lambda_b: float, k: int = K) -> np.ndarray:
         """Rows that Algorithm 1 chooses; every demonstration of the question itself is left out (paper 4.1.3)."""
-        left = np.flatnonzero(metrics.leave_one_out(self._questions, question))
+        left = np.flatnonzero(_answers.leave_one_out(self._questions, question))
         weights = {"lambda_d": lambda_d, "lambda_b": lambda_b}
         chosen = select(query, self.vectors[left], k, "mmr", quality=self.quality[left], **weights)
         return left[chosen.indices]
@@ -130,7 +130,7 @@ def totals(
 def figures(found: Sequence[Totals], alone: Sequence[Totals]) -> dict[str, float]:
     """Each measure over all questions (paper 3.2): means over questions, and DPO's mean over triples (4.1.3)."""
     gains = [
-        metrics.dpo(*one, correct_alone=other.correct, incorrect_alone=other.incorrect)
+        _answers.dpo(*one, correct_alone=other.correct, incorrect_alone=other.incorrect)
         for one, other in zip(found, alone, strict=True)
     ]
     triples = [len(one.correct) * len(one.incorrect) for one in found]
@@ -139,11 +139,11 @@ def figures(found: Sequence[Totals], alone: Sequence[Totals]) -> dict[str, float
         *(
             float(np.mean([measure(*one) for one in found]))
             for measure in (
-                metrics.mc1,
-                metrics.mc2,
-                metrics.mc3,
-                metrics.mc2_truthfulqa,
-                metrics.mc3_truthfulqa,
+                _answers.mc1,
+                _answers.mc2,
+                _answers.mc3,
+                _answers.mc2_truthfulqa,
+                _answers.mc3_truthfulqa,
             )
         ),
     ]
@@ -173,7 +173,7 @@ class Experiment:
             self.pool.picks(question.text, query, lambda_d, lambda_b)
             for question, query in zip(self.asked, self.queries, strict=True)
         ]
-        likeness = [metrics.mean_pairwise_cosine(self.pool.vectors[rows]) for rows in chosen]
+        likeness = [mean_pairwise_cosine(self.pool.vectors[rows]) for rows in chosen]
         return self._figures([[self.pool.pairs[row] for row in rows] for rows in chosen]), float(np.mean(likeness))
 
     def _figures(self, contexts: Sequence[Sequence[Pair]]) -> dict[str, float]:

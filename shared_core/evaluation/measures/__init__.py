@@ -1,1 +1,26 @@
-"""Measures of a selection and of a ranking, and the statistics of their differences."""
+"""The papers' measures of selections, measures of rankings, and statistics over queries."""
+
+from .metrics import (
+    max_difference,
+    mean_pairwise_cosine,
+    p_recall_at_k,
+    perspective_shares,
+    success_at_k,
+    sum_cosine,
+    win_rate,
+)
+from .ranking import rank_measures
+from .statistics import bootstrap_interval, paired_test
+
+__all__ = [
+    "bootstrap_interval",
+    "max_difference",
+    "mean_pairwise_cosine",
+    "p_recall_at_k",
+    "paired_test",
+    "perspective_shares",
+    "rank_measures",
+    "success_at_k",
+    "sum_cosine",
+    "win_rate",
+]

@@ -1,7 +1,4 @@
-"""What the papers measure: sums and spreads of vectors (VRSD, RAGSys), perspectives (PIR), answers and rankings.
-
-One import path for all of them; answers are in `answers`, rankings against judgements in `rank_measures`.
-"""
+"""The papers' measures: sums and spreads of vectors (VRSD, RAGSys) and perspectives (PIR)."""
 
 from __future__ import annotations
 
@@ -13,35 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._validation import check_integer, check_number
+from ...candidates import as_unit_vector
 from ...errors import InvalidInputError
-from ..answers import dpo, leave_one_out, mc1, mc2, mc2_truthfulqa, mc3, mc3_truthfulqa
-from ._inputs import column, paired, unit_rows
-from .ranking import rank_measures
+from ._inputs import as_paired_values, as_unit_matrix, as_values
 
-__all__ = [
-    "dpo",
-    "leave_one_out",
-    "max_difference",
-    "mc1",
-    "mc2",
-    "mc2_truthfulqa",
-    "mc3",
-    "mc3_truthfulqa",
-    "mean_pairwise_cosine",
-    "p_recall_at_k",
-    "perspective_shares",
-    "rank_measures",
-    "success_at_k",
-    "sum_cosine",
-    "win_rate",
-]
-
-# A sum of k unit rows shorter than k times this is rounding, and has no direction.
+# If a sum of k unit rows is shorter than k times this, only rounding is left and the sum has no direction.
 _CANCELLED = 4 * float(np.finfo(np.float64).eps)
 
 
 def sum_cosine(query: ArrayLike, vectors: ArrayLike) -> float:
-    """Cosine of the query with the sum of the unit vectors chosen for it, in [-1, 1] (VRSD 4.2).
+    """Cosine of the query with the sum of the unit vectors that were picked for it, in [-1, 1] (VRSD 4.2).
 
     Parameters
     ----------
@@ -53,12 +31,12 @@ def sum_cosine(query: ArrayLike, vectors: ArrayLike) -> float:
     Returns
     -------
     float
-        0.0 where the vectors cancel each other.
+        0.0 if the vectors cancel each other.
 
     Raises
     ------
     InvalidInputError
-        Empty, of the wrong shape, NaN or inf, or a zero query.
+        An array is empty, has the wrong shape or holds NaN or inf, or the query is zero.
 
     Examples
     --------
@@ -67,12 +45,8 @@ def sum_cosine(query: ArrayLike, vectors: ArrayLike) -> float:
     >>> sum_cosine([1, 1], [[1, 0], [-1, 0]])
     0.0
     """
-    rows = unit_rows(vectors, "vectors")
-    unit = unit_rows(column(query, "query")[None, :], "query")[0]
-    if len(unit) != rows.shape[1]:
-        raise InvalidInputError(f"query has {len(unit)} components, vectors have {rows.shape[1]}; both need one model")
-    if not unit.any():
-        raise InvalidInputError("query is zero: it has no direction, so no cosine with it exists")
+    rows = as_unit_matrix(vectors)
+    unit = as_unit_vector(query, rows.shape, rows.dtype)
     total = rows.sum(axis=0)
     length = float(np.linalg.norm(total))
     if length <= len(rows) * _CANCELLED:
@@ -83,8 +57,8 @@ def sum_cosine(query: ArrayLike, vectors: ArrayLike) -> float:
 def win_rate(ours: ArrayLike, theirs: ArrayLike, tolerance: float = 1e-9) -> float:
     """Share of the queries where ours is above theirs by more than ``tolerance``, in [0, 1] (VRSD 4.2).
 
-    Where both choose the same set the values are equal but for rounding: the tolerance keeps that from being a win.
-    Such ties are no wins for either side, so the two win rates need not sum to 1.
+    If both methods pick the same set, their values differ by rounding only; the tolerance keeps that from being a win.
+    A tie is a win for neither side, so the two win rates need not sum to 1.
 
     Parameters
     ----------
@@ -95,23 +69,21 @@ def win_rate(ours: ArrayLike, theirs: ArrayLike, tolerance: float = 1e-9) -> flo
     Raises
     ------
     InvalidInputError
-        One is empty, not one-dimensional, or holds NaN or inf, or the lengths differ.
+        An array is empty, is not one-dimensional or holds NaN or inf, or the lengths differ.
     InvalidParameterError
-        ``tolerance`` is negative or no number.
+        ``tolerance`` is negative or not a number.
 
     Examples
     --------
     >>> win_rate([0.5, 0.7, 0.6], [0.4, 0.7, 0.8]) == 1 / 3
     True
     """
-    left, right = paired(ours, theirs)
+    left, right = as_paired_values(ours, theirs)
     return float((left > right + check_number(tolerance, "tolerance", 0)).mean())
 
 
 def max_difference(ours: ArrayLike, theirs: ArrayLike) -> float:
-    """Largest lead of ours over theirs among the queries (VRSD 4.2, "Max-diff").
-
-    The sign stays: below 0 where theirs is ahead on every query.
+    """Largest lead of ours over theirs among the queries (VRSD 4.2, "Max-diff"); negative if theirs always leads.
 
     Parameters
     ----------
@@ -121,19 +93,19 @@ def max_difference(ours: ArrayLike, theirs: ArrayLike) -> float:
     Raises
     ------
     InvalidInputError
-        As `win_rate`.
+        See `win_rate`.
 
     Examples
     --------
     >>> max_difference([0.5, 1.0, 0.25], [0.25, 0.5, 0.75])
     0.5
     """
-    left, right = paired(ours, theirs)
+    left, right = as_paired_values(ours, theirs)
     return float((left - right).max())
 
 
 def mean_pairwise_cosine(vectors: ArrayLike) -> float:
-    """Mean cosine over all pairs of the chosen vectors, in [-1, 1]: low where they differ (RAGSys 4.4, Figure 1).
+    """Mean cosine over all pairs of the vectors, in [-1, 1]: low if they differ (RAGSys 4.4, Figure 1).
 
     Parameters
     ----------
@@ -143,14 +115,14 @@ def mean_pairwise_cosine(vectors: ArrayLike) -> float:
     Raises
     ------
     InvalidInputError
-        Fewer than two vectors, of the wrong shape, NaN or inf.
+        There are fewer than two vectors, or the array has the wrong shape or holds NaN or inf.
 
     Examples
     --------
     >>> mean_pairwise_cosine([[1, 0], [0, 1], [2, 0]]) == 1 / 3
     True
     """
-    rows = unit_rows(vectors, "vectors")
+    rows = as_unit_matrix(vectors)
     k = len(rows)
     if k < 2:
         raise InvalidInputError("vectors holds one vector: a cosine between pairs needs at least two")
@@ -164,16 +136,16 @@ def success_at_k(ranked: Sequence[Hashable], gold: Collection[Hashable], k: int)
     Parameters
     ----------
     ranked : sequence of hashables
-        Ids, best first; empty, where nothing was found, is a failure. Where a corpus holds the same text more than
-        once, give its copies one id, or a gold document can lose to its own copy.
+        Ids, best first. An empty one is a failure. If a corpus holds a text more than once, give its copies one id;
+        otherwise a gold document can lose to its own copy.
     gold : collection of hashables
-        The ids that answer the query, one or more; any of them will do.
+        One or more ids that answer the query; any of them is a success.
     k : int >= 1
 
     Raises
     ------
     InvalidInputError
-        ``gold`` is empty, or one of the two is a single string.
+        ``gold`` is empty, or ``ranked`` or ``gold`` is a single string.
     InvalidParameterError
         ``k`` is less than 1.
 
@@ -182,13 +154,13 @@ def success_at_k(ranked: Sequence[Hashable], gold: Collection[Hashable], k: int)
     >>> success_at_k(["d3", "d1", "d2"], {"d1"}, k=2), success_at_k(["d3", "d1", "d2"], {"d1"}, k=1)
     (True, False)
     """
-    return not _ids(gold, "gold").isdisjoint(_first(ranked, k))
+    return not _as_id_set(gold, "gold").isdisjoint(_first(ranked, k))
 
 
 def p_recall_at_k(success: ArrayLike, root_of: Sequence[Hashable]) -> float:
     """p-Recall@k: mean over root queries of the mean success of their perspectives, in [0, 1] (PIR 2.3, equation 1).
 
-    Unlike recall, every root query counts the same, however many perspectives it has.
+    Every root query has the same weight, however many perspectives it has. In plain recall every query has.
 
     Parameters
     ----------
@@ -200,14 +172,14 @@ def p_recall_at_k(success: ArrayLike, root_of: Sequence[Hashable]) -> float:
     Raises
     ------
     InvalidInputError
-        Empty, of differing lengths, NaN, or outside [0, 1].
+        ``success`` is empty, holds NaN or a value outside [0, 1], or the lengths differ.
 
     Examples
     --------
     >>> p_recall_at_k([True, False, True], ["r1", "r1", "r2"])
     0.75
     """
-    values = column(success, "success")
+    values = as_values(success, "success")
     if ((values < 0) | (values > 1)).any():
         raise InvalidInputError("success must lie in [0, 1]: pass what success_at_k returns")
     if isinstance(root_of, str) or len(root_of) != len(values):
@@ -223,31 +195,31 @@ def perspective_shares(
 ) -> dict[Hashable, float]:
     """Share of each perspective among the gold documents that root queries find, summing to 1 (PIR 2.5, Table 3).
 
-    A root query names no perspective, so an unbiased retriever finds all of them equally often. Counted are documents:
-    each gold document of any of a root query's perspectives among the first k, summed over all root queries before
-    dividing (the paper's percentages are such fractions: 27.9, 44.3, 27.9 are 17, 27 and 17 of 61). A root query that
-    finds nothing has no say. The shares show a bias only where each perspective has equally many gold documents, as
-    in the paper's corpora.
+    A root query names no perspective, so an unbiased retriever finds all of them equally often. The shares count
+    documents: each gold document of any of a root query's perspectives among its first k, summed over all root queries
+    before dividing. (The paper's percentages are such fractions: 27.9, 44.3, 27.9 are 17, 27 and 17 of 61.) A root query
+    that finds nothing has no weight. The shares show a bias only if each perspective has equally many gold documents,
+    as in the paper's corpora.
 
     Parameters
     ----------
     ranked : sequence of R sequences of hashables
-        What each root query returned, best first.
+        The ids that each root query returned, best first.
     gold : sequence of R mappings
-        For each root query, the gold documents of each of its perspectives; without one such as "general" that covers
-        the others, since a document counts for each perspective that names it.
+        For each root query, the gold documents of each of its perspectives. A document counts for each perspective that
+        names it, so leave out a perspective such as "general" that covers the others.
     k : int >= 1
-        The paper took 1, it seems: the mean of its column "Support" is what section 2.1 says of the top document.
+        Probably 1 in the paper: section 2.1 states the mean of its column "Support" about the top document.
 
     Returns
     -------
     dict
-        Every perspective that occurs in ``gold``, in that order; 0.0 where it was never found.
+        Every perspective that occurs in ``gold``, in that order; 0.0 if it was never found.
 
     Raises
     ------
     InvalidInputError
-        Empty, of differing lengths, a root query or perspective without gold documents, or none was found.
+        An input is empty, the lengths differ, a root query or perspective has no gold documents, or none was found.
     InvalidParameterError
         ``k`` is less than 1.
 
@@ -270,7 +242,8 @@ def perspective_shares(
             raise InvalidInputError(f"gold: root query {row} has no perspectives")
         first = set(_first(ids, k))
         for perspective, documents in of_perspective.items():
-            found[perspective] += len(first & _ids(documents, f"gold: root query {row}, perspective {perspective!r}"))
+            what = f"gold: root query {row}, perspective {perspective!r}"
+            found[perspective] += len(first & _as_id_set(documents, what))
     total = found.total()
     if not total:
         raise InvalidInputError(f"no root query has a gold document among its first {k}: there is nothing to share")
@@ -283,7 +256,7 @@ def _first(ranked: Sequence[Hashable], k: int) -> Sequence[Hashable]:
     return ranked[: check_integer(k, "k", 1)]
 
 
-def _ids(documents: Collection[Hashable], what: str) -> set[Hashable]:
+def _as_id_set(documents: Collection[Hashable], what: str) -> set[Hashable]:
     if isinstance(documents, str) or not len(documents):
         raise InvalidInputError(f"{what} must be a non-empty collection of ids, got {documents!r}")
     return set(documents)

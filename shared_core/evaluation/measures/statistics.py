@@ -1,4 +1,4 @@
-"""How sure a comparison is: an interval for a mean over queries, a test of two methods on the same queries."""
+"""How certain a comparison is: an interval for a mean over queries, and a paired test of two methods."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from numpy.typing import ArrayLike
 
 from ..._validation import check_integer, check_number
 from ...errors import InvalidParameterError
-from ._inputs import Floats, column, paired
+from ._inputs import Floats, as_paired_values, as_values
 
 _RESAMPLES = 9999
-# Rows of resamples held at a time: 2000 queries take 8 MB.
+# Rows of resamples that are held in memory together: 8 MB for 2,000 queries.
 _BATCH = 500
 
 
 def bootstrap_interval(values: ArrayLike, confidence: float = 0.95, seed: int = 0) -> tuple[float, float]:
     """Percentile bootstrap interval for the mean over queries (Efron 1979), by ``scipy.stats.bootstrap``.
 
-    The percentile interval is chosen since it exists for every input: others are undefined where all queries score
-    the same, which is common with measures of 0 and 1.
+    The percentile interval exists for every input. Other intervals are undefined if all queries have the same value,
+    which is common for measures of 0 and 1.
 
     Parameters
     ----------
@@ -32,28 +32,29 @@ def bootstrap_interval(values: ArrayLike, confidence: float = 0.95, seed: int = 
     Returns
     -------
     (low, high) : floats
-        ``low <= mean <= high``. Equal for a single query, which says nothing of the spread.
+        ``low <= mean <= high``. Both are equal for a single query, which tells nothing about the spread.
 
     Raises
     ------
     InvalidInputError
-        ``values`` is empty, not one-dimensional, or holds NaN or inf.
+        ``values`` is empty, is not one-dimensional, or holds NaN or inf.
     InvalidParameterError
         ``confidence`` or ``seed`` is out of range.
+    ImportError
+        scipy is not installed.
 
     Examples
     --------
-    >>> low, high = bootstrap_interval([0.0, 1.0, 1.0, 1.0])
-    >>> low, high
+    >>> bootstrap_interval([0.0, 1.0, 1.0, 1.0])
     (0.25, 1.0)
     """
     stats = _scipy_stats()
-    sample = column(values, "values")
+    sample = as_values(values, "values")
     level = check_number(confidence, "confidence", 0, 1)
     if level in (0, 1):
-        raise InvalidParameterError(f"confidence must lie between 0 and 1, as 0.95 does, got {confidence!r}")
+        raise InvalidParameterError(f"confidence must lie between 0 and 1, such as 0.95, got {confidence!r}")
     generator = np.random.default_rng(check_integer(seed, "seed", 0))
-    # The mean of equal numbers is not always that number to the last bit.
+    # The computed mean of equal numbers can differ from them in the last bit.
     if (sample == sample[0]).all():
         return float(sample[0]), float(sample[0])
     interval = stats.bootstrap(
@@ -69,11 +70,11 @@ def bootstrap_interval(values: ArrayLike, confidence: float = 0.95, seed: int = 
 
 
 def paired_test(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> float:
-    """Two-sided p value that the mean difference over the same queries is chance, in (0, 1].
+    """Two-sided p value of the mean difference between two methods over the same queries, in (0, 1].
 
     Fisher's randomisation test, which flips the sign of each query's difference (recommended for retrieval by Smucker,
-    Allan and Carterette, CIKM 2007), by ``scipy.stats.permutation_test``. Exact up to 13 queries; then 9,999 draws, so
-    that no p value is below 0.0002.
+    Allan and Carterette, CIKM 2007), by ``scipy.stats.permutation_test``. It is exact up to 13 queries. Above that it
+    uses 9,999 draws, so no p value is below 0.0002.
 
     Parameters
     ----------
@@ -84,9 +85,11 @@ def paired_test(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> float:
     Raises
     ------
     InvalidInputError
-        One is empty, not one-dimensional, or holds NaN or inf, or the lengths differ.
+        An array is empty, is not one-dimensional or holds NaN or inf, or the lengths differ.
     InvalidParameterError
-        ``seed`` is negative or no integer.
+        ``seed`` is negative or not an integer.
+    ImportError
+        scipy is not installed.
 
     Examples
     --------
@@ -94,7 +97,7 @@ def paired_test(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> float:
     0.25
     """
     stats = _scipy_stats()
-    left, right = paired(ours, theirs)
+    left, right = as_paired_values(ours, theirs)
     generator = np.random.default_rng(check_integer(seed, "seed", 0))
     if len(left) == 1:
         return 1.0

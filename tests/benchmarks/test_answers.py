@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.papers._answers import dpo, leave_one_out, mc1, mc2, mc2_truthfulqa, mc3, mc3_truthfulqa
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.evaluation.measures.metrics import dpo, leave_one_out, mc1, mc2, mc2_truthfulqa, mc3, mc3_truthfulqa
 
 NAN = float("nan")
 log_probabilities = st.lists(st.floats(-3000, 0), min_size=1, max_size=8)
@@ -73,8 +73,8 @@ def test_dpo_without_incorrect_answers_leaves_their_term_out() -> None:
     assert close(dpo(logs(F(1, 2)), correct_alone=logs(F(1, 8))), math.log(F(4, 5)))
 
 
-def test_dpo_does_not_see_what_lowers_an_answer_with_and_without_context_alike() -> None:
-    # The paper's point: longer answers and rare words lower both and cancel.
+def test_dpo_ignores_what_lowers_an_answer_equally_with_and_without_context() -> None:
+    # The paper's reason for the measure: longer answers and rare words lower both probabilities, and this cancels.
     plain = dpo([-4.0], [-5.0], correct_alone=[-6.0], incorrect_alone=[-5.5])
     longer = dpo([-1004.0], [-5.0], correct_alone=[-1006.0], incorrect_alone=[-5.5])
     assert close(longer, plain)
@@ -103,7 +103,7 @@ def test_extremes_saturate_without_a_warning() -> None:
 
 @settings(deadline=None, derandomize=True)
 @given(log_probabilities, log_probabilities, st.randoms(use_true_random=False))
-def test_answers_in_any_order(correct: list[float], incorrect: list[float], random: Any) -> None:
+def test_the_order_of_the_answers_does_not_matter(correct: list[float], incorrect: list[float], random: Any) -> None:
     mixed = random.sample(correct, len(correct)), random.sample(incorrect, len(incorrect))
     share = mc2_truthfulqa(correct, incorrect)
     assert 0 <= share <= 1
@@ -119,7 +119,7 @@ def test_answers_in_any_order(correct: list[float], incorrect: list[float], rand
 
 @settings(deadline=None, derandomize=True)
 @given(log_probabilities, log_probabilities, st.floats(0, 50))
-def test_likelier_correct_answers_never_lower_a_measure(
+def test_a_higher_probability_of_correct_answers_never_lowers_a_measure(
     correct: list[float], incorrect: list[float], by: float
 ) -> None:
     raised = [min(0.0, value + by) for value in correct]

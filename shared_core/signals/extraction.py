@@ -1,9 +1,11 @@
-"""Perspectives found in the query itself, by a language model or a function (PIR paper, 3.4)."""
+"""Perspectives that a language model or a function finds in the query (PIR paper, section 3.4)."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import re
+import unicodedata
 import warnings
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,11 +18,14 @@ from numpy.typing import ArrayLike
 from .._validation import check_integer, check_one_of
 from ..errors import InvalidParameterError, PerspectiveError, SetSelectWarning
 from ..perspective import PAP
-from ._splitting import pair_in, words
 
 PERSPECTIVE_VECTORS = ("text", "difference")
-# Two texts that a model takes for one differ by the rounding of float32; its direction means nothing.
+# The embeddings of two texts that mean the same to a model differ by float32 rounding, whose direction means nothing.
 _NEGLIGIBLE = 1e-6
+# Scripts that put no space between words: each character counts as a word.
+_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+
 PERSPECTIVE_PROMPT = """\
 A search query can name two things: what it is about (the root) and the side from which the answer is wanted \
 (the perspective), such as a stance, a place, a time, a group of people or a kind of source.
@@ -42,13 +47,13 @@ Root: How do I get limescale out of a kettle?
 Perspective:
 
 Query: {query}"""
-"""What the adapters ask a language model, with ``{query}`` where the query goes; its examples are our own."""
+"""What the adapters send to a language model, with the query in place of ``{query}``."""
 
 
 class QueryParts(NamedTuple):
-    """A query split into what is asked (``root``) and the side it is asked from (``perspective``, or None).
+    """A query split into its topic (``root``) and the side from which it asks (``perspective``, None if it has none).
 
-    ``root`` is empty where only the perspective is known.
+    ``root`` is empty when only the perspective is known.
     """
 
     root: str
@@ -56,29 +61,29 @@ class QueryParts(NamedTuple):
 
 
 class PerspectiveExtractor:
-    """Splits queries into root and perspective with a language model, and believes no answer unseen.
+    """Splits queries into root and perspective with a language model, and checks each answer.
 
-    The perspective has to consist of words of the query, though not of all of them, and the root must not be
-    empty. An answer that fails gives ``QueryParts(query, None)``, so no projection, with a warning that quotes
-    it; it is not kept, so that the next time the model is asked again. An answer without a perspective is no
-    failure. A query of fewer than two words has no perspective, and the model is not asked.
+    An answer is valid if the perspective consists of words of the query, but not of all of them, and the root is not
+    empty. An invalid answer gives ``QueryParts(query, None)``, which means no projection, and a warning that quotes
+    the answer. An answer without a perspective is valid. A query of fewer than two words has no perspective and is
+    not sent to the model.
 
     Parameters
     ----------
     split : callable
-        Takes the query, returns ``(root, perspective)`` or an object with these two attributes.
+        Takes the query; returns ``(root, perspective)`` or an object with these two attributes.
         ``extractor_from_chat_model`` and ``extractor_from_llm`` of the adapters make it from a model.
     asplit : async callable, optional
-        The same for :meth:`aextract`; without it ``split`` runs in a thread.
+        The same for :meth:`aextract`. Without it :meth:`aextract` runs ``split`` in a thread.
     cache_size : int
-        How many queries' answers to keep, the least recently asked for goes first; 0 keeps none. Threads may
-        share an extractor; two that ask one query at the same time may both ask the model. Copies and pickles
-        start with nothing kept.
+        How many valid answers to keep; the least recently used one is dropped first, and 0 keeps none. Threads may
+        share an extractor; if two of them send the same new query at the same time, both may ask the model. Copies
+        and pickles start with an empty cache.
 
     Raises
     ------
     InvalidParameterError
-        ``split`` or ``asplit`` cannot be called, or ``cache_size`` is no integer of at least 0.
+        ``split`` or ``asplit`` is not callable, or ``cache_size`` is not an integer of at least 0.
 
     Examples
     --------
@@ -100,8 +105,8 @@ class PerspectiveExtractor:
         self._split = split
         self._asplit = asplit
         self._cache_size = check_integer(cache_size, "cache_size", 0)
-        # functools.lru_cache would keep coroutines, and cachetools is no dependency of a core that needs numpy only.
-        self._kept: OrderedDict[str, QueryParts] = OrderedDict()
+        # functools.lru_cache would keep invalid answers, and coroutines in place of answers.
+        self._cache: OrderedDict[str, QueryParts] = OrderedDict()
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -111,70 +116,64 @@ class PerspectiveExtractor:
         return f"{type(self).__name__}({self._split!r})"
 
     def extract(self, query: str) -> QueryParts:
-        """The parts of ``query``; ``perspective`` is None where it has none, or where the answer is invalid.
+        """The parts of ``query``; ``perspective`` is None if the query has none or the answer is invalid.
 
         Raises
         ------
         Exception
-            Whatever ``split`` raises, as it is.
+            What ``split`` raises, unchanged.
         """
-        known = self._known(query)
-        return self._checked(query, self._split(query)) if known is None else known
+        known = self._look_up(query)
+        return self._check(query, self._split(query)) if known is None else known
 
     def __call__(self, query: str) -> QueryParts:
-        """As :meth:`extract`: an extractor is a function of the query."""
+        """Same as :meth:`extract`, so that an extractor can be passed as a function of the query."""
         return self.extract(query)
 
     async def aextract(self, query: str) -> QueryParts:
-        """As :meth:`extract`, by ``asplit``."""
-        known = self._known(query)
+        """The async version of :meth:`extract`: awaits ``asplit``, or runs ``split`` in a thread."""
+        known = self._look_up(query)
         if known is not None:
             return known
         if self._asplit is None:
-            return self._checked(query, await asyncio.to_thread(self._split, query))
-        return self._checked(query, await self._asplit(query))
+            return self._check(query, await asyncio.to_thread(self._split, query))
+        return self._check(query, await self._asplit(query))
 
-    def _known(self, query: str) -> QueryParts | None:
-        if len(words(query)) < 2:
+    def _look_up(self, query: str) -> QueryParts | None:
+        if len(_words(query)) < 2:
             return QueryParts(query, None)
         with self._lock:
-            if query in self._kept:
-                self._kept.move_to_end(query)
-            return self._kept.get(query)
+            if query in self._cache:
+                self._cache.move_to_end(query)
+            return self._cache.get(query)
 
-    def _checked(self, query: str, answer: Any) -> QueryParts:
-        (root, perspective), fault = pair_in(answer, query)
-        parts = QueryParts(root, perspective)
+    def _check(self, query: str, answer: Any) -> QueryParts:
+        parts, fault = _read_answer(answer, query)
         if fault:
             warnings.warn(
-                f"no perspective for the query {query!r}: {fault}. The answer was {answer!r}; "
-                "try another prompt or model if this happens often",
+                f"no perspective is used for the query {query!r}: {fault}. The answer was {answer!r}. "
+                "If this happens often, try another prompt or model",
                 SetSelectWarning,
                 stacklevel=3,
             )
             return parts
         with self._lock:
-            self._kept[query] = parts
-            self._kept.move_to_end(query)
-            while len(self._kept) > self._cache_size:
-                self._kept.popitem(last=False)
+            self._cache[query] = parts
+            self._cache.move_to_end(query)
+            while len(self._cache) > self._cache_size:
+                self._cache.popitem(last=False)
         return parts
 
 
-def checked_perspective_vector(value: str, perspective: Any) -> str:
-    """``value`` if it is a way to the perspective's vector that is open to ``perspective``.
+def check_prompt(prompt: str) -> str:
+    """``prompt`` if it contains ``{query}``; other braces are plain text."""
+    if "{query}" not in prompt:
+        raise InvalidParameterError(f"the prompt must contain {{query}} where the query is inserted, got {prompt!r}")
+    return prompt
 
-    Raises
-    ------
-    InvalidParameterError
-        It is neither ``"text"`` nor ``"difference"``, or it is ``"difference"`` and ``perspective`` is a text or
-        a vector, with which there is no root query.
 
-    Examples
-    --------
-    >>> checked_perspective_vector("text", "in Mississippi")
-    'text'
-    """
+def check_perspective_vector(value: str, perspective: Any) -> str:
+    """``value`` if it is "text", or "difference" with a ``perspective`` that can give a root query."""
     check_one_of(value, "perspective_vector", PERSPECTIVE_VECTORS)
     if value == "difference" and perspective is not None and not callable(perspective):
         raise InvalidParameterError(
@@ -184,61 +183,38 @@ def checked_perspective_vector(value: str, perspective: Any) -> str:
     return value
 
 
-def parts_of(perspective: Any, query: str) -> QueryParts | None:
-    """What a setting ``perspective=`` means for ``query``; None where there is no text of a perspective.
+def read_perspective(perspective: Any, query: str) -> QueryParts | None:
+    """What the setting ``perspective=`` (a text, a function or an extractor) gives for ``query``.
 
-    A text stands for itself, a function and an extractor are asked, a vector and None have no text. What a
-    function returns is taken as it is; a blank text or None is no perspective.
-
-    Raises
-    ------
-    PerspectiveError
-        A function returned something else than a text, QueryParts or None.
-    Exception
-        What the function or the model raises.
-
-    Examples
-    --------
-    >>> parts_of(lambda query: "in winter", "ferries in winter")
-    QueryParts(root='', perspective='in winter')
+    None means that there is no text: no perspective, a blank one, or a vector.
     """
-    return _given(perspective(query) if callable(perspective) else perspective, perspective)
+    return _as_parts(perspective(query) if callable(perspective) else perspective, perspective)
 
 
-async def aparts_of(perspective: Any, query: str) -> QueryParts | None:
-    """As :func:`parts_of`; an extractor is awaited, a function runs in a thread."""
+async def aread_perspective(perspective: Any, query: str) -> QueryParts | None:
+    """The async version of :func:`read_perspective`: awaits an extractor, and runs a function in a thread."""
     if isinstance(perspective, PerspectiveExtractor):
-        return _with_perspective(await perspective.aextract(query))
+        return _as_parts(await perspective.aextract(query), perspective)
     answer = await asyncio.to_thread(perspective, query) if callable(perspective) else perspective
-    return _given(answer, perspective)
+    return _as_parts(answer, perspective)
 
 
-def text_to_embed(parts: QueryParts | None, query: str, perspective_vector: str) -> str | None:
-    """What to embed for the projection, besides the query: the perspective, or the root for ``"difference"``.
+def find_text_to_embed(parts: QueryParts | None, query: str, perspective_vector: str) -> str | None:
+    """The text to embed besides the query: the perspective, or for "difference" the root.
 
-    None means that there is nothing to project on: no perspective, or a root that is the query itself.
-
-    Raises
-    ------
-    PerspectiveError
-        ``"difference"``, and the root is not known.
-
-    Examples
-    --------
-    >>> text_to_embed(QueryParts("ferries", "in winter"), "ferries in winter", "difference")
-    'ferries'
+    None means that there is nothing to project on: no perspective, or a root that equals the query.
     """
     if parts is None or parts.perspective is None or perspective_vector == "text":
         return None if parts is None else parts.perspective
     if not parts.root.strip():
         raise PerspectiveError(
-            f"perspective_vector='difference' needs the root query, and for {query!r} there is none: let the "
+            f"perspective_vector='difference' needs the root query, and there is none for {query!r}: let the "
             "function return QueryParts(root, perspective)"
         )
     return None if parts.root.strip() == query.strip() else parts.root
 
 
-def pap_for(
+def make_pap(
     perspective: Any,
     query: ArrayLike,
     embedded: Sequence[float] | None,
@@ -247,20 +223,10 @@ def pap_for(
     corpus: bool = False,
     direction: str = "remove",
 ) -> PAP | None:
-    """The projection that a setting ``perspective=`` asks for; None for none.
+    """The projection that the setting ``perspective=`` stands for; None for no projection.
 
-    ``embedded`` is the embedding of what :func:`text_to_embed` named; without it only a ``perspective`` that is a
-    vector counts. With ``"difference"`` p = ``query`` − ``embedded``, and p = 0 is no projection.
-
-    Raises
-    ------
-    PerspectiveError, InvalidParameterError
-        As :class:`PAP`; query and root are embedded in different lengths.
-
-    Examples
-    --------
-    >>> pap_for(len, [1.0, 1.0], [1.0, 0.0], perspective_vector="difference").perspective.tolist()
-    [0.0, 1.0]
+    ``embedded`` is the embedding of what :func:`find_text_to_embed` returned. Without it only a ``perspective`` that
+    is a vector gives a projection. With "difference" p = ``query`` − ``embedded``.
     """
     if embedded is None:
         if perspective is None or isinstance(perspective, str) or callable(perspective):
@@ -270,27 +236,55 @@ def pap_for(
         return PAP(embedded, corpus=corpus, direction=direction)
     q, root = np.asarray(query, dtype=np.float64), np.asarray(embedded, dtype=np.float64)
     if q.shape != root.shape:
-        raise PerspectiveError(f"the query's embedding has shape {q.shape}, the root's {root.shape}: use one model")
+        raise PerspectiveError(
+            f"the query's embedding has shape {q.shape}, the root's {root.shape}: embed both with the same model"
+        )
     p = q - root
     if np.linalg.norm(p) <= _NEGLIGIBLE * np.linalg.norm(q):
         return None
     return PAP(p, corpus=corpus, direction=direction)
 
 
-def _given(answer: Any, perspective: Any) -> QueryParts | None:
-    if isinstance(answer, QueryParts):
-        return _with_perspective(answer)
+def _as_parts(answer: Any, perspective: Any) -> QueryParts | None:
+    """``answer`` of the setting ``perspective`` as parts with a perspective, or None."""
     if isinstance(answer, str):
-        return _with_perspective(QueryParts("", answer))
+        answer = QueryParts("", answer)
+    if isinstance(answer, QueryParts):
+        return answer if answer.perspective and answer.perspective.strip() else None
     if answer is None or not callable(perspective):
         return None
     if inspect.iscoroutine(answer):
         answer.close()
         raise PerspectiveError(
-            "perspective= is an async function: pass PerspectiveExtractor(split, asplit=...), which has a place for it"
+            "perspective= is an async function, which is not supported here: pass "
+            "PerspectiveExtractor(split, asplit=...)"
         )
     raise PerspectiveError(f"the function given as perspective= must return a text, QueryParts or None, got {answer!r}")
 
 
-def _with_perspective(parts: QueryParts) -> QueryParts | None:
-    return parts if parts.perspective and parts.perspective.strip() else None
+def _read_answer(answer: Any, query: str) -> tuple[QueryParts, str]:
+    """The parts in a model's answer, and why the answer is invalid ("" if it is valid)."""
+    no_perspective = QueryParts(query, None)
+    if isinstance(answer, (tuple, list)) and len(answer) == 2:
+        root, perspective = answer
+    elif hasattr(answer, "root") and hasattr(answer, "perspective"):
+        root, perspective = answer.root, answer.perspective
+    else:
+        return no_perspective, "the answer is not a pair of root and perspective"
+    if perspective is None or (isinstance(perspective, str) and not _words(perspective)):
+        return no_perspective, ""
+    if not isinstance(root, str) or not isinstance(perspective, str):
+        return no_perspective, "root and perspective must be texts"
+    foreign = sorted(_words(perspective) - _words(query))
+    if foreign:
+        return no_perspective, f"the perspective has words that are not in the query ({', '.join(foreign)})"
+    if _words(query) <= _words(perspective):
+        return no_perspective, "the perspective is the whole query"
+    if not root.strip():
+        return no_perspective, "the root is empty"
+    return QueryParts(root.strip(), perspective.strip()), ""
+
+
+def _words(text: str) -> set[str]:
+    """The words of ``text`` without case and punctuation."""
+    return set(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))

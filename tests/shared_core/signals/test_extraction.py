@@ -78,11 +78,11 @@ def test_no_perspective_is_no_failure(root: Any, perspective: Any) -> None:
         (("limit", "limit speed lower a against argue letters which"), "whole query"),
         (("", "against"), "root is empty"),
         ((" ", "against"), "root is empty"),
-        ((None, "against"), "have to be texts"),
-        (("limit", ["against"]), "have to be texts"),
-        (None, "no pair"),
-        ("against", "no pair"),
-        (("limit",), "no pair"),
+        ((None, "against"), "must be texts"),
+        (("limit", ["against"]), "must be texts"),
+        (None, "not a pair"),
+        ("against", "not a pair"),
+        (("limit",), "not a pair"),
     ],
 )
 async def test_an_invalid_answer_projects_nothing_and_is_quoted(answer: Any, fault: str) -> None:

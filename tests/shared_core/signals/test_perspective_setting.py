@@ -11,11 +11,11 @@ from shared_core import PAP, InvalidParameterError, PerspectiveError
 from shared_core.signals.extraction import (
     PerspectiveExtractor,
     QueryParts,
-    aparts_of,
-    checked_perspective_vector,
-    pap_for,
-    parts_of,
-    text_to_embed,
+    aread_perspective,
+    check_perspective_vector,
+    make_pap,
+    read_perspective,
+    find_text_to_embed,
 )
 
 QUERY = "Which letters argue against a lower speed limit?"
@@ -44,8 +44,8 @@ def at_comma(query: str) -> list[str]:
     ],
 )
 async def test_what_each_form_of_perspective_means(perspective: Any, wanted: QueryParts | None) -> None:
-    assert parts_of(perspective, QUERY) == wanted
-    assert await aparts_of(perspective, QUERY) == wanted
+    assert read_perspective(perspective, QUERY) == wanted
+    assert await aread_perspective(perspective, QUERY) == wanted
 
 
 async def test_functions_that_return_something_else() -> None:
@@ -58,9 +58,9 @@ async def test_functions_that_return_something_else() -> None:
         (later, r"async function: pass PerspectiveExtractor\(split, asplit=...\)"),
     ):
         with pytest.raises(PerspectiveError, match=message):
-            parts_of(function, QUERY)
+            read_perspective(function, QUERY)
         with pytest.raises(PerspectiveError, match=message):
-            await aparts_of(function, QUERY)
+            await aread_perspective(function, QUERY)
 
 
 async def test_an_extractor_is_awaited_by_its_own_way() -> None:
@@ -70,37 +70,37 @@ async def test_an_extractor_is_awaited_by_its_own_way() -> None:
     async def asplit(query: str) -> QueryParts:
         return GOOD
 
-    assert await aparts_of(PerspectiveExtractor(split, asplit), QUERY) == GOOD
+    assert await aread_perspective(PerspectiveExtractor(split, asplit), QUERY) == GOOD
 
 
 def test_the_ways_to_a_vector() -> None:
     for perspective in (None, "against", [1.0], at_comma):
-        assert checked_perspective_vector("text", perspective) == "text"
+        assert check_perspective_vector("text", perspective) == "text"
     for perspective in (None, at_comma, PerspectiveExtractor(at_comma)):
-        assert checked_perspective_vector("difference", perspective) == "difference"
+        assert check_perspective_vector("difference", perspective) == "difference"
     for perspective in ("against", [1.0], np.ones(2)):
         with pytest.raises(InvalidParameterError, match="needs the root query"):
-            checked_perspective_vector("difference", perspective)
+            check_perspective_vector("difference", perspective)
     with pytest.raises(InvalidParameterError, match="must be one of text, difference, got 'root'"):
-        checked_perspective_vector("root", None)
+        check_perspective_vector("root", None)
 
 
 def test_what_is_embedded() -> None:
-    assert text_to_embed(None, QUERY, "text") is None
-    assert text_to_embed(None, QUERY, "difference") is None
-    assert text_to_embed(GOOD, QUERY, "text") == "argue against"
-    assert text_to_embed(GOOD, QUERY, "difference") == "a lower speed limit"
-    assert text_to_embed(NONE, QUERY, "difference") is None
-    assert text_to_embed(QueryParts(QUERY + " ", "against"), QUERY, "difference") is None
+    assert find_text_to_embed(None, QUERY, "text") is None
+    assert find_text_to_embed(None, QUERY, "difference") is None
+    assert find_text_to_embed(GOOD, QUERY, "text") == "argue against"
+    assert find_text_to_embed(GOOD, QUERY, "difference") == "a lower speed limit"
+    assert find_text_to_embed(NONE, QUERY, "difference") is None
+    assert find_text_to_embed(QueryParts(QUERY + " ", "against"), QUERY, "difference") is None
     with pytest.raises(PerspectiveError, match=r"return QueryParts\(root, perspective\)"):
-        text_to_embed(QueryParts("", "against"), QUERY, "difference")
+        find_text_to_embed(QueryParts("", "against"), QUERY, "difference")
 
 
 def test_the_projection_is_the_cores() -> None:
     query, side, root = np.random.default_rng(0).standard_normal((3, 6))
-    by_text = pap_for("against", query, side.tolist(), corpus=True, direction="emphasize")
-    by_vector = pap_for(side, query, None)
-    by_difference = pap_for(at_comma, query, root.tolist(), perspective_vector="difference")
+    by_text = make_pap("against", query, side.tolist(), corpus=True, direction="emphasize")
+    by_vector = make_pap(side, query, None)
+    by_difference = make_pap(at_comma, query, root.tolist(), perspective_vector="difference")
     assert by_text is not None
     assert by_vector is not None
     assert by_difference is not None
@@ -109,12 +109,12 @@ def test_the_projection_is_the_cores() -> None:
     np.testing.assert_array_equal(by_vector.project(query), PAP(side).project(query))
     np.testing.assert_array_equal(by_difference.project(query), PAP(query - root).project(query))
     for perspective in (None, "against", at_comma):
-        assert pap_for(perspective, query, None) is None
+        assert make_pap(perspective, query, None) is None
 
 
 def test_a_difference_of_nothing_is_no_projection() -> None:
     query = np.random.default_rng(1).standard_normal(6)
     for root in (query, query.astype(np.float32)):
-        assert pap_for(at_comma, query, root.tolist(), perspective_vector="difference") is None
+        assert make_pap(at_comma, query, root.tolist(), perspective_vector="difference") is None
     with pytest.raises(PerspectiveError, match=r"shape \(6,\), the root's \(2,\)"):
-        pap_for(at_comma, query, [1.0, 0.0], perspective_vector="difference")
+        make_pap(at_comma, query, [1.0, 0.0], perspective_vector="difference")

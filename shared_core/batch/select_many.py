@@ -1,7 +1,8 @@
-"""One choice for each of many queries."""
+"""One selection for each of many queries."""
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,21 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_integer
-from ..arrays import read_only
-from ..errors import SetSelectError
+from .._validation import check_integer, read_only
+from ..errors import InvalidInputError, SetSelectError
 from ..selectors.base import Selection, Selector, resolve_selector
-from ._blocks import Block, Blocks, QueryBlocks, blocks_of
-from ._many import choose_piece
-from ._threads import in_order, one_blas_thread
+from ._blocks import Block, Blocks, read_blocks
+from ._threads import one_blas_thread, run_in_order
 
-# Queries that are chosen for between two steps of the progress bar.
-_LONGEST = 1024
+# The progress bar moves on after so many queries at the latest.
+_MAX_PIECE = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class Selections:
-    """The sets chosen for Q queries, read-only.
+    """The selections of Q queries, read-only.
 
     Attributes
     ----------
@@ -34,7 +33,7 @@ class Selections:
     gains, relevance : float64, shape (Q, k)
     objective : float64, shape (Q,)
     filled_from : int64, shape (Q,)
-        As in :class:`Selection`, with -1 for none.
+        As in :class:`Selection`, with -1 for None.
 
     Examples
     --------
@@ -76,39 +75,38 @@ def select_many(
     progress: bool = False,
     **parameters: Any,
 ) -> Selections:
-    """Choose ``k`` for each query, from shared candidates or from each query's own.
+    """Select ``k`` for each query, from shared candidates or from each query's own.
 
-    The answers are those of :func:`select` for one query after the other, but for what only rounding parts, whatever
-    the number of ``workers``. Where numba is installed VRSD and MMR choose for query after query in compiled loops: 5
-    µs for 70 at 20 candidates of 384 dimensions, 40 for 180 at 100 of 768 (MMR).
+    The result is the one of :func:`select` for each query, except for ties within rounding error, and does not depend
+    on the number of ``workers``. With numba, VRSD and MMR validate and select for blocks of queries.
 
     Parameters
     ----------
     queries : array-like, shape (Q, d), Q >= 1, or an iterator of blocks of shape (b, d)
     vectors : array-like, shape (n, d) shared by all queries, or (Q, n, d), or an iterator of blocks (b, n, d)
-        Of a memory map no more is read at a time than a few MB or one query's candidates; of an iterator two
-        blocks are held at most. Blocks of queries and of vectors must be of the same lengths where both are iterators.
+        A memory map of shape (Q, n, d) is read a few MB at a time, or one query's candidates where these are larger.
+        Of an iterator at most two blocks are in memory. Blocks of queries, vectors and quality must have equal lengths.
     k : int
-        How many for each query, 1..n.
+        The number of picks for each query, 1..n.
     selector, **parameters
         As in :func:`select`.
     quality : array-like, shape (n,), or for own candidates (Q, n) or an iterator of blocks (b, n), optional
     ids : iterable of n hashables, optional
-        Of shared candidates.
+        Names of the shared candidates.
     workers : int
-        So many threads share the queries. While they run, BLAS is held to one thread (for the whole process, as
-        BLAS knows no other way) and is given back after that, also on an error; this needs threadpoolctl.
-        Compiled loops do not hold the interpreter's lock: two threads are 1.2 to 1.8 times as fast as one. By numpy's
-        calls they get in each other's way: half as fast at 20 to 100 candidates, 1.1 to 1.4 times from 200 on.
+        The number of threads that share the queries. While they run, BLAS uses one thread in the whole process, because
+        it has no setting per thread; this needs threadpoolctl. Afterwards, also after an error, its setting is restored.
+        Compiled loops release the interpreter's lock: two threads are 1.2 to 1.8 times as fast as one. Without numba
+        two threads are half as fast as one at n = 20 to 100, and 1.1 to 1.4 times as fast from n = 200 on.
     progress : bool
-        Show a bar (tqdm).
+        Show a progress bar (tqdm).
 
     Raises
     ------
     InvalidInputError, InvalidParameterError
         As :func:`select`; the message names the query.
     ImportError
-        ``progress`` without tqdm.
+        ``progress`` is set and tqdm is not installed.
 
     Examples
     --------
@@ -119,7 +117,7 @@ def select_many(
     (5, 3)
     """
     more = {"quality": quality, "ids": ids, "workers": workers, "progress": progress, **parameters}
-    return _joined(list(select_stream(queries, vectors, k, selector, **more)))
+    return _join(list(select_stream(queries, vectors, k, selector, **more)))
 
 
 def select_stream(
@@ -135,112 +133,129 @@ def select_stream(
     block_size: int = 1024,
     **parameters: Any,
 ) -> Iterator[Selections]:
-    """As :func:`select_many`, block by block: for more queries than their answers fit into memory.
+    """:func:`select_many` block by block, for more queries than fit into memory together with their selections.
 
     Parameters
     ----------
     block_size : int
-        Queries to a block where none of the arguments is an iterator; else its blocks are the blocks.
+        Queries per block if no argument is an iterator. The blocks of an iterator are taken as they are.
     **parameters
-        And all others as in :func:`select_many`. The arrays must stay as they are until the last block.
+        All others as in :func:`select_many`. Arrays must not change before the last block.
 
     Yields
     ------
     Selections
-        Of the queries in their order, row 0 being the first query of the block.
+        One for each block, in the order of the queries. Row 0 is the first query of the block.
 
     Raises
     ------
     InvalidInputError, InvalidParameterError, ImportError
-        As :func:`select_many`; what concerns one block when it is its turn. The message names the query by its
-        number among all.
+        As :func:`select_many`. An error in one block is raised when its turn comes; the message names the query by its
+        number among all queries.
 
     Examples
     --------
     >>> import numpy as np
     >>> from shared_core import select_stream
     >>> rng = np.random.default_rng(0)
-    >>> blocks = (rng.normal(size=(4, 8)) for _ in range(3))  # queries, as they are read from a file, say
+    >>> blocks = (rng.normal(size=(4, 8)) for _ in range(3))  # blocks of queries, read from a file for example
     >>> [many.indices.shape for many in select_stream(blocks, rng.normal(size=(20, 8)), k=3)]
     [(4, 3), (4, 3), (4, 3)]
     """
-    chosen_by = resolve_selector(selector, parameters)
+    resolved = resolve_selector(selector, parameters)
     threads = check_integer(workers, "workers", 1)
-    blocks = blocks_of(queries, vectors, quality, ids, check_integer(block_size, "block_size", 1))
-    return _stream(chosen_by, check_integer(k, "k"), blocks, threads, _tqdm() if progress else None)
+    k, block_size = check_integer(k, "k"), check_integer(block_size, "block_size", 1)
+    tqdm = _import_tqdm() if progress else None
+    blocks, total = read_blocks(queries, vectors, quality, ids, block_size)
+    return _stream(resolved, k, blocks, total, threads, tqdm)
 
 
-def _tqdm() -> Any:
+class BlockSelector:
+    """A selector's compiled loop for whole blocks of queries, if it has one."""
+
+    def __init__(self, selector: Selector) -> None:
+        self._select_block: Any = getattr(selector, "select_block", None)
+
+    def select(self, block: Block, k: int) -> Selections | None:
+        """The selections of a block; None if each query needs :class:`Candidates` of its own.
+
+        That is so without a compiled loop, and if the block has an error: :class:`Candidates` find its query and words.
+        """
+        select_block = self._select_block
+        if select_block is None:
+            return None
+        try:
+            validated = block.validate()
+        except InvalidInputError:
+            return None
+        found = select_block(validated, k)
+        if found is None:
+            # Without numba, for example. Validating further blocks would be in vain.
+            self._select_block = None
+            return None
+        indices, gains = found
+        relevance = np.take_along_axis(validated.relevance, indices, axis=1).astype(np.float64)
+        columns = indices, gains, relevance, gains.sum(axis=1), np.full(len(block), -1)
+        return Selections(*map(read_only, columns))
+
+
+def _import_tqdm() -> Any:
     try:
         return importlib.import_module("tqdm").tqdm
     except ImportError as error:
         raise ImportError('progress=True needs tqdm: pip install "setselect[batch]"') from error
 
 
-def _stream(selector: Selector, k: int, blocks: QueryBlocks, threads: int, tqdm: Any) -> Iterator[Selections]:
+def _stream(
+    selector: Selector, k: int, blocks: Iterator[Block], total: int | None, threads: int, tqdm: Any
+) -> Iterator[Selections]:
+    task = functools.partial(_select, selector, BlockSelector(selector), k)
     with ExitStack() as stack:
-        bar = None if tqdm is None else stack.enter_context(tqdm(total=blocks.total, unit="query"))
-        # Threads end with the generator, also where it is given up halfway.
+        bar = None if tqdm is None else stack.enter_context(tqdm(total=total, unit="query"))
+        # The threads end with the generator, also if the caller closes it early.
         pool = stack.enter_context(ThreadPoolExecutor(threads)) if threads > 1 else None
         for block in blocks:
-
-            def chosen(piece: range, block: Block = block) -> Selections:
-                return _chosen(selector, block, piece, k)
-
-            # Some pieces more than threads, so that a slow one is not waited for at the end; and none so long that
-            # the bar stands still.
-            step = min(-(-len(block) // (4 * threads)), _LONGEST)
-            pieces = [range(i, min(i + step, len(block))) for i in range(0, len(block), step)]
-            found: list[Selections] = []
-            # The caller's own work between two blocks has its BLAS threads.
+            # With some more pieces than threads, the other threads do not wait long for the slowest one.
+            pieces = block.split(min(-(-len(block) // (4 * threads)), _MAX_PIECE))
+            parts: list[Selections] = []
+            # Between two blocks the caller has all BLAS threads.
             with one_blas_thread():
-                for part in in_order(chosen, pieces, pool):
-                    found.append(part)
+                for part in run_in_order(task, pieces, pool):
+                    parts.append(part)
                     if bar is not None:
                         bar.update(len(part))
-            yield _joined(found)
+            yield _join(parts)
 
 
-def _chosen(selector: Selector, block: Block, piece: range, k: int) -> Selections:
-    at_once = choose_piece(selector, block, piece, k)
-    if at_once is None:
-        return _collect([_one(selector, block, i, k) for i in piece])
-    indices, gains, relevance, left = at_once
-    for i in left:
-        selection = _one(selector, block, piece[i], k)
-        indices[i], gains[i], relevance[i] = selection.indices, selection.gains, selection.relevance
-    columns = indices, gains, relevance, gains.sum(axis=1), np.full(len(piece), -1)
-    return Selections(*map(read_only, columns))
+def _select(selector: Selector, at_once: BlockSelector, k: int, block: Block) -> Selections:
+    found = at_once.select(block, k)
+    if found is not None:
+        return found
+    selections = [_select_one(selector, block, i, k) for i in range(len(block))]
+    filled_from = [-1 if s.filled_from is None else s.filled_from for s in selections]
+    return Selections(
+        read_only(np.array([s.indices for s in selections], np.int64)),
+        read_only(np.array([s.gains for s in selections], np.float64)),
+        read_only(np.array([s.relevance for s in selections], np.float64)),
+        read_only(np.array([s.objective for s in selections], np.float64)),
+        read_only(np.array(filled_from, np.int64)),
+    )
 
 
-def _one(selector: Selector, block: Block, i: int, k: int) -> Selection:
+def _select_one(selector: Selector, block: Block, i: int, k: int) -> Selection:
     try:
         return selector.select(block.candidates(i), k)
     except SetSelectError as error:
-        # Made without its constructor, since that of a selector's own error may take other arguments; and not in place,
-        # since a selector may raise the same object again.
+        # A copy, because a selector may raise the same object again; made without the constructor, because that of a
+        # selector's own error may take other arguments.
         named = type(error).__new__(type(error))
         named.__dict__.update(error.__dict__)
         named.args = (f"query {block.start + i}: {error}",)
         raise named from error
 
 
-def _joined(parts: list[Selections]) -> Selections:
+def _join(parts: list[Selections]) -> Selections:
     if len(parts) == 1:
         return parts[0]
-    names = (field.name for field in fields(Selections))
+    names = [field.name for field in fields(Selections)]
     return Selections(*(read_only(np.concatenate([getattr(part, name) for part in parts])) for name in names))
-
-
-def _collect(selections: list[Selection]) -> Selections:
-    def stack(name: str, dtype: Any) -> NDArray[Any]:
-        return read_only(np.array([getattr(s, name) for s in selections], dtype=dtype))
-
-    filled = read_only(np.array([-1 if s.filled_from is None else s.filled_from for s in selections], dtype=np.int64))
-    return Selections(
-        stack("indices", np.int64),
-        stack("gains", np.float64),
-        stack("relevance", np.float64),
-        stack("objective", np.float64),
-        filled,
-    )

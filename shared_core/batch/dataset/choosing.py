@@ -85,7 +85,7 @@ class Chooser:
         try:
             # A list, so that a kernel knows ids as what they are and not as numpy's.
             names = (ids.tolist() if isinstance(ids, np.ndarray) else list(ids)) if self._by_id else None
-            candidates = Candidates.borrow(query, vectors, ids=names)
+            candidates = Candidates(query, vectors, ids=names)
             selection = self.settings.selector.select(candidates, min(self.settings.k, len(ids)))
         except SetSelectError as error:
             return None, f"{type(error).__name__}: {error}"

@@ -5,7 +5,7 @@ try:
 except ImportError as error:
     raise ImportError('tables of queries need pyarrow: pip install "setselect[ray]"') from error
 
-from .output_folder import Summary
-from .run import select_dataset, select_table
+from ._output_folder import Summary
+from .select_dataset import select_dataset, select_table
 
 __all__ = ["Summary", "select_dataset", "select_table"]

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from shared_core import InvalidInputError, InvalidParameterError, LowRankKernel, VectorSourceError
-from shared_core.batch.dataset import output_folder, select_dataset, select_table
-from shared_core.batch.dataset.faiss_file import faiss_threads
-from shared_core.batch.dataset.output_folder import OutputFolder
+from shared_core.batch.dataset import _output_folder as output_folder, select_dataset, select_table
+from shared_core.batch.dataset._faiss_file import faiss_threads
+from shared_core.batch.dataset._output_folder import OutputFolder
 from tests.shared_core.batch.dataset.corpus import (
     FETCH_K,
     D,
@@ -183,7 +183,7 @@ _GROWTH = """
 import os, sys
 import numpy as np
 from pathlib import Path
-from shared_core.batch.dataset.faiss_file import FaissFile
+from shared_core.batch.dataset._faiss_file import FaissFile
 
 def private():
     with open("/proc/self/smaps_rollup") as lines:
@@ -504,7 +504,7 @@ def test_another_run_may_finish_and_clear_up_while_a_part_is_written(
 _SLOW = """
 import sys, time
 from shared_core.batch.dataset import select_dataset
-from shared_core.batch.dataset import choosing
+from shared_core.batch.dataset import _worker as choosing
 class Slow(choosing.Chooser):
     def choose(self, queries, first_row=None):
         time.sleep(0.2)

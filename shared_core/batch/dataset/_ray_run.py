@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InvalidInputError, InvalidParameterError, SetSelectError, SetSelectWarning
-from .choosing import Chooser
-from .output_folder import STAGED, OutputFolder
-from .query_files import Block
-from .query_rows import check_schema
-from .run import choose_block, shown
-from .settings import Settings
+from ._worker import Chooser
+from ._output_folder import STAGED, OutputFolder
+from ._query_files import Block
+from ._query_rows import check_schema
+from .select_dataset import choose_block, shown
+from ._settings import Settings
 
 TRIES = 5
 # Raised on purpose, or by a disk, a network or an installation.

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from ...candidates import Candidates
 from ...errors import SetSelectError, VectorSourceError
 from .._threads import one_blas_thread
-from .faiss_file import open_search
-from .query_rows import check_schema, vectors_given, vectors_of_texts, written_schema
-from .settings import Settings
+from ._faiss_file import open_search
+from ._query_rows import check_schema, vectors_given, vectors_of_texts, written_schema
+from ._settings import Settings
 
 # So many queries are searched at once: 40 MB of candidates at fetch_k = 100 and d = 384.
 _AT_ONCE = 256

@@ -10,12 +10,12 @@ from typing import Any, TypeVar, overload
 from ..._validation import check_integer
 from ...errors import InvalidParameterError
 from ...selectors.base import Selector
-from .choosing import Chooser
-from .faiss_file import FaissFile
-from .output_folder import OutputFolder, Summary
-from .query_files import Block, Paths, blocks_of, files_of, first_rows, opened, read_block
-from .query_rows import SAMPLE, check_lengths, check_schema
-from .settings import Search, Settings, fingerprint_of, make_settings
+from ._worker import Chooser
+from ._faiss_file import FaissFile
+from ._output_folder import OutputFolder, Summary
+from ._query_files import Block, Paths, blocks_of, files_of, first_rows, opened, read_block
+from ._query_rows import SAMPLE, check_lengths, check_schema
+from ._settings import Search, Settings, fingerprint_of, make_settings
 
 _Part = TypeVar("_Part")
 
@@ -151,7 +151,7 @@ def select_dataset(
     # Here and not only in the workers, so that what is wrong with all rows is said at once and plainly.
     dimension = FaissFile(settings.index).dimension if isinstance(settings.index, Path) else None
     if not _is_paths(queries):
-        from .ray_run import choose_lazily, staged
+        from ._ray_run import choose_lazily, staged
 
         if out is None:
             return choose_lazily(queries, settings, dimension, concurrency, block_rows)
@@ -195,7 +195,7 @@ def _choose_files(
     )
     missing = [block for block in blocks if not folder.has(block.number, block.rows)]
     if missing and concurrency is not None:
-        from .ray_run import choose_blocks
+        from ._ray_run import choose_blocks
 
         choose_blocks(missing, settings, folder, concurrency, progress)
     elif missing:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...errors import InvalidInputError
-from .settings import PICKED, Settings
+from ._settings import PICKED, Settings
 
 Embed = Callable[[list[str]], NDArray[np.float32]]
 Rows = tuple[NDArray[np.float32], list[str | None]]

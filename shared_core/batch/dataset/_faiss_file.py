@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidInputError, VectorSourceError
-from .settings import Search
+from ._settings import Search
 
 
 class FaissFile:

@@ -29,9 +29,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.learned.data import FILES, SOURCES, Item, load
 from benchmarks.learned.prompts import Texts, TrainingPrompts, stacked, tokenizer_of
+from benchmarks.learned.shell import shell_symbols
 from benchmarks.papers._common import ROOT, embedded, require, table
 from shared_core.learning.feedback.symbols import structural_symbols
-from shared_core.learning.shell import shell_symbols
 
 CACHE = ROOT / ".cache" / "learned"
 SEED = 0

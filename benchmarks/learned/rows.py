@@ -19,10 +19,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.learned.data import Item, Split, load
+from benchmarks.learned.shell import shell_symbols
 from benchmarks.papers._common import embedded
 from shared_core import MMR, NDPP, VRSD, Candidates, LinearKernel, SetSelectWarning, TopK
 from shared_core.learning import CoverageFeedback, LabelledSubset, fit, label, structural_symbols
-from shared_core.learning.shell import shell_symbols
 
 SIZES = (2, 4, 8, 16)
 TRAINED_AT = 4

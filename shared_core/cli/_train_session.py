@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
+import operator
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +23,7 @@ from rich.text import Text
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from ..learning.feedback.coverage import CoverageFeedback, Feedback
 from ..learning.feedback.language_model import LanguageModelFeedback
-from ..learning.feedback.symbols import shell_symbols, structural_symbols
+from ..learning.feedback.symbols import structural_symbols
 from ..learning.plot import SUFFIXES
 from ._terminal import COULD_NOT_RUN
 
@@ -31,11 +34,8 @@ if TYPE_CHECKING:
 # The key comes from here alone: not from the command line, which others on the machine can read, nor from
 # OPENAI_API_KEY, which is not meant for any server.
 KEY = "SETSELECT_API_KEY"
-SYMBOLS: dict[str, Callable[[str], Iterable[Any]]] = {
-    "coverage": structural_symbols,
-    "shell": shell_symbols,
-    "words": str.split,
-}
+Symbols = Callable[[str], Iterable[Any]]
+SYMBOLS: dict[str, Symbols] = {"coverage": structural_symbols, "words": str.split}
 
 
 @dataclass(frozen=True)
@@ -80,31 +80,69 @@ class Files:
 
 
 def feedback_of(name: str | None, endpoint: str | None, llm: str | None, **settings: Any) -> Feedback:
-    """The feedback that the options name: symbols that are covered, a local model, or one behind an endpoint.
+    """The feedback that the options name: coverage of symbols, a local model, or a model behind an endpoint.
 
     Raises
     ------
     InvalidParameterError
-        The options exclude each other, or the name is neither ours nor that of a model.
+        The options exclude each other, a function cannot be imported, or a model cannot be loaded.
     ImportError
         torch, transformers or openai is missing.
     """
     if (endpoint is None) != (llm is None):
-        raise InvalidParameterError("--endpoint and --llm belong together: where the model is, and what it is called")
+        raise InvalidParameterError("--endpoint (where the model is) and --llm (its name) need each other: give both")
     if endpoint is not None and llm is not None:
         if name is not None:
             raise InvalidParameterError(f"--feedback {name} and --endpoint exclude each other: leave one out")
         return LanguageModelFeedback.from_endpoint(endpoint, llm, api_key=os.environ.get(KEY), **settings)
     if name is None or name in SYMBOLS:
         return CoverageFeedback(symbols=SYMBOLS[name or "coverage"])
+    if ":" in name and not Path(name).exists():
+        return CoverageFeedback(symbols=import_function(name))
     try:
         return LanguageModelFeedback.from_transformers(name, **settings)
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidParameterError):
             raise
         raise InvalidParameterError(
-            f"--feedback {name} is none of {', '.join(SYMBOLS)}, and cannot be loaded as a model: {error}"
+            f"--feedback {name} is none of {', '.join(SYMBOLS)}, has not the form module:function, and cannot be "
+            f"loaded as a model: {error}"
         ) from error
+
+
+def import_function(name: str) -> Symbols:
+    """The function that ``module:function`` names; modules in the current folder are found too.
+
+    Raises
+    ------
+    InvalidParameterError
+        The module or the function does not exist or fails; the message says which of the two.
+
+    Examples
+    --------
+    >>> import_function("shlex:split")("find . -name '*.c'")
+    ['find', '.', '-name', '*.c']
+    """
+    module_name, _, attribute = name.partition(":")
+    if not module_name or not attribute:
+        raise InvalidParameterError(f"--feedback {name} must have the form module:function")
+    sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:
+        raise InvalidParameterError(
+            f"--feedback {name}: importing the module {module_name!r} failed: {type(error).__name__}: {error}"
+        ) from error
+    finally:
+        sys.path.pop(0)
+    try:
+        found = operator.attrgetter(attribute)(module)
+    except AttributeError:
+        raise InvalidParameterError(f"--feedback {name}: the module {module_name!r} has no {attribute!r}") from None
+    if not callable(found):
+        raise InvalidParameterError(f"--feedback {name}: {attribute!r} is not a function, but {found!r}")
+    function: Symbols = found
+    return function
 
 
 def teaching(items: Sequence[Mapping[str, str]], feedback: Feedback) -> list[int]:

@@ -16,7 +16,7 @@ from ..errors import SetSelectError
 from ..learning.feedback.prompts import EXAMPLE
 from ..learning.labels.labelling import LabelledSubset, label
 from ..signals.embedding_models import DEFAULT_MODEL
-from ..signals.language_models import library
+from ..signals.language_models import import_library
 from ._pool_file import PoolFile, read_pool, read_vectors
 from ._terminal import FINE, WITH_PROBLEMS, report_problems, stop
 from ._train_session import KEY, Consent, Files, feedback_of, fitted_or_best, show_result, spoken_warnings, teaching
@@ -39,8 +39,9 @@ def train(
     feedback: Annotated[
         str | None,
         typer.Option(
-            help="coverage (the default: names in programs and logical forms), shell (in commands), words, or a "
-            "causal language model of transformers: name or folder."
+            help="coverage (the default: function names in programs and logical forms), words, module:function (a "
+            "function of yours from an answer to its symbols), or a causal language model of transformers: name or "
+            "folder."
         ),
     ] = None,
     endpoint: Annotated[
@@ -112,7 +113,7 @@ def train(
         files = Files.beside(out, labels, plot)
         # What is missing is to come to light now, not after hours of labelling.
         for name in ("torch", "safetensors", "matplotlib", "tqdm"):
-            library(name, "train")
+            import_library(name, "train")
         from ..learning.plot import plot as draw_plot
 
         held = read_pool(pool, question, answer, ids=kernel == "rows")

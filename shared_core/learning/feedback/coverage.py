@@ -83,9 +83,9 @@ class CoverageFeedback:
     answer : str
         The key of an item's answer.
     symbols : callable
-        From an answer's text to its symbols, any hashable values. :func:`structural_symbols` is for programs and
-        logical forms, ``shared_core.learning.feedback.symbols.shell_symbols`` for shell commands; ``str.split`` will do for
-        prose. It is called once for each text, so it must depend on nothing else.
+        From an answer's text to its symbols, any hashable values: :func:`structural_symbols` for programs and logical
+        forms, ``str.split`` for prose, or a function of your own. It is called once for each text, so its result must
+        depend on the text alone.
 
     Raises
     ------

@@ -1,14 +1,12 @@
-"""The symbols of a program or a logical form: what it calls, and what stands inside what."""
+"""The symbols of a program or a logical form: the functions that it calls, and which stands inside which."""
 
 from __future__ import annotations
 
 import re
 
-from ..shell import Symbol, shell_symbols
+Symbol = str | tuple[str, ...]
 
-__all__ = ["Symbol", "shell_symbols", "structural_symbols"]
-
-# A quote inside a word (coeur d'alene) opens nothing.
+# A quote inside a word (coeur d'alene) does not open a string.
 _CALLS = re.compile(
     r"""\\.|(?<!\w)'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(?P<open>(?:(?<![\w.:])[\w.:]+)?\()|(?P<close>\))""", re.S
 )
@@ -21,16 +19,19 @@ _LABELLED = re.compile(r"\s*\[\s*[^\W\d][\w:.-]*(?=[\s\[\]]|$)")
 
 
 def structural_symbols(text: str) -> frozenset[Symbol]:
-    """Names of the functions of a program or logical form, and which stands directly in which.
+    """The function names in a program or logical form, and the pairs of names that are nested directly.
 
-    The first character tells the form apart. ``[IN:GET_ALARM [SL:ORDINAL next ] ]``: the labels behind a bracket;
-    words are none. ``(argmax (state all))``: the names behind a parenthesis. Anything else, such as
-    ``answer(state(all))``: the names in front of a parenthesis, without a blank between. Quoted constants and bare
-    arguments are no symbols. A parenthesis without a name, as in Prolog's ``answer(A, (state(A), loc(A, B)))``,
-    changes no nesting: ``state`` stands in ``answer``.
+    The first character decides how the text is read:
 
-    A closing bracket too many is passed over; one that is missing is thought at the end of the text. So no text is
-    refused, and one without symbols has the empty set.
+    - ``[IN:GET_ALARM [SL:ORDINAL next ] ]``: names are the labels after a bracket; plain words are not names.
+    - ``(argmax (state all))``: names come after a parenthesis.
+    - Anything else, such as ``answer(state(all))``: names come directly before a parenthesis.
+
+    Quoted constants and bare arguments are not symbols. A parenthesis without a name does not change the nesting: in
+    Prolog's ``answer(A, (state(A), loc(A, B)))``, ``state`` is inside ``answer``.
+
+    Every text is accepted. A closing bracket without an opening one is ignored, and a missing closing bracket counts
+    as standing at the end of the text. A text without symbols gives the empty set.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def structural_symbols(text: str) -> frozenset[Symbol]:
     around = [""]
     for match in pattern.finditer(text):
         if match.lastgroup == "open":
-            # The dot of a method's call, .mean(, is not its name's; a number's parenthesis calls nothing.
+            # In a method call, .mean(, the dot is not part of the name. A number before a parenthesis is not a call.
             name = match[0].strip(bracket + ".: \t\r\n")
             name = "" if name[:1].isdigit() else name
             outer = around[-1]

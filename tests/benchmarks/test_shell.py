@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared_core.learning.shell import shell_symbols
+from benchmarks.learned.shell import shell_symbols
 from tests.shared_core.learning.feedback.test_symbols import texts
 
 

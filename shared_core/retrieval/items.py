@@ -1,4 +1,7 @@
-"""A framework's items as the core sees them: rows of vectors, names, and an order to hand them back in."""
+"""What a selection needs to know of a framework's items: numbers, names, rows of vectors, and the order of the result.
+
+An item is a LangChain document or a LlamaIndex node. Only its id and its metadata are read.
+"""
 
 from __future__ import annotations
 
@@ -6,75 +9,94 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from .._validation import as_numeric
 from ..errors import InvalidInputError
 
+# A metadata key, values by the items' ids, or a function of the item.
+ItemNumber = str | Mapping[Any, float] | Callable[[Any], float]
 ItemName = str | Mapping[Any, Hashable] | Callable[[Any], Hashable]
 ORDERS = ("selection", "relevance", "nearest_last")
 
 
-def item_names(items: Sequence[Any], source: ItemName, what: str) -> list[Hashable]:
-    """One hashable for each item: its metadata under a key, what a mapping has for its id, or what a function makes.
+def read_numbers(items: Sequence[Any], given: ItemNumber, what: str) -> NDArray[np.float64]:
+    """One finite number per item, float64, shape (n,); messages call the numbers ``what`` and name the item.
 
-    Raises
-    ------
-    InvalidInputError
-        An item has no such key; the message names it by its place.
+    >>> read_numbers(["a", "bcd"], len, "costs").tolist()
+    [1.0, 3.0]
+    """
+    numbers = np.empty(len(items))
+    for row, value in enumerate(read_values(items, given, what)):
+        try:
+            if isinstance(value, (str, bytes)):
+                raise TypeError
+            numbers[row] = float(value)
+        except (TypeError, ValueError):
+            item = describe_item(items[row], row)
+            raise InvalidInputError(f"{what} of {item} is {value!r}, which is not a number") from None
+        if not np.isfinite(numbers[row]):
+            raise InvalidInputError(f"{what} of {describe_item(items[row], row)} is {numbers[row]}; it must be finite")
+    return numbers
 
-    Examples
-    --------
-    >>> item_names(["a.md#1", "a.md#2"], lambda item: item.split("#")[0], "source")
+
+def read_values(items: Sequence[Any], given: ItemNumber | ItemName, what: str) -> list[Any]:
+    """One value per item: from its metadata, from a mapping by id, or from a function of the item.
+
+    >>> read_values(["a.md#1", "a.md#2"], lambda item: item.split("#")[0], "source")
     ['a.md', 'a.md']
     """
-    if callable(source):
-        return [source(item) for item in items]
-    if isinstance(source, Mapping):
-        for row, item in enumerate(items):
-            if item_id(item) not in source:
-                raise InvalidInputError(f"{what} has nothing for {called_item(item, row)}")
-        return [source[item_id(item)] for item in items]
-    for row, item in enumerate(items):
-        if source not in item.metadata:
-            raise InvalidInputError(
-                f"{what} is to come from metadata {source!r}, but {called_item(item, row)} has no such key; it has "
-                f"{', '.join(map(repr, item.metadata)) or 'none'}. Pass a key or a function as {what}="
-            )
-    return [item.metadata[source] for item in items]
+    if isinstance(given, str):
+        return [_from_metadata(item, row, given, what) for row, item in enumerate(items)]
+    if isinstance(given, Mapping):
+        return [_from_mapping(item, row, given, what) for row, item in enumerate(items)]
+    return [given(item) for item in items]
 
 
-def stacked(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any] | ArrayLike:
-    """Rows of one length as they are; rows of several are an error that names the first odd one.
+def _from_metadata(item: Any, row: int, key: str, what: str) -> Any:
+    if key not in item.metadata:
+        raise InvalidInputError(
+            f"{what} is read from metadata {key!r}, but {describe_item(item, row)} has no such key; its keys are "
+            f"{', '.join(map(repr, item.metadata)) or 'none'}. Add the key, or pass a function as {what}="
+        )
+    return item.metadata[key]
 
-    Raises
-    ------
-    InvalidInputError
-        Two rows differ in length.
 
-    Examples
-    --------
-    >>> stacked([[1.0, 2.0], [3.0, 4.0]], ["a", "b"])
-    [[1.0, 2.0], [3.0, 4.0]]
+def _from_mapping(item: Any, row: int, values: Mapping[Any, Any], what: str) -> Any:
+    name = item_id(item)
+    if name is None:
+        raise InvalidInputError(
+            f"{what} is read from a mapping by id, but item {row} has no id: give the items ids, or pass a metadata "
+            "key or a function"
+        )
+    if name not in values:
+        raise InvalidInputError(
+            f"{what} is read from a mapping by id, but the mapping has no {name!r} (item {row}); it has {len(values)} "
+            "other ids. Add the id, or pass a function that supplies a default"
+        )
+    return values[name]
+
+
+def as_rows(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:
+    """``vectors`` as an array; rows of different lengths are an error that names the first odd one.
+
+    >>> as_rows([[1.0, 2.0], [3.0, 4.0]], ["a", "b"]).shape
+    (2, 2)
     """
-    if isinstance(vectors, np.ndarray):
-        return vectors
-    lengths = [len(row) for row in vectors]
-    for name, length in zip(ids, lengths, strict=True):
-        if length != lengths[0]:
-            raise InvalidInputError(
-                f"the vector of {name!r} has length {length}, that of {ids[0]!r} has {lengths[0]}: "
-                "they most likely come from different embedding models"
-            )
-    rows: ArrayLike = vectors
-    return rows
+    if not isinstance(vectors, np.ndarray):
+        for name, row in zip(ids, vectors, strict=True):
+            if len(row) != len(vectors[0]):
+                raise InvalidInputError(
+                    f"the vector of {name!r} has length {len(row)}, that of {ids[0]!r} has {len(vectors[0])}: "
+                    "they most likely come from different embedding models"
+                )
+    return as_numeric(vectors, "vectors")
 
 
-def ordered(items: Sequence[Any], relevance: Sequence[float], order: str) -> list[Any]:
-    """Chosen items as chosen, the most relevant first, or the most relevant last (next to the question, as CEIL does).
+def sort_items(items: Sequence[Any], relevance: Sequence[float], order: str) -> list[Any]:
+    """Selected items in one of the ``ORDERS``: as selected, most relevant first, or most relevant last (as CEIL does).
 
-    Examples
-    --------
-    >>> ordered("abc", [0.2, 0.9, 0.5], "nearest_last")
+    >>> sort_items("abc", [0.2, 0.9, 0.5], "nearest_last")
     ['a', 'c', 'b']
     """
     if order == "selection":
@@ -83,12 +105,10 @@ def ordered(items: Sequence[Any], relevance: Sequence[float], order: str) -> lis
     return [items[row] for row in sorted(range(len(items)), key=lambda row: sign * relevance[row])]
 
 
-def called_item(item: Any, row: int) -> str:
-    """How messages call an item: its place, and its id where it has one.
+def describe_item(item: Any, row: int) -> str:
+    """The name of an item in messages: its position, and its id if it has one.
 
-    Examples
-    --------
-    >>> called_item("a", 3)
+    >>> describe_item("a", 3)
     'item 3'
     """
     name = item_id(item)
@@ -96,27 +116,5 @@ def called_item(item: Any, row: int) -> str:
 
 
 def item_id(item: Any) -> Hashable | None:
-    """What a framework calls the item: LlamaIndex's ``node_id``, LangChain's ``id``; None where it has none."""
+    """LlamaIndex's ``node_id`` or LangChain's ``id``; None if the item has neither."""
     return getattr(item, "node_id", None) or getattr(item, "id", None)
-
-
-def copy_with(model: Any, changes: dict[str, Any]) -> Any:
-    """A copy of a framework's item with other values in some of its fields.
-
-    What pydantic's ``model_copy(update=changes)`` gives, in half the time: that of ten documents was as long as the
-    choice among a hundred.
-
-    >>> from langchain_core.documents import Document
-    >>> document = Document("text", metadata={"page": 1})
-    >>> copy_with(document, {"metadata": {"page": 2}}).metadata, document.metadata
-    ({'page': 2}, {'page': 1})
-    """
-    if model.__pydantic_private__ is not None or model.__pydantic_extra__ is not None:
-        return model.model_copy(update=changes)
-    copied = object.__new__(type(model))
-    put = object.__setattr__
-    put(copied, "__dict__", {**model.__dict__, **changes})
-    put(copied, "__pydantic_fields_set__", model.__pydantic_fields_set__ | changes.keys())
-    put(copied, "__pydantic_extra__", None)
-    put(copied, "__pydantic_private__", None)
-    return copied

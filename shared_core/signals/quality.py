@@ -1,63 +1,15 @@
-"""Where a number for each item comes from, quality for :class:`MMR` or costs for a budget, what scales it, and how an
-index ranks by it."""
+"""Quality for :class:`MMR`: what scales it, and how an index ranks by it."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import check_number
-from ..arrays import FloatArray, as_column, as_numeric, scaled_rows, unit_query, working_dtype
+from .._validation import FloatArray, as_column, as_numeric, check_number
+from ..candidates import as_unit_rows, as_unit_vector
 from ..errors import InvalidInputError, InvalidParameterError
-from ..retrieval.items import called_item, item_id
-
-ItemValue = str | Mapping[Any, float] | Callable[[Any], float]
 
 QUALITY_SCALERS = ("none", "min-max", "rank", "z-score")
-
-
-def item_values(items: Sequence[Any], source: ItemValue, what: str) -> NDArray[np.float64]:
-    """One finite number for each item: its metadata under a key, or what a function makes of it.
-
-    Parameters
-    ----------
-    items : sequence of n objects
-        LangChain documents, LlamaIndex nodes, or whatever the function takes.
-    source : str, mapping or callable
-        A key of ``item.metadata``; numbers by the items' ids; or ``function(item) -> float``.
-    what : str
-        What the numbers are, for messages: ``"quality"``, ``"costs"``.
-
-    Returns
-    -------
-    ndarray, float64, shape (n,)
-
-    Raises
-    ------
-    InvalidInputError
-        An item has no such key, the mapping no such id, or the value is not a finite number; the message names the
-        item by its id.
-
-    Examples
-    --------
-    >>> item_values(["a", "bcd"], len, "costs").tolist()
-    [1.0, 3.0]
-    """
-    values = np.empty(len(items))
-    for row, item in enumerate(items):
-        value = _value(item, source, what, row)
-        try:
-            if isinstance(value, (str, bytes)):
-                raise TypeError
-            values[row] = float(value)
-        except (TypeError, ValueError):
-            raise InvalidInputError(f"{what} of {called_item(item, row)} is {value!r}, not a number") from None
-        if not np.isfinite(values[row]):
-            raise InvalidInputError(f"{what} of {called_item(item, row)} is {values[row]}; it must be finite")
-    return values
 
 
 def scale_quality(values: ArrayLike, method: str) -> NDArray[np.float64]:
@@ -151,11 +103,10 @@ def with_quality_column(vectors: ArrayLike, quality: ArrayLike) -> FloatArray:
     given = as_numeric(vectors, "vectors")
     if given.ndim != 2 or not given.size:
         raise InvalidInputError(f"vectors must have shape (n, d), one row for each document, got {given.shape}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        rows, inverse = scaled_rows(given.astype(working_dtype(given.dtype)), None)
+    rows = as_unit_rows(given, copy=False)
     column = as_column(quality, len(rows), "quality")
     joined = np.empty((len(rows), rows.shape[1] + 1), rows.dtype)
-    joined[:, :-1] = rows if inverse is None else rows * inverse[:, None]
+    joined[:, :-1] = rows
     joined[:, -1] = column
     return joined
 
@@ -191,35 +142,5 @@ def with_quality_weight(query: ArrayLike, lambda_b: float) -> NDArray[np.float64
     given = as_numeric(query, "query")
     if given.ndim != 1:
         raise InvalidInputError(f"query must be one vector, got shape {given.shape}")
-    unit = unit_query(given, np.empty((0, len(given))))
+    unit = as_unit_vector(given, given.shape, np.dtype(np.float64))
     return np.append(weight * unit, 1 - weight)
-
-
-def _value(item: Any, source: ItemValue, what: str, row: int) -> Any:
-    if isinstance(source, str):
-        return _metadata(item, source, what, row)
-    if not isinstance(source, Mapping):
-        return source(item)
-    key = item_id(item)
-    if key is None:
-        raise InvalidInputError(
-            f"{what} is to come from a mapping by id, but item {row} has no id: give the items ids, or pass a "
-            "metadata key or a function"
-        )
-    try:
-        return source[key]
-    except KeyError:
-        raise InvalidInputError(
-            f"{what} is to come from a mapping by id, but it has no {key!r} (item {row}); it has {len(source)} others. "
-            "Add it, or pass a function to supply a default"
-        ) from None
-
-
-def _metadata(item: Any, key: str, what: str, row: int) -> Any:
-    try:
-        return item.metadata[key]
-    except KeyError:
-        raise InvalidInputError(
-            f"{what} is to come from metadata {key!r}, but {called_item(item, row)} has no such key; "
-            f"it has {', '.join(map(repr, item.metadata)) or 'none'}. Pass a function to supply a default"
-        ) from None

@@ -1,21 +1,16 @@
 from __future__ import annotations
 
-import copy
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.documents import Document
-from llama_index.core.schema import TextNode
 from scipy.stats import rankdata, zscore
 
 from shared_core import MMR, Candidates, InvalidInputError, InvalidParameterError
 from shared_core.signals.quality import (
     QUALITY_SCALERS,
-    item_values,
     scale_quality,
     with_quality_column,
     with_quality_weight,
@@ -89,46 +84,6 @@ def test_what_is_no_column_is_refused(values: Any) -> None:
 def test_an_unknown_scaler_is_told_the_known_ones() -> None:
     with pytest.raises(InvalidParameterError, match=r"'minmax'.*'none', 'min-max', 'rank', 'z-score'"):
         scale_quality([1.0], "minmax")
-
-
-# --- sources --------------------------------------------------------------------------------------
-
-DOCUMENTS = [Document("x", id="a", metadata={"good": 1}), Document("y", id="b", metadata={"good": 2.5})]
-NODES = [TextNode(text="x", id_="a", metadata={"good": 1}), TextNode(text="y", id_="b", metadata={"good": 2.5})]
-
-
-@pytest.mark.parametrize("items", [DOCUMENTS, NODES], ids=["documents", "nodes"])
-@pytest.mark.parametrize(
-    "source",
-    ["good", {"a": 1, "b": 2.5, "c": 9}, {"b": np.float32(2.5), "a": np.int64(1)}, lambda item: item.metadata["good"]],
-    ids=["key", "mapping", "numpy", "function"],
-)
-def test_every_source_gives_the_same(items: list[Any], source: Any) -> None:
-    before = copy.deepcopy(items)
-    assert item_values(items, source, "quality").tolist() == [1.0, 2.5]
-    assert items == before
-
-
-@pytest.mark.parametrize("items", [DOCUMENTS, NODES], ids=["documents", "nodes"])
-def test_an_id_that_the_mapping_lacks_is_named(items: list[Any]) -> None:
-    with pytest.raises(InvalidInputError, match=r"quality .* no 'b' \(item 1\)"):
-        item_values(items, {"a": 1.0}, "quality")
-
-
-def test_a_mapping_needs_ids() -> None:
-    with pytest.raises(InvalidInputError, match="item 0 has no id"):
-        item_values([Document("x")], {"a": 1.0}, "quality")
-
-
-@pytest.mark.parametrize(("value", "words"), [(np.nan, "finite"), ("1", "not a number"), (None, "not a number")])
-def test_a_value_that_is_no_number_is_named(value: Any, words: str) -> None:
-    with pytest.raises(InvalidInputError, match=rf"costs of item 0 \(id 'a'\).*{words}"):
-        item_values([SimpleNamespace(id="a")], {"a": value}, "costs")
-
-
-def test_a_key_that_the_metadata_lacks_is_named() -> None:
-    with pytest.raises(InvalidInputError, match=r"'best'.*item 0 \(id 'a'\).*'good'"):
-        item_values(DOCUMENTS, "best", "quality")
 
 
 def column_case(seed: int, n: int = 200, d: int = 24) -> tuple[Any, Any, Any]:

@@ -1,0 +1,81 @@
+"""Numbers, names, rows and the order of a framework's items."""
+
+from __future__ import annotations
+
+import copy
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+from llama_index.core.schema import TextNode
+
+from shared_core import InvalidInputError
+from shared_core.retrieval.items import ORDERS, as_rows, read_numbers, read_values, sort_items
+
+DOCUMENTS: list[Any] = [Document("x", id="a", metadata={"good": 1}), Document("y", id="b", metadata={"good": 2.5})]
+NODES = [TextNode(text="x", id_="a", metadata={"good": 1}), TextNode(text="y", id_="b", metadata={"good": 2.5})]
+
+
+@pytest.mark.parametrize("items", [DOCUMENTS, NODES], ids=["documents", "nodes"])
+@pytest.mark.parametrize(
+    "source",
+    ["good", {"a": 1, "b": 2.5, "c": 9}, {"b": np.float32(2.5), "a": np.int64(1)}, lambda item: item.metadata["good"]],
+    ids=["key", "mapping", "numpy", "function"],
+)
+def test_every_source_gives_the_same(items: list[Any], source: Any) -> None:
+    before = copy.deepcopy(items)
+    assert read_numbers(items, source, "quality").tolist() == [1.0, 2.5]
+    assert items == before
+
+
+@pytest.mark.parametrize("items", [DOCUMENTS, NODES], ids=["documents", "nodes"])
+def test_an_id_that_the_mapping_lacks_is_named(items: list[Any]) -> None:
+    with pytest.raises(InvalidInputError, match=r"quality .* no 'b' \(item 1\)"):
+        read_numbers(items, {"a": 1.0}, "quality")
+
+
+def test_a_mapping_needs_ids() -> None:
+    with pytest.raises(InvalidInputError, match="item 0 has no id"):
+        read_numbers([Document("x")], {"a": 1.0}, "quality")
+
+
+@pytest.mark.parametrize(("value", "words"), [(np.nan, "finite"), ("1", "not a number"), (None, "not a number")])
+def test_a_value_that_is_no_number_is_named(value: Any, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=rf"costs of item 0 \(id 'a'\).*{words}"):
+        read_numbers([SimpleNamespace(id="a")], {"a": value}, "costs")
+
+
+def test_a_key_that_the_metadata_lacks_is_named() -> None:
+    with pytest.raises(InvalidInputError, match=r"'best'.*item 0 \(id 'a'\).*'good'"):
+        read_numbers(DOCUMENTS, "best", "quality")
+
+
+def test_names_are_read_like_numbers() -> None:
+    assert read_values(DOCUMENTS, "good", "source") == [1, 2.5]
+    assert read_values(DOCUMENTS, lambda item: item.id, "source") == ["a", "b"]
+    assert read_values(DOCUMENTS, {"b": "y.md", "a": "x.md"}, "source") == ["x.md", "y.md"]
+    with pytest.raises(
+        InvalidInputError, match=r"source .*'page', but item 0 \(id 'a'\) has no such key; its keys are 'good'"
+    ):
+        read_values(DOCUMENTS, "page", "source")
+    with pytest.raises(InvalidInputError, match="its keys are none"):
+        read_values([Document("x", id="a")], "page", "source")
+
+
+def test_rows_of_two_lengths_are_refused_by_id() -> None:
+    with pytest.raises(InvalidInputError, match="'c' has length 2, that of 'a' has 1"):
+        as_rows([[1.0], [2.0], [1.0, 2.0]], ["a", "b", "c"])
+    rows = np.eye(3)
+    assert as_rows(rows, ["a", "b", "c"]) is rows
+    assert as_rows([[1.0], [2.0]], ["a", "b"]).tolist() == [[1.0], [2.0]]
+
+
+def test_orders() -> None:
+    relevance = [0.2, 0.9, 0.5, 0.9]
+    assert sort_items("abcd", relevance, "selection") == list("abcd")
+    assert sort_items("abcd", relevance, "relevance") == list("bdca")
+    assert sort_items("abcd", relevance, "nearest_last") == list("acbd")
+    for order in ORDERS:
+        assert sort_items([], [], order) == []

@@ -1,11 +1,12 @@
-"""Speed of the selectors beside that of their peers and of the machine, in one interleaved run, on one BLAS thread.
+"""Speed of the selectors and of their peers in one interleaved run, on one BLAS thread.
 
-A run starts several processes, one after the other; in each, all contenders of a size take turns. Ratios are made
-turn by turn. With a quiet machine it takes about ten minutes.
+A run starts several processes, one after the other. In each process the contenders of a size take turns, setselect's
+selectors with numba and in numpy alone, and ratios are taken turn by turn. A run takes under ten minutes on a quiet
+machine.
 
-    python benchmarks/speed.py                      # prints the page and what the speed is held to
+    python benchmarks/speed.py                      # prints the page and a verdict on each bound
     python benchmarks/speed.py --write              # and writes benchmarks/results/speed.md and the two drawings
-    python benchmarks/speed.py --fast               # a try: fewer and shorter turns
+    python benchmarks/speed.py --fast               # a short trial: fewer and shorter turns
     python benchmarks/speed.py --json FILE          # keeps all values in pyperf's format
     python benchmarks/speed.py --read FILE --write  # the page and the drawings from such a file
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import os
 
-# Before numpy is imported; the processes that measure have it from here.
+# These are set before numpy is imported; the measuring processes inherit them.
 os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 os.environ |= {"HAYSTACK_TELEMETRY_ENABLED": "False", "HF_HUB_OFFLINE": "1"}
 
@@ -26,6 +27,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
 import pyperf
@@ -34,18 +36,17 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.racing import end_to_end
-from benchmarks.racing.asked import checked
-from benchmarks.racing.contenders import contenders
+from benchmarks.racing.bounds import verdicts
+from benchmarks.racing.contenders import batch_contenders, contenders
 from benchmarks.racing.figures import Found
-from benchmarks.racing.limits import limits
 from benchmarks.racing.page import page
 from benchmarks.racing.plot import DARK, LIGHT, plot
-from benchmarks.racing.points import LAMBDA, POINTS, data
+from benchmarks.racing.points import BATCHES, POINTS, data
 from benchmarks.racing.turns import Race, calls, run
 
 RESULTS = ROOT / "benchmarks" / "results"
-# Processes, turns in each, and the seconds that a value takes at least. Many short turns: what disturbs the machine for
-# a moment should fall on few of them.
+# Processes, turns in each, and the least seconds of a value. Turns are many and short, so that a disturbance of the
+# machine falls on few of them.
 FULL, FAST = (5, 8, 0.01), (2, 2, 0.004)
 PACKAGES = (
     "numba",
@@ -67,35 +68,33 @@ def main() -> None:
     parser.add_argument("--read", type=Path, metavar="FILE", help="measure nothing: take what --json kept")
     parser.add_argument("--process", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--first", type=Path, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    processes, turns, least = FAST if asked.fast else FULL
-    if asked.process is not None:
-        known = {} if asked.first is None else calls(pyperf.BenchmarkSuite.load(str(asked.first)))
-        suite = run(races(), process=asked.process, turns=turns, least=least, known=known, about=about())
-        suite.dump(str(asked.json))
+    options = parser.parse_args()
+    processes, turns, least = FAST if options.fast else FULL
+    if find_spec("numba") is None and not options.read:
+        sys.exit('the benchmark needs numba: pip install "setselect[fast]"')
+    if options.process is not None:
+        known = {} if options.first is None else calls(pyperf.BenchmarkSuite.load(str(options.first)))
+        suite = run(races(), process=options.process, turns=turns, least=least, known=known, about=about())
+        suite.dump(str(options.json))
         return
-    suite = pyperf.BenchmarkSuite.load(str(asked.read)) if asked.read else measured(processes, asked.fast)
-    if asked.json:
-        suite.dump(str(asked.json), replace=True)
+    suite = pyperf.BenchmarkSuite.load(str(options.read)) if options.read else measure(processes, options.fast)
+    if options.json:
+        suite.dump(str(options.json), replace=True)
     found = Found(suite)
     text = page(found)
     print(text)
-    print("\n".join(checked(found)))
-    if asked.write:
+    print("\n".join(map(str, verdicts(found))))
+    if options.write:
         (RESULTS / "speed.md").write_text(text, encoding="utf-8")
         plot(RESULTS / "speed.svg", found, LIGHT)
         plot(RESULTS / "speed-dark.svg", found, DARK)
 
 
-def measured(processes: int, fast: bool) -> pyperf.BenchmarkSuite:
-    """The values of so many processes, each in a run of its own."""
+def measure(processes: int, fast: bool) -> pyperf.BenchmarkSuite:
+    """The values of all processes, which run one after the other."""
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{process}.json" for process in range(processes)]
-        print(
-            "A process takes about two minutes, the first one three; with --fast one and two.",
-            file=sys.stderr,
-            flush=True,
-        )
+        print("A process takes up to two minutes, with --fast about one.", file=sys.stderr, flush=True)
         for process, file in enumerate(files):
             command = [sys.executable, __file__, "--process", str(process), "--json", str(file)]
             command += ["--fast"] if fast else []
@@ -112,23 +111,16 @@ def measured(processes: int, fast: bool) -> pyperf.BenchmarkSuite:
 
 
 def races() -> Iterator[Race]:
-    """One for each size, and one from the text of a question to documents; each is made when it is its turn."""
+    """One race for each point, one for each batch, one from the text of a question to documents."""
     for point in POINTS:
-        given = data(point)
-        runs = contenders(point, given) | (limits(given) if point.lambda_mult == LAMBDA else {})
-        facts: dict[str, str | int | float] = {
-            "n": point.n,
-            "d": point.d,
-            "k": point.k,
-            "rows": point.length,
-            "lambda_mult": point.lambda_mult,
-        }
-        yield Race(str(point), runs, facts)
+        yield Race(str(point), contenders(point, data(point)))
+    for batch in BATCHES:
+        yield Race(str(batch), batch_contenders(batch), inner=batch.queries)
     yield end_to_end.race()
 
 
 def about() -> dict[str, str]:
-    """Versions, commit, load: what pyperf does not know."""
+    """Versions, commit and load, which pyperf's metadata lack."""
     load = ", ".join(f"{minutes:.1f}" for minutes in os.getloadavg())
     return {"versions": versions(), "setselect": commit(), "load": f"{load} over 1, 5 and 15 minutes"}
 
@@ -142,21 +134,21 @@ def installed(names: Sequence[str]) -> Iterator[str]:
         try:
             yield f"{name} {version(name)}"
         except PackageNotFoundError:
-            # What is chosen by itself where it is there: by setselect, and by LangChain's function.
-            if name in ("numba", "simsimd"):
+            # LangChain's function uses simsimd where it is installed.
+            if name == "simsimd":
                 yield f"no {name}"
 
 
 def blas() -> str:
     from threadpoolctl import threadpool_info
 
-    # Others bring one too; arrays are multiplied by numpy's.
+    # Other packages bring a BLAS too; the arrays here are multiplied by numpy's.
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas" and "numpy" in pool["filepath"]]
     return ", ".join(f"{pool['internal_api']} {pool['version']} ({pool.get('architecture', '?')})" for pool in pools)
 
 
 def commit() -> str:
-    """The commit measured, and whether the packages were changed since."""
+    """The measured commit, and whether the packages differ from it."""
 
     def git(*words: str) -> str:
         return subprocess.run(["git", "-C", str(ROOT), *words], check=True, capture_output=True, text=True).stdout

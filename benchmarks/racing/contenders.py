@@ -1,24 +1,24 @@
-"""Who takes part: every selector of setselect, and each peer in the form that suits it best.
+"""What is measured: every selector of setselect, and each peer in the form that suits it best.
 
-The peers' packages are imported where they are called, so that what reads the figures needs none of them.
+The peers' packages are imported where they are called, so that reading the figures needs none of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
-from benchmarks.racing.points import LAMBDA, SEED, Data, Point
-from shared_core import NDPP, LinearKernel, LowRankKernel, select
-from shared_core.selectors import compiled
-
-Run = Callable[[], object]
+from benchmarks.racing.points import LAMBDA, SEED, UNIT, Batch, Data, Point, batch_data
+from benchmarks.racing.turns import Run
+from shared_core import NDPP, LinearKernel, LowRankKernel, select, select_many
+from shared_core.selectors import _compiled
 
 SIMILARITY, MMR, VRSD, REFINED = ("setselect " + name for name in ("similarity", "MMR", "VRSD", "VRSD, refined"))
-# What numba compiles where it is installed, made by numpy's calls all the same.
-MMR_NUMPY, VRSD_NUMPY, REFINED_NUMPY = (name + ", without numba" for name in (MMR, VRSD, REFINED))
+# The selectors that numba compiles are measured twice.
+MMR_NUMPY, VRSD_NUMPY, REFINED_NUMPY = (name + ", numpy alone" for name in (MMR, VRSD, REFINED))
+NUMPY_ALONE = {MMR: MMR_NUMPY, VRSD: VRSD_NUMPY, REFINED: REFINED_NUMPY}
 RANK = 64
 NDPP_PLAIN = "setselect NDPP, no kernel"
 NDPP_ROWS = f"setselect NDPP, LowRankKernel, rank {RANK}"
@@ -30,11 +30,13 @@ LLAMAINDEX, HAYSTACK = "LlamaIndex MMR", "Haystack MMR"
 SETS = (SIMILARITY, MMR, MMR_NUMPY, VRSD, VRSD_NUMPY, REFINED, REFINED_NUMPY)
 KERNELS = (NDPP_PLAIN, NDPP_ROWS, NDPP_LINEAR)
 OURS = (*SETS, *KERNELS)
-PEERS = (PYVERSITY, PYVERSITY_DPP, LANGCHAIN, LANGCHAIN_LISTS, LLAMAINDEX, HAYSTACK)
-# Up to which n, and why no further.
-LEFT_OUT = {
-    LANGCHAIN_LISTS: (100, "LangChain with lists is shown at two sizes: from there on it only turns lists into arrays"),
-    HAYSTACK: (200, "Haystack's ranker takes half a minute a call at n = 1,000 and ten at n = 20,000"),
+# The speed of the frameworks does not depend on the lengths of the rows: they take part where the rows have length 1.
+FRAMEWORKS = (LANGCHAIN, LANGCHAIN_LISTS, LLAMAINDEX, HAYSTACK)
+PEERS = (PYVERSITY, PYVERSITY_DPP, *FRAMEWORKS)
+# The largest n of a peer, and the reason.
+LARGEST = {
+    LANGCHAIN_LISTS: (100, "LangChain with lists is measured at two sizes, since larger ones only convert more lists"),
+    HAYSTACK: (200, "Haystack's ranker takes half a minute a call at n = 1,000 and ten minutes at n = 20,000"),
 }
 
 
@@ -43,86 +45,90 @@ def has_haystack() -> bool:
     return find_spec("haystack_integrations") is not None
 
 
+class numpy_alone:
+    """Context manager: the selectors run in numpy, as if numba were not installed."""
+
+    def __enter__(self) -> None:
+        self._loops = _compiled.compiled_loops
+        _compiled.compiled_loops = lambda: None  # type: ignore[assignment]
+
+    def __exit__(self, *_: object) -> None:
+        _compiled.compiled_loops = self._loops  # type: ignore[assignment]
+
+
 def contenders(point: Point, given: Data) -> dict[str, Run]:
-    """What is called, by name. With another λ than the usual one only those whose time may depend on it."""
+    """The contenders at a point, by name."""
     import pyversity
 
-    query, vectors, scores, k, weight = given.query, given.vectors, given.scores, point.k, point.lambda_mult
-    runs: dict[str, Run] = {
-        MMR: lambda: select(query, vectors, k, "mmr", lambda_mult=weight),
-        PYVERSITY: lambda: pyversity.mmr(vectors, scores, k, diversity=1 - weight),
-    }
-    if weight != LAMBDA:
-        return _with_numpy(runs)
+    query, vectors, scores, k = given.query, given.vectors, given.scores, point.k
     rng = np.random.default_rng(SEED)
     skew = rng.standard_normal((RANK, RANK))
     skew -= skew.T
     rows = NDPP(LowRankKernel(rng.standard_normal((point.n, RANK)), rng.standard_normal((point.n, RANK)), skew))
     maps = rng.standard_normal((2, point.d, RANK)) / point.d**0.5
     linear = NDPP(LinearKernel(maps[0], maps[1], skew))
-    runs |= {
+    runs: dict[str, Run] = {
         SIMILARITY: lambda: select(query, vectors, k, "similarity"),
+        MMR: lambda: select(query, vectors, k, "mmr", lambda_mult=LAMBDA),
         VRSD: lambda: select(query, vectors, k, "vrsd"),
         REFINED: lambda: select(query, vectors, k, "vrsd", refine=True),
         NDPP_PLAIN: lambda: select(query, vectors, k, "ndpp"),
         NDPP_ROWS: lambda: select(query, vectors, k, rows),
         NDPP_LINEAR: lambda: select(query, vectors, k, linear),
+        PYVERSITY: lambda: pyversity.mmr(vectors, scores, k, diversity=1 - LAMBDA),
         PYVERSITY_DPP: lambda: pyversity.dpp(vectors, scores, k),
     }
-    runs |= {name: run for name, run in _of_frameworks(point, given).items() if _takes_part(name, point.n)}
-    if has_haystack() and _takes_part(HAYSTACK, point.n):
-        from benchmarks.racing.haystack_ranker import ranker
-
-        runs[HAYSTACK] = ranker(query, vectors, k, weight)
-    return _with_numpy({name: runs[name] for name in (*OURS, *PEERS) if name in runs})
+    if point.length == UNIT:
+        runs |= _of_frameworks(point, given)
+    runs = _with_numpy_alone(runs)
+    return {name: runs[name] for name in (*OURS, *PEERS) if name in runs}
 
 
-def _with_numpy(runs: dict[str, Run]) -> dict[str, Run]:
-    """Where numba is installed, those that it compiles once more without it."""
-    if not find_spec("numba"):
-        return runs
-    twice = ((MMR, MMR_NUMPY), (VRSD, VRSD_NUMPY), (REFINED, REFINED_NUMPY))
-    runs |= {plain: _by_numpy(runs[name]) for name, plain in twice if name in runs}
-    return runs
+def batch_contenders(batch: Batch) -> dict[str, Run]:
+    """One call of ``select_many`` for all queries of a batch, by name."""
+    queries, vectors = batch_data(batch)
+
+    def run(selector: str, **parameters: Any) -> Run:
+        return lambda: select_many(queries, vectors, batch.k, selector, **parameters)
+
+    return _with_numpy_alone(
+        {MMR: run("mmr", lambda_mult=LAMBDA), VRSD: run("vrsd"), REFINED: run("vrsd", refine=True)}
+    )
 
 
-def _by_numpy(run: Run) -> Run:
-    loops = compiled._loops
+def _with_numpy_alone(runs: dict[str, Run]) -> dict[str, Run]:
+    return runs | {NUMPY_ALONE[name]: _in_numpy(run) for name, run in runs.items() if name in NUMPY_ALONE}
 
-    def plain() -> object:
-        # There is no setting for it: what is installed decides. This takes a tenth of a microsecond.
-        compiled._loops = _none  # type: ignore[assignment]
-        try:
+
+def _in_numpy(run: Run) -> Run:
+    def run_in_numpy() -> object:
+        with numpy_alone():
             return run()
-        finally:
-            compiled._loops = loops
 
-    return plain
-
-
-def _none() -> None:
-    return None
+    return run_in_numpy
 
 
 def _of_frameworks(point: Point, given: Data) -> dict[str, Run]:
     from langchain_core.vectorstores.utils import maximal_marginal_relevance
     from llama_index.core.indices.query.embedding_utils import get_top_k_mmr_embeddings
 
-    query, vectors, k, weight = given.query, given.vectors, point.k, point.lambda_mult
-    lists = vectors.tolist() if _takes_part(LANGCHAIN_LISTS, point.n) else []
-    # It asks a list of its own whether it is empty, which an array of two dimensions cannot tell.
+    query, vectors, k = given.query, given.vectors, point.k
+    # LlamaIndex tests its list for emptiness, which fails for an array of two dimensions.
     rows = list(vectors)
-    return {
-        LANGCHAIN: lambda: maximal_marginal_relevance(query, vectors, weight, k),  # type: ignore[arg-type]
-        LANGCHAIN_LISTS: lambda: maximal_marginal_relevance(query, lists, weight, k),
+    runs: dict[str, Run] = {
+        LANGCHAIN: lambda: maximal_marginal_relevance(query, vectors, LAMBDA, k),  # type: ignore[arg-type]
         LLAMAINDEX: lambda: get_top_k_mmr_embeddings(
             query,  # type: ignore[arg-type]
             rows,
             similarity_top_k=k,
-            mmr_threshold=weight,
+            mmr_threshold=LAMBDA,
         ),
     }
+    if point.n <= LARGEST[LANGCHAIN_LISTS][0]:
+        lists = vectors.tolist()
+        runs[LANGCHAIN_LISTS] = lambda: maximal_marginal_relevance(query, lists, LAMBDA, k)
+    if point.n <= LARGEST[HAYSTACK][0] and has_haystack():
+        from benchmarks.racing.haystack_ranker import ranker
 
-
-def _takes_part(name: str, n: int) -> bool:
-    return name not in LEFT_OUT or n <= LEFT_OUT[name][0]
+        runs[HAYSTACK] = ranker(query, vectors, k, LAMBDA)
+    return runs

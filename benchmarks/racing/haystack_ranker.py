@@ -1,7 +1,7 @@
-"""Haystack's diversity ranker on vectors that are there already.
+"""Haystack's diversity ranker on vectors that are given.
 
-It takes texts and embeds them at each call. Its public attribute ``model`` is what it asks for the embeddings, so
-an object that hands out ready ones stands there: what is timed is the choice, with the ranker's own bookkeeping.
+The ranker takes texts and embeds them in each call through its public attribute ``model``. Here ``model`` is an object
+that returns given tensors, so the timed part is the ranker's MMR with its own bookkeeping.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from haystack_integrations.components.rankers.sentence_transformers import (  # 
     SentenceTransformersDiversityRanker,
 )
 
-from benchmarks.racing.contenders import Run
+from benchmarks.racing.turns import Run
 
 _QUESTION = "question"
 
 
-class _Embedded:
+class _GivenVectors:
     def __init__(self, query: np.ndarray, vectors: np.ndarray) -> None:
         self._query, self._vectors = torch.from_numpy(query[None]), torch.from_numpy(vectors)
 
@@ -34,10 +34,10 @@ class _Embedded:
 
 
 def ranker(query: np.ndarray, vectors: np.ndarray, k: int, lambda_mult: float) -> Run:
-    """One call of the ranker with its MMR; it returns the chosen documents, whose ``content`` is their row."""
+    """One call of the ranker with its MMR. It returns documents; the ``content`` of each is the row of its vector."""
     ranker: Any = SentenceTransformersDiversityRanker(
         strategy="maximum_margin_relevance", similarity="cosine", lambda_threshold=lambda_mult, top_k=k
     )
-    ranker.model = _Embedded(query, vectors)
+    ranker.model = _GivenVectors(query, vectors)
     documents = [Document(id=str(row), content=str(row)) for row in range(len(vectors))]
     return lambda: ranker.run(_QUESTION, documents)["documents"]

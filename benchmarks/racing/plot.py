@@ -1,4 +1,4 @@
-"""The drawing for the README: how many times as fast as each peer, by the number of candidates."""
+"""The drawing for the README: how many times as fast as each peer setselect is, by the number of candidates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from benchmarks.racing.points import SIZES, Point
 
 @dataclass(frozen=True)
 class Palette:
-    """Colours for one ground, which stays see-through."""
+    """Colours on a light or on a dark background; the background itself is transparent."""
 
     text: str
     faint: str
@@ -31,20 +31,20 @@ class Palette:
 
 LIGHT = Palette("#1f2328", "#d1d9e0", ("#8250df", "#bc4c00", "#1a7f37", "#bc4c00", "#0969da", "#0969da", "#0969da"))
 DARK = Palette("#e6edf3", "#3d444d", ("#bc8cff", "#f0883e", "#56d364", "#f0883e", "#58a6ff", "#58a6ff", "#58a6ff"))
-# Ours, the peer, what the line is called, its style; from the highest line to the lowest.
+# Our contender, the peer, the label and the style of the line; from the highest line to the lowest.
 LINES = (
     (MMR, HAYSTACK, "Haystack's MMR", "-"),
     (MMR, LANGCHAIN_LISTS, "LangChain's MMR, Python lists", ":"),
     (MMR, LLAMAINDEX, "LlamaIndex's MMR", "-"),
     (MMR, LANGCHAIN, "LangChain's MMR, float32 arrays", "-"),
     (MMR, PYVERSITY, "pyversity's MMR", "-"),
-    (MMR_NUMPY, PYVERSITY, "the same; setselect without numba", "--"),
+    (MMR_NUMPY, PYVERSITY, "the same; setselect in numpy alone", "--"),
     (VRSD, PYVERSITY, "the same; setselect's VRSD", ":"),
 )
 
 
 def plot(path: Path, found: Found, palette: Palette) -> None:
-    """Write an SVG. Equal figures, equal files."""
+    """Write an SVG. Equal figures give equal files."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -90,7 +90,7 @@ def plot(path: Path, found: Found, palette: Palette) -> None:
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
         axes.set_xlabel("candidates, their dimensions, picks")
-        axes.set_title("setselect's MMR is so many times as fast as", loc="left", fontsize=11)
+        axes.set_title("How many times as fast setselect's MMR is as", loc="left", fontsize=11)
         figure.legend(loc="outside right upper", frameon=False, fontsize=8)
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, format="svg", transparent=True, metadata={"Date": None})

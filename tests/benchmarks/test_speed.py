@@ -1,4 +1,4 @@
-"""The arithmetic of the speed benchmark on values made up for it; and that every contender does what it should."""
+"""The speed benchmark: its arithmetic on made-up values, and what every contender selects."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ import pyperf
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from benchmarks.racing import asked, contenders, end_to_end, page, turns
-from benchmarks.racing.figures import Found, Spread, ratio, spread, written
-from benchmarks.racing.limits import LIMITS, limits
+from benchmarks.racing import bounds, contenders, end_to_end, page, turns
+from benchmarks.racing.figures import Found, Spread, digits, ratio, spread
 from benchmarks.racing.plot import DARK, LIGHT, plot
-from benchmarks.racing.points import ANY, LAMBDA, OTHER_LAMBDA, POINTS, SIZES, UNIT, Point, data
-from shared_core.selectors import compiled
+from benchmarks.racing.points import ANY, BATCHES, POINTS, SIZES, UNIT, Batch, Point, batch_data, data
+from shared_core import select
+from shared_core.selectors import _compiled
 
 SMALL = Point(12, 8, 4)
-MMRS = {contenders.MMR: 2e-6, contenders.MMR_NUMPY: 4e-6, contenders.PYVERSITY: 8e-6}
 
 
-def series(name: str, *runs: Sequence[float], **facts: object) -> pyperf.Benchmark:
+def series(name: str, *runs: Sequence[float], race: object = "race") -> pyperf.Benchmark:
     """A benchmark of one run a process, with these values."""
-    about = {"name": name, "contender": name, "platform": "a machine", "cpu_count": 2, "load": "0.1"}
-    about |= {"versions": "numpy 2", "setselect": "abc", "unit": "second", **facts}
+    about = {"name": f"{race}: {name}", "race": str(race), "contender": name, "platform": "a machine", "cpu_count": 2}
+    about |= {"load": "0.1", "versions": "numpy 2", "setselect": "abc", "unit": "second"}
     return pyperf.Benchmark(
         [
             pyperf.Run(values, metadata=about | {"process": process}, collect_metadata=False)
@@ -38,28 +37,32 @@ def series(name: str, *runs: Sequence[float], **facts: object) -> pyperf.Benchma
 
 
 def suite(slow: float = 1.0, haystack: bool = True) -> pyperf.BenchmarkSuite:
-    """Every place of the grid: who stands further down takes longer, and the whole way is the sum of its parts."""
+    """Every race: each contender takes longer than the one before it; the whole way is the sum of its parts.
+
+    ``slow`` multiplies the time of pyversity's MMR and of the batches.
+    """
     found = []
     for point in POINTS:
-        facts = {"n": point.n, "d": point.d, "k": point.k, "rows": point.length, "lambda_mult": point.lambda_mult}
-        times = dict(MMRS)
-        if point.lambda_mult == LAMBDA:
-            times = {name: 1e-5 * (1 + place) for place, name in enumerate((*contenders.OURS, *contenders.PEERS))}
-            times |= dict.fromkeys(LIMITS, 1e-6)
-            times[contenders.PYVERSITY] *= slow
-            for name, (most, _) in contenders.LEFT_OUT.items():
-                if point.n > most or (name == contenders.HAYSTACK and not haystack):
-                    del times[name]
-        found += [series(f"{point}: {name}", [time, time], contender=name, **facts) for name, time in times.items()]
+        times = {name: 1e-5 * (1 + place) for place, name in enumerate((*contenders.OURS, *contenders.PEERS))}
+        times[contenders.PYVERSITY] *= slow
+        for name, (largest, _) in contenders.LARGEST.items():
+            if point.n > largest or (name == contenders.HAYSTACK and not haystack):
+                del times[name]
+        if point.length == ANY:
+            times = {name: time for name, time in times.items() if name not in contenders.FRAMEWORKS}
+        found += [series(name, [time, time], race=point) for name, time in times.items()]
+    for batch in BATCHES:
+        names = [*contenders.NUMPY_ALONE, *contenders.NUMPY_ALONE.values()]
+        found += [series(name, [slow * 2e-6 * (1 + place)] * 2, race=batch) for place, name in enumerate(names)]
     found += [
-        series(f"end to end: {name}", [milliseconds / 1000], contender=name)
+        series(name, [milliseconds / 1000], race=end_to_end.RACE)
         for name, milliseconds in {
             end_to_end.EMBEDDING: 14,
             end_to_end.SEARCH_K: 1,
             end_to_end.SEARCH: 2,
-            "choice: LangChain MMR": 3,
-            "choice: MMR": 0.5,
-            "choice: VRSD": 1,
+            "selection: LangChain MMR": 3,
+            "selection: MMR": 0.5,
+            "selection: VRSD": 1,
             **{way.given: 4 for way in end_to_end.WAYS},
             **{way.name: 20 for way in end_to_end.WAYS},
             end_to_end.WAYS[1].given: 6,
@@ -75,7 +78,7 @@ def cells(text: str, start: str) -> list[list[str]]:
     ]
 
 
-def test_ratios_are_made_turn_by_turn() -> None:
+def test_ratios_are_taken_turn_by_turn() -> None:
     theirs, ours = series("theirs", [10.0, 40.0, 90.0]), series("ours", [1.0, 4.0, 9.0])
     assert ratio(theirs, ours) == Spread(10, 10, 10)
     assert ratio(ours, theirs) == Spread(0.1, 0.1, 0.1)
@@ -87,7 +90,7 @@ def test_a_spread_has_the_quartiles() -> None:
     assert str(Spread(10.04, 0.994, 1234.4)) == "10.0 (0.99–1,234)"
 
 
-def test_what_is_slow_is_compared_with_the_first_turn_of_each_process() -> None:
+def test_a_slow_contender_is_compared_in_the_first_turn_of_each_process() -> None:
     slow = series("slow", [10.0], [30.0])
     fast = series("fast", [1.0, 99.0, 99.0], [2.0, 99.0, 99.0])
     assert ratio(slow, fast) == spread([10.0, 15.0])
@@ -107,33 +110,35 @@ def test_values_of_different_processes_are_not_paired() -> None:
     [(0.005, "0.01"), (9.994, "9.99"), (9.996, "10.0"), (99.94, "99.9"), (99.96, "100"), (1e6, "1,000,000")],
 )
 def test_three_digits_are_written(value: float, text: str) -> None:
-    assert written(value) == text
+    assert digits(value) == text
 
 
-def test_a_turn_runs_everyone_once_and_the_slow_only_in_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A clock that is a second on whenever one looks.
+def test_a_turn_runs_every_contender_once_and_a_slow_one_only_in_the_first_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A clock that advances by one second each time it is read.
     monkeypatch.setattr(pyperf, "perf_counter", itertools.count().__next__)
     ran: list[str] = []
 
     def runs(name: str) -> Callable[[], object]:
         return lambda: ran.append(name)
 
-    race = turns.Race("race", {name: runs(name) for name in "abc"}, {"n": 3}, inner=2)
+    race = turns.Race("race", {name: runs(name) for name in "abc"}, inner=2)
     known = {f"race: {name}": turns.Calls(2 if name == "a" else 1, 0.0) for name in "ab"}
     known["race: c"] = turns.Calls(1, 2 * turns.SLOW)
     found = turns.run([race], process=7, turns=3, least=0, known=known, about={"load": "0"})
-    # One call of those that are not slow before the first turn; then each turn begins with another.
+    # Each contender that is not slow is called once before the first turn. Each turn begins with another contender.
     assert "".join(ran) == "ab" + "aabc" + "baa" + "aab"
     by_name = {benchmark.get_name(): benchmark for benchmark in found.get_benchmarks()}
     assert [by_name[f"race: {name}"].get_nvalue() for name in "abc"] == [3, 3, 1]
     assert [by_name[f"race: {name}"].get_loops() for name in "abc"] == [2, 1, 1]
-    # A second for two calls, each of which does the same thing twice.
+    # One second for two calls, each of which answers two queries.
     assert by_name["race: a"].get_values() == (0.25, 0.25, 0.25)
     assert by_name["race: a"].get_inner_loops() == 2
     assert by_name["race: a"].get_metadata()["process"] == 7
 
 
-def test_what_the_first_process_found_is_kept_in_its_file_and_pyperf_reads_it(tmp_path: Path) -> None:
+def test_the_numbers_of_calls_are_kept_in_the_file_of_the_first_process_and_pyperf_reads_it(tmp_path: Path) -> None:
     race = turns.Race("race", {"sum": lambda: sum(range(1000))}, inner=4)
     first = turns.run([race], process=0, turns=2, least=2e-4, known={}, about={})
     first.dump(str(tmp_path / "first.json"))
@@ -147,7 +152,7 @@ def test_what_the_first_process_found_is_kept_in_its_file_and_pyperf_reads_it(tm
 
 
 @pytest.mark.parametrize("length", [UNIT, ANY])
-def test_data_is_the_same_again_and_has_the_length_that_it_says(length: str) -> None:
+def test_equal_points_give_equal_data_with_rows_of_their_length(length: str) -> None:
     point = Point(30, 16, 3, length)
     one, other = data(point), data(point)
     assert one.vectors.tobytes() == other.vectors.tobytes()
@@ -159,70 +164,77 @@ def test_data_is_the_same_again_and_has_the_length_that_it_says(length: str) -> 
 
 
 def rows_of(result: Any) -> list[int]:
-    """The picks, whatever form a contender hands them back in."""
+    """The picks, from any form in which a contender returns them."""
     if isinstance(result, tuple):
         result = result[1]
     rows: Any = result if isinstance(result, list) else result.indices
     return [int(getattr(row, "content", row)) for row in rows]
 
 
-def test_every_contender_picks_what_it_should() -> None:
+def test_every_contender_selects_what_it_should() -> None:
     picks = {name: rows_of(run()) for name, run in contenders.contenders(SMALL, data(SMALL)).items()}
     expected = {*contenders.OURS, *contenders.PEERS} - (set() if contenders.has_haystack() else {contenders.HAYSTACK})
-    if not find_spec("numba"):
-        expected -= {contenders.MMR_NUMPY, contenders.VRSD_NUMPY, contenders.REFINED_NUMPY}
     assert set(picks) == expected
     assert all(len(set(rows)) == SMALL.k for rows in picks.values())
-    # All but LlamaIndex's, which looks at the last pick only.
+    # LlamaIndex's MMR is left out: it compares with the last pick only.
     same = expected & {contenders.MMR_NUMPY, contenders.LANGCHAIN, contenders.LANGCHAIN_LISTS, contenders.HAYSTACK}
     assert {name: picks[name] for name in same} == dict.fromkeys(same, picks[contenders.MMR])
 
 
-def test_with_another_lambda_only_those_take_part_whose_time_may_depend_on_it() -> None:
-    point = Point(12, 8, 4, lambda_mult=OTHER_LAMBDA)
-    runs = contenders.contenders(point, data(point))
-    assert set(runs) - {contenders.MMR_NUMPY} == {contenders.MMR, contenders.PYVERSITY}
-    assert rows_of(runs[contenders.MMR]()) == rows_of(runs[contenders.PYVERSITY]())
+def test_frameworks_take_part_with_unit_rows_only_and_slow_peers_up_to_their_largest_n() -> None:
+    for point, missing in ((Point(12, 8, 4, ANY), contenders.FRAMEWORKS), (Point(201, 4, 2), contenders.LARGEST)):
+        runs = contenders.contenders(point, data(point))
+        assert not set(runs) & set(missing)
+        assert {contenders.PYVERSITY, *contenders.OURS} <= set(runs)
 
 
-def test_what_is_left_out_is_left_out() -> None:
-    point = Point(201, 4, 2)
-    runs = contenders.contenders(point, data(point))
-    assert not set(runs) & set(contenders.LEFT_OUT)
+def test_every_query_of_a_batch_has_its_own_candidates() -> None:
+    batch = Batch(3, 12, 8, 4)
+    queries, vectors = batch_data(batch)
+    assert (queries.shape, vectors.shape) == ((3, 8), (3, 12, 8))
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=2), 1, rtol=1e-5)
+    runs = contenders.batch_contenders(batch)
+    assert set(runs) == {*contenders.NUMPY_ALONE, *contenders.NUMPY_ALONE.values()}
+    answers: dict[str, Any] = {name: run() for name, run in runs.items()}
+    for name, in_numpy in contenders.NUMPY_ALONE.items():
+        assert answers[name].indices.shape == (3, 4)
+        np.testing.assert_array_equal(answers[name].indices, answers[in_numpy].indices)
+    single = select(queries[1], vectors[1], batch.k, "mmr").indices
+    np.testing.assert_array_equal(answers[contenders.MMR].indices[1], single)
 
 
 @pytest.mark.skipif(not find_spec("numba"), reason="needs numba")
-def test_without_numba_means_without_it_and_only_during_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken: list[bool] = []
+def test_numpy_alone_uses_no_compiled_loop_and_lasts_for_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[bool] = []
+    real = _compiled.compiled_loops
 
-    def noting(*given: Any) -> Any:
-        loops = real(*given)
-        taken.append(loops is not None)
-        return loops
+    class Noting:
+        """Counts the lookups of a loop."""
 
-    real = compiled.loops_for_scores
-    monkeypatch.setattr(compiled, "loops_for_scores", noting)
-    monkeypatch.setattr("shared_core.selectors.mmr.loops_for_scores", noting)
-    runs = contenders.contenders(SMALL, data(SMALL))
-    runs[contenders.MMR]()
-    runs[contenders.MMR_NUMPY]()
-    runs[contenders.MMR]()
-    assert taken == [True, False, True]
+        def __getattr__(self, name: str) -> Any:
+            compiled.append(True)
+            return getattr(real(), name)
 
-
-def test_a_step_of_the_limit_is_one_of_mmr() -> None:
-    given = data(Point(50, 16, 4))
-    runs = limits(given)
-    assert tuple(runs) == LIMITS
-    products = given.vectors @ given.query
-    np.testing.assert_allclose(np.asarray(runs[LIMITS[0]]()), products, rtol=1e-5)
-    assert runs[LIMITS[2]]() == np.argmax(given.scores - np.maximum(products, 0))
+    monkeypatch.setattr(_compiled, "compiled_loops", Noting)
+    for point in (SMALL, Batch(3, 12, 8, 4)):
+        runs = (
+            contenders.contenders(point, data(point))
+            if isinstance(point, Point)
+            else contenders.batch_contenders(point)
+        )
+        for name, in_numpy in contenders.NUMPY_ALONE.items():
+            used = []
+            for run in (runs[name], runs[in_numpy], runs[name]):
+                compiled.clear()
+                run()
+                used.append(bool(compiled))
+            assert used == [True, False, True], name
 
 
 def test_the_parts_of_a_way() -> None:
     found = end_to_end.parts([(10.0, 2.0, 1.0, 4.0, 15.0), (12.0, 3.0, 1.0, 9.0, 17.0), (11.0, 2.5, 1.0, 5.0, 16.0)])
     # 4 − 2 − 1, 9 − 3 − 1, 5 − 2.5 − 1
-    assert found == end_to_end.Parts(embedding=11, search=2.5, choice=1, framework=1.5, whole=16)
+    assert found == end_to_end.Parts(embedding=11, search=2.5, selection=1, framework=1.5, whole=16)
     assert found.together == 16
 
 
@@ -244,18 +256,14 @@ def test_all_ways_lead_from_text_to_documents() -> None:
 
 def test_the_page_has_every_figure_where_it_belongs() -> None:
     text = page.page(Found(suite()))
-    # The tenth and the eleventh: 100 and 110 µs; the eleventh is pyversity's MMR.
-    times, ratios, against, *_ = cells(text, "| setselect MMR |")
+    # The second contender takes 20 µs; the eleventh, pyversity's MMR, takes 110 µs.
+    times, ratios, against = [row for row in cells(text, "| setselect MMR |") if len(row) > 3][:3]
     assert times == ["setselect MMR", *["20.0"] * len(SIZES)]
     assert ratios == ["setselect MMR", *["5.50 (5.50–5.50)"] * len(SIZES)]
     assert against == ["setselect MMR", *["6.50 (6.50–6.50)"] * len(SIZES)]
-    assert cells(text, f"| {contenders.LANGCHAIN_LISTS} |")[0][1:] == ["140", "140", "–", "–", "–", "–"]
+    assert [row[1:] for row in cells(text, f"| {contenders.LANGCHAIN_LISTS} |")] == [["140", "140", *"––––"]]
     assert cells(text, f"| {contenders.NDPP_PLAIN} |")[1][1] == "1.50 (1.50–1.50)"
-    # 20 µs a call, 4 steps of 1 µs; 20 × 384 × 4 bytes in 1 µs
-    assert cells(text, "| 20, 384, 4 | 30.7")[0][2:6] == ["4.00", "4.00", "4.00", "5.00 (5.00–5.00)"]
-    assert cells(text, "| 5,000, 384, 50, any length |")[0][1:] == [
-        "2.00", "4.00", "8.00", "4.00 (4.00–4.00)", "2.00 (2.00–2.00)",
-    ]  # fmt: skip
+    assert cells(text, "| 100, 768, 10: VRSD |") == [["100, 768, 10: VRSD", "4.00", "10.0"]]
     assert cells(text, "| the store's MMR |")[0][1:] == [
         "20.00", "14.00 (70.0 %)", "2.00 (10.0 %)", "3.00 (15.0 %)", "1.00 (5.0 %)",
     ]  # fmt: skip
@@ -265,7 +273,7 @@ def test_the_page_has_every_figure_where_it_belongs() -> None:
         assert len({line.count("|") for line in block.splitlines()}) == 1
 
 
-def test_the_page_says_when_haystack_was_not_there() -> None:
+def test_the_page_says_whether_haystack_took_part() -> None:
     assert "Haystack was not installed" in page.page(Found(suite(haystack=False)))
     assert "half a minute a call" in page.page(Found(suite()))
 
@@ -283,18 +291,42 @@ def test_equal_figures_give_equal_files(tmp_path: Path) -> None:
     assert DARK.text in (tmp_path / "c").read_text(encoding="utf-8")
 
 
-def test_demands_say_what_holds_with_the_worst_place_and_what_does_not_with_every_place() -> None:
-    lines = list(asked.checked(Found(suite())))
-    mmr = [line for line in lines if f" {contenders.MMR}, n" in line]
-    assert mmr[0] == (
-        "holds: setselect MMR, n=100 d=768 k=10, unit length, lambda 0.5, the worst of 2: "
-        "5.50 (5.50–5.50) times as fast as pyversity MMR, asked for at least 1.6"
+def test_each_bound_gets_one_verdict_with_numba_and_one_in_numpy_alone() -> None:
+    lines = list(map(str, bounds.verdicts(Found(suite()))))
+    assert len(lines) == 2 * len(bounds.BOUNDS)
+    # MMR takes 20 and 30 µs, VRSD 40 and 50, pyversity's MMR 110.
+    assert lines[0] == (
+        "holds: setselect MMR, with numba, n=100 d=768 k=10, unit length: 5.50 (5.50–5.50) × pyversity's MMR, "
+        "required: at least 3 ×"
     )
-    # 6.5 times as fast as LangChain's where 25 are asked for, at two places.
-    assert [line.split(":")[0] for line in mmr[1:3]] == ["DOES NOT HOLD"] * 2
-    assert mmr[3].startswith("holds: setselect MMR, n=5000 d=384 k=50, unit length, lambda 0.75, the worst of 16: 4.00")
-    refined = next(line for line in lines if f" {contenders.REFINED}, n" in line)
-    assert refined.endswith("1.50 (1.50–1.50) times the time of setselect VRSD, asked for at most 3")
-    # Nothing is as fast as a pyversity that takes next to no time; where λ is another it takes 8 µs, 4 times ours.
-    none = [line for line in asked.checked(Found(suite(slow=1e-3))) if line.startswith("DOES NOT HOLD")]
-    assert len([line for line in none if f" {contenders.MMR}, n" in line]) == 2 + 2 + 12 + 4
+    assert lines[3].startswith("holds: setselect VRSD, numpy alone, n=100 d=768 k=10, unit length: 2.20")
+    assert lines[5] == (
+        "stated: setselect MMR, numpy alone, n=20 d=384 k=4, unit length (the worst of 4): "
+        "3.67 (3.67–3.67) × pyversity's MMR"
+    )
+    assert "DOES NOT HOLD: setselect MMR, with numba, n=20000 d=384 k=50" in lines[8]
+    assert lines[-2] == (
+        "holds: setselect VRSD, with numba, batch of 1000, n=20 d=384 k=4: 4.00 (4.00–4.00) µs a query, "
+        "required: at most 10 µs"
+    )
+
+
+def test_a_bound_over_several_races_is_judged_by_the_worst() -> None:
+    worst = Point(*SIZES[2])
+    slow = series(contenders.VRSD, [1.0, 1.0], race=worst)
+    kept = [b for b in suite().get_benchmarks() if b.get_name() != slow.get_name()]
+    found = Found(pyperf.BenchmarkSuite([*kept, slow]))
+    judged = {(v.bound.contender, v.case): (v.word, v.race) for v in bounds.verdicts(found) if len(v.bound.races) > 1}
+    assert judged[contenders.VRSD, bounds.WITH_NUMBA] == ("DOES NOT HOLD", worst)
+    assert judged[contenders.VRSD, bounds.NUMPY] == ("stated", Point(*SIZES[0]))
+    assert judged[contenders.MMR, bounds.WITH_NUMBA][0] == "holds"
+
+
+def test_no_bound_holds_where_the_peer_takes_no_time_and_batches_take_long() -> None:
+    words = {
+        (v.limit is None, v.word)
+        for slow, batches in ((1e-3, False), (1e3, True))
+        for v in bounds.verdicts(Found(suite(slow)))
+        if isinstance(v.race, Batch) is batches
+    }
+    assert words == {(True, "stated"), (False, "DOES NOT HOLD")}

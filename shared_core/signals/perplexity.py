@@ -8,7 +8,7 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .._files import Journal
 from .._validation import check_integer
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
-from .language_models import AnswerModel, EndpointModel, Item, TransformersModel, import_library, question_answer_pairs
+from .language_models import AnswerModel, EndpointModel, Item, TransformersModel, import_library
 from .quality import scale_quality
 
 TEMPLATE = "{question}\n{answer}"
@@ -30,31 +30,30 @@ _QUESTION, _ANSWER = "{question}", "{answer}"
 class LogPerplexityQuality:
     """Mean log-probability per token of an answer given its question (RAGSys, section 3.3.3).
 
-    (1/|a|) Σ log p(a_i | q, a_<i) under a causal language model: 0 at best, and minus the logarithm of the answer's
-    perplexity. It is a proxy for how often the model has met such an answer. Compute it once, offline, and keep it
-    with the examples. Made by :meth:`from_transformers` or :meth:`from_endpoint`.
+    (1/|a|) Σ log p(a_i | q, a_<i) under a causal language model. It is at most 0, and equals minus the logarithm of
+    the answer's perplexity. It estimates how often the model has met such an answer. Compute it once, offline, and
+    store it with the examples. :meth:`from_transformers` and :meth:`from_endpoint` make objects of this class.
 
-    Where the tokens of the answer begin: a token belongs to the answer if any of its characters does. One that spans
-    the border (a space of the question's end merged with the answer's first word) is the answer's, since without the
-    answer it would not be there. Special tokens that a tokenizer puts at the end do not count. A tokenizer that
-    cannot tell characters (one written in Python) is asked for the tokens of the question alone, and the answer
-    begins where the two lists part.
+    A token belongs to the answer if any of its characters does. A token that spans the border, such as the space at
+    the end of the question merged with the first word of the answer, counts as part of the answer. Special tokens at
+    the end do not count. A tokenizer without character offsets (one written in Python) also encodes the question
+    alone; the answer begins at the first token in which the two encodings differ.
 
     Parameters
     ----------
     model : AnswerModel
-        What scores a batch.
+        Scores a batch of answers.
     template : str
-        Holds ``{question}`` once, and ends with ``{answer}``.
+        Contains ``{question}`` once, and ends with ``{answer}``.
     batch_size : int
-        Answers in one forward pass or request. It does not change a score but for rounding.
+        Answers in one forward pass or request. Apart from rounding it does not change a score.
     model_id : str
-        What tells this model's scores from another's in a ``resume`` file; "" where there is no such name.
+        Distinguishes the scores of this model from those of others in a ``resume`` file; "" if there is no name.
 
     Raises
     ------
     InvalidParameterError
-        The template or the batch size is not as above.
+        The template or the batch size is invalid.
 
     Examples
     --------
@@ -71,7 +70,7 @@ class LogPerplexityQuality:
         head = template.removesuffix(_ANSWER)
         if head == template or head.count(_QUESTION) != 1 or _ANSWER in head:
             raise InvalidParameterError(
-                f"template must hold {_QUESTION} once and end with {_ANSWER}, its only one; got {template!r}"
+                f"template must contain {_QUESTION} once and {_ANSWER} once, at its end; got {template!r}"
             )
         self.template = template
         self.batch_size = check_integer(batch_size, "batch_size", 1)
@@ -90,19 +89,19 @@ class LogPerplexityQuality:
         max_length: int | None = None,
         model_id: str | None = None,
     ) -> LogPerplexityQuality:
-        """With a model of Hugging Face ``transformers``, local or loaded by name (extra ``train``).
+        """Score with a model of Hugging Face ``transformers``, local or loaded by name (extra ``train``).
 
         Parameters
         ----------
         model : str, path or loaded causal language model
-            Load it yourself for a precision or quantisation of your choice.
+            To choose the precision or quantisation, load the model yourself.
         tokenizer : str, path or loaded tokenizer, optional
-            By default the one of the model's name.
+            By default the tokenizer of the same name as the model.
         device : str or torch.device, optional
-            By default where a loaded model is; for a name the GPU if there is one.
+            By default a loaded model stays on its device, and a model given by name goes to the GPU if there is one.
         max_length : int >= 2, optional
-            The most tokens of question and answer together; by default what model and tokenizer say. Of longer
-            texts the front is cut off, with a warning; a start-of-text token stays.
+            The most tokens of question and answer together; by default the limit of model and tokenizer. Longer
+            texts are cut at the front, with a warning; a start-of-text token is kept.
         batch_size, template, model_id
             See the class; ``model_id`` is by default the name that the model was loaded by.
 
@@ -130,20 +129,21 @@ class LogPerplexityQuality:
         max_retries: int = 2,
         model_id: str | None = None,
     ) -> LogPerplexityQuality:
-        """With an OpenAI-compatible ``/v1/completions`` that echoes log-probabilities (extra ``openai``).
+        """Score with an OpenAI-compatible ``/v1/completions`` that echoes log-probabilities (extra ``openai``).
 
-        vLLM has one; chat models and llama.cpp's server have not. Texts that are too long are refused by the server.
+        vLLM has such an endpoint. Chat models and llama.cpp's server do not. The server refuses texts that are too
+        long.
 
         Parameters
         ----------
         base_url : str
-            Up to and with ``/v1``.
+            Up to and including ``/v1``.
         model : str
-            The model's name there.
+            The model's name at the endpoint.
         api_key : str, optional
-            Sent as it is. Without it no key is sent, not even that of the environment variable OPENAI_API_KEY.
+            Sent as given. Without it no key is sent, not even the one in the environment variable OPENAI_API_KEY.
         timeout, max_retries
-            Seconds for a request, and how often the ``openai`` client tries again after a passing failure.
+            Seconds for a request, and how often the ``openai`` client retries after a temporary failure.
         batch_size, template, model_id
             See the class. ``model_id`` is by default the model's name.
 
@@ -171,11 +171,11 @@ class LogPerplexityQuality:
         questions, answers : iterable of n str
             An answer must not be blank.
         progress : bool
-            Show a bar (tqdm).
+            Show a progress bar (tqdm).
         resume : path, optional
-            A file of JSON lines to which the scores of each batch are added at once, and from which scores with the
-            same model_id, template, length limit, question and answer are taken: after a crash only what is missing
-            is computed. Use another file or ``model_id`` if the weights behind a name change.
+            A file of JSON lines. The scores of each batch are appended to it at once. Scores in it that have the
+            same model_id, template, length limit, question and answer are not computed again, so a run that crashed
+            continues where it stopped. Use another file or ``model_id`` if the weights behind a name change.
 
         Returns
         -------
@@ -185,19 +185,19 @@ class LogPerplexityQuality:
         Raises
         ------
         InvalidInputError
-            The lengths differ, something is no text, an answer is blank, too long by itself, or gets no finite
-            score, or ``resume`` is some other file; the message names the item or line.
+            The lengths differ, something is not a string, an answer is blank, too long by itself, or gets no finite
+            score, or ``resume`` is a file of another kind; the message names the item or line.
         InvalidParameterError
-            ``resume`` for a model without a ``model_id``, or the endpoint does not echo log-probabilities.
+            ``resume`` is given for a model without a ``model_id``, or the endpoint does not echo log-probabilities.
         ImportError
             tqdm is missing.
         openai.OpenAIError
-            The endpoint cannot be reached, or refuses.
+            The endpoint cannot be reached, or refuses the request.
 
         Warns
         -----
         SetSelectWarning
-            The front of some questions was cut off.
+            Some questions were cut at the front.
         """
         return self._score(questions, answers, progress, resume)
 
@@ -212,23 +212,23 @@ class LogPerplexityQuality:
         progress: bool = False,
         resume: StrPath | None = None,
     ) -> list[dict[str, Any]]:
-        """Copies of examples or metadata, as dicts, with their quality under ``key``; what was there is replaced.
+        """Copies of the examples, as dicts, with their quality under ``key``; an existing value is replaced.
 
         Parameters
         ----------
         examples : iterable of mappings
             Few-shot examples, or the metadata of documents.
         question, answer : str
-            Under which keys the texts are.
+            The keys of the two texts.
         scale : str
-            See :func:`scale_quality`; ranks and the like are among these examples.
+            See :func:`scale_quality`. Ranks, minimum, mean and so on are taken over these examples.
         progress, resume
             See :meth:`score`.
 
         Raises
         ------
         InvalidInputError
-            An example has no such key, or as :meth:`score` raises it.
+            An example lacks one of the keys; also the errors of :meth:`score`.
         """
         rows = list(examples)
         scores = self._score(_column(rows, question), _column(rows, answer), progress, resume)
@@ -242,20 +242,22 @@ class LogPerplexityQuality:
         self, questions: Iterable[str], answers: Iterable[str], progress: bool, resume: StrPath | None
     ) -> NDArray[np.float64]:
         if resume is not None and not self.model_id:
-            raise InvalidParameterError("resume needs to know whose scores these are: pass model_id= with the model")
-        texts = question_answer_pairs(questions, answers)
-        keys = [self._key(*pair) for pair in texts]
+            raise InvalidParameterError("resume needs a name for the model whose scores it keeps: pass model_id=")
+        pairs = _as_pairs(questions, answers)
+        keys = [self._key(*pair) for pair in pairs]
         journal = None if resume is None else Journal(resume, '{"key": "', "a score")
         known = {} if journal is None else _read_scores(journal)
         head = self.template.removesuffix(_ANSWER)
         missing: dict[str, Item] = {}
-        for row, (key, (question, answer)) in enumerate(zip(keys, texts, strict=True)):
+        for row, (key, (question, answer)) in enumerate(zip(keys, pairs, strict=True)):
             if key not in known and key not in missing:
                 missing[key] = Item(row, head.replace(_QUESTION, question), answer)
-        # Texts of like length share a batch, and the longest come first: what memory it takes shows at once.
+        # Texts of similar length share a batch, which saves padding. The longest come first: if memory is too small,
+        # the first batch shows it.
         order = sorted(missing, key=lambda key: -len(missing[key].context) - len(missing[key].answer))
         cut: list[int] = []
-        with _bar(len(order), progress) as advance:
+        bar = import_library("tqdm", "train").tqdm(total=len(order), unit="answer") if progress else None
+        with contextlib.nullcontext() if bar is None else bar:
             for start in range(0, len(order), self.batch_size):
                 batch = order[start : start + self.batch_size]
                 scored = self._model.score([missing[key] for key in batch])
@@ -264,11 +266,12 @@ class LogPerplexityQuality:
                     cut += [missing[key].row] * found.cut
                 if journal is not None:
                     journal.append({"key": key, "log_probability": known[key]} for key in batch)
-                advance(len(batch))
+                if bar is not None:
+                    bar.update(len(batch))
         if cut:
             warnings.warn(
-                f"{len(cut)} of {len(texts)} texts are longer than {self._model.limit} tokens (item {min(cut)} is the "
-                "first): the front of the question was cut off. Raise max_length if the model allows it",
+                f"{len(cut)} of {len(pairs)} texts are longer than {self._model.limit} tokens (item {min(cut)} is the "
+                "first): the question was cut at the front. Raise max_length if the model allows it",
                 SetSelectWarning,
                 stacklevel=3,
             )
@@ -277,6 +280,22 @@ class LogPerplexityQuality:
     def _key(self, question: str, answer: str) -> str:
         content = json.dumps([self.model_id, self.template, self._model.limit, question, answer])
         return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _as_pairs(questions: Iterable[str], answers: Iterable[str]) -> list[tuple[str, str]]:
+    columns = []
+    for texts, what in ((questions, "questions"), (answers, "answers")):
+        if isinstance(texts, str):
+            raise InvalidInputError(f"{what} must be a list of strings, not a single string: pass [{texts!r}]")
+        columns.append(list(texts))
+        for row, text in enumerate(columns[-1]):
+            if not isinstance(text, str):
+                raise InvalidInputError(f"{what}: item {row} is {text!r}, not a string")
+            if what == "answers" and not text.strip():
+                raise InvalidInputError(f"answers: item {row} is {text!r}; leave out examples without an answer")
+    if len(columns[0]) != len(columns[1]):
+        raise InvalidInputError(f"there are {len(columns[0])} questions, but {len(columns[1])} answers")
+    return list(zip(*columns, strict=True))
 
 
 def _read_scores(journal: Journal) -> dict[str, float]:
@@ -302,12 +321,3 @@ def _column(examples: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
             raise InvalidInputError(f"item {row} has no {name!r}; it has {has}. Pass question= and answer=")
         column.append(example[name])
     return column
-
-
-@contextlib.contextmanager
-def _bar(total: int, shown: bool) -> Iterator[Callable[[int], object]]:
-    if not shown:
-        yield lambda step: None
-        return
-    with import_library("tqdm", "train").tqdm(total=total, unit="answer") as bar:
-        yield bar.update

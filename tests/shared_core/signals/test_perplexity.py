@@ -221,7 +221,7 @@ def test_texts_that_are_none_are_named(questions: Any, answers: Any, words: str)
     ["", "{answer}", "{question}", "{answer} {question}", "{question}{answer}{answer}", "{answer}{question}\n"],
 )
 def test_a_template_holds_the_question_and_ends_with_the_answer(template: str) -> None:
-    with pytest.raises(InvalidParameterError, match="template must hold"):
+    with pytest.raises(InvalidParameterError, match="template must contain"):
         quality(template=template)
 
 

@@ -1,30 +1,23 @@
-"""Checks of single parameters, with one wording for all."""
+"""Checks of arguments and arrays: one wording for one mistake."""
 
 from __future__ import annotations
 
 import math
 import operator
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from .errors import InvalidParameterError
+from .errors import InvalidInputError, InvalidParameterError
+
+FloatArray = NDArray[np.floating[Any]]
+_Array = TypeVar("_Array", bound=NDArray[Any])
 
 
 def check_integer(value: Any, what: str, least: int | None = None) -> int:
-    """``value`` as an int of at least ``least``; floats and bools are no ints.
-
-    Raises
-    ------
-    InvalidParameterError
-        ``value`` is not an integer, or is too small.
-
-    Examples
-    --------
-    >>> check_integer(3, "k")
-    3
-    """
+    """``value`` as an int of at least ``least``; floats and bools are refused."""
     try:
         if isinstance(value, (bool, np.bool_)):
             raise TypeError
@@ -36,44 +29,8 @@ def check_integer(value: Any, what: str, least: int | None = None) -> int:
     return whole
 
 
-def as_identifiers(values: Iterable[Hashable] | None, what: str) -> tuple[Hashable, ...]:
-    """``values`` as a tuple, empty for None; a single string is refused, not taken apart.
-
-    Raises
-    ------
-    InvalidParameterError
-        ``values`` is a string or no collection, or holds None or something that cannot be hashed.
-
-    Examples
-    --------
-    >>> as_identifiers(["a", "b"], "shown")
-    ('a', 'b')
-    """
-    if isinstance(values, str):
-        raise InvalidParameterError(f"{what} takes a collection of ids, not one string: [{values!r}]")
-    try:
-        names = () if values is None else tuple(values)
-        hash(names)
-    except TypeError:
-        raise InvalidParameterError(f"{what} takes a collection of ids, got {values!r}") from None
-    if None in names:
-        raise InvalidParameterError(f"{what} holds None: items without an id cannot be told apart; store them with ids")
-    return names
-
-
 def check_number(value: Any, what: str, low: float = -math.inf, high: float = math.inf) -> float:
-    """``value`` as a finite float in [low, high]; strings and bools are none.
-
-    Raises
-    ------
-    InvalidParameterError
-        ``value`` is not a finite number, or is out of range.
-
-    Examples
-    --------
-    >>> check_number(1, "lambda_d", 0, 1)
-    1.0
-    """
+    """``value`` as a finite float in [low, high]; strings and bools are refused."""
     numeric = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not numeric or not math.isfinite(value) or not low <= value <= high:
         bounds = "" if low == -math.inf and high == math.inf else f" in [{low:g}, {high:g}]"
@@ -82,19 +39,81 @@ def check_number(value: Any, what: str, low: float = -math.inf, high: float = ma
 
 
 def check_one_of(value: Any, what: str, allowed: Sequence[str]) -> str:
-    """``value`` if it is allowed.
-
-    Raises
-    ------
-    InvalidParameterError
-        It is not; the message lists what is.
-
-    Examples
-    --------
-    >>> check_one_of("remove", "direction", ("remove", "emphasize"))
-    'remove'
-    """
+    """``value`` if it is one of the ``allowed`` strings."""
     if value not in allowed:
         raise InvalidParameterError(f"{what} must be one of {', '.join(allowed)}, got {value!r}")
     name: str = value
     return name
+
+
+def as_identifiers(values: Iterable[Hashable] | None, what: str) -> tuple[Hashable, ...]:
+    """``values`` as a tuple of ids, empty for None; a single string is refused, not taken apart."""
+    if isinstance(values, str):
+        raise InvalidParameterError(f"{what} takes a collection of ids, not one string: [{values!r}]")
+    try:
+        ids = () if values is None else tuple(values)
+        hash(ids)
+    except TypeError:
+        raise InvalidParameterError(f"{what} takes a collection of ids, got {values!r}") from None
+    if None in ids:
+        raise InvalidParameterError(f"{what} holds None: items without an id cannot be told apart; store them with ids")
+    return ids
+
+
+def as_numeric(values: ArrayLike, what: str) -> NDArray[Any]:
+    """``values`` as an array of numbers, a view where possible; ragged, masked and other arrays are refused."""
+    # np.asarray would use the values under the mask.
+    if isinstance(values, np.ma.MaskedArray):
+        raise InvalidInputError(f"{what} is a masked array: fill its masked values, or drop them, first")
+    try:
+        array = np.asarray(values)
+    # PyTorch raises TypeError for a bfloat16 tensor and RuntimeError for one that requires grad.
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidInputError(f"{what} cannot be made into an array: {error}") from error
+    if array.dtype.kind not in "fiu":
+        raise InvalidInputError(f"{what} must be numbers, got dtype {array.dtype}")
+    return array
+
+
+def as_column(values: ArrayLike, n: int, what: str, least: float = -math.inf) -> NDArray[np.float64]:
+    """``values`` as a read-only float64 column of n finite numbers of at least ``least``."""
+    column = as_numeric(values, what).astype(np.float64)
+    if column.shape != (n,):
+        raise InvalidInputError(f"{what} must have shape ({n},), one for each candidate, got {column.shape}")
+    bad = np.flatnonzero(~np.isfinite(column))
+    if bad.size:
+        raise InvalidInputError(f"{what}: row {bad[0]} is {column[bad[0]]}; every value must be finite")
+    bad = np.flatnonzero(column < least)
+    if bad.size:
+        raise InvalidInputError(f"{what}: row {bad[0]} is {column[bad[0]]}; every value must be at least {least:g}")
+    return read_only(column)
+
+
+def as_names(values: Iterable[Hashable], n: int, what: str) -> tuple[Hashable, ...]:
+    """``values`` as a tuple of n hashables; the message names the row that cannot be hashed."""
+    try:
+        names = tuple(values)
+    except (TypeError, ValueError, RuntimeError):
+        raise InvalidInputError(f"{what} must be a collection, one for each candidate, got {values!r}") from None
+    if len(names) != n:
+        raise InvalidInputError(f"{what} must be {n}, one for each candidate, got {len(names)}")
+    try:
+        hash(names)
+    except TypeError:
+        for row, name in enumerate(names):
+            try:
+                hash(name)
+            except TypeError:
+                raise InvalidInputError(f"{what}: row {row} is {name!r}, which cannot be hashed") from None
+    return names
+
+
+def describe_row(row: int, ids: tuple[Hashable, ...] | None) -> str:
+    """The name of a row in messages: its number, and its id if it has one."""
+    return f"row {row}" if ids is None else f"row {row} (id {ids[row]!r})"
+
+
+def read_only(array: _Array) -> _Array:
+    """The same array, marked read-only."""
+    array.setflags(write=False)
+    return array

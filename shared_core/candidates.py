@@ -1,88 +1,178 @@
-"""The one gate for input: whatever passes it is sound, and nothing behind it checks again."""
+"""The input of a selection. It is validated here and nowhere else."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._validation import check_integer, check_number
-from .arrays import (
-    ONE,
+from ._validation import (
     FloatArray,
     as_column,
-    as_costs,
     as_names,
     as_numeric,
+    check_integer,
+    check_number,
     describe_row,
-    dots,
     read_only,
-    scaled_rows,
-    squares_and_dots,
-    unit_query,
-    working_dtype,
 )
 from .errors import InvalidInputError
-from .rows import Rows
+
+# Equal rows can get dot products that differ in the last bits, because BLAS sums the end of a block in another order.
+# Scores that differ by at most this many units in the last place count as equal.
+TIE_EPS = 16
+_TIES = {np.dtype(t): TIE_EPS * float(np.finfo(t).eps) for t in (np.float32, np.float64)}
+# Squared lengths outside of these bounds have overflowed, or have lost digits to underflow.
+_SAFE_SQUARES = {
+    np.dtype(t): (float(np.finfo(t).tiny / np.finfo(t).eps), float(np.finfo(t).max)) for t in (np.float32, np.float64)
+}
 
 
-class Candidates(Rows):
-    """A query and the n candidates to choose from: checked, unit length, read-only.
+def tie_tolerance(dtype: np.dtype[Any]) -> float:
+    """How far apart rounding may put equal cosines that are computed in ``dtype``."""
+    return _TIES[dtype]
+
+
+def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """float32 for a dtype that fits into it without loss, else float64."""
+    return np.dtype(np.float32) if np.result_type(dtype, np.float32) == np.float32 else np.dtype(np.float64)
+
+
+def as_unit_rows(vectors: ArrayLike, ids: tuple[Hashable, ...] | None = None, *, copy: bool = True) -> FloatArray:
+    """``vectors``, shape (..., n, d), with rows of unit length in their working dtype; a zero row stays zero.
+
+    With ``copy=False`` the result may share memory with ``vectors``. It is never written to.
+
+    Raises
+    ------
+    InvalidInputError
+        The shape is wrong, or a value is NaN or inf; the message names the row.
+    """
+    given = as_numeric(vectors, "vectors")
+    if given.ndim < 2 or 0 in given.shape:
+        raise InvalidInputError(f"vectors must have shape (n, d) with n >= 1 and d >= 1, got {given.shape}")
+    # Values that overflow in a cast or a square are found by their squared length.
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows: FloatArray = given.astype(working_dtype(given.dtype), order="C", copy=copy)
+        squares = np.vecdot(rows, rows)
+        low, high = _SAFE_SQUARES[rows.dtype]
+        # Written so that NaN fails the test.
+        if not (squares.min() > low and squares.max() < high):
+            rows, squares = _rescaled(rows, squares, ids)
+    # Most embedding models give unit rows already, up to rounding.
+    if np.abs(squares - 1).max() > 4 * np.finfo(rows.dtype).eps:
+        squares[squares == 0] = 1
+        rows = rows / np.sqrt(squares)[..., None]
+    return rows
+
+
+def _rescaled(rows: FloatArray, squares: FloatArray, ids: tuple[Hashable, ...] | None) -> tuple[FloatArray, FloatArray]:
+    """A copy in which rows that are too long or too short to be squared are scaled by a power of two."""
+    low, high = _SAFE_SQUARES[rows.dtype]
+    odd = ~((squares > low) & (squares < high))
+    bad = np.argwhere(odd & ~np.isfinite(rows).all(axis=-1))
+    if bad.size:
+        raise InvalidInputError(
+            f"vectors: {describe_row(int(bad[0][-1]), ids)} holds NaN or inf; leave it out or embed it again"
+        )
+    rows = rows.copy()
+    largest = np.abs(rows[odd]).max(axis=-1)
+    # A power of two scales without rounding, so a row's direction does not depend on its length.
+    exponent = np.where(largest > 0, -np.frexp(largest)[1], 0)
+    rows[odd] = np.ldexp(rows[odd], exponent[:, None])
+    squares[odd] = np.vecdot(rows[odd], rows[odd])
+    return rows, squares
+
+
+def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
+    """``query`` at unit length, in ``dtype``; it must be as long as the vectors of this ``shape``.
+
+    Raises
+    ------
+    InvalidInputError
+        The lengths differ, or the query is zero, NaN or inf.
+    """
+    q = as_numeric(query, "query")
+    if q.ndim != 1 or q.shape[0] != shape[-1]:
+        hint = (
+            "; the lengths differ, so they most likely come from different embedding models"
+            if q.ndim == 1
+            else "; the query must be one vector"
+        )
+        raise InvalidInputError(f"query has shape {q.shape}, vectors have shape {shape}{hint}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        unit = q.astype(dtype, copy=False)
+        square = float(unit.dot(unit))
+    low, high = _SAFE_SQUARES[dtype]
+    if low < square < high:
+        return read_only(unit * unit.dtype.type(1 / math.sqrt(square)))
+    # A query of length 1e-30 or 1e30 has a direction too; only zero and non-finite ones do not.
+    q = q.astype(np.float64)
+    if not np.isfinite(q).all():
+        raise InvalidInputError("query holds NaN or inf")
+    largest = np.abs(q).max()
+    if largest == 0:
+        raise InvalidInputError("query is the zero vector: it has no direction to be near to")
+    q = np.ldexp(q, -np.frexp(largest)[1])
+    return read_only((q / math.sqrt(q.dot(q))).astype(dtype))
+
+
+class Candidates:
+    """A query and the n candidates to select from: checked, of unit length, read-only.
 
     Parameters
     ----------
     query : array-like, shape (d,)
         The query's embedding, of any length but zero.
     vectors : array-like, shape (n, d)
-        The candidates' embeddings, one a row. float16 and float32 become float32; float64 and lists of
+        The candidates' embeddings, one per row. float16 and float32 become float32; float64 and lists of
         Python floats stay float64. A zero row is kept; its relevance is 0.
     quality : array-like, shape (n,), optional
-        How good each candidate is by itself; enters :class:`MMR` as given.
+        How good each candidate is by itself. :class:`MMR` uses it as given.
     ids : iterable of n hashables, optional
-        What the candidates are called, in messages and in a :class:`LowRankKernel`.
+        Names of the candidates, for messages and for a :class:`LowRankKernel`.
     costs : array-like, shape (n,), optional
-        What each candidate would take of a ``budget`` (tokens, say), none below 0.
+        What each candidate takes from a ``budget`` (its tokens, for example); at least 0.
     sources : iterable of n hashables, optional
-        Where each candidate comes from (the document of a passage, say).
+        Where each candidate comes from (the document of a passage, for example).
     max_per_source : int, optional
-        No more than so many candidates of one source are picked, the shown ones counted in. Needs ``sources``.
+        The most candidates of one source that may be picked, shown ones included. Needs ``sources``.
     drop_near_duplicates : float in [-1, 1], optional
         No candidate is picked whose cosine with a picked or shown one is above this.
+    copy : bool
+        False: rows of unit length are used where they are, and must not change while the candidates are in use.
 
     Attributes
     ----------
-    query, vectors : ndarray, float32 or float64
-        Copies scaled to unit length.
-    relevance : ndarray, shape (n,)
-        Cosine of each candidate with the query, in [-1, 1] but for rounding.
+    query : ndarray, shape (d,), float32 or float64
+        A copy at unit length.
+    vectors : ndarray, shape (n, d), float32 or float64
+        A copy with rows of unit length.
+    relevance : ndarray, shape (n,), float32 or float64
+        Cosine of each candidate with the query, in [-1, 1] up to rounding.
 
     Raises
     ------
     InvalidInputError
-        Shapes do not agree (the message prints both), a value is NaN or inf (it names the row), there is no
-        candidate, the query is zero, a cost is negative, or something is ragged, masked or not numeric.
+        Shapes do not agree (the message gives both), a value is NaN or inf (it names the row), there is no
+        candidate, the query is zero, a cost is negative, or an input is ragged, masked or not numeric.
+    InvalidParameterError
+        ``max_per_source`` or ``drop_near_duplicates`` is out of range.
 
     Examples
     --------
+    >>> from shared_core import Candidates
     >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
     >>> c.relevance.tolist()
     [1.0, 0.0]
     """
 
-    __slots__ = (
-        "costs",
-        "drop_near_duplicates",
-        "ids",
-        "max_per_source",
-        "quality",
-        "query",
-        "relevance",
-        "sources",
-    )
-
     query: FloatArray
+    vectors: FloatArray
     relevance: FloatArray
     quality: NDArray[np.float64] | None
     ids: tuple[Hashable, ...] | None
@@ -102,48 +192,45 @@ class Candidates(Rows):
         sources: Iterable[Hashable] | None = None,
         max_per_source: int | None = None,
         drop_near_duplicates: float | None = None,
+        copy: bool = True,
     ) -> None:
-        self._fill(query, vectors, quality, ids, costs, copy=not isinstance(vectors, (list, tuple)))
-        if sources is not None or max_per_source is not None or drop_near_duplicates is not None:
-            self._limit(sources, max_per_source, drop_near_duplicates)
-
-    @classmethod
-    def borrow(
-        cls,
-        query: ArrayLike,
-        vectors: ArrayLike,
-        *,
-        quality: ArrayLike | None = None,
-        ids: Iterable[Hashable] | None = None,
-        costs: ArrayLike | None = None,
-        sources: Iterable[Hashable] | None = None,
-        max_per_source: int | None = None,
-        drop_near_duplicates: float | None = None,
-    ) -> Candidates:
-        """The same without a copy of ``vectors``, for a choice made at once, before anybody can change them.
-
-        >>> Candidates.borrow([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]]).relevance.tolist()
-        [1.0, 0.0]
-        """
-        candidates = object.__new__(cls)
-        candidates._fill(query, vectors, quality, ids, costs, copy=False)
-        if sources is not None or max_per_source is not None or drop_near_duplicates is not None:
-            candidates._limit(sources, max_per_source, drop_near_duplicates)
-        return candidates
+        given = as_numeric(vectors, "vectors")
+        if given.ndim != 2 or 0 in given.shape:
+            raise InvalidInputError(
+                f"vectors must have shape (n, d) with n >= 1 and d >= 1, got {given.shape}; "
+                f"query has shape {as_numeric(query, 'query').shape}"
+            )
+        n = len(given)
+        names = None if ids is None else as_names(ids, n, "ids")
+        unit = as_unit_vector(query, given.shape, working_dtype(given.dtype))
+        # A list has become an array of our own already.
+        rows = as_unit_rows(given, names, copy=copy and not isinstance(vectors, (list, tuple)))
+        if max_per_source is not None and sources is None:
+            raise InvalidInputError("max_per_source needs sources, one for each candidate")
+        self.__dict__.update(
+            query=unit,
+            # A view, because the caller's own array must stay writeable.
+            vectors=read_only(rows[:]),
+            relevance=read_only(rows.dot(unit)),
+            quality=None if quality is None else as_column(quality, n, "quality"),
+            ids=names,
+            costs=None if costs is None else as_column(costs, n, "costs", least=0),
+            sources=None if sources is None else as_names(sources, n, "sources"),
+            max_per_source=None if max_per_source is None else check_integer(max_per_source, "max_per_source", 1),
+            drop_near_duplicates=None
+            if drop_near_duplicates is None
+            else check_number(drop_near_duplicates, "drop_near_duplicates (a cosine)", -1, 1),
+        )
 
     def with_query(self, query: ArrayLike) -> Candidates:
-        """The same candidates seen from another query; the rows are shared, not checked or scaled again.
+        """The same candidates for another query. The rows are shared and not validated again.
 
         >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
         >>> c.with_query([0.0, 1.0]).relevance.tolist()
         [0.0, 1.0]
         """
-        other = object.__new__(Candidates)
-        for name in _STATE:
-            object.__setattr__(other, name, getattr(self, name))
-        with np.errstate(over="ignore", invalid="ignore"):
-            other._look_from(query)
-        return other
+        unit = as_unit_vector(query, self.vectors.shape, self.dtype)
+        return self._with(query=unit, relevance=read_only(self.vectors.dot(unit)))
 
     def with_vectors(self, query: ArrayLike, vectors: ArrayLike) -> Candidates:
         """The same candidates with other vectors and another query.
@@ -152,46 +239,45 @@ class Candidates(Rows):
         >>> c.with_vectors([1.0], [[1.0], [2.0]]).ids
         ('a', 'b')
         """
-        return Candidates(
-            query,
-            vectors,
-            quality=self.quality,
-            ids=self.ids,
-            costs=self.costs,
-            sources=self.sources,
-            max_per_source=self.max_per_source,
-            drop_near_duplicates=self.drop_near_duplicates,
-        )
+        other = Candidates(query, vectors)
+        return self._with(query=other.query, vectors=other.vectors, relevance=other.relevance)
 
     def take(self, rows: ArrayLike) -> Candidates:
-        """The candidates at these rows, in this order, seen from the same query.
+        """The candidates at these rows, in this order, with the same query.
 
         >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]], ids=["a", "b"])
         >>> c.take([1]).ids
         ('b',)
         """
         index = np.asarray(rows, dtype=np.intp)
-        other = object.__new__(Candidates)
-        put = object.__setattr__
-        for name in ("query", "max_per_source", "drop_near_duplicates"):
-            put(other, name, getattr(self, name))
+        taken: dict[str, Any] = {}
+        for name in ("vectors", "relevance", "quality", "costs"):
+            column = getattr(self, name)
+            taken[name] = None if column is None else read_only(column[index])
         for name in ("ids", "sources"):
             names = getattr(self, name)
-            put(other, name, None if names is None else tuple(names[i] for i in index))
-        for name in ("relevance", "quality", "costs", "_rows", "_unit"):
-            array = getattr(self, name)
-            put(other, name, None if array is None else read_only(array[index]))
-        if self._unit is self._rows:
-            put(other, "_unit", other._rows)
-        put(other, "_inverse", read_only(self._inverse[index] if len(self._inverse) == len(self) else ONE))
-        return other
+            taken[name] = None if names is None else tuple(names[i] for i in index)
+        return self._with(**taken)
 
-    def name(self, row: int) -> str:
-        """How messages call a candidate: its row, and its id where there is one."""
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float32 or float64: what the vectors are computed in."""
+        return self.vectors.dtype
+
+    def describe_row(self, row: int) -> str:
+        """The name of a candidate in messages: its row, and its id if it has one."""
         return describe_row(row, self.ids)
 
+    def _with(self, **changes: Any) -> Candidates:
+        other = object.__new__(Candidates)
+        other.__dict__.update(self.__dict__, **changes)
+        return other
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
     def __repr__(self) -> str:
-        n, d = self._rows.shape
+        n, d = self.vectors.shape
         extras = [name for name in ("quality", "ids", "costs", "sources") if getattr(self, name) is not None]
         return f"Candidates(n={n}, d={d}, {self.dtype}{''.join(', ' + e for e in extras)})"
 
@@ -201,94 +287,40 @@ class Candidates(Rows):
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"Candidates are read-only; {name!r} cannot be deleted")
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (_restore, tuple(getattr(self, name) for name in _STATE))
-
-    def _fill(
-        self,
-        query: ArrayLike,
-        vectors: ArrayLike,
-        quality: ArrayLike | None = None,
-        ids: Iterable[Hashable] | None = None,
-        costs: ArrayLike | None = None,
-        *,
-        copy: bool,
-    ) -> None:
-        rows = as_numeric(vectors, "vectors")
-        if rows.ndim != 2 or 0 in rows.shape:
-            raise InvalidInputError(
-                f"vectors must have shape (n, d) with n >= 1 and d >= 1, got {rows.shape}; "
-                f"query has shape {as_numeric(query, 'query').shape}"
-            )
-        n = rows.shape[0]
-        names = None if ids is None else as_names(ids, n, "ids")
-        put = object.__setattr__
-        # What overflows is found by its sum of squares and dealt with there.
-        with np.errstate(over="ignore", invalid="ignore"):
-            given = rows.astype(working_dtype(rows.dtype), order="C", copy=copy)
-            unit = unit_query(query, given)
-            squares, relevance = squares_and_dots(given, unit)
-            rows, inverse = scaled_rows(given, names, squares)
-            if rows is not given:
-                relevance = dots(rows, unit)
-            # A view, since the caller's own array must stay writeable.
-            rows = rows[:]
-            rows.flags.writeable = False
-            if inverse is None:
-                put(self, "_inverse", ONE)
-                put(self, "_unit", rows)
-            else:
-                relevance *= inverse
-                inverse.flags.writeable = False
-                put(self, "_inverse", inverse)
-                put(self, "_unit", None)
-        relevance.flags.writeable = False
-        put(self, "_rows", rows)
-        put(self, "query", unit)
-        put(self, "relevance", relevance)
-        put(self, "ids", names)
-        put(self, "quality", None if quality is None else as_column(quality, n, "quality"))
-        put(self, "costs", None if costs is None else as_costs(costs, n))
-        put(self, "sources", None)
-        put(self, "max_per_source", None)
-        put(self, "drop_near_duplicates", None)
-
-    def _limit(
-        self,
-        sources: Iterable[Hashable] | None,
-        max_per_source: int | None,
-        drop_near_duplicates: float | None,
-    ) -> None:
-        put = object.__setattr__
-        if sources is not None:
-            put(self, "sources", as_names(sources, len(self), "sources"))
-        if max_per_source is not None:
-            if sources is None:
-                raise InvalidInputError("max_per_source needs sources, one for each candidate")
-            put(self, "max_per_source", check_integer(max_per_source, "max_per_source", 1))
-        if drop_near_duplicates is not None:
-            put(
-                self,
-                "drop_near_duplicates",
-                check_number(drop_near_duplicates, "drop_near_duplicates (a cosine)", -1, 1),
-            )
-
-    def _look_from(self, query: ArrayLike) -> None:
-        unit = unit_query(query, self._rows)
-        relevance = dots(self._rows, unit)
-        if self._rows is not self._unit:
-            relevance *= self._inverse
-        object.__setattr__(self, "query", unit)
-        object.__setattr__(self, "relevance", read_only(relevance))
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Arrays lose their read-only flag when they are pickled.
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                read_only(value)
+        self.__dict__.update(state)
 
 
-_STATE = (*Rows.__slots__, *Candidates.__slots__)
+@dataclass(frozen=True, eq=False)
+class CandidateBlock:
+    """The candidates of b queries, validated together, for the compiled loops; see :meth:`validate`."""
 
+    queries: FloatArray  # (b, d), unit length
+    vectors: FloatArray  # (b, n, d), or (1, n, d) if all queries share the candidates; rows of unit length
+    relevance: FloatArray  # (b, n)
+    quality: NDArray[np.float64] | None  # (b, n), or (1, n)
 
-def _restore(*values: Any) -> Candidates:
-    candidates = object.__new__(Candidates)
-    for name, value in zip(_STATE, values, strict=True):
-        if isinstance(value, np.ndarray):
-            value.setflags(write=False)
-        object.__setattr__(candidates, name, value)
-    return candidates
+    @classmethod
+    def validate(cls, queries: ArrayLike, vectors: FloatArray, quality: ArrayLike | None = None) -> CandidateBlock:
+        """The same checks as :class:`Candidates`, on whole arrays; ``vectors`` come from :func:`as_unit_rows`.
+
+        Raises
+        ------
+        InvalidInputError
+            Something is wrong with one of the queries. Make :class:`Candidates` of each one to find out which.
+        """
+        given = as_numeric(queries, "queries").astype(vectors.dtype, copy=False)
+        units = as_unit_rows(given)
+        if units.ndim != 2 or not units.any(axis=1).all():
+            raise InvalidInputError("a query is the zero vector: it has no direction to be near to")
+        if units.shape[-1] != vectors.shape[-1] or len(vectors) not in (1, len(units)):
+            raise InvalidInputError(f"queries have shape {units.shape}, vectors have shape {vectors.shape}")
+        columns = None if quality is None else np.atleast_2d(as_numeric(quality, "quality").astype(np.float64))
+        if columns is not None and (columns.shape != vectors.shape[:2] or not np.isfinite(columns).all()):
+            raise InvalidInputError(f"quality must have shape {vectors.shape[:2]} and finite values")
+        relevance = np.matmul(vectors, units[:, :, None])[:, :, 0]
+        return cls(units, vectors, np.ascontiguousarray(relevance), columns)

@@ -1,4 +1,4 @@
-"""What may not be picked, besides what is shown or picked already: a budget, crowding sources, near-duplicates."""
+"""Constraints beyond k: a budget, a cap on picks of one source, no near-duplicates."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_number
-from ..arrays import TIE_EPS
-from ..candidates import Candidates
+from ..candidates import Candidates, tie_tolerance
 from ..errors import BudgetError
 
 Mask = NDArray[np.bool_]
 
 
-class Limit(Protocol):
-    """A rule that closes candidates as picks are made; it starts with the shown ones taken."""
+class Constraint(Protocol):
+    """A rule that closes candidates as picks are made; the shown candidates count from the start."""
 
     def closed(self) -> Mask:
-        """(n,): what the rule forbids to pick now."""
+        """(n,): which candidates the rule forbids now."""
         ...
 
     def take(self, i: int) -> None:
@@ -28,14 +27,15 @@ class Limit(Protocol):
         ...
 
     def exchangeable(self, picks: Sequence[int], *, full: bool) -> Mask:
-        """(picks, n): which candidate may take the place of which pick.
+        """(picks, n): which candidate may replace which pick.
 
-        Where not k but a rule ended the choice (not ``full``), no exchange may free room for one pick more.
+        If the rule ended the selection before k picks (``full`` is False), an exchange must not make room for
+        another pick.
         """
         ...
 
     def exchange(self, leaver: int, newcomer: int) -> None:
-        """One pick has taken the place of another."""
+        """One pick was replaced by another candidate."""
         ...
 
 
@@ -45,58 +45,56 @@ class Budget:
     def __init__(self, candidates: Candidates, budget: float, shown: Sequence[int]) -> None:
         if candidates.costs is None:
             raise BudgetError("a budget needs costs: pass Candidates(..., costs=...), one for each candidate")
-        # .2 + .1 is a little more than .3, and still fits.
+        # 0.2 + 0.1 is a little more than 0.3 in floating point, and still fits.
         self.left = check_number(budget, "budget") + 1e-12 * abs(budget)
         self.costs = candidates.costs
         self.shown = list(shown)
-        cheapest = self._free([]).min()
+        cheapest = self._open_costs([]).min()
         if cheapest > self.left:
             raise BudgetError(f"nothing fits into budget={budget:g}: the cheapest candidate costs {cheapest:g}")
 
     def closed(self) -> Mask:
-        """What costs more than is left."""
+        """Candidates that cost more than what is left."""
         return self.costs > self.left
 
     def take(self, i: int) -> None:
-        """Spend what ``i`` costs."""
+        """Spend the cost of ``i``."""
         self.left -= float(self.costs[i])
 
     def exchangeable(self, picks: Sequence[int], *, full: bool) -> Mask:
-        """What fits in place of a pick, and leaves too little for one more where the budget ended the choice."""
+        """Candidates that fit in place of a pick; if not ``full``, those that leave too little for another pick."""
         left = self.left + self.costs[list(picks)][:, None] - self.costs[None, :]
         allowed = left >= 0
         if not full:
-            free = self._free(picks)
-            cheapest, second = np.partition(free, 1)[:2] if len(free) > 1 else (free[0], np.inf)
-            others = np.full(len(free), cheapest)
-            others[free.argmin()] = second
-            allowed &= left < others
+            costs = self._open_costs(picks)
+            cheapest, second = np.partition(costs, 1)[:2] if len(costs) > 1 else (costs[0], np.inf)
+            cheapest_other = np.full(len(costs), cheapest)
+            cheapest_other[costs.argmin()] = second
+            allowed &= left < cheapest_other
         return allowed
 
     def exchange(self, leaver: int, newcomer: int) -> None:
         """Spend the difference."""
         self.left += float(self.costs[leaver] - self.costs[newcomer])
 
-    def _free(self, picks: Sequence[int]) -> NDArray[np.float64]:
+    def _open_costs(self, picks: Sequence[int]) -> NDArray[np.float64]:
         costs = self.costs.copy()
         costs[[*self.shown, *picks]] = np.inf
         return costs
 
 
 class PerSource:
-    """No more than so many candidates of one source; the shown ones count."""
+    """At most ``max_per_source`` candidates of one source, shown ones included."""
 
-    def __init__(self, sources: Sequence[Hashable], most: int, shown: Sequence[int]) -> None:
+    def __init__(self, sources: Sequence[Hashable], max_per_source: int, shown: Sequence[int]) -> None:
         numbers: dict[Hashable, int] = {}
         self.source = np.array([numbers.setdefault(name, len(numbers)) for name in sources])
-        self.counts = np.zeros(len(numbers), dtype=np.int64)
-        self.most = most
-        for i in shown:
-            self.take(i)
+        self.counts = np.bincount(self.source[list(shown)], minlength=len(numbers))
+        self.max_per_source = max_per_source
 
     def closed(self) -> Mask:
-        """Whatever comes from a source that has its share."""
-        full: Mask = (self.counts >= self.most)[self.source]
+        """Candidates of sources that have reached their cap."""
+        full: Mask = (self.counts >= self.max_per_source)[self.source]
         return full
 
     def take(self, i: int) -> None:
@@ -104,9 +102,9 @@ class PerSource:
         self.counts[self.source[i]] += 1
 
     def exchangeable(self, picks: Sequence[int], *, full: bool) -> Mask:
-        """Its own source's candidates, and those of sources that have room unless that would make room."""
+        """Candidates of the pick's own source; if ``full``, also those of sources below their cap."""
         same: Mask = self.source[list(picks)][:, None] == self.source[None, :]
-        # A source that loses a pick has room for another one.
+        # If the selection ended early, a source that loses a pick would have room for another one.
         if full:
             same |= ~self.closed()[None, :]
         return same
@@ -118,30 +116,30 @@ class PerSource:
 
 
 class NearDuplicates:
-    """No two candidates whose cosine is above a threshold; the shown ones count."""
+    """No two picks whose cosine is above a threshold, shown candidates included."""
 
     def __init__(self, candidates: Candidates, threshold: float, shown: Sequence[int]) -> None:
-        self.candidates = candidates
-        # A copy's cosine may be 1 and a rounding: it is not above a threshold of 1.
-        self.threshold = threshold + TIE_EPS * float(np.finfo(candidates.dtype).eps)
+        self.rows = candidates.vectors
+        # The cosine of a copy may be 1 plus rounding; it is not above a threshold of 1.
+        self.threshold = threshold + tie_tolerance(candidates.dtype)
         self.near: dict[int, Mask] = {}
         self.taken = np.zeros(len(candidates), dtype=np.int64)
         for i in shown:
             self.take(i)
 
     def closed(self) -> Mask:
-        """Whatever is too near to a pick or to a shown one."""
+        """Candidates too near to a pick or to a shown one."""
         return self.taken > 0
 
     def take(self, i: int) -> None:
-        """Close what is too near to ``i``."""
-        self.near[i] = self.candidates.cosines_with(i) > self.threshold
+        """Close the candidates too near to ``i``."""
+        self.near[i] = self.rows.dot(self.rows[i]) > self.threshold
         self.taken += self.near[i]
 
     def exchangeable(self, picks: Sequence[int], *, full: bool) -> Mask:
-        """What is near to no other pick; nothing where near-duplicates ended the choice."""
+        """Candidates that are near to no other pick; none if near-duplicates ended the selection."""
         if not full:
-            return np.zeros((len(picks), len(self.candidates)), dtype=np.bool_)
+            return np.zeros((len(picks), len(self.rows)), dtype=np.bool_)
         own = np.array([self.near[i] for i in picks])
         allowed: Mask = self.taken[None, :] - own == 0
         return allowed

@@ -1,148 +1,109 @@
-"""What may still be picked, and which of equals goes first: the part that all greedy selectors share."""
+"""What all greedy selectors share: which candidates are open, which are picked, and which of equal scores wins."""
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections.abc import Iterable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_integer
-from ..arrays import TIE_EPS
-from ..candidates import Candidates
-from ..errors import InvalidParameterError, NothingLeftError
-from ._constraints import Budget, Limit, NearDuplicates, PerSource
-
-_TIES = {np.dtype(t): TIE_EPS * float(np.finfo(t).eps) for t in (np.float32, np.float64)}
-
-
-def tie_of(dtype: np.dtype[Any]) -> float:
-    """How far apart rounding may put equal cosines."""
-    return _TIES[dtype]
-
+from ..candidates import Candidates, tie_tolerance
+from ..errors import InvalidParameterError, NothingLeftError, SetSelectWarning
+from ._constraints import Budget, Constraint, NearDuplicates, PerSource
 
 Scores = NDArray[np.floating[Any]]
+Mask = NDArray[np.bool_]
 
 
-class Pool:
-    """The candidates that are not shown, not picked and within all limits.
+class GreedyState:
+    """The candidates that are open: neither shown, nor picked, nor forbidden by a constraint.
 
-    Selectors keep their scores in arrays in which a closed candidate stands at -inf; :meth:`close` and
-    :meth:`take` put it there.
+    Selectors keep their scores in arrays. :meth:`close` and :meth:`take` set closed candidates to -inf there.
     """
-
-    __slots__ = ("_limits", "_open", "picks", "shown", "target", "tie")
 
     def __init__(self, candidates: Candidates, k: int | None, budget: float | None, shown: Iterable[int]) -> None:
         n = len(candidates)
-        self.shown = checked_shown(shown, n)
-        self.tie = tie_of(candidates.dtype)
+        self.shown = check_shown(shown, n)
         self.picks: list[int] = []
-        self._open = True
+        self.tie = tie_tolerance(candidates.dtype)
+        self._any_open = True
         available = n - len(self.shown)
         if not available:
-            raise NothingLeftError(f"all n={n} candidates are already shown: nothing is left to choose")
-        if k is None:
-            if budget is None:
-                raise InvalidParameterError("give k, or budget, or both: how many candidates are wanted?")
-            self.target = available
-        else:
-            self.target = _k(k, available, n)
-        self._limits: list[Limit] = []
+            raise NothingLeftError(f"all n={n} candidates are already shown: nothing is left to select")
+        if k is None and budget is None:
+            raise InvalidParameterError("give k, or budget, or both: how many candidates are wanted?")
+        self.target = available if k is None else _check_k(k, available, n)
+        self.constraints: list[Constraint] = []
         if budget is not None:
-            self._limits.append(Budget(candidates, budget, self.shown))
+            self.constraints.append(Budget(candidates, budget, self.shown))
         if candidates.sources is not None and candidates.max_per_source is not None:
-            self._limits.append(PerSource(candidates.sources, candidates.max_per_source, self.shown))
+            self.constraints.append(PerSource(candidates.sources, candidates.max_per_source, self.shown))
         if candidates.drop_near_duplicates is not None:
-            self._limits.append(NearDuplicates(candidates, candidates.drop_near_duplicates, self.shown))
-        if self._limits and not np.isfinite(self.close(np.zeros(n))).any():
-            raise NothingLeftError(f"of n={n} candidates none may be picked: shown, too near to shown, or over a limit")
-
-    @property
-    def limited(self) -> bool:
-        """Whether there is a limit beyond k: what may be picked then depends on what has been."""
-        return bool(self._limits)
+            self.constraints.append(NearDuplicates(candidates, candidates.drop_near_duplicates, self.shown))
+        if self.constraints and not np.isfinite(self.close(np.zeros(n))).any():
+            raise NothingLeftError(f"none of n={n} candidates may be picked: each is shown, or breaks a constraint")
 
     def close(self, scores: Scores) -> Scores:
-        """Put all closed candidates of a fresh array of scores at -inf, and return it."""
-        if self.shown or self.picks:
-            scores[self.shown + self.picks] = -np.inf
-        for limit in self._limits:
-            scores[limit.closed()] = -np.inf
+        """Set all closed candidates of a new array of scores to -inf, and return it."""
+        scores[self.shown + self.picks] = -np.inf
+        for constraint in self.constraints:
+            scores[constraint.closed()] = -np.inf
         return scores
 
     def more(self) -> bool:
         """Whether another pick is wanted and possible."""
-        return self._open and len(self.picks) < self.target
+        return self._any_open and len(self.picks) < self.target
 
     def best(self, scores: Scores, tie: float | None = None) -> int:
-        """The open candidate of the highest score; of those within ``tie`` of it, the lowest index."""
-        return lowest(scores, int(scores.argmax()), self.tie if tie is None else tie)
+        """The candidate of the highest score; of those within ``tie`` of it, the lowest index."""
+        return lowest_of_best(scores, self.tie if tie is None else tie)
 
-    def take(self, i: int, scores: Scores) -> bool:
-        """Pick ``i`` and close it in ``scores``, with whatever no longer fits; whether there is :meth:`more`."""
+    def take(self, i: int, scores: Scores) -> None:
+        """Pick ``i``; close it in ``scores``, with every candidate that a constraint now forbids."""
         self.picks.append(i)
         scores[i] = -np.inf
-        if self._limits:
-            for limit in self._limits:
-                limit.take(i)
-                scores[limit.closed()] = -np.inf
-            self._open = bool(np.isfinite(scores).any())
-        return self._open and len(self.picks) < self.target
+        if self.constraints:
+            for constraint in self.constraints:
+                constraint.take(i)
+                scores[constraint.closed()] = -np.inf
+            self._any_open = bool(np.isfinite(scores).any())
 
-    def exchangeable(self) -> NDArray[np.bool_] | None:
-        """(picks, n): which candidate may take the place of which pick under the limits; None: any may."""
-        if not self._limits:
+    def exchangeable(self) -> Mask | None:
+        """(picks, n): which candidate may replace which pick under the constraints; None if all may."""
+        if not self.constraints:
             return None
         full = len(self.picks) == self.target
-        allowed = np.ones(1, dtype=np.bool_)
-        for limit in self._limits:
-            allowed = allowed & limit.exchangeable(self.picks, full=full)
+        allowed: Mask = np.logical_and.reduce([c.exchangeable(self.picks, full=full) for c in self.constraints])
         return allowed
 
     def exchange(self, position: int, i: int) -> None:
-        """Let candidate ``i`` take the place of the pick at ``position``."""
-        for limit in self._limits:
-            limit.exchange(self.picks[position], i)
+        """Replace the pick at ``position`` by candidate ``i``."""
+        for constraint in self.constraints:
+            constraint.exchange(self.picks[position], i)
         self.picks[position] = i
 
 
-def lowest(scores: Scores, best: int, tie: float) -> int:
-    """The lowest index of those within ``tie`` of the score at ``best``, which is the highest.
+def lowest_of_best(scores: Scores, tie: float) -> int:
+    """The lowest index whose score is within ``tie`` of the highest.
 
-    >>> lowest(np.array([0.1, 0.9, 1.0]), 2, 0.2)
+    >>> lowest_of_best(np.array([0.1, 0.9, 1.0]), 0.2)
     1
     """
-    if best:
-        least = scores[best] - tie
-        before = scores[:best]
-        if before[before.argmax()] >= least:
-            return int((before >= least).argmax())
+    best = int(scores.argmax())
+    before = scores[:best]
+    # Most of the time the second look ends here.
+    if best and before.max() >= scores[best] - tie:
+        return int((before >= scores[best] - tie).argmax())
     return best
 
 
-def _k(k: int, available: int, n: int) -> int:
-    count = check_integer(k, "k")
-    if not 1 <= count <= available:
-        shown = "" if available == n else f" ({n - available} of {n} candidates are already shown)"
-        raise InvalidParameterError(f"k must be in 1..n, got k={count} with n={available}{shown}")
-    return count
-
-
-def checked_shown(shown: Iterable[int], n: int) -> list[int]:
-    """``shown`` as a list of ints.
-
-    Raises
-    ------
-    InvalidParameterError
-        One of them is no integer, is out of 0..n-1, or stands twice.
-
-    Examples
-    --------
-    >>> checked_shown((2, 0), 3)
-    [2, 0]
-    """
+def check_shown(shown: Iterable[int], n: int) -> list[int]:
+    """``shown`` as a list of different row numbers below n."""
     try:
         listed = list(shown)
     except TypeError:
@@ -154,3 +115,36 @@ def checked_shown(shown: Iterable[int], n: int) -> list[int]:
     if len(set(indices)) != len(indices):
         raise InvalidParameterError(f"shown names a candidate twice: {indices}")
     return indices
+
+
+def _check_k(k: int, available: int, n: int) -> int:
+    count = check_integer(k, "k")
+    if not 1 <= count <= available:
+        shown = "" if available == n else f" ({n - available} of {n} candidates are already shown)"
+        raise InvalidParameterError(f"k must be in 1..n, got k={count} with n={available}{shown}")
+    return count
+
+
+@functools.cache
+def compiled_loops() -> ModuleType | None:
+    """The compiled loops, or None where numba is missing, broken or switched off (``NUMBA_DISABLE_JIT=1``).
+
+    numba is imported by the first selection and not with the package: the import takes 0.2 to 0.4 seconds.
+    """
+    try:
+        import numba
+
+        if getattr(numba.config, "DISABLE_JIT", 0):
+            return None
+        from . import _compiled
+    # Any exception: a numpy that numba does not support is an ImportError, a broken library an OSError.
+    except Exception as error:
+        if not (isinstance(error, ModuleNotFoundError) and error.name == "numba"):
+            warnings.warn(
+                f"numba is installed but cannot be used ({type(error).__name__}: {error}). Selections use numpy, which "
+                "is slower. Repair or uninstall numba",
+                SetSelectWarning,
+                stacklevel=4,
+            )
+        return None
+    return _compiled

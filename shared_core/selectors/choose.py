@@ -1,20 +1,21 @@
-"""The choice from arrays, and as adapters make it: what there is, instead of an error, when candidates run short."""
+"""Selection from arrays, and for adapters: with an empty answer instead of an error when candidates run short."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from .._validation import check_integer, check_number
-from ..arrays import as_numeric
-from ..candidates import Candidates
+from .._validation import check_integer, check_number, read_only
+from ..candidates import Candidates, tie_tolerance
 from ..errors import NothingLeftError
-from ._greedy import checked_shown, tie_of
-from .at_once import select_at_once
+from ._greedy import check_shown
 from .base import Selection, Selector, resolve_selector
+
+_EMPTY = Selection(read_only(np.zeros(0, np.int64)), read_only(np.zeros(0)), read_only(np.zeros(0)), 0.0)
 
 
 def select(
@@ -33,30 +34,34 @@ def select(
     shown: Iterable[int] = (),
     **parameters: Any,
 ) -> Selection:
-    """Choose a set of ``k`` from your own arrays.
+    """Select a set of ``k`` from your own arrays.
 
     Parameters
     ----------
     query : array-like, shape (d,)
     vectors : array-like, shape (n, d)
     k : int, optional
-        How many, 1..n. May be left out where ``budget`` is given.
+        Size of the set, 1..n. It may be left out if ``budget`` is given.
     selector : str or Selector
         ``"similarity"``, ``"vrsd"``, ``"mmr"``, ``"ndpp"``, another registered name, or an object.
     quality, ids, costs, sources, max_per_source, drop_near_duplicates
-        See :class:`Candidates`. Under the last two there may be fewer than ``k``.
+        See :class:`Candidates`. With the last two the set may have fewer than ``k`` members.
     budget : float, optional
-        Sum of ``costs`` that must not be exceeded.
+        The sum of ``costs`` that the set must not exceed.
     shown : iterable of int
-        Rows that the reader already has: the choice goes on from them and does not return them.
+        Rows that the reader has seen already. The selection continues from them and does not return them.
     **parameters
         The selector's own: ``refine`` (VRSD), ``lambda_d`` or ``lambda_mult``, ``lambda_b`` (MMR), ``kernel``,
         ``relevance``, ``temperature`` (NDPP).
 
+    Returns
+    -------
+    Selection
+
     Raises
     ------
     InvalidInputError, InvalidParameterError, BudgetError
-        See the classes; each message says what was wrong and where.
+        An argument is wrong; the message says which one, what is wrong, and where.
 
     Examples
     --------
@@ -67,25 +72,19 @@ def select(
     >>> select([1.0, 0.9], vectors, k=2, selector="similarity").indices.tolist()
     [1, 0]
     """
-    chooser = resolve_selector(selector, parameters)
-    rows = vectors if type(vectors) is np.ndarray else as_numeric(vectors, "vectors")
-    limited = max_per_source is not None or drop_near_duplicates is not None or budget is not None
-    plain = ids is None and costs is None and sources is None and isinstance(shown, tuple) and not shown
-    if plain and not limited and k is not None:
-        chosen = select_at_once(query, rows, k, chooser, quality)
-        if chosen is not None:
-            return chosen
-    candidates = Candidates.borrow(
+    resolved = resolve_selector(selector, parameters)
+    candidates = Candidates(
         query,
-        rows,
+        vectors,
         quality=quality,
         ids=ids,
         costs=costs,
         sources=sources,
         max_per_source=max_per_source,
         drop_near_duplicates=drop_near_duplicates,
+        copy=False,
     )
-    return chooser.select(candidates, k, budget=budget, shown=shown)
+    return resolved.select(candidates, k, budget=budget, shown=shown)
 
 
 def choose(
@@ -97,28 +96,32 @@ def choose(
     shown: Iterable[int] = (),
     score_threshold: float | None = None,
 ) -> Selection:
-    """Choose up to ``k``: below the threshold nothing is chosen, and ``k`` is cut to what is left.
+    """Select up to ``k`` candidates of a relevance of at least ``score_threshold``.
+
+    Where fewer than ``k`` candidates are available, all of them are selected.
 
     Parameters
     ----------
-    candidates, selector, budget
-        See :class:`Candidates` and :class:`Selector`.
+    candidates : Candidates
+    selector : Selector
     k : int or None
-        At most so many, at least 1.
+        The most that are selected, at least 1. It may be None if ``budget`` is given.
+    budget : float, optional
+        The sum of the candidates' costs that the set must not exceed.
     shown : iterable of int
-        Rows that the reader already has; they count whatever their relevance.
+        Rows that the reader has seen already. They count whatever their relevance is.
     score_threshold : float in [-1, 1], optional
-        The least cosine with the query that a pick may have.
+        The lowest cosine with the query that a pick may have.
 
     Returns
     -------
     Selection
-        Indices are rows of ``candidates``; empty when nothing is left to choose from.
+        Indices are rows of ``candidates``. It is empty when no candidate is available.
 
     Raises
     ------
     InvalidParameterError, BudgetError
-        As the selector raises them, but for ``k`` above the number of candidates.
+        As :meth:`Selector.select`, except for a ``k`` above the number of candidates.
 
     Examples
     --------
@@ -127,49 +130,24 @@ def choose(
     >>> choose(c, VRSD(), 5, score_threshold=0.5).indices.tolist()
     [0]
     """
-    already = checked_shown(shown, len(candidates))
-    kept = None if score_threshold is None else _near(candidates, score_threshold, already)
-    available = (len(candidates) if kept is None else len(kept)) - len(already)
+    already = check_shown(shown, len(candidates))
+    kept = np.arange(len(candidates))
+    if score_threshold is not None:
+        check_number(score_threshold, "score_threshold (a cosine)", -1, 1)
+        # A threshold of 1 must not drop copies of the query, whose cosine may be 1 minus rounding.
+        near = candidates.relevance.astype(np.float64) >= score_threshold - tie_tolerance(candidates.dtype)
+        near[already] = True
+        kept = np.flatnonzero(near)
+    available = len(kept) - len(already)
     if available <= 0:
-        return _NOTHING
+        return _EMPTY
     if k is not None:
         k = min(check_integer(k, "k"), available)
     try:
-        return _choose(candidates, selector, k, budget, already, kept)
+        if len(kept) == len(candidates):
+            return selector.select(candidates, k, budget=budget, shown=already)
+        place = {row: number for number, row in enumerate(kept.tolist())}
+        found = selector.select(candidates.take(kept), k, budget=budget, shown=[place[row] for row in already])
+        return replace(found, indices=read_only(kept[found.indices].astype(np.int64)))
     except NothingLeftError:
-        return _NOTHING
-
-
-def _near(candidates: Candidates, score_threshold: float, already: list[int]) -> NDArray[np.intp]:
-    check_number(score_threshold, "score_threshold (a cosine)", -1, 1)
-    # Copies of the query's own text must not fall out by rounding.
-    near = candidates.relevance.astype(np.float64) >= score_threshold - tie_of(candidates.dtype)
-    near[already] = True
-    return np.flatnonzero(near)
-
-
-def _choose(
-    candidates: Candidates,
-    selector: Selector,
-    k: int | None,
-    budget: float | None,
-    already: list[int],
-    kept: NDArray[np.intp] | None,
-) -> Selection:
-    if kept is None or len(kept) == len(candidates):
-        return selector.select(candidates, k, budget=budget, shown=already)
-    places = {int(row): place for place, row in enumerate(kept)}
-    chosen = selector.select(candidates.take(kept), k, budget=budget, shown=[places[row] for row in already])
-    indices = kept[chosen.indices].astype(np.int64)
-    indices.setflags(write=False)
-    return Selection(indices, chosen.gains, chosen.relevance, chosen.objective, chosen.filled_from)
-
-
-def _nothing() -> Selection:
-    indices, values = np.zeros(0, dtype=np.int64), np.zeros(0)
-    indices.setflags(write=False)
-    values.setflags(write=False)
-    return Selection(indices, values, values, 0.0, None)
-
-
-_NOTHING = _nothing()
+        return _EMPTY

@@ -4,39 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .._validation import check_number
-from ..arrays import TIE_EPS, FloatArray
-from ..candidates import Candidates
-from ._greedy import Pool, Scores
+from .._validation import FloatArray, check_number
+from ..candidates import TIE_EPS, CandidateBlock, Candidates, tie_tolerance
+from ._greedy import GreedyState, compiled_loops
 from .base import Selection, make_selection, register_selector
-from .compiled import loops_for_scores
-from .lazy import Front, lazy_pays
 
-# Below any cosine, and finite: infinities of both signs would cancel out.
+# m_i before anything is picked: below any cosine, and finite, because -inf minus -inf is NaN.
 NOTHING_PICKED = -4.0
+
+Vector = NDArray[np.float64]
 
 
 @register_selector("mmr")
 @dataclass(frozen=True)
 class MMR:
-    """Relevant, good, and unlike what has been picked (RAGSys, Algorithm 1).
+    """Candidates that are relevant, good, and unlike what is picked already (RAGSys, Algorithm 1).
 
-    With v_i = λ_b·cos(q, e_i) + (1 − λ_b)·b_i (or cos(q, e_i) where there is no quality b), the first pick is
-    argmax v; each further one is argmax of λ_d·v_i − (1 − λ_d)·max over the picked j of cos(e_i, e_j).
-    Objective: the sum of these scores. Cost: one pass over the vectors a pick, O(nkd); of many candidates most are
-    passed over, since a score can only fall, which changes no pick.
+    With v_i = λ_b·cos(q, e_i) + (1 − λ_b)·b_i, or cos(q, e_i) where there is no quality b, the first pick is
+    argmax v. Each further pick maximises w_i = λ_d·v_i − (1 − λ_d)·m_i, where m_i is the highest cosine of e_i with
+    a picked candidate. A gain is λ_d·v_i for the first pick and w_i for the others. Objective: their sum. Cost: one
+    pass over the vectors per pick, O(nkd); the compiled loop passes over candidates that cannot be next.
 
     Parameters
     ----------
     lambda_d : float in [0, 1]
-        Weight of relevance; 1 is pure relevance, 0 pure novelty. LangChain's and LlamaIndex's ``lambda_mult``.
-        Qdrant, OpenSearch and others count it from the other end, as diversity = 1 − ``lambda_d``.
+        Weight of relevance; 1 is pure relevance, 0 pure novelty. It is ``lambda_mult`` in LangChain and LlamaIndex.
+        Qdrant, OpenSearch and others count the opposite, diversity = 1 − ``lambda_d``.
     lambda_b : float in [0, 1]
-        Weight of relevance against quality; without quality it has no effect.
+        Weight of relevance against quality. It has no effect without quality.
 
     Raises
     ------
@@ -66,73 +65,67 @@ class MMR:
         budget: float | None = None,
         shown: Iterable[int] = (),
     ) -> Selection:
-        """Choose greedily; ``shown`` candidates count as picked first.
+        """Select greedily; ``shown`` candidates count as picked first.
 
         Raises
         ------
         InvalidParameterError, BudgetError
             ``k``, ``shown`` or ``budget`` does not fit the candidates.
         """
-        pool = Pool(candidates, k, budget, shown)
-        value = candidates.relevance
-        tie = pool.tie
-        if candidates.quality is not None:
-            value = self.lambda_b * value + (1 - self.lambda_b) * candidates.quality
-            tie += TIE_EPS * float(np.finfo(np.float64).eps * np.abs(value).max())
-        weighted = pool.close(self.lambda_d * value)
-        novelty = 1 - float(self.lambda_d)
-        nearest: FloatArray | None = None
-        similarities_to = candidates.cosines_by_row(novelty)
-        for j in pool.shown:
-            others = similarities_to(j)
-            nearest = others if nearest is None else np.maximum(nearest, others)
-        relevant = self.lambda_d * (1.0 if candidates.quality is None else self.lambda_b)
-        loops = loops_for_scores(len(candidates), relevant, novelty, pool)
-        if loops is not None:
-            return _pick_compiled(loops, candidates, pool, value, weighted, nearest, novelty, tie)
-        # With nothing picked or shown yet the paper has argmax v, whatever λ_d.
-        scores = pool.close(value.copy()) if nearest is None else weighted - nearest
+        state = GreedyState(candidates, k, budget, shown)
+        rows = candidates.vectors
+        v, tie = self._v(candidates.relevance, candidates.quality)
+        weighted = self.lambda_d * v
+        m = np.full(len(v), NOTHING_PICKED)
+        for j in state.shown:
+            np.maximum(m, rows.dot(rows[j]), out=m)
         gains: list[float] = []
-        best, take = pool.best, pool.take
-        lazy = lazy_pays(len(candidates), pool.target, relevant, novelty)
-        while True:
-            i = best(scores, tie)
-            gains.append(float(weighted[i] if nearest is None else scores[i]))
-            if not take(i, weighted):
-                return make_selection(candidates, pool.picks, gains)
-            others = similarities_to(i)
-            nearest = others if nearest is None else np.maximum(nearest, others, out=nearest)
-            if lazy:
-                lazy = False
-                if not _pick_lazily(Front(candidates, weighted, nearest, novelty, tie), pool, gains):
-                    return make_selection(candidates, pool.picks, gains)
-            np.subtract(weighted, nearest, out=scores)
+        if not state.shown:
+            # With nothing picked or shown the pick is argmax v, whatever λ_d is.
+            i = state.best(state.close(v), float(tie))
+            gains.append(float(weighted[i]))
+            state.take(i, v)
+        state.close(weighted)  # -inf for every closed candidate, from here on
+        loops = compiled_loops()
+        if loops is not None and not state.constraints:
+            picks, w = np.empty((1, state.target), np.int64), np.empty((1, state.target))
+            picks[0, : len(state.picks)] = state.picks
+            loops.mmr(rows[None], weighted[None], m[None], 1 - self.lambda_d, tie[None], picks, w, len(state.picks))
+            gains += w[0, len(state.picks) :].tolist()
+            state.picks[:] = picks[0].tolist()
+        if state.picks and state.more():
+            np.maximum(m, rows.dot(rows[state.picks[0]]), out=m)
+        while state.more():
+            w = weighted - (1 - self.lambda_d) * m
+            i = state.best(w, float(tie))
+            gains.append(float(w[i]))
+            state.take(i, weighted)
+            if state.more():
+                np.maximum(m, rows.dot(rows[i]), out=m)
+        return make_selection(candidates, state.picks, gains)
 
-
-def _pick_compiled(
-    loops: Any, candidates: Candidates, pool: Pool,
-    value: Scores, weighted: Scores, nearest: FloatArray | None, novelty: float, tie: float,
-) -> Selection:  # fmt: skip
-    picks, gains = np.empty(pool.target, np.int64), np.empty(pool.target)
-    if nearest is None:
-        first = pool.best(value, tie)
-        picks[0], gains[0] = first, weighted[first]
+    def select_block(self, block: CandidateBlock, k: int) -> tuple[NDArray[np.int64], Vector] | None:
+        """Indices and gains, shape (b, k) each, for a block of queries; None where only :meth:`select` can do it."""
+        loops = compiled_loops()
+        b, n = block.relevance.shape
+        if loops is None or not 1 <= k <= n:
+            return None
+        v, tie = self._v(block.relevance, block.quality)
+        weighted, m = self.lambda_d * v, np.full(v.shape, NOTHING_PICKED)
+        picks, gains = np.empty((b, k), np.int64), np.empty((b, k))
+        # argmax v, as in select.
+        picks[:, 0] = (v >= v.max(axis=1, keepdims=True) - tie[:, None]).argmax(axis=1)
+        first = np.arange(b), picks[:, 0]
+        gains[:, 0] = weighted[first]
         weighted[first] = -np.inf
-    loops.pick_marginal(
-        *candidates.rows_and_inverse(),
-        weighted.astype(np.float64, copy=False),
-        np.full(len(candidates), NOTHING_PICKED) if nearest is None else nearest.astype(np.float64),
-        novelty, tie, picks, gains, int(nearest is None),
-    )  # fmt: skip
-    return make_selection(candidates, picks.tolist(), gains.tolist())
+        loops.mmr(block.vectors, weighted, m, 1 - self.lambda_d, tie, picks, gains, 1)
+        return picks, gains
 
-
-def _pick_lazily(front: Front, pool: Pool, gains: list[float]) -> bool:
-    """Pick for as long as a front pays; whether more is to be picked after that."""
-    while (found := front.best()) is not None:
-        i, gain = found
-        gains.append(gain)
-        if not pool.take(i, front.weighted):
-            return False
-        front.add(i)
-    return True
+    def _v(self, relevance: FloatArray, quality: Vector | None) -> tuple[Vector, Vector]:
+        """v_i, and how far apart rounding may put equal ones, for each query of a block."""
+        v = relevance.astype(np.float64)
+        tie = np.full(v.shape[:-1], tie_tolerance(relevance.dtype))
+        if quality is not None:
+            v = self.lambda_b * v + (1 - self.lambda_b) * quality
+            tie = tie + TIE_EPS * np.finfo(np.float64).eps * np.abs(v).max(axis=-1)
+        return v, tie

@@ -1,4 +1,4 @@
-"""Relevance order: what every vector store does, as the baseline and for the same interface."""
+"""Selection by relevance alone: what every vector store does, as the baseline and with the same interface."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..candidates import Candidates
-from ._greedy import Pool
+from ._greedy import GreedyState
 from .base import Selection, make_selection, register_selector
 
 
 @register_selector("similarity")
 @dataclass(frozen=True)
 class TopK:
-    """The k candidates of the highest cosine with the query. Objective: the sum of the cosines. Cost: O(nk).
+    """The k candidates of the highest relevance. Objective: the sum of their relevance. Cost: O(nk).
 
     Examples
     --------
@@ -32,28 +32,20 @@ class TopK:
         budget: float | None = None,
         shown: Iterable[int] = (),
     ) -> Selection:
-        """Choose by relevance alone; ``shown`` candidates are left out.
+        """Select by relevance; ``shown`` candidates are left out.
 
         Raises
         ------
         InvalidParameterError, BudgetError
             ``k``, ``shown`` or ``budget`` does not fit the candidates.
         """
-        pool = Pool(candidates, k, budget, shown)
-        take_by_relevance(pool, candidates)
-        return make_selection(candidates, pool.picks, candidates.relevance[pool.picks].tolist())
+        state = GreedyState(candidates, k, budget, shown)
+        take_by_relevance(state, candidates)
+        return make_selection(candidates, state.picks, candidates.relevance[state.picks].tolist())
 
 
-def take_by_relevance(pool: Pool, candidates: Candidates) -> None:
-    """Fill the pool's remaining places in relevance order, ties to the lower index.
-
-    >>> from shared_core import Candidates
-    >>> c = Candidates([1.0, 0.0], [[0.0, 1.0], [1.0, 0.0]])
-    >>> pool = Pool(c, 2, None, ())
-    >>> take_by_relevance(pool, c)
-    >>> pool.picks
-    [1, 0]
-    """
-    scores = pool.close(candidates.relevance.astype(np.float64))
-    while pool.more():
-        pool.take(pool.best(scores), scores)
+def take_by_relevance(state: GreedyState, candidates: Candidates) -> None:
+    """Pick in order of relevance until no more picks are wanted or possible."""
+    scores = state.close(candidates.relevance.astype(np.float64))
+    while state.more():
+        state.take(state.best(scores), scores)

@@ -6,33 +6,42 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..arrays import FloatArray
-from ..candidates import Candidates
+from .._validation import FloatArray
+from ..candidates import CandidateBlock, Candidates, tie_tolerance
 from ..errors import InvalidParameterError
-from ._greedy import Pool
+from ._greedy import GreedyState, compiled_loops, lowest_of_best
 from .base import Selection, make_selection, register_selector
-from .compiled import loops_for_sums
-from .vrsd_refinement import refined
-from .vrsd_sum import Sum
+
+MIN_IMPROVEMENT = 1e-9
+# Where s + v is short, its cosine has a larger rounding error than other cosines, up to this many times.
+MAX_TIE = 64.0
+
+Vector = NDArray[np.float64]
 
 
 @register_selector("vrsd")
 @dataclass(frozen=True)
 class VRSD:
-    """The set whose sum vector points at the query; nothing to tune (VRSD, section 3.2, Algorithm 1).
+    """The set whose sum vector points at the query (VRSD paper, section 3.2, Algorithm 1). It has no parameter to tune.
 
-    First the candidate of the highest cosine, then at each step the one that maximises cos(s + v, q), where s is
-    the sum of the unit vectors picked so far. Objective: cos(sum, query). The exact optimum is NP-complete
-    (section 3.1); measured on small cases the greedy set is optimal in 57–98 % and the refined one in 89–99 %.
-    Cost: one pass over the vectors a pick, O(nkd); refined 1.5–3 times that, and O(nk) memory.
+    The first pick is the candidate of the highest cosine. Each further pick is the candidate v that maximises
+    cos(s + v, q), where s is the sum of the unit vectors picked so far. Objective: cos(s, q). The exact optimum is
+    NP-complete (section 3.1); on small random cases the greedy set is optimal in 57 to 98 % and the refined set in
+    89 to 99 %. Cost: one pass over the vectors per pick, O(nkd).
 
     Parameters
     ----------
     refine : bool
-        After the greedy pass exchange one pick for one candidate, the best exchange first, until none improves
-        the objective by more than 1e-9. The first pick stays (Definition 2 holds it fixed), unless candidates
-        are already ``shown``; the objective never falls below the greedy one.
+        After the greedy pass, replace one pick by one candidate, the best exchange first, while the objective rises
+        by more than 1e-9. The first pick stays (Definition 2 keeps it fixed), unless candidates are already
+        ``shown``. The objective never falls below the greedy one. Memory: O(nk).
+
+    Raises
+    ------
+    InvalidParameterError
+        ``refine`` is not a bool.
 
     Examples
     --------
@@ -56,23 +65,142 @@ class VRSD:
         budget: float | None = None,
         shown: Iterable[int] = (),
     ) -> Selection:
-        """Choose greedily, then refine if so set; the sum starts from the ``shown`` candidates.
+        """Select greedily, then refine if ``refine`` is set; the sum starts from the ``shown`` candidates.
 
         Raises
         ------
         InvalidParameterError, BudgetError
             ``k``, ``shown`` or ``budget`` does not fit the candidates.
         """
-        pool = Pool(candidates, k, budget, shown)
-        total = Sum(candidates, pool)
-        before = total.cosine()
-        loops = loops_for_sums(candidates.rows_and_inverse()[0].nbytes, pool)
-        if loops is None:
-            kept: list[FloatArray] | None = [] if self.refine else None
-            gains = total.pick(pool, before, kept)
-            rows = None if kept is None else np.array(kept, np.float64)
-        else:
-            gains, rows = total.pick_compiled(loops, pool, before, keep=self.refine)
-        if rows is not None and len(pool.picks) > (not pool.shown):
-            gains = refined(candidates, pool, total, rows, before, loops) or gains
-        return make_selection(candidates, pool.picks, gains)
+        state = GreedyState(candidates, k, budget, shown)
+        s = _Sum(candidates, state.shown)
+        before = s.cosine()
+        by_numpy = state.constraints or compiled_loops() is None
+        cosines = _greedy(s, state) if by_numpy else _greedy_compiled(s, state)
+        if self.refine and _refine(s, state):
+            s = _Sum(candidates, state.shown)
+            cosines = []
+            for i in state.picks:
+                s.add(i)
+                cosines.append(s.cosine())
+        return make_selection(candidates, state.picks, np.diff(cosines, prepend=before).tolist())
+
+    def select_block(self, block: CandidateBlock, k: int) -> tuple[NDArray[np.int64], Vector] | None:
+        """Indices and gains, shape (b, k) each, for a block of queries; None where only :meth:`select` can do it."""
+        loops = compiled_loops()
+        b, n = block.relevance.shape
+        if loops is None or self.refine or not 1 <= k <= n:
+            return None
+        picks, cosines = np.empty((b, k), np.int64), np.empty((b, k))
+        closed, s = np.zeros((b, n), np.bool_), np.zeros(block.queries.shape)
+        loops.vrsd(
+            block.vectors, np.vecdot(block.vectors, block.vectors), block.relevance.astype(np.float64),
+            block.queries.astype(np.float64), s, closed, tie_tolerance(block.vectors.dtype), picks, cosines,
+        )  # fmt: skip
+        return picks, np.diff(cosines, axis=1, prepend=0.0)
+
+
+class _Sum:
+    """The sum s of the unit vectors of what is shown and picked, in float64."""
+
+    def __init__(self, candidates: Candidates, shown: Iterable[int]) -> None:
+        self.rows = candidates.vectors  # each v; ‖v‖² is 1, or 0 for a zero row
+        self.squares = np.vecdot(self.rows, self.rows)
+        self.q = candidates.query.astype(np.float64)
+        self.q /= np.sqrt(self.q.dot(self.q))
+        self.relevance = candidates.relevance.astype(np.float64)  # v·q
+        self.tie = tie_tolerance(candidates.dtype)
+        self.s = np.zeros_like(self.q)
+        for i in shown:
+            self.add(i)
+
+    def add(self, i: int) -> None:
+        """Add candidate ``i``."""
+        self.s += self.rows[i]
+
+    def cosine(self) -> float:
+        """cos(s, q); 0 where s cancels out."""
+        square = self.s.dot(self.s)
+        return float(self.s.dot(self.q) / np.sqrt(square)) if square > self.tie else 0.0
+
+    def cosine_with_each(self) -> tuple[Vector, Vector]:
+        """cos(s + v, q) for each candidate v, and ‖s + v‖²."""
+        # ‖s + v‖² = ‖s‖² + 2 s·v + ‖v‖², so one pass over the vectors and no (n, d) temporary.
+        lengths = self.s.dot(self.s) + 2.0 * self._dots() + self.squares
+        return self._cosines(self.s.dot(self.q) + self.relevance, lengths), lengths
+
+    def cosine_without_each(self, picks: list[int], dots_with_picks: FloatArray) -> Vector:
+        """(picks, n): cos(s - p + v, q) for each pick p and candidate v."""
+        dots = self._dots()
+        lengths = (self.s.dot(self.s) - 2.0 * dots[picks] + self.squares[picks])[:, None]
+        lengths = lengths + 2.0 * (dots - dots_with_picks) + self.squares
+        along = (self.s.dot(self.q) - self.relevance[picks])[:, None] + self.relevance
+        return self._cosines(along, lengths)
+
+    def tie_at(self, length: float) -> float:
+        """How far apart rounding may put equal cosines of sums of this squared length."""
+        # s·v has the rounding error of ‖s‖, which weighs more the shorter s + v is.
+        noise = float(self.s.dot(self.s)) / max(length, self.tie)
+        return self.tie * min(max(noise, 1.0), MAX_TIE)
+
+    def _dots(self) -> FloatArray:
+        dots: FloatArray = self.rows.dot(self.s.astype(self.rows.dtype))
+        return dots
+
+    def _cosines(self, along: Vector, lengths: Vector) -> Vector:
+        """along / √lengths; 0 where the sum cancels out, so that only rounding is left of it."""
+        cancelled = lengths <= self.tie * (1.0 + self.s.dot(self.s))
+        cosines: Vector = along / np.sqrt(np.where(cancelled, 1.0, lengths))
+        cosines[cancelled] = 0.0
+        return cosines
+
+
+def _greedy(s: _Sum, state: GreedyState) -> list[float]:
+    """Algorithm 1; returns the cosine of the sum after each pick."""
+    cosines = []
+    while state.more():
+        scores, lengths = s.cosine_with_each()  # cos(t, q) of t = s + v, for each v in R
+        state.close(scores)
+        p = state.best(scores, s.tie_at(lengths[scores.argmax()]))
+        cosines.append(float(scores[p]))
+        state.take(p, scores)
+        s.add(p)
+    return cosines
+
+
+def _greedy_compiled(s: _Sum, state: GreedyState) -> list[float]:
+    """The same loop, compiled."""
+    picks, cosines = np.empty((1, state.target), np.int64), np.empty((1, state.target))
+    closed = np.zeros((1, len(s.rows)), np.bool_)
+    closed[0, state.shown] = True
+    loops = compiled_loops()
+    assert loops is not None
+    loops.vrsd(s.rows[None], s.squares[None], s.relevance[None], s.q[None], s.s[None], closed, s.tie, picks, cosines)
+    state.picks += picks[0].tolist()
+    return list(cosines[0])
+
+
+def _refine(s: _Sum, state: GreedyState) -> bool:
+    """Exchange picks in place while the objective rises; returns whether there was an exchange."""
+    fixed = 0 if state.shown else 1
+    if len(state.picks) <= fixed:
+        return False
+    best, changed = s.cosine(), False
+    dots_with_picks = s.rows[state.picks[fixed:]].dot(s.rows.T)  # p·v
+    while True:
+        scores = s.cosine_without_each(state.picks[fixed:], dots_with_picks)
+        scores[:, state.picks + state.shown] = -np.inf
+        allowed = state.exchangeable()
+        if allowed is not None:
+            scores[~allowed[fixed:]] = -np.inf
+        margin = float(scores.max()) - best - MIN_IMPROVEMENT
+        if margin <= 0:
+            return changed
+        position, newcomer = divmod(lowest_of_best(scores.ravel(), min(s.tie, margin / 2)), len(s.rows))
+        s.s += s.rows[newcomer].astype(np.float64) - s.rows[state.picks[fixed + position]]
+        # Dot products in float32 are too coarse to confirm an improvement of 1e-9; the float64 sum decides.
+        if s.cosine() <= best + MIN_IMPROVEMENT:
+            return changed
+        best, changed = s.cosine(), True
+        state.exchange(fixed + position, newcomer)
+        dots_with_picks[position] = s.rows.dot(s.rows[newcomer])

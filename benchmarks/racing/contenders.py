@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.racing.points import LAMBDA, SEED, UNIT, Batch, Data, Point, batch_data
 from benchmarks.racing.turns import Run
 from shared_core import NDPP, LinearKernel, LowRankKernel, select, select_many
-from shared_core.selectors import _compiled
+from shared_core.selectors import mmr, vrsd
 
 SIMILARITY, MMR, VRSD, REFINED = ("setselect " + name for name in ("similarity", "MMR", "VRSD", "VRSD, refined"))
 # The selectors that numba compiles are measured twice.
@@ -49,11 +49,15 @@ class numpy_alone:
     """Context manager: the selectors run in numpy, as if numba were not installed."""
 
     def __enter__(self) -> None:
-        self._loops = _compiled.compiled_loops
-        _compiled.compiled_loops = lambda: None  # type: ignore[assignment]
+        self._kept = mmr.compiled_loops, vrsd.compiled_loops
+        mmr.compiled_loops = vrsd.compiled_loops = _no_loops  # type: ignore[assignment]
 
     def __exit__(self, *_: object) -> None:
-        _compiled.compiled_loops = self._loops  # type: ignore[assignment]
+        mmr.compiled_loops, vrsd.compiled_loops = self._kept  # type: ignore[assignment]
+
+
+def _no_loops() -> None:
+    return None
 
 
 def contenders(point: Point, given: Data) -> dict[str, Run]:

@@ -17,9 +17,9 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from benchmarks.racing import bounds, contenders, end_to_end, page, turns
 from benchmarks.racing.figures import Found, Spread, digits, ratio, spread
 from benchmarks.racing.plot import DARK, LIGHT, plot
-from benchmarks.racing.points import ANY, BATCHES, POINTS, SIZES, UNIT, Batch, Point, batch_data, data
+from benchmarks.racing.points import ANY, BATCHES, LAMBDA, POINTS, SIZES, UNIT, Batch, Point, batch_data, data
 from shared_core import select
-from shared_core.selectors import _compiled
+from shared_core.selectors import mmr, vrsd
 
 SMALL = Point(12, 8, 4)
 
@@ -199,36 +199,34 @@ def test_every_query_of_a_batch_has_its_own_candidates() -> None:
     for name, in_numpy in contenders.NUMPY_ALONE.items():
         assert answers[name].indices.shape == (3, 4)
         np.testing.assert_array_equal(answers[name].indices, answers[in_numpy].indices)
-    single = select(queries[1], vectors[1], batch.k, "mmr").indices
+    single = select(queries[1], vectors[1], batch.k, "mmr", lambda_mult=LAMBDA).indices
     np.testing.assert_array_equal(answers[contenders.MMR].indices[1], single)
 
 
 @pytest.mark.skipif(not find_spec("numba"), reason="needs numba")
 def test_numpy_alone_uses_no_compiled_loop_and_lasts_for_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled: list[bool] = []
-    real = _compiled.compiled_loops
+    used: list[bool] = []
 
     class Noting:
-        """Counts the lookups of a loop."""
+        """The compiled loops; notes each use of one."""
 
         def __getattr__(self, name: str) -> Any:
-            compiled.append(True)
-            return getattr(real(), name)
+            used.append(True)
+            return getattr(_compiled, name)
 
-    monkeypatch.setattr(_compiled, "compiled_loops", Noting)
-    for point in (SMALL, Batch(3, 12, 8, 4)):
-        runs = (
-            contenders.contenders(point, data(point))
-            if isinstance(point, Point)
-            else contenders.batch_contenders(point)
-        )
+    from shared_core.selectors import _compiled
+
+    for module in (mmr, vrsd):
+        monkeypatch.setattr(module, "compiled_loops", Noting)
+    batch = Batch(3, 12, 8, 4)
+    for runs in (contenders.contenders(SMALL, data(SMALL)), contenders.batch_contenders(batch)):
         for name, in_numpy in contenders.NUMPY_ALONE.items():
-            used = []
+            uses = []
             for run in (runs[name], runs[in_numpy], runs[name]):
-                compiled.clear()
+                used.clear()
                 run()
-                used.append(bool(compiled))
-            assert used == [True, False, True], name
+                uses.append(bool(used))
+            assert uses == [True, False, True], name
 
 
 def test_the_parts_of_a_way() -> None:

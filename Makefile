@@ -61,10 +61,11 @@ test-stores: $(STORES)/.ready $(OTHERS)/.ready ## stored vectors out of every st
 	@SETSELECT_REQUIRE="milvus_lite cryptography $(ELSEWHERE)" \
 		$(OTHERS)/bin/python -m pytest -q -n $(WORKERS) tests/stores -k "milvus or langchain_azure_ai"
 
-lint: $(READY) ## ruff and strict mypy
+lint: $(READY) ## ruff, strict mypy, and the layers of docs/architecture.md (import-linter)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports
 
 format: $(READY) ## let ruff mend what it can
 	@$(BIN)/ruff check --fix .

@@ -1,25 +1,25 @@
-"""Every error and warning that setselect raises on purpose.
+"""The errors and warnings of setselect.
 
 ::
 
     SetSelectError
-    ├── InvalidInputError        (ValueError)   vectors, query, quality, costs, ids
-    ├── InvalidParameterError    (ValueError)   k, shown, λ, names of selectors and parameters
-    │   └── NothingLeftError                    every candidate is shown or forbidden by a limit
-    ├── BudgetError              (ValueError)   a budget without costs, or in which nothing fits
+    ├── InvalidInputError        (ValueError)   wrong vectors, query, quality, costs or ids
+    ├── InvalidParameterError    (ValueError)   wrong k, shown, λ, or names of selectors and parameters
+    │   └── NothingLeftError                    a constraint or ``shown`` excludes every candidate
+    ├── BudgetError              (ValueError)   a budget without costs, or too small for every candidate
     ├── PerspectiveError         (ValueError)   a perspective that cannot be projected on
-    ├── KernelError              (ValueError)   an NDPP kernel or its file is not what it should be
-    └── VectorSourceError        (RuntimeError) an adapter cannot get at the vectors it needs
+    ├── KernelError              (ValueError)   an invalid NDPP kernel or kernel file
+    └── VectorSourceError        (RuntimeError) an adapter cannot get the vectors that it needs
 
     SetSelectWarning             (UserWarning)
-    └── EmbeddingFallbackWarning                texts are embedded again for want of stored vectors
+    └── EmbeddingFallbackWarning                texts are embedded again, because stored vectors cannot be read
 
-The first five are also ``ValueError``, so code that catches that goes on working.
+All errors except ``VectorSourceError`` are also ``ValueError``, so code that catches ``ValueError`` catches them.
 """
 
 
 class SetSelectError(Exception):
-    """Base of all errors of setselect."""
+    """Base class of all errors of setselect."""
 
 
 class InvalidInputError(SetSelectError, ValueError):
@@ -27,11 +27,11 @@ class InvalidInputError(SetSelectError, ValueError):
 
 
 class InvalidParameterError(SetSelectError, ValueError):
-    """A parameter is out of its range or unknown; the message lists what is allowed."""
+    """A parameter is unknown or out of its range; the message lists what is allowed."""
 
 
 class NothingLeftError(InvalidParameterError):
-    """Every candidate is already shown, or forbidden by ``max_per_source`` or ``drop_near_duplicates``."""
+    """Every candidate is shown already, or excluded by ``max_per_source`` or ``drop_near_duplicates``."""
 
 
 class BudgetError(SetSelectError, ValueError):
@@ -51,8 +51,8 @@ class VectorSourceError(SetSelectError, RuntimeError):
 
 
 class SetSelectWarning(UserWarning):
-    """Base of all warnings of setselect."""
+    """Base class of all warnings of setselect."""
 
 
 class EmbeddingFallbackWarning(SetSelectWarning):
-    """The candidates' texts are embedded again, since no source of stored vectors is known for the store."""
+    """The candidates' texts are embedded again, because no way to read the store's vectors is known."""

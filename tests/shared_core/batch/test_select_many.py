@@ -1,7 +1,8 @@
-"""Many queries at once: the answers of one after the other, whatever comes in and however many work on it."""
+"""Many queries in one call: each gets the selection of a single call, for every kind of input and number of threads."""
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import tracemalloc
 from collections.abc import Iterator
@@ -14,20 +15,25 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from shared_core import (
+    MMR,
+    NDPP,
+    VRSD,
     Candidates,
     InvalidInputError,
     InvalidParameterError,
+    KernelError,
+    LowRankKernel,
     Selection,
     Selections,
+    Selector,
+    SetSelectError,
     TopK,
-    arrays,
     select,
     select_many,
     select_stream,
 )
-from shared_core.batch import _many as at_once
-from shared_core.batch.select_many import _threads as threads
-from tests.shared_core.cases import PAIRS, Pair, names
+from shared_core.batch import _blocks, _threads
+from tests.shared_core.cases import PAIRS, UNUSABLE, Pair, names
 
 pytestmark = pytest.mark.usefixtures("either_way")
 
@@ -36,7 +42,7 @@ every_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
 
 
 def cut(array: NDArray[Any], *lengths: int) -> Iterator[NDArray[Any]]:
-    """Blocks of these lengths, as an iterator that cannot be begun anew."""
+    """Blocks of these lengths, as an iterator that can be read once."""
     ends = np.cumsum(lengths)
     assert ends[-1] == len(array)
     return (array[end - length : end] for end, length in zip(ends, lengths, strict=True))
@@ -48,29 +54,29 @@ def assert_equal(many: Selections, expected: Selections) -> None:
         assert not getattr(many, name).flags.writeable
 
 
-def joined(parts: list[Selections]) -> Selections:
+def join(parts: list[Selections]) -> Selections:
     whole = [np.concatenate([getattr(part, name) for part in parts]) for name in FIELDS]
     for array in whole:
         array.flags.writeable = False
     return Selections(*whole)
 
 
-def looped(queries: NDArray[Any], vectors: NDArray[Any], k: int, selector: Any) -> list[Selection]:
+def select_each(queries: NDArray[Any], vectors: NDArray[Any], k: int, selector: Any) -> list[Selection]:
     return [select(q, vectors if vectors.ndim == 2 else vectors[i], k, selector) for i, q in enumerate(queries)]
 
 
 @every_pair
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shared", [True, False])
-def test_any_number_of_workers_and_any_block_gives_the_answers_of_a_loop(
+def test_workers_and_block_sizes_do_not_change_the_selections_of_a_loop(
     pair: Pair, dtype: Any, shared: bool, either_way: str
 ) -> None:
     rng = np.random.default_rng(500)
     queries = rng.normal(size=(23, 6)).astype(dtype)
     vectors = rng.normal(size=(30, 6) if shared else (23, 30, 6)).astype(dtype)
-    expected = looped(queries, vectors, 5, pair.selector)
-    # Compiled loops take a cosine in another order than BLAS does; a set is the same, whoever shares the work.
-    room = 0 if either_way == "numpy" else 64 * np.finfo(dtype).eps
+    expected = select_each(queries, vectors, 5, pair.selector)
+    # Compiled loops sum a dot product in another order than BLAS. The picks do not depend on who does the work.
+    tolerance = 0 if either_way == "numpy" else 64 * np.finfo(dtype).eps
     alone = select_many(queries, vectors, 5, pair.selector)
     for workers in (1, 2, 5, 40):
         many = select_many(queries, vectors, 5, pair.selector, workers=workers)
@@ -78,7 +84,7 @@ def test_any_number_of_workers_and_any_block_gives_the_answers_of_a_loop(
         assert_equal(many, alone)
         for i, one in enumerate(expected):
             for name in ("gains", "relevance", "objective"):
-                np.testing.assert_allclose(getattr(many[i], name), getattr(one, name), rtol=room, atol=room)
+                np.testing.assert_allclose(getattr(many[i], name), getattr(one, name), rtol=tolerance, atol=tolerance)
             assert many.indices[i].tolist() == one.indices.tolist()
             assert many[i].filled_from == one.filled_from
         for block_size in (1, 7, 23, 24):
@@ -86,29 +92,13 @@ def test_any_number_of_workers_and_any_block_gives_the_answers_of_a_loop(
             assert [len(part) for part in parts] == [
                 len(q) for q in np.split(queries, range(block_size, 23, block_size))
             ]
-            assert_equal(joined(parts), many)
-
-
-def test_above_the_size_of_one_pass_with_query_is_a_fresh_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(501)
-    queries, vectors = rng.normal(size=(3, 5)).astype(np.float32), rng.normal(size=(203, 5)).astype(np.float32)
-    exact = arrays.dots(vectors, queries[0])
-    for cached in (vectors.nbytes - 1, vectors.nbytes, vectors.nbytes + 1, 1000):
-        monkeypatch.setattr(arrays, "_CACHED", cached)
-        shared = Candidates(queries[0], vectors)
-        for query in queries:
-            fresh = Candidates(query, vectors)
-            assert np.array_equal(shared.with_query(query).relevance, fresh.relevance)
-        squares, products = arrays.squares_and_dots(vectors, queries[0])
-        np.testing.assert_allclose(squares, (vectors.astype(np.float64) ** 2).sum(axis=1), rtol=1e-6)
-        np.testing.assert_allclose(products, exact, rtol=0, atol=1e-5)
-        assert np.array_equal(products, arrays.dots(vectors, queries[0]))
+            assert_equal(join(parts), many)
 
 
 # --- iterators and memory maps --------------------------------------------------------------------
 
 
-def test_iterators_of_blocks_are_taken_as_they_come() -> None:
+def test_the_blocks_of_iterators_are_the_blocks_of_the_result() -> None:
     rng = np.random.default_rng(502)
     queries, vectors, quality = rng.normal(size=(9, 4)), rng.normal(size=(9, 12, 4)), rng.normal(size=(9, 12))
     shared = select_many(queries, vectors[0], 3, "mmr")
@@ -120,11 +110,11 @@ def test_iterators_of_blocks_are_taken_as_they_come() -> None:
         assert_equal(many, own)
         parts = list(select_stream(as_given(), cut(vectors, *lengths), 3, "mmr", quality=quality))
         assert [len(part) for part in parts] == list(lengths)
-        assert_equal(joined(parts), own)
+        assert_equal(join(parts), own)
     assert_equal(select_many(cut(queries, *lengths), vectors, 3, "mmr", quality=quality), own)
 
 
-def test_a_stream_reads_no_further_than_it_is_asked() -> None:
+def test_a_stream_reads_one_block_per_step() -> None:
     rng = np.random.default_rng(503)
     read: list[int] = []
 
@@ -141,8 +131,8 @@ def test_a_stream_reads_no_further_than_it_is_asked() -> None:
     stream.close()  # type: ignore[attr-defined]
 
 
-def test_of_a_memory_map_one_query_is_read_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(at_once, "CONVERTED", 1)
+def test_a_memory_map_is_read_in_small_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_blocks, "MAX_BYTES", 1)
     n, d, count = 200, 64, 60
     vectors = np.lib.format.open_memmap(tmp_path / "v.npy", mode="w+", dtype=np.float16, shape=(count, n, d))
     vectors[:] = np.random.default_rng(504).normal(size=vectors.shape)
@@ -157,15 +147,15 @@ def test_of_a_memory_map_one_query_is_read_at_a_time(tmp_path: Path, monkeypatch
     finally:
         tracemalloc.stop()
     assert_equal(many, expected)
-    # As float32, which all are computed in, the whole would be 3 MB and a query's share is 51 kB.
+    # In float32, the working dtype, the whole map takes 3 MB and one query's candidates take 51 kB.
     assert peak < 10 * n * d * 4
 
 
-# --- what is refused ------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_the_first_query_that_is_wrong_is_named_whoever_finds_it(workers: int) -> None:
+def test_the_first_wrong_query_is_named_for_any_number_of_workers(workers: int) -> None:
     rng = np.random.default_rng(506)
     queries, vectors = rng.normal(size=(40, 4)), rng.normal(size=(9, 4))
     queries[[17, 18, 33]] = 0
@@ -187,8 +177,12 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         {"vectors": lambda: iter([ONES])},
     ),
     "vectors too few": (
-        "vectors: no block is left for the queries from 2 on",
+        r"the blocks of vectors have 2 rows, queries has shape \(4, 5\): they must be as many",
         {"vectors": lambda: iter([np.ones((2, 3, 5))])},
+    ),
+    "no block of vectors": (
+        "vectors: no block is left for the queries from 4 on",
+        {"queries": lambda: iter([ONES] * 2), "vectors": lambda: iter([np.ones((4, 3, 5))])},
     ),
     "vectors too many": (
         "vectors: there are more blocks than the 4",
@@ -210,18 +204,18 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         {"vectors": lambda: iter([np.ones((4, 3, 5))]), "quality": lambda: iter([np.ones(3)])},
     ),
     "quality too long": (
-        "must be as many",
+        r"queries \(4, 5\), quality \(5, 3\): they must have as many rows",
         {"vectors": lambda: iter([np.ones((4, 3, 5))]), "quality": lambda: np.ones((5, 3))},
     ),
-    "ids": ("ids go with shared", {"vectors": lambda: iter([np.ones((4, 3, 5))]), "ids": lambda: [1, 2, 3]}),
+    "ids": ("ids are for shared candidates", {"vectors": lambda: iter([np.ones((4, 3, 5))]), "ids": lambda: [1, 2, 3]}),
 }
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_blocks_that_do_not_fit_are_refused(what: str) -> None:
-    words, made = REFUSED[what]
+def test_blocks_of_wrong_shapes_are_refused(what: str) -> None:
+    message, made = REFUSED[what]
     given: dict[str, Any] = {"queries": ONES, "vectors": np.ones((3, 5)), "k": 1}
-    with pytest.raises(InvalidInputError, match=words):
+    with pytest.raises(InvalidInputError, match=message):
         select_many(**(given | {name: make() for name, make in made.items()}))
 
 
@@ -237,7 +231,7 @@ def test_settings_out_of_range_are_refused_at_once(setting: dict[str, Any]) -> N
 
 
 class Watching:
-    """A selector that notes how many threads BLAS has while it works, and fails when told."""
+    """A selector that records the number of BLAS threads while it selects, and raises if ``fails``."""
 
     def __init__(self, fails: bool = False) -> None:
         self.seen: list[int] = []
@@ -246,12 +240,12 @@ class Watching:
     def select(self, candidates: Candidates, k: int | None = None, *, budget: Any = None, shown: Any = ()) -> Selection:
         self.seen.append(blas_threads())
         if self.fails:
-            raise RuntimeError("told to")
+            raise RuntimeError("on purpose")
         return TopK().select(candidates, k)
 
 
 def blas_threads() -> int:
-    # numpy's own: whatever brings another one later (scipy, say) does not compute here.
+    # Of numpy's BLAS. Another package, such as scipy, may bring one that is not used here.
     return max(
         library["num_threads"]
         for library in threadpool_info()
@@ -260,24 +254,24 @@ def blas_threads() -> int:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_blas_has_one_thread_while_it_runs_and_its_own_after_that(workers: int) -> None:
+def test_blas_has_one_thread_during_a_call_and_its_own_number_afterwards(workers: int) -> None:
     with threadpool_limits(2, user_api="blas"):
         watching = Watching()
         select_many(ONES, ONES, 1, watching, workers=workers)
         assert watching.seen == [1] * 4
         assert blas_threads() == 2
-        with pytest.raises(RuntimeError, match="told to"):
+        with pytest.raises(RuntimeError, match="on purpose"):
             select_many(ONES, ONES, 1, Watching(fails=True), workers=workers)
         assert blas_threads() == 2
-        # Between two blocks it is the caller's.
+        # Between two blocks the caller has all BLAS threads.
         for _ in select_stream(ONES, ONES, 1, watching, workers=workers, block_size=2):
             assert blas_threads() == 2
         assert watching.seen == [1] * 8
 
 
-def test_of_calls_that_overlap_the_last_one_gives_blas_back() -> None:
+def test_the_last_of_overlapping_calls_restores_the_blas_threads() -> None:
     with threadpool_limits(2, user_api="blas"):
-        first, second = threads.one_blas_thread(), threads.one_blas_thread()
+        first, second = _threads.one_blas_thread(), _threads.one_blas_thread()
         first.__enter__()
         second.__enter__()
         first.__exit__(None, None, None)
@@ -286,15 +280,15 @@ def test_of_calls_that_overlap_the_last_one_gives_blas_back() -> None:
         assert blas_threads() == 2
 
 
-def test_without_threadpoolctl_the_answers_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_threadpoolctl_the_selections_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = select_many(ONES, np.eye(5), 2)
     monkeypatch.setitem(sys.modules, "threadpoolctl", None)
-    threads._controller.cache_clear()
+    _threads._controller.cache_clear()
     try:
-        assert threads._controller() is None
+        assert _threads._controller() is None
         assert_equal(select_many(ONES, np.eye(5), 2, workers=2), expected)
     finally:
-        threads._controller.cache_clear()
+        _threads._controller.cache_clear()
 
 
 # --- the bar --------------------------------------------------------------------------------------
@@ -311,7 +305,207 @@ def test_the_bar_counts_the_queries(capsys: pytest.CaptureFixture[str]) -> None:
     assert "4query" in capsys.readouterr().err
 
 
-def test_a_bar_without_tqdm_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_without_tqdm_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tqdm", None)
     with pytest.raises(ImportError, match=r"pip install \"setselect\[batch\]\""):
         select_stream(ONES, ONES, 1, progress=True)
+
+
+# --- each query gets the selection of a single call -----------------------------------------------
+
+
+@every_pair
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shared", [True, False])
+def test_select_many_is_select_for_each(pair: Pair, dtype: Any, shared: bool) -> None:
+    rng = np.random.default_rng(7)
+    queries = rng.normal(size=(9, 5)).astype(dtype)
+    vectors = rng.normal(size=(30, 5) if shared else (9, 30, 5)).astype(dtype)
+    # There are more picks than dimensions, so NDPP fills picks in.
+    many = select_many(queries, vectors, 7, pair.selector)
+    assert many.indices.shape == many.gains.shape == many.relevance.shape == (9, 7)
+    assert many.objective.shape == many.filled_from.shape == (9,)
+    assert many.indices.dtype == many.filled_from.dtype == np.int64
+    for row, query in enumerate(queries):
+        block = vectors if shared else vectors[row]
+        one = select(query, block, 7, pair.selector)
+        assert many.indices[row].tolist() == one.indices.tolist()
+        tolerance = 1e-12 if dtype == np.float64 else 1e-5
+        np.testing.assert_allclose(many.gains[row], one.gains, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(many.relevance[row], one.relevance, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(many.objective[row], one.objective, rtol=tolerance, atol=tolerance)
+        assert many.filled_from[row] == (-1 if one.filled_from is None else one.filled_from)
+
+
+@pytest.mark.parametrize("name", ["similarity", "vrsd", "mmr", "ndpp"])
+def test_select_many_by_name(name: str) -> None:
+    rng = np.random.default_rng(8)
+    queries, vectors = rng.normal(size=(3, 5)), rng.normal(size=(10, 5))
+    many = select_many(queries, vectors, 4, name)
+    for row, query in enumerate(queries):
+        assert many.indices[row].tolist() == select(query, vectors, 4, name).indices.tolist()
+
+
+def test_select_many_passes_on_quality_ids_and_parameters() -> None:
+    rng = np.random.default_rng(9)
+    queries, vectors, quality = rng.normal(size=(4, 5)), rng.normal(size=(12, 5)), rng.normal(size=12)
+    many = select_many(queries, vectors, 4, "mmr", quality=quality, lambda_mult=0.3, lambda_b=0.5)
+    ids = [f"doc {i}" for i in range(12)]
+    kernel = LowRankKernel(rng.normal(size=(12, 6)), ids=ids[::-1])
+    kernels = select_many(queries, vectors, 4, "ndpp", ids=ids, kernel=kernel)
+    for row, query in enumerate(queries):
+        one = MMR(0.3, 0.5).select(Candidates(query, vectors, quality=quality), 4)
+        assert many.indices[row].tolist() == one.indices.tolist()
+        other = NDPP(kernel).select(Candidates(query, vectors, ids=ids), 4)
+        assert kernels.indices[row].tolist() == other.indices.tolist()
+
+
+def test_filled_from_is_minus_one_where_nothing_was_filled() -> None:
+    rng = np.random.default_rng(10)
+    vectors = np.stack([rng.normal(size=(6, 4)), np.ones((6, 4))])
+    many = select_many(np.ones((2, 4)), vectors, 3, "ndpp")
+    assert many.filled_from.tolist() == [-1, 1]
+
+
+def test_selections_are_frozen() -> None:
+    many = select_many(np.ones((2, 3)), np.eye(3), 2)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        many.indices = np.zeros(2)  # type: ignore[misc, assignment]
+
+
+@pytest.mark.parametrize(
+    ("queries", "vectors"),
+    [
+        (np.ones(5), np.ones((10, 5))),
+        (np.ones((3, 4)), np.ones((10, 5))),
+        (np.ones((3, 5)), np.ones((2, 10, 5))),
+        (np.ones((3, 5)), np.ones(5)),
+        (np.zeros((3, 5)), np.ones((10, 5))),
+        (np.ones((3, 5)), np.full((10, 5), np.nan)),
+        (np.array([[1.0, 2.0], [np.nan, 1.0]]), np.ones((4, 2))),
+    ],
+)
+def test_select_many_validates_as_candidates_do(queries: Any, vectors: Any) -> None:
+    with pytest.raises(InvalidInputError):
+        select_many(queries, vectors, 1)
+
+
+@pytest.mark.parametrize("k", [0, 11, 2.5, True, None])
+def test_select_many_rejects_the_same_k(k: Any) -> None:
+    with pytest.raises(InvalidParameterError):
+        select_many(np.ones((2, 5)), np.ones((10, 5)), k)
+
+
+def test_select_many_rejects_parameters_beside_a_selector_object() -> None:
+    with pytest.raises(InvalidParameterError):
+        select_many(np.ones((2, 5)), np.ones((10, 5)), 2, VRSD(), refine=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Demanding:
+    """A selector whose error is made from two arguments."""
+
+    def select(
+        self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Any = ()
+    ) -> Selection:
+        raise TwoPartError("too", "demanding")
+
+
+class TwoPartError(SetSelectError):
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(f"{first} {second}")
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"queries": [[1.0, 1.0], [0.0, 0.0]]}, InvalidInputError, "query 1: query is the zero vector"),
+        ({"queries": [[1.0, 1.0], [np.nan, 0.0]]}, InvalidInputError, "query 1: query holds NaN"),
+        ({"vectors": [[[1.0, 1.0]] * 2, [[1.0, 1.0], [np.inf, 1.0]]]}, InvalidInputError, "query 1: vectors: row 1"),
+        ({"ids": 5}, InvalidInputError, "ids must be a collection"),
+        ({"quality": [1.0]}, InvalidInputError, "quality"),
+        ({"k": 3}, InvalidParameterError, "query 0: k must be in 1..n, got k=3"),
+        ({"selector": "ndpp", "kernel": LowRankKernel(np.eye(3))}, KernelError, "query 0: 2 candidates without ids"),
+        ({"selector": Demanding()}, TwoPartError, "query 0: too demanding"),
+    ],
+)
+def test_every_error_names_its_query(settings: dict[str, Any], error: type[Exception], words: str) -> None:
+    given = {"queries": np.ones((2, 2)), "vectors": np.ones((2, 2)), "k": 1, **settings}
+    with pytest.raises(error, match=rf"^{words}"):
+        select_many(given.pop("queries"), given.pop("vectors"), given.pop("k"), **given)
+
+
+@pytest.mark.parametrize("values", list(UNUSABLE.values()), ids=list(UNUSABLE))
+def test_the_message_names_the_unusable_argument(values: Any) -> None:
+    good = np.ones((2, 2))
+    with pytest.raises(InvalidInputError, match=r"^queries"):
+        select_many(values, good, 1)
+    with pytest.raises(InvalidInputError, match=r"^vectors"):
+        select_many(good, values, 1)
+    with pytest.raises(InvalidInputError, match=r"^quality"):
+        select_many(good, good, 1, quality=values)
+    with pytest.raises(InvalidInputError, match=r"^quality"):
+        select_many(good, np.ones((2, 2, 2)), 1, quality=values)
+
+
+def test_an_error_raised_again_names_its_query_once() -> None:
+    kept = InvalidInputError("not this one")
+
+    @dataclasses.dataclass(frozen=True)
+    class Stubborn:
+        def select(
+            self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Any = ()
+        ) -> Selection:
+            raise kept
+
+    for _ in range(2):
+        with pytest.raises(InvalidInputError, match=r"^query 0: not this one$"):
+            select_many(np.ones((2, 2)), np.ones((2, 2)), 1, Stubborn())
+    assert str(kept) == "not this one"
+
+
+@pytest.mark.parametrize("selector", [VRSD(), VRSD(refine=True), MMR()], ids=repr)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int16])
+def test_queries_of_any_length_and_dtype_get_the_selections_of_single_calls(selector: Selector, dtype: Any) -> None:
+    rng = np.random.default_rng(5)
+    queries = rng.normal(size=(12, 7))
+    vectors = (100 * rng.normal(size=(12, 9, 7))).astype(dtype)
+    vectors[3, 4] = 0
+    vectors[8] = vectors[7]
+    queries[5] *= 1e-200
+    if dtype == np.float64:
+        vectors[9, 2] *= 1e-170
+    before = vectors.copy()
+    many = select_many(queries, vectors, 9, selector)
+    assert np.array_equal(vectors, before)
+    assert vectors.flags.writeable
+    for i in range(12):
+        one = select(queries[i], vectors[i], 9, selector)
+        assert many.indices[i].tolist() == one.indices.tolist()
+        np.testing.assert_allclose(many.gains[i], one.gains, atol=1e-5)
+        np.testing.assert_allclose(many.relevance[i], one.relevance, atol=1e-5)
+
+
+@pytest.mark.parametrize("selector", [VRSD(), VRSD(refine=True), MMR()], ids=repr)
+def test_nan_and_inf_are_found_by_query_and_row(selector: Selector) -> None:
+    rng = np.random.default_rng(6)
+    queries, vectors = rng.normal(size=(6, 4)), rng.normal(size=(6, 5, 4))
+    bad = vectors.copy()
+    bad[4, 2, 1] = np.nan
+    with pytest.raises(InvalidInputError, match=r"^query 4: vectors: row 2 holds NaN or inf"):
+        select_many(queries, bad, 2, selector)
+    with pytest.raises(InvalidInputError, match=r"^vectors: row 2 holds NaN or inf"):
+        select_many(queries, bad[4], 2, selector)
+    quality = np.zeros((6, 5))
+    quality[1, 3] = np.inf
+    with pytest.raises(InvalidInputError, match=r"^query 1: quality: row 3 is inf"):
+        select_many(queries, vectors, 2, selector, quality=quality)
+    for k in (0, 6):
+        with pytest.raises(InvalidParameterError, match=r"^query 0: k must be in 1..n"):
+            select_many(queries, vectors, k, selector)
+    for k in (2.5, "2", True, None):
+        with pytest.raises(InvalidParameterError, match=r"^k must be an integer"):
+            select_stream(queries, vectors, k, selector)  # type: ignore[arg-type]
+    assert select_many(queries, vectors, np.int64(2), selector).indices.shape == (6, 2)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="query 0: query has shape"):
+        select_many(queries[:, :3], vectors, 2, selector)

@@ -26,11 +26,10 @@ from shared_core import (
     make_selector,
     register_selector,
     select,
-    select_many,
     selector_names,
 )
 from tests import oracles
-from tests.shared_core.cases import GREEDY_PAIRS, PAIRS, UNUSABLE, Pair, gaussian, grids, names
+from tests.shared_core.cases import GREEDY_PAIRS, PAIRS, Pair, gaussian, grids, names
 
 pytestmark = pytest.mark.usefixtures("either_way")
 
@@ -328,96 +327,6 @@ def test_select_rejects_what_is_no_selector(selector: Any) -> None:
         select(query, vectors, 5, selector)
 
 
-# --- select_many ----------------------------------------------------------------------------------
-
-
-@every_pair
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shared", [True, False])
-def test_select_many_is_select_for_each(pair: Pair, dtype: Any, shared: bool) -> None:
-    rng = np.random.default_rng(7)
-    queries = rng.normal(size=(9, 5)).astype(dtype)
-    vectors = rng.normal(size=(30, 5) if shared else (9, 30, 5)).astype(dtype)
-    # More picks than dimensions, so that the NDPP has to fill.
-    many = select_many(queries, vectors, 7, pair.selector)
-    assert many.indices.shape == many.gains.shape == many.relevance.shape == (9, 7)
-    assert many.objective.shape == many.filled_from.shape == (9,)
-    assert many.indices.dtype == many.filled_from.dtype == np.int64
-    for row, query in enumerate(queries):
-        block = vectors if shared else vectors[row]
-        one = select(query, block, 7, pair.selector)
-        assert many.indices[row].tolist() == one.indices.tolist()
-        tolerance = 1e-12 if dtype == np.float64 else 1e-5
-        np.testing.assert_allclose(many.gains[row], one.gains, rtol=tolerance, atol=tolerance)
-        np.testing.assert_allclose(many.relevance[row], one.relevance, rtol=tolerance, atol=tolerance)
-        np.testing.assert_allclose(many.objective[row], one.objective, rtol=tolerance, atol=tolerance)
-        assert many.filled_from[row] == (-1 if one.filled_from is None else one.filled_from)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_select_many_by_name(name: str) -> None:
-    rng = np.random.default_rng(8)
-    queries, vectors = rng.normal(size=(3, 5)), rng.normal(size=(10, 5))
-    many = select_many(queries, vectors, 4, name)
-    for row, query in enumerate(queries):
-        assert many.indices[row].tolist() == select(query, vectors, 4, name).indices.tolist()
-
-
-def test_select_many_hands_quality_ids_and_parameters_on() -> None:
-    rng = np.random.default_rng(9)
-    queries, vectors, quality = rng.normal(size=(4, 5)), rng.normal(size=(12, 5)), rng.normal(size=12)
-    many = select_many(queries, vectors, 4, "mmr", quality=quality, lambda_mult=0.3, lambda_b=0.5)
-    ids = [f"doc {i}" for i in range(12)]
-    kernel = LowRankKernel(rng.normal(size=(12, 6)), ids=ids[::-1])
-    kernels = select_many(queries, vectors, 4, "ndpp", ids=ids, kernel=kernel)
-    for row, query in enumerate(queries):
-        one = MMR(0.3, 0.5).select(Candidates(query, vectors, quality=quality), 4)
-        assert many.indices[row].tolist() == one.indices.tolist()
-        other = NDPP(kernel).select(Candidates(query, vectors, ids=ids), 4)
-        assert kernels.indices[row].tolist() == other.indices.tolist()
-
-
-def test_select_many_says_minus_one_where_nothing_was_filled() -> None:
-    rng = np.random.default_rng(10)
-    vectors = np.stack([rng.normal(size=(6, 4)), np.ones((6, 4))])
-    many = select_many(np.ones((2, 4)), vectors, 3, "ndpp")
-    assert many.filled_from.tolist() == [-1, 1]
-
-
-def test_select_many_is_frozen() -> None:
-    many = select_many(np.ones((2, 3)), np.eye(3), 2)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        many.indices = np.zeros(2)  # type: ignore[misc, assignment]
-
-
-@pytest.mark.parametrize(
-    ("queries", "vectors"),
-    [
-        (np.ones(5), np.ones((10, 5))),
-        (np.ones((3, 4)), np.ones((10, 5))),
-        (np.ones((3, 5)), np.ones((2, 10, 5))),
-        (np.ones((3, 5)), np.ones(5)),
-        (np.zeros((3, 5)), np.ones((10, 5))),
-        (np.ones((3, 5)), np.full((10, 5), np.nan)),
-        (np.array([[1.0, 2.0], [np.nan, 1.0]]), np.ones((4, 2))),
-    ],
-)
-def test_select_many_goes_through_the_same_gate(queries: Any, vectors: Any) -> None:
-    with pytest.raises(InvalidInputError):
-        select_many(queries, vectors, 1)
-
-
-@pytest.mark.parametrize("k", [0, 11, 2.5, True, None])
-def test_select_many_rejects_the_same_k(k: Any) -> None:
-    with pytest.raises(InvalidParameterError):
-        select_many(np.ones((2, 5)), np.ones((10, 5)), k)
-
-
-def test_select_many_rejects_parameters_beside_a_selector_object() -> None:
-    with pytest.raises(InvalidParameterError):
-        select_many(np.ones((2, 5)), np.ones((10, 5)), 2, VRSD(), refine=True)
-
-
 @pytest.mark.parametrize("name", ["similarity", "vrsd", "mmr", "ndpp"])
 def test_a_built_in_name_is_not_for_another_modules_class(name: str) -> None:
     before = make_selector(name)
@@ -432,68 +341,3 @@ def test_a_built_in_name_is_not_for_another_modules_class(name: str) -> None:
     assert type(make_selector(name)) is type(before)
     # The class itself may come again.
     assert register_selector(name)(type(before)) is type(before)
-
-
-@dataclasses.dataclass(frozen=True)
-class Demanding:
-    """A selector whose error is made from two arguments."""
-
-    def select(
-        self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Any = ()
-    ) -> Selection:
-        raise TwoPartError("too", "demanding")
-
-
-class TwoPartError(SetSelectError):
-    def __init__(self, first: str, second: str) -> None:
-        super().__init__(f"{first} {second}")
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "words"),
-    [
-        ({"queries": [[1.0, 1.0], [0.0, 0.0]]}, InvalidInputError, "query 1: query is the zero vector"),
-        ({"queries": [[1.0, 1.0], [np.nan, 0.0]]}, InvalidInputError, "query 1: query holds NaN"),
-        ({"vectors": [[[1.0, 1.0]] * 2, [[1.0, 1.0], [np.inf, 1.0]]]}, InvalidInputError, "query 1: vectors: row 1"),
-        ({"ids": 5}, InvalidInputError, "ids must be a collection"),
-        ({"quality": [1.0]}, InvalidInputError, "quality"),
-        ({"k": 3}, InvalidParameterError, "query 0: k must be in 1..n, got k=3"),
-        ({"selector": "ndpp", "kernel": LowRankKernel(np.eye(3))}, KernelError, "query 0: 2 candidates without ids"),
-        ({"selector": Demanding()}, TwoPartError, "query 0: too demanding"),
-    ],
-)
-def test_select_many_names_the_query_whatever_the_error(
-    settings: dict[str, Any], error: type[Exception], words: str
-) -> None:
-    given = {"queries": np.ones((2, 2)), "vectors": np.ones((2, 2)), "k": 1, **settings}
-    with pytest.raises(error, match=rf"^{words}"):
-        select_many(given.pop("queries"), given.pop("vectors"), given.pop("k"), **given)
-
-
-@pytest.mark.parametrize("values", list(UNUSABLE.values()), ids=list(UNUSABLE))
-def test_select_many_says_which_argument_is_unusable(values: Any) -> None:
-    good = np.ones((2, 2))
-    with pytest.raises(InvalidInputError, match=r"^queries"):
-        select_many(values, good, 1)
-    with pytest.raises(InvalidInputError, match=r"^vectors"):
-        select_many(good, values, 1)
-    with pytest.raises(InvalidInputError, match=r"^quality"):
-        select_many(good, good, 1, quality=values)
-    with pytest.raises(InvalidInputError, match=r"^quality"):
-        select_many(good, np.ones((2, 2, 2)), 1, quality=values)
-
-
-def test_an_error_that_is_raised_again_is_not_named_twice() -> None:
-    kept = InvalidInputError("not this one")
-
-    @dataclasses.dataclass(frozen=True)
-    class Stubborn:
-        def select(
-            self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Any = ()
-        ) -> Selection:
-            raise kept
-
-    for _ in range(2):
-        with pytest.raises(InvalidInputError, match=r"^query 0: not this one$"):
-            select_many(np.ones((2, 2)), np.ones((2, 2)), 1, Stubborn())
-    assert str(kept) == "not this one"

@@ -11,11 +11,11 @@ from langchain_core.vectorstores import VectorStore
 
 from shared_core.errors import VectorSourceError
 from shared_core.evaluation.compare import compare_candidates
-from shared_core.evaluation.judging import Found
-from shared_core.evaluation.records import Query, found_documents
+from shared_core.evaluation.corpus import Query, found_documents
 from shared_core.evaluation.results import Comparison
+from shared_core.retrieval import EmbeddedQuery, run_flow
 
-from .vectors import Search, id_function
+from .retriever import read_ids, search_store
 
 
 def compare_store(
@@ -35,25 +35,25 @@ def compare_store(
     ----------
     store : VectorStore
     queries : iterable of str, mapping or Query
-        See :func:`shared_core.evaluation.compare.compare`. ``gold`` are ids of documents in the store; a document's
-        labels stand in its metadata, under ``subtopics``.
+        See :func:`shared_core.evaluation.compare.compare`. ``gold`` holds ids of documents in the store. The labels of
+        a document are its metadata ``subtopics``.
     embeddings : Embeddings, optional
         For stores that carry none.
     k, fetch_k : int
-        How many are picked, and from how many of the nearest.
+        How many documents are picked, and from how many nearest candidates.
     search_kwargs : mapping, optional
-        Goes to the store unchanged: ``{"filter": ...}``.
+        Arguments of the store's search, which go to it unchanged: ``{"filter": ...}``.
     model : str, optional
-        Name of the embedding model, for the record; by default what the embeddings call themselves.
+        Name of the embedding model, for the record; by default the name that the embeddings give.
     **options
         The other options of :func:`shared_core.evaluation.compare.compare_candidates`.
 
     Raises
     ------
     VectorSourceError
-        There are no embeddings to work with.
+        There are no embeddings.
     InvalidInputError, InvalidParameterError, ImportError
-        As :func:`shared_core.evaluation.compare.compare_candidates`.
+        See :func:`shared_core.evaluation.compare.compare_candidates`.
 
     Examples
     --------
@@ -69,21 +69,22 @@ def compare_store(
     if embedding is None:
         raise VectorSourceError(
             f"{type(store).__name__} carries no embeddings: pass compare_store(..., embeddings=...) with the model "
-            "that the store was filled with"
+            "that filled the store"
         )
-    id_of = id_function(store)
 
-    def candidates_of(query: Query) -> Found:
-        vector = embedding.embed_query(query.text)
-        search = Search(store, embedding, query.text, vector, False, fetch_k, dict(search_kwargs or {}))
-        documents, vectors = search.run()
-        rows = [(id_of(d), d.page_content, d.metadata.get("subtopics")) for d in documents]
-        return Found(vector, found_documents(rows), np.asarray(vectors))
+    def candidates_of(query: Query) -> FoundCandidates:
+        vector = np.asarray(embedding.embed_query(query.text))
+        documents, vectors = run_flow(
+            search_store(store, embedding, query.text, EmbeddedQuery(vector, None), fetch_k, dict(search_kwargs or {}))
+        )
+        ids = read_ids(store, documents)
+        rows = [(i, d.page_content, d.metadata.get("subtopics")) for i, d in zip(ids, documents, strict=True)]
+        return FoundCandidates(vector, found_documents(rows), np.asarray(vectors))
 
-    called = model or _name_of(embedding)
-    return compare_candidates(queries, candidates_of, k=k, fetch_k=fetch_k, model=called, **options)
+    name = model or _model_name(embedding)
+    return compare_candidates(queries, candidates_of, k=k, fetch_k=fetch_k, model=name, **options)
 
 
-def _name_of(embeddings: Embeddings) -> str:
+def _model_name(embeddings: Embeddings) -> str:
     names = (getattr(embeddings, attribute, None) for attribute in ("model_name", "model"))
     return next((name for name in names if isinstance(name, str) and name), type(embeddings).__name__)

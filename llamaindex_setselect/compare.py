@@ -12,8 +12,8 @@ from llama_index.core.schema import MetadataMode, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 
 from shared_core.evaluation.compare import compare_candidates
-from shared_core.evaluation.judging import Found
-from shared_core.evaluation.records import Query, found_documents
+from shared_core.evaluation.corpus import Query, found_documents
+from shared_core.evaluation.judging import FoundCandidates
 from shared_core.evaluation.results import Comparison
 
 from .retriever import SetSelectIndexRetriever
@@ -71,7 +71,7 @@ def compare_index(
     source = retriever._settings._vectors
     embedding = source.need_model("the queries")
 
-    def candidates_of(query: Query) -> Found:
+    def candidates_of(query: Query) -> FoundCandidates:
         vector = retriever._fitting(embedding.get_agg_embedding_from_queries([query.text]))
         nodes = [
             scored.node for scored in retriever._search(fetch_k)._retrieve(QueryBundle(query.text, embedding=vector))
@@ -79,7 +79,7 @@ def compare_index(
         vectors = source.fetch(nodes, [node.node_id for node in nodes])
         kept = [node for node in nodes if node.node_id in vectors]
         rows = [(n.node_id, n.get_content(MetadataMode.NONE), n.metadata.get("subtopics")) for n in kept]
-        return Found(vector, found_documents(rows), np.array([vectors[node.node_id] for node in kept]))
+        return FoundCandidates(vector, found_documents(rows), np.array([vectors[node.node_id] for node in kept]))
 
     called = model or embedding.model_name
     return compare_candidates(queries, candidates_of, k=k, fetch_k=fetch_k, model=called, **options)

@@ -1,8 +1,8 @@
 """Measures of a language model's answers (RAGSys 3.2), and which demonstrations it may see (RAGSys 4.1.3).
 
 Every measure takes the total log-probabilities of the reference answers to one question, log p(answer | question,
-context): for each answer the sum over its tokens, at most 0. The paper's figures are means over questions. Every measure
-raises ``InvalidInputError`` for an empty list, NaN, inf, or a number above 0.
+context): for each answer the sum over its tokens, at most 0. It raises ``InvalidInputError`` for an empty list, NaN,
+inf, or a number above 0. The paper's figures are means over questions.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ def mc2(correct: ArrayLike, incorrect: ArrayLike) -> float:
 def mc3(correct: ArrayLike, incorrect: ArrayLike) -> float:
     """Probability of all correct answers over that of all incorrect ones, at least 0 (RAGSys 3.2.1, MC3).
 
-    The ratio r has no upper bound, so a few questions dominate its mean; it is inf if the totals lie more than 709 apart.
-    The paper's tables show values below 1 in the order of MC1. They most likely hold r / (1 + r), `mc2_truthfulqa`.
+    The ratio r has no upper bound, so a few questions dominate its mean. It is inf if the totals lie more than 709
+    apart. The paper's tables show values below 1 in the order of MC1; they most likely hold r / (1 + r), which is
+    `mc2_truthfulqa`.
     """
     right, wrong = _log_probabilities(correct, "correct"), _log_probabilities(incorrect, "incorrect")
     try:
@@ -63,8 +64,8 @@ def dpo(
     """How much the context favours correct over incorrect answers, at most 0 (RAGSys 3.2.2): log σ(gain − gain').
 
     gain is log p(answer | question, context) − log p(answer | question) of a correct answer, gain' that of an incorrect
-    one. The paper has one value for each triple of question, correct and incorrect answer. This is the mean over the a·b
-    triples of one question; for the mean over all triples of a data set, weight each question by its a·b. Without
+    one. The paper has one value for each triple of question, correct and incorrect answer. This is the mean over the
+    a·b triples of one question; for the mean over all triples of a data set, weight each question by its a·b. Without
     incorrect answers their term is left out, as the paper allows.
 
     ``correct_alone`` and ``incorrect_alone`` are the same answers without context. The paper's measure needs them.
@@ -108,11 +109,13 @@ def _log_probabilities(values: ArrayLike, what: str) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not array.size:
         raise InvalidInputError(f"{what} must be a non-empty list of numbers, got shape {array.shape}")
-    for bad in np.flatnonzero(~np.isfinite(array)):
-        raise InvalidInputError(f"{what}: position {bad} holds NaN or inf")
-    for above in np.flatnonzero(array > _ROUNDING):
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        raise InvalidInputError(f"{what}: position {bad[0]} holds NaN or inf")
+    above = np.flatnonzero(array > _ROUNDING)
+    if above.size:
         raise InvalidInputError(
-            f"{what}: position {above} is {array[above]:g}, but a log-probability is at most 0; "
+            f"{what}: position {above[0]} is {array[above[0]]:g}, but a log-probability is at most 0; "
             "pass the sum of the log-probabilities of the answer's tokens"
         )
     return array

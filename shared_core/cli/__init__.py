@@ -28,8 +28,7 @@ from .batch import batch
 from .train import train
 
 if TYPE_CHECKING:
-    from ..evaluation.corpus import Problem
-    from ..evaluation.records import Document, Query
+    from ..evaluation.corpus import Document, Problem, Query
     from ..evaluation.results import Comparison
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -163,8 +162,7 @@ def _compare(
     **options: Any,
 ) -> Comparison:
     from ..evaluation.compare import compare, need_extra
-    from ..signals.embedding_cache import CachedEmbedding
-    from ..signals.embedding_models import load_model
+    from ..signals.embedding_models import CachedEmbedding, load_model
 
     need_extra()
 
@@ -183,11 +181,11 @@ def _compare(
     if problems:
         lines = "1 line or file" if len(problems) == 1 else f"{len(problems)} lines or files"
         notes.append(f"{lines} could not be read and were left out; the first: {problems[0]}")
-    longer = sum(len(document.text) > loaded.reads for document in documents) if loaded.reads else 0
+    longer = sum(len(document.text) > loaded.max_characters for document in documents) if loaded.max_characters else 0
     if longer:
         notes.append(
-            f"{longer} of {len(documents)} documents are longer than about {loaded.reads} characters; the model reads "
-            "only their beginning: split them into passages."
+            f"{longer} of {len(documents)} documents are longer than about {loaded.max_characters} characters; the model "
+            "reads only their beginning: split them into passages."
         )
     return compare(documents, queries, (embed_documents, embed_queries), model=model, track=bar, notes=notes, **options)
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInputError, InvalidParameterError
-from ..evaluation.corpus import Problem, json_lines
-from ..evaluation.records import text_of
+from ..evaluation.corpus import Problem, json_lines, text_of
 
 
 class PoolFile(NamedTuple):

@@ -1,4 +1,4 @@
-"""The comparison of every method on a corpus: each query's candidates once, every setting's picks from them."""
+"""The comparison of every method on a corpus: the candidates of each query once, and the picks of every setting."""
 
 from __future__ import annotations
 
@@ -8,23 +8,31 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from .._validation import check_integer
+from .._validation import as_numeric, check_integer
+from ..candidates import as_unit_rows
 from ..errors import InvalidInputError, InvalidParameterError
 from ..selectors.base import Selector
-from ..signals.embedding_cache import Track, untracked
-from .judging import Found, Judged, carriers_of, judge, subtopics_in
-from .measuring import estimate, measured
-from .noting import UNASKED_SUBTOPICS, notes_on, unknown_ids, without_unknown
+from ..selectors.mmr import MMR
+from ..selectors.ndpp import NDPP
+from ..selectors.top_k import TopK
+from ..selectors.vrsd import VRSD
+from ..signals.embedding_models import Track, without_progress
+from .corpus import Document, Query, as_document, as_query, convert_all
+from .judging import FoundCandidates, JudgedQuery, carriers_of, estimate, judge, measure, subtopics_of
 from .recommend import check_deciding, recommend
-from .records import Document, Query, all_of, as_document, as_query
 from .results import Comparison, CorpusFacts, Setting
-from .searching import Embed, nearest_rows, vectors_of
-from .sweep import sweep
 
 Settings: TypeAlias = Sequence[tuple[Setting, Selector]]
+Embed: TypeAlias = Callable[[list[str]], ArrayLike]
+
+LAMBDAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+TEMPERATURES = (0.05, 0.1, 0.2, 0.5)
 _PACKAGES = ("numpy", "setselect", "scipy", "ir_measures")
+# Cosines that exact search holds in memory together: 64 MB.
+_BLOCK = 16_000_000
 
 
 def compare(
@@ -40,55 +48,56 @@ def compare(
     title: str = "Which method when",
     seed: int = 0,
     views: int = 50,
-    track: Track = untracked,
+    track: Track = without_progress,
     notes: Sequence[str] = (),
 ) -> Comparison:
     """Compare all methods on your own documents and queries.
 
-    Each query's ``fetch_k`` nearest documents are found by exact search; every setting picks ``k`` of them. Documents
-    and queries are all that is needed; what queries bring besides (gold ids, subtopics, roots, answers: see
-    :class:`Query`) adds measures, and without any of it no winner can be named.
+    Exact search finds the ``fetch_k`` nearest documents of each query, and every setting picks ``k`` of them. Documents
+    and queries are all that is needed. What the queries hold besides their text (gold ids, subtopics, roots, answers:
+    see :class:`Query`) adds measures. Without any of it, no winner can be named.
 
     Parameters
     ----------
     documents : iterable of str, mapping or Document
-        Texts, records with ``text`` and optionally ``id`` and ``subtopics``, or both mixed. Ids are by default their
-        places, "1", "2", ...
+        Texts, or records with ``text`` and optionally ``id`` and ``subtopics``, or both mixed. The default ids are
+        "1", "2", ...
     queries : iterable of str, mapping or Query
-        Likewise; a record may have ``gold``, ``subtopics``, ``root`` and ``answers``.
+        Texts, or records with ``text`` and optionally ``id``, ``gold``, ``subtopics``, ``root`` and ``answers``.
     embed : callable, or a pair for documents and queries
-        ``embed(texts) -> array-like (n, d)``; in a pair each is such a function or the vectors themselves. See
-        :class:`CachedEmbedding` for a function with a memory.
+        ``embed(texts) -> array-like (n, d)``. In a pair, each is such a function or the vectors themselves.
+        :class:`~shared_core.signals.embedding_models.CachedEmbedding` keeps embeddings on disk.
     k : int
-        How many are picked, at least 1.
+        How many documents are picked, at least 1.
     fetch_k : int
-        How many they are picked from, at least ``k``; cut to the number of documents.
+        How many candidates they are picked from, at least ``k``. At most all documents are candidates.
     settings : sequence of (Setting, Selector), optional
-        By default :func:`sweep`; the first must be plain similarity, against which others are tested.
+        Default: :func:`sweep`. The first must be plain similarity, against which the others are tested.
     decide_by : str, optional
-        Key of the measure that decides; by default subtopic recall, answers, p-recall or recall, whichever comes first.
+        Key of the measure that decides. Default: the first of subtopic recall, answers, p-recall and recall that the
+        queries allow.
     model, title : str
-        Stand in the result.
+        Names for the report.
     seed : int
-        Of the bootstrap and of the tests.
+        Seed for bootstrap intervals and permutation tests.
     views : int
-        So many queries, the first ones, are kept in full for looking at.
+        The number of queries, from the first, that the result keeps in full, so that they can be looked at.
     track : callable
-        ``track(items, description)`` hands the items on, for a progress bar.
+        ``track(items, description)`` returns the items, and may show a progress bar.
     notes : sequence of str
-        Stand in the result, before its own.
+        Notes for the report, before its own.
 
     Returns
     -------
     Comparison
-        ``partial`` where Ctrl-C broke it off: the queries done until then are compared.
+        ``partial`` if Ctrl-C stopped it; the queries that were done are compared.
 
     Raises
     ------
     InvalidInputError
-        There are no documents or queries, two have one id, or vectors are not what they should be.
+        There are no documents or no queries, two have one id, or the vectors are not valid.
     InvalidParameterError
-        ``k`` or ``fetch_k`` does not fit, or ``decide_by`` is not among the measures.
+        ``k`` or ``fetch_k`` is out of range, or ``decide_by`` is not among the measures.
     ImportError
         The extra ``eval`` is not installed.
 
@@ -99,45 +108,49 @@ def compare(
     >>> documents = [{"id": "a", "text": "A"}, {"id": "b", "text": "B"}, {"id": "c", "text": "C"}]
     >>> found = compare(documents, queries, (vectors, [[1.0, 0.9]]), k=2)
     >>> by_label = {setting.label: i for i, setting in enumerate(found.settings)}
-    >>> found.values[by_label["similarity"], "recall"].mean, found.values[by_label["MMR λ .5"], "recall"].mean
+    >>> found.values[by_label["similarity"], "recall"].mean, found.values[by_label["MMR λ 0.5"], "recall"].mean
     (0.5, 0.5)
     """
     need_extra()
-    held = all_of(documents, as_document, "documents")
-    asked = all_of(queries, as_query, "queries")
-    known = {document.id for document in held}
-    notes = [*notes, *unknown_ids(asked, known)]
-    asked = [without_unknown(query, known) for query in asked]
+    corpus = convert_all(documents, as_document, "documents")
+    given = convert_all(queries, as_query, "queries")
+    known = {document.id for document in corpus}
+    notes = [*notes, *_note_unknown_ids(given, known)]
+    cleaned = [_without_unknown_ids(query, known) for query in given]
     _check(k, fetch_k, decide_by)
-    if k > len(held):
-        raise InvalidParameterError(f"k = {k}, but there are only {len(held)} documents")
-    of_documents, of_queries = embed if isinstance(embed, tuple) else (embed, embed)
-    rows = vectors_of(of_documents, [document.text for document in held], "documents")
-    wanted = vectors_of(of_queries, [query.text for query in asked], "queries")
-    if rows.shape[1] != wanted.shape[1]:
+    if k > len(corpus):
+        raise InvalidParameterError(f"k = {k}, but there are only {len(corpus)} documents")
+    embed_documents, embed_queries = embed if isinstance(embed, tuple) else (embed, embed)
+    rows = _as_vectors(embed_documents, [document.text for document in corpus], "documents")
+    query_rows = _as_vectors(embed_queries, [query.text for query in cleaned], "queries")
+    if rows.shape[1] != query_rows.shape[1]:
         raise InvalidInputError(
-            f"documents have vectors of length {rows.shape[1]}, queries of {wanted.shape[1]}: use one model for both"
+            f"documents have vectors of length {rows.shape[1]}, queries of {query_rows.shape[1]}; both need one model"
         )
-    carriers = carriers_of(held)
-    labels = {document.id: document.subtopics for document in held}
-    if carriers and not any(subtopics_in(query, carriers, labels) for query in asked):
-        notes.append(UNASKED_SUBTOPICS)
-    nearest = nearest_rows(wanted, rows, min(fetch_k, len(held)))
-    places = {query.id: place for place, query in enumerate(asked)}
+    carriers = carriers_of(corpus)
+    labels = {document.id: document.subtopics for document in corpus}
+    if carriers and not any(subtopics_of(query, carriers, labels) for query in cleaned):
+        notes.append(
+            "Documents carry subtopics, but no query asks for one, by its own subtopics or by gold documents. "
+            "Subtopics are not measured."
+        )
+    nearest = nearest_rows(query_rows, rows, min(fetch_k, len(corpus)))
+    places = {query.id: place for place, query in enumerate(cleaned)}
 
-    def candidates_of(query: Query) -> Found:
+    def candidates_of(query: Query) -> FoundCandidates:
         place = places[query.id]
         near = nearest[place]
-        return Found(wanted[place], [held[i] for i in near], rows[near], subtopics_in(query, carriers, labels))
+        subtopics = subtopics_of(query, carriers, labels)
+        return FoundCandidates(query_rows[place], [corpus[i] for i in near], rows[near], subtopics)
 
     return compare_candidates(
-        asked,
+        cleaned,
         candidates_of,
         k=k,
-        fetch_k=min(fetch_k, len(held)),
+        fetch_k=min(fetch_k, len(corpus)),
         settings=settings,
         decide_by=decide_by,
-        documents=len(held),
+        documents=len(corpus),
         model=model,
         title=title,
         seed=seed,
@@ -149,7 +162,7 @@ def compare(
 
 def compare_candidates(
     queries: Iterable[str | Mapping[str, Any] | Query],
-    candidates_of: Callable[[Query], Found],
+    candidates_of: Callable[[Query], FoundCandidates],
     *,
     k: int = 5,
     fetch_k: int = 50,
@@ -160,45 +173,51 @@ def compare_candidates(
     title: str = "Which method when",
     seed: int = 0,
     views: int = 50,
-    track: Track = untracked,
+    track: Track = without_progress,
     notes: Sequence[str] = (),
 ) -> Comparison:
-    """As :func:`compare`, with candidates from anywhere: a vector store, a hybrid search, another retriever.
+    """Compare all methods on candidates from any search: a vector store, a hybrid search, another retriever.
 
     Parameters
     ----------
     queries : iterable of str, mapping or Query
     candidates_of : callable
-        ``candidates_of(query) -> Found``: vector, documents and their vectors, at most ``fetch_k`` of them. A query
-        for which there are none is left out, and a note says so.
+        ``candidates_of(query) -> FoundCandidates``: the query's vector, at most ``fetch_k`` documents, and their
+        vectors. A query without candidates is left out, and a note says so.
     documents : int, optional
-        How many there are to search, for the record.
+        How many documents the search covers, for the report.
     k, fetch_k, settings, decide_by, model, title, seed, views, track, notes
-        As :func:`compare`.
+        See :func:`compare`.
+
+    Returns
+    -------
+    Comparison
+        See :func:`compare`.
 
     Raises
     ------
-    InvalidInputError, InvalidParameterError, ImportError
-        As :func:`compare`; also where there are no candidates for any query.
+    InvalidInputError
+        There are no queries, two have one id, a vector is not valid, or no query has candidates.
+    InvalidParameterError, ImportError
+        See :func:`compare`.
 
     Examples
     --------
     >>> documents = [Document("a", "A"), Document("b", "B"), Document("c", "C")]
-    >>> found = compare_candidates(
-    ...     ["both?"], lambda query: Found([1.0, 0.9], documents, [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]]), k=2
-    ... )
+    >>> candidates = FoundCandidates([1.0, 0.9], documents, [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]])
+    >>> found = compare_candidates(["both?"], lambda query: candidates, k=2)
     >>> found.recommendation.setting is None, found.queries[0].picks[0]
     (True, (0, 1))
     """
     need_extra()
-    asked = all_of(queries, as_query, "queries")
+    asked = convert_all(queries, as_query, "queries")
     _check(k, fetch_k, decide_by)
     tried = list(sweep() if settings is None else settings)
     if not tried or tried[0][0].method != "similarity":
         raise InvalidParameterError("the first of settings must be plain similarity: named('similarity', TopK())")
     selectors = [selector for _, selector in tried]
-    outcomes: list[Judged] = []
-    empty: list[str] = []
+    outcomes: list[JudgedQuery] = []
+    without_candidates: list[str] = []
     partial = False
     try:
         for query in track(asked, "Comparing"):
@@ -206,49 +225,105 @@ def compare_candidates(
             if len(found.documents):
                 outcomes.append(judge(query, found, selectors, k, view=len(outcomes) < views))
             else:
-                empty.append(query.id)
+                without_candidates.append(query.id)
     except KeyboardInterrupt:
         if not outcomes:
             raise
         partial = True
     if not outcomes:
         raise InvalidInputError(f"no candidates were found for any of {len(asked)} queries")
-    table = measured(outcomes, k)
+    columns = measure(outcomes, k)
     values = {
         (setting, column.measure.key): estimate(column.values[setting], seed)
-        for column in table
+        for column in columns
         for setting in range(len(tried))
     }
-    redundant = any(column.measure.key == "redundancy" for column in table)
+    repeats = (0, "redundancy") in values
     return Comparison(
         title,
         CorpusFacts(documents, len(outcomes), len(asked), model, k, fetch_k, seed, _versions()),
         tuple(setting for setting, _ in tried),
-        tuple(column.measure for column in table),
+        tuple(column.measure for column in columns),
         values,
-        recommend([setting for setting, _ in tried], table, decide_by=decide_by, seed=seed),
+        recommend([setting for setting, _ in tried], columns, decide_by=decide_by, seed=seed),
         relevance=tuple(values[setting, "relevance"].mean for setting in range(len(tried))),
-        redundancy=tuple(values[s, "redundancy"].mean if redundant else None for s in range(len(tried))),
+        redundancy=tuple(values[s, "redundancy"].mean if repeats else None for s in range(len(tried))),
         queries=tuple(judged.view for judged in outcomes if judged.view is not None),
         partial=partial,
-        notes=(*notes, *notes_on(outcomes, empty)),
+        notes=(*notes, *_notes_on(outcomes, without_candidates)),
     )
 
 
-def need_extra() -> None:
-    """Raise the ImportError that names the extra, before anything takes time.
+def sweep() -> list[tuple[Setting, Selector]]:
+    """Every method, at several values of its parameter if it has one; plain similarity first.
 
-    >>> need_extra()
+    >>> [setting.label for setting, _ in sweep()][:3]
+    ['similarity', 'MMR λ 0.1', 'MMR λ 0.2']
     """
+    return [
+        named("similarity", TopK()),
+        *(named("MMR", MMR(lambda_d=value), "λ", value) for value in LAMBDAS),
+        named("VRSD", VRSD()),
+        named("VRSD refined", VRSD(refine=True)),
+        named("NDPP", NDPP()),
+        *(
+            named("NDPP exponential", NDPP(relevance="exponential", temperature=value), "τ", value)
+            for value in TEMPERATURES
+        ),
+    ]
+
+
+def named(
+    method: str, selector: Selector, symbol: str = "", parameter: float | None = None
+) -> tuple[Setting, Selector]:
+    """A selector with its setting; ``symbol`` and ``parameter`` name a parameter that is swept.
+
+    >>> from shared_core import MMR
+    >>> named("MMR", MMR(lambda_d=0.5), "λ", 0.5)[0]
+    Setting(method='MMR', label='MMR λ 0.5', parameter=0.5, selector='MMR(lambda_d=0.5, lambda_b=0.95)')
+    """
+    label = method if parameter is None else f"{method} {symbol} {parameter:g}"
+    return Setting(method, label, parameter, repr(selector)), selector
+
+
+def need_extra() -> None:
+    """Raise the ImportError that names the extra ``eval``, before anything takes time."""
     for package in ("scipy", "ir_measures"):
         if find_spec(package) is None:
             raise ImportError(f'the comparison needs {package}: pip install "setselect[eval]"')
 
 
+def nearest_rows(queries: NDArray[np.floating], rows: NDArray[np.floating], fetch_k: int) -> NDArray[np.intp]:
+    """(Q, fetch_k): the rows of the highest cosine, best first; equal cosines go to the lower row."""
+    # A zero query gets the first rows here; its candidates are refused later, with its id.
+    unit, unit_queries = (as_unit_rows(some, copy=False).astype(np.float32, copy=False) for some in (rows, queries))
+    found = []
+    step = max(1, _BLOCK // len(unit))
+    for start in range(0, len(unit_queries), step):
+        cosines = unit_queries[start : start + step] @ unit.T
+        near = np.argpartition(-cosines, fetch_k - 1, axis=1)[:, :fetch_k]
+        near.sort(axis=1)
+        order = np.argsort(-np.take_along_axis(cosines, near, axis=1), axis=1, kind="stable")
+        found.append(np.take_along_axis(near, order, axis=1))
+    return np.concatenate(found)
+
+
+def _as_vectors(embed: Embed | ArrayLike, texts: list[str], what: str) -> NDArray[np.floating]:
+    """One vector for each text, shape (n, d): made by ``embed``, or ``embed`` itself after a check."""
+    array = as_numeric(embed(texts) if callable(embed) else embed, f"vectors of {what}")
+    if array.ndim != 2 or len(array) != len(texts) or not array.shape[1]:
+        raise InvalidInputError(f"vectors of {what} must have shape ({len(texts)}, d), got {array.shape}")
+    bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
+    if len(bad):
+        raise InvalidInputError(f"vectors of {what}: row {bad[0]} holds NaN or inf")
+    rows: NDArray[np.floating] = array if array.dtype.kind == "f" else array.astype(np.float64)
+    return rows
+
+
 def _check(k: int, fetch_k: int, decide_by: str | None) -> None:
     check_deciding(decide_by)
-    if check_integer(fetch_k, "fetch_k") < check_integer(k, "k"):
-        raise InvalidParameterError(f"fetch_k = {fetch_k} is below k = {k}: there must be something to choose from")
+    if check_integer(fetch_k, "fetch_k", 1) < check_integer(k, "k", 1):
+        raise InvalidParameterError(f"fetch_k = {fetch_k} is below k = {k}: k documents are picked from fetch_k")
 
 
 def _versions() -> dict[str, str]:
@@ -259,3 +334,42 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def _notes_on(outcomes: Sequence[JudgedQuery], without_candidates: Sequence[str]) -> list[str]:
+    """Notes on queries without candidates, subtopics without documents, and gold that is not among the candidates."""
+    notes = []
+    if without_candidates:
+        notes.append(f"No candidates were found for {_some(without_candidates, 'query', 'queries')}.")
+    lost = [label for outcome in outcomes for label in outcome.query.subtopics if label not in outcome.subtopics]
+    if lost:
+        notes.append(f"No document covers {_some(lost, 'subtopic', 'subtopics')} of the queries: left out.")
+    with_gold = [outcome for outcome in outcomes if outcome.query.gold]
+    reach = [len(o.candidates.intersection(o.query.gold)) / len(o.query.gold) for o in with_gold]
+    if reach and np.mean(reach) < 1 - 1e-9:
+        notes.append(
+            f"The candidates hold {np.mean(reach):.1%} of the gold documents: no setting can find more. "
+            "A higher fetch_k raises that limit, unless the documents do not exist."
+        )
+    return notes
+
+
+def _note_unknown_ids(queries: Sequence[Query], known: set[str]) -> list[str]:
+    named = [ids for query in queries for ids in (query.gold, *query.subtopics.values())]
+    missing = [name for ids in named for name in ids if name not in known]
+    if not missing:
+        return []
+    return [f"No document has the id that queries name in {_some(missing, 'place', 'places')}."]
+
+
+def _without_unknown_ids(query: Query, known: set[str]) -> Query:
+    subtopics = {label: tuple(i for i in ids if i in known) for label, ids in query.subtopics.items()}
+    # A label whose ids are all unknown is dropped: without ids it would mean the documents that carry the label.
+    kept = {label: ids for label, ids in subtopics.items() if ids or not query.subtopics[label]}
+    gold = tuple(i for i in query.gold if i in known)
+    return Query(query.id, query.text, gold, kept, query.root, query.answers)
+
+
+def _some(names: Sequence[str], one: str, many: str) -> str:
+    shown = ", ".join(map(repr, names[:3])) + (", ..." if len(names) > 3 else "")
+    return f"{len(names)} {one if len(names) == 1 else many} ({shown})"

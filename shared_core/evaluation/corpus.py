@@ -1,29 +1,76 @@
-"""Documents and queries out of files: JSON lines, CSV, folders of texts. What cannot be read is reported, not fatal."""
+"""Documents and queries, from records in memory and from files: JSON lines, CSV, folders of texts.
+
+A line of a file that cannot be read is reported as a :class:`Problem`, and the rest is read.
+"""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from io import StringIO
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..errors import InvalidInputError, InvalidParameterError
-from .records import Document, Query, as_document, as_query
 
+TEXT_KEYS = ("text", "query", "question")
 TEXT_SUFFIXES = (".txt", ".md")
-# Cells of a CSV file that hold several values: parted by this, or a JSON array or object.
+# Columns of a CSV file whose cells hold several values: separated by this, or a JSON array or object.
 SEPARATOR = ";"
 _SEVERAL = ("gold", "subtopics", "answers")
+_BLANK = b" \t\r\n\v\f\xef\xbb\xbf"  # white space, and a byte order mark
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text that can be picked; ``subtopics`` are the labels of what it covers.
+
+    >>> Document("a", "A text.").subtopics
+    ()
+    """
+
+    id: str
+    text: str
+    subtopics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question, and what is known about the right answer to it, if anything.
+
+    Attributes
+    ----------
+    id, text : str
+    gold : tuple of str
+        Ids of the documents that should be picked.
+    subtopics : mapping
+        Labels of what the query asks for, each with the ids of the documents that cover it. Without ids, the documents
+        that carry the label cover it.
+    root : str or None
+        What the query is about without its perspective: queries of one root count as one (PIR paper, p-recall).
+    answers : tuple of str
+        Strings that the picked texts should contain.
+    """
+
+    id: str
+    text: str
+    gold: tuple[str, ...] = ()
+    subtopics: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    root: str | None = None
+    answers: tuple[str, ...] = ()
+
 
 _Item = TypeVar("_Item", Document, Query)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A place that could not be read: the file, its line (from 1; None for a file as a whole), and what is wrong.
+    """A place that could not be read: the file, its line (from 1; None for a whole file), and what is wrong.
 
     >>> str(Problem("docs.jsonl", 3, "there is no 'text'"))
     "docs.jsonl:3: there is no 'text'"
@@ -37,30 +84,30 @@ class Problem:
         return f"{self.file}{'' if self.line is None else f':{self.line}'}: {self.what}"
 
 
-class Read(NamedTuple, Generic[_Item]):
-    """What was read, in the order of the file, and what could not be."""
+class ReadResult(NamedTuple, Generic[_Item]):
+    """The items of a file in its order, and the problems of what could not be read."""
 
     items: list[_Item]
     problems: list[Problem]
 
 
-class Found(NamedTuple):
-    """One record with its place; what is wrong with it, where it is no record."""
+class RawRecord(NamedTuple):
+    """What a file holds in one place, before it becomes a document or a query; or the problem with it."""
 
     file: str
     line: int | None
     default_id: str
     record: Any
-    wrong: str | None = None
+    problem: str | None = None
 
 
-def read_documents(path: Path | str) -> Read[Document]:
+def read_documents(path: Path | str) -> ReadResult[Document]:
     """Read documents from a file or folder.
 
     ========================= =======================================================================================
     ``.jsonl``, ``.ndjson``   one object a line: ``text``, optionally ``id`` (by default the line's number) and
                               ``subtopics`` (a list of labels); other keys are ignored
-    ``.csv``, ``.tsv``        the same as columns; several values in a cell are parted by ``;`` or are a JSON array
+    ``.csv``, ``.tsv``        the same as columns; several values in a cell are separated by ``;`` or are a JSON array
     ``.txt``, ``.md``         one document a line
     a folder                  each ``.txt`` and ``.md`` file in it, at any depth; the id is its path in the folder
     ========================= =======================================================================================
@@ -71,13 +118,13 @@ def read_documents(path: Path | str) -> Read[Document]:
 
     Returns
     -------
-    Read of Document
-        Lines without a text, that cannot be parsed, or with the id of an earlier one are among its ``problems``.
+    ReadResult of Document
+        Its ``problems`` name the lines that have no text, cannot be parsed, or repeat the id of an earlier line.
 
     Raises
     ------
     InvalidInputError
-        The path does not exist, cannot be opened, or holds not one document.
+        The path does not exist, cannot be read, or holds no document.
     InvalidParameterError
         The suffix is none of those above.
 
@@ -86,25 +133,28 @@ def read_documents(path: Path | str) -> Read[Document]:
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "docs.jsonl"
     >>> _ = path.write_text('{"id": "a", "text": "One."}' + chr(10) + "oops")
-    >>> read = read_documents(path)
-    >>> [document.id for document in read.items], [problem.line for problem in read.problems]
+    >>> result = read_documents(path)
+    >>> [document.id for document in result.items], [problem.line for problem in result.problems]
     (['a'], [2])
     """
     path = Path(path)
-    return _collect(path, _folder(path) if path.is_dir() else _records(path), as_document, "document")
+    return _collect(path, _text_files(path) if path.is_dir() else _records(path), as_document, "document")
 
 
-def read_queries(path: Path | str) -> Read[Query]:
-    """Read queries from a file: ``.jsonl``, ``.csv`` as in :func:`read_documents`, or one a line in ``.txt``.
+def read_queries(path: Path | str) -> ReadResult[Query]:
+    """Read queries from a file: ``.jsonl`` or ``.csv`` as in :func:`read_documents`, or ``.txt`` with one query a line.
 
-    The text stands under ``text``, ``query`` or ``question``. Optional, each allows more measures: ``gold`` (ids of
-    the right documents), ``subtopics`` (labels that the documents carry, or an object from labels to ids), ``root``
-    (what the query is about without its perspective), ``answers`` (strings that the picked texts should contain).
+    The text is under ``text``, ``query`` or ``question``. Each of the following is optional and allows more measures:
+    ``gold`` (ids of the right documents), ``subtopics`` (labels that the documents carry, or an object from labels to
+    ids), ``root`` (what the query is about without its perspective), ``answers`` (strings that the picked texts should
+    contain).
 
     Raises
     ------
-    InvalidInputError, InvalidParameterError
-        As :func:`read_documents`.
+    InvalidInputError
+        The path does not exist, cannot be read, or holds no query.
+    InvalidParameterError
+        The suffix is none of those above, or the path is a folder.
 
     Examples
     --------
@@ -120,78 +170,211 @@ def read_queries(path: Path | str) -> Read[Query]:
     return _collect(path, _records(path), as_query, "query")
 
 
-def _collect(path: Path, found: Iterator[Found], make: Callable[[Any, str], _Item], what: str) -> Read[_Item]:
+def as_document(record: str | Mapping[str, Any] | Document, default_id: str) -> Document:
+    """A document from its text, or from a record with ``text`` and, optionally, ``id`` and ``subtopics``."""
+    if isinstance(record, Document):
+        return record
+    if isinstance(record, str):
+        record = {"text": record}
+    return Document(_read_id(record, default_id), text_of(record, ("text",)), _read_names(record, "subtopics"))
+
+
+def as_query(record: str | Mapping[str, Any] | Query, default_id: str) -> Query:
+    """A query from its text, or from a record (see :func:`read_queries`); ``root_query`` is PIR's ``root``."""
+    if isinstance(record, Query):
+        return record
+    if isinstance(record, str):
+        record = {"text": record}
+    subtopics = record.get("subtopics")
+    if isinstance(subtopics, Mapping):
+        covered = {str(label): _read_names(subtopics, label) for label in subtopics}
+    else:
+        covered = dict.fromkeys(_read_names(record, "subtopics"), ())
+    root = next((record[key] for key in ("root", "root_query") if record.get(key) not in (None, "")), None)
+    return Query(
+        _read_id(record, default_id),
+        text_of(record, TEXT_KEYS),
+        _read_names(record, "gold"),
+        covered,
+        None if root is None else _as_name(root, "root"),
+        _read_names(record, "answers"),
+    )
+
+
+def convert_all(records: Iterable[Any], convert: Callable[[Any, str], _Item], what: str) -> list[_Item]:
+    """Documents or queries from records, by :func:`as_document` or :func:`as_query`; the default ids are 1, 2, ...
+
+    Raises
+    ------
+    InvalidInputError
+        There are none, an id occurs twice, or a record is wrong; the message names its position.
+    """
+    if isinstance(records, (str, bytes, Mapping)):
+        raise InvalidInputError(f"{what} must be several, in a list, got a single {type(records).__name__}")
+    items: dict[str, _Item] = {}
+    for position, record in enumerate(records):
+        try:
+            _add(items, convert(record, str(position + 1)))
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{what}, position {position}: {error}") from None
+    if not items:
+        raise InvalidInputError(f"there are no {what}")
+    return list(items.values())
+
+
+def found_documents(found: Iterable[tuple[str | None, str, object]]) -> list[Document]:
+    """Documents from a store: for each one its id (or None), its text, and the ``subtopics`` in its metadata.
+
+    The id of a document without one is a hash of its text. A number is added to an id that occurs again.
+
+    >>> [document.id for document in found_documents([("a", "A", ["x"]), ("a", "A", None), (None, "B", None)])]
+    ['a', 'a (2)', 'text df7e70e5']
+    """
+    seen: dict[str, int] = {}
+    documents = []
+    for given, text, labels in found:
+        name = given or f"text {hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+        seen[name] = seen.get(name, 0) + 1
+        one = (labels,) if isinstance(labels, str) and labels else ()
+        several = tuple(map(str, labels)) if isinstance(labels, (list, tuple)) else one
+        documents.append(Document(name if seen[name] == 1 else f"{name} ({seen[name]})", text, several))
+    return documents
+
+
+def text_of(record: Mapping[str, Any], keys: tuple[str, ...]) -> str:
+    """The text under the first of the keys that the record has; ``InvalidInputError`` if there is no text."""
+    for key in keys:
+        if key in record:
+            text = record[key]
+            if not isinstance(text, str):
+                raise InvalidInputError(f"{key!r} must be a string, got {type(text).__name__}")
+            if not text.strip():
+                raise InvalidInputError(f"{key!r} is empty")
+            return _check_encodable(text, key)
+    raise InvalidInputError(
+        f"there is no {' or '.join(map(repr, keys))}; found {', '.join(map(repr, record)) or 'nothing'}"
+    )
+
+
+def _read_id(record: Mapping[str, Any], default: str) -> str:
+    if not isinstance(record, Mapping):
+        raise InvalidInputError(f"expected a text or an object with a text, got {type(record).__name__}")
+    given = record.get("id")
+    return default if given is None or given == "" else _as_name(given, "id")
+
+
+def _read_names(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """The names under a key: none, a single one, or several in a list."""
+    given = record.get(key)
+    if given is None or given == "":
+        return ()
+    if isinstance(given, (str, int)):
+        given = [given]
+    if not isinstance(given, (list, tuple, set, frozenset)):
+        raise InvalidInputError(f"{key!r} must be a list of strings, got {type(given).__name__}")
+    items = sorted(given, key=str) if isinstance(given, (set, frozenset)) else given
+    return tuple(dict.fromkeys(_as_name(item, key) for item in items))
+
+
+def _as_name(value: Any, what: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or not str(value).strip():
+        raise InvalidInputError(f"{what!r} must be a string or a whole number, got {value!r}")
+    return _check_encodable(str(value), what)
+
+
+def _check_encodable(text: str, what: str) -> str:
+    # JSON can hold half of a surrogate pair if a text was cut. Models and files refuse it.
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidInputError(f"{what!r} holds half a character (a lone surrogate): the text was cut") from None
+    return text
+
+
+def _add(items: dict[str, _Item], item: _Item) -> None:
+    if item.id in items:
+        raise InvalidInputError(f"id {item.id!r} occurs a second time")
+    items[item.id] = item
+
+
+def _collect(
+    path: Path, records: Iterator[RawRecord], convert: Callable[[Any, str], _Item], what: str
+) -> ReadResult[_Item]:
     items: dict[str, _Item] = {}
     problems = []
     try:
-        for file, line, default_id, record, wrong in found:
+        for file, line, default_id, record, problem in records:
             try:
-                if wrong is not None:
-                    raise InvalidInputError(wrong)
-                item = make(record, default_id)
-                if item.id in items:
-                    raise InvalidInputError(f"id {item.id!r} occurs a second time")
-                items[item.id] = item
+                if problem is not None:
+                    raise InvalidInputError(problem)
+                _add(items, convert(record, default_id))
             except InvalidInputError as error:
                 problems.append(Problem(file, line, str(error)))
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
     if not items:
         first = f"; the first problem: {problems[0]}" if problems else ""
-        raise InvalidInputError(f"{path} holds not one {what}{first}")
-    return Read(list(items.values()), problems)
+        raise InvalidInputError(f"{path} holds no {what}{first}")
+    return ReadResult(list(items.values()), problems)
 
 
-def _records(path: Path) -> Iterator[Found]:
+def _records(path: Path) -> Iterator[RawRecord]:
     suffix = path.suffix.lower()
     if suffix in (".jsonl", ".ndjson"):
         return json_lines(path)
     if suffix in (".csv", ".tsv"):
-        return _table(path, "\t" if suffix == ".tsv" else ",")
+        return _table_rows(path, "\t" if suffix == ".tsv" else ",")
     if suffix in TEXT_SUFFIXES:
-        return _text_lines(path)
+        return _parse_lines(path, lambda line: _decode(line).strip())
     raise InvalidParameterError(f"{path}: expected .jsonl, .csv, .tsv, .txt, or a folder of .txt and .md files")
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def json_lines(path: Path) -> Iterator[RawRecord]:
+    """A record for each line that is not blank; a line that is not a JSON object has a problem instead."""
+    return _parse_lines(path, lambda line: _as_object(_parse_json(_decode(line))))
+
+
+def _parse_lines(path: Path, parse: Callable[[bytes], Any]) -> Iterator[RawRecord]:
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            bare = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-            if bare.strip():
-                yield number, bare
+            if line.strip(_BLANK):
+                yield _record(str(path), number, str(number), partial(parse, line))
 
 
-def json_lines(path: Path) -> Iterator[Found]:
-    """What stands on each line that is not blank; a line that is no JSON object has what is wrong with it."""
-    for number, line in _lines(path):
-        record, wrong = None, None
-        try:
-            record = json.loads(line.decode("utf-8"))
-        except UnicodeDecodeError:
-            wrong = "not UTF-8"
-        except json.JSONDecodeError as error:
-            # Its own text names a line as well, which is always the first.
-            wrong = f"not JSON: {error.msg} at column {error.colno}"
-        except (ValueError, RecursionError) as error:
-            wrong = f"not JSON: {error}"
-        else:
-            if not isinstance(record, dict):
-                wrong = f"expected a JSON object, got {type(record).__name__}"
-        yield Found(str(path), number, str(number), record, wrong)
+def _record(file: str, line: int | None, default_id: str, read: Callable[[], Any]) -> RawRecord:
+    try:
+        return RawRecord(file, line, default_id, read())
+    except InvalidInputError as error:
+        return RawRecord(file, line, default_id, None, str(error))
 
 
-def _text_lines(path: Path) -> Iterator[Found]:
-    for number, line in _lines(path):
-        try:
-            yield Found(str(path), number, str(number), line.decode("utf-8").strip())
-        except UnicodeDecodeError:
-            yield Found(str(path), number, str(number), None, "not UTF-8")
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidInputError("not UTF-8") from None
 
 
-def _table(path: Path, delimiter: str) -> Iterator[Found]:
-    # Bytes that are no UTF-8 survive as surrogates, so that they spoil their own row only.
+def _parse_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        # str(error) would name line 1, whatever the line of the file.
+        raise InvalidInputError(f"not JSON: {error.msg} at column {error.colno}") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"not JSON: {error}") from None
+
+
+def _as_object(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise InvalidInputError(f"expected a JSON object, got {type(value).__name__}")
+    return value
+
+
+def _table_rows(path: Path, delimiter: str) -> Iterator[RawRecord]:
+    # Bytes that are not UTF-8 become surrogates, so that only their own row is lost.
     text = path.read_bytes().decode("utf-8-sig", errors="surrogateescape")
-    # The module's own limit of 128 kB a cell would have it read on from the middle of a longer one.
+    # The csv module refuses a cell of more than 128 kB and would then read on from the middle of that cell.
     csv.field_size_limit(max(len(text), csv.field_size_limit()))
     rows = csv.reader(StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
     try:
@@ -206,43 +389,40 @@ def _table(path: Path, delimiter: str) -> Iterator[Found]:
         except StopIteration:
             return
         except csv.Error as error:
-            yield Found(str(path), line, "", None, f"not CSV: {error}")
+            yield RawRecord(str(path), line, "", None, f"not CSV: {error}")
             continue
-        if not any(cell.strip() for cell in cells):
-            continue
-        row_number += 1
-        record, wrong = None, None
-        if len(cells) != len(columns):
-            wrong = f"{len(cells)} cells under {len(columns)} columns"
-        elif any("\udc80" <= character <= "\udcff" for cell in cells for character in cell):
-            wrong = "not UTF-8"
-        else:
-            try:
-                record = {name: _cell(name, cell) for name, cell in zip(columns, cells, strict=True)}
-            except ValueError as error:
-                wrong = f"not JSON: {error}"
-        yield Found(str(path), line, str(row_number), record, wrong)
+        if any(cell.strip() for cell in cells):
+            row_number += 1
+            yield _record(str(path), line, str(row_number), partial(_row, columns, cells))
+
+
+def _row(columns: list[str], cells: list[str]) -> dict[str, Any]:
+    if len(cells) != len(columns):
+        raise InvalidInputError(f"{len(cells)} cells under {len(columns)} columns")
+    if any("\udc80" <= character <= "\udcff" for cell in cells for character in cell):
+        raise InvalidInputError("not UTF-8")
+    return {name: _cell(name, cell) for name, cell in zip(columns, cells, strict=True)}
 
 
 def _cell(name: str, cell: str) -> Any:
     if name not in _SEVERAL:
         return cell if name == "text" else cell.strip()
     if cell.lstrip().startswith(("[", "{")):
-        return json.loads(cell)
+        return _parse_json(cell)
     return [part.strip() for part in cell.split(SEPARATOR) if part.strip()]
 
 
-def _folder(path: Path) -> Iterator[Found]:
-    for file in sorted(path.rglob("*")):
-        if file.suffix.lower() not in TEXT_SUFFIXES or not file.is_file():
-            continue
-        record, wrong = None, None
-        try:
-            record = file.read_bytes().decode("utf-8-sig")
-            if not record.strip():
-                wrong = "the file is empty"
-        except UnicodeDecodeError:
-            wrong = "not UTF-8"
-        except OSError as error:
-            wrong = f"cannot be read: {error.strerror or error}"
-        yield Found(str(file), None, file.relative_to(path).as_posix(), record, wrong)
+def _text_files(folder: Path) -> Iterator[RawRecord]:
+    for file in sorted(folder.rglob("*")):
+        if file.suffix.lower() in TEXT_SUFFIXES and file.is_file():
+            yield _record(str(file), None, file.relative_to(folder).as_posix(), partial(_whole_text, file))
+
+
+def _whole_text(file: Path) -> str:
+    try:
+        text = _decode(file.read_bytes())
+    except OSError as error:
+        raise InvalidInputError(f"cannot be read: {error.strerror or error}") from error
+    if not text.strip():
+        raise InvalidInputError("the file is empty")
+    return text

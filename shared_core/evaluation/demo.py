@@ -7,7 +7,7 @@ import inspect
 import re
 import warnings
 
-from .records import Document, Query
+from .corpus import Document, Query
 
 # Longer texts embed more slowly and say little more: the first sentences tell what a function is for.
 TEXT_LENGTH = 300

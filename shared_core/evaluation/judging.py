@@ -1,45 +1,45 @@
-"""One query under every setting: what each picks from the same candidates, and what that is worth by the vectors."""
+"""What the picks of every setting are worth: judged query by query, then measured over all queries."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..candidates import Candidates
+from ..candidates import Candidates, as_unit_rows
 from ..errors import SetSelectError
 from ..selectors.base import Selector
 from ..selectors.choose import choose
-from .measures._inputs import unit_rows
-from .measures.metrics import mean_pairwise_cosine, sum_cosine
-from .records import Document, Query
-from .results import CandidateView, QueryView
+from .corpus import Document, Query
+from .measures import bootstrap_interval, mean_pairwise_cosine, rank_measures, sum_cosine
+from .results import CandidateView, Estimate, Measure, QueryView
 
 Matrix = NDArray[np.float64]
-EXCERPT = 240
-# Stands for whatever documents beyond the candidates cover a subtopic; no store has such an id.
+EXCERPT = 240  # characters of a candidate's text that a view keeps
+# The id of unknown documents beyond the candidates that cover a subtopic; no store has such an id.
 BEYOND = "\0beyond the candidates"
-# Places on the map: finer than a pixel, coarse enough to hide the last bits, in which machines differ.
+# Decimals of places on the map and of cosines: finer than a pixel, and coarse enough that all machines agree.
 _DIGITS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """The candidates for a query.
+class FoundCandidates:
+    """The candidates that a search found for a query.
 
     Attributes
     ----------
     vector : array-like, shape (d,)
-        The query's.
+        The query's vector.
     documents : sequence of n Document
     vectors : array-like, shape (n, d)
     subtopics : mapping, optional
-        From the labels of what the query asks for to the ids of all documents that cover them; by default worked out
-        from the query and the labels of ``documents``, a subtopic that none of them covers counting as missed.
+        Labels of what the query asks for, each with the ids of all documents that cover it. By default they come from
+        the query and the labels of ``documents``, and a subtopic that none of the documents covers counts as missed.
     """
 
     vector: ArrayLike
@@ -49,10 +49,10 @@ class Found:
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
-    """One query's outcome: arrays have one entry for each setting.
+class JudgedQuery:
+    """The picks of every setting for one query, and their worth; arrays have one value for each setting.
 
-    ``redundancy`` is None where a single text was picked, ``answered`` where the query has no answers.
+    ``redundancy`` is None if a single text was picked, ``answered`` is None if the query has no answers.
     """
 
     query: Query
@@ -60,23 +60,30 @@ class Judged:
     candidates: frozenset[str]
     picks: list[list[str]]
     relevance: Matrix
-    together: Matrix
+    sum_cosine: Matrix
     redundancy: Matrix | None
     answered: Matrix | None
     view: QueryView | None
 
 
-def judge(query: Query, found: Found, selectors: Sequence[Selector], k: int, *, view: bool) -> Judged:
-    """Let every selector pick ``k`` (or as many as there are) of the candidates.
+class MeasureValues(NamedTuple):
+    """A measure and its values, shape (settings, N), for N queries; for p-recall N is the number of root queries."""
+
+    measure: Measure
+    values: Matrix
+
+
+def judge(query: Query, found: FoundCandidates, selectors: Sequence[Selector], k: int, *, view: bool) -> JudgedQuery:
+    """Let every selector pick ``k`` of the candidates, or all if there are fewer.
 
     Raises
     ------
     SetSelectError
-        A vector is not what it should be, or a selector refuses; the message names the query.
+        A vector is wrong, or a selector refuses the candidates; the message names the query.
     """
     try:
         candidates = Candidates(found.vector, found.vectors, ids=[document.id for document in found.documents])
-        # In this order whatever store they come from, so that ties fall alike.
+        # One order for every store, so that ties fall to the same document.
         order = np.argsort(-candidates.relevance, kind="stable")
         candidates = candidates.take(order)
         picks = [choose(candidates, selector, k).indices.tolist() for selector in selectors]
@@ -84,50 +91,25 @@ def judge(query: Query, found: Found, selectors: Sequence[Selector], k: int, *, 
         error.args = (f"query {query.id!r}: {error}",)
         raise
     documents = [found.documents[i] for i in order]
-    unit = unit_rows(candidates.vectors, "vectors")
-    asked = unit_rows(candidates.query[None, :], "query")[0]
-    cosines = unit @ asked
     ids = [document.id for document in documents]
-    labels = subtopics_of(query, documents) if found.subtopics is None else found.subtopics
-    if found.subtopics is None:
-        # A store may well hold documents on what none of the candidates covers: that is a miss, not a void question.
-        labels = dict.fromkeys(query.subtopics, (BEYOND,)) | dict(labels)
-        if not query.subtopics and not set(query.gold) <= set(ids):
-            # What the gold that was not found is about is not known either.
-            labels = {}
-    held = _answers_in([document.text for document in documents], query.answers)
-    return Judged(
+    unit, unit_query = (as_unit_rows(rows.astype(np.float64)) for rows in (candidates.vectors, candidates.query[None]))
+    cosines = unit @ unit_query[0]
+    held = _find_answers([document.text for document in documents], query.answers)
+    return JudgedQuery(
         query,
-        labels,
+        _subtopics_of_candidates(query, documents) if found.subtopics is None else found.subtopics,
         frozenset(ids),
         [[ids[i] for i in picked] for picked in picks],
         relevance=np.array([cosines[picked].mean() for picked in picks]),
-        together=np.array([sum_cosine(asked, unit[picked]) for picked in picks]),
+        sum_cosine=np.array([sum_cosine(unit_query[0], unit[picked]) for picked in picks]),
         redundancy=np.array([mean_pairwise_cosine(unit[p]) for p in picks]) if min(k, len(ids)) > 1 else None,
         answered=np.array([held[picked].any(axis=0).mean() for picked in picks]) if query.answers else None,
-        view=_view(query, documents, cosines, unit, asked, picks) if view else None,
+        view=_view(query, documents, cosines, np.vstack([unit_query, unit]), picks) if view else None,
     )
 
 
-def subtopics_of(query: Query, documents: Sequence[Document]) -> dict[str, tuple[str, ...]]:
-    """For each subtopic that the query asks for the ids of the documents that cover it.
-
-    The query names its subtopics, with ids of documents or without; or they are those of its gold documents. A query
-    that has neither has no subtopics: labels of documents alone do not say what is asked.
-
-    >>> documents = [Document("a", "A", ("x",)), Document("b", "B", ("x", "y"))]
-    >>> subtopics_of(Query("1", "?", gold=("a",)), documents), subtopics_of(Query("1", "?"), documents)
-    ({'x': ('a', 'b')}, {})
-    """
-    return subtopics_in(query, carriers_of(documents), {document.id: document.subtopics for document in documents})
-
-
 def carriers_of(documents: Sequence[Document]) -> dict[str, tuple[str, ...]]:
-    """The ids of the documents that carry each label.
-
-    >>> carriers_of([Document("a", "A", ("x",)), Document("b", "B", ("x", "y"))])
-    {'x': ('a', 'b'), 'y': ('b',)}
-    """
+    """The ids of the documents that carry each label."""
     carriers: dict[str, list[str]] = {}
     for document in documents:
         for label in document.subtopics:
@@ -135,10 +117,21 @@ def carriers_of(documents: Sequence[Document]) -> dict[str, tuple[str, ...]]:
     return {label: tuple(ids) for label, ids in carriers.items()}
 
 
-def subtopics_in(
+def subtopics_of(
     query: Query, carriers: Mapping[str, tuple[str, ...]], labels: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
-    """As :func:`subtopics_of`, from what :func:`carriers_of` gave and the labels of each id."""
+    """For each subtopic that the query asks for, the ids of the documents that cover it.
+
+    The query names its subtopics, with or without ids, or they are the labels of its gold documents. A query with
+    neither has no subtopics, since labels of documents alone do not tell what it asks for.
+
+    Parameters
+    ----------
+    carriers : mapping
+        The ids of the documents that carry each label.
+    labels : mapping
+        The labels that each document carries.
+    """
     if query.subtopics:
         wanted = {label: ids or carriers.get(label, ()) for label, ids in query.subtopics.items()}
     else:
@@ -147,60 +140,59 @@ def subtopics_in(
     return {label: ids for label, ids in wanted.items() if ids}
 
 
-def _answers_in(texts: list[str], answers: Sequence[str]) -> NDArray[np.bool_]:
-    """(n, answers): whether a text holds an answer, as whole words, whatever the case and the spaces."""
-    patterns = [re.compile(_bounded(_plain(answer))) for answer in answers]
-    plain = [_plain(text) for text in texts] if patterns else []
-    return np.array([[bool(pattern.search(text)) for pattern in patterns] for text in plain], dtype=np.bool_)
+def _subtopics_of_candidates(query: Query, documents: Sequence[Document]) -> dict[str, tuple[str, ...]]:
+    """The query's subtopics when only the candidates are known, and not all documents."""
+    labels = {document.id: document.subtopics for document in documents}
+    if not query.subtopics and not labels.keys() >= set(query.gold):
+        # The labels of the gold documents that were not found are unknown.
+        return {}
+    # The store may hold documents on a subtopic that no candidate covers: that subtopic is missed, not void.
+    return dict.fromkeys(query.subtopics, (BEYOND,)) | subtopics_of(query, carriers_of(documents), labels)
 
 
-def _bounded(answer: str) -> str:
-    # Han, Kana, Thai, Lao and Khmer put no spaces between words.
+def _find_answers(texts: list[str], answers: Sequence[str]) -> NDArray[np.bool_]:
+    """(n, answers): whether a text holds an answer as whole words; case and white space do not matter."""
+    patterns = [re.compile(_whole_words(_normalised(answer))) for answer in answers]
+    normalised = [_normalised(text) for text in texts] if patterns else []
+    return np.array([[bool(pattern.search(text)) for pattern in patterns] for text in normalised], dtype=np.bool_)
+
+
+def _whole_words(answer: str) -> str:
+    # Han, Kana, Thai, Lao and Khmer have no spaces between words.
     unspaced = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
     before = "" if unspaced.match(answer[:1]) else r"(?<!\w)"
     after = "" if unspaced.match(answer[-1:]) else r"(?!\w)"
     return before + re.escape(answer) + after
 
 
-def _plain(text: str) -> str:
+def _normalised(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def _view(
-    query: Query, documents: list[Document], cosines: Matrix, unit: Matrix, asked: Matrix, picks: list[list[int]]
+    query: Query, documents: list[Document], cosines: Matrix, vectors: Matrix, picks: list[list[int]]
 ) -> QueryView:
-    places = places_of(np.vstack([asked, unit]))
-    (x, y), *others = places.round(_DIGITS).tolist()
-    return QueryView(
-        query.id,
-        query.text,
-        query.gold,
-        x,
-        y,
-        tuple(
-            CandidateView(document.id, _excerpt(document.text), round(float(cosine), _DIGITS), *place)
-            for document, cosine, place in zip(documents, cosines, others, strict=True)
-        ),
-        {setting: tuple(picked) for setting, picked in enumerate(picks)},
+    (x, y), *places = project_to_map(vectors).round(_DIGITS).tolist()
+    candidates = tuple(
+        CandidateView(document.id, _excerpt(document.text), round(float(cosine), _DIGITS), *place)
+        for document, cosine, place in zip(documents, cosines, places, strict=True)
     )
+    return QueryView(query.id, query.text, query.gold, x, y, candidates, dict(enumerate(map(tuple, picks))))
 
 
-def places_of(vectors: Matrix) -> Matrix:
-    """Places on a map, shape (n, 2): the first two principal components of ``vectors`` (n, d), turned so that the
-    first row has no negative coordinate.
+def project_to_map(vectors: Matrix) -> Matrix:
+    """Places on a map, shape (n, 2): the first two principal components of ``vectors`` (n, d).
 
-    >>> places_of(np.array([[1.0, 0.0], [0.0, 0.0], [-1.0, 0.0]])).round(6).tolist()
-    [[1.0, 0.0], [0.0, 0.0], [-1.0, 0.0]]
+    The signs are chosen so that the first row has no negative coordinate.
     """
-    centred = vectors - vectors.mean(axis=0)
-    left, scale, _ = np.linalg.svd(centred, full_matrices=False)
+    left, scale, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
     places: Matrix = np.zeros((len(vectors), 2))
     width = min(2, len(scale))
     places[:, :width] = left[:, :width] * scale[:width]
-    # What is left of a component that is not there is rounding, in which no direction should show.
+    # A component that does not exist holds rounding errors, which must not show as a direction.
     places[:, np.abs(places).max(axis=0) < 1e-9] = 0.0
     for column in places.T:
-        # Where the first row says nothing of the sign, the one farthest out does.
+        # If the first row lies on the axis, the row farthest from it decides the sign.
         decides = column[0] if abs(column[0]) > 1e-9 else column[np.abs(column).argmax()]
         if decides < 0:
             column *= -1
@@ -210,3 +202,122 @@ def places_of(vectors: Matrix) -> Matrix:
 def _excerpt(text: str) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= EXCERPT else flat[: EXCERPT - 1].rstrip() + "…"
+
+
+def measure(outcomes: Sequence[JudgedQuery], k: int) -> list[MeasureValues]:
+    """Every measure that at least one query allows, each over the queries that allow it; ``k`` is in the names."""
+    with_gold = [judged for judged in outcomes if judged.query.gold]
+    with_subtopics = [judged for judged in outcomes if judged.subtopics]
+    columns = {
+        "relevance": _stack([judged.relevance for judged in outcomes]),
+        "redundancy": _stack([judged.redundancy for judged in outcomes if judged.redundancy is not None]),
+        "sum_cosine": _stack([judged.sum_cosine for judged in outcomes]),
+        **_rank(with_gold, _gold_grades, {"recall": f"R@{k}", "ndcg": f"nDCG@{k}", "success": f"Success@{k}"}),
+        **_rank(
+            with_subtopics, _subtopic_grades, {"subtopic_recall": f"StRecall@{k}", "alpha_ndcg": f"alpha_nDCG@{k}"}
+        ),
+        "p_recall": _successes_by_root([judged for judged in with_gold if judged.query.root is not None]),
+        "answers": _stack([judged.answered for judged in outcomes if judged.answered is not None]),
+    }
+    return [MeasureValues(one, values) for one in _measures(k) if (values := columns.get(one.key)) is not None]
+
+
+def estimate(values: Matrix, seed: int) -> Estimate:
+    """Mean and bootstrap 95 % interval of one setting's values, shape (N,)."""
+    low, high = bootstrap_interval(values, seed=seed)
+    # The computed mean of equal numbers can differ from them in the last bit.
+    mean = float(np.clip(values.mean(), low, high)) if len(set(values.tolist())) == 1 else float(values.mean())
+    return Estimate(mean, min(low, mean), max(high, mean), len(values))
+
+
+def _stack(rows: Sequence[Matrix]) -> Matrix | None:
+    return np.stack(rows, axis=1) if rows else None
+
+
+def _rank(
+    outcomes: Sequence[JudgedQuery],
+    grades: Callable[[JudgedQuery], dict[str, int] | dict[str, dict[str, int]]],
+    names: dict[str, str],
+) -> dict[str, Matrix]:
+    """The values (settings, N) of measures of rankings; ``names`` maps our keys to the names in ir_measures."""
+    if not outcomes:
+        return {}
+    qrels = {judged.query.id: grades(judged) for judged in outcomes}
+    by_setting = [
+        rank_measures(qrels, {judged.query.id: judged.picks[setting] for judged in outcomes}, list(names.values()))
+        for setting in range(len(outcomes[0].picks))
+    ]
+    return {key: np.stack([values[name] for values in by_setting]) for key, name in names.items()}
+
+
+def _gold_grades(judged: JudgedQuery) -> dict[str, int]:
+    return dict.fromkeys(judged.query.gold, 1)
+
+
+def _subtopic_grades(judged: JudgedQuery) -> dict[str, dict[str, int]]:
+    grades: dict[str, dict[str, int]] = {}
+    for label, ids in judged.subtopics.items():
+        for document in ids:
+            grades.setdefault(document, {})[label] = 1
+    return grades
+
+
+def _successes_by_root(outcomes: Sequence[JudgedQuery]) -> Matrix | None:
+    """Mean success for each root query, (settings, roots). The mean over roots is p-recall."""
+    of_root: dict[str, list[list[float]]] = {}
+    for judged in outcomes:
+        gold = set(judged.query.gold)
+        hits = [float(not gold.isdisjoint(picked)) for picked in judged.picks]
+        of_root.setdefault(str(judged.query.root), []).append(hits)
+    return np.array([np.mean(successes, axis=0) for successes in of_root.values()]).T if of_root else None
+
+
+def _measures(k: int) -> tuple[Measure, ...]:
+    return (
+        Measure("relevance", "relevance", "mean cosine of the picks with the query", True, "nothing"),
+        Measure(
+            "redundancy",
+            "redundancy",
+            "mean cosine between the picks: how much they repeat each other",
+            False,
+            "nothing",
+        ),
+        Measure(
+            "cos(sum, q)",
+            "sum_cosine",
+            "cosine of the sum of the picks with the query: how well the set as a whole points at it",
+            True,
+            "nothing",
+        ),
+        Measure(f"recall@{k}", "recall", "share of the gold documents that are picked", True, "gold"),
+        Measure(
+            f"nDCG@{k}",
+            "ndcg",
+            "gold documents among the picks, counted more the earlier they are picked, relative to the best possible",
+            True,
+            "gold",
+        ),
+        Measure(f"success@{k}", "success", "share of the queries with at least one gold document picked", True, "gold"),
+        Measure(
+            f"subtopic recall@{k}",
+            "subtopic_recall",
+            "share of the query's subtopics that the picks cover",
+            True,
+            "subtopics",
+        ),
+        Measure(
+            f"α-nDCG@{k}",
+            "alpha_ndcg",
+            "subtopics that the picks cover, counted more the earlier they are covered; each repetition counts half",
+            True,
+            "subtopics",
+        ),
+        Measure(
+            f"p-recall@{k}",
+            "p_recall",
+            "success, averaged over the perspectives of each root query, then over root queries (PIR paper)",
+            True,
+            "perspectives",
+        ),
+        Measure("answers", "answers", "share of the query's answers that occur in the picked texts", True, "answers"),
+    )

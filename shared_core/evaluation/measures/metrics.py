@@ -197,9 +197,9 @@ def perspective_shares(
 
     A root query names no perspective, so an unbiased retriever finds all of them equally often. The shares count
     documents: each gold document of any of a root query's perspectives among its first k, summed over all root queries
-    before dividing. (The paper's percentages are such fractions: 27.9, 44.3, 27.9 are 17, 27 and 17 of 61.) A root query
-    that finds nothing has no weight. The shares show a bias only if each perspective has equally many gold documents,
-    as in the paper's corpora.
+    before dividing. (The paper's percentages are such fractions: 27.9, 44.3, 27.9 are 17, 27 and 17 of 61.) A root
+    query that finds nothing has no weight. The shares show a bias only if each perspective has equally many gold
+    documents, as in the paper's corpora.
 
     Parameters
     ----------

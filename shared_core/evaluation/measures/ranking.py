@@ -1,7 +1,7 @@
-"""Rankings against judgements: recall, nDCG and the rest of ir_measures, and three measures of subtopics.
+"""Rankings against judgements: recall, nDCG and every other measure of ir_measures, and three measures of subtopics.
 
-ir_measures leaves subtopics to ndeval, which takes no cutoff above 20 and needs a compiler where it has no wheel;
-called through ir_measures 0.4.3 for several parameters at once it returns zeros. Those three are computed here.
+The three are computed here. ir_measures computes them by ndeval, which refuses cutoffs above 20, needs a compiler on
+platforms without a wheel, and returns zeros if ir_measures 0.4.3 calls it for several parameters in one run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _NOTATION = re.compile(r"(?P<name>\w+)(\((?P<parameters>.*)\))?(@(?P<at>\d[\d.]*))?")
 
-# Keys are hashables; a type of keys would have to be the caller's own, since Mapping is invariant in it.
+# Keys are hashables. They are typed Any because Mapping is invariant in the type of its keys.
 _Judged = Mapping[Any, int | Mapping[Any, int]]
 _Ranked = Sequence[Hashable] | Mapping[Any, float]
 _Topics = frozenset[Hashable]
@@ -37,26 +37,27 @@ def rank_measures(
 ) -> dict[str, Floats]:
     """Measures of each query's ranking, in the notation of ir_measures.
 
-    ``R@5``, ``nDCG@10``, ``RR@10`` and every other that ir_measures can compute where it runs, and of subtopics:
+    ``R@5``, ``nDCG@10``, ``RR@10`` and every other measure that ir_measures can compute on this machine, and these
+    measures of subtopics:
 
-    - ``alpha_nDCG@10``: a document's gain is the sum over its subtopics of (1 − α) to the number of earlier documents
-      of that subtopic, discounted by log2(1 + rank), over the same of the greedy ideal ranking (Clarke et al., SIGIR
-      2008); α is .5, or ``alpha_nDCG(alpha=0.9)@10``. The greedy ideal need not be the best there is, so that a
-      value a little above 1 is possible. Its ties go to the last id, as text, as in ndeval.
-    - ``ERR_IA@10``: intent-aware expected reciprocal rank (Chapelle et al., Information Retrieval 2011), all subtopics
-      equally probable, a relevant document satisfying with probability 1/2, over the value of a ranking whose every
-      document is relevant to every subtopic: a factor that depends on the cutoff alone, as in ndeval.
-    - ``StRecall@10``: share of the subtopics that the first ten touch (Zhai, Cohen and Lafferty, SIGIR 2003).
+    - ``alpha_nDCG@10``: a document's gain is the sum over its subtopics of (1 − α) to the power of the number of
+      earlier documents of that subtopic. Gains are discounted by log2(1 + rank), and their sum is divided by that of
+      the greedy ideal ranking (Clarke et al., SIGIR 2008). α is 0.5, or as in ``alpha_nDCG(alpha=0.9)@10``. The greedy
+      ideal is an approximation, so a value can be slightly above 1. Its ties go to the last id, as text, as in ndeval.
+    - ``ERR_IA@10``: intent-aware expected reciprocal rank (Chapelle et al., Information Retrieval 2011). All subtopics
+      are equally probable, and a relevant document satisfies with probability 1/2. The value is divided by that of a
+      ranking whose every document is relevant to every subtopic, as in ndeval.
+    - ``StRecall@10``: share of the subtopics that the first ten documents cover (Zhai, Cohen and Lafferty, SIGIR 2003).
 
-    Subtopics are those with a relevant document. ``rel=2`` in a name counts only grades of 2 and above.
+    A subtopic counts if it has a relevant document. ``rel=2`` in a name counts only grades of 2 and above.
 
     Parameters
     ----------
     qrels : mapping
-        For each query the grade of each judged document (int, 0 is irrelevant), or, for subtopics, a mapping from
-        subtopic to grade; a document's grade for the plain measures is then its highest.
+        For each query the grade of each judged document: an int (0 is irrelevant) or, for subtopics, a mapping from
+        subtopic to grade. The other measures then use the document's highest grade.
     run : mapping
-        For each query of ``qrels`` its ids, best first, or a mapping from id to score. An empty ranking scores 0.
+        For each query of ``qrels`` its ids, best first, or a mapping from id to score. An empty ranking gives 0.
     names : sequence of str
 
     Returns
@@ -67,10 +68,12 @@ def rank_measures(
     Raises
     ------
     InvalidInputError
-        No queries, ``run`` lacks one, a query without a relevant document, an id ranked twice, a grade that is no
-        integer or a score that is NaN, or subtopics asked of grades without them.
+        There are no queries, ``run`` lacks one of them, a query has no relevant document, an id is ranked twice, a
+        grade is not an integer, a score is NaN, or a measure of subtopics is requested for grades without subtopics.
     InvalidParameterError
-        A name is unknown, or cannot be computed where this runs.
+        A name is unknown, or nothing that is installed computes it.
+    ImportError
+        ir_measures is not installed.
 
     Examples
     --------
@@ -108,10 +111,10 @@ def _parsed(names: Sequence[str]) -> dict[str, Measure]:
 
 
 def _measure(name: str, registry: Mapping[str, Measure]) -> Measure:
-    """ir_measures' own parser needs ast.Num, which Python 3.14 no longer has."""
+    # ir_measures' own parser needs ast.Num, which Python 3.14 removed.
     found = _NOTATION.fullmatch(name) if isinstance(name, str) else None
     if not found or found["name"] not in registry:
-        raise InvalidParameterError(f"{name!r} is no measure of ir_measures; write R@5, nDCG@10, alpha_nDCG@10")
+        raise InvalidParameterError(f"{name!r} is not a measure of ir_measures; write R@5, nDCG@10, alpha_nDCG@10")
     try:
         call = ast.parse(f"_({found['parameters'] or ''})", mode="eval").body
         if not isinstance(call, ast.Call) or call.args:
@@ -124,8 +127,8 @@ def _measure(name: str, registry: Mapping[str, Measure]) -> Measure:
         made.validate_params()
         measure: Measure = made
     except (ValueError, TypeError, SyntaxError, KeyError, AssertionError) as error:
-        raise InvalidParameterError(f"{name!r} is no measure of ir_measures: {error!r}") from error
-    # 0, which ir_measures lets through.
+        raise InvalidParameterError(f"{name!r} is not a measure of ir_measures: {error!r}") from error
+    # ir_measures accepts a cutoff of 0.
     if "cutoff" in measure.params:
         check_integer(measure.params["cutoff"], f"{name!r}: the cutoff", 1)
     if measure.NAME in _OF_SUBTOPICS:
@@ -173,7 +176,7 @@ def _by_library(
     rankings: Mapping[Hashable, list[Hashable]],
     measures: Mapping[str, Measure],
 ) -> dict[str, Floats]:
-    """Through ir_measures, which takes texts for ids: positions stand for them, so that 1 and "1" stay apart."""
+    # ir_measures takes ids as text. Positions replace them here, so that the ids 1 and "1" stay different.
     import ir_measures
 
     grades_of, scores_of = {}, {}
@@ -182,7 +185,7 @@ def _by_library(
         texts = {name: str(i) for i, name in enumerate(dict.fromkeys([*ranking, *grades]))}
         grades_of[str(row)] = {texts[name]: grade for name, grade in grades.items()}
         scores_of[str(row)] = {texts[name]: float(len(ranking) - i) for i, name in enumerate(ranking)}
-    # A measure that counts nothing for an empty ranking may leave the query out.
+    # ir_measures can leave out a query whose ranking is empty; its value stays 0.
     values = {name: np.zeros(len(rankings)) for name in measures}
     for name, measure in measures.items():
         for metric in ir_measures.iter_calc([measure], grades_of, scores_of):
@@ -191,7 +194,7 @@ def _by_library(
 
 
 def _subtopics(query: Hashable, judged: _Judged, least: int) -> tuple[dict[Hashable, _Topics], int]:
-    """The subtopics that each document is relevant to, and how many there are."""
+    """The subtopics that each document is relevant to, and the number of all subtopics."""
     of_document: dict[Hashable, _Topics] = {}
     for document, grades in judged.items():
         if not isinstance(grades, Mapping):
@@ -207,12 +210,7 @@ def _subtopics(query: Hashable, judged: _Judged, least: int) -> tuple[dict[Hasha
     return of_document, count
 
 
-def _of_query(
-    query: Hashable,
-    judged: _Judged,
-    ranking: list[Hashable],
-    measure: Measure,
-) -> float:
+def _of_query(query: Hashable, judged: _Judged, ranking: list[Hashable], measure: Measure) -> float:
     topics, count = _subtopics(query, judged, int(measure["rel"]))
     first = [topics.get(name, frozenset()) for name in ranking[: int(measure["cutoff"])]]
     return _OF_SUBTOPICS[str(measure.NAME)](first, topics, count, measure)
@@ -234,7 +232,8 @@ def _alpha_ndcg(first: list[_Topics], topics: dict[Hashable, _Topics], count: in
 
 
 def _ideal(topics: dict[Hashable, _Topics], keep: float, length: int) -> list[_Topics]:
-    """The ranking that takes what gains most at each rank: documents of the same subtopics stand for each other."""
+    """The ranking that takes the document of the highest gain at each rank."""
+    # Documents of the same subtopics have the same gain, so one comparison serves all of them.
     names: dict[_Topics, list[str]] = {}
     for name, touched in topics.items():
         if touched:
@@ -253,7 +252,7 @@ def _ideal(topics: dict[Hashable, _Topics], keep: float, length: int) -> list[_T
 
 
 def _gains(ranking: list[_Topics], keep: float) -> list[float]:
-    """What each document adds: a subtopic counts ``keep`` times as much each time that it comes again."""
+    """The gain of each document: each repetition of a subtopic multiplies its weight by ``keep``."""
     weight: dict[Hashable, float] = {}
     gains = []
     for touched in ranking:
@@ -263,7 +262,7 @@ def _gains(ranking: list[_Topics], keep: float) -> list[float]:
 
 
 def _gain(touched: _Topics, weight: dict[Hashable, float]) -> float:
-    # A set has no order from one process to the next; fsum does not need one.
+    # The order of a set differs between processes; fsum gives the same sum in every order.
     return math.fsum(weight.get(topic, 1.0) for topic in touched)
 
 

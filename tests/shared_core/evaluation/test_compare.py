@@ -11,17 +11,14 @@ import pytest
 from shared_core import MMR, TopK, select
 from shared_core.errors import InvalidInputError, InvalidParameterError
 from shared_core.evaluation import compare as compare_module
-from shared_core.evaluation import searching
-from shared_core.evaluation.compare import compare, compare_candidates
+from shared_core.evaluation.compare import compare, compare_candidates, named, nearest_rows, sweep
+from shared_core.evaluation.corpus import Document
 from shared_core.evaluation.demo import QUESTIONS, demo_corpus
-from shared_core.evaluation.judging import Found, places_of
-from shared_core.evaluation.records import Document
+from shared_core.evaluation.judging import FoundCandidates, _find_answers, project_to_map
 from shared_core.evaluation.results import Comparison
-from shared_core.evaluation.searching import nearest_rows
-from shared_core.evaluation.sweep import named, sweep
 from tests.embedding import corpus, embed
 
-# By hand: similarity picks b, a; VRSD and MMR .5 pick b, c, whose sum points where the query points.
+# By hand: similarity picks b, a; VRSD and MMR 0.5 pick b, c, whose sum points where the query points.
 TINY = [
     {"id": "a", "text": "The cat sat."},
     {"id": "b", "text": "A  CAT and a dog."},
@@ -99,7 +96,7 @@ def test_labels_of_documents_alone_are_not_taken_for_what_is_asked() -> None:
     found = compare(documents, ["?"], (TINY_VECTORS, [TINY_QUERY]), k=2)
     assert "subtopic_recall" not in {m.key for m in found.measures}
     assert found.recommendation.setting is None
-    assert any("no query says which" in note for note in found.notes)
+    assert any("no query asks for one" in note for note in found.notes)
 
 
 def test_perspectives_of_one_root_count_as_one() -> None:
@@ -153,10 +150,10 @@ def test_the_recommended_setting_is_tested_against_similarity_and_another_method
     assert told.setting == 2
     assert told.measure == "recall"
     assert told.runner_up == 0
-    # All twelve differences are + .5: of 2^12 ways to flip their signs two are as far out.
+    # All twelve differences are +0.5: of 2^12 ways to flip their signs two are as far out.
     assert told.p_similarity == told.p_runner_up == pytest.approx(2 / 2**12)
-    assert "Take MMR λ .5: its recall@2 is 1.000" in told.text
-    assert "more than chance, even with all 2 other settings" in told.text
+    assert "Take MMR λ 0.5: its recall@2 is 1.000" in told.text
+    assert "more than chance, even if all 2 other settings" in told.text
 
 
 def test_among_equals_similarity_wins_and_then_what_needs_no_tuning() -> None:
@@ -175,7 +172,7 @@ def test_a_lead_that_may_be_chance_is_called_that() -> None:
 
 
 def test_a_lead_that_many_settings_make_doubtful_is_called_a_hint() -> None:
-    # Seven alike: p = 2 / 2^7 = .0156, which is below .05, and not below .05 / 17.
+    # Seven alike: p = 2 / 2^7 = 0.0156, which is below 0.05, but not below 0.05 / 17.
     told = tiny(*[{"text": "?", "gold": ["c"]}] * 7).recommendation
     assert told.p_similarity == pytest.approx(2 / 2**7)
     assert "Take it as a hint" in told.text
@@ -195,7 +192,7 @@ def test_without_knowledge_of_what_is_right_there_is_no_winner() -> None:
     told = tiny({"text": "?"}).recommendation
     assert (told.setting, told.runner_up, told.measure, told.p_runner_up, told.p_similarity) == (None,) * 5
     assert told.text.startswith("No winner can be named")
-    assert "mean cosine of .775 with the query and of .995 with each other" in told.text
+    assert "mean cosine of 0.775 with the query and of 0.995 with each other" in told.text
 
 
 def test_a_single_pick_repeats_nothing() -> None:
@@ -249,10 +246,10 @@ def test_candidates_may_come_from_anywhere_in_any_order() -> None:
     documents = [Document(str(record["id"]), str(record["text"])) for record in TINY]
     order = [2, 0, 1]
 
-    def candidates_of(query: Any) -> Found:
+    def candidates_of(query: Any) -> FoundCandidates:
         if query.text == "nothing?":
-            return Found(TINY_QUERY, [], np.empty((0, 2)))
-        return Found(TINY_QUERY, [documents[i] for i in order], [TINY_VECTORS[i] for i in order])
+            return FoundCandidates(TINY_QUERY, [], np.empty((0, 2)))
+        return FoundCandidates(TINY_QUERY, [documents[i] for i in order], [TINY_VECTORS[i] for i in order])
 
     found = compare_candidates([{"text": "?", "gold": ["b", "c"]}, "nothing?"], candidates_of, k=2)
     assert found.values == tiny({"text": "?", "gold": ["b", "c"]}).values
@@ -265,16 +262,16 @@ def test_the_map_keeps_distances_and_its_sides() -> None:
     rng = np.random.default_rng(0)
     flat = rng.normal(size=(20, 2))
     turned = flat @ np.linalg.qr(rng.normal(size=(7, 7)))[0][:2]
-    places = places_of(turned)
+    places = project_to_map(turned)
 
     def distances(points: np.ndarray) -> np.ndarray:
         return np.linalg.norm(points[:, None] - points[None, :], axis=2)
 
     np.testing.assert_allclose(distances(places), distances(flat), atol=1e-9)
     assert (places[0] >= 0).all()
-    np.testing.assert_allclose(places_of(-turned), places, atol=1e-9)
-    assert places_of(np.ones((3, 4))).tolist() == [[0.0, 0.0]] * 3
-    np.testing.assert_allclose(places_of(np.array([[1.0], [3.0]])), [[1.0, 0.0], [-1.0, 0.0]], atol=1e-9)
+    np.testing.assert_allclose(project_to_map(-turned), places, atol=1e-9)
+    assert project_to_map(np.ones((3, 4))).tolist() == [[0.0, 0.0]] * 3
+    np.testing.assert_allclose(project_to_map(np.array([[1.0], [3.0]])), [[1.0, 0.0], [-1.0, 0.0]], atol=1e-9)
 
 
 def test_search_is_exact_in_blocks_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,7 +279,7 @@ def test_search_is_exact_in_blocks_too(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, queries = rng.normal(size=(300, 8)) * rng.uniform(0.1, 1e6, size=(300, 1)), rng.normal(size=(11, 8))
     expected = [np.argsort(-(rows @ q / np.linalg.norm(rows, axis=1)), kind="stable")[:7].tolist() for q in queries]
     assert nearest_rows(queries, rows, 7).tolist() == expected
-    monkeypatch.setattr(searching, "_BLOCK", 1000)
+    monkeypatch.setattr(compare_module, "_BLOCK", 1000)
     assert nearest_rows(queries, rows, 7).tolist() == expected
 
 
@@ -339,3 +336,56 @@ def test_the_demo_names_functions_that_numpy_has() -> None:
         assert set(query.subtopics) == set(parts), query.text
         assert known.issuperset(query.gold)
         assert known.issuperset(name for names in query.subtopics.values() for name in names)
+
+
+RNG = np.random.default_rng(3)
+TEXTS = [{"id": f"d{i}", "text": f"text {i}"} for i in range(12)]
+VECTORS = RNG.standard_normal((12, 8))
+
+
+def compared(queries: list[dict[str, Any]], **options: Any) -> Any:
+    return compare(TEXTS, queries, (VECTORS, RNG.standard_normal((len(queries), 8))), k=3, fetch_k=8, **options)
+
+
+def test_a_measure_that_one_query_allows_does_not_decide_for_all() -> None:
+    queries: list[dict[str, Any]] = [{"text": f"q{i}", "gold": [f"d{i}"]} for i in range(10)]
+    queries[0]["answers"] = ["text"]
+    assert compared(queries).recommendation.measure == "recall"
+    assert compared(queries, decide_by="answers").recommendation.measure == "answers"
+
+
+def test_where_everything_is_missed_nothing_is_recommended() -> None:
+    queries = [{"text": "q", "answers": ["nowhere to be found"]}, {"text": "r", "answers": ["nor this"]}]
+    advice = compared(queries).recommendation
+    assert advice.setting is None
+    assert "No setting can be named" in advice.text
+
+
+def test_a_single_query_has_no_interval_in_the_text() -> None:
+    advice = compared([{"text": "q", "gold": ["d0", "d1", "d2", "d3"]}]).recommendation
+    assert "interval" not in advice.text
+    assert "1 query" in advice.text or advice.setting is None
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "held"),
+    [
+        ("日本の首都は東京です。", "東京", True),
+        ("กรุงเทพมหานครเป็นเมืองหลวง", "เมืองหลวง", True),
+        ("The cats sleep", "cat", False),
+        ("The CAT, asleep", "cat", True),
+        ("c++ and c", "c++", True),
+    ],
+)
+def test_answers_are_whole_words_where_words_are_parted(text: str, answer: str, held: bool) -> None:
+    assert bool(_find_answers([text], [answer])[0, 0]) is held
+
+
+def test_gold_that_was_not_fetched_leaves_its_subtopics_unknown() -> None:
+    documents = [Document(name, name, ("x",)) for name in "abc"]
+    found = FoundCandidates([1.0, 0.0], documents, np.array([[1.0, 0.0], [0.9, 0.1], [0.5, 0.5]]))
+    there = compare_candidates([{"text": "q", "gold": ["a"]}], lambda query: found, k=1, fetch_k=3)
+    beyond = compare_candidates([{"text": "q", "gold": ["a", "z"]}], lambda query: found, k=1, fetch_k=3)
+    keys = [{measure.key for measure in one.measures} for one in (there, beyond)]
+    assert "subtopic_recall" in keys[0]
+    assert "subtopic_recall" not in keys[1]

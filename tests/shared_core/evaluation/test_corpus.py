@@ -4,11 +4,19 @@ from pathlib import Path
 import pytest
 
 from shared_core.errors import InvalidInputError, InvalidParameterError
-from shared_core.evaluation.corpus import read_documents, read_queries
-from shared_core.evaluation.records import Document, Query, all_of, as_document, as_query
+from shared_core.evaluation.corpus import (
+    Document,
+    Query,
+    as_document,
+    as_query,
+    convert_all,
+    found_documents,
+    read_documents,
+    read_queries,
+)
 
 
-def test_json_lines_keep_their_order_and_bad_ones_are_named_by_line(tmp_path: Path) -> None:
+def test_json_lines_keep_their_order_and_the_bad_ones_are_reported_by_line(tmp_path: Path) -> None:
     path = tmp_path / "docs.jsonl"
     lines = [
         b'\xef\xbb\xbf{"id": "a", "text": "One.", "subtopics": ["x", "y"], "author": "me"}',
@@ -49,7 +57,7 @@ def test_json_lines_keep_their_order_and_bad_ones_are_named_by_line(tmp_path: Pa
         assert str(problem).startswith(f"{path}:{problem.line}: ")
 
 
-def test_csv_counts_lines_of_the_file_not_rows(tmp_path: Path) -> None:
+def test_csv_problems_name_the_line_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "docs.csv"
     path.write_bytes(
         b"id,text,subtopics\n"
@@ -76,13 +84,13 @@ def test_csv_counts_lines_of_the_file_not_rows(tmp_path: Path) -> None:
     ]
 
 
-def test_tabs_part_the_cells_of_tsv(tmp_path: Path) -> None:
+def test_tabs_separate_the_cells_of_tsv(tmp_path: Path) -> None:
     path = tmp_path / "docs.tsv"
     path.write_text("text\tid\nOne, two.\ta\n", encoding="utf-8")
     assert read_documents(path).items == [Document("a", "One, two.")]
 
 
-def test_a_folder_gives_one_document_a_file(tmp_path: Path) -> None:
+def test_a_folder_gives_one_document_for_each_file(tmp_path: Path) -> None:
     (tmp_path / "deep" / "er").mkdir(parents=True)
     (tmp_path / "b.md").write_text("# B\n\nText.", encoding="utf-8")
     (tmp_path / "deep" / "er" / "a.txt").write_bytes(b"\xef\xbb\xbfA.")
@@ -97,7 +105,7 @@ def test_a_folder_gives_one_document_a_file(tmp_path: Path) -> None:
     ]
 
 
-def test_queries_bring_what_is_known_of_the_answer(tmp_path: Path) -> None:
+def test_queries_hold_what_is_known_about_the_answer(tmp_path: Path) -> None:
     path = tmp_path / "queries.jsonl"
     records = [
         {"question": "A?", "gold": [1, "b", "b"], "answers": "forty-two"},
@@ -119,7 +127,7 @@ def test_queries_bring_what_is_known_of_the_answer(tmp_path: Path) -> None:
     ]
 
 
-def test_queries_may_be_bare_lines(tmp_path: Path) -> None:
+def test_queries_may_be_lines_of_text(tmp_path: Path) -> None:
     path = tmp_path / "queries.txt"
     path.write_text("First?\n\n  Second?  \n", encoding="utf-8")
     assert read_queries(path).items == [Query("1", "First?"), Query("3", "Second?")]
@@ -135,7 +143,7 @@ def test_a_csv_cell_may_map_subtopics_to_documents(tmp_path: Path) -> None:
 def test_a_file_without_a_single_document_is_an_error(tmp_path: Path, content: str) -> None:
     path = tmp_path / "docs.jsonl"
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(InvalidInputError, match="holds not one document"):
+    with pytest.raises(InvalidInputError, match="holds no document"):
         read_documents(path)
 
 
@@ -146,21 +154,55 @@ def test_paths_that_cannot_be_read_are_errors(tmp_path: Path) -> None:
         read_documents(tmp_path / "docs.xlsx")
     with pytest.raises(InvalidParameterError, match="is a folder"):
         read_queries(tmp_path)
-    with pytest.raises(InvalidInputError, match="holds not one document"):
+    with pytest.raises(InvalidInputError, match="holds no document"):
         read_documents(tmp_path)
 
 
-def test_python_callers_get_the_place_of_what_is_wrong() -> None:
-    assert all_of(["A", {"text": "B", "id": "x"}, Document("y", "C")], as_document, "documents") == [
+def test_errors_for_python_callers_name_the_position() -> None:
+    assert convert_all(["A", {"text": "B", "id": "x"}, Document("y", "C")], as_document, "documents") == [
         Document("1", "A"),
         Document("x", "B"),
         Document("y", "C"),
     ]
     with pytest.raises(InvalidInputError, match="documents, position 1: expected a text or an object"):
-        all_of(["A", 3], as_document, "documents")
+        convert_all(["A", 3], as_document, "documents")
     with pytest.raises(InvalidInputError, match="queries, position 1: id '1' occurs a second time"):
-        all_of(["A", Query("1", "B")], as_query, "queries")
+        convert_all(["A", Query("1", "B")], as_query, "queries")
     with pytest.raises(InvalidInputError, match="documents must be several"):
-        all_of("one text", as_document, "documents")
+        convert_all("one text", as_document, "documents")
     with pytest.raises(InvalidInputError, match="there are no queries"):
-        all_of([], as_query, "queries")
+        convert_all([], as_query, "queries")
+
+
+def test_a_cell_above_the_limit_of_the_csv_module_is_one_cell(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    long = "\n".join(["a line, with commas"] * 9000)
+    path.write_text(f'text,id\none,a\n"{long}",b\nthree,c\n', encoding="utf-8")
+    found = read_documents(path)
+    assert [document.id for document in found.items] == ["a", "b", "c"]
+    assert found.items[1].text == long
+    assert not found.problems
+
+
+def test_spaces_beside_commas_are_not_part_of_an_id(tmp_path: Path) -> None:
+    documents, queries = tmp_path / "d.csv", tmp_path / "q.csv"
+    documents.write_text('text, id\none, a\n"two", "b"\n', encoding="utf-8")
+    queries.write_text("text,gold\nwhich,a;b\n", encoding="utf-8")
+    assert [document.id for document in read_documents(documents).items] == ["a", "b"]
+    assert read_queries(queries).items[0].gold == ("a", "b")
+
+
+def test_a_lone_surrogate_is_a_problem_of_its_line_only(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"text": "whole"}\n{"text": "cut \\ud83d"}\n{"text": "whole too"}\n', encoding="utf-8")
+    found = read_documents(path)
+    assert [document.text for document in found.items] == ["whole", "whole too"]
+    assert "2" in str(found.problems[0])
+    assert "surrogate" in str(found.problems[0])
+    with pytest.raises(InvalidInputError, match="surrogate"):
+        as_document({"text": "cut \ud83d"}, "1")
+
+
+def test_a_single_label_in_the_metadata_of_a_store_is_a_label() -> None:
+    found = found_documents([("a", "A", "x"), ("b", "B", ["x", "y"]), ("c", "C", None)])
+    assert [document.subtopics for document in found] == [("x",), ("x", "y"), ()]

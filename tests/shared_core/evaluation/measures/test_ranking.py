@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.evaluation.measures.metrics import rank_measures
+from shared_core.evaluation.measures import rank_measures
 
 # Ten documents of which a, b and c share the subtopic A, and e, f and h the subtopic C. In this order they gain, at
 # α = 1/2: 2, 1/2, 1/4, 0, 2, 1/2, 1, 1/4, 0, 0.
@@ -221,11 +221,11 @@ def test_the_notation_is_that_of_ir_measures() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("foo", "is no measure of ir_measures"),
-        ("recall_5", "is no measure of ir_measures"),
-        ("nDCG@", "is no measure of ir_measures"),
-        ("nDCG@-1", "is no measure of ir_measures"),
-        ("R@5 + 1", "is no measure of ir_measures"),
+        ("foo", "is not a measure of ir_measures"),
+        ("recall_5", "is not a measure of ir_measures"),
+        ("nDCG@", "is not a measure of ir_measures"),
+        ("nDCG@-1", "is not a measure of ir_measures"),
+        ("R@5 + 1", "is not a measure of ir_measures"),
         ("R", "invalid param cutoff"),
         ("R(5)", "parameters need names"),
         ("nDCG(alpha=3)@2", "alpha"),
@@ -237,7 +237,7 @@ def test_the_notation_is_that_of_ir_measures() -> None:
         ("StRecall(judged_only=True)@3", "unsupported params"),
         ("alpha_nDCG(alpha=2.0)@3", r"alpha must be a finite number in \[0, 1\]"),
         ("NRBP", "nothing installed here computes it"),
-        (3, "is no measure of ir_measures"),
+        (3, "is not a measure of ir_measures"),
     ],
 )
 def test_unknown_names_are_refused(name: Any, says: str) -> None:
@@ -275,7 +275,7 @@ def test_bad_input_is_named(qrels: Any, run: Any, name: str, says: str) -> None:
 def test_values_do_not_depend_on_the_order_of_sets() -> None:
     """The hash of a text differs from process to process, and with it the order of a set of subtopics."""
     program = (
-        "from shared_core.evaluation.measures.metrics import rank_measures\n"
+        "from shared_core.evaluation.measures import rank_measures\n"
         "def on(q, i, j): return int((i * i * 7 + j * j * i + q * j + 3 * j) % 11 < 5)\n"
         "qrels = {q: {f'd{i}': {f't{j}': on(q, i, j) for j in range(9)} for i in range(20)} for q in range(40)}\n"
         "run = {q: [f'd{i * 7 % 20}' for i in range(20)] for q in qrels}\n"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.evaluation.measures.statistics import bootstrap_interval, paired_test
+from shared_core.evaluation.measures import bootstrap_interval, paired_test
 
 NAN = float("nan")
 few = settings(deadline=None, derandomize=True, max_examples=15)

@@ -50,8 +50,8 @@ _ADVICE = Recommendation(
     10,
     5,
     "R@5",
-    "VRSD finds most of the gold texts: mean recall@5 .552, against .541 for MMR λ .5. The difference between the two "
-    "may be chance; that to plain similarity is not.",
+    "VRSD finds most of the gold texts: mean recall@5 0.552, against 0.541 for MMR λ 0.5. The difference between them "
+    "may be chance; the one to plain similarity is not.",
     0.214,
     0.0004,
 )

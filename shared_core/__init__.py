@@ -25,7 +25,7 @@ from .selectors.base import (
     selector_parameters,
 )
 from .selectors.choose import choose, select
-from .selectors.kernels.low_rank import Kernel, LinearKernel, LowRankKernel
+from .selectors.kernels import Kernel, LinearKernel, LowRankKernel
 from .selectors.mmr import MMR
 from .selectors.ndpp import NDPP
 from .selectors.top_k import TopK

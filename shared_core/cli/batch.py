@@ -88,7 +88,7 @@ def _value(text: str) -> Any:
 
 
 def _kernel(path: str) -> Any:
-    from ..selectors.kernels.low_rank import LinearKernel, LowRankKernel
+    from ..selectors.kernels import LinearKernel, LowRankKernel
 
     try:
         return LinearKernel.load(path)

@@ -1,12 +1,19 @@
-"""What came of learning a kernel: the kernel, how it did on held-out items, and each epoch on the way."""
+"""The outcome of learning a kernel: the kernel, its worth on held-out items, and each epoch, also as a drawing."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from ..selectors.kernels.low_rank import LinearKernel, LowRankKernel
+from .._files import write_atomically
+from ..selectors.kernels import LinearKernel, LowRankKernel
 from ..selectors.ndpp import NDPP
+from ..signals.language_models import import_library
+
+PLOT_SUFFIXES = (".svg", ".png")
+_LINE_STYLES = ("--", ":", "-.", (0, (1, 4)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +23,13 @@ class Epoch:
     Attributes
     ----------
     number : int
-        0 is the kernel as it began.
+        0 is the kernel at its start.
     loss : float or None
-        Mean loss of its batches; None for number 0.
+        Mean loss of the batches; None for number 0.
     likelihood : float or None
-        Mean log-likelihood of held-out subsets; only under ``objective="likelihood"``.
+        Mean log-likelihood of the held-out subsets; only with ``objective="likelihood"``.
     feedback : float
-        Mean feedback of the greedy picks for held-out items.
+        Mean feedback for the greedy picks of the held-out items.
 
     Examples
     --------
@@ -38,21 +45,22 @@ class Epoch:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A learned kernel, and what it is worth.
+    """A learned kernel and its worth on held-out items.
 
     Attributes
     ----------
     kernel : LinearKernel or LowRankKernel
-        Of the epoch whose greedy picks the feedback liked best on the held-out items.
+        The kernel of the epoch with the highest feedback on the held-out items.
     epoch : int
-        Which that was; 0 is the kernel as it began.
+        The number of this epoch; 0 is the kernel at its start.
     feedback : float
-        Mean feedback of its picks for the held-out items. Since the epoch was chosen by it, it flatters a little.
+        Mean feedback for the kernel's picks on the held-out items. It is slightly too high, because the same items
+        decided which epoch is kept.
     unlearned : mapping of str to float
-        The same for selectors that learn nothing, by how they are written: NDPP without a kernel, VRSD, similarity.
+        The same mean for selectors that learn nothing, by their repr: NDPP without a kernel, VRSD, similarity.
     gain, standard_error : float
-        Mean and standard error of the difference, query by query, to the best of these; the error is NaN for a
-        single query.
+        Mean difference, query by query, between the kernel and the best of these selectors, and its standard error
+        (NaN for a single query).
     history : tuple of Epoch
     held_out : tuple of int
         Rows of the items that were not trained on.
@@ -75,13 +83,64 @@ class Fitted:
 
     @property
     def helped(self) -> bool:
-        """Whether the held-out items got better examples than without learning, by more than one standard error.
+        """Whether the gain on the held-out items exceeds one standard error.
 
-        The epoch was chosen by the same items, so that pure noise, too, is above 0 in more than half of all fits.
+        The same items decided which epoch is kept, so that the gain is above 0 in more than half of all fits of noise.
         """
         return self.gain > self.standard_error
 
     @property
     def selector(self) -> NDPP:
-        """What was measured: NDPP with the kernel and the relevance that was learned with it."""
+        """The selector that was measured: NDPP with the kernel and the relevance that was learned with it."""
         return NDPP(self.kernel)
+
+
+def plot(path: Path | str, fitted: Fitted, title: str = "") -> None:
+    """Draw the loss and the held-out feedback of each epoch, with a line for each selector that learns nothing.
+
+    Parameters
+    ----------
+    path : path
+        Ends in .svg or .png. Equal fits give equal .svg files.
+    fitted : Fitted
+    title : str
+
+    Raises
+    ------
+    ImportError
+        matplotlib is missing (extra ``train``).
+    OSError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> history = (Epoch(0, None, None, 0.7), Epoch(1, 0.5, None, 0.9))
+    >>> fitted = Fitted(LinearKernel([[1.0]]), 1, 0.9, {"NDPP()": 0.8}, 0.1, 0.02, history, (3,))
+    >>> path = Path(tempfile.mkdtemp()) / "plot.svg"
+    >>> plot(path, fitted, "learned in a night")
+    >>> "learned in a night" in path.read_text(encoding="utf-8")
+    True
+    """
+    # pyplot would keep every figure and may look for a screen.
+    matplotlib, figures = import_library("matplotlib", "train"), import_library("matplotlib.figure", "train")
+    with matplotlib.rc_context({"svg.hashsalt": "setselect", "svg.fonttype": "none"}):
+        figure = figures.Figure(figsize=(7, 5), layout="constrained")
+        above, below = figure.subplots(2, sharex=True, height_ratios=(1, 1.4))
+        losses = [(epoch.number, epoch.loss) for epoch in fitted.history if epoch.loss is not None]
+        above.plot(*zip(*losses, strict=True) if losses else ([], []), marker=".", color="#33628f")
+        above.set_ylabel("loss")
+        above.set_title(title)
+        numbers, values = zip(*[(epoch.number, epoch.feedback) for epoch in fitted.history], strict=True)
+        below.plot(numbers, values, marker=".", color="#33628f", label="learned")
+        below.plot([fitted.epoch], [fitted.feedback], marker="o", color="#33628f", label=f"kept: epoch {fitted.epoch}")
+        for (name, value), style in zip(fitted.unlearned.items(), _LINE_STYLES, strict=False):
+            below.axhline(value, linestyle=style, color="#777777", label=name)
+        below.set_ylabel(f"feedback, {len(fitted.held_out)} held-out items")
+        below.set_xlabel("epoch")
+        below.xaxis.get_major_locator().set_params(integer=True)
+        below.legend(fontsize=8)
+        svg = Path(path).suffix.lower() == ".svg"
+        drawing = io.BytesIO()
+        figure.savefig(drawing, format="svg" if svg else "png", metadata={"Date": None} if svg else None)
+    write_atomically(path, drawing.getvalue())

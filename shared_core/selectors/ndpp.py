@@ -13,8 +13,8 @@ from ..candidates import TIE_EPS, Candidates
 from ..errors import InvalidParameterError, KernelError
 from ._greedy import GreedyState
 from .base import Selection, make_selection, register_selector
-from .kernels.low_rank import Kernel, LowRankKernel
-from .kernels.relevance import cosines_with_query, log_exponential
+from .kernels import Kernel, LowRankKernel
+from .kernels._relevance import cosines_with_query, log_exponential
 from .top_k import take_by_relevance
 
 Matrix = NDArray[np.float64]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from typing import Self
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._validation import as_numeric, check_integer, check_number
+from ...candidates import as_unit_rows
 from ...errors import InvalidInputError, InvalidParameterError
-from ...selectors.kernels.low_rank import LinearKernel, LowRankKernel
+from ...selectors.kernels import LinearKernel, LowRankKernel
 
 try:
     import torch
@@ -19,14 +20,32 @@ except ImportError as error:
 
 from torch import Tensor, nn
 
-from .principal import blocks, principal_directions, second_moment, unit_rows
-from .row_pool import Grams, Pool, row_pool
-
 Matrix = NDArray[np.float64]
+
+# Rows of a large pool that are converted to float64 at the same time.
+_BLOCK = 16384
+
+
+class Grams(NamedTuple):
+    """VᵀV (K, K), VᵀB (K, K') and BᵀB (K', K'): log det(L + I) needs nothing else of the pool."""
+
+    vv: Tensor
+    vb: Tensor
+    bb: Tensor
+
+
+class Pool(NamedTuple):
+    """V (m, K) and B (m, K') of m items, Σ w_i ‖v_i‖² and Σ w_i ‖b_i‖² over the whole pool, and its Grams."""
+
+    v: Tensor
+    b: Tensor
+    squares_v: Tensor
+    squares_b: Tensor
+    grams: Grams | None
 
 
 class _Factors(nn.Module):
-    """C has a block [[0, λ], [−λ, 0]] for each two columns of B; λ is the softplus of what is trained.
+    """C has a block [[0, λ], [−λ, 0]] for each two columns of B; λ is the softplus of the trained parameter.
 
     With an odd K' the last column of B meets only zeros.
     """
@@ -51,7 +70,7 @@ class _Factors(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the parameters are."""
+        """The device of the parameters."""
         return self.free_rates.device
 
     def C(self) -> Tensor:
@@ -59,7 +78,7 @@ class _Factors(nn.Module):
         return self.times_c(torch.eye(self.skew_rank, dtype=torch.float64, device=self.device))
 
     def times_c(self, b: Tensor) -> Tensor:
-        """``b @ C`` for b of shape (..., K'), with 1 product a number in place of K'."""
+        """``b @ C`` for b of shape (..., K'); each entry takes one product instead of K'."""
         even, rates = self.skew_rank // 2 * 2, self.rates
         turned = torch.stack((-rates * b[..., 1:even:2], rates * b[..., 0:even:2]), -1).flatten(-2)
         return torch.cat((turned, torch.zeros_like(b[..., turned.shape[-1] :])), -1)
@@ -109,27 +128,27 @@ class RowFactors(_Factors):
             The pool's embeddings, of any length.
         K, K_skew : int
             Columns of V (at least 1) and of B (at least 0). Columns of V beyond the rank of the vectors start at
-            random like those of B, since a column of zeros is never trained.
+            random, as those of B do, because a column of zeros is never trained.
         seed : int
-            Of the random columns.
+            Seed of the random columns.
         scale : float > 0
-            How long a row of B is at first, about. B = 0 would stay where it is.
+            Approximate length of a row of B at the start. B = 0 would stay 0.
         rate : float > 0
-            Every λ at first.
+            Every λ at the start.
 
         Raises
         ------
         InvalidInputError
-            The vectors are no matrix, or hold NaN or inf.
+            The vectors are not a matrix, or hold NaN or inf.
         InvalidParameterError
             A parameter is out of its range.
         """
-        rng = _start(K, K_skew, seed, scale, rate)
+        rng = _random(K, K_skew, seed, scale, rate)
         unit = unit_rows(vectors)
         directions, values = principal_directions(unit)
         kept = int((values[:K] > 1e-10 * values[0]).sum())
         v = rng.standard_normal((len(unit), K)) * (scale / K**0.5)
-        v[:, :kept] = np.concatenate([block.numpy() @ directions[:, :kept] for block in blocks(unit)])
+        v[:, :kept] = np.concatenate([block.numpy() @ directions[:, :kept] for block in _blocks(unit)])
         b = rng.standard_normal((len(unit), K_skew)) * (scale / max(K_skew, 1) ** 0.5)
         return cls(v, b, np.full(K_skew // 2, rate))
 
@@ -137,7 +156,7 @@ class RowFactors(_Factors):
         return len(self.V)
 
     def rows(self, index: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """V (m, K) and B (m, K') of these items; of all without ``index`` (int64, shape (m,))."""
+        """V (m, K) and B (m, K') of the items ``index`` (int64, shape (m,)), by default of all items."""
         return (self.V, self.B) if index is None else (self.V.index_select(0, index), self.B.index_select(0, index))
 
     def grams(self) -> Grams:
@@ -145,12 +164,13 @@ class RowFactors(_Factors):
         return Grams(self.V.T @ self.V, self.V.T @ self.B, self.B.T @ self.B)
 
     def weighing(self, weights: Tensor) -> Tensor:
-        """The weights themselves."""
+        """The form of item weights w (M,) that :meth:`pool` takes: the weights themselves."""
         return weights.to(self.device, torch.float64)
 
     def pool(self, index: Tensor, weighing: Tensor, grams: bool = True) -> Pool:
-        """What a step needs of the pool; its gradient takes one pass over V and B. ``grams=False`` leaves these out."""
-        return row_pool(self.V, self.B, weighing, index, grams)
+        """V and B of the items ``index`` and the sums over the pool; the gradient takes one pass over V and B."""
+        v, b, squares_v, squares_b, *products = _RowPool.apply(self.V, self.B, weighing, index, grams)  # type: ignore[no-untyped-call]
+        return Pool(v, b, squares_v, squares_b, Grams(*products) if grams else None)
 
     def to_kernel(self, ids: Iterable[Hashable] | None = None) -> LowRankKernel:
         """The kernel as it stands, its rows called ``ids`` (by default 0..M-1)."""
@@ -161,12 +181,13 @@ class RowFactors(_Factors):
 class LinearFactors(_Factors):
     """V = E W_V and B = E W_B, E the unit vectors: serves items that came after training; W_V, W_B, λ are trained.
 
-    What a step costs does not depend on the pool: of E it needs the rows in the batch, EᵀE and Eᵀ diag(w) E.
+    The cost of a step does not depend on the size of the pool: a step needs the rows of E in the batch, EᵀE and
+    Eᵀ diag(w) E.
 
     Parameters
     ----------
     vectors : array-like, shape (M, d)
-        Embeddings of any length; copied, float32 stays float32. They are no part of ``state_dict``.
+        Embeddings of any length; copied, float32 stays float32. They are not part of ``state_dict``.
     W_V : array-like, shape (d, K)
     W_B : array-like, shape (d, K'), optional
     rates : array-like, shape (K' // 2,)
@@ -174,7 +195,7 @@ class LinearFactors(_Factors):
     Raises
     ------
     InvalidInputError
-        As :class:`RowFactors`.
+        Shapes do not agree, a value is NaN or inf (the message names the row), or a rate is not positive.
 
     Examples
     --------
@@ -199,11 +220,11 @@ class LinearFactors(_Factors):
     def principal(
         cls, vectors: ArrayLike, K: int, K_skew: int, *, seed: int, scale: float = 0.1, rate: float = 1.0
     ) -> Self:
-        """Start at the embeddings: W_V is the identity where K = d, else the K principal directions.
+        """Start at the embeddings: W_V is the identity if K = d, else the K principal directions.
 
-        Parameters and errors as :meth:`RowFactors.principal`, but K is at most d.
+        Parameters and errors are those of :meth:`RowFactors.principal`, except that K is at most d.
         """
-        rng = _start(K, K_skew, seed, scale, rate)
+        rng = _random(K, K_skew, seed, scale, rate)
         unit = unit_rows(vectors)
         d = unit.shape[1]
         if d < K:
@@ -216,11 +237,11 @@ class LinearFactors(_Factors):
         return len(self.unit)
 
     def rows(self, index: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """V (m, K) and B (m, K') of these items; of all without ``index`` (int64, shape (m,))."""
+        """V (m, K) and B (m, K') of the items ``index`` (int64, shape (m,)), by default of all items."""
         if index is None:
             e = self.unit.to(torch.float64)
             return e @ self.W_V, e @ self.W_B
-        # The candidates of a batch are often the same items again and again; each is multiplied once.
+        # The same items are often candidates of many queries in a batch; each item is multiplied once.
         items, places = torch.unique(index, return_inverse=True)
         e = self.unit.index_select(0, items).to(torch.float64)
         return (e @ self.W_V).index_select(0, places), (e @ self.W_B).index_select(0, places)
@@ -231,11 +252,11 @@ class LinearFactors(_Factors):
         return Grams(self.W_V.T @ mv, self.W_V.T @ mb, self.W_B.T @ mb)
 
     def weighing(self, weights: Tensor) -> Tensor:
-        """Eᵀ diag(w) E, shape (d, d)."""
+        """The form of item weights w (M,) that :meth:`pool` takes: Eᵀ diag(w) E, shape (d, d)."""
         return second_moment(self.unit, weights.to(self.device, torch.float64))
 
     def pool(self, index: Tensor, weighing: Tensor, grams: bool = True) -> Pool:
-        """What a step needs of the pool; ``grams=False`` leaves these out."""
+        """V and B of the items ``index`` and the sums over the pool."""
         v, b = self.rows(index)
         squares_v, squares_b = ((w * (weighing @ w)).sum() for w in (self.W_V, self.W_B))
         return Pool(v, b, squares_v, squares_b, self.grams() if grams else None)
@@ -249,7 +270,65 @@ class LinearFactors(_Factors):
 Factors = RowFactors | LinearFactors
 
 
-def _start(K: int, K_skew: int, seed: int, scale: float, rate: float) -> np.random.Generator:
+def unit_rows(vectors: ArrayLike) -> Tensor:
+    """The vectors (M, d) at length 1, float32 or float64, in memory of their own; a zero row stays zero."""
+    return torch.from_numpy(as_unit_rows(vectors))
+
+
+def second_moment(rows: Tensor, weights: Tensor | None = None) -> Tensor:
+    """EᵀE, or Eᵀ diag(w) E, of rows E (M, d) and weights w (M,): float64, shape (d, d)."""
+    total = torch.zeros((rows.shape[1],) * 2, dtype=torch.float64, device=rows.device)
+    start = 0
+    for block in _blocks(rows):
+        total.addmm_(block.T, block if weights is None else block * weights[start : start + len(block), None])
+        start += len(block)
+    return total
+
+
+def principal_directions(rows: Tensor) -> tuple[Matrix, Matrix]:
+    """Right singular vectors of the rows (d, d), a column each, and the squares of the singular values (d,).
+
+    The largest singular value comes first. The largest entry of each column is positive.
+    """
+    squares, vectors = np.linalg.eigh(second_moment(rows).cpu().numpy())
+    directions = vectors[:, ::-1]
+    largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=0)[None], axis=0)
+    return np.where(largest < 0, -directions, directions), squares[::-1]
+
+
+class _RowPool(torch.autograd.Function):
+    """The parts of Pool. Plain autograd makes a matrix of the pool's size for each term and takes three times as long."""
+
+    @staticmethod
+    def forward(ctx: Any, v: Tensor, b: Tensor, weights: Tensor, index: Tensor, grams: bool) -> tuple[Tensor, ...]:
+        ctx.save_for_backward(v, b, weights, index)
+        squares = (torch.einsum("mk,mk->m", x, x).dot(weights) for x in (v, b))
+        products = (v.T @ v, v.T @ b, b.T @ b) if grams else ()
+        return v.index_select(0, index), b.index_select(0, index), *squares, *products
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        v, b, weights, index = ctx.saved_tensors
+        rows_v, rows_b, squares_v, squares_b, *products = upstream
+        scale_v, scale_b = ((2 * squares * weights)[:, None] for squares in (squares_v, squares_b))
+        if products:
+            vv, vb, bb = products
+            grad_v = (v @ (vv + vv.T)).addmm_(b, vb.T).addcmul_(v, scale_v)
+            grad_b = (b @ (bb + bb.T)).addmm_(v, vb).addcmul_(b, scale_b)
+        else:
+            grad_v, grad_b = v * scale_v, b * scale_b
+        return grad_v.index_add_(0, index, rows_v), grad_b.index_add_(0, index, rows_b), None, None, None
+
+
+def _blocks(rows: Tensor) -> Iterator[Tensor]:
+    """The rows in float64, block by block."""
+    for start in range(0, len(rows), _BLOCK):
+        yield rows[start : start + _BLOCK].to(torch.float64)
+
+
+def _random(K: int, K_skew: int, seed: int, scale: float, rate: float) -> np.random.Generator:
+    """Check the parameters of ``principal``; the generator of its random columns."""
     check_integer(K, "K", 1)
     check_integer(K_skew, "K_skew", 0)
     for value, name in ((scale, "scale"), (rate, "rate")):

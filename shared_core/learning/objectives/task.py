@@ -1,4 +1,4 @@
-"""What a fit trains: parameters, the loss of a batch, and the kernel that comes of them."""
+"""What a fit trains: the parameters, the loss of a batch, and the kernel that they make."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ...selectors.kernels.low_rank import LinearKernel, LowRankKernel
-from ..labels.labelling import LabelledSubset
+from ...selectors.kernels import LinearKernel, LowRankKernel
+from ..labels.labelling import LabelledSubset, best
 from ..neighbours import Neighbours
-from .factors import Factors, LinearFactors, RowFactors
+from ..settings import FitSettings
+from .factors import Factors, LinearFactors, RowFactors, unit_rows
 from .likelihood import Likelihood
-from .listwise import Listwise
-from .principal import unit_rows
-from .relevance import LearnedRelevance
+from .listwise import LearnedRelevance, Listwise
 
-# How much faster than matrices single numbers (temperature, λ) may move under the listwise objective.
+# The learning rate of single numbers (temperature, λ) is so many times that of matrices, with the listwise objective.
 _FASTER = 20.0
 
 
@@ -28,19 +27,9 @@ _FASTER = 20.0
 class Task:
     """An objective with all that the training loop needs of it.
 
-    Attributes
-    ----------
-    parts : ModuleDict
-        Everything that is trained.
-    groups : list
-        Parameters with their learning rates, for Adam.
-    loss : callable
-        From int64 (m,), places among 0..size-1, to a scalar Tensor.
-    size : int
-    likelihood : callable or None
-        Mean log-likelihood of held-out subsets.
-    kernel : callable
-        The kernel as it stands.
+    ``parts`` is everything that is trained, ``groups`` the parameters with their learning rates (for Adam), ``loss``
+    maps int64 (m,), numbers of examples in 0..size-1, to a scalar, ``likelihood`` is the mean log-likelihood of the
+    held-out subsets if the objective has one, and ``kernel`` makes the kernel as it stands.
     """
 
     parts: nn.ModuleDict
@@ -51,32 +40,69 @@ class Task:
     kernel: Callable[[], LinearKernel | LowRankKernel]
 
 
-def make_factors(
-    kernel: str, vectors: NDArray[np.floating], rank: int, skew_rank: int, seed: int, device: Any, size: int | None
-) -> Factors:
-    """Factors that begin at the embeddings: ``"linear"`` maps of the vectors, or ``"rows"`` of their own.
+def make_task(
+    settings: FitSettings,
+    neighbours: Neighbours,
+    vectors: NDArray[np.floating],
+    trained: Sequence[LabelledSubset],
+    held_out: Sequence[LabelledSubset],
+    ids: Sequence[Hashable] | None,
+) -> Task:
+    """The task of the settings' objective, its factors at the embeddings ``vectors`` (n, d)."""
+    factors, rate = _make_factors(settings, vectors), settings.adam_rate
+    if settings.listwise:
+        unit = factors.unit if isinstance(factors, LinearFactors) else unit_rows(vectors)
+        relevance = LearnedRelevance(unit, settings.temperature, mapped=settings.learn_relevance).to(factors.device)
+        listwise = Listwise(factors, relevance, trained, sharpness=settings.sharpness, pull=settings.pull)
+        parts = nn.ModuleDict({"factors": factors, "relevance": relevance})
+        matrices, numbers = ([p for p in parts.parameters() if (p.ndim == 2) is matrix] for matrix in (True, False))
+        groups = [{"params": matrices, "lr": rate}, {"params": numbers, "lr": _FASTER * rate}]
+        return Task(parts, groups, listwise, len(listwise), None, lambda: _kernel(factors, ids, *relevance.numbers()))
 
-    With a ``size`` they are scaled so that the subsets of V Vᵀ have so many items on average, and the rows of B are as
-    long as those of V. Where V is much the larger, B stays where it began: its gradient is cubic in B.
+    def among(labels: Sequence[LabelledSubset]) -> dict[str, Any]:
+        if settings.normalisation == "pool":
+            return {}
+        candidates, relevance = _candidates(settings, neighbours, vectors, labels)
+        return {"candidates": candidates, "relevance": relevance}
 
-    Examples
-    --------
-    >>> type(make_factors("rows", np.eye(2), 2, 0, 0, "cpu", None)).__name__
-    'RowFactors'
+    # The best of each part by itself: held-out labels must not decide which labels are trained on.
+    trained, held_out = best(trained, settings.share), best(held_out, settings.share)
+    loss = Likelihood(
+        factors, [entry.subset for entry in trained], settings.alpha, settings.beta, settings.ridge,
+        normalisation=settings.normalisation, **among(trained),
+    )  # fmt: skip
+    subsets, inside = [entry.subset for entry in held_out], among(held_out)
+    parts = nn.ModuleDict({"factors": factors})
+    return Task(
+        parts, [{"params": list(parts.parameters()), "lr": rate}], loss, len(loss),
+        lambda: loss.held_out(subsets, **inside), lambda: _kernel(factors, ids, None, settings.temperature),
+    )  # fmt: skip
+
+
+def _make_factors(settings: FitSettings, vectors: NDArray[np.floating]) -> Factors:
+    """Factors that start at the embeddings, for the likelihood scaled to subsets of about k items.
+
+    The likelihood is over all subsets of the pool. It starts where a subset of V Vᵀ has k items on average, and with
+    rows of B as long as those of V: with far shorter rows B would stay where it is, since its gradient is cubic in B.
     """
-    began: type[LinearFactors | RowFactors] = LinearFactors if kernel == "linear" else RowFactors
-    made = began.principal(vectors, rank, skew_rank, seed=seed, scale=0.1 if size is None else 1.0)
-    if size is not None:
+    kind: type[LinearFactors | RowFactors] = LinearFactors if settings.kernel == "linear" else RowFactors
+    rank = settings.rank or vectors.shape[1]
+    scale = 0.1 if settings.listwise else 1.0
+    made = kind.principal(vectors, rank, settings.skew_rank, seed=settings.seed, scale=scale)
+    if not settings.listwise:
         with torch.no_grad():
-            by = _scale(torch.linalg.eigvalsh(made.grams().vv).clamp_min(0).numpy(), size)
+            by = _scale(torch.linalg.eigvalsh(made.grams().vv).clamp_min(0).numpy(), settings.k)
             for part in made.parameters():
                 if part.ndim == 2:
                     part.mul_(by)
-    return made.to(device)
+    return made.to(settings.device)
 
 
 def _scale(eigenvalues: NDArray[np.float64], size: int) -> float:
-    """s for which a DPP with kernel s² L has so many items on average, Σ s²λ / (1 + s²λ), or half its rank."""
+    """s for which subsets of a DPP with kernel s² L have ``size`` items on average, or half its rank if that is less.
+
+    The average is Σ s²λ / (1 + s²λ).
+    """
     low, high = -40.0, 40.0
     wanted = min(size, int((eigenvalues > 1e-10 * eigenvalues.max()).sum()) / 2)
     for _ in range(60):
@@ -84,70 +110,6 @@ def _scale(eigenvalues: NDArray[np.float64], size: int) -> float:
         scaled = eigenvalues * np.exp(2 * middle)
         low, high = (middle, high) if (scaled / (1 + scaled)).sum() < wanted else (low, middle)
     return float(np.exp(high))
-
-
-def listwise_task(
-    factors: Factors,
-    vectors: NDArray[np.floating],
-    labels: Sequence[LabelledSubset],
-    *,
-    ids: Sequence[Hashable] | None,
-    temperature: float,
-    learn_relevance: bool,
-    sharpness: float,
-    pull: float,
-    learning_rate: float,
-) -> Task:
-    """The listwise objective, its relevance trained along; see :class:`Listwise`."""
-    unit = factors.unit if isinstance(factors, LinearFactors) else unit_rows(vectors)
-    relevance = LearnedRelevance(unit, temperature, mapped=learn_relevance).to(factors.device)
-    loss = Listwise(factors, relevance, labels, sharpness=sharpness, pull=pull)
-    parts = nn.ModuleDict({"factors": factors, "relevance": relevance})
-    parameters = list(parts.parameters())
-    groups: list[dict[str, object]] = [
-        {"params": [part for part in parameters if part.ndim == 2], "lr": learning_rate},
-        {"params": [part for part in parameters if part.ndim < 2], "lr": _FASTER * learning_rate},
-    ]
-    return Task(parts, groups, loss, len(loss), None, lambda: _kernel(factors, ids, *relevance.numbers()))
-
-
-def likelihood_task(
-    factors: Factors,
-    neighbours: Neighbours,
-    vectors: NDArray[np.floating],
-    labels: Sequence[LabelledSubset],
-    held_out: Sequence[LabelledSubset],
-    *,
-    ids: Sequence[Hashable] | None,
-    temperature: float,
-    fetch_k: int,
-    normalisation: str,
-    alpha: float,
-    beta: float,
-    ridge: float,
-    learning_rate: float,
-) -> Task:
-    """The paper's objective; see :class:`Likelihood`."""
-
-    def among(some: Sequence[LabelledSubset]) -> dict[str, Any]:
-        if normalisation == "pool":
-            return {}
-        candidates, relevance = _candidates(neighbours, vectors, some, fetch_k, temperature)
-        return {"candidates": candidates, "relevance": relevance}
-
-    loss = Likelihood(
-        factors, [entry.subset for entry in labels], alpha, beta, ridge, normalisation=normalisation, **among(labels)
-    )
-    likelihood = None
-    if held_out:
-        subsets, inside = [entry.subset for entry in held_out], among(held_out)
-
-        def likelihood() -> float:
-            return loss.held_out(subsets, **inside)
-
-    parts = nn.ModuleDict({"factors": factors})
-    groups: list[dict[str, object]] = [{"params": list(parts.parameters()), "lr": learning_rate}]
-    return Task(parts, groups, loss, len(loss), likelihood, lambda: _kernel(factors, ids, None, temperature))
 
 
 def _kernel(
@@ -161,21 +123,20 @@ def _kernel(
 
 
 def _candidates(
+    settings: FitSettings,
     neighbours: Neighbours,
     vectors: NDArray[np.floating],
     labels: Sequence[LabelledSubset],
-    fetch_k: int,
-    temperature: float,
 ) -> tuple[list[list[int]], list[NDArray[np.float64]]]:
-    """For each label its query's nearest, and whatever else the subset holds, with their relevance."""
+    """For each label its query's nearest items and those of the subset, and their relevance."""
     queries = list(dict.fromkeys(entry.query for entry in labels))
-    nearest = {query: rows.tolist() for query, rows in zip(queries, neighbours.nearest(queries, fetch_k), strict=True)}
+    nearest = dict(zip(queries, neighbours.nearest(queries, settings.fetch_k), strict=True))
     candidates, relevance = [], []
     unit = unit_rows(vectors).numpy().astype(np.float64)
     for entry in labels:
-        rows = list(dict.fromkeys([*nearest[entry.query], *entry.subset]))
+        rows = list(dict.fromkeys([*nearest[entry.query].tolist(), *entry.subset]))
         cosines = unit[rows].dot(unit[entry.query])
         candidates.append(rows)
-        # Under a low temperature the far ones would be 0, which has no logarithm.
-        relevance.append(np.maximum(np.exp((cosines - cosines.max()) / (2 * temperature)), 1e-150))
+        # With a low temperature far items would have relevance 0, which has no logarithm.
+        relevance.append(np.maximum(np.exp((cosines - cosines.max()) / (2 * settings.temperature)), 1e-150))
     return candidates, relevance

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,6 @@ from ..._files import write_atomically
 from ...errors import KernelError
 
 Matrix = NDArray[np.float64]
-_K = TypeVar("_K")
 
 FORMAT = "setselect-kernel"
 FORMAT_VERSION = 1
@@ -37,20 +35,14 @@ def write_kernel(
     extra: dict[str, str],
     temperature: float | None = None,
 ) -> None:
-    """Write the arrays of a kernel of this kind; ``extra`` and ``temperature`` go into the file's metadata.
-
-    Raises
-    ------
-    ImportError
-        safetensors is missing.
-    """
+    """Write the arrays of a kernel of this kind; ``extra`` and ``temperature`` go into the file's metadata."""
     metadata = {"format": FORMAT, "version": str(FORMAT_VERSION), "kind": kind, **extra}
     if temperature is not None:
         # repr reads back as the same float, to the last bit.
         metadata["temperature"] = repr(temperature)
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     made = _safetensors().numpy.save(contiguous, metadata=metadata)
-    # safetensors writes its header in an order that changes from run to run: the same kernel is to give the same file.
+    # safetensors orders its header at random. Sorted, the same kernel always gives the same file.
     size = int.from_bytes(made[:8], "little")
     header = json.dumps(json.loads(made[8 : 8 + size]), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     padded = header.encode()
@@ -63,17 +55,7 @@ def read_kernel(
 ) -> tuple[dict[str, Matrix], dict[str, str], float | None]:
     """The arrays of these names, the metadata and the temperature, if any, of a kernel file of this kind.
 
-    Of the ``optional`` arrays those that are there.
-
-    Raises
-    ------
-    KernelError
-        The file is truncated, no kernel, of another kind or a later format, lacks an array, or its temperature is
-        no number above 0.
-    FileNotFoundError
-        There is no such file.
-    ImportError
-        safetensors is missing.
+    An ``optional`` array is read if the file has it. :class:`KernelError` says what is wrong with the file.
     """
     safetensors = _safetensors()
     try:
@@ -83,7 +65,7 @@ def read_kernel(
             held = set(file.keys())
             missing = set(names) - held
             if missing:
-                raise KernelError(f"{path}: no array {', '.join(sorted(missing))} in the file")
+                raise KernelError(f"{path}: the file has no array {', '.join(sorted(missing))}")
             wanted = [*names, *(name for name in optional if name in held)]
             for name in wanted:
                 held_as = file.get_slice(name).get_dtype()
@@ -92,15 +74,15 @@ def read_kernel(
             arrays = {name: file.get_tensor(name) for name in wanted}
             return arrays, metadata, _temperature(path, metadata.get("temperature"))
     except safetensors.SafetensorError as error:
-        raise KernelError(f"{path}: truncated, or no safetensors file ({error})") from None
+        raise KernelError(f"{path}: truncated, or not a safetensors file ({error})") from None
 
 
 def _check_metadata(path: str | os.PathLike[str], kind: str, metadata: dict[str, str]) -> None:
     if metadata.get("format") != FORMAT:
-        raise KernelError(f"{path}: a safetensors file, but no setselect kernel")
+        raise KernelError(f"{path}: a safetensors file, but not a setselect kernel")
     version = metadata.get("version", "")
     if not (version.isascii() and version.isdecimal() and len(version) < 10) or int(version) < 1:
-        raise KernelError(f"{path}: format version {version!r} is no version")
+        raise KernelError(f"{path}: {version!r} is not a format version")
     if int(version) > FORMAT_VERSION:
         raise KernelError(
             f"{path}: format version {version} is later than {FORMAT_VERSION}, the last that this setselect reads: "
@@ -121,14 +103,7 @@ def _temperature(path: str | os.PathLike[str], text: str | None) -> float | None
         temperature = math.nan
     if not (math.isfinite(temperature) and temperature > 0):
         raise KernelError(
-            f"{path}: the temperature {text!r} is no finite number above 0: the file is damaged, save the kernel again"
+            f"{path}: the temperature {text!r} is not a finite number above 0: the file is damaged; save the kernel "
+            "again"
         )
     return temperature
-
-
-def naming(path: str | os.PathLike[str], make: Callable[[], _K]) -> _K:
-    """What ``make`` returns; its KernelError gets the file's name in front."""
-    try:
-        return make()
-    except KernelError as error:
-        raise KernelError(f"{path}: {error}") from None

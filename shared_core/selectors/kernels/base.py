@@ -1,0 +1,191 @@
+"""What the kernels of an NDPP share: L = V Vᵀ + B C Bᵀ with a skew-symmetric C (NDPP paper, 4.3)."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..._validation import check_number
+from ...candidates import Candidates
+from ...errors import InvalidParameterError, KernelError
+from ._relevance import cosines_with_query, log_exponential, mapped_cosines
+from .file_format import read_kernel, write_kernel
+
+Matrix = NDArray[np.float64]
+
+
+@runtime_checkable
+class Kernel(Protocol):
+    """What :class:`NDPP` needs of a kernel.
+
+    A kernel with a method ``log_relevance(candidates)`` brings its own relevance: shape (n,), or None.
+    """
+
+    def factors(self, candidates: Candidates) -> tuple[Matrix, Matrix, Matrix]:
+        """V (n, K), B (n, K') and C (K', K') of these candidates, float64; K' may be 0."""
+        ...
+
+
+class LearnedKernel:
+    """Base of :class:`LowRankKernel` and :class:`LinearKernel`: checked factors, learned relevance, the file."""
+
+    W_R: ArrayLike | None
+    temperature: float | None
+
+    _kind: ClassVar[str]
+    _names: ClassVar[tuple[str, str, str]]
+
+    def log_relevance(self, candidates: Candidates) -> Matrix | None:
+        """log r of each candidate, shape (n,), float64, at most 0; None if the kernel has no temperature.
+
+        r_i = exp(cos(q W_R, e_i W_R) / (2·temperature)), divided by its maximum among the candidates, where q and e_i
+        are the unit vectors. Without W_R it is their plain cosine. A vector that W_R maps to zero has cosine 0 with
+        everything. (The paper, 4.4.1, trains encoders E_Q and E_P for the similarity; here one linear map stands for
+        both.)
+
+        Raises
+        ------
+        KernelError
+            The candidates' vectors are not as long as W_R has rows.
+
+        Examples
+        --------
+        >>> from shared_core import Candidates, LowRankKernel
+        >>> kernel = LowRankKernel([[1.0], [2.0]], temperature=0.5)
+        >>> kernel.log_relevance(Candidates([1.0, 0.0], [[0.0, 1.0], [1.0, 0.0]])).tolist()
+        [-1.0, 0.0]
+        """
+        if self.temperature is None:
+            return None
+        if self.W_R is None:
+            return log_exponential(cosines_with_query(candidates), self.temperature)
+        return log_exponential(mapped_cosines(candidates, np.asarray(self.W_R)), self.temperature)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a safetensors file in one step: the file is the old kernel or the new one at every moment.
+
+        Raises
+        ------
+        KernelError
+            An id of a :class:`LowRankKernel` is neither a string nor an integer.
+        ImportError
+            safetensors is missing (``pip install "setselect[kernel]"``).
+        """
+        arrays = dict(zip(self._names, self._arrays(), strict=True))
+        if self.W_R is not None:
+            arrays["W_R"] = np.asarray(self.W_R)
+        write_kernel(path, self._kind, arrays, self._metadata(), self.temperature)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a file written by :meth:`save`.
+
+        Raises
+        ------
+        KernelError
+            The file is truncated, is not a kernel, is of another kind or a later format, or its arrays do not fit.
+        FileNotFoundError
+            There is no such file.
+        ImportError
+            safetensors is missing.
+        """
+        arrays, metadata, temperature = read_kernel(path, cls._kind, cls._names, ("W_R",))
+        try:
+            return cls(**arrays, **cls._arguments(metadata), temperature=temperature)  # type: ignore[call-arg]
+        except KernelError as error:
+            raise KernelError(f"{path}: {error}") from None
+
+    def _metadata(self) -> dict[str, str]:
+        """What goes into the file beside the arrays."""
+        return {}
+
+    @classmethod
+    def _arguments(cls, metadata: dict[str, str]) -> dict[str, Any]:
+        """Arguments of the class out of the file's metadata."""
+        return {}
+
+    def _arrays(self) -> tuple[Matrix, Matrix, Matrix]:
+        first, second, skew = (getattr(self, name) for name in self._names)
+        return first, second, skew
+
+    def _set_checked(self, **more: Any) -> None:
+        """Check the factors and the relevance, and keep read-only copies; ``more`` is kept as it is."""
+        factors = _check_factors(self._names, *(getattr(self, name) for name in self._names))
+        w_r, temperature = _check_relevance(self.W_R, self.temperature)
+        fields = dict(zip(self._names, factors, strict=True)) | {"W_R": w_r, "temperature": temperature} | more
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        first, second, _ = self._arrays()
+        rows = "M" if self._kind == "low-rank" else "d"
+        relevance = "" if self.temperature is None else f", temperature={self.temperature:.4g}"
+        return f"{type(self).__name__}({rows}={first.shape[0]}, K={first.shape[1]}, K'={second.shape[1]}{relevance})"
+
+
+def multiply_factors(V: Matrix, B: Matrix, C: Matrix) -> Matrix:
+    """V Vᵀ + B C Bᵀ, shape (n, n)."""
+    L: Matrix = V @ V.T + B @ C @ B.T
+    return L
+
+
+def _check_factors(
+    names: tuple[str, str, str], v: ArrayLike, b: ArrayLike | None, c: ArrayLike | None
+) -> tuple[Matrix, Matrix, Matrix]:
+    """Read-only float64 copies of the three; without ``b`` and ``c`` these have no columns."""
+    if (b is None) != (c is None):
+        raise KernelError(f"{names[1]} and C belong together: give both or neither")
+    first = _check_matrix(v, names[0], empty=False)
+    second = np.zeros((len(first), 0)) if b is None else _check_matrix(b, names[1])
+    skew = np.zeros((0, 0)) if c is None else _check_matrix(c, "C")
+    if len(second) != len(first):
+        raise KernelError(f"{names[0]} {first.shape} and {names[1]} {second.shape} must have as many rows")
+    if skew.shape != (second.shape[1],) * 2:
+        raise KernelError(
+            f"C has shape {skew.shape}, but {names[1]} {second.shape} needs shape {(second.shape[1],) * 2}"
+        )
+    if skew.size:
+        off = np.abs(skew + skew.T).max()
+        if off > 1e-6 * max(np.abs(skew).max(), 1e-300):
+            raise KernelError(f"C must be skew-symmetric (C = -C.T), but C + C.T reaches {off:.3g}")
+    for array in (first, second, skew):
+        array.setflags(write=False)
+    return first, second, skew
+
+
+def _check_relevance(w_r: ArrayLike | None, temperature: float | None) -> tuple[Matrix | None, float | None]:
+    """A read-only float64 copy of W_R, and the temperature as a float."""
+    if temperature is not None:
+        try:
+            temperature = check_number(temperature, "temperature", 0)
+        except InvalidParameterError as error:
+            raise KernelError(str(error)) from None
+        if temperature == 0:
+            raise KernelError("temperature must be above 0, got 0")
+    if w_r is None:
+        return None, temperature
+    if temperature is None:
+        raise KernelError("W_R needs a temperature: give both, or temperature alone for the cosine of the vectors")
+    learned = _check_matrix(w_r, "W_R", empty=False)
+    learned.setflags(write=False)
+    return learned, temperature
+
+
+def _check_matrix(values: ArrayLike, name: str, *, empty: bool = True) -> Matrix:
+    """A float64 copy of ``values``, which must be a finite matrix."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise KernelError(f"{name} is a masked array: fill or drop its masked values first")
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise KernelError(f"{name} cannot be made into a matrix: {error}") from None
+    if array.ndim != 2:
+        raise KernelError(f"{name} must have two dimensions, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise KernelError(f"{name} holds NaN or inf, first in row {np.flatnonzero(~np.isfinite(array).all(axis=1))[0]}")
+    if not empty and 0 in array.shape:
+        raise KernelError(f"{name} must have at least one row and one column, got shape {array.shape}")
+    return array

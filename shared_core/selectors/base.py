@@ -1,4 +1,4 @@
-"""What a choice looks like, what can make one, and the names that selectors go by."""
+"""The result of a selection, the protocol of a selector, and the registry of selectors by name."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from ..errors import InvalidParameterError
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Selection:
-    """The chosen set, in the order of choice, and the reason for each pick.
+    """The selected set, in the order of the picks, with the gain of each pick.
 
     Attributes
     ----------
     indices : int64, shape (k,)
-        Rows of the candidates, no repeats.
+        Rows of the candidates, without repeats.
     gains : float64, shape (k,)
-        What each pick added to the selector's own objective: for :class:`NDPP` a factor, for all others a
-        summand. 0 for a pick that was filled in.
+        What each pick added to the selector's own objective: a factor for :class:`NDPP`, a summand for the others.
+        0 for a pick that was filled in.
     relevance : float64, shape (k,)
         Cosine of each pick with the query.
     objective : float
-        What the set is worth by the selector's own measure: the sum (:class:`NDPP`: the product) of the gains.
-        Where candidates were already ``shown``, what the set adds to them.
+        Value of the set by the selector's own measure: the sum of the gains (for :class:`NDPP` their product). If
+        candidates were ``shown`` before, what the set adds to them.
     filled_from : int or None
-        Position from which on picks were filled in by relevance, because the method had nothing left to offer.
+        Position of the first pick that was filled in by relevance, because all further gains were 0; None if there
+        is none.
 
     Examples
     --------
@@ -54,7 +55,7 @@ class Selection:
 
 @runtime_checkable
 class Selector(Protocol):
-    """Whatever chooses a set: the four of this package, or a class of your own (see :func:`register_selector`)."""
+    """What selects a set: one of the four of this package, or a class of your own (see :func:`register_selector`)."""
 
     def select(
         self,
@@ -64,7 +65,7 @@ class Selector(Protocol):
         budget: float | None = None,
         shown: Iterable[int] = (),
     ) -> Selection:
-        """Choose up to ``k`` candidates, or as many as fit into ``budget``, given those already ``shown``."""
+        """Select ``k`` candidates, or as many as fit into ``budget``, given those already ``shown``."""
         ...
 
 
@@ -76,7 +77,7 @@ def make_selection(
     product: bool = False,
     filled_from: int | None = None,
 ) -> Selection:
-    """A read-only :class:`Selection` from picks and gains; for authors of selectors.
+    """Make a read-only :class:`Selection` of picks and gains; for authors of selectors.
 
     >>> from shared_core import Candidates
     >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
@@ -93,20 +94,20 @@ def make_selection(
 
 _REGISTRY: dict[str, type[Any]] = {}
 _PARAMETERS: dict[str, tuple[str, ...]] = {}
-# LangChain, LlamaIndex and most stores call MMR's weight of relevance so.
+# The name of MMR's weight of relevance in LangChain, LlamaIndex and most stores.
 _ALIASES = {"lambda_mult": "lambda_d"}
 
 _S = TypeVar("_S", bound=type[Any])
 
 
 def register_selector(name: str) -> Callable[[_S], _S]:
-    """Class decorator: make a frozen dataclass with a ``select`` method known by ``name``, in adapters too.
+    """Class decorator: register a frozen dataclass with a ``select`` method under ``name``, for the adapters too.
 
     Raises
     ------
     InvalidParameterError
-        The name is taken, the class is not a frozen dataclass (selectors must be hashable and must not change),
-        or it has no ``select``.
+        The name is taken, the class has no ``select``, or it is not a frozen dataclass (selectors must be hashable
+        and immutable).
 
     Examples
     --------
@@ -123,7 +124,7 @@ def register_selector(name: str) -> Callable[[_S], _S]:
 
     def add(cls: _S) -> _S:
         known = _REGISTRY.get(name)
-        # The same class again is a module that was loaded anew, in a notebook say.
+        # The same class is registered again when its module is reloaded, in a notebook for example.
         if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise InvalidParameterError(f"selector name {name!r} is taken by {_REGISTRY[name].__name__}")
         if not dataclasses.is_dataclass(cls) or not cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]
@@ -150,7 +151,7 @@ def selector_names() -> tuple[str, ...]:
 
 
 def selector_parameters(name: str) -> tuple[str, ...]:
-    """The parameters of the selector called ``name``, aliases (``lambda_mult``) included.
+    """The parameters of the selector of this name, with aliases (``lambda_mult``).
 
     >>> from shared_core import selector_parameters
     >>> selector_parameters("mmr")
@@ -161,7 +162,7 @@ def selector_parameters(name: str) -> tuple[str, ...]:
 
 
 def make_selector(name: str, **parameters: Any) -> Selector:
-    """The selector called ``name`` with the parameters given.
+    """The selector of this name with these parameters.
 
     Raises
     ------
@@ -195,7 +196,7 @@ _made = functools.lru_cache(maxsize=128, typed=True)(make_selector)
 
 
 def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Selector:
-    """A selector from a name and its parameters, or the object itself, which takes none.
+    """A selector from a name and its parameters, or the object itself, which takes no parameters.
 
     >>> from shared_core import VRSD
     >>> resolve_selector("vrsd", {"refine": True}) == resolve_selector(VRSD(refine=True), {})
@@ -203,7 +204,7 @@ def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Se
     """
     if isinstance(selector, str):
         try:
-            # Selectors do not change, so one serves all calls that name it alike; a kernel is not held on to.
+            # Selectors are immutable, so equal calls share one. One with a kernel is not kept: kernels can be large.
             return make_selector(selector, **parameters) if "kernel" in parameters else _made(selector, **parameters)
         except TypeError:
             return make_selector(selector, **parameters)
@@ -213,7 +214,7 @@ def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Se
         )
     if parameters:
         raise InvalidParameterError(
-            f"parameters {', '.join(parameters)} belong to a selector's name; {selector!r} is an object and has its own"
+            f"parameters {', '.join(parameters)} go with a selector's name; {selector!r} is an object with its own"
         )
     return selector
 

@@ -15,8 +15,13 @@ from ..errors import InvalidInputError
 
 Blocks = ArrayLike | Iterator[ArrayLike]
 _Column = NDArray[Any] | Iterator[ArrayLike]
-# So many bytes are validated at a time: little enough for the processor's cache, and for a large memory map.
+# So many bytes are validated at a time: little enough for the processor's cache, and of a large memory map.
 MAX_BYTES = 4 << 20
+
+
+def max_queries(size: int) -> int:
+    """How many queries with candidates of ``size`` bytes are validated at a time, at least one."""
+    return max(1, MAX_BYTES // max(1, size))
 
 
 @dataclass(frozen=True)
@@ -33,14 +38,14 @@ class Block:
         return len(self.queries)
 
     def split(self, length: int) -> list[Block]:
-        """Pieces of at most ``length`` queries and, where a piece has several queries, of at most MAX_BYTES."""
+        """Pieces of at most ``length`` queries, and at most :func:`max_queries` of this size."""
         if self.shared is not None:
             # The rows are validated already; what grows with the queries is their relevance.
             size = self.shared.relevance.nbytes
         else:
             assert self.vectors is not None
             size = self.vectors[0].size * working_dtype(self.vectors.dtype).itemsize
-        length = max(1, min(length, MAX_BYTES // max(1, size)))
+        length = min(length, max_queries(size))
         return [self._piece(slice(i, i + length)) for i in range(0, len(self), length)]
 
     def _piece(self, part: slice) -> Block:
@@ -115,7 +120,7 @@ def _read(columns: dict[str, _Column], shared: Candidates | None, total: int | N
                 where = f" (the block from query {start} on)"
                 part = _as_queries(given, where) if name == "queries" else as_numeric(given, name + where)
                 # An empty block, or one without a length, is refused by its shape below.
-                size = max(1, *part.shape[:1]) if name == leader else size
+                size = max((1, *part.shape[:1])) if name == leader else size
             else:
                 part = column[start : start + size]
             parts[name] = part

@@ -1,4 +1,4 @@
-"""A FAISS index read where it lies on disk: the processes of a machine share its pages."""
+"""A FAISS index that is read where it is on disk, so that the processes of a machine share its pages."""
 
 from __future__ import annotations
 
@@ -11,34 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidInputError, VectorSourceError
-from ._settings import Search
 
 
 class FaissFile:
-    """The index of a file, opened read-only by memory map.
+    """A search over the index in a file, opened read-only by memory map.
 
-    ``IO_FLAG_MMAP`` alone maps the inverted lists of an IVF index and loads every other kind into each process's own
-    memory; ``IO_FLAG_MMAP_IFC`` (FAISS 1.11) maps flat, HNSW, IVF, scalar-quantised and id-mapped indexes alike.
+    Raises InvalidInputError if FAISS cannot read the file or the index is empty, and VectorSourceError if an index of
+    this kind does not store vectors.
 
-    Parameters
-    ----------
-    path : Path
-    threads : int
-        Of FAISS while it searches; more than one hurts where processes fill the cores already.
-
-    Attributes
-    ----------
-    dimension : int
-
-    Raises
-    ------
-    InvalidInputError
-        FAISS cannot read the file, or the index is empty.
-    VectorSourceError
-        An index of this kind keeps no vectors.
-
-    Examples
-    --------
     >>> import faiss, tempfile
     >>> index = faiss.IndexFlatIP(2)
     >>> index.add(np.eye(2, dtype=np.float32))
@@ -54,80 +34,69 @@ class FaissFile:
             import faiss
         except ImportError as error:
             raise ImportError('reading a FAISS index needs faiss: pip install "setselect[faiss]"') from error
+        # IO_FLAG_MMAP maps only the lists of an IVF index and loads every other kind into each process's memory.
+        # IO_FLAG_MMAP_IFC (FAISS 1.11) maps flat, HNSW, IVF, scalar-quantised and id-mapped indexes.
         flags = getattr(faiss, "IO_FLAG_MMAP_IFC", faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
         self._path = path
         self._index: Any
         try:
             self._index = faiss.read_index(str(path), flags)
         except RuntimeError as error:
-            raise InvalidInputError(f"{path} is no index that FAISS {faiss.__version__} can read: {error}") from None
+            raise InvalidInputError(
+                f"{path} is not an index that FAISS {faiss.__version__} can read: {error}"
+            ) from None
         if not self._index.ntotal:
             raise InvalidInputError(f"the index {path} is empty")
         self._threads = threads
         self._searched: Any = self._index
-        self._names: NDArray[np.int64] | None = None
+        self._ids: NDArray[np.int64] | None = None
         if hasattr(self._index, "id_map"):
-            # IDMap hands no vectors out; the index inside does, under places that the map turns into ids.
+            # IDMap does not return vectors. The index inside it does, with row numbers that the map turns into ids.
             self._searched = faiss.downcast_index(self._index.index)
-            self._names = faiss.rev_swig_ptr(self._index.id_map.data(), self._index.id_map.size())
+            self._ids = faiss.rev_swig_ptr(self._index.id_map.data(), self._index.id_map.size())
         self.dimension = int(self._index.d)
         self._check_vectors(faiss)
 
     def __call__(
         self, vectors: NDArray[np.float32], k: int
     ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float32]]]:
-        """For each row of ``vectors`` (n, d) the ids (m,) of its top ``k`` and their vectors (m, d), m <= k."""
+        """For each row of ``vectors`` (n, d) the ids (m,) of its nearest ``k`` and their vectors (m, d), m <= k."""
         with faiss_threads(self._threads):
             try:
-                _, places, rows = self._searched.search_and_reconstruct(vectors, min(k, self._index.ntotal))
+                _, rows, found = self._searched.search_and_reconstruct(vectors, min(k, self._index.ntotal))
             except RuntimeError as error:
                 raise VectorSourceError(f"FAISS could not search {self._path}: {error}") from None
-        kept = places >= 0
-        # Places that nothing was found for stand at the end.
-        found = kept.sum(axis=1)
-        ids = places if self._names is None else np.where(kept, self._names[places], -1)
-        return [row[:m] for row, m in zip(ids, found, strict=True)], [r[:m] for r, m in zip(rows, found, strict=True)]
+        # Where fewer were found, the rows end with -1.
+        exists = rows >= 0
+        counts = exists.sum(axis=1)
+        ids = rows if self._ids is None else np.where(exists, self._ids[rows], -1)
+        return [i[:m] for i, m in zip(ids, counts, strict=True)], [v[:m] for v, m in zip(found, counts, strict=True)]
 
     def _check_vectors(self, faiss: Any) -> None:
-        # Now, since within a search an IVF index that keeps no vectors takes the whole process down.
-        kind = type(self._searched).__name__
-        # What refines has the vectors itself, whatever it searches first.
+        # Before the first search, because an IVF index without vectors ends the whole process when it is searched.
+        # An IndexRefine has the vectors itself.
         refined = isinstance(self._searched, faiss.IndexRefine)
         ivf = None if refined else faiss.downcast_index(faiss.try_extract_index_ivf(self._searched))
         try:
             if ivf is None:
                 self._searched.reconstruct(0)
                 return
-            # Asked for a vector, it takes the process down too.
+            # A request for a vector would end the process too.
             if isinstance(ivf, faiss.IndexIVFFastScan):
                 raise RuntimeError("fast-scan codes are not stored row by row")
-            room = np.empty(ivf.d, np.float32)
+            vector = np.empty(ivf.d, np.float32)
             filled = next(i for i in range(ivf.nlist) if ivf.invlists.list_size(i))
-            ivf.reconstruct_from_offset(filled, 0, faiss.swig_ptr(room))
+            ivf.reconstruct_from_offset(filled, 0, faiss.swig_ptr(vector))
         except RuntimeError as error:
             raise VectorSourceError(
-                f"{kind} does not hand back the vectors it stores ({error}); "
-                "take a kind that does: flat, IVFFlat, HNSWFlat, or a quantised one of these"
+                f"{type(self._searched).__name__} does not return the vectors that it stores ({error}); use a flat, "
+                "IVFFlat or HNSWFlat index, or a quantised one of these"
             ) from None
-
-
-def open_search(index: Path | Search, threads: int) -> Search:
-    """What searches: the index of a file, or the callable itself."""
-    return FaissFile(index, threads) if isinstance(index, Path) else index
 
 
 @contextmanager
 def faiss_threads(n: int) -> Iterator[None]:
-    """So many FAISS threads inside, and as many as before after it, whatever happens.
-
-    >>> import faiss
-    >>> before = faiss.omp_get_max_threads()
-    >>> with faiss_threads(1):
-    ...     faiss.omp_get_max_threads()
-    1
-    >>> faiss.omp_get_max_threads() == before
-    True
-    """
+    """FAISS with ``n`` threads inside, and afterwards with as many as before."""
     import faiss
 
     before = faiss.omp_get_max_threads()

@@ -1,27 +1,25 @@
-"""Choose for all queries of a table, a set of Parquet files or a Ray Dataset."""
+"""Select for all queries of a table, of Parquet files or of a Ray Dataset."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
 from ..._validation import check_integer
 from ...errors import InvalidParameterError
 from ...selectors.base import Selector
-from ._worker import Chooser
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder, Summary
-from ._query_files import Block, Paths, blocks_of, files_of, first_rows, opened, read_block
+from ._query_files import Block, cut_into_blocks, list_files, open_parquet, read_block
 from ._query_rows import SAMPLE, check_lengths, check_schema
-from ._settings import Search, Settings, fingerprint_of, make_settings
-
-_Part = TypeVar("_Part")
+from ._settings import Search, Settings, describe, make_settings
+from ._worker import Worker
 
 
 def select_table(queries: Any, index: str | os.PathLike[str] | Search, k: int = 5, **settings: Any) -> Any:
-    """Choose ``k`` for each query of a table in memory.
+    """Select ``k`` for each query of a table in memory.
 
     Parameters
     ----------
@@ -47,9 +45,9 @@ def select_table(queries: Any, index: str | os.PathLike[str] | Search, k: int = 
     >>> for row in select_table(table, search, k=1).to_pylist():
     ...     print(row["id"], row["ids"], row["relevance"], row["error"])
     7 ['a'] [1.0] None
-    8 None None the vector holds nan (as float32)
+    8 None None the vector contains nan (as float32)
     """
-    return Chooser(make_settings(index, k, **settings)).choose(queries, first_row=0)
+    return Worker(make_settings(index, k, **settings)).select(queries)
 
 
 @overload
@@ -78,56 +76,56 @@ def select_dataset(
     progress: bool = False,
     **parameters: Any,
 ) -> Summary | Any:
-    """Choose ``k`` out of the ``fetch_k`` nearest for each query of files of any length.
+    """Select ``k`` of the ``fetch_k`` nearest for each query of files of any length.
 
-    For each query there is a row with its id, ``ids`` (what was picked, in the order of choice), ``gains``,
-    ``relevance`` (cosines with the query) and ``error``: null, or why there is no set (a vector with NaN, of another
-    length or zero, a null, a blank text, a search that found nothing). Fewer than ``k`` are picked where the search
-    finds fewer.
+    Each query gets a row with its id, ``ids`` (the picks in their order), ``gains``, ``relevance`` (cosines with the
+    query) and ``error``: null, or why there is no selection (a vector with NaN, of another length or zero, a null, a
+    blank text, a search that found nothing). If the search finds fewer than ``k``, all that it finds are picked.
 
     Parameters
     ----------
     queries : path, paths or ray.data.Dataset
         Parquet files, or a folder of them.
     index : path, or callable
-        A FAISS index in a file, opened read-only by memory map; or ``search(vectors, k) -> ids, vectors`` over a
-        vector database: of (n, d) float32 vectors, for each the ids (m,) and the vectors (m, d) of its nearest,
-        m <= k. Ids of a callable are written as text. On Ray the callable is pickled: let it connect when first called.
+        The file of a FAISS index, opened read-only by memory map; or ``search(vectors, k) -> ids, vectors`` over a
+        vector database. A search gets float32 vectors (n, d) and returns for each the ids (m,) and the vectors (m, d)
+        of its nearest, m <= k. Its ids are written as text. On Ray it is pickled: let it connect at its first call.
     out : path, optional
-        A folder: a part for each block of queries and ``_settings.json``; readers of Parquet take it as one table.
-        Blocks whose part is there are passed over, so the same call goes on where one was broken off. On a cluster
-        all machines must see the folder, the queries and the index under the same path.
-        None only with a Ray Dataset: what is chosen comes as a Ray Dataset, lazily.
+        A folder: a part for each block of queries and ``_settings.json``. Readers of Parquet take it as one table.
+        Blocks whose parts exist are skipped, so the same call resumes a run that was stopped. On a cluster all
+        machines must see the folder, the queries and the index under the same path.
+        None is for a Ray Dataset alone: the result is a Ray Dataset, computed lazily.
     k, fetch_k : int
     selector, **parameters
         As in :func:`shared_core.select`.
     id_column : str or None
-        Carried through; None writes the number of the row, in a column ``row``.
+        The column of the queries' ids, which are written unchanged. None writes the number of the row, in a column
+        ``row``.
     vector_column, text_column : str, optional
-        Where the queries are: vectors (default: ``vector``; lists of floats) or texts, which ``model`` embeds.
+        The column of the queries: vectors (default: ``vector``; lists of floats) or texts, which ``model`` embeds.
     model : str, optional
         A sentence-transformers model, name or folder; default all-MiniLM-L6-v2.
     concurrency : int, optional
-        So many Ray actors; None: in this process, without Ray (with a Ray Dataset: one fewer than there are CPUs).
+        The number of Ray actors. None: in this process, without Ray (for a Ray Dataset: one actor fewer than CPUs).
     threads : int
-        Of FAISS in each process. More than 1 seldom helps here.
+        Threads of FAISS in each process. More than 1 is seldom faster here.
     block_rows : int
-        Queries of a part. What is written depends on it in the last bit at most, and never on ``concurrency``.
+        Queries per part. What is written depends on it in the last bit at most, and never on ``concurrency``.
     progress : bool
-        A bar on the error output, of blocks (rich).
+        Show a bar over the blocks on the error output (rich).
 
     Returns
     -------
-    Summary, or a ray.data.Dataset where ``out`` is None
+    Summary, or a ray.data.Dataset if ``out`` is None
 
     Raises
     ------
     InvalidInputError
         A file or column is missing or of the wrong kind, or the index is for vectors of another length.
     InvalidParameterError
-        A setting is out of its range, or ``out`` was begun with other settings; the message names them.
+        A setting is out of its range, or ``out`` has parts of other settings; the message names them.
     VectorSourceError
-        The index hands no vectors out, or the search answers what it should not.
+        The index does not return vectors, or the search returns the wrong number of results.
 
     Examples
     --------
@@ -148,75 +146,66 @@ def select_dataset(
     block_rows = check_integer(block_rows, "block_rows", least=1)
     if concurrency is not None:
         concurrency = check_integer(concurrency, "concurrency", least=1)
-    # Here and not only in the workers, so that what is wrong with all rows is said at once and plainly.
+    # Here as well as in the workers, so that an error of all rows is raised at once.
     dimension = FaissFile(settings.index).dimension if isinstance(settings.index, Path) else None
-    if not _is_paths(queries):
-        from ._ray_run import choose_lazily, staged
+    if not isinstance(queries, (str, os.PathLike, list, tuple)):
+        from ._ray_run import map_dataset, stage_queries
 
         if out is None:
-            return choose_lazily(queries, settings, dimension, concurrency, block_rows)
-        queries = staged(queries, settings, dimension, Path(out).absolute())
+            return map_dataset(queries, settings, dimension, concurrency, block_rows)
+        queries = stage_queries(queries, settings, dimension, Path(out).absolute())
         concurrency = concurrency or max(1, (os.cpu_count() or 2) - 1)
     elif out is None:
         raise InvalidParameterError(
-            "out is missing: name a folder for the parts (for a table in memory there is select_table)"
+            "out is missing: name a folder for the parts (select_table takes a table in memory and needs none)"
         )
-    return _choose_files(queries, settings, dimension, Path(out).absolute(), concurrency, block_rows, progress)
+    files = list_files(queries)
+    _check_files(files, settings, dimension)
+    folder = OutputFolder(Path(out).absolute())
+    blocks = cut_into_blocks(files, block_rows)
+    described = {
+        **settings.describe(),
+        "queries": [describe(file) for file in files],
+        "block_rows": block_rows,
+        "parts": len(blocks),
+    }
+    folder.open({"version": 1, **described})
+    missing = [block for block in blocks if not folder.has(block.number, block.rows)]
+    if missing:
+        for _ in _track(_write_parts(missing, settings, folder, concurrency), len(missing), progress):
+            pass
+    return folder.summarise(range(len(blocks)), resumed=len(blocks) - len(missing))
 
 
-def _choose_files(
-    queries: Paths, settings: Settings, dimension: int | None, out: Path, concurrency: int | None, block_rows: int,
-    progress: bool,
-) -> Summary:  # fmt: skip
-    files = files_of(queries)
-    first = None
+def _check_files(files: list[Path], settings: Settings, dimension: int | None) -> None:
+    id_type = None
     for file in files:
-        with opened(file) as parquet:
-            schema = parquet.schema_arrow
+        with open_parquet(file) as parquet:
+            schema, rows = parquet.schema_arrow, parquet.metadata.num_rows
         check_schema(schema, settings, str(file), dimension)
         if settings.vector_column is not None and dimension is not None:
-            column = settings.vector_column
-            check_lengths(first_rows(file, column, SAMPLE), column, str(file), dimension)
+            name = settings.vector_column
+            first = read_block(Block(0, str(file), 0, min(SAMPLE, rows), 0), [name])[name]
+            check_lengths(first, name, str(file), dimension)
         if settings.id_column is not None:
             kind = schema.field(settings.id_column).type
-            first = first or kind
-            if kind != first:
-                raise InvalidParameterError(f"{file}: ids are {kind}, in {files[0]} {first}; give all files one type")
-    folder = OutputFolder(out)
-    blocks = blocks_of(files, block_rows)
-    folder.open(
-        {
-            "version": 1,
-            **settings.described(),
-            "queries": [fingerprint_of(file) for file in files],
-            "block_rows": block_rows,
-            "parts": len(blocks),
-        }
-    )
-    missing = [block for block in blocks if not folder.has(block.number, block.rows)]
-    if missing and concurrency is not None:
-        from ._ray_run import choose_blocks
-
-        choose_blocks(missing, settings, folder, concurrency, progress)
-    elif missing:
-        chooser = Chooser(settings)
-        for block in shown(missing, len(missing), progress):
-            choose_block(chooser, block, folder)
-    return folder.summary(range(len(blocks)), resumed=len(blocks) - len(missing))
+            id_type = id_type or kind
+            if kind != id_type:
+                raise InvalidParameterError(f"{file}: ids are {kind}, in {files[0]} {id_type}; give all files one type")
 
 
-def choose_block(chooser: Chooser, block: Block, folder: OutputFolder) -> None:
-    """Read a block, choose, and write its part."""
-    table = read_block(block, chooser.settings.columns)
-    folder.write(block.number, chooser.choose(table, block.first_row))
+def _write_parts(
+    blocks: list[Block], settings: Settings, folder: OutputFolder, concurrency: int | None
+) -> Iterable[None]:
+    if concurrency is not None:
+        from ._ray_run import write_parts
+
+        return write_parts(blocks, settings, folder, concurrency)
+    worker = Worker(settings)
+    return (worker.write_part(block, folder) for block in blocks)
 
 
-def _is_paths(queries: Any) -> bool:
-    return isinstance(queries, (str, os.PathLike, list, tuple))
-
-
-def shown(parts: Iterable[_Part], total: int, progress: bool) -> Iterable[_Part]:
-    """The parts as they come, with a bar on request."""
+def _track(parts: Iterable[None], total: int, progress: bool) -> Iterable[None]:
     if not progress:
         return parts
     try:
@@ -224,4 +213,4 @@ def shown(parts: Iterable[_Part], total: int, progress: bool) -> Iterable[_Part]
         from rich.progress import track
     except ImportError as error:
         raise ImportError('a progress bar needs rich: pip install "setselect[eval]"') from error
-    return track(parts, "Choosing", total=total, console=Console(stderr=True))
+    return track(parts, "Selecting", total=total, console=Console(stderr=True))

@@ -1,4 +1,4 @@
-"""A corpus, queries good and bad, and the sets that come out of them by brute force."""
+"""A corpus, queries, and the picks that brute force finds for them."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def flat_index(path: Path) -> Path:
 
 
 def nearest(query: NDArray[Any]) -> NDArray[np.int64]:
-    """The FETCH_K of the largest inner product, in float64, by sorting all."""
+    """The FETCH_K rows of the largest inner products, in float64, from a sort of all."""
     return np.argsort(-(corpus().astype(float) @ query.astype(float)), kind="stable")[:FETCH_K]
 
 
 def by_brute_force(query: NDArray[Any]) -> tuple[list[int], oracles.Reference]:
-    """MMR at λ = .5: the ids, and the reference that they come from."""
+    """MMR at λ = 0.5: the ids, and the reference result."""
     places = nearest(query)
     found = oracles.mmr(query, corpus()[places], K, lambda_d=0.5)
     return [int(places[i]) for i in found.picks], found

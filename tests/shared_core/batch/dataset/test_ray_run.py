@@ -1,8 +1,13 @@
-"""On a real Ray, of this machine. Two actors at most; each start takes seconds, so one cluster serves all tests."""
+"""Selections on a real Ray on this machine.
+
+Each start of an actor takes seconds. So all tests but one share a Ray, have few runs with few actors, and most use the
+selector "similarity", for which an actor does not load numba.
+"""
 
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -16,7 +21,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from shared_core import InvalidInputError, InvalidParameterError, SetSelectWarning, VectorSourceError
-from shared_core.batch.dataset import select_dataset, select_table
+from shared_core.batch.dataset import _ray_run, select_dataset, select_table
+from shared_core.batch.dataset._settings import make_settings
 from tests.shared_core.batch.dataset.corpus import (
     FETCH_K,
     D,
@@ -32,10 +38,11 @@ from tests.shared_core.batch.dataset.corpus import (
 )
 
 needs_ray()
-# Ray warns of its own plans, on import and while it runs; nothing of ours is meant.
+# Ray warns about its own plans, on import and while it runs.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 MMR = {"k": K, "fetch_k": FETCH_K, "selector": "mmr", "lambda_d": 0.5}
+NEAREST = {"k": K, "fetch_k": K, "selector": "similarity"}
 
 
 @pytest.fixture(scope="module")
@@ -61,22 +68,38 @@ def parts(out: Path) -> dict[str, bytes]:
     return {f.name: f.read_bytes() for f in out.iterdir()}
 
 
-def test_one_actor_two_and_none_write_the_same_bytes(ray: Any, index: Path, files: Path, tmp_path: Path) -> None:
-    written = []
-    for concurrency in (None, 1, 2):
-        out = tmp_path / str(concurrency)
+def test_ray_and_one_process_write_the_same_bytes_and_resume_each_other(ray: Any, index: Path, tmp_path: Path) -> None:
+    vectors = [list(map(float, v)) for v in table()["vector"].to_pylist()]
+    vectors[3][1] = float("nan")
+    vectors[99] = vectors[99][:-1]
+    files, out = tmp_path / "queries.parquet", tmp_path / "sets"
+    pq.write_table(pa.table({"id": names(), "vector": vectors}), files)
+    select_dataset(files, index, out=out, block_rows=41, **MMR)
+    whole = parts(out)
+    for concurrency, lost in ((2, (0, 2, 3, 5)), (None, (1, 2))):
+        for number in lost:
+            (out / f"part-{number:05d}.parquet").unlink()
+        kept = {f.name: f.stat().st_mtime_ns for f in out.iterdir()}
         done = select_dataset(files, index, out=out, block_rows=41, concurrency=concurrency, **MMR)
-        assert (done.rows, done.errors, done.parts) == (Q, 0, 6)
-        written.append(parts(out))
-    assert written[0] == written[1] == written[2]
-    assert pq.read_table(tmp_path / "2")["id"].to_pylist() == names()
+        assert (done.rows, done.errors, done.parts, done.resumed) == (Q, 2, 6, 6 - len(lost))
+        assert done.first_error == "the vector contains nan (as float32)"
+        assert parts(out) == whole
+        assert {name: (out / name).stat().st_mtime_ns for name in kept} == kept
+    written = pq.read_table(out)
+    assert written["id"].to_pylist() == names()
+    assert {i: e for i, e in enumerate(written["error"].to_pylist()) if e} == {
+        3: "the vector contains nan (as float32)", 99: f"the vector has length {D - 1}, not {D}",
+    }  # fmt: skip
 
 
-def dies_once(marker: Path, rows: Any) -> Any:
-    # Made inside a function, so that it reaches the actors by value: they need not find the tests.
+def make_deadly_search(deaths: Path, allowed: int, rows: Any) -> Any:
+    """A search that kills its process at the query that begins with 77, until ``deaths`` counts ``allowed`` kills."""
+
+    # Inside a function, so that it reaches the actors by value: they cannot import the tests.
     def search(vectors: Any, k: int) -> tuple[list[Any], list[Any]]:
-        if np.isclose(vectors[:, 0], 77.0).any() and not marker.exists():
-            marker.write_text(str(os.getpid()))
+        if np.isclose(vectors[:, 0], 77.0).any() and (deaths.stat().st_size if deaths.exists() else 0) < allowed:
+            with deaths.open("ab") as file:
+                file.write(b".")
             os.kill(os.getpid(), signal.SIGKILL)
         places = [np.argsort(-(rows @ v), kind="stable")[:k] for v in vectors]
         return [list(one) for one in places], [rows[one] for one in places]
@@ -84,160 +107,118 @@ def dies_once(marker: Path, rows: Any) -> Any:
     return search
 
 
-def test_a_killed_actor_loses_no_row_and_repeats_none(ray: Any, tmp_path: Path) -> None:
-    asked = table().to_pydict()
-    vectors = [np.array(v, np.float32) for v in asked["vector"]]
+def test_killed_actors_lose_and_repeat_no_row(ray: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_ray_run, "MAX_TRIES", 2)
+    vectors = [np.array(v, np.float32) for v in table()["vector"].to_pylist()]
     # In the middle of a block in the middle of the run.
     vectors[110][0] = 77.0
-    pq.write_table(pa.table({"id": asked["id"], "vector": vectors}), tmp_path / "queries.parquet")
-    marker = tmp_path / "died"
-    search = dies_once(marker, corpus())
-    out = tmp_path / "sets"
-    done = select_dataset(tmp_path / "queries.parquet", search, out=out, block_rows=20, concurrency=2, **MMR)
-    assert marker.exists(), "nothing died"
-    assert (done.rows, done.errors, done.parts) == (Q, 0, 12)
+    files, out, deaths = tmp_path / "queries.parquet", tmp_path / "sets", tmp_path / "deaths"
+    pq.write_table(pa.table({"id": names(), "vector": vectors}), files)
+    search = make_deadly_search(deaths, 3, corpus())
+    with pytest.raises(ChildProcessError, match=r"rows 100 to 119 of .*queries\.parquet killed their worker 2 times"):
+        select_dataset(files, search, out=out, block_rows=20, concurrency=2, **NEAREST)
+    assert deaths.stat().st_size == 2
+    there = {f.name: f.stat().st_mtime_ns for f in out.glob("*.parquet")}
+    assert "part-00005.parquet" not in there
+    # The next call counts from 0 again: the block kills one more actor and then succeeds.
+    done = select_dataset(files, search, out=out, block_rows=20, concurrency=2, **NEAREST)
+    assert deaths.stat().st_size == 3
+    assert (done.rows, done.errors, done.parts, done.resumed) == (Q, 0, 12, len(there))
+    assert {name: (out / name).stat().st_mtime_ns for name in there} == there
     assert pq.read_table(out)["id"].to_pylist() == names()
-    # The marker is there, so the same search lives on.
-    select_dataset(tmp_path / "queries.parquet", search, out=tmp_path / "calm", block_rows=20, **MMR)
-    assert parts(out) == parts(tmp_path / "calm")
     assert not list(out.glob(".*"))
+    # The search does not kill a fourth time.
+    select_dataset(files, search, out=tmp_path / "calm", block_rows=20, **NEAREST)
+    assert parts(out) == parts(tmp_path / "calm")
 
 
-def test_a_block_that_always_kills_ends_the_run_and_keeps_the_parts(ray: Any, files: Path, tmp_path: Path) -> None:
-    def dies(vectors: Any, k: int) -> Any:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    out = tmp_path / "sets"
-    for _ in range(2):
-        with pytest.raises(ChildProcessError, match=r"rows 0 to 229 of .*queries\.parquet killed their worker 5 times"):
-            select_dataset(files, dies, out=out, block_rows=Q, concurrency=1, **MMR)
-        assert not list(out.glob("*.parquet"))
-        # Counted anew by the next call.
-        assert [f.stat().st_size for f in out.glob(".*.tries")] == [6]
-
-
-def test_ray_goes_on_where_one_process_was_and_the_other_way_round(
-    ray: Any, index: Path, files: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "sets"
-    select_dataset(files, index, out=out, block_rows=41, **MMR)
-    whole = parts(out)
-    for concurrency, lost in ((2, (0, 3, 5)), (None, (1, 2))):
-        for number in lost:
-            (out / f"part-{number:05d}.parquet").unlink()
-        kept = {f.name: f.stat().st_mtime_ns for f in out.iterdir()}
-        done = select_dataset(files, index, out=out, block_rows=41, concurrency=concurrency, **MMR)
-        assert done.resumed == 6 - len(lost)
-        assert parts(out) == whole
-        assert {name: (out / name).stat().st_mtime_ns for name in kept} == kept
-
-
-def test_bad_rows_have_errors_on_ray_too(ray: Any, index: Path, tmp_path: Path) -> None:
-    vectors = [list(map(float, v)) for v in table()["vector"].to_pylist()]
-    vectors[3][1] = float("nan")
-    vectors[99] = vectors[99][:-1]
-    pq.write_table(pa.table({"id": names(), "vector": vectors}), tmp_path / "queries.parquet")
-    done = select_dataset(
-        tmp_path / "queries.parquet", index, out=tmp_path / "sets", block_rows=50, concurrency=2, **MMR
-    )
-    assert (done.rows, done.errors, done.first_error) == (Q, 2, "the vector holds nan (as float32)")
-    errors = pq.read_table(tmp_path / "sets")["error"].to_pylist()
-    assert {i: e for i, e in enumerate(errors) if e} == {
-        3: "the vector holds nan (as float32)", 99: f"the vector has length {D - 1}, not {D}",
-    }  # fmt: skip
-
-
-def test_what_an_actor_raises_is_raised_plainly(ray: Any, files: Path, tmp_path: Path) -> None:
+def test_an_error_in_an_actor_is_raised_as_it_is(ray: Any, files: Path, tmp_path: Path) -> None:
     def silent(vectors: Any, k: int) -> tuple[list[Any], list[Any]]:
         return [], []
 
-    with pytest.raises(VectorSourceError, match=r"was given 50 queries and answered 0 .* 0 with vectors$") as raised:
-        select_dataset(files, silent, out=tmp_path / "sets", block_rows=50, concurrency=2, **MMR)
+    with pytest.raises(VectorSourceError, match=r"got 50 queries and returned 0 .* 0 of vectors$") as raised:
+        select_dataset(files, silent, out=tmp_path / "sets", block_rows=50, concurrency=1, **NEAREST)
     assert type(raised.value) is VectorSourceError
-    # Before the first query too, as soon as the worker has started.
+
+
+def test_an_error_at_the_start_of_an_actor_is_its_answer(tmp_path: Path) -> None:
+    settings = make_settings(lambda vectors, k: ([], []), text_column="id", model=str(tmp_path))
+    # Ray would start an actor again and again whose __init__ raises.
+    actor = _ray_run.BlockActor(settings, tmp_path / "sets", 5)
+    answer = actor({"number": 0, "file": "queries.parquet", "start": 0, "rows": 1, "first_row": 0})
     with pytest.raises(InvalidParameterError, match=r"model '.*' cannot be loaded"):
-        select_dataset(
-            files, silent, out=tmp_path / "texts", text_column="id", model=str(tmp_path), concurrency=1, **MMR
-        )
+        raise pickle.loads(answer["error"])
 
 
-def test_a_dataset_comes_back_as_a_dataset(ray: Any, index: Path, tmp_path: Path) -> None:
+def test_a_dataset_comes_back_as_a_dataset(ray: Any, index: Path) -> None:
     dataset = ray.data.from_arrow([table().slice(start, 50) for start in range(0, Q, 50)])
-    found = select_dataset(dataset, index, concurrency=2, block_rows=64, **MMR)
+    found = select_dataset(dataset, index, concurrency=1, block_rows=64, **NEAREST)
     rows = sorted(found.take_all(), key=lambda row: int(row["id"].split()[1]))
-    select_dataset(write_queries(tmp_path / "q.parquet"), index, out=tmp_path / "sets", **MMR)
-    expected = pq.read_table(tmp_path / "sets").to_pylist()
+    expected = select_table(table(), index, **NEAREST).to_pylist()
     assert [(row["id"], list(row["ids"]), row["error"]) for row in rows] == [
         (row["id"], row["ids"], row["error"]) for row in expected
     ]
     with pytest.raises(InvalidParameterError, match="less than the cluster's 3 CPUs, got 3"):
-        select_dataset(dataset, index, concurrency=3, **MMR)
+        select_dataset(dataset, index, concurrency=3, **NEAREST)
 
 
-def test_a_dataset_with_a_folder_is_written_down_once_and_gone_on_with(
-    ray: Any, index: Path, files: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "sets"
-    done = select_dataset(ray.data.read_parquet(str(files)), index, out=out, concurrency=2, block_rows=60, **MMR)
-    assert done.rows == Q
-    written = pq.read_table(out)
-    assert sorted(written["id"].to_pylist()) == sorted(names())
-    (out / "part-00001.parquet").unlink()
-    with pytest.warns(SetSelectWarning, match=r"an earlier call wrote to .*_queries are taken"):
-        again = select_dataset(ray.data.read_parquet(str(files)), index, out=out, concurrency=1, block_rows=60, **MMR)
-    assert again.resumed == again.parts - 1
-    assert pq.read_table(out).equals(written)
-
-
-def test_arrays_in_a_dataset_are_vectors(ray: Any, index: Path, tmp_path: Path) -> None:
-    def arrays(batch: dict[str, Any]) -> dict[str, Any]:
-        return {"id": batch["id"], "vector": asked[batch["id"]]}
-
-    def of_several_lengths(batch: dict[str, Any]) -> dict[str, Any]:
+def test_a_dataset_with_a_folder_is_staged_once_and_resumed(ray: Any, index: Path, tmp_path: Path) -> None:
+    def arrays_of_several_lengths(batch: dict[str, Any]) -> dict[str, Any]:
         rows = np.empty(len(batch["id"]), object)
         rows[:] = [asked[i][: D - (i == 5)] for i in batch["id"]]
         return {"id": batch["id"], "vector": rows}
 
+    asked, out = queries()[:20], tmp_path / "sets"
+    dataset = ray.data.range(20, override_num_blocks=1).map_batches(arrays_of_several_lengths)
+    done = select_dataset(dataset, index, out=out, concurrency=1, block_rows=6, **NEAREST)
+    assert (done.rows, done.errors, done.parts) == (20, 1, 4)
+    assert done.first_error == f"the vector has length {D - 1}, not {D}"
+    written = pq.read_table(out)
+    expected = select_table(table().slice(0, 20), index, **NEAREST)["ids"].to_pylist()
+    assert written["id"].to_pylist() == list(range(20))
+    assert written["ids"].to_pylist() == [*expected[:5], None, *expected[6:]]
+    (out / "part-00001.parquet").unlink()
+    with pytest.warns(SetSelectWarning, match=r"an earlier call wrote to .*_queries are used"):
+        again = select_dataset(dataset, index, out=out, concurrency=1, block_rows=6, **NEAREST)
+    assert (again.parts, again.resumed) == (4, 3)
+    assert pq.read_table(out).equals(written)
+
+
+def test_arrays_in_a_dataset_are_vectors(ray: Any, index: Path) -> None:
     asked = queries()[:20]
-    expected = select_table(table().slice(0, 20), index, **MMR)["ids"].to_pylist()
-    found = select_dataset(ray.data.range(20).map_batches(arrays), index, concurrency=1, **MMR)
-    assert [list(row["ids"]) for row in sorted(found.take_all(), key=lambda row: int(row["id"]))] == expected
-    done = select_dataset(
-        ray.data.range(20, override_num_blocks=1).map_batches(of_several_lengths), index, out=tmp_path / "sets",
-        concurrency=1, **MMR,
-    )  # fmt: skip
-    assert (done.rows, done.errors, done.first_error) == (20, 1, f"the vector has length {D - 1}, not {D}")
-    assert pq.read_table(tmp_path / "sets")["ids"].to_pylist() == [*expected[:5], None, *expected[6:]]
-    with pytest.raises(InvalidInputError, match=f"length 2, the index of {D}"):
-        select_dataset(ray.data.from_numpy(asked[:, :2]), index, vector_column="data", id_column="data", **MMR)
+    [tensors] = ray.get(ray.data.from_numpy(asked).to_arrow_refs())
+    found = select_table(tensors, index, vector_column="data", id_column=None, **NEAREST)
+    assert found["ids"].to_pylist() == select_table(table().slice(0, 20), index, **NEAREST)["ids"].to_pylist()
+    with pytest.raises(InvalidInputError, match=f"length 2, those of the index {D}"):
+        select_dataset(ray.data.from_numpy(asked[:, :2]), index, vector_column="data", id_column="data", **NEAREST)
 
 
-def test_the_command_says_what_it_did_and_not_what_ray_does(index: Path, files: Path, tmp_path: Path) -> None:
-    # A Ray of its own, in a process of its own.
+def test_the_command_starts_ray_and_prints_none_of_its_messages(index: Path, files: Path, tmp_path: Path) -> None:
+    # In another process, so that it starts a Ray of its own.
     asked = ["batch", "--queries", files, "--index", index, "--out", tmp_path / "sets", "--workers", 2]
     code = "from shared_core.cli import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, asked), "--block-rows", "50", "--k", "3"],
+        [sys.executable, "-c", code, *map(str, asked), "--block-rows", "150", "--selector", "similarity"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, f"{Q} rows in 5 parts: {tmp_path / 'sets'}\n"), done.stderr
-    # That it was told to keep quiet is a line of its own.
+    assert (done.returncode, done.stdout) == (0, f"{Q} rows in 2 parts: {tmp_path / 'sets'}\n"), done.stderr
+    # Ray's core reports on a line of its own that its log level is set.
     assert not [line for line in done.stderr.splitlines() if "RAY_BACKEND_LOG_LEVEL" not in line]
 
 
-def test_a_dataset_without_what_is_needed(ray: Any, index: Path, tmp_path: Path) -> None:
+def test_a_dataset_that_cannot_be_used_is_refused(ray: Any, index: Path, tmp_path: Path) -> None:
     dataset = ray.data.from_arrow(table())
     with pytest.raises(InvalidInputError, match="the dataset: no column name"):
-        select_dataset(dataset, index, id_column="name", **MMR)
+        select_dataset(dataset, index, id_column="name", **NEAREST)
     with pytest.raises(InvalidParameterError, match="have no numbers"):
-        select_dataset(dataset, index, out=tmp_path / "sets", id_column=None, **MMR)
+        select_dataset(dataset, index, out=tmp_path / "sets", id_column=None, **NEAREST)
     with pytest.raises(InvalidParameterError, match=r"got Table .*select_table"):
-        select_dataset(table(), index, out=tmp_path / "sets", **MMR)
+        select_dataset(table(), index, out=tmp_path / "sets", **NEAREST)
     assert not (tmp_path / "sets").exists()
     with pytest.raises(InvalidInputError, match="has no rows"):
-        select_dataset(dataset.limit(0), index, out=tmp_path / "sets", **MMR)
+        select_dataset(dataset.limit(0), index, out=tmp_path / "sets", **NEAREST)
     (tmp_path / "album").mkdir()
     (tmp_path / "album" / "holiday.jpg").write_text("picture")
-    with pytest.raises(InvalidParameterError, match=r"holds holiday\.jpg"):
-        select_dataset(dataset, index, out=tmp_path / "album", **MMR)
+    with pytest.raises(InvalidParameterError, match=r"contains holiday\.jpg"):
+        select_dataset(dataset, index, out=tmp_path / "album", **NEAREST)
     assert [f.name for f in (tmp_path / "album").iterdir()] == ["holiday.jpg"]

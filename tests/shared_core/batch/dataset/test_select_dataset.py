@@ -1,4 +1,4 @@
-"""In one process, on files and tables."""
+"""Selections for files and tables of queries, in one process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from shared_core import InvalidInputError, InvalidParameterError, LowRankKernel, VectorSourceError
-from shared_core.batch.dataset import _output_folder as output_folder, select_dataset, select_table
+from shared_core.batch.dataset import select_dataset, select_table
 from shared_core.batch.dataset._faiss_file import faiss_threads
 from shared_core.batch.dataset._output_folder import OutputFolder
 from tests.shared_core.batch.dataset.corpus import (
@@ -59,8 +59,10 @@ def check_all(rows: list[dict[str, Any]]) -> None:
         assert row["error"] is None
 
 
-def test_every_row_once_in_order_as_by_brute_force(index: Path, files: Path, tmp_path: Path) -> None:
-    # Blocks of 41 over row groups of 37: but for the first, no two cuts coincide.
+def test_every_row_is_written_once_in_order_with_the_picks_of_brute_force(
+    index: Path, files: Path, tmp_path: Path
+) -> None:
+    # Blocks of 41 over row groups of 37: no block after the first starts where a row group starts.
     done = select_dataset(files, index, out=tmp_path / "sets", block_rows=41, **MMR)
     assert (done.rows, done.errors, done.parts, done.resumed) == (Q, 0, 6, 0)
     assert sorted(f.name for f in (tmp_path / "sets").iterdir()) == [
@@ -72,14 +74,16 @@ def test_every_row_once_in_order_as_by_brute_force(index: Path, files: Path, tmp
 
 
 @pytest.mark.parametrize("block_rows", [1, 36, 37, 38, 74, Q - 1, Q, Q + 1])
-def test_where_blocks_end_changes_nothing(block_rows: int, index: Path, files: Path, tmp_path: Path) -> None:
+def test_the_length_of_blocks_does_not_change_the_picks(
+    block_rows: int, index: Path, files: Path, tmp_path: Path
+) -> None:
     select_dataset(files, index, out=tmp_path / "sets", block_rows=block_rows, **MMR)
     rows = pq.read_table(tmp_path / "sets").to_pylist()
     assert [row["id"] for row in rows] == names()
     assert [row["ids"] for row in rows] == select_table(table(), index, **MMR)["ids"].to_pylist()
 
 
-def test_several_files_are_read_in_order_and_rows_are_numbered_over_all(index: Path, tmp_path: Path) -> None:
+def test_files_are_read_in_order_and_rows_are_numbered_over_all_of_them(index: Path, tmp_path: Path) -> None:
     folder = tmp_path / "queries"
     folder.mkdir()
     for i, start in enumerate(range(0, Q, 100)):
@@ -94,7 +98,7 @@ def test_several_files_are_read_in_order_and_rows_are_numbered_over_all(index: P
 @pytest.mark.parametrize(
     "kind", ["list<float>", "list<double>", "list<halffloat>", "large_list<float>", "fixed_size_list<float>[24]"]
 )
-def test_lists_of_any_kind_of_float(kind: str, index: Path) -> None:
+def test_lists_of_every_float_type_are_read(kind: str, index: Path) -> None:
     inner = {"float": pa.float32(), "double": pa.float64(), "halffloat": pa.float16()}[
         kind.partition("<")[2].partition(">")[0]
     ]
@@ -102,7 +106,7 @@ def test_lists_of_any_kind_of_float(kind: str, index: Path) -> None:
     rounded = queries().astype(np.float16)
     column = pa.array([row.astype(inner.to_pandas_dtype()) for row in rounded], of)
     assert str(of).replace("element: ", "").replace("item: ", "") == kind
-    # A slice begins in the middle of the buffers; chunks are what Parquet gives.
+    # A slice starts in the middle of the buffers; Parquet gives chunks.
     chunked = pa.chunked_array([column.slice(0, 10), column.slice(10, 0), column.slice(10)])
     for start in (0, 5, 17):
         found = select_table(pa.table({"id": names(), "vector": chunked}).slice(start), index, **MMR)
@@ -110,20 +114,21 @@ def test_lists_of_any_kind_of_float(kind: str, index: Path) -> None:
 
 
 @pytest.mark.parametrize("fixed", [False, True])
-def test_a_bad_row_has_an_error_and_its_neighbours_their_sets(fixed: bool, index: Path) -> None:
+def test_a_bad_row_has_an_error_and_its_neighbours_have_selections(fixed: bool, index: Path) -> None:
     good = queries()[0].tolist()
     rows: list[Any] = [
         good, [float("nan"), *good[1:]], good, None, [0.0] * D, [*good[:-1], float("-inf")], [*good[1:], None], good,
     ]  # fmt: skip
     errors = [
-        None, "the vector holds nan (as float32)", None, "the vector is null", "the vector is zero and points nowhere",
-        "the vector holds -inf (as float32)", "the vector holds nan (as float32)", None,
+        None, "the vector contains nan (as float32)", None, "the vector is null",
+        "the vector is zero and has no direction", "the vector contains -inf (as float32)",
+        "the vector contains nan (as float32)", None,
     ]  # fmt: skip
     if not fixed:
         rows += [good[:-1], [], [1e39, *good[1:]], good]
         errors += [
             f"the vector has length {D - 1}, not {D}", f"the vector has length 0, not {D}",
-            "the vector holds inf (as float32)", None,
+            "the vector contains inf (as float32)", None,
         ]  # fmt: skip
     column = pa.array(rows, pa.list_(pa.float64(), D if fixed else -1))
     found = select_table(pa.table({"id": range(len(rows)), "vector": column}), index, **MMR).to_pylist()
@@ -134,7 +139,7 @@ def test_a_bad_row_has_an_error_and_its_neighbours_their_sets(fixed: bool, index
         assert (row["gains"] is None) == (row["relevance"] is None) == (row["error"] is not None)
 
 
-def test_nothing_but_bad_rows_and_no_rows_at_all(index: Path, tmp_path: Path) -> None:
+def test_tables_of_bad_rows_alone_and_of_no_rows_are_written(index: Path, tmp_path: Path) -> None:
     empty = table().slice(0, 0)
     assert select_table(empty, index, **MMR).num_rows == 0
     bad = pa.table({"id": ["a"], "vector": pa.array([None], pa.list_(pa.float32()))})
@@ -147,7 +152,7 @@ def test_nothing_but_bad_rows_and_no_rows_at_all(index: Path, tmp_path: Path) ->
     for name in ("empty", "no group"):
         done = select_dataset(tmp_path / f"{name}.parquet", index, out=tmp_path / name, **MMR)
         assert (done.rows, done.parts) == (0, 1)
-        # With the columns of any other run, for whoever reads it.
+        # With the same columns as every other run.
         assert pq.read_table(tmp_path / name).schema == pq.read_table(tmp_path / "sets").schema
 
 
@@ -171,7 +176,7 @@ def kinds() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf", "idmap", "idmap2"])
-def test_every_kind_of_index_gives_the_same_sets(kind: str, tmp_path: Path) -> None:
+def test_every_kind_of_index_gives_the_same_picks(kind: str, tmp_path: Path) -> None:
     faiss.write_index(kinds()[kind], str(tmp_path / "index.faiss"))
     found = select_table(table(), tmp_path / "index.faiss", **MMR)
     ids = [by_brute_force(query)[0] for query in queries()]
@@ -189,7 +194,7 @@ def private():
     with open("/proc/self/smaps_rollup") as lines:
         return sum(int(line.split()[1]) for line in lines if line.startswith("Private_Dirty"))
 
-# Until it is on disk, a mapped page counts as the process's own.
+# A mapped page that is not on disk yet counts as the process's own.
 with open(sys.argv[1], "rb") as file:
     os.fsync(file)
 FaissFile(Path(sys.argv[2]))(np.ones((1, 256), np.float32), 5)
@@ -205,7 +210,7 @@ print(private() - before)
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="memory is counted by Linux's smaps_rollup")
 @pytest.mark.parametrize("kind", ["Flat", "HNSW8,Flat", "IVF4,Flat"])
-def test_an_index_is_mapped_and_not_loaded(kind: str, tmp_path: Path) -> None:
+def test_an_index_is_mapped_into_memory(kind: str, tmp_path: Path) -> None:
     rows = np.random.default_rng(0).standard_normal((30_000, 256)).astype(np.float32)
     for name, part in (("index", rows), ("small", rows[:200])):
         index = faiss.index_factory(256, kind, faiss.METRIC_INNER_PRODUCT)
@@ -220,11 +225,13 @@ def test_an_index_is_mapped_and_not_loaded(kind: str, tmp_path: Path) -> None:
             asked, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
         ).stdout
     )
-    # 30 MB of vectors, opened twice. HNSW's graph of 3 MB may be copied.
-    assert grown < 10_000, f"{grown} kB of its own for an index of {(tmp_path / 'index').stat().st_size >> 10} kB"
+    # The vectors take 30 MB and are opened twice. HNSW's graph of 3 MB may be copied.
+    assert grown < 10_000, (
+        f"{grown} kB of private memory for an index of {(tmp_path / 'index').stat().st_size >> 10} kB"
+    )
 
 
-def test_threads_of_faiss_are_as_before_also_after_an_error(index: Path) -> None:
+def test_the_number_of_faiss_threads_is_restored_also_after_an_error(index: Path) -> None:
     before = faiss.omp_get_max_threads()
     try:
         faiss.omp_set_num_threads(2)
@@ -237,7 +244,7 @@ def test_threads_of_faiss_are_as_before_also_after_an_error(index: Path) -> None
         faiss.omp_set_num_threads(before)
 
 
-def test_an_index_without_vectors_is_refused_before_it_takes_the_process_down(index: Path) -> None:
+def test_an_index_without_vectors_is_refused_before_it_ends_the_process(index: Path) -> None:
     faiss.write_index(faiss.IndexFlatIP(D), str(index))
     with pytest.raises(InvalidInputError, match="is empty"):
         select_table(table(), index, **MMR)
@@ -247,11 +254,11 @@ def test_an_index_without_vectors_is_refused_before_it_takes_the_process_down(in
     named.add_with_ids(corpus(), np.arange(N))
     for kind in (hashes, named):
         faiss.write_index(kind, str(index))
-        with pytest.raises(VectorSourceError, match="IndexIVFSpectralHash does not hand back"):
+        with pytest.raises(VectorSourceError, match="IndexIVFSpectralHash does not return"):
             select_table(table(), index, **MMR)
 
 
-def test_fast_scan_codes_are_refused_and_what_refines_them_is_searched(index: Path) -> None:
+def test_fast_scan_codes_are_refused_unless_they_are_refined(index: Path) -> None:
     refined = faiss.index_factory(D, "IVF4,PQ12x4fs,RFlat", faiss.METRIC_INNER_PRODUCT)
     refined.train(corpus())
     refined.add(corpus())
@@ -260,7 +267,7 @@ def test_fast_scan_codes_are_refused_and_what_refines_them_is_searched(index: Pa
     faiss.write_index(refined, str(index))
     assert select_table(table(), index, **MMR)["ids"].to_pylist() == [by_brute_force(query)[0] for query in queries()]
     faiss.write_index(faiss.extract_index_ivf(refined), str(index))
-    with pytest.raises(VectorSourceError, match="IndexIVFPQFastScan does not hand back"):
+    with pytest.raises(VectorSourceError, match="IndexIVFPQFastScan does not return"):
         select_table(table(), index, **MMR)
 
 
@@ -287,26 +294,26 @@ def test_a_database_is_searched_through_a_function() -> None:
     assert found["ids"].to_pylist() == [[f"doc {i}" for i in by_brute_force(query)[0]] for query in queries()]
 
 
-def test_a_search_may_find_fewer_or_nothing_but_must_answer_each() -> None:
+def test_a_search_may_find_few_or_none_but_must_answer_every_query() -> None:
     def two_or_none(vectors: Any, k: int) -> tuple[list[Any], list[Any]]:
         return [["a", "b"], []], [corpus()[:2], corpus()[:0]]
 
     found = select_table(table().slice(0, 2), two_or_none, **MMR).to_pylist()
     assert (sorted(found[0]["ids"]), found[0]["error"]) == (["a", "b"], None)
     assert (found[1]["ids"], found[1]["error"]) == (None, "the search found nothing")
-    with pytest.raises(VectorSourceError, match="was given 3 queries and answered 2"):
+    with pytest.raises(VectorSourceError, match="got 3 queries and returned 2 lists of ids"):
         select_table(table().slice(0, 3), two_or_none, **MMR)
 
 
-def test_what_the_database_raises_ends_the_run() -> None:
+def test_an_error_of_the_database_ends_the_run() -> None:
     def unreachable(vectors: Any, k: int) -> tuple[list[Any], list[Any]]:
-        raise ConnectionError("nobody listens")
+        raise ConnectionError("no connection")
 
-    with pytest.raises(ConnectionError, match="nobody listens"):
+    with pytest.raises(ConnectionError, match="no connection"):
         select_table(table(), unreachable, **MMR)
 
 
-def test_candidates_that_are_unusable_are_an_error_of_their_row() -> None:
+def test_unusable_candidates_are_an_error_of_their_row() -> None:
     def broken(vectors: Any, k: int) -> tuple[list[Any], list[Any]]:
         rows = corpus()[:5].copy()
         rows[3, 0] = np.nan
@@ -319,7 +326,7 @@ def test_candidates_that_are_unusable_are_an_error_of_their_row() -> None:
     assert second["error"] is None
 
 
-def test_a_kernel_knows_the_ids(index: Path) -> None:
+def test_a_kernel_gets_the_ids(index: Path) -> None:
     rng = np.random.default_rng(3)
     known = sorted(set(range(N)) - {by_brute_force(queries()[1])[0][0]})
     kernel = LowRankKernel(rng.standard_normal((len(known), 6)), ids=known)
@@ -328,7 +335,7 @@ def test_a_kernel_knows_the_ids(index: Path) -> None:
     assert "KernelError" in second["error"]
 
 
-def test_texts_are_embedded_and_bad_ones_named(tmp_path: Path) -> None:
+def test_texts_are_embedded_and_bad_texts_have_errors(tmp_path: Path) -> None:
     from shared_core.signals.embedding_models import load_model
 
     texts = ["bread and flour", "a river", "bread and yeast", "a violin"]
@@ -346,7 +353,7 @@ def test_texts_are_embedded_and_bad_ones_named(tmp_path: Path) -> None:
         select_table(asked, flat_index(tmp_path / "other.faiss"), k=1, text_column="text")
 
 
-def test_settings_of_another_run_are_refused_by_name(index: Path, files: Path, tmp_path: Path) -> None:
+def test_other_settings_than_those_of_the_folder_are_named(index: Path, files: Path, tmp_path: Path) -> None:
     out = tmp_path / "sets"
     select_dataset(files, index, out=out, block_rows=100, **MMR)
     before = {f.name: f.read_bytes() for f in out.iterdir()}
@@ -364,7 +371,7 @@ def test_settings_of_another_run_are_refused_by_name(index: Path, files: Path, t
     with pytest.raises(InvalidParameterError, match=r"index: \d+ bytes"):
         select_dataset(files, index, out=out, block_rows=100, **MMR)
     flat_index(index)
-    # The same contents under another name and date are the same.
+    # A file with the same content under another name and date counts as the same.
     moved = files.rename(tmp_path / "moved.parquet")
     assert select_dataset(moved, index, out=out, block_rows=100, **MMR).resumed == 3
     pq.write_table(table().slice(1), moved)
@@ -373,10 +380,10 @@ def test_settings_of_another_run_are_refused_by_name(index: Path, files: Path, t
     assert {f.name: f.read_bytes() for f in out.iterdir()} == before
 
 
-def test_a_folder_of_something_else_and_a_file_are_left_alone(index: Path, files: Path, tmp_path: Path) -> None:
+def test_folders_and_files_of_others_are_not_changed(index: Path, files: Path, tmp_path: Path) -> None:
     (tmp_path / "sets").mkdir()
     (tmp_path / "sets" / "holiday.jpg").write_text("picture")
-    with pytest.raises(InvalidParameterError, match=r"holds holiday\.jpg"):
+    with pytest.raises(InvalidParameterError, match=r"contains holiday\.jpg but no _settings\.json"):
         select_dataset(files, index, out=tmp_path / "sets", **MMR)
     assert [f.name for f in (tmp_path / "sets").iterdir()] == ["holiday.jpg"]
     with pytest.raises(InvalidParameterError, match="out must be a folder"):
@@ -387,8 +394,8 @@ def test_a_folder_of_something_else_and_a_file_are_left_alone(index: Path, files
     ("change", "error", "says"),
     [
         ({"id_column": "name"}, InvalidInputError, "no column name .*id_column=None.*; there is id, unread, vector"),
-        ({"vector_column": "unread"}, InvalidInputError, "must hold lists of floats, holds int64"),
-        ({"text_column": "vector"}, InvalidInputError, "must hold text"),
+        ({"vector_column": "unread"}, InvalidInputError, "must contain lists of floats, but contains int64"),
+        ({"text_column": "vector"}, InvalidInputError, "must contain text"),
         ({"text_column": "id", "vector_column": "vector"}, InvalidParameterError, "or texts"),
         ({"model": "x"}, InvalidParameterError, "name their column"),
         ({"id_column": "ids"}, InvalidParameterError, "name of a column that is written"),
@@ -400,7 +407,7 @@ def test_a_folder_of_something_else_and_a_file_are_left_alone(index: Path, files
         ({"lambda": 1}, InvalidParameterError, "no parameter 'lambda'"),
     ],
 )
-def test_what_cannot_be_is_said_before_anything_is_written(
+def test_impossible_settings_are_refused_before_anything_is_written(
     change: dict[str, Any], error: type[Exception], says: str, index: Path, files: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(error, match=says):
@@ -408,55 +415,55 @@ def test_what_cannot_be_is_said_before_anything_is_written(
     assert not (tmp_path / "sets").exists()
 
 
-def test_files_that_are_none(index: Path, files: Path, tmp_path: Path) -> None:
+def test_missing_and_unreadable_files_are_named(index: Path, files: Path, tmp_path: Path) -> None:
     out = tmp_path / "sets"
     with pytest.raises(InvalidInputError, match=r"no file .*nowhere\.parquet"):
         select_dataset(tmp_path / "nowhere.parquet", index, out=out)
     with pytest.raises(InvalidInputError, match="no index file"):
         select_dataset(files, tmp_path / "nowhere.faiss", out=out)
-    with pytest.raises(InvalidInputError, match="is no index that FAISS"):
+    with pytest.raises(InvalidInputError, match="is not an index that FAISS"):
         select_dataset(files, files, out=out)
-    with pytest.raises(InvalidInputError, match="is no Parquet file"):
+    with pytest.raises(InvalidInputError, match="is not a Parquet file"):
         select_dataset(index, index, out=out)
     assert not out.exists()
     short = pa.table({"id": ["a"], "vector": pa.FixedSizeListArray.from_arrays(np.ones(5, np.float32), 5)})
     pq.write_table(short, tmp_path / "short.parquet")
-    with pytest.raises(InvalidInputError, match="vectors of length 5, the index of 24"):
+    with pytest.raises(InvalidInputError, match="'vector' have length 5, those of the index 24"):
         select_dataset(tmp_path / "short.parquet", index, out=out)
 
 
-def test_a_file_of_other_vectors_is_refused_at_once(index: Path, tmp_path: Path) -> None:
+def test_a_file_with_vectors_of_another_length_is_refused_at_once(index: Path, tmp_path: Path) -> None:
     longer = np.ones((100, D + 1), np.float32)
     asked = pa.table({"id": range(100), "vector": list(longer)})
     pq.write_table(asked, tmp_path / "longer.parquet")
-    with pytest.raises(InvalidInputError, match=rf"longer\.parquet.* length {D + 1}, the index of {D}"):
+    with pytest.raises(InvalidInputError, match=rf"longer\.parquet.* length {D + 1}, those of the index {D}"):
         select_dataset(tmp_path / "longer.parquet", index, out=tmp_path / "sets", **MMR)
     assert not (tmp_path / "sets").exists()
-    # One that is not of that length, and it is rows that are bad.
+    # With one vector of the right length the file is accepted and the other rows are bad.
     vectors = [*longer[1:], np.ones(D, np.float32)]
     pq.write_table(pa.table({"id": range(100), "vector": vectors}), tmp_path / "mixed.parquet")
     assert select_dataset(tmp_path / "mixed.parquet", index, out=tmp_path / "sets", **MMR).errors == 99
 
 
-def test_vectors_as_tensors(index: Path) -> None:
+def test_tensors_of_one_dimension_are_vectors(index: Path) -> None:
     tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(queries())
     found = select_table(pa.table({"id": names(), "vector": tensors}).slice(3), index, **MMR)
     assert found["ids"].to_pylist() == [by_brute_force(query)[0] for query in queries()[3:]]
     halves = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(queries()[:, : D // 2]))
-    with pytest.raises(InvalidInputError, match=f"length {D // 2}, the index of {D}"):
+    with pytest.raises(InvalidInputError, match=f"length {D // 2}, those of the index {D}"):
         select_table(pa.table({"id": names(), "vector": halves}), index, **MMR)
     matrices = pa.FixedShapeTensorArray.from_numpy_ndarray(queries().reshape(Q, 2, -1))
-    with pytest.raises(InvalidInputError, match="must hold lists of floats, holds extension"):
+    with pytest.raises(InvalidInputError, match="must contain lists of floats, but contains extension"):
         select_table(pa.table({"id": names(), "vector": matrices}), index, **MMR)
 
 
-def test_a_column_that_is_there_twice(index: Path) -> None:
+def test_two_columns_of_one_name_are_refused(index: Path) -> None:
     twice = pa.Table.from_arrays([pa.array([1]), pa.array([2]), table()["vector"][:1]], ["id", "id", "vector"])
     with pytest.raises(InvalidInputError, match="there are 2 columns 'id'"):
         select_table(twice, index, **MMR)
 
 
-def test_a_damaged_file_of_queries_is_named_with_its_rows(index: Path, files: Path, tmp_path: Path) -> None:
+def test_a_damaged_file_is_named_with_the_rows_that_cannot_be_read(index: Path, files: Path, tmp_path: Path) -> None:
     content = bytearray(files.read_bytes())
     page = pq.ParquetFile(files).metadata.row_group(3).column(0).dictionary_page_offset
     content[page : page + 20] = b"\xff" * 20
@@ -466,7 +473,9 @@ def test_a_damaged_file_of_queries_is_named_with_its_rows(index: Path, files: Pa
     assert [f.name for f in (tmp_path / "sets").glob("*.parquet")] == ["part-00000.parquet"]
 
 
-def test_a_part_cut_off_is_made_again_and_damaged_settings_are_named(index: Path, files: Path, tmp_path: Path) -> None:
+def test_a_truncated_part_is_written_again_and_damaged_settings_are_named(
+    index: Path, files: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "sets"
     select_dataset(files, index, out=out, block_rows=50, **MMR)
     whole = {f.name: f.read_bytes() for f in out.iterdir()}
@@ -480,54 +489,58 @@ def test_a_part_cut_off_is_made_again_and_damaged_settings_are_named(index: Path
             select_dataset(files, index, out=out, block_rows=50, **MMR)
 
 
-def test_another_run_may_finish_and_clear_up_while_a_part_is_written(
+def test_another_run_may_finish_and_remove_temporary_files_while_a_part_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = pa.table({"error": pa.array([None, "bad"], pa.string())})
     mine, other = OutputFolder(tmp_path), OutputFolder(tmp_path)
 
-    def meanwhile(path: Path) -> None:
+    def finish_the_other_run(file: int) -> None:
         monkeypatch.undo()
         other.write(0, part)
-        assert other.summary(range(1), 0).rows == 2
-        assert not path.exists()
+        assert list(tmp_path.glob(".part-*.tmp"))
+        assert other.summarise(range(1), 0).rows == 2
+        assert not list(tmp_path.glob(".part-*.tmp"))
 
-    monkeypatch.setattr(output_folder, "_sync", meanwhile)
+    def remove_temporary_files(file: int) -> None:
+        for temporary in tmp_path.glob(".part-*.tmp"):
+            temporary.unlink()
+
+    monkeypatch.setattr(os, "fsync", finish_the_other_run)
     mine.write(0, part)
     assert pq.read_table(tmp_path).equals(part)
-    monkeypatch.setattr(output_folder, "_sync", Path.unlink)
+    monkeypatch.setattr(os, "fsync", remove_temporary_files)
     with pytest.raises(FileNotFoundError):
         mine.write(1, part)
 
 
-# Slow enough at each search to be killed in the middle.
+# So slow at each block that it can be killed before the end.
 _SLOW = """
 import sys, time
 from shared_core.batch.dataset import select_dataset
-from shared_core.batch.dataset import _worker as choosing
-class Slow(choosing.Chooser):
-    def choose(self, queries, first_row=None):
-        time.sleep(0.2)
-        return super().choose(queries, first_row)
-import shared_core.batch.dataset.run as run
-run.Chooser = Slow
+from shared_core.batch.dataset._worker import Worker
+write_part = Worker.write_part
+def write_slowly(*arguments):
+    time.sleep(0.2)
+    write_part(*arguments)
+Worker.write_part = write_slowly
 select_dataset(sys.argv[1], sys.argv[2], out=sys.argv[3], k=4, fetch_k=20, selector="mmr", lambda_d=0.5, block_rows=20)
 """
 
 
-def test_a_killed_run_goes_on_where_it_was(index: Path, files: Path, tmp_path: Path) -> None:
+def test_a_killed_run_resumes_where_it_was(index: Path, files: Path, tmp_path: Path) -> None:
     out = tmp_path / "sets"
     process = subprocess.Popen([sys.executable, "-c", _SLOW, str(files), str(index), str(out)])
     deadline = time.monotonic() + 120
     while len(list(out.glob("part-*.parquet"))) < 3:
-        assert process.poll() is None, "it ended before it was killed"
+        assert process.poll() is None, "the run ended before it was killed"
         assert time.monotonic() < deadline
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
     there = {f.name: f.stat().st_mtime_ns for f in out.glob("part-*.parquet")}
     assert 3 <= len(there) < 12
-    # What a kill in the middle of writing leaves.
+    # A kill while a part is written leaves such a file.
     (out / ".part-00011.abc.tmp").write_bytes(b"half a part")
     done = select_dataset(files, index, out=out, block_rows=20, **MMR)
     assert (done.rows, done.parts, done.resumed) == (Q, 12, len(there))
@@ -536,7 +549,7 @@ def test_a_killed_run_goes_on_where_it_was(index: Path, files: Path, tmp_path: P
     check_all(pq.read_table(out).to_pylist())
 
 
-def test_the_same_call_twice_does_nothing_the_second_time(index: Path, files: Path, tmp_path: Path) -> None:
+def test_a_second_call_changes_nothing(index: Path, files: Path, tmp_path: Path) -> None:
     first = select_dataset(files, index, out=tmp_path / "sets", block_rows=50, **MMR)
     before = {f.name: (f.stat().st_mtime_ns, f.read_bytes()) for f in (tmp_path / "sets").iterdir()}
     second = select_dataset(files, index, out=tmp_path / "sets", block_rows=50, **MMR)

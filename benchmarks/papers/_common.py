@@ -1,4 +1,4 @@
-"""What the papers' tables share: the data, the embeddings kept in .cache/, the Markdown and its heading."""
+"""Shared by the papers' tables: data, embeddings cached in .cache/, Markdown tables and page headings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BATCH = 64
 
 
 def require(*files: str) -> None:
-    """End the script with exit code 0 and say what is missing unless every file is there."""
+    """Unless every file is there, say what is missing and end the script with exit code 0."""
     missing = [name for name in files if not (DATA / name).is_file()]
     if missing:
         print(f"skipped: no {', '.join(missing)} under {DATA}; set SETSELECT_DATA")
@@ -41,9 +41,9 @@ def records(name: str) -> list[dict[str, Any]]:
 
 
 def embedded(texts: Sequence[str], model: str = MINILM) -> np.ndarray:
-    """Unit vectors, float32, row i for text i; kept in .cache/ by the texts and the model.
+    """Unit vectors, float32, row i for text i; cached in .cache/ under the texts and the model.
 
-    ``model`` is all-MiniLM-L6-v2 (the packaged one, no network) or whatever sentence-transformers can load.
+    ``model`` is all-MiniLM-L6-v2 (from a package, without a network) or any model of sentence-transformers.
     """
     distinct = list(dict.fromkeys(texts))
     key = hashlib.sha256("\0".join([_identity(model), *distinct]).encode()).hexdigest()[:20]
@@ -54,7 +54,7 @@ def embedded(texts: Sequence[str], model: str = MINILM) -> np.ndarray:
     if vectors is None or len(vectors) != len(distinct):
         vectors = _embed(distinct, model)
         CACHE.mkdir(parents=True, exist_ok=True)
-        # Two first runs at once must not see half a file of each other.
+        # Two simultaneous first runs must not read each other's half-written files.
         written = kept.with_suffix(f".{os.getpid()}.tmp")
         with written.open("wb") as file:
             np.save(file, vectors)
@@ -65,7 +65,7 @@ def embedded(texts: Sequence[str], model: str = MINILM) -> np.ndarray:
 
 def _embed(texts: list[str], model: str) -> np.ndarray:
     encoder = _encoder(model)
-    # Texts of like length share a batch, since each batch is padded to its longest.
+    # Texts of similar length share a batch, since each batch is padded to its longest text.
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     rows = encoder.encode([texts[i] for i in order], batch_size=BATCH, normalize_embeddings=True)
     vectors = np.empty((len(texts), rows.shape[1]), dtype=np.float32)
@@ -96,9 +96,9 @@ def _identity(model: str) -> str:
 def heading(
     title: str, script: str, files: Iterable[str], packages: Iterable[str], seed: int | str | None = None
 ) -> str:
-    """Title, what wrote the page, versions, seed and the sha256 of each data file."""
+    """Title, the script that wrote the page, versions, seed and the sha256 of each data file."""
     versions = ", ".join([f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in packages)])
-    lines = [f"# {title}", "", f"Written by `{script} --write`; a second run gives the same figures.", ""]
+    lines = [f"# {title}", "", f"Written by `{script} --write`. A second run gives the same figures.", ""]
     lines += [f"- Versions: {versions}", f"- Seed: {'none needed' if seed is None else seed}"]
     lines += [f"- Data: `{name}`, sha256 `{_sha256(DATA / name)}`" for name in files]
     return "\n".join(lines) + "\n"
@@ -110,7 +110,7 @@ def _sha256(path: Path) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table: the first column left, the others right."""
+    """A Markdown table; all columns but the first are aligned to the right."""
     lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
 

@@ -1,4 +1,4 @@
-"""Rules that choose a direction for PAP before the search: what they look at, how they are fitted."""
+"""Rules that select a direction for PAP before the search: their features, and how they are fitted."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from benchmarks.papers._pir import Subset, Vectors, rankings, successes
 ACTIONS = ("leave", "remove", "emphasize")
 LEAVE, REMOVE, EMPHASIZE = range(3)
 CANDIDATES = 20
-# A query is moved only where that brings this much on average, so that no rule moves queries for nothing.
+# The cost of changing a query: a rule changes queries only where it gains more than this on average.
 COST = 0.01
-# No rule may lose more than this on a subset that it was fitted on.
+# A rule may lose at most this on a subset on which it is fitted.
 MOST_LOST = 0.01
 RIDGE = 1e-3
 QUANTILES = np.linspace(0.1, 0.9, 9)
@@ -34,7 +34,7 @@ FEATURES = (
 
 @dataclass(frozen=True)
 class Cases:
-    """One row a query: features (n, 9), success under each action (n, 3), subset and root query of each (n,)."""
+    """One row a query: features (n, 9), success under each action (n, 3), subset (n,) and root query (n,)."""
 
     features: np.ndarray
     success: np.ndarray
@@ -46,7 +46,7 @@ class Cases:
 
     @property
     def weights(self) -> np.ndarray:
-        """What each query weighs in the mean of the subsets' p-Recall; they sum to 1."""
+        """The weight of each query in the mean of the subsets' p-Recall; the weights sum to 1."""
         subsets = len(np.unique(self.subset))
         roots = np.array([len(np.unique(self.root[self.subset == s])) for s in self.subset])
         queries = np.array([(self.root == r).sum() for r in self.root])
@@ -60,7 +60,7 @@ class Cases:
 
 
 def features(q: np.ndarray, r: np.ndarray, p: np.ndarray, items: np.ndarray) -> list[float]:
-    """The nine features of a query; ``items`` are the candidates of the plain search, all of unit length but p."""
+    """The nine features of a query; ``items`` are the candidates of the plain search. Only p may have any length."""
     p = p / np.linalg.norm(p)
     difference = q - r
     length = np.linalg.norm(difference)
@@ -81,7 +81,7 @@ def features(q: np.ndarray, r: np.ndarray, p: np.ndarray, items: np.ndarray) -> 
 
 
 def cases(subsets: Sequence[Subset], vectors: Sequence[Vectors], source: str, k: int = 5) -> Cases:
-    """All queries, with p from the perspective's ``"text"`` or from the ``"difference"`` q − root."""
+    """All queries; p is the embedding of the perspective (``"text"``) or q − root (``"difference"``)."""
     rows, success, subset_of, root_of = [], [], [], []
     modes = (("base", None), ("pap", "remove"), ("pap", "emphasize"))
     for index, (subset, v) in enumerate(zip(subsets, vectors, strict=True)):
@@ -93,13 +93,13 @@ def cases(subsets: Sequence[Subset], vectors: Sequence[Vectors], source: str, k:
             rows.append(features(q, r, p, v.items[first]))
             subset_of.append(index)
             root_of.append(f"{index} {root}")
-    # Rounded, so that neither a threshold nor the fit hangs on the last bits of a dot product.
+    # Rounded, so that no threshold and no fit depends on the last bits of a dot product.
     return Cases(np.round(rows, 6), np.array(success), np.array(subset_of), np.unique(root_of, return_inverse=True)[1])
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """One feature with two thresholds: ``below`` under the lower, ``above`` over the upper, else leave alone."""
+    """One feature, two thresholds: the action ``below`` the lower one and ``above`` the upper one; otherwise none."""
 
     feature: int
     low: float
@@ -107,7 +107,7 @@ class Threshold:
     below: int
     above: int
 
-    def choose(self, x: np.ndarray) -> np.ndarray:
+    def actions(self, x: np.ndarray) -> np.ndarray:
         values = x[:, self.feature]
         return np.where(values < self.low, self.below, np.where(values > self.high, self.above, LEAVE))
 
@@ -127,9 +127,10 @@ REMOVE_ONLY = ((REMOVE, LEAVE), (LEAVE, REMOVE))
 def fit_threshold(
     train: Cases, allowed: Sequence[int] = range(len(FEATURES)), sides: Sequence[tuple[int, int]] = BOTH_WAYS
 ) -> Threshold:
-    """The rule with the most gained less the cost, the first of equals; none that loses on a subset it is fitted on.
+    """The rule with the largest gain minus cost, the first of equals.
 
-    ``allowed`` are the features it may look at, ``sides`` what it may do below the lower and above the upper threshold.
+    A rule that loses more than ``MOST_LOST`` on a subset of ``train`` is rejected. ``allowed`` are the features that a
+    rule may use, ``sides`` the actions that it may take below the lower and above the upper threshold.
     """
     weights, gain = train.weights, train.success - train.success[:, [LEAVE]] - COST
     gain[:, LEAVE] = 0
@@ -140,7 +141,7 @@ def fit_threshold(
         for (low, high), (below, above) in product(combinations_with_replacement(cuts, 2), sides):
             below, above = (below if low > -np.inf else LEAVE), (above if high < np.inf else LEAVE)
             rule = Threshold(feature, float(low), float(high), below, above)
-            actions = rule.choose(train.features)
+            actions = rule.actions(train.features)
             worth = float(weights @ gain[np.arange(len(actions)), actions])
             if worth > most + 1e-9:
                 recall = train.recall(actions)
@@ -151,18 +152,18 @@ def fit_threshold(
 
 @dataclass(frozen=True)
 class Logistic:
-    """A softmax over the actions, linear in the standardised features; the likeliest action is taken."""
+    """A softmax over the actions, linear in the standardised features; the most probable action is taken."""
 
     mean: np.ndarray
     scale: np.ndarray
     coefficients: np.ndarray
 
-    def choose(self, x: np.ndarray) -> np.ndarray:
+    def actions(self, x: np.ndarray) -> np.ndarray:
         return _standard(x, self.mean, self.scale).dot(self.coefficients).argmax(axis=1)
 
 
 def fit_logistic(train: Cases) -> Logistic:
-    """The softmax that gains most in expectation, less the cost and a ridge; it starts from even odds."""
+    """The softmax with the largest expected gain minus cost and ridge penalty; it starts from equal probabilities."""
     from scipy.optimize import minimize
     from scipy.special import softmax
 
@@ -183,6 +184,6 @@ def fit_logistic(train: Cases) -> Logistic:
 
 
 def _standard(x: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    # A feature that never varies (cos(q − root, p) where p is that difference) has nothing to say.
+    # A feature that never varies (cos(q − root, p) where p is that difference) carries no information.
     z = np.divide(x - mean, scale, out=np.zeros_like(x), where=scale > 1e-5)
     return np.column_stack([z, np.ones(len(x))])

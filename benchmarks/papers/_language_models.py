@@ -18,7 +18,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.papers._common import CACHE
 from benchmarks.papers.small_lm import SIZES, STEPS, small_lm
-from shared_core.signals.language_models import AnswerModel, EndpointModel, Item, Scored, TransformersModel, library
+from shared_core.signals.language_models import (
+    AnswerModel,
+    EndpointModel,
+    Item,
+    Scored,
+    TransformersModel,
+    import_library,
+)
 from shared_core.signals.perplexity import LogPerplexityQuality
 
 BATCH = 16
@@ -62,7 +69,7 @@ class LanguageModel:
         order = sorted(set(prompts), key=lambda prompt: (len(prompt), prompt))
         found: dict[str, str] = {}
         starts = range(0, len(order), self.batch_size)
-        for start in library("tqdm", "train").tqdm(starts, unit="batch", disable=not sys.stderr.isatty()):
+        for start in import_library("tqdm", "train").tqdm(starts, unit="batch", disable=not sys.stderr.isatty()):
             batch = order[start : start + self.batch_size]
             found |= zip(batch, map(first_line, self.batch_complete(batch, tokens)), strict=True)
         return [found[prompt] for prompt in prompts]
@@ -127,7 +134,7 @@ def models(options: Namespace, *, half: bool = False) -> Iterator[LanguageModel]
         yield from (from_transformers(name, options.batch_size) for name in options.model)
     else:
         # One thread adds numbers in one order, so that a second run prints the same figures.
-        library("torch", "train").set_num_threads(1)
+        import_library("torch", "train").set_num_threads(1)
         stages = list(zip(small_lm(), ("small LM, half trained", "small LM"), strict=True))
         for folder, name in stages if half else stages[1:]:
             yield from_transformers(folder, options.batch_size, name, small=True)
@@ -137,7 +144,7 @@ def from_transformers(
     folder: str | Path, batch_size: int = BATCH, name: str | None = None, small: bool = False
 ) -> LanguageModel:
     """A model of Hugging Face ``transformers``, on the GPU if there is one."""
-    torch, transformers = library("torch", "train"), library("transformers", "train")
+    torch, transformers = import_library("torch", "train"), import_library("transformers", "train")
     transformers.utils.logging.disable_progress_bar()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, padding_side="left", truncation_side="left")
     if tokenizer.pad_token is None:
@@ -176,7 +183,7 @@ def at_endpoint(url: str, name: str, key: str | None, batch_size: int = BATCH) -
     """A model behind an OpenAI-compatible ``/v1/completions``; scoring needs one that echoes log-probabilities."""
     answers = EndpointModel(url, name, key, TIMEOUT, RETRIES)
     # As EndpointModel does it: without a key none is sent, not even that of the environment.
-    client = library("openai", "openai").OpenAI(
+    client = import_library("openai", "openai").OpenAI(
         base_url=url, api_key="none" if key is None else key, timeout=TIMEOUT, max_retries=RETRIES
     )
 

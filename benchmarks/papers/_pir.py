@@ -1,4 +1,4 @@
-"""PIR: its data with copies of one text as one item, and the rankings by each way to score."""
+"""PIR: its data with copies of one text as one item, and the rankings under each mode."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ SUBSETS = {
     "exfever": "Ex-FEVER",
 }
 CUTS = (1, 5, 10)
-# Scores that differ by less are ties, which go to the item that comes first: rounding differs between machines.
+# Scores are rounded to so many digits, since rounding errors differ between machines. Ties go to the earlier item.
 DIGITS = 9
 PERSPECTIVES = {"text": "p = perspective's text", "difference": "p = q − root"}
-# Table 4's modes as they are; PAP and PAP+ besides with the sign turned round.
+# The modes of Table 4, and PAP and PAP+ with the opposite sign (emphasize).
 MODES = {
     "add": ("add", None),
     "concat": ("concat", None),
@@ -82,7 +82,7 @@ def merged(corpus: Iterable[dict[str, Any]]) -> tuple[list[str], dict[str, int]]
 
 
 def apart(corpus: Iterable[dict[str, Any]]) -> tuple[list[str], dict[str, int]]:
-    """All texts, and for each id its own place: copies compete with one another."""
+    """All texts, and for each id its position: copies compete with one another."""
     docs = list(corpus)
     return [doc["text"] for doc in docs], {doc["id"]: place for place, doc in enumerate(docs)}
 
@@ -97,15 +97,15 @@ def load(items: Callable[[Iterable[dict[str, Any]]], tuple[list[str], dict[str, 
 
 
 def embed(subset: Subset, model: str) -> Vectors:
-    """The subset's texts through one model."""
-    asked = ([q[field] for q in subset.queries] for field in ("query", "root_query", "perspective"))
-    return Vectors(*(embedded(texts, model).astype(np.float64) for texts in (subset.texts, *asked)))
+    """The embeddings of the subset's texts."""
+    fields = ([q[field] for q in subset.queries] for field in ("query", "root_query", "perspective"))
+    return Vectors(*(embedded(texts, model).astype(np.float64) for texts in (subset.texts, *fields)))
 
 
 def scores(
     mode: str, direction: str | None, query: np.ndarray, root: np.ndarray, perspective: np.ndarray, items: np.ndarray
 ) -> np.ndarray | None:
-    """Each item's score; None where the mode leaves nothing of the query, so that no order is defined."""
+    """Each item's score; None where the mode leaves nothing of the query, so no order is defined."""
     if mode.startswith("cast") and np.allclose(query, perspective, atol=1e-6):
         return None
     try:
@@ -135,7 +135,7 @@ def rankings(
 
 
 def bm25_rankings(texts: Sequence[str], queries: Sequence[str]) -> list[list[int]]:
-    """BM25 as bm25s has it by default (k1 1.5, b .75, English stop words); items without a query word do not count."""
+    """BM25 with the defaults of bm25s (k1 = 1.5, b = 0.75, English stop words); only items with a query word count."""
     import bm25s
 
     index = bm25s.BM25()

@@ -1,8 +1,8 @@
-"""Is there a rule for PAP's direction: remove, emphasize or leave alone, from what is known before the search?
+"""Can a rule select PAP's direction (remove, emphasize or leave alone) from what is known before the search?
 
-Every rule is fitted on one part of PIR's queries and judged on another: halves of the root queries of each subset, and
-one subset left out. Data is read from SETSELECT_DATA (default: ../shared/data beside the project); without it the
-script says so and ends.
+Every rule is fitted on one part of PIR's queries and judged on another part: on halves of the root queries of each
+subset, and on one subset that was left out. Data is read from SETSELECT_DATA (default: ../shared/data beside the
+project). Without data the script says so and ends.
 
     python benchmarks/papers/direction.py            # prints the report
     python benchmarks/papers/direction.py --write    # and writes benchmarks/results/papers/direction.md
@@ -53,12 +53,12 @@ RULES: dict[str, Callable[[Cases], Threshold | Logistic]] = {
     "logistic over nine features": fit_logistic,
 }
 VALIDATIONS = {"halves": "halves of the root queries", "left out": "one subset left out"}
-# Row of a table: p-Recall@5 per subset.
+# A row of a table: p-Recall@5 per subset.
 Recall = dict[int, float]
 
 
 def halves(data: Cases) -> Iterator[tuple[Cases, Cases]]:
-    """Fit and judge: each subset's root queries cut in two at random, each half once the one and once the other."""
+    """Parts to fit on and to judge: random halves of each subset's root queries, each half once in each role."""
     for split in range(SPLITS):
         rng = np.random.default_rng([SEED, split])
         first = np.zeros(len(data.root), dtype=bool)
@@ -70,23 +70,23 @@ def halves(data: Cases) -> Iterator[tuple[Cases, Cases]]:
 
 
 def left_out(data: Cases) -> Iterator[tuple[Cases, Cases]]:
-    """Fit and judge: five subsets and the sixth."""
+    """Parts to fit on and to judge: five subsets and the sixth."""
     for subset in np.unique(data.subset):
         yield data.take(data.subset != subset), data.take(data.subset == subset)
 
 
 def mean_recall(rows: list[Recall]) -> Recall:
-    """Per subset the mean over those rows that have it."""
+    """Per subset the mean over the rows that have it."""
     return {s: float(np.mean([row[s] for row in rows if s in row])) for s in range(len(SUBSETS))}
 
 
 def judged(parts: list[tuple[Cases, Cases]]) -> dict[str, list[Recall]]:
-    """Each constant choice's and each rule's p-Recall@5, part by part, where nothing was fitted."""
+    """p-Recall@5 of each constant action and of each rule on the parts that are judged."""
     rows = {
         name: [test.recall(np.full(len(test.root), action)) for _, test in parts] for name, action in CONSTANT.items()
     }
     for name, fit in RULES.items():
-        rows[name] = [test.recall(fit(train).choose(test.features)) for train, test in parts]
+        rows[name] = [test.recall(fit(train).actions(test.features)) for train, test in parts]
     return rows
 
 
@@ -95,18 +95,18 @@ def overall(recall: Recall) -> float:
 
 
 def worst_change(recall: Recall, base: Recall) -> float:
-    """The least gained against the plain search on any subset; below 0 where one loses."""
+    """The smallest gain over the plain search on any subset; negative where a subset loses."""
     return min(recall[s] - base[s] for s in base)
 
 
 def passes(name: str, rows: dict[str, Recall]) -> bool:
-    """Better than never, than always remove and than always emphasize on average, at most one point lost anywhere."""
+    """Whether a rule beats the three constants on average, and loses at most one point on any subset."""
     beaten = all(overall(rows[name]) > overall(rows[constant]) + 1e-9 for constant in CONSTANT)
     return beaten and worst_change(rows[name], rows[NEVER]) >= -MOST_LOST - 1e-9
 
 
 def recall_table(rows: dict[str, list[Recall]], data: Cases) -> str:
-    """p-Recall@5 per subset; where the parts hold all subsets, how the worst and the best part fared besides."""
+    """p-Recall@5 per subset; where each part holds all subsets, also the range over the parts."""
     base = mean_recall(rows[NEVER])
     whole = all(len(part) == len(SUBSETS) for part in rows[NEVER])
     rows = rows | {"in hindsight": [data.recall(data.success.argmax(axis=1))]}
@@ -133,7 +133,7 @@ def verdict_table(results: dict[tuple[str, str], dict[str, Recall]]) -> str:
 
 
 def verdict(results: dict[tuple[str, str], dict[str, Recall]]) -> str:
-    """How many rules pass, and which comes nearest: the one whose worst subset loses least."""
+    """How many rules pass, and which rule is nearest: the one whose worst subset loses least."""
     rules = [(source, name) for source in PERSPECTIVES for name in RULES]
     passed = [rule for rule in rules if all(passes(rule[1], results[rule[0], how]) for how in VALIDATIONS)]
     worst = {
@@ -152,19 +152,19 @@ def verdict(results: dict[tuple[str, str], dict[str, Recall]]) -> str:
             f"{100 * (recall[lowest] - base[lowest]):+.2f} on {list(SUBSETS.values())[lowest]}, its worst subset"
         )
     return (
-        f"**Of the {len(rules)} rules below, {len(passed)} meet this in both validations.** The least is lost on any "
-        f"subset by *{name}*, {PERSPECTIVES[source]} ({'; '.join(changes)}).\n"
+        f"**{len(passed)} of the {len(rules)} rules below meet this in both validations.** The rule whose worst subset "
+        f"loses least is *{name}*, {PERSPECTIVES[source]} ({'; '.join(changes)}).\n"
     )
 
 
 def interval_table(data: dict[str, Cases]) -> str:
-    """What each rule gains per root query, subset left out, with an interval over root queries."""
+    """The gain of each rule per root query of the left-out subsets, with an interval over root queries."""
     lines = []
     for source, meaning in PERSPECTIVES.items():
         for name, fit in RULES.items():
             gains: list[float] = []
             for train, test in left_out(data[source]):
-                actions = fit(train).choose(test.features)
+                actions = fit(train).actions(test.features)
                 gain = test.success[np.arange(len(actions)), actions] - test.success[:, LEAVE]
                 gains += [float(gain[test.root == root].mean()) for root in np.unique(test.root)]
             low, high = bootstrap_interval(gains, seed=SEED)
@@ -174,7 +174,7 @@ def interval_table(data: dict[str, Cases]) -> str:
 
 
 def fitted_table(data: dict[str, Cases]) -> str:
-    """The threshold rules in words, fitted on everything; the first of them with each subset left out besides."""
+    """The threshold rules in words, fitted on all data; the first of them also with each subset left out."""
     lines = []
     for (source, meaning), name in product(PERSPECTIVES.items(), RULES):
         fits = {"nothing": data[source]}
@@ -187,46 +187,48 @@ def fitted_table(data: dict[str, Cases]) -> str:
 
 
 INTRODUCTION = f"""
-PAP helps some queries and ruins others. Can it be told beforehand, from the embeddings of the query, its root and its
-perspective and from the {CANDIDATES} candidates of the plain search, whether to remove the perspective, to emphasize it
-or to leave the query alone? p-Recall@5 in percent; embeddings: {MINILM}; PAP without projecting the corpus.
+PAP helps some queries and harms others. A rule looks at the embeddings of the query, of its root and of its
+perspective, and at the {CANDIDATES} candidates of the plain search. Can it tell before the search whether to remove the
+perspective, to emphasize it or to leave the query alone? The figures are p-Recall@5 in percent. The embeddings are from
+{MINILM}. PAP does not project the corpus.
 
-**What a rule must do:** beat leaving every query alone, removing always and emphasizing always on average, and lose at
-most {100 * MOST_LOST:.0f} point to the plain search on any subset. Both where it is fitted on half of the root queries
-of each subset and judged on the other half ({SPLITS} splits, each both ways), and where it is judged on a subset that
-it has not seen.
+**What a rule must do:** on average it beats leaving every query alone, always removing and always emphasizing, and on
+no subset does it lose more than {100 * MOST_LOST:.0f} point against the plain search. It must do so in two validations:
+fitted on half of the root queries of each subset and judged on the other half ({SPLITS} splits, each in both
+directions), and judged on a subset on which it was not fitted.
 """
 METHOD = f"""
 ## The rules
 
-- **Thresholds:** one feature, a lower and an upper threshold out of its nine deciles. On one side the perspective is
-  removed, on the other emphasized (or left alone: "never emphasizing"), between them the query is left alone. Taken is
-  the rule with the highest mean p-Recall@5 less {COST} times the share of queries moved, so that none is moved for
-  nothing. A rule that loses more than {100 * MOST_LOST:.0f} point on a subset that it is fitted on is not taken.
-- **Logistic:** a softmax over {", ".join(ACTIONS)}, linear in the features, fitted to the same aim with a ridge of
-  {RIDGE}. The likeliest is done.
+- **Thresholds:** a rule uses one feature, with a lower and an upper threshold from its nine deciles. On one side it
+  removes the perspective, on the other side it emphasizes it (or leaves it alone: "never emphasizing"), and between the
+  thresholds it leaves the query alone. The fit takes the rule with the highest mean p-Recall@5 minus {COST} times the
+  share of changed queries, so that no query is changed without a gain. It rejects a rule that loses more than
+  {100 * MOST_LOST:.0f} point on a subset on which it is fitted.
+- **Logistic:** a softmax over {", ".join(ACTIONS)}, linear in the features, is fitted to the same objective with a
+  ridge of {RIDGE}. The most probable action is taken.
 
-The features, p and the candidates c at unit length:
+The features, with p and the candidates c of length 1:
 
 {chr(10).join(f"- {name}" for name in FEATURES)}
 
-cos(q, root) says how little of the query its perspective makes up. Where it is low the perspective drowns the
-topic, where it is high the perspective hardly counts: hence it is removed in the one case and emphasized in the other.
+cos(q, root) is low where the perspective makes up much of the query. There the perspective hides the topic, so it is
+removed. Where cos(q, root) is high, the perspective hardly counts, so it is emphasized.
 
-"In hindsight" takes the best of the three for each query, on all data: no rule can do better.
+"In hindsight" takes the best of the three actions for each query, on all data. No rule can do better.
 
 ## How far to trust this
 
-- **cos(q, root) was picked out of the nine after all of this data had been seen.** Leaving a subset out does not undo
-  that, and the rules grew out of each other: eight tries and more, on one set of queries. The rules that choose among
-  all nine, or weigh them, show what happens without that hindsight. Each of the nine was looked at alone as well; with
-  a subset left out none came near it but those that say the same where p = q − root, cos(q, p) and cos(root, p). Cost,
-  ridge and deciles were set once and not tuned.
-- **There are few queries:** 11 to 43 root queries a subset, one model. A single query is 1.1 points in Ex-FEVER and 1.5
-  in AGNews and AllSides, so that the limit of one point means: not one query more lost than gained.
-- **AGNews is the row to look at.** Where it is left out, no other subset shows that removing can be fatal, and a rule
-  that has not learned it removes.
-- In AmbigQA the perspective's text is the query itself: with it all three choices are the plain search.
+- **cos(q, root) was selected from the nine features after all of this data had been seen.** Leaving a subset out does
+  not correct for that, and at least eight rules were tried on one set of queries. The rules that use all nine features
+  show the result without this hindsight. Each of the nine was also tried alone. With a subset left out, only cos(q, p)
+  and cos(root, p) came near to cos(q, root); where p = q − root they carry the same information. Cost, ridge and
+  deciles were set once and not tuned.
+- **There are few queries:** 11 to 43 root queries a subset, and one model. A single query is 1.1 points in Ex-FEVER and
+  1.5 points in AGNews and AllSides. A limit of one point therefore allows no net loss of a query there.
+- **AGNews is the critical subset.** Where it is left out, no other subset shows that removing can do great harm, and a
+  rule that has not learned this removes.
+- In AmbigQA the perspective's text is the query itself. With this text all three actions give the plain search.
 """
 
 

@@ -1,7 +1,8 @@
-"""PIR, Tables 2 to 4: how well retrievers hear the perspective in a query, and what projecting it out does.
+"""PIR, Tables 2 to 4: how well retrievers follow the perspective in a query, and the effect of projecting it out.
 
-The six subsets of the demo edition that the authors published; a query is searched in the 500 items of its subset.
-Data is read from SETSELECT_DATA (default: ../shared/data beside the project); without it the script says so and ends.
+The data are the six subsets of the demo edition that the authors published. A query is searched in the 500 items of its
+subset. Data is read from SETSELECT_DATA (default: ../shared/data beside the project). Without data the script says so
+and ends.
 
     python benchmarks/papers/pir.py                  # prints the tables
     python benchmarks/papers/pir.py --write          # and writes benchmarks/results/papers/pir.md
@@ -20,8 +21,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.papers import _pir_paper as paper
 from benchmarks.papers._common import MINILM, heading, require, table, write
+from benchmarks.papers._paper_figures import PIR_TABLE_2, PIR_TABLE_3, PIR_TABLE_4
 from benchmarks.papers._pir import (
     CUTS,
     FILES,
@@ -47,8 +48,8 @@ def percent(values: Iterable[float]) -> list[str]:
     return [f"{100 * value:.1f}" for value in values]
 
 
-def measured(subsets: list[Subset], vectors: list[Vectors]) -> dict[str, list[list[list[int]]]]:
-    """Rankings per subset by name of the row."""
+def measure(subsets: list[Subset], vectors: list[Vectors]) -> dict[str, list[list[list[int]]]]:
+    """The rankings of each subset, by the name of the row."""
     rows = {"BM25": [bm25_rankings(s.texts, [q["query"] for q in s.queries]) for s in subsets]}
     rows["base"] = [rankings(v) for v in vectors]
     for source in PERSPECTIVES:
@@ -58,7 +59,7 @@ def measured(subsets: list[Subset], vectors: list[Vectors]) -> dict[str, list[li
 
 
 def root_shares(subset: Subset, found_by_root: dict[str, Sequence[int]], k: int) -> list[float]:
-    """Table 3: the shares of the labels among the gold items that root queries find among their first ``k``."""
+    """Table 3: the share of each label among the gold items that root queries find in their first ``k``."""
     gold: dict[str, dict[Hashable, set[int]]] = {root: {} for root in found_by_root}
     for query in subset.queries:
         if query["label"] in LABELS[subset.name]:
@@ -68,7 +69,7 @@ def root_shares(subset: Subset, found_by_root: dict[str, Sequence[int]], k: int)
 
 
 def table_3(subsets: list[Subset], vectors: list[Vectors], model: str) -> str:
-    """Shares of the perspectives among what root queries return, ours and the paper's."""
+    """The share of each perspective in the results of root queries, ours and the paper's."""
     ours: dict[str, list[str]] = {}
     for subset, v in zip(subsets, vectors, strict=True):
         if subset.name not in LABELS:
@@ -85,7 +86,7 @@ def table_3(subsets: list[Subset], vectors: list[Vectors], model: str) -> str:
         everything = dict.fromkeys(roots, range(len(subset.texts)))
         ours.setdefault("all gold items", []).extend(percent(root_shares(subset, everything, len(subset.texts))))
     head = ["retriever", *(f"{SUBSETS[name]}: {label}" for name, labels in LABELS.items() for label in labels)]
-    theirs = [[f"{name}, paper", *map(str, figures)] for name, figures in paper.TABLE_3.items()]
+    theirs = [[f"{name}, paper", *map(str, figures)] for name, figures in PIR_TABLE_3.items()]
     return table(head, [[name, *cells] for name, cells in ours.items()] + theirs)
 
 
@@ -100,7 +101,7 @@ def recall_table(subsets: list[Subset], rows: dict[str, list[list[list[int]]]], 
 
 
 def summary_table(subsets: list[Subset], rows: dict[str, list[list[list[int]]]]) -> str:
-    """p-Recall@k and success@k, means of the six, at each cut; and how p-Recall@5 moves against the plain search."""
+    """p-Recall@k and success@k at each cut, means of the six subsets, and p-Recall@5 against the plain search."""
     lines, base = [], 0.0
     for key, found in rows.items():
         name, _, source = key.partition("|")
@@ -111,9 +112,9 @@ def summary_table(subsets: list[Subset], rows: dict[str, list[list[list[int]]]])
         success = [float(np.mean([np.mean(h) for h in hits[k]])) for k in CUTS]
         base = recall[5] if name == "base" else base
         change = "" if name == "BM25" else f"{100 * (recall[5] - base):+.1f}"
-        theirs = paper.TABLE_4.get(name)
+        theirs = PIR_TABLE_4.get(name)
         reported = (
-            "" if theirs is None or source == "difference" else f"{theirs:.1f} ({theirs - paper.TABLE_4['base']:+.1f})"
+            "" if theirs is None or source == "difference" else f"{theirs:.1f} ({theirs - PIR_TABLE_4['base']:+.1f})"
         )
         cells = [*percent(recall.values()), *percent(success), change, reported]
         lines.append([name, PERSPECTIVES.get(source, "none"), *cells])
@@ -122,17 +123,17 @@ def summary_table(subsets: list[Subset], rows: dict[str, list[list[list[int]]]])
 
 
 def table_2(subsets: list[Subset], rows: dict[str, list[list[list[int]]]], model: str) -> str:
-    """p-Recall@5 of the retrievers as they are, ours and the paper's."""
+    """p-Recall@5 of the unchanged retrievers, ours and the paper's."""
     lines = []
     for key, name in {"BM25": "BM25, ours", "base": f"{model}, ours"}.items():
         values = [p_recall_at_k(successes(s, f, 5), s.roots) for s, f in zip(subsets, rows[key], strict=True)]
         lines.append([name, *percent([*values, float(np.mean(values))])])
-    theirs = [[f"{name}, paper", *map(str, figures)] for name, figures in paper.TABLE_2.items()]
+    theirs = [[f"{name}, paper", *map(str, figures)] for name, figures in PIR_TABLE_2.items()]
     return table(["retriever", *SUBSETS.values(), "mean"], lines + theirs)
 
 
 def copies_table(model: str) -> str:
-    """p-Recall@5 where copies of one text compete with each other, in the corpus's order and in the opposite one."""
+    """p-Recall@5 where copies of one text compete, in the order of the corpus and in the reverse order."""
     lines = []
     for order in ("first", "last"):
         for name, (mode, direction) in {"base": ("base", None), "PAP": MODES["PAP"]}.items():
@@ -158,25 +159,59 @@ def sizes_table(subsets: list[Subset]) -> str:
 
 
 def page(subsets: list[Subset], vectors: list[Vectors], model: str) -> str:
-    rows = measured(subsets, vectors)
+    rows = measure(subsets, vectors)
     packages = ("numpy", "bm25s", "sentence-transformers", "torch")
     return "\n".join(
         [
             heading("PIR: Tables 2 to 4", "benchmarks/papers/pir.py", FILES, packages),
-            f"Zhao et al., *Beyond Relevance* (2024). Embeddings: {model}. All figures in percent.\n",
+            f"Zhao et al., *Beyond Relevance* (2024). Embeddings: {model}. All figures are in percent.\n",
             sizes_table(subsets),
-            "## Table 2: retrievers as they are, p-Recall@5\n",
+            "## Table 2: unchanged retrievers, p-Recall@5\n",
             table_2(subsets, rows, model),
-            "## Table 3: which side a search without a side returns\n",
+            "## Table 3: which side a search that names no side returns\n",
             table_3(subsets, vectors, model),
-            f"## Table 4: ways to score with the perspective, {model}\n",
+            f"## Table 4: modes of scoring with the perspective, {model}\n",
             summary_table(subsets, rows),
             *(f"### p-Recall@{k} per subset\n\n{recall_table(subsets, rows, k)}" for k in (5, 1, 10)),
-            "## Copies of one text counted as items of their own, p-Recall@5\n",
+            "## Copies of one text counted as separate items, p-Recall@5\n",
             copies_table(model),
-            paper.NOTES.format(model=model).lstrip("\n"),
+            NOTES.format(model=model).lstrip("\n"),
         ]
     )
+
+
+NOTES = """
+## What differs from the paper
+
+- **The data.** The paper measures on its full edition (7,494 queries, 10,286 items). This is its published demo
+  edition: 500 items a subset, and 480 of the queries. A smaller corpus is easier, so most figures here are higher.
+- **Copies.** A text that occurs several times in a corpus counts as one item. Otherwise the gold item loses to its own
+  copies, and chance decides which copy comes first: see the table above. The paper does not say whether it merges
+  copies.
+- **The model.** The paper's best retriever is SimCSE-sup. {model} is another model, so only the direction of a
+  change can be compared, not the figure. BM25 is the same method with other details (bm25s: Lucene's formula,
+  k1 = 1.5, b = 0.75, English stop words, no stemming).
+- **Texts are cut** at the model's limit (256 word pieces for all-MiniLM-L6-v2). Of an AllSides article, over a thousand
+  words on average, the model sees only the beginning.
+- **In AmbigQA the perspective is the query itself.** With p = perspective's text, PAP, PAP+, cast and cast+ then leave
+  nothing of the query, so the plain search is used. With p = q − root these modes work in AmbigQA too.
+- **p = q − root** is not in the paper. With it, add and concat are the plain search, and cast is the search with the
+  root.
+- **Unit vectors.** The vectors have length 1. The paper uses the means of token vectors without normalising them. With
+  unit vectors dual-sum ranks as add does, and differences and sums weigh both parts alike. (concat ranks as add does
+  for any vectors.)
+- **Table 3** counts the gold items in the first k results of a root query by the perspective to which they belong.
+  Perspectrum's "general" queries do not count: their gold items are those of both sides together. The row of all gold
+  items is what an even-handed search would give. The paper states neither k nor how it counts, and its row for TART
+  exceeds 100 in Perspectrum.
+
+## How the measures are defined
+
+success@k of a query is 1 if one of its gold items is among the first k (paper 2.3), else 0. The tables give its mean
+over queries. p-Recall@k is the mean over root queries of the mean over their queries. Items with equal scores come in
+the order of the corpus. The mean of the six subsets gives each subset the same weight.
+With 11 to 43 root queries a subset, differences of a few points between rows mean nothing.
+"""
 
 
 def main() -> None:

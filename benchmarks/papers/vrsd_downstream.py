@@ -1,6 +1,6 @@
-"""VRSD paper, Table 2: what a language model answers when each method picks its examples (ROUGE-L, accuracy).
+"""VRSD paper, Table 2: how well a language model answers with the examples of each method (ROUGE-L, accuracy).
 
-python benchmarks/papers/vrsd_downstream.py --write                 # with a small model made for the purpose
+python benchmarks/papers/vrsd_downstream.py --write                 # with a small model that is trained here
 python benchmarks/papers/vrsd_downstream.py --model NAME --write    # a transformers name or folder
 python benchmarks/papers/vrsd_downstream.py --endpoint URL --model NAME --write
 """
@@ -34,12 +34,12 @@ METHODS = (NONE, *MMR, VRSD, REFINED)
 SMALL_QUESTIONS = 40
 
 Pair = tuple[str, str]
-# What an answer is worth, in [0, 1], given the record that was asked.
+# The value of an answer, in [0, 1], given the record of the question.
 Judge = Callable[[str, Mapping[str, Any]], float]
 
 
 def rouge_l(answer: str, references: Sequence[str]) -> float:
-    """ROUGE-L (F measure, no stemming) with the reference that it fits best, in [0, 1].
+    """The highest ROUGE-L (F measure, no stemming) with a reference, in [0, 1].
 
     >>> rouge_l("the cat sat", ["a dog", "the cat slept"])
     0.6666666666666666
@@ -49,12 +49,12 @@ def rouge_l(answer: str, references: Sequence[str]) -> float:
     return float(RougeScorer(["rougeL"]).score_multi(list(references), answer)["rougeL"].fmeasure)
 
 
-def chosen_label(answer: str, choices: Sequence[Pair]) -> str | None:
-    """The label that an answer decides for, or None: a letter in brackets, one at the front, or a choice's own text.
+def named_option(answer: str, choices: Sequence[Pair]) -> str | None:
+    """The option that an answer names, or None: by a letter in brackets, a letter at the front, or the option's text.
 
-    >>> chosen_label("(B) a fox", [("A", "a hen"), ("B", "a fox")])
+    >>> named_option("(B) a fox", [("A", "a hen"), ("B", "a fox")])
     'B'
-    >>> chosen_label("A fox", [("A", "a hen"), ("B", "a fox")])
+    >>> named_option("A fox", [("A", "a hen"), ("B", "a fox")])
     'B'
     """
     labels = [label for label, _ in choices]
@@ -62,19 +62,19 @@ def chosen_label(answer: str, choices: Sequence[Pair]) -> str | None:
     found = re.search(rf"\(([{letters}])\)", answer) or re.match(rf"\s*([{letters}])(?:[).:]|\s*$)", answer)
     if found:
         return found[1]
-    # A choice that is part of another must not be taken for it.
+    # The longest option counts: an option may be part of another one.
     named = [(len(text), label) for label, text in choices if text.casefold() in answer.casefold()]
     return max(named)[1] if named else None
 
 
 def _accuracy(answer: str, record: Mapping[str, Any]) -> float:
     choices = [(choice["label"], choice["text"]) for choice in record["choices"]]
-    return float(chosen_label(answer, choices) == record["answer_key"])
+    return float(named_option(answer, choices) == record["answer_key"])
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """``read`` makes of a record what the prompt shows; ``tokens`` is the most that an answer may take."""
+    """``read`` returns question and answer as the prompt shows them; ``tokens`` is the longest answer."""
 
     title: str
     file: str
@@ -85,7 +85,7 @@ class DataSet:
     paper: tuple[str, ...]
 
 
-# The paper's values are gpt-3.5-turbo's and open-mistral-7b's.
+# The paper's values are those of gpt-3.5-turbo and of open-mistral-7b.
 DATA_SETS = (
     DataSet(
         "ARC-Challenge",
@@ -94,7 +94,7 @@ DATA_SETS = (
         "ROUGE-L",
         lambda answer, record: rouge_l(answer, record["answers"]),
         32,
-        (".355, .216", ".364, .218", ".347, .222", ".371, .233"),
+        ("0.355, 0.216", "0.364, 0.218", "0.347, 0.222", "0.371, 0.233"),
     ),
     DataSet(
         "OpenBookQA",
@@ -103,7 +103,7 @@ DATA_SETS = (
         "accuracy",
         _accuracy,
         24,
-        (".767, .508", ".772, .507", ".780, .510", ".789, .534"),
+        ("0.767, 0.508", "0.772, 0.507", "0.780, 0.510", "0.789, 0.534"),
     ),
     DataSet(
         "Puzzle",
@@ -112,34 +112,36 @@ DATA_SETS = (
         "ROUGE-L",
         lambda answer, record: rouge_l(answer, [record["answer"]]),
         96,
-        (".206, .198", ".202, .188", ".188, .186", ".213, .198"),
+        ("0.206, 0.198", "0.202, 0.188", "0.188, 0.186", "0.213, 0.198"),
     ),
 )
 
 
 def few_shot(shots: Iterable[Pair], question: str) -> str:
-    """The prompt: examples in order of choice, each on lines of its own, then the question."""
+    """The prompt: examples in the order of selection, each on separate lines, then the question."""
     return "\n\n".join([*(small_lm.plain(*map(_one_paragraph, shot)) for shot in shots), small_lm.plain(question)])
 
 
 def _one_paragraph(text: str) -> str:
-    # An answer ends with its line, so an example must not hold a blank one.
+    # A blank line separates examples, so an example must not contain one.
     return re.sub(r"\s*\n\s*\n\s*", "\n", text)
 
 
 def prompts(
     query: np.ndarray, question: str, items: np.ndarray, pairs: Sequence[Pair], size: int = POOL, k: int = K
 ) -> dict[str, str]:
-    """The prompt of each method for one question: k of the pool of the nearest items."""
+    """The prompt of each method for one question, with k items from the pool of the nearest."""
     pool = best(items @ query, size)
     chosen = {name: pool[select(query, items[pool], k, **SELECTORS[name]).indices] for name in METHODS if name != NONE}
     return {name: few_shot([pairs[row] for row in chosen.get(name, ())], question) for name in METHODS}
 
 
-def ask(data_set: DataSet, kept: Sequence[dict[str, Any]], count: int | None, model: LanguageModel) -> dict[str, Any]:
-    """For each method what every answer is worth; ``count`` of the questions, drawn by the seed, are asked."""
+def answer_values(
+    data_set: DataSet, kept: Sequence[dict[str, Any]], count: int | None, model: LanguageModel
+) -> dict[str, Any]:
+    """The value of every answer, for each method; ``count`` random questions are asked, or all."""
     asked, rest = split(len(kept))
-    # What vrsd.py embeds for its Table 1, all of it though only some may be asked: the cache then serves both.
+    # All questions are embedded, even if only some are asked: the cached embeddings then serve vrsd.py too.
     texts = next(table.read for table in EMBEDDED if table.title == data_set.title)
     queries = embedded([texts(kept[row])[0] for row in asked])
     items = embedded([" ".join(texts(kept[row])) for row in rest])
@@ -157,20 +159,20 @@ def ask(data_set: DataSet, kept: Sequence[dict[str, Any]], count: int | None, mo
 
 
 def mean_with_error(values: np.ndarray) -> str:
-    """The mean over questions and its standard error, which a single question has not."""
+    """The mean over questions and its standard error; a single question has no error."""
     mean = f"{values.mean():.3f}"
     return f"{mean} ± {np.std(values, ddof=1) / np.sqrt(len(values)):.3f}" if len(values) > 1 else mean
 
 
 def lines(data_set: DataSet, values: Mapping[str, np.ndarray]) -> str:
-    """One data set as a Markdown table beside the paper's figures."""
+    """One data set as a Markdown table with the paper's figures."""
     paper = dict(zip((*MMR, VRSD), data_set.paper, strict=True))
     rows = ([name, mean_with_error(worth), paper.get(name, "")] for name, worth in values.items())
     return table(["examples by", data_set.measure, "paper: gpt-3.5-turbo, open-mistral-7b"], rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the page; with ``--write`` keep it too."""
+    """Print the page; ``--write`` also writes it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     language_models.add_arguments(parser)
     options = parser.parse_args(arguments)
@@ -183,13 +185,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for model in language_models.models(options):
         for data_set in DATA_SETS:
             start = time.perf_counter()
-            values = ask(data_set, records(data_set.file), count, model)
+            values = answer_values(data_set, records(data_set.file), count, model)
             body += f"\n## {data_set.title}, {model.name}: {len(values[VRSD])} questions\n\n{lines(data_set, values)}"
             print(f"{data_set.title}, {model.name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
     script = language_models.command("benchmarks/papers/vrsd_downstream.py", options)
     packages = ("setselect", "numpy", "sentence-transformers", "torch", "transformers", "rouge-score")
     top = heading("VRSD paper, Table 2", script, files, packages, SEED)
-    part = f", or {count} questions of it, drawn by the seed, where there are more" if count else ""
+    part = f", or {count} random questions of it if there are more" if count else ""
     text = EXPLAINED.format(part=part, embedding=MINILM, k=K, pool=POOL)
     page = language_models.with_proof(f"{top}\n{text}{body}", options)
     print(page, end="")
@@ -201,25 +203,25 @@ EXPLAINED = """\
 ## What this is
 
 A fifth of each data set is asked{part}.
-The examples are the others, each embedded as one text of question and answer, the query as the question alone (paper
-4.1; {embedding}, the same split and embeddings as in `vrsd.md`). Each method picks {k} of the nearest {pool}. The
-prompt is the examples in order of choice, `Q: …`, `A: …`, then the question; OpenBookQA's are shown with their choices,
-which are not embedded. The answer is the first line that the model writes, greedily. ROUGE-L is the F measure without
-stemming; an answer to OpenBookQA is right if it decides for the keyed choice, by letter or text. ± is the standard
-error over questions.
+The other records are the examples. An example is embedded as one text of question and answer, the query as the question
+alone (paper 4.1; {embedding}, the same split and embeddings as in `vrsd.md`). Each method selects {k} of the nearest
+{pool}. The prompt is the examples in the order of selection, `Q: …`, `A: …`, then the question. OpenBookQA's questions
+are shown with their options, which are not embedded. The answer is the first line that the model writes, greedily.
+ROUGE-L is the F measure without stemming. An answer to OpenBookQA is right if it names the keyed option, by letter or
+text. ± is the standard error over questions.
 
-What differs from the paper:
+Differences from the paper:
 
-- Models: the paper's are gpt-3.5-turbo and open-mistral-7b, which cannot be had without a network. These make its
-  table:
+- Models: the paper uses gpt-3.5-turbo and open-mistral-7b, which need a network. These commands make its table:
 
       python benchmarks/papers/vrsd_downstream.py --write --model mistralai/Mistral-7B-v0.1
       python benchmarks/papers/vrsd_downstream.py --write --endpoint http://localhost:8000/v1 --model NAME
 
-- ARC-DA is not among the data sets at hand: ARC-Challenge stands in, with the keyed choice as the one answer.
-- The paper's ± seems to be over repeated runs of models that draw their answers; a greedy answer is always the same.
-- Pool and k are those of the paper's published code; prompt and length of answers are not in the paper.
+- ARC-DA was not available. ARC-Challenge takes its place, with the text of the keyed option as the only answer.
+- The paper's ± seems to be over repeated runs of models that sample their answers. A greedy answer is always the same.
+- Pool and k are those of the paper's published code. The paper does not give the prompt and the length of answers.
 """
+
 
 if __name__ == "__main__":
     main()

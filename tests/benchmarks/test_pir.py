@@ -1,4 +1,4 @@
-"""The PIR tables and the rule for a direction, on cases small enough to check by hand; no data, no model."""
+"""The PIR tables and the rules for a direction, on cases small enough to check by hand; no data, no model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TestData:
     def test_copies_of_a_text_are_one_item(self) -> None:
         assert _pir.merged(self.CORPUS) == (["x", "y", "z"], {"d0": 0, "d1": 1, "d2": 0, "d3": 2})
 
-    def test_apart_they_are_items_of_their_own(self) -> None:
+    def test_apart_each_copy_is_an_item(self) -> None:
         assert _pir.apart(self.CORPUS) == (["x", "y", "x", "z"], {"d0": 0, "d1": 1, "d2": 2, "d3": 3})
 
     def test_gold_ids_of_one_text_are_one_gold_item(self) -> None:
@@ -53,7 +53,7 @@ class TestData:
 
 
 class TestRankings:
-    def test_equals_keep_the_order_of_the_corpus_whatever_the_rounding(self) -> None:
+    def test_equal_scores_keep_the_order_of_the_corpus_despite_rounding(self) -> None:
         assert _pir.ranked(np.array([0.5, 0.7, 0.5 + 1e-12, 0.7 - 1e-12, 0.1]), 4) == [1, 3, 0, 2]
 
     def test_success_needs_one_gold_item_of_several(self) -> None:
@@ -92,7 +92,7 @@ class TestRankings:
         v = Vectors(items, q[None], np.array([[1.0, 0.0]]), q[None])
         assert _pir.rankings(v, mode, "remove") == [[2, 1, 0]]
 
-    def test_bm25_ranks_by_rare_words_and_leaves_out_what_shares_no_word(self) -> None:
+    def test_bm25_ranks_by_rare_words_and_drops_items_that_share_no_word(self) -> None:
         texts = ["zebras run fast", "horses run fast", "fish swim"]
         assert _pir.bm25_rankings(texts, ["zebras run", "whales"]) == [[0, 1], []]
 
@@ -106,7 +106,7 @@ class TestTables:
         )
         assert pir.root_shares(one, {"r": [0, 3, 2, 1], "s": [4, 5]}, 3) == [0.5, 0.25, 0.25]
 
-    def test_perspectrums_general_queries_have_no_share(self) -> None:
+    def test_general_queries_of_perspectrum_have_no_share(self) -> None:
         one = subset(query("r", "support", "a"), query("r", "undermine", "b"), query("r", "general", "a", "b"))
         one = Subset("perspectrum", one.queries, one.texts, one.item_of)
         assert pir.root_shares(one, {"r": [0, 1]}, 5) == [0.5, 0.5]
@@ -121,7 +121,7 @@ class TestTables:
         assert line.split(" | ")[2:9] == ["66.7"] * 3 + ["50.0"] * 3 + ["+0.0"]
 
     def test_the_papers_averages_are_the_means_of_its_rows(self) -> None:
-        for *six, mean in pir.paper.TABLE_2.values():
+        for *six, mean in pir.PIR_TABLE_2.values():
             assert abs(np.mean(six) - mean) <= 0.06
 
 
@@ -147,7 +147,7 @@ class TestCases:
     def test_features_by_hand(self) -> None:
         q, r, p = np.array([0.6, 0.8]), np.array([1.0, 0.0]), np.array([0.0, 2.0])
         items = np.array([[1.0, 0.0], [0.0, 1.0]])
-        # q − root = (−.4, .8), of length √.8. Candidates: .5 ± .5 with p, the other way round with the root.
+        # q − root = (−0.4, 0.8), of length √0.8. The candidates' cosines with p are 0.5 ± 0.5, with the root reversed.
         expected = [0.6, 0.8, 0.0, 0.8 / math.sqrt(0.8), 0.5, 0.5, 0.5, 0.5, -1.0]
         np.testing.assert_allclose(_direction.features(q, r, p, items), expected, atol=1e-12)
 
@@ -158,7 +158,7 @@ class TestCases:
 
 
 def made(value: np.ndarray, best: np.ndarray) -> Cases:
-    """Queries of one subset, each its own root, that succeed under one action only; feature 3 says which."""
+    """Queries of one subset, each its own root, that succeed under one action only; feature 3 tells which."""
     features = np.random.default_rng(5).normal(size=(len(value), 9))
     features[:, 3] = value
     return Cases(features, np.eye(3)[best], np.zeros(len(value), dtype=int), np.arange(len(value)))
@@ -172,26 +172,26 @@ class TestFits:
         rule = fit_threshold(made(self.VALUES, self.BEST))
         assert (rule.feature, rule.below, rule.above) == (3, REMOVE, EMPHASIZE)
         assert (round(rule.low, 2), round(rule.high, 2)) == (0.3, 0.7)
-        assert (rule.choose(made(self.VALUES, self.BEST).features) == self.BEST).all()
+        assert (rule.actions(made(self.VALUES, self.BEST).features) == self.BEST).all()
 
-    def test_the_other_way_round(self) -> None:
+    def test_thresholds_with_the_sides_exchanged_are_found(self) -> None:
         rule = fit_threshold(made(self.VALUES, np.array([LEAVE, EMPHASIZE, REMOVE])[self.BEST]))
         assert (rule.feature, rule.below, rule.above) == (3, EMPHASIZE, REMOVE)
 
-    def test_what_is_not_allowed_is_not_done(self) -> None:
+    def test_only_allowed_features_and_actions_are_used(self) -> None:
         data = made(self.VALUES, self.BEST)
         assert fit_threshold(data, allowed=[0]).feature == 0
         only = fit_threshold(data, sides=_direction.REMOVE_ONLY)
-        assert set(only.choose(data.features).tolist()) == {LEAVE, REMOVE}
+        assert set(only.actions(data.features).tolist()) == {LEAVE, REMOVE}
 
-    def test_nothing_is_moved_for_nothing(self) -> None:
+    def test_no_query_is_changed_without_a_gain(self) -> None:
         data = made(self.VALUES, self.BEST)
         same = Cases(data.features, np.ones_like(data.success), data.subset, data.root)
         assert str(fit_threshold(same)) == "leave everywhere"
-        assert (fit_logistic(same).choose(same.features) == LEAVE).all()
+        assert (fit_logistic(same).actions(same.features) == LEAVE).all()
 
     def test_a_gain_on_one_subset_does_not_pay_for_a_loss_on_another(self) -> None:
-        # Removing below .3 helps subset 0 and hurts subset 1, which has the same features but no use for it.
+        # Removing below 0.3 helps subset 0 and harms subset 1, which has the same features.
         one = made(self.VALUES, np.where(self.VALUES < 0.3, REMOVE, LEAVE))
         both = Cases(
             np.vstack([one.features, one.features]),
@@ -202,7 +202,7 @@ class TestFits:
         assert str(fit_threshold(one)).startswith("remove where cos(q − root, p) < 0.3")
         chosen = fit_threshold(both)
         base = both.recall(np.full(400, LEAVE))
-        found = both.recall(chosen.choose(both.features))
+        found = both.recall(chosen.actions(both.features))
         assert found[1] >= base[1] - _direction.MOST_LOST
 
     def test_the_logistic_model_learns_a_side(self) -> None:
@@ -210,7 +210,7 @@ class TestFits:
         best = np.where(values < 0, REMOVE, EMPHASIZE)
         data = made(values, best)
         clear = np.abs(values) > 0.2
-        assert (fit_logistic(data).choose(data.features) == best)[clear].all()
+        assert (fit_logistic(data).actions(data.features) == best)[clear].all()
 
     def test_fitting_twice_gives_the_same(self) -> None:
         data = made(self.VALUES, self.BEST)
@@ -237,7 +237,7 @@ class TestFits:
 class TestValidation:
     DATA = Cases(np.zeros((24, 9)), np.ones((24, 3)), np.repeat(np.arange(3), 8), np.repeat(np.arange(12), 2))
 
-    def test_halves_never_part_a_root_query(self) -> None:
+    def test_halves_never_split_a_root_query(self) -> None:
         parts = list(direction.halves(self.DATA))
         assert len(parts) == 2 * direction.SPLITS
         for train, test in parts:
@@ -250,12 +250,12 @@ class TestValidation:
         first, second = ([train.root.tolist() for train, _ in direction.halves(self.DATA)] for _ in range(2))
         assert first == second
 
-    def test_left_out_judges_on_what_was_not_fitted_on(self) -> None:
+    def test_left_out_judges_on_the_subset_that_was_not_fitted(self) -> None:
         for number, (train, test) in enumerate(direction.left_out(self.DATA)):
             assert set(test.subset) == {number}
             assert set(train.subset) == {0, 1, 2} - {number}
 
-    def test_the_mean_takes_the_parts_that_have_the_subset(self) -> None:
+    def test_the_mean_uses_the_parts_that_have_the_subset(self) -> None:
         rows = [dict.fromkeys(range(6), 0.5), {0: 1.0}]
         assert direction.mean_recall(rows) == {0: 0.75, 1: 0.5, 2: 0.5, 3: 0.5, 4: 0.5, 5: 0.5}
 
@@ -269,7 +269,7 @@ class TestValidation:
             ({0: 0.605, 1: 0.605}, False),
         ],
     )
-    def test_what_passes(self, rule: dict[int, float], expected: bool) -> None:
+    def test_which_rules_pass(self, rule: dict[int, float], expected: bool) -> None:
         rows = {direction.NEVER: {0: 0.6, 1: 0.6}, "always remove": {0: 0.2, 1: 0.7}, "rule": rule}
         rows["always emphasize"] = {0: 0.61, 1: 0.60}
         assert direction.passes("rule", rows) is expected

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from benchmarks.papers import _common, _language_models, ragsys
-from benchmarks.papers._ragsys_page import PAPER, chart
-from benchmarks.papers.ragsys import Pool, Question, Totals
+from benchmarks.papers._paper_figures import RAGSYS_TABLES
+from benchmarks.papers.ragsys import Pool, Question, Totals, chart
 from tests.benchmarks.tiny_lm import loaded, one_thread, total, trained
 
 THINGS = ("tea", "rain", "bread", "glass", "snow", "iron", "salt", "sand", "wool", "milk", "gold", "wax")
@@ -61,7 +61,7 @@ def at(degrees: float) -> tuple[float, float]:
     return math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
 
 
-# Two answers to "near", one each to the others; the question asked has a demonstration of its own, the best of all.
+# Two answers to "near" and one to each other question. The asked question has the best demonstration, its own.
 PAIRS = [("asked", "0"), ("near", "1"), ("near", "2"), ("off", "3"), ("far", "4")]
 VECTORS = np.array([at(0), at(10), at(10), at(-40), at(80)])
 
@@ -71,15 +71,15 @@ VECTORS = np.array([at(0), at(10), at(10), at(-40), at(80)])
     [
         ("Rel", [0, -1, -1, -9, -1], [1, 2, 3]),
         ("Bias", [0, -4, -3, -1, -2], [3, 4, 2]),
-        # .95 · .985 − .05 · 1 = .886 for the first of the near ones, .786 with quality −3, .678 for the one off.
+        # 0.95 · 0.985 − 0.05 · 1 = 0.886 for the second near pair, 0.786 for the first (quality −3), 0.678 for "off".
         ("Rel+Bias", [0, -3, -1, -1, -1], [2, 1, 3]),
-        # After the first: .75 · .985 − .25 · 1 = .489 for its twin, .75 · .766 − .25 · .643 = .414 for the one off.
+        # After the first: 0.75 · 0.985 − 0.25 · 1 = 0.489 for its twin, 0.75 · 0.766 − 0.25 · 0.643 = 0.414 for "off".
         ("Rel+Div", [0, 0, 0, 0, 0], [1, 2, 3]),
-        # Its twin's quality brings .489 down to .75 (.95 · .985 − .15) − .25 = .339; off: .75 · .678 − .161 = .347.
+        # Its quality lowers the twin to 0.75 (0.95 · 0.985 − 0.15) − 0.25 = 0.339; "off": 0.75 · 0.678 − 0.161 = 0.347.
         ("Rel+Div+Bias", [0, -1, -3, -1, -1], [1, 3, 2]),
     ],
 )
-def test_what_each_row_picks(row: str, quality: list[float], picked: list[int]) -> None:
+def test_what_each_row_selects(row: str, quality: list[float], picked: list[int]) -> None:
     pool = Pool(PAIRS, VECTORS, np.array(quality, dtype=float))
     assert pool.picks("asked", np.array([1.0, 0.0]), *ragsys.ROWS[row], k=3).tolist() == picked
 
@@ -92,7 +92,7 @@ def test_dpo_is_a_mean_over_triples_and_the_others_over_questions() -> None:
     ]
     alone = [Totals(log([0.125]), log([0.25])), found[1]]
     values = ragsys.figures(found, alone)
-    # One triple with a margin of log 4, whose σ is .8; six whose context changes nothing.
+    # One triple has a margin of log 4, whose σ is 0.8; the context of the other six has no effect.
     assert values["DPO"] == pytest.approx((log(0.8) + 6 * log(0.5)) / 7)
     assert values["MC1"] == 0.5
     assert values["MC2"] == values["TruthfulQA MC3"] == 0.75
@@ -100,7 +100,7 @@ def test_dpo_is_a_mean_over_triples_and_the_others_over_questions() -> None:
     assert values["TruthfulQA MC2"] == pytest.approx((2 / 3 + 1 / 2) / 2)
 
 
-def test_a_sample_is_drawn_in_order_and_only_where_there_is_more() -> None:
+def test_a_sample_keeps_the_order_and_is_all_where_there_are_no_more() -> None:
     questions = [Question(str(number), ("a",), ("b",)) for number in range(20)]
     drawn = [int(question.text) for question in ragsys.sample(questions, 5)]
     assert drawn == sorted(set(drawn))
@@ -109,16 +109,16 @@ def test_a_sample_is_drawn_in_order_and_only_where_there_is_more() -> None:
     assert ragsys.sample(questions, None) == ragsys.sample(questions, 20) == questions
 
 
-def test_which_of_the_papers_tables_a_model_stands_beside() -> None:
+def test_which_of_the_papers_tables_a_model_is_compared_with() -> None:
     assert ragsys.paper_table("mistralai/Mistral-7B-v0.1", None) == 1
     assert ragsys.paper_table("meta-llama/Meta-Llama-3-8B-Instruct", None) == 2
     assert ragsys.paper_table("small LM", 2) == 2
     assert ragsys.paper_table("gpt2", None) is None
 
 
-def test_the_papers_figures_have_its_bold_rows_at_the_top() -> None:
+def test_the_rows_printed_bold_in_the_paper_have_its_highest_figures() -> None:
     for number, dpo in ((1, "Rel+Div"), (2, "Rel+Div+Bias")):
-        rows = {name: [float(value) for value in values] for name, values in PAPER[number].items()}
+        rows = {name: [float(value) for value in values] for name, values in RAGSYS_TABLES[number].items()}
         best = [max(rows, key=lambda name, place=place: rows[name][place]) for place in range(4)]
         assert best == [dpo, "Rel+Div", "Rel+Div", "Rel+Div"]
 
@@ -174,7 +174,7 @@ def test_a_run_from_the_data_to_the_page(
     dpo = np.mean([-math.log1p(math.exp(-margin)) for margin in margins])
     assert f"| Fix | {dpo:.2f} | {np.mean(firsts):.4f} |" in text
 
-    # λ_d of .75 and 1 are the rows with and without diversity.
+    # λ_d = 0.75 and 1 are the rows with and without diversity.
     for row, lambda_d in (("Rel+Div+Bias", "0.75"), ("Rel+Bias", "1")):
         value = re.search(rf"^\| {re.escape(row)} \| (\S+) \|", text, flags=re.MULTILINE)
         point = re.search(rf"^\| {lambda_d} \| \S+ \| (\S+) \|", text, flags=re.MULTILINE)

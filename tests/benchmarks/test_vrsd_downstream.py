@@ -1,4 +1,4 @@
-"""The VRSD paper's Table 2: how answers are asked for and judged, on cases worked out by hand, and one small run."""
+"""The VRSD paper's Table 2: prompts and the judging of answers, by hand, and one small run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from benchmarks.papers import _common, _language_models, small_lm, vrsd_downstream
-from benchmarks.papers.vrsd_downstream import DATA_SETS, METHODS, chosen_label, rouge_l
+from benchmarks.papers.vrsd_downstream import DATA_SETS, METHODS, named_option, rouge_l
 from tests.benchmarks.tiny_lm import one_thread
 
 ARC, BOOK, PUZZLE = DATA_SETS
 CHOICES = [("A", "a hen"), ("B", "fox"), ("C", "a fox cub"), ("D", "none (B is a trap)")]
-# Seven of each data set and more, so that a fifth of it is at least one question.
+# Enough records of each data set that a fifth of them is at least one question.
 RECORDS: dict[str, list[dict[str, Any]]] = {
     ARC.file: [
         {
@@ -66,17 +66,17 @@ def _one_thread() -> Iterator[None]:
         ("", None),
     ],
 )
-def test_which_choice_an_answer_decides_for(answer: str, label: str | None) -> None:
-    assert chosen_label(answer, CHOICES) == label
+def test_which_option_an_answer_names(answer: str, label: str | None) -> None:
+    assert named_option(answer, CHOICES) == label
 
 
-def test_rouge_l_takes_the_reference_that_fits_best() -> None:
+def test_rouge_l_is_the_highest_of_all_references() -> None:
     # Two of three words each way: 2/3. Against the other reference one of three and one of one: 2 · ⅓ · 1 / (4/3) = ½.
     assert rouge_l("the cat sat", ["the cat slept"]) == pytest.approx(2 / 3)
     assert rouge_l("the cat sat", ["sat"]) == pytest.approx(1 / 2)
     assert rouge_l("the cat sat", ["sat", "the cat slept"]) == pytest.approx(2 / 3)
     assert rouge_l("", ["sat"]) == 0
-    # In order: "sat the" shares but one word with "the cat sat" in sequence.
+    # The order counts: "sat the" shares only one word in sequence with "the cat sat".
     assert rouge_l("sat the", ["the cat sat"]) == pytest.approx(2 * (1 / 2) * (1 / 3) / (1 / 2 + 1 / 3))
 
 
@@ -104,8 +104,8 @@ def test_every_method_sees_its_own_picks() -> None:
     assert shown == {
         "no examples": [],
         "MMR λ 0": ["Q: 0", "Q: 3"],
-        # Half of cos 20° − cos 30° = .074; of cos 12° − cos 2° = −.021; of cos 90° − cos 80° = −.174.
-        "MMR λ .5": ["Q: 0", "Q: 2"],
+        # Half of cos 20° − cos 30° is 0.037, of cos 12° − cos 2° −0.011, of cos 90° − cos 80° −0.087.
+        "MMR λ 0.5": ["Q: 0", "Q: 2"],
         "MMR λ 1": ["Q: 0", "Q: 1"],
         "VRSD": ["Q: 0", "Q: 2"],
         "VRSD refined": ["Q: 0", "Q: 2"],
@@ -113,12 +113,14 @@ def test_every_method_sees_its_own_picks() -> None:
 
 
 def test_a_mean_and_its_standard_error() -> None:
-    # The variance is (4 · ¼) / 3, the error √(⅓ / 4) = .289.
+    # The variance is (4 · ¼) / 3, the error √(⅓ / 4) = 0.289.
     assert vrsd_downstream.mean_with_error(np.array([0.0, 1.0, 1.0, 0.0])) == "0.500 ± 0.289"
     assert vrsd_downstream.mean_with_error(np.array([1.0])) == "1.000"
 
 
-def test_the_small_model_is_trained_on_nothing_that_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_small_model_is_not_trained_on_a_question_of_the_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place(tmp_path, monkeypatch)
     web = tmp_path / small_lm.FILES[0]
     web.parent.mkdir(parents=True)
@@ -153,14 +155,14 @@ def test_a_run_from_the_data_to_the_page(
         assert [row[0].removeprefix("| ") for row in rows] == list(METHODS)
         assert all(0 <= float(row[1].split(" ± ")[0]) <= 1 for row in rows)
         assert [row[2].removesuffix(" |") for row in rows[1:5]] == list(data_set.paper)
-    # What the model learned by heart comes out of it whole, and is judged as such.
+    # The model reproduces the text that it learned by heart; its value is 1.
     assert "| no examples | 1.000 |" in text.split(f"## {PUZZLE.title}")[1]
     vrsd_downstream.main(["--model", str(folder)])
     assert capsys.readouterr().out == text
 
 
 def place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put the records where the scripts look for them, and what they write beside them."""
+    """Put the records where the scripts read them; results and caches go beside them."""
     for name, records in RECORDS.items():
         file = folder / name
         file.parent.mkdir(parents=True)

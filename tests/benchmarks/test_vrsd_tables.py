@@ -1,4 +1,4 @@
-"""The pure functions behind the VRSD paper's tables, on cases worked out by hand; no data, no model."""
+"""The pure functions of the VRSD paper's tables, on cases worked out by hand; no data, no model."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from benchmarks.papers import vrsd
-from benchmarks.papers._vrsd_paper import MPNET
+from benchmarks.papers._paper_figures import VRSD_MPNET
 
 QUERY = np.array([1.0, 0.0])
-# Degrees from the query: the pool of three leaves out the one at 90°, and its order by cosine is rows 3, 1, 2.
+# Degrees from the query. The pool of three leaves out the item at 90°; its order by cosine is rows 3, 1, 2.
 ANGLES = (90, 12, -20, 10)
 ITEMS = np.array([[math.cos(math.radians(a)), math.sin(math.radians(a))] for a in ANGLES])
 ARC = next(data_set for data_set in vrsd.DATA_SETS if data_set.paper == "ARC-DA")
@@ -24,8 +24,8 @@ def cosine_of(degrees: float) -> float:
 
 
 def values(**shares: list[float]) -> vrsd.Values:
-    """Values for every method: those named, by what stands for the name in a keyword, and .5 for the others."""
-    names = {"vrsd": vrsd.VRSD, "refined": vrsd.REFINED, "mmr0": "MMR λ 0", "mmr5": "MMR λ .5", "mmr1": "MMR λ 1"}
+    """Values of every method: those given, by a keyword for each method, and 0.5 for the others."""
+    names = {"vrsd": vrsd.VRSD, "refined": vrsd.REFINED, "mmr0": "MMR λ 0", "mmr5": "MMR λ 0.5", "mmr1": "MMR λ 1"}
     length = len(next(iter(shares.values())))
     return {name: np.full(length, 0.5) for name in vrsd.METHODS} | {
         names[name]: np.array(given) for name, given in shares.items()
@@ -33,41 +33,41 @@ def values(**shares: list[float]) -> vrsd.Values:
 
 
 @pytest.mark.parametrize(("n", "asked"), [(10, 2), (70, 14), (4833, 966), (2099, 419)])
-def test_a_fifth_is_asked_and_is_no_item(n: int, asked: int) -> None:
+def test_a_fifth_are_questions_and_no_items(n: int, asked: int) -> None:
     questions, rest = vrsd.split(n)
     assert len(questions) == asked
     assert sorted([*questions, *rest]) == list(range(n))
 
 
-def test_the_seed_alone_decides_who_is_asked() -> None:
+def test_only_the_seed_decides_which_records_are_questions() -> None:
     assert vrsd.split(100, 3)[0].tolist() == vrsd.split(100, 3)[0].tolist()
     assert vrsd.split(100, 3)[0].tolist() != vrsd.split(100, 4)[0].tolist()
 
 
-def test_best_takes_the_lower_index_among_equals_and_all_where_there_are_fewer() -> None:
+def test_best_takes_the_lower_index_of_equals_and_all_if_there_are_fewer() -> None:
     assert vrsd.best(np.array([0.1, 0.7, 0.7, 0.9]), 3).tolist() == [3, 1, 2]
     assert vrsd.best(np.zeros(1000), 5).tolist() == [0, 1, 2, 3, 4]
     assert vrsd.best(np.array([0.1, 0.2]), 100).tolist() == [1, 0]
 
 
-def test_each_method_picks_what_it_should() -> None:
+def test_what_each_method_selects() -> None:
     found = vrsd.picks(QUERY, ITEMS, BM25, size=3, k=2)
     assert {name: chosen.tolist() for name, chosen in found.items()} == {
         "similarity": [3, 1],
         "MMR λ 1": [3, 1],
         # ½(cos 12° − cos 2°) < 0 < ½(cos 20° − cos 30°)
-        "MMR λ .5": [3, 2],
+        "MMR λ 0.5": [3, 2],
         "MMR λ 0": [3, 2],
         # 10° and −20° add up to −5°, 10° and 12° to 11°
         "VRSD": [3, 2],
         "VRSD refined": [3, 2],
-        # Rows 2 and 3 are equal to BM25; row 3 is nearer.
+        # BM25 scores rows 2 and 3 equally; row 3 is nearer.
         "BM25, the pool": [1, 3],
         "BM25, all items": [0, 1],
     }
 
 
-def test_sums_and_likeness_are_those_of_the_angles() -> None:
+def test_cosines_of_sums_and_pairs_follow_from_the_angles() -> None:
     aims, likeness = vrsd.judge(QUERY[None], ITEMS, [BM25], size=3, k=2)
     assert list(aims) == list(likeness) == list(vrsd.METHODS)
     # The sum of two unit vectors halves the angle between them.
@@ -81,8 +81,8 @@ def test_sums_and_likeness_are_those_of_the_angles() -> None:
         assert likeness[name] == pytest.approx([cosine_of(apart)], abs=1e-12)
 
 
-def test_refining_mends_a_greedy_mistake_and_both_are_judged() -> None:
-    # 5° and −6° nearly cancel out, and whatever comes third spoils that; 5°, 20° and −28° fit together better.
+def test_refining_corrects_a_greedy_mistake_and_both_are_judged() -> None:
+    # 5° and −6° nearly cancel, and any third item turns the sum away; 5°, 20° and −28° point closer to the query.
     angles = (5, -6, 20, -28)
     items = np.array([[cosine_of(a), math.sin(math.radians(a))] for a in angles])
     aims, _ = vrsd.judge(QUERY[None], items, [np.zeros(4)], size=4, k=3)
@@ -91,7 +91,7 @@ def test_refining_mends_a_greedy_mistake_and_both_are_judged() -> None:
     assert vrsd.worsened(aims) == 0
 
 
-def test_bm25_is_lucenes_and_words_that_no_item_has_score_nothing() -> None:
+def test_bm25_is_lucenes_variant_and_unknown_words_score_nothing() -> None:
     items = ["heat metal", "metal metal pan", "river"]
     known, unknown, empty = vrsd.bm25_scores(items, ["Heat?", "volcano", "the"])
     # idf = ln(1 + (3 − 1 + ½) / (1 + ½)); the item is of average length, so tf counts 1 / (1 + k1) with k1 = 1.5.
@@ -99,14 +99,14 @@ def test_bm25_is_lucenes_and_words_that_no_item_has_score_nothing() -> None:
     assert unknown.tolist() == empty.tolist() == [0, 0, 0]
 
 
-def test_the_weakest_row_counts_wins_and_a_tie_is_none() -> None:
+def test_the_weakest_row_counts_wins_and_a_tie_is_no_win() -> None:
     aims = values(
         vrsd=[0.6, 0.6, 0.6, 0.6], mmr0=[0.5] * 4, mmr5=[0.6, 0.6 - 1e-10, 0.5, 0.7], mmr1=[0.7, 0.5, 0.5, 0.5]
     )
-    assert vrsd.weakest(aims) == ("MMR λ .5", 0.25)
+    assert vrsd.weakest(aims) == ("MMR λ 0.5", 0.25)
 
 
-def test_exactly_85_percent_is_not_more_and_the_interval_says_how_sure_that_is() -> None:
+def test_exactly_85_percent_is_not_more_than_85_and_the_interval_marks_uncertainty() -> None:
     aims = values(vrsd=[0.6] * 17 + [0.5] * 2 + [0.4])
     title, row, wins, equal, losses, interval, holds, paper = vrsd.verdict(ARC, aims)
     assert (title, row, paper) == ("ARC-Challenge", "MMR λ 0", "97.7%")
@@ -120,34 +120,34 @@ def test_a_clear_yes_and_a_clear_no() -> None:
     yes = vrsd.verdict(ARC, values(vrsd=[0.6] * 50))
     assert yes[2:7] == ["50 of 50 (100.0%)", "0", "0", "100.0% to 100.0%", "yes"]
     no = vrsd.verdict(ARC, values(vrsd=[0.6] * 50, mmr5=[0.7] * 50))
-    assert no[1:7] == ["MMR λ .5", "0 of 50 (0.0%)", "0", "50", "0.0% to 0.0%", "**no**"]
+    assert no[1:7] == ["MMR λ 0.5", "0 of 50 (0.0%)", "0", "50", "0.0% to 0.0%", "**no**"]
 
 
 def test_worsened_counts_questions_beyond_rounding() -> None:
     assert vrsd.worsened(values(vrsd=[0.6, 0.6, 0.6], refined=[0.6 - 1e-12, 0.59, 0.61])) == 1
 
 
-def test_a_table_has_the_papers_columns_only_where_the_paper_has_figures() -> None:
+def test_a_table_has_the_papers_columns_only_if_the_paper_has_figures() -> None:
     aims = values(vrsd=[0.6, 0.8], refined=[0.6, 0.9], mmr1=[0.7, 0.5])
     likeness = values(vrsd=[0.1, 0.3])
     bare = vrsd.lines(aims, likeness, None).splitlines()
     assert "| VRSD | 0.7000 |  |  | 50.0% | 0.1000 | 0.2000 |" in bare
     assert "| MMR λ 1 | 0.6000 | 50.0% | 0.3000 | 50.0% | 0.4000 | 0.5000 |" in bare
-    beside = vrsd.lines(aims, likeness, MPNET["ARC-DA"]).splitlines()
-    assert "| MMR λ 1 | 0.6000 | 50.0% | 0.3000 | 50.0% | 0.4000 | 0.5000 | .710 | 95.3% | .158 |" in beside
+    beside = vrsd.lines(aims, likeness, VRSD_MPNET["ARC-DA"]).splitlines()
+    assert "| MMR λ 1 | 0.6000 | 50.0% | 0.3000 | 50.0% | 0.4000 | 0.5000 | 0.710 | 95.3% | 0.158 |" in beside
     assert {line.count("|") for line in bare} == {8}
     assert {line.count("|") for line in beside} == {11}
 
 
-def test_every_figure_of_the_paper_has_a_row_of_ours() -> None:
-    assert {data_set.paper for data_set in vrsd.DATA_SETS} == set(MPNET)
-    for rows in MPNET.values():
+def test_every_figure_of_the_paper_has_a_row_here() -> None:
+    assert {data_set.paper for data_set in vrsd.DATA_SETS} == set(VRSD_MPNET)
+    for rows in VRSD_MPNET.values():
         assert set(rows) <= set(vrsd.METHODS)
         # The paper's CS (its Table 3) is its MMR λ = 1 (its Table 1).
         assert rows["similarity"] == rows["MMR λ 1"]
 
 
-def test_an_item_is_the_question_and_what_the_data_set_takes_for_its_answer() -> None:
+def test_an_item_is_the_question_and_its_answer_as_each_data_set_defines_it() -> None:
     record = {
         "question": "Ice is",
         "choices": [{"label": "A", "text": "cold"}, {"label": "B", "text": "hot"}],

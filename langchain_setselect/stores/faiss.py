@@ -1,4 +1,4 @@
-"""The FAISS store of langchain-community."""
+"""The vector reader for the FAISS store of langchain-community."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from langchain_core.documents import Document
 from numpy.typing import ArrayLike
 
 from shared_core.stores.faiss import search_with_vectors, vectors_by_label
+from shared_core.stores.rows import stack_rows
 
-from .source import Hits, Source, refuse_unknown
+from .reader import Hits, refuse_unknown
 
-# FAISS knows labels, the store which id each stands for; turning that round takes longer than a search, so it is
-# kept for as long as the store lives and has as many documents.
+# FAISS knows labels, and the store maps each label to an id. Inverting that map takes longer than a search, so the
+# inverted map is kept while the store lives, with the number of its documents.
 _LABELS: WeakKeyDictionary[Any, tuple[int, dict[str, int]]] = WeakKeyDictionary()
 
 
 def search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
-    """The index's own top ``fetch_k`` among the documents that pass the filter, and what it stores for them."""
+    """The index's own top ``fetch_k`` among the documents that pass the filter, with their vectors."""
     refuse_unknown("FAISS", unknown, "filter")
     vector = np.asarray(query, dtype=np.float32)
     if store._normalize_L2:
@@ -29,7 +30,7 @@ def search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, 
         return _documents(store, *search_with_vectors(store.index, vector, fetch_k))
     passes = store._create_filter_func(filter)
     wanted = 4 * fetch_k
-    # FAISS knows no metadata: search wider until enough documents pass, or the index is exhausted.
+    # FAISS knows no metadata, so the search is widened until enough documents pass or the index is exhausted.
     while True:
         documents, vectors = _documents(
             store, *search_with_vectors(store.index, vector, wanted), lambda d: passes(d.metadata)
@@ -48,7 +49,7 @@ def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
         for name in ids
     )
     if number != len(names) or stale:
-        # A copy: another thread may be adding documents.
+        # A copy: another thread may add documents.
         names = names.copy()
         labels = {name: label for label, name in names.items()}
         _LABELS[store] = len(names), labels
@@ -59,28 +60,16 @@ def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
 def _documents(
     store: Any, labels: Any, vectors: Any, passes: Callable[[Document], bool] | None = None
 ) -> tuple[list[Document], Any]:
-    names = [*map(store.index_to_docstore_id.get, labels.tolist())]
-    found = [*map(store.docstore.search, names)]
-    # Most often all are there and have their ids.
-    sound = passes is None and {*map(type, found)} == {Document}
-    if sound and {document.id for document in found}.isdisjoint({None, ""}):
-        return found, vectors
     documents: list[Document] = []
-    gone: list[int] = []
-    kept: list[int] = []
-    for row, (name, document) in enumerate(zip(names, found, strict=True)):
+    rows: list[Any] = []
+    for label, vector in zip(labels.tolist(), vectors, strict=True):
+        name = store.index_to_docstore_id.get(label)
+        document = store.docstore.search(name)
         if not isinstance(document, Document):
-            gone.append(row)
-            document = Document(id=str(name), page_content="")
-        elif passes is not None and not passes(document):
-            continue
-        documents.append(document if document.id else document.model_copy(update={"id": name}))
-        kept.append(row)
-    if gone:
-        lost = set(gone)
-        return documents, [None if row in lost else vectors[row] for row in kept]
-    # As one array: rows in a list would have to be put together again.
-    return documents, vectors if len(kept) == len(labels) else vectors[kept]
-
-
-SOURCES = {"langchain_community.vectorstores.faiss.FAISS": Source(search, fetch=fetch)}
+            # Deleted from the docstore, but not from the index.
+            documents.append(Document(id=str(name), page_content=""))
+            rows.append(None)
+        elif passes is None or passes(document):
+            documents.append(document if document.id else document.model_copy(update={"id": name}))
+            rows.append(vector)
+    return documents, stack_rows(rows)

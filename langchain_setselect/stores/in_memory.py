@@ -1,4 +1,4 @@
-"""LangChain's InMemoryVectorStore."""
+"""The vector reader for LangChain's InMemoryVectorStore."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from shared_core.errors import InvalidInputError
 
-from .source import Hits, Source, refuse_unknown
+from .reader import Hits, refuse_unknown
 
 
 def search(store: InMemoryVectorStore, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
-    """The store's own top ``fetch_k``, and what it keeps for them."""
+    """The store's own top ``fetch_k`` with their vectors."""
     refuse_unknown("InMemoryVectorStore", unknown, "filter")
     first = next(iter(store.store.values()), None)
     if first is not None and len(first["vector"]) != len(query):
@@ -30,6 +30,3 @@ def search(store: InMemoryVectorStore, query: list[float], fetch_k: int, *, filt
 def fetch(store: InMemoryVectorStore, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
     """Vectors by document id."""
     return {name: store.store[name]["vector"] for name in ids if name in store.store}
-
-
-SOURCES = {"langchain_core.vectorstores.in_memory.InMemoryVectorStore": Source(search, fetch=fetch)}

@@ -1,7 +1,4 @@
-"""LanceDB's two stores: that of langchain-lancedb and that of langchain-community.
-
-Neither tells the ids of its documents, so there is nothing to look vectors up by.
-"""
+"""Vector readers for the LanceDB stores of langchain-lancedb and langchain-community, whose documents have no ids."""
 
 from __future__ import annotations
 
@@ -12,22 +9,19 @@ from langchain_core.documents import Document
 
 from shared_core.stores.lancedb import search_with_vectors
 
-from .source import Hits, Source, refuse_unknown
+from .reader import Hits, refuse_unknown
 
 
 def search(store: Any, query: list[float], fetch_k: int, **unknown: Any) -> Hits:
     """The table's own top ``fetch_k`` with their vectors, in one call."""
-    refuse_unknown("LanceDB of langchain-lancedb", unknown, "none")
+    refuse_unknown("LanceDB of langchain-lancedb", unknown)
     table, _ = store._get_or_create_table()
     if table is None:
         return [], []
     rows, vectors = search_with_vectors(table, query, fetch_k)
-    texts, metadata = rows["text"].to_pylist(), rows["metadata"].to_pylist()
-    # As the store's own search does: where the table is, in place of what the caller had under this name.
-    return [
-        Document(page_content=text, metadata=json.loads(facts) | {"source": store._uri})
-        for text, facts in zip(texts, metadata, strict=True)
-    ], vectors
+    found = zip(rows["text"].to_pylist(), rows["metadata"].to_pylist(), strict=True)
+    # As in the store's own search, the table's address replaces a caller's value under this key.
+    return [Document(page_content=t, metadata=json.loads(m) | {"source": store._uri}) for t, m in found], vectors
 
 
 def search_community(
@@ -43,10 +37,7 @@ def search_community(
     score: bool = False,
     **unknown: Any,
 ) -> Hits:
-    """The table's own top ``fetch_k`` with their vectors, in one call.
-
-    ``query_type`` means nothing to a search by vector, and ``score`` nothing to documents.
-    """
+    """The table's own top ``fetch_k`` with their vectors, in one call; ``query_type`` and ``score`` have no effect."""
     refuse_unknown("LanceDB", unknown, "filter", "name", "prefilter", "metrics")
     table = store.get_table(name)
     if table is None:
@@ -59,9 +50,3 @@ def search_community(
         table, query, fetch_k, store._vector_key, where=filter, prefilter=prefilter, metric=metrics
     )
     return store.results_to_docs(rows), vectors
-
-
-SOURCES = {
-    "langchain_lancedb.vectorstores.LanceDB": Source(search),
-    "langchain_community.vectorstores.lancedb.LanceDB": Source(search_community),
-}

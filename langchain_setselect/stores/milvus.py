@@ -1,4 +1,4 @@
-"""The store of langchain-milvus."""
+"""The vector reader for langchain-milvus."""
 
 from __future__ import annotations
 
@@ -11,103 +11,88 @@ from numpy.typing import ArrayLike
 from shared_core.errors import InvalidParameterError, VectorSourceError
 from shared_core.stores.milvus import asearch_with_vectors, avectors_by_id, search_with_vectors, vectors_by_id
 
-from .source import Hits, Source
+from .reader import Hits
 
 
-def search(
-    store: Any,
-    query: list[float],
-    fetch_k: int,
-    *,
-    param: Mapping[str, Any] | None = None,
-    expr: str | None = None,
-    timeout: float | None = None,
-    anns_field: str | None = None,
-    **more: Any,
-) -> Hits:
-    """The collection's own top ``fetch_k`` with their vectors, in one request; ``more`` is for ``client.search``.
-
-    ``anns_field`` says which field of several is searched.
-    """
+def search(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
+    """The collection's own top ``fetch_k`` with their vectors, in one request; ``more`` is for ``_arguments``."""
     if store.col is None:
         return [], []
-    asked = _asked(store, anns_field, param)
-    timeout = store.timeout or timeout
-    hits, vectors = search_with_vectors(
-        store.client, store.collection_name, query, fetch_k, filter=expr, timeout=timeout, **asked, **more
-    )
+    arguments = _arguments(store, **more)
+    hits, vectors = search_with_vectors(store.client, store.collection_name, query, fetch_k, **arguments)
     return _documents(store, hits), vectors
 
 
-async def asearch(
-    store: Any,
-    query: list[float],
-    fetch_k: int,
-    *,
-    param: Mapping[str, Any] | None = None,
-    expr: str | None = None,
-    timeout: float | None = None,
-    anns_field: str | None = None,
-    **more: Any,
-) -> Hits:
-    """As :func:`search`, awaiting the store's async client."""
+async def asearch(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
+    """Await what ``search`` returns, from the store's async client."""
     if store.col is None:
         return [], []
-    asked = _asked(store, anns_field, param)
-    timeout = store.timeout or timeout
-    hits, vectors = await asearch_with_vectors(
-        store.aclient, store.collection_name, query, fetch_k, filter=expr, timeout=timeout, **asked, **more
-    )
+    arguments = _arguments(store, **more)
+    hits, vectors = await asearch_with_vectors(store.aclient, store.collection_name, query, fetch_k, **arguments)
     return _documents(store, hits), vectors
 
 
 def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
-    """Vectors by primary key, in one request; none of a store that has several fields of dense vectors."""
-    fields = _dense_fields(store)
-    if store.col is None or len(fields) != 1:
+    """Vectors by primary key, in one request; none if the store has several fields of dense vectors."""
+    if store.col is None:
         return {}
-    found = vectors_by_id(
-        store.client, store.collection_name, _possible(store, ids), field=fields[0], id_field=store._primary_field
-    )
+    found = vectors_by_id(store.client, store.collection_name, **_lookup(store, ids))
     return {str(key): vector for key, vector in found.items()}
 
 
 async def afetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
-    """As :func:`fetch`, awaiting the store's async client."""
-    fields = _dense_fields(store)
-    if store.col is None or len(fields) != 1:
+    """Await what ``fetch`` returns, from the store's async client."""
+    if store.col is None:
         return {}
-    found = await avectors_by_id(
-        store.aclient, store.collection_name, _possible(store, ids), field=fields[0], id_field=store._primary_field
-    )
+    found = await avectors_by_id(store.aclient, store.collection_name, **_lookup(store, ids))
     return {str(key): vector for key, vector in found.items()}
 
 
-def _possible(store: Any, ids: Sequence[str]) -> Sequence[str]:
-    # Milvus refuses to look for words among numbers: they are those of another store's documents.
-    return [one for one in ids if one.isdecimal()] if store.auto_id else ids
-
-
 def id_of(store: Any, document: Document) -> str | None:
-    """The primary key, which the store's own documents carry in their metadata, a string or a number."""
-    # With a field for all metadata the store leaves the key out, and what has its name is the user's.
+    """The primary key, a string or a number, which the store's documents have in their metadata."""
+    # A store with one field for all metadata leaves the key out, and a key of that name is then the user's.
     if document.id is not None or store._metadata_field:
         return document.id
     key = document.metadata.get(store._primary_field)
     return None if key is None else str(key)
 
 
-def _asked(store: Any, anns_field: str | None, param: Mapping[str, Any] | None) -> dict[str, Any]:
+def _lookup(store: Any, ids: Sequence[str]) -> dict[str, Any]:
+    fields = _dense_fields(store)
+    if len(fields) != 1:
+        return {"ids": [], "field": ""}
+    # Milvus refuses a word where keys are numbers. A word is the id of another store's document.
+    possible = [name for name in ids if name.isdecimal()] if store.auto_id else ids
+    return {"ids": possible, "field": fields[0], "id_field": store._primary_field}
+
+
+def _arguments(
+    store: Any,
+    *,
+    param: Mapping[str, Any] | None = None,
+    expr: str | None = None,
+    timeout: float | None = None,
+    anns_field: str | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """Arguments of the core's search; ``anns_field`` names the field to search, ``more`` is for ``client.search``."""
     field = anns_field or _the_dense_field(store)
     if param is None:
-        # The store keeps one entry a vector field, in their order.
+        # The store keeps one entry per vector field, in the order of the fields.
         params = dict(zip(store.vector_fields, store._as_list(store.search_params), strict=False))
         if field not in params:
             raise InvalidParameterError(
                 f"Milvus has no vector field {field!r} to search; it has {', '.join(map(repr, params))}"
             )
         param = params[field]
-    return {"field": field, "output_fields": store._get_output_fields(), "search_params": param}
+    return {
+        "field": field,
+        "output_fields": store._get_output_fields(),
+        "search_params": param,
+        "filter": expr,
+        "timeout": store.timeout or timeout,
+        **more,
+    }
 
 
 def _dense_fields(store: Any) -> list[str]:
@@ -118,14 +103,14 @@ def _dense_fields(store: Any) -> list[str]:
 
 
 def _the_dense_field(store: Any) -> str:
-    # A store of several fields ranks by all of them, from the query's text; a vector can be looked for in one.
+    # A store with several fields searches all of them by the query's text. A vector can be searched in one field.
     fields = _dense_fields(store)
     if len(fields) == 1:
         return fields[0]
     if not fields:
         raise VectorSourceError(
             f"no embeddings fill any of Milvus's vector fields {', '.join(map(repr, store.vector_fields))} with dense "
-            "vectors: pass anns_field= if one of them holds such"
+            "vectors: pass anns_field= if one of them holds dense vectors"
         )
     raise InvalidParameterError(
         f"Milvus has several fields of dense vectors: pass anns_field=, one of {', '.join(map(repr, fields))}, and "
@@ -135,6 +120,3 @@ def _the_dense_field(store: Any) -> str:
 
 def _documents(store: Any, hits: Any) -> list[Document]:
     return [document for document, _ in store._parse_documents_from_search_results([hits])]
-
-
-SOURCES = {"langchain_milvus.vectorstores.milvus.Milvus": Source(search, asearch, fetch, afetch, id_of, widest=16_384)}

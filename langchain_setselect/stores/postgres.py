@@ -1,8 +1,8 @@
-"""The stores of langchain-postgres: PGVector, PGVectorStore and what that wraps, AsyncPGVectorStore."""
+"""Vector readers for langchain-postgres: PGVector, PGVectorStore, and AsyncPGVectorStore, which the latter wraps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from shared_core.stores.postgres import asearch_with_vectors, avectors_by_id, search_with_vectors, vectors_by_id
 
-from .source import Hits, Source, refuse_unknown
+from .reader import Hits, VectorReader, refuse_unknown
 
 
 def search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
@@ -19,14 +19,14 @@ def search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, 
     refuse_unknown("PGVector", unknown, "filter")
     with store._make_sync_session() as session:
         rows, vectors = search_with_vectors(session, _nearest(store, query, fetch_k, filter))
-        # As the store's own search does.
+        # The store's own search raises this error too.
         if not rows and store.get_collection(session) is None:
             raise ValueError("Collection not found")
     return _documents(rows), vectors
 
 
 async def asearch(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
-    """As :func:`search`, awaiting a store that was made with ``async_mode``."""
+    """Await what ``search`` returns, from a store made with ``async_mode``; another store runs in a thread."""
     if not store.async_mode:
         return await run_in_executor(None, search, store, query, fetch_k, filter=filter, **unknown)
     refuse_unknown("PGVector", unknown, "filter")
@@ -45,7 +45,7 @@ def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
 
 
 async def afetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
-    """As :func:`fetch`, awaiting a store that was made with ``async_mode``."""
+    """Await what ``fetch`` returns, from a store made with ``async_mode``; another store runs in a thread."""
     if not store.async_mode:
         return await run_in_executor(None, fetch, store, ids)
     await store.__apost_init__()
@@ -57,7 +57,7 @@ def _in_collection(store: Any, *columns: Any) -> Any:
     from sqlalchemy import select
 
     row, collection = store.EmbeddingStore, store.CollectionStore
-    # By name, which is unique: the store itself asks for the collection's key first, in a call of its own.
+    # Names of collections are unique. The store's own search looks up the collection's key in a separate call.
     return (
         select(*columns)
         .join(collection, row.collection_id == collection.uuid)
@@ -86,45 +86,16 @@ def _documents(rows: list[tuple[Any, ...]]) -> list[Document]:
     return [Document(id=str(name), page_content=text, metadata=metadata) for name, text, metadata, _ in rows]
 
 
-def search_table(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
-    """The top ``fetch_k`` of a PGVectorStore with their vectors, in one statement (two more for a hybrid search)."""
-    found: Hits = store._engine._run_as_sync(_search_table(store._PGVectorStore__vs, query, fetch_k, **more))
-    return found
-
-
-async def asearch_table(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
-    """As :func:`search_table`, on the event loop of the store's engine."""
-    found: Hits = await store._engine._run_as_async(_search_table(store._PGVectorStore__vs, query, fetch_k, **more))
-    return found
-
-
-def fetch_table(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
-    """Vectors by document id."""
-    found: Mapping[str, ArrayLike] = store._engine._run_as_sync(_fetch_table(store._PGVectorStore__vs, ids))
-    return found
-
-
-async def afetch_table(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
-    """As :func:`fetch_table`, on the event loop of the store's engine."""
-    found: Mapping[str, ArrayLike] = await store._engine._run_as_async(_fetch_table(store._PGVectorStore__vs, ids))
-    return found
-
-
 async def _search_table(
-    table: Any,
-    query: list[float],
-    fetch_k: int,
-    *,
-    filter: Any = None,
-    fts_query: str = "",
-    **more: Any,
+    table: Any, query: list[float], fetch_k: int, *, filter: Any = None, fts_query: str = "", **more: Any
 ) -> Hits:
+    """The top ``fetch_k`` of an AsyncPGVectorStore, in one statement; in three statements for a hybrid search."""
     from sqlalchemy import text
 
     hybrid = more.pop("hybrid_search_config", table.hybrid_search_config)
     refuse_unknown("PGVectorStore", more, "filter", "hybrid_search_config", "fts_query")
     if hybrid:
-        # Two searches, fused by a function of the user's: theirs to do.
+        # The store itself searches twice and fuses the hits with a function of the user's.
         documents = await table.asimilarity_search_by_vector(
             query, k=fetch_k, filter=filter, hybrid_search_config=hybrid, fts_query=fts_query
         )
@@ -157,7 +128,7 @@ async def _fetch_table(table: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike
 
     statement = _select(table, table.id_column)
     key = next(iter(statement.selected_columns))
-    # Untyped, for the server to take as what the column holds: by default UUIDs.
+    # Without a type, the server reads the ids as the type of the column, by default UUIDs.
     untyped = [bindparam(None, name, type_=NullType()) for name in ids]
     try:
         async with table.engine.connect() as connection:
@@ -165,14 +136,9 @@ async def _fetch_table(table: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike
     except DBAPIError as error:
         if error.connection_invalidated:
             raise
-    # One of the ids is nothing that the column could hold, so it is not there; but the others may be. No index helps.
+    # The column cannot hold one of the ids, but it may hold the others. This statement uses no index.
     async with table.engine.connect() as connection:
         return await avectors_by_id(connection, statement.where(cast(key, Text).in_(ids)))
-
-
-def _only_awaited(store: Any, *_: Any, **__: Any) -> Any:
-    # As each of the store's own methods.
-    raise NotImplementedError("AsyncPGVectorStore can only be awaited; PGVectorStore can be called too")
 
 
 def _select(table: Any, *columns: str) -> Any:
@@ -191,10 +157,23 @@ def _document(table: Any, row: Mapping[str, Any]) -> Document:
     return Document(id=str(row[table.id_column]), page_content=row[table.content_column], metadata=metadata)
 
 
-SOURCES = {
-    "langchain_postgres.vectorstores.PGVector": Source(search, asearch, fetch, afetch),
-    "langchain_postgres.v2.vectorstores.PGVectorStore": Source(search_table, asearch_table, fetch_table, afetch_table),
-    "langchain_postgres.v2.async_vectorstore.AsyncPGVectorStore": Source(
-        _only_awaited, _search_table, _only_awaited, _fetch_table
-    ),
-}
+def _refuse_sync(store: Any, *_: Any, **__: Any) -> Any:
+    # The store's own sync methods raise this error too.
+    raise NotImplementedError("AsyncPGVectorStore can only be awaited; PGVectorStore can be called too")
+
+
+def _run_in_engine(read: Callable[..., Awaitable[Any]]) -> tuple[Callable[..., Any], Callable[..., Awaitable[Any]]]:
+    """A function of an AsyncPGVectorStore as one of a PGVectorStore, sync and async, on its engine's event loop."""
+
+    def run(store: Any, *arguments: Any, **more: Any) -> Any:
+        return store._engine._run_as_sync(read(store._PGVectorStore__vs, *arguments, **more))
+
+    async def run_async(store: Any, *arguments: Any, **more: Any) -> Any:
+        return await store._engine._run_as_async(read(store._PGVectorStore__vs, *arguments, **more))
+
+    return run, run_async
+
+
+COLLECTION = VectorReader(search, asearch, fetch, afetch)
+TABLE = VectorReader(*_run_in_engine(_search_table), *_run_in_engine(_fetch_table))
+ASYNC_TABLE = VectorReader(_refuse_sync, _search_table, _refuse_sync, _fetch_table)

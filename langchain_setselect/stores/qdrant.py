@@ -1,4 +1,4 @@
-"""The store of langchain-qdrant."""
+"""The vector reader for langchain-qdrant."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 
 from shared_core.stores.qdrant import search_with_vectors, vectors_by_id
 
-from .source import Hits, Source, id_in_metadata
+from .reader import Hits
 
 
 def search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **more: Any) -> Hits:
     """The collection's own top ``fetch_k`` by the dense vector, in one call; ``more`` is for ``client.query_points``.
 
-    One call less than the store's own search, which asks for the collection's configuration each time.
+    The store's own search makes a second call, for the collection's configuration.
     """
     points, vectors = search_with_vectors(
         store.client, store.collection_name, query, fetch_k, store.vector_name, query_filter=filter, **more
@@ -25,9 +25,5 @@ def search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, 
 
 
 def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
-    """Vectors by point id, which the store's own documents carry in their metadata as ``_id``."""
+    """Vectors by point id, which the store's documents have in their metadata under ``_id``."""
     return vectors_by_id(store.client, store.collection_name, ids, [store.vector_name])
-
-
-# The store has no async client.
-SOURCES = {"langchain_qdrant.qdrant.QdrantVectorStore": Source(search, fetch=fetch, id_of=id_in_metadata("_id"))}

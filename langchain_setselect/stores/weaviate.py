@@ -1,4 +1,4 @@
-"""The store of langchain-weaviate."""
+"""The vector reader for langchain-weaviate."""
 
 from __future__ import annotations
 
@@ -7,46 +7,40 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from shared_core.stores.weaviate import Vectors, asearch_with_vectors, search_with_vectors
+from shared_core.stores.weaviate import asearch_with_vectors, search_with_vectors
 
-from .source import Hits, Source
+from .reader import Hits
 
 
 def search(store: Any, query: list[float], fetch_k: int, *, tenant: str | None = None, **more: Any) -> Hits:
     """The collection's own top ``fetch_k`` with their vectors, in one call; ``more`` is for ``query.hybrid``."""
-    asked, uuids = _as_the_store_asks(store, more)
     with store._tenant_context(tenant) as collection:
-        found = search_with_vectors(collection, query, fetch_k, **asked)
-    return _hits(store, *found, uuids=uuids)
+        objects, vectors = search_with_vectors(collection, query, fetch_k, **_arguments(store, more))
+    return _documents(store, objects, more), vectors
 
 
 async def asearch(store: Any, query: list[float], fetch_k: int, *, tenant: str | None = None, **more: Any) -> Hits:
-    """As :func:`search`, with the store's async client where it has one."""
+    """Await what ``search`` returns, from the store's async client if it has one."""
     if store._client_async is None:
         return await asyncio.to_thread(search, store, query, fetch_k, tenant=tenant, **more)
-    asked, uuids = _as_the_store_asks(store, more)
     async with store._atenant_context(tenant) as collection:
-        found = await asearch_with_vectors(collection, query, fetch_k, **asked)
-    return _hits(store, *found, uuids=uuids)
+        objects, vectors = await asearch_with_vectors(collection, query, fetch_k, **_arguments(store, more))
+    return _documents(store, objects, more), vectors
 
 
-def _as_the_store_asks(store: Any, more: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    asked = {name: value for name, value in more.items() if name not in ("return_uuids", "include_vector")}
-    asked["return_metadata"] = [*asked.get("return_metadata", ()), "score"]
-    if "return_properties" in asked:
-        asked["return_properties"] = [*asked["return_properties"], store._text_key]
-    return asked, bool(more.get("return_uuids", False))
+def _arguments(store: Any, more: dict[str, Any]) -> dict[str, Any]:
+    arguments = {name: value for name, value in more.items() if name not in ("return_uuids", "include_vector")}
+    arguments["return_metadata"] = [*arguments.get("return_metadata", ()), "score"]
+    if "return_properties" in arguments:
+        arguments["return_properties"] = [*arguments["return_properties"], store._text_key]
+    return arguments
 
 
-def _hits(store: Any, objects: list[Any], vectors: Vectors, uuids: bool) -> Hits:
+def _documents(store: Any, objects: list[Any], more: dict[str, Any]) -> list[Document]:
     documents = []
     for each in objects:
         text = each.properties.pop(store._text_key)
-        told = {name: value for name, value in vars(each.metadata).items() if value is not None and name != "score"}
-        metadata = {**each.properties, **told, **({"uuid": str(each.uuid)} if uuids else {})}
-        documents.append(Document(page_content=text, metadata=metadata))
-    return documents, vectors
-
-
-# The documents have no id of their own (return_uuids puts one into the metadata), so none can be looked up by it.
-SOURCES = {"langchain_weaviate.vectorstores.WeaviateVectorStore": Source(search, asearch, widest=10_000)}
+        facts = {name: value for name, value in vars(each.metadata).items() if value is not None and name != "score"}
+        uuid = {"uuid": str(each.uuid)} if more.get("return_uuids") else {}
+        documents.append(Document(page_content=text, metadata={**each.properties, **facts, **uuid}))
+    return documents

@@ -1,39 +1,156 @@
-"""How each LlamaIndex store hands back what it stores: a module a store, none of which imports a client."""
+"""Vector readers for LlamaIndex stores: a table of their classes, and the few stores that need code of their own.
 
-from . import (
+No store's client is imported here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+from llama_index.core.indices.vector_store.base import VectorStoreIndex
+from numpy.typing import ArrayLike
+
+from shared_core.errors import VectorSourceError
+from shared_core.stores import (
     azure_search,
     chroma,
     duckdb,
     elasticsearch,
-    faiss,
     lancedb,
     milvus,
     opensearch,
     pinecone,
     postgres,
     qdrant,
-    simple,
     weaviate,
 )
-from .source import Source
+
+from . import faiss
+from .reader import VectorReader, read_with_client
+
+Index = VectorStoreIndex | None
+
+
+def _fetch_simple(store: Any, node_ids: Sequence[str], index: Index) -> Mapping[str, ArrayLike]:
+    stored = store.data.embedding_dict
+    return {node_id: stored[node_id] for node_id in node_ids if node_id in stored}
+
+
+def _fetch_lancedb(store: Any, node_ids: Sequence[str], index: Index) -> Mapping[str, ArrayLike]:
+    # The store has no table until a node is added.
+    return {} if store._table is None else lancedb.vectors_by_id(store.table, node_ids, store.vector_column_name)
+
+
+async def _afetch_elasticsearch(store: Any, node_ids: Sequence[str], index: Index) -> Mapping[str, ArrayLike]:
+    return await elasticsearch.avectors_by_id(store.client, store.index_name, store.vector_field, node_ids)
+
+
+def _fetch_elasticsearch(store: Any, node_ids: Sequence[str], index: Index) -> Mapping[str, ArrayLike]:
+    # The store has an async client only; its own ``query`` runs in this event loop too.
+    return asyncio.get_event_loop().run_until_complete(_afetch_elasticsearch(store, node_ids, index))
+
+
+def _fetch_postgres(store: Any, node_ids: Sequence[str], index: Index) -> Mapping[str, ArrayLike]:
+    store._initialize()
+    with store._session() as session:
+        return postgres.vectors_by_id(session, _select_nodes(store, node_ids))
+
+
+async def _afetch_postgres(store: Any, node_ids: Sequence[str], index: Index) -> Mapping[str, ArrayLike]:
+    store._initialize()
+    async with store._async_session() as session:
+        return await postgres.avectors_by_id(session, _select_nodes(store, node_ids))
+
+
+def _select_nodes(store: Any, node_ids: Sequence[str]) -> Any:
+    from sqlalchemy import select
+
+    row = store._table_class
+    # A node that was added twice has two rows. In this order the later one counts.
+    return select(row.node_id, row.embedding).where(row.node_id.in_(node_ids)).order_by(row.id)
+
+
+def _milvus_arguments(store: Any) -> dict[str, Any]:
+    if not store.enable_dense:
+        raise VectorSourceError(
+            f"the collection {store.collection_name!r} holds no dense vectors: its store has enable_dense=False"
+        )
+    return {"collection": store.collection_name, "field": store.embedding_field}
+
+
+def _qdrant_arguments(store: Any) -> dict[str, Any]:
+    # A store with an async client alone learns in its first query whether the vector has a name.
+    is_known = store.dense_vector_name == "" or store.client is not None
+    names = [store.dense_vector_name] if is_known else [store.dense_vector_name, ""]
+    return {"collection": store.collection_name, "names": names}
+
+
+def _opensearch_arguments(store: Any) -> dict[str, Any]:
+    client = store.client
+    # A serverless collection generates ids itself, so the store keeps the node's id in a field.
+    return {
+        "index": client._index,
+        "field": client._embedding_field,
+        "id_field": "id" if client.is_aoss else None,
+    }
+
+
+def _weaviate_collection(store: Any) -> Any:
+    return store.client.collections.get(store.index_name)
+
+
+def _weaviate_async_collection(store: Any) -> Any:
+    return None if store._aclient is None else store._aclient.collections.get(store.index_name)
+
+
+_CLIENT = attrgetter("client")
 
 # By the full name of the store's class, so that a store whose package is missing costs nothing.
-SOURCES: dict[type | str, Source] = {
-    name: source
-    for module in (
-        simple,
-        faiss,
-        chroma,
-        qdrant,
-        lancedb,
-        duckdb,
-        postgres,
-        elasticsearch,
-        opensearch,
-        milvus,
-        pinecone,
+READERS: dict[type | str, VectorReader] = {
+    **faiss.READERS,
+    "llama_index.core.vector_stores.simple.SimpleVectorStore": VectorReader(_fetch_simple),
+    "llama_index.vector_stores.azureaisearch.base.AzureAISearchVectorStore": read_with_client(
         azure_search,
-        weaviate,
-    )
-    for name, source in module.SOURCES.items()
+        _CLIENT,
+        attrgetter("aclient"),
+        lambda store: {"key": store._field_mapping["id"], "field": store._field_mapping["embedding"]},
+        widest=10_000,
+    ),
+    "llama_index.vector_stores.chroma.base.ChromaVectorStore": read_with_client(chroma, _CLIENT),
+    "llama_index.vector_stores.duckdb.base.DuckDBVectorStore": read_with_client(
+        # The store keeps one connection per thread.
+        duckdb,
+        _CLIENT,
+        arguments=lambda store: {"table": store.table_name, "id_column": "node_id"},
+        on_node=True,
+    ),
+    "llama_index.vector_stores.elasticsearch.base.ElasticsearchStore": VectorReader(
+        _fetch_elasticsearch, _afetch_elasticsearch, widest=10_000
+    ),
+    "llama_index.vector_stores.lancedb.base.LanceDBVectorStore": VectorReader(_fetch_lancedb, on_node=True),
+    "llama_index.vector_stores.milvus.base.MilvusVectorStore": read_with_client(
+        milvus, _CLIENT, attrgetter("aclient"), _milvus_arguments, widest=16_384
+    ),
+    "llama_index.vector_stores.opensearch.base.OpensearchVectorStore": read_with_client(
+        opensearch,
+        attrgetter("client._os_client"),
+        attrgetter("client._os_async_client"),
+        _opensearch_arguments,
+        widest=10_000,
+    ),
+    # The store writes a node that came from a document under the document's id and its own. An id does not tell which
+    # of them it is, so such nodes are not found by id; but the store's search leaves vectors on the nodes.
+    "llama_index.vector_stores.pinecone.base.PineconeVectorStore": read_with_client(
+        pinecone, _CLIENT, arguments=lambda store: {"namespace": store.namespace}, on_node=True, widest=10_000
+    ),
+    "llama_index.vector_stores.postgres.base.PGVectorStore": VectorReader(_fetch_postgres, _afetch_postgres),
+    "llama_index.vector_stores.qdrant.base.QdrantVectorStore": read_with_client(
+        qdrant, _CLIENT, attrgetter("_aclient"), _qdrant_arguments
+    ),
+    "llama_index.vector_stores.weaviate.base.WeaviateVectorStore": read_with_client(
+        weaviate, _weaviate_collection, _weaviate_async_collection, on_node=True, widest=10_000
+    ),
 }

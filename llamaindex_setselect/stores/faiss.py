@@ -1,4 +1,4 @@
-"""LlamaIndex's two FAISS stores."""
+"""Vector readers for LlamaIndex's two FAISS stores."""
 
 from __future__ import annotations
 
@@ -12,51 +12,48 @@ from numpy.typing import ArrayLike
 from shared_core.errors import VectorSourceError
 from shared_core.stores.faiss import vectors_by_label
 
-from .rows import RowsById
-from .source import Source
+from .reader import VectorReader
 
-# FaissVectorStore keeps labels only; the index's struct maps label to node. Turning that round takes longer
-# than the search once there are many nodes, so it is kept for as long as the index lives, with their number.
-_labels: WeakKeyDictionary[VectorStoreIndex, tuple[int, dict[str, str]]] = WeakKeyDictionary()
+# FaissVectorStore knows only labels; the index's struct maps a label to a node. With many nodes, inverting that map
+# takes longer than the search, so the inverted map is kept while the index lives, with the number of its nodes.
+_LABELS: WeakKeyDictionary[VectorStoreIndex, tuple[int, dict[str, str]]] = WeakKeyDictionary()
 
 
-def fetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Mapping[str, ArrayLike]:
-    """Vectors by node id, through the labels that the index keeps."""
+def _fetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Mapping[str, ArrayLike]:
     if index is None:
         raise VectorSourceError(
             "FaissVectorStore does not know the ids of its nodes, but the index over it does: "
             "pass index= instead of vector_store="
         )
     nodes = index.index_struct.nodes_dict
-    number, labels = _labels.get(index, (-1, {}))
+    number, labels = _LABELS.get(index, (-1, {}))
     known = [node_id for node_id in node_ids if node_id in labels]
-    found = [labels[node_id] for node_id in known]
-    if number != len(nodes) or [nodes.get(label) for label in found] != known:
+    if number != len(nodes) or [nodes.get(labels[node_id]) for node_id in known] != known:
+        # A copy: another thread may add nodes.
         nodes = nodes.copy()
         labels = {node_id: label for label, node_id in nodes.items()}
-        _labels[index] = len(nodes), labels
+        _LABELS[index] = len(nodes), labels
         known = [node_id for node_id in node_ids if node_id in labels]
-        found = [labels[node_id] for node_id in known]
-    return RowsById(known, vectors_by_label(store.client, [*map(int, found)]))
+    rows = vectors_by_label(store.client, [int(labels[node_id]) for node_id in known])
+    return dict(zip(known, rows, strict=True))
 
 
-def fetch_mapped(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Mapping[str, ArrayLike]:
-    """Vectors by node id, through the store's own map of ids."""
+def _fetch_mapped(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Mapping[str, ArrayLike]:
     labels, nodes = store._node_id_to_faiss_id_map, store._faiss_id_to_node_id_map
-    # After a delete the store gives the next node a label that is in use; the node that had it is lost to it.
-    known = [i for i in node_ids if i in labels and nodes.get(labels[i]) == i]
-    return RowsById(known, vectors_by_label(store.client, [labels[i] for i in known]))
+    # After a deletion the store gives the next node a label that is in use, and loses the node that had it.
+    known = [node_id for node_id in node_ids if node_id in labels and nodes.get(labels[node_id]) == node_id]
+    return dict(zip(known, vectors_by_label(store.client, [labels[node_id] for node_id in known]), strict=True))
 
 
 def takes_node_ids(store: Any) -> bool:
-    """Whether a search of this store may be told which nodes to look among.
+    """Whether a search of this store can be restricted to given nodes, which FAISS's cannot.
 
-    FAISS's looks at all: what it found under a label that the index does not know would be an error anyway.
+    It needs no restriction: a label that the index does not know is an error in LlamaIndex's own search.
     """
-    return not any(f"{cls.__module__}.{cls.__qualname__}" in SOURCES for cls in type(store).__mro__)
+    return not any(f"{cls.__module__}.{cls.__qualname__}" in READERS for cls in type(store).__mro__)
 
 
-SOURCES = {
-    "llama_index.vector_stores.faiss.base.FaissVectorStore": Source(fetch),
-    "llama_index.vector_stores.faiss.map_store.FaissMapVectorStore": Source(fetch_mapped),
+READERS: dict[str, VectorReader] = {
+    "llama_index.vector_stores.faiss.base.FaissVectorStore": VectorReader(_fetch),
+    "llama_index.vector_stores.faiss.map_store.FaissMapVectorStore": VectorReader(_fetch_mapped),
 }

@@ -1,1 +1,1 @@
-"""How each vector store hands back stored vectors: functions over the store's own client, no framework in sight."""
+"""Vector readers: for each vector store, functions over its own client that return stored vectors."""

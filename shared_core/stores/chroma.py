@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 def search_with_vectors(
     collection: Any, query: Sequence[float], k: int, **arguments: Any
 ) -> tuple[list[tuple[str, str | None, Mapping[str, Any]]], NDArray[np.float32]]:
-    """The collection's own top ``k`` for a query, and the vectors it stores for them, in one call.
+    """Return the collection's own top ``k`` for a query with their stored vectors, in one call.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def search_with_vectors(
     query : sequence of d floats
     k : int
     **arguments
-        For ``collection.query`` unchanged: ``where``, ``where_document``, ``ids``.
+        Passed to ``collection.query`` unchanged: ``where``, ``where_document``, ``ids``.
 
     Returns
     -------
@@ -31,7 +31,7 @@ def search_with_vectors(
     Raises
     ------
     chromadb.errors.ChromaError
-        What the client raises: a query of another length than the collection's vectors, a broken connection, ...
+        From the client: the query and the collection's vectors differ in length, the connection is broken, ...
 
     Examples
     --------
@@ -50,7 +50,7 @@ def search_with_vectors(
 
 
 def vectors_by_id(collection: Any, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-    """The vectors stored under these ids; ids that the collection does not have are left out.
+    """Return the vectors stored under these ids, without ids that the collection does not have.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def vectors_by_id(collection: Any, ids: Sequence[str]) -> dict[str, NDArray[np.f
     Raises
     ------
     chromadb.errors.ChromaError
-        What the client raises.
+        From the client.
 
     Examples
     --------

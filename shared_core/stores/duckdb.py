@@ -7,25 +7,22 @@ from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import numpy as np
-from numpy.typing import NDArray
+from .rows import Row, Vectors, stack_rows
 
-Row = NDArray[np.float32]
-
-# Two threads that query one connection at a time get errors. A cursor of its own for each would not see what the
-# connection has not committed, nor the schema it uses.
+# DuckDB raises errors when two threads query one connection at the same time. A cursor per thread is no remedy: it sees
+# neither the connection's uncommitted changes nor its schema.
 _LOCKS: WeakKeyDictionary[Any, Lock] = WeakKeyDictionary()
 
 
 def search_with_vectors(
     connection: Any, relation: Any, query: Sequence[float], k: int, vector_column: str = "embedding"
-) -> tuple[dict[str, list[Any]], list[Row | None] | Row]:
-    """The ``k`` rows nearest to a query by cosine, and the vectors stored for them, in one query.
+) -> tuple[dict[str, list[Any]], Vectors]:
+    """Return the ``k`` rows nearest to a query by cosine with their stored vectors, in one query.
 
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
-        That of the relation. Threads take turns with it.
+        The relation's connection. A lock lets one thread use it at a time.
     relation : duckdb.DuckDBPyRelation
         The table, or part of it.
     query : sequence of d floats
@@ -36,14 +33,14 @@ def search_with_vectors(
     Returns
     -------
     columns : dict of str to list of m <= k values
-        The relation's columns but for that of vectors, and ``similarity_score``, by which they are in order.
+        The relation's columns except the vectors, and ``similarity_score``, in descending order of the latter.
     vectors : float32, shape (m, d); or a list of rows, None where there is no vector
-        Bit-equal to what was added. Rows without a vector come last, if at all.
+        Bit-equal to what was added. Rows without a vector come last.
 
     Raises
     ------
     duckdb.Error
-        What the client raises: ``InvalidInputException`` for a query of another length,
+        From the client: ``InvalidInputException`` for a query of another length,
         ``ConnectionException`` for a connection that was closed, ...
 
     Examples
@@ -68,26 +65,24 @@ def search_with_vectors(
     ).alias("similarity_score")
     with _LOCKS.setdefault(connection, Lock()):
         found = relation.select(StarExpression(), similarity).order("similarity_score desc").limit(k).fetchnumpy()
-    # Masked where there are NULLs, which tolist makes None.
+    # DuckDB masks NULLs in its arrays, and tolist() turns masked values into None.
     columns = {name: column.tolist() for name, column in found.items()}
-    vectors: list[Row | None] = columns.pop(vector_column)
-    stored = [row for row in vectors if row is not None]
-    return columns, np.stack(stored) if stored and len(stored) == len(vectors) else vectors
+    return columns, stack_rows(columns.pop(vector_column))
 
 
 def vectors_by_id(
     connection: Any, table: str, ids: Sequence[str], vector_column: str = "embedding", id_column: str = "id"
 ) -> dict[str, Row]:
-    """The vectors stored under these ids; ids that the table does not have, or has no vector for, are left out.
+    """Return the vectors stored under these ids, without ids that have no row or no vector in the table.
 
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
-        No other thread may use it meanwhile.
+        No other thread may use it at the same time.
     table : str
     ids : sequence of str
     vector_column, id_column : str
-        The former of type ``FLOAT[]`` or ``FLOAT[d]``.
+        The vector column is of type ``FLOAT[]`` or ``FLOAT[d]``.
 
     Returns
     -------
@@ -97,7 +92,7 @@ def vectors_by_id(
     Raises
     ------
     duckdb.Error
-        What the client raises.
+        From the client.
 
     Examples
     --------

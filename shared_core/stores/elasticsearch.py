@@ -1,7 +1,7 @@
 """Stored vectors out of Elasticsearch, in one search.
 
-They are asked for by ``fields``, which every version answers: since 9.2 a new index keeps vectors out of ``_source``,
-and what would bring them back there (``_source.exclude_vectors``) is an error to older servers.
+The request names the vector field in ``fields``, which every version answers. Since 9.2 a new index leaves vectors out
+of ``_source``, and older servers refuse the option that includes them there (``_source.exclude_vectors``).
 """
 
 from __future__ import annotations
@@ -9,22 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from ..errors import VectorSourceError
+from .rows import Row, Vectors, as_row, rows_by_id, stack_rows
 
-from shared_core.errors import VectorSourceError
-
-Vectors = NDArray[np.float32] | list[NDArray[np.float32] | None]
 CustomQuery = Callable[[dict[str, Any], str | None], dict[str, Any]]
 
-# What the store's own search asks each shard for. A server wants no fewer than k, and no more than its limit.
+# Candidates per shard in the store's own search. A server requires at least k and at most MOST_CANDIDATES.
 CANDIDATES, MOST_CANDIDATES = 50, 10_000
 
 
 def search_with_vectors(
     store: Any, query: Sequence[float], k: int, **arguments: Any
 ) -> tuple[list[dict[str, Any]], Vectors]:
-    """The store's own top ``k`` for a query, and the vectors it keeps for them, in one call.
+    """Return the store's own top ``k`` for a query with their stored vectors, in one call.
 
     Parameters
     ----------
@@ -32,52 +29,50 @@ def search_with_vectors(
         With a strategy that searches by vector, approximate or exact.
     query : sequence of d floats
     k : int
-        Up to 50 it looks at 50 candidates a shard, as the store's own search does; beyond, at 1.5 × k.
+        Up to 50, the search considers 50 candidates per shard, as the store's own does; beyond, 1.5 × k.
     **arguments
-        For ``store.search`` unchanged: ``filter``, ``custom_query``.
+        Passed to ``store.search`` unchanged: ``filter``, ``custom_query``.
 
     Returns
     -------
     hits : list of dict, m <= k
-        As the store's own search gives them.
+        As the store's own search returns them.
     vectors : float32, shape (m, d); or a list of m, with None for a hit without a vector
-        The numbers that were inserted, in float32, however the index quantises them for its search. Where the server
-        does not keep the document as sent (9.2 and later, synthetic ``_source``) and the metric is cosine, they come
-        from a unit vector and a length: all but the last bit. ``bfloat16`` fields give what they keep.
+        The inserted numbers in float32, also if the index quantises them for its search. A server that does not keep
+        the document as sent (9.2 and later, synthetic ``_source``) computes them from a unit vector and a length if
+        the metric is cosine; the last bit may differ. ``bfloat16`` fields return what they keep.
 
     Raises
     ------
     VectorSourceError
         The strategy is hybrid, which needs the text; or no hit has a vector in the store's vector field.
     elasticsearch.ApiError, elasticsearch.TransportError
-        What the client raises: a query of another length than the index's vectors, a broken connection, ...
+        From the client: the query and the index's vectors differ in length, the connection is broken, ...
 
     Examples
     --------
     >>> hits, vectors = search_with_vectors(store, [0.0, 1.0], 20)  # doctest: +SKIP
     """
-    hits = store.search(**_request(store, query, k, **arguments))
-    return hits, _taken(hits, store)
+    return _split(store.search(**_search_request(store, query, k, **arguments)), store)
 
 
 async def asearch_with_vectors(
     store: Any, query: Sequence[float], k: int, **arguments: Any
 ) -> tuple[list[dict[str, Any]], Vectors]:
-    """As :func:`search_with_vectors`, for an ``AsyncVectorStore``."""
-    hits = await store.search(**_request(store, query, k, **arguments))
-    return hits, _taken(hits, store)
+    """Await what :func:`search_with_vectors` returns, from an ``AsyncVectorStore``."""
+    return _split(await store.search(**_search_request(store, query, k, **arguments)), store)
 
 
-async def avectors_by_id(client: Any, index: str, field: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-    """The vectors stored under these ids, in one call; unknown ids and documents without a vector are left out.
+async def avectors_by_id(client: Any, index: str, field: str, ids: Sequence[str]) -> dict[str, Row]:
+    """Return the vectors stored under these ids, in one call, without unknown ids and documents without a vector.
 
     Parameters
     ----------
     client : elasticsearch.AsyncElasticsearch
     index, field : str
-        Where the vectors are.
+        The index, and its field with the vectors.
     ids : sequence of str
-        At most 10 000, which is what an index gives at a time unless its settings say more.
+        At most 10 000, the limit of an index unless its settings raise it.
 
     Returns
     -------
@@ -87,7 +82,7 @@ async def avectors_by_id(client: Any, index: str, field: str, ids: Sequence[str]
     Raises
     ------
     elasticsearch.ApiError, elasticsearch.TransportError
-        What the client raises.
+        From the client.
 
     Examples
     --------
@@ -95,72 +90,57 @@ async def avectors_by_id(client: Any, index: str, field: str, ids: Sequence[str]
     """
     if not ids:
         return {}
-    # A search and not mget: that one knows no ``fields``, and needs the routing of documents that have one.
+    # mget has no ``fields``, and needs the routing of documents that have one.
     found = await client.search(
         index=index, query={"ids": {"values": list(ids)}}, size=len(ids), source=False, fields=[field]
     )
-    read = ((hit["_id"], as_row(hit.get("fields", {}).get(field))) for hit in found["hits"]["hits"])
-    return {name: row for name, row in read if row is not None}
+    return rows_by_id((hit["_id"], _vector(hit.get("fields", {}).get(field))) for hit in found["hits"]["hits"])
 
 
-def _request(
+def stack_hits(rows: Sequence[Row | None], index: str, field: str) -> Vectors:
+    """The vectors of the hits, stacked; a VectorSourceError if there are hits and none has a vector."""
+    if rows and all(row is None for row in rows):
+        raise VectorSourceError(
+            f"none of {len(rows)} hits has a vector in {index!r}, field {field!r}: "
+            "the vectors are in another field, or the index does not keep its _source"
+        )
+    return stack_rows(rows)
+
+
+def _search_request(
     store: Any, query: Sequence[float], k: int, *, filter: Any = None, custom_query: CustomQuery | None = None
 ) -> dict[str, Any]:
     if getattr(store.retrieval_strategy, "hybrid", False):
-        raise VectorSourceError("a hybrid Elasticsearch store searches by text and vector, and here is a vector only")
+        raise VectorSourceError(
+            "a hybrid Elasticsearch store searches by text and vector, and setselect searches by vector only: "
+            "use a strategy that is not hybrid"
+        )
 
-    def with_vectors(body: dict[str, Any], text: str | None) -> dict[str, Any]:
+    def add_vector_field(body: dict[str, Any], text: str | None) -> dict[str, Any]:
         body = custom_query(body, text) if custom_query else body
         return {**body, "fields": [*body.get("fields", ()), store.vector_field]}
 
-    candidates = CANDIDATES if k <= CANDIDATES else min(k * 3 // 2, MOST_CANDIDATES)
     return {
         "query_vector": query,
         "k": k,
-        "num_candidates": candidates,
+        "num_candidates": CANDIDATES if k <= CANDIDATES else min(k * 3 // 2, MOST_CANDIDATES),
         "filter": filter,
-        "custom_query": with_vectors,
+        "custom_query": add_vector_field,
     }
 
 
-def _taken(hits: list[dict[str, Any]], store: Any) -> Vectors:
+def _split(hits: list[dict[str, Any]], store: Any) -> tuple[list[dict[str, Any]], Vectors]:
     rows = []
     for hit in hits:
         fields = hit.get("fields", {})
-        rows.append(as_row(fields.pop(store.vector_field, None)))
+        rows.append(_vector(fields.pop(store.vector_field, None)))
         if not fields:
-            # Whoever builds documents out of hits finds them as a plain search gives them.
+            # A function of the user's that makes documents from hits gets them as from a plain search.
             hit.pop("fields", None)
-    return joined(rows, f"{store.index!r}, field {store.vector_field!r}")
+    return hits, stack_hits(rows, store.index, store.vector_field)
 
 
-def as_row(stored: Any) -> NDArray[np.float32] | None:
-    """A vector out of JSON, float32 of shape (d,); or None where there is none.
-
-    Examples
-    --------
-    >>> as_row([[0.5, 1.0]]).tolist(), as_row(None)
-    ([0.5, 1.0], None)
-    """
-    return None if not stored else np.asarray(stored, dtype=np.float32).ravel()
-
-
-def joined(rows: list[NDArray[np.float32] | None], where: str) -> Vectors:
-    """The rows of ``n`` hits as one array, shape (n, d), where every hit has its vector; else as they are.
-
-    Raises
-    ------
-    VectorSourceError
-        There are hits, and none has a vector: ``where`` they were looked for they cannot be read at all.
-
-    Examples
-    --------
-    >>> joined([as_row([0.5, 1.0]), as_row([1.0, 0.0])], "passages").shape
-    (2, 2)
-    """
-    kept = [row for row in rows if row is not None]
-    if rows and not kept:
-        raise VectorSourceError(
-            f"none of {len(rows)} hits has a vector in {where}: is it another field, or is its _source not kept?"
-        )
-    return np.stack(kept) if kept and len(kept) == len(rows) else rows
+def _vector(stored: Any) -> Row | None:
+    row = as_row(stored)
+    # ``fields`` answers with lists of values, so a vector may be nested in a list.
+    return None if row is None else row.ravel()

@@ -1,4 +1,4 @@
-"""Stored vectors out of a FAISS index, whatever its kind."""
+"""Stored vectors out of a FAISS index of any kind."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from ..errors import InvalidInputError, VectorSourceError
 def search_with_vectors(
     index: Any, query: NDArray[np.float32], k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The labels of the index's own top ``k`` for a query, and the vectors it stores for them.
+    """Return the labels of the index's own top ``k`` for a query, and the vectors stored under them.
 
     Parameters
     ----------
     index : faiss.Index
         Flat, IVF (with or without direct map), HNSW, PQ, IDMap, IDMap2, ...
     query : ndarray, float32, shape (d,)
-        As the index expects it (scaled to unit length where the index was filled so).
+        As the index expects it: scaled to unit length if the index was filled with unit vectors.
     k : int
 
     Returns
     -------
     labels : int64, shape (m,), m <= k
     vectors : float32, shape (m, d)
-        Bit-equal to what was added, but for indexes that compress: there what the index decodes.
+        Bit-equal to what was added; decoded if the index compresses vectors.
 
     Raises
     ------
     InvalidInputError
-        The query's length is not the index's.
+        The query and the index's vectors differ in length.
     VectorSourceError
         An index of this kind keeps no vectors.
 
@@ -54,27 +54,25 @@ def search_with_vectors(
     if k == 0:
         return np.zeros(0, np.int64), np.zeros((0, index.d), np.float32)
     if _is_id_map(index):
-        # IDMap passes neither reconstruct nor search_and_reconstruct on, IDMap2 both; its parts serve either.
+        # IDMap does not forward reconstruct and search_and_reconstruct to the index inside, IDMap2 does.
         places, vectors = search_with_vectors(_inside(index), query, k)
         return _ids_of(index)[places], vectors
     try:
         _, found, vectors = index.search_and_reconstruct(query[None], k)
     except RuntimeError as error:
         raise _no_vectors(index) from error
-    # FAISS fills up with -1 from behind; without any there is nothing to copy.
-    if found[0, -1] >= 0:
-        return found[0], vectors[0]
+    # FAISS fills the end with the label -1 if it finds fewer than k.
     kept = found[0] >= 0
     return found[0][kept], vectors[0][kept]
 
 
 def vectors_by_label(index: Any, labels: ArrayLike) -> NDArray[np.float32]:
-    """The vectors stored under these labels, in their order.
+    """Return the vectors stored under these labels, in their order.
 
     Parameters
     ----------
     index : faiss.Index
-        As :func:`search_with_vectors`; an IVF index needs a direct map (``index.make_direct_map()``).
+        As in :func:`search_with_vectors`, but an IVF index needs a direct map (``index.make_direct_map()``).
     labels : array-like of int, shape (n,)
 
     Returns
@@ -100,7 +98,7 @@ def vectors_by_label(index: Any, labels: ArrayLike) -> NDArray[np.float32]:
     if _is_id_map(index):
         return _through_id_map(index, keys)
     outside = keys[(keys < 0) | (keys >= index.ntotal)]
-    # An IVF index may have been given labels of its own, which it checks itself.
+    # An IVF index may hold labels that its caller chose, and checks them itself.
     if outside.size and not hasattr(index, "invlists"):
         raise VectorSourceError(f"the FAISS index holds {index.ntotal} vectors and none under label {outside[0]}")
     try:
@@ -121,7 +119,7 @@ def _inside(index: Any) -> Any:
 
 
 def _ids_of(index: Any) -> NDArray[np.int64]:
-    """The index's own table of ids, one for each place; a view, not to be kept."""
+    """The ids in the order of the vectors: a view of the index's memory, valid until the index changes."""
     import faiss
 
     ids: NDArray[np.int64] = faiss.rev_swig_ptr(index.id_map.data(), index.id_map.size())
@@ -131,7 +129,7 @@ def _ids_of(index: Any) -> NDArray[np.int64]:
 def _through_id_map(index: Any, keys: NDArray[np.int64]) -> NDArray[np.float32]:
     known = _ids_of(index)
     places = np.flatnonzero(np.isin(known, keys))
-    # An id may have been given twice: as in FAISS's own IDMap2.reconstruct, the later one counts.
+    # If an id occurs twice, the later vector counts, as in FAISS's own IDMap2.reconstruct.
     place_of = dict(zip(known[places].tolist(), places.tolist(), strict=True))
     missing = [key for key in keys.tolist() if key not in place_of]
     if missing:
@@ -141,6 +139,6 @@ def _through_id_map(index: Any, keys: NDArray[np.int64]) -> NDArray[np.float32]:
 
 def _no_vectors(index: Any) -> VectorSourceError:
     return VectorSourceError(
-        f"{type(index).__name__} cannot hand back the vectors it stores by label. "
-        "For an IVF index call index.make_direct_map(); otherwise register a vector source"
+        f"{type(index).__name__} cannot return the vectors it stores by label. "
+        "For an IVF index call index.make_direct_map(); otherwise register a vector reader of your own"
     )

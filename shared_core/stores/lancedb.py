@@ -21,19 +21,19 @@ def search_with_vectors(
     prefilter: bool = True,
     metric: str | None = None,
 ) -> tuple[Any, NDArray[np.float32]]:
-    """The table's own top ``k`` for a query, and the vectors it stores for them, in one call.
+    """Return the table's own top ``k`` for a query with their stored vectors, in one call.
 
     Parameters
     ----------
     table : lancedb.table.Table
-        Not an ``AsyncTable``.
+        An ``AsyncTable`` is not supported.
     query : sequence of d floats
     k : int
     vector_column : str
     where : str, optional
         A filter in the table's SQL.
     prefilter : bool
-        Whether the filter goes before the search, or thins out its ``k`` hits.
+        Apply the filter before the search; with False, to the ``k`` hits.
     metric : str, optional
         ``"l2"``, ``"cosine"`` or ``"dot"``; by default that of the table's index, or ``"l2"``.
 
@@ -42,15 +42,15 @@ def search_with_vectors(
     rows : pyarrow.Table, m <= k rows
         All columns, and ``_distance``. Rows that have no vector are never found.
     vectors : float32, shape (m, d)
-        Bit-equal to what was added, also where an index found them by compressed ones; a half-precision column
-        gives what is left of them.
+        Bit-equal to what was added, also if the search used a compressing index; rounded to half precision if the
+        column is of that type.
 
     Raises
     ------
     VectorSourceError
-        The column keeps several vectors a row.
+        The column holds several vectors per row.
     Exception
-        What the client raises: ``ValueError`` for a query of another length, ...
+        From the client: ``ValueError`` for a query of another length, ...
 
     Examples
     --------
@@ -73,7 +73,7 @@ def search_with_vectors(
 def vectors_by_id(
     table: Any, ids: Sequence[str], vector_column: str = "vector", id_column: str = "id"
 ) -> dict[str, NDArray[np.float32]]:
-    """The vectors stored under these ids; ids that the table does not have, or has no vector for, are left out.
+    """Return the vectors stored under these ids, without ids that have no row or no vector in the table.
 
     Parameters
     ----------
@@ -89,9 +89,9 @@ def vectors_by_id(
     Raises
     ------
     VectorSourceError
-        The column keeps several vectors a row.
+        The column holds several vectors per row.
     Exception
-        What the client raises.
+        From the client.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def vectors_by_id(
         return {}
     names = ", ".join("'" + name.replace("'", "''") + "'" for name in ids)
     where = f"{id_column} IN ({names}) AND {vector_column} IS NOT NULL"
-    # No limit: nothing keeps an id from being there twice.
+    # No limit: the table may hold an id more than once.
     rows = table.search().where(where).select([id_column, vector_column]).limit(None).to_arrow()
     return dict(zip(rows[id_column].to_pylist(), _matrix(rows[vector_column]), strict=True))
 
@@ -112,7 +112,7 @@ def vectors_by_id(
 def _matrix(column: Any) -> NDArray[np.float32]:
     length = getattr(column.type, "list_size", None)
     if length is None:
-        raise VectorSourceError(f"the LanceDB column holds {column.type}, not one vector a row")
+        raise VectorSourceError(f"the LanceDB column holds {column.type}: setselect needs one vector per row")
     numbers = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
     matrix: NDArray[np.float32] = numbers.astype(np.float32, copy=False).reshape(len(column), length)
     return matrix

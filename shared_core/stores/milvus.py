@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shared_core.errors import InvalidInputError, VectorSourceError
+from ..errors import InvalidInputError, VectorSourceError
+from .rows import Row, Vectors, rows_by_id
 
-# Row by row; a list only where the field is nullable, with None for the rows that have no vector.
-Vectors = NDArray[np.float32] | list[NDArray[np.float32] | None]
-
-# Raw control characters are fine in Milvus's string literals, but for these.
+# Milvus's string literals accept all raw control characters except these.
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t"})
 
 
@@ -27,7 +25,7 @@ def search_with_vectors(
     output_fields: Sequence[str] = (),
     **arguments: Any,
 ) -> tuple[list[Mapping[str, Any]], Vectors]:
-    """The collection's own top ``k`` for a query, and the vectors it stores for them, in one request.
+    """Return the collection's own top ``k`` for a query with their stored vectors, in one request.
 
     Parameters
     ----------
@@ -38,36 +36,35 @@ def search_with_vectors(
     field : str
         The vector field to search and to read.
     output_fields : sequence of str
-        Which other fields the hits are to carry.
+        Other fields that the hits contain.
     **arguments
-        For ``client.search`` unchanged: ``filter``, ``search_params``, ``partition_names``, ``timeout``, ...
+        Passed to ``client.search`` unchanged: ``filter``, ``search_params``, ``partition_names``, ``timeout``, ...
 
     Returns
     -------
     hits : list of mapping, m <= k
         The client's own: ``{primary field: id, "distance": float, "entity": {field: value}}``, without vectors.
     vectors : float32, shape (m, d); or list of m, each float32 of shape (d,) or None, where the field is nullable
-        Bit-equal to what was added where the field holds 32 bits; float16, bfloat16 and int8 are widened exactly.
+        Bit-equal to what was added if the field holds 32 bits; float16, bfloat16 and int8 are widened exactly.
 
     Raises
     ------
     pymilvus.MilvusException
-        What the client raises: a query of another length than the field's vectors, an unreadable filter, a broken
-        connection, ...
+        From the client: the query and the field's vectors differ in length, the filter cannot be parsed, the
+        connection is broken, ...
     InvalidInputError
-        The query is of another length than the field's vectors, and Milvus answered all the same, or not a word.
+        The query and the field's vectors differ in length, and Milvus answered all the same or gave no reason.
     VectorSourceError
-        The field holds no dense numbers: it is binary or sparse.
+        The field holds binary or sparse vectors.
     """
+    request = _search_request(query, k, field, output_fields, arguments)
     try:
-        found = client.search(
-            collection, data=[query], limit=k, anns_field=field, output_fields=[*output_fields, field], **arguments
-        )
+        found = client.search(collection, **request)
     except Exception as error:
-        if _without_a_word(error):
-            _check_length(query, field, _dimensions(client.describe_collection(collection), field))
+        if _has_no_reason(error):
+            _check_length(query, field, _dimension(client.describe_collection(collection), field))
         raise
-    return _taken_apart(found, field, query)
+    return _split(found, field, query)
 
 
 async def asearch_with_vectors(
@@ -80,29 +77,28 @@ async def asearch_with_vectors(
     output_fields: Sequence[str] = (),
     **arguments: Any,
 ) -> tuple[list[Mapping[str, Any]], Vectors]:
-    """As :func:`search_with_vectors`, awaiting a ``pymilvus.AsyncMilvusClient``."""
+    """Await what :func:`search_with_vectors` returns, from a ``pymilvus.AsyncMilvusClient``."""
+    request = _search_request(query, k, field, output_fields, arguments)
     try:
-        found = await client.search(
-            collection, data=[query], limit=k, anns_field=field, output_fields=[*output_fields, field], **arguments
-        )
+        found = await client.search(collection, **request)
     except Exception as error:
-        if _without_a_word(error):
-            _check_length(query, field, _dimensions(await client.describe_collection(collection), field))
+        if _has_no_reason(error):
+            _check_length(query, field, _dimension(await client.describe_collection(collection), field))
         raise
-    return _taken_apart(found, field, query)
+    return _split(found, field, query)
 
 
 def vectors_by_id(
     client: Any, collection: str, ids: Sequence[str | int], *, field: str, id_field: str = "id"
-) -> dict[Any, NDArray[np.float32]]:
-    """The vectors stored under these ids, in one request; ids that the collection does not have are left out.
+) -> dict[Any, Row]:
+    """Return the vectors stored under these ids, in one request; without ids that the collection does not have.
 
     Parameters
     ----------
     client : pymilvus.MilvusClient
     collection : str
     ids : sequence of str or of int
-        Integers may come as strings too.
+        Integers may be given as strings.
     field : str
         The vector field to read.
     id_field : str
@@ -116,42 +112,45 @@ def vectors_by_id(
     Raises
     ------
     pymilvus.MilvusException
-        What the client raises.
+        From the client.
     VectorSourceError
-        The field holds no dense numbers: it is binary or sparse.
+        The field holds binary or sparse vectors.
     """
-    if not ids:
-        return {}
-    found = client.query(collection, **_among(id_field, ids), output_fields=[id_field, field])
+    found = client.query(collection, **_lookup(ids, field, id_field)) if ids else None
     return _by_id(found, id_field, field)
 
 
 async def avectors_by_id(
     client: Any, collection: str, ids: Sequence[str | int], *, field: str, id_field: str = "id"
-) -> dict[Any, NDArray[np.float32]]:
-    """As :func:`vectors_by_id`, awaiting a ``pymilvus.AsyncMilvusClient``."""
-    if not ids:
-        return {}
-    found = await client.query(collection, **_among(id_field, ids), output_fields=[id_field, field])
+) -> dict[Any, Row]:
+    """Await what :func:`vectors_by_id` returns, from a ``pymilvus.AsyncMilvusClient``."""
+    found = await client.query(collection, **_lookup(ids, field, id_field)) if ids else None
     return _by_id(found, id_field, field)
 
 
-def _among(id_field: str, ids: Sequence[str | int]) -> dict[str, Any]:
+def _search_request(
+    query: Sequence[float], k: int, field: str, output_fields: Sequence[str], arguments: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {"data": [query], "limit": k, "anns_field": field, "output_fields": [*output_fields, field], **arguments}
+
+
+def _lookup(ids: Sequence[str | int], field: str, id_field: str) -> dict[str, Any]:
+    request: dict[str, Any] = {"output_fields": [id_field, field]}
     words = [str(one) for one in ids]
-    # Numbers are quoted or not, as the primary field wants them: the client knows.
     if all(word.removeprefix("-").isdecimal() for word in words):
-        return {"ids": words}
-    # But it escapes nothing: a quote or a backslash in an id would end in a syntax error, or in worse.
+        # The client knows whether the primary field needs quotes around numbers.
+        return {**request, "ids": words}
+    # The client does not escape ids, so a quote or a backslash in one would break or change the filter.
     literals = ", ".join(f'"{word.translate(_ESCAPES)}"' for word in words)
-    return {"filter": f"{id_field} in [{literals}]"}
+    return {**request, "filter": f"{id_field} in [{literals}]"}
 
 
-def _taken_apart(found: Any, field: str, query: Sequence[float]) -> tuple[list[Mapping[str, Any]], Vectors]:
+def _split(found: Any, field: str, query: Sequence[float]) -> tuple[list[Mapping[str, Any]], Vectors]:
     if not found or not len(found[0]):
         return [], np.empty((0, 0), dtype=np.float32)
     hits = found[0]
     column = {one.field_name: one for one in hits.lazy_field_data}[field]
-    # What is not in the list is not turned into Python floats: that costs more than the choice.
+    # The client turns the columns of this list into Python floats, which takes longer than the selection.
     hits.lazy_field_data.remove(column)
     vectors = _vectors(column)
     # Milvus Lite stretches a query of one number over every dimension.
@@ -159,41 +158,40 @@ def _taken_apart(found: Any, field: str, query: Sequence[float]) -> tuple[list[M
     return list(hits), vectors
 
 
-def _without_a_word(error: Exception) -> bool:
-    # So fail the indexes of Milvus Lite where a query is of another length than their vectors.
+def _has_no_reason(error: Exception) -> bool:
+    # Milvus Lite's indexes fail with an empty message if the query and their vectors differ in length.
     return getattr(error, "message", None) == ""
 
 
-def _check_length(query: Sequence[float], field: str, dimensions: int | None) -> None:
-    if dimensions is not None and len(query) != dimensions:
-        raise InvalidInputError(f"the query has {len(query)} dimensions, and Milvus's field {field!r} has {dimensions}")
+def _check_length(query: Sequence[float], field: str, dimension: int | None) -> None:
+    if dimension is not None and len(query) != dimension:
+        raise InvalidInputError(f"the query has {len(query)} dimensions, and Milvus's field {field!r} has {dimension}")
 
 
-def _dimensions(description: Mapping[str, Any], field: str) -> int | None:
+def _dimension(description: Mapping[str, Any], field: str) -> int | None:
     return next((one["params"].get("dim") for one in description["fields"] if one["name"] == field), None)
 
 
-def _by_id(found: Any, id_field: str, field: str) -> dict[Any, NDArray[np.float32]]:
-    columns = found._lazy_field_data
+def _by_id(found: Any, id_field: str, field: str) -> dict[Any, Row]:
+    columns = [] if found is None else found._lazy_field_data
     column = next((one for one in columns if one.field_name == field), None)
     if column is None:
         return {}
     columns.remove(column)
-    rows = zip(found, _vectors(column), strict=True)
-    return {row[id_field]: vector for row, vector in rows if vector is not None}
+    return rows_by_id((row[id_field], vector) for row, vector in zip(found, _vectors(column), strict=True))
 
 
 def _vectors(column: Any) -> Vectors:
-    rows = _floats(column).reshape(-1, column.vectors.dim)
+    rows = _as_floats(column).reshape(-1, column.vectors.dim)
     if not len(column.valid_data):
         return rows
-    # Null rows take no room in a server's column, and some in Milvus Lite's.
+    # A server leaves null rows out of the column's data, Milvus Lite keeps a place for them.
     valid = np.array(column.valid_data, dtype=bool)
     places = np.arange(len(valid)) if len(rows) == len(valid) else np.cumsum(valid) - 1
     return [rows[place] if there else None for place, there in zip(places, valid, strict=True)]
 
 
-def _floats(column: Any) -> NDArray[np.float32]:
+def _as_floats(column: Any) -> NDArray[np.float32]:
     vectors = column.vectors
     match vectors.WhichOneof("data"):
         case "float_vector":
@@ -205,4 +203,4 @@ def _floats(column: Any) -> NDArray[np.float32]:
         case "int8_vector":
             return np.frombuffer(vectors.int8_vector, dtype=np.int8).astype(np.float32)
         case kind:
-            raise VectorSourceError(f"Milvus's field {column.field_name!r} holds no dense numbers: {kind}")
+            raise VectorSourceError(f"Milvus's field {column.field_name!r} holds no dense vectors: {kind}")

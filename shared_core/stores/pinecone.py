@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from .rows import Row, Vectors, as_row, rows_by_id, stack_rows
 
-Rows = list[tuple[str, dict[str, Any]]]
-Vectors = NDArray[np.float32] | list[NDArray[np.float32] | None]
-
-# Ids travel in the address of the request, and addresses longer than 8 kB are refused on the way.
+# Ids are part of the request's URL, and servers on the way refuse URLs longer than 8 kB.
 IDS_PER_CALL = 100
 
 
-def search_with_vectors(index: Any, query: Sequence[float], k: int, **arguments: Any) -> tuple[Rows, Vectors]:
-    """The index's own top ``k`` for a query, and the vectors it stores for them, in one call.
+def search_with_vectors(
+    index: Any, query: Sequence[float], k: int, **arguments: Any
+) -> tuple[list[tuple[str, dict[str, Any]]], Vectors]:
+    """Return the index's own top ``k`` for a query with their stored vectors, in one call.
 
     Parameters
     ----------
@@ -24,42 +22,44 @@ def search_with_vectors(index: Any, query: Sequence[float], k: int, **arguments:
     query : sequence of d floats
     k : int
     **arguments
-        For ``index.query`` unchanged: ``filter``, ``namespace``, ...
+        Passed to ``index.query`` unchanged: ``filter``, ``namespace``, ...
 
     Returns
     -------
     rows : list of (id, metadata), m <= k
-    vectors : float32, shape (m, d)
-        Pinecone stores float32. Where a record has no dense vector: a list, with None in its place.
+    vectors : float32, shape (m, d); or a list of rows, None where a record has no dense vector
+        Pinecone stores float32.
 
     Raises
     ------
     pinecone.exceptions.PineconeException
-        What the client raises: a query of another length than the index's vectors, a server that refuses, ...
+        From the client: the query and the index's vectors differ in length, the server refuses, ...
 
     Examples
     --------
     >>> index = pinecone.Pinecone(api_key="...").Index(host="...")  # doctest: +SKIP
     >>> rows, vectors = search_with_vectors(index, [0.0, 1.0], 1, namespace="mine")  # doctest: +SKIP
     """
-    return _unpack(index.query(**_question(query, k, arguments)))
+    return _split(index.query(**_search_request(query, k, arguments)))
 
 
-async def asearch_with_vectors(index: Any, query: Sequence[float], k: int, **arguments: Any) -> tuple[Rows, Vectors]:
-    """As :func:`search_with_vectors`, with a ``pinecone.IndexAsyncio``."""
-    return _unpack(await index.query(**_question(query, k, arguments)))
+async def asearch_with_vectors(
+    index: Any, query: Sequence[float], k: int, **arguments: Any
+) -> tuple[list[tuple[str, dict[str, Any]]], Vectors]:
+    """Await what :func:`search_with_vectors` returns, from a ``pinecone.IndexAsyncio``."""
+    return _split(await index.query(**_search_request(query, k, arguments)))
 
 
-def vectors_by_id(index: Any, ids: Sequence[str], namespace: str | None = None) -> dict[str, NDArray[np.float32]]:
-    """The vectors stored under these ids; ids that the namespace does not have are left out.
+def vectors_by_id(index: Any, ids: Sequence[str], namespace: str | None = None) -> dict[str, Row]:
+    """Return the vectors stored under these ids, without ids that the namespace does not have.
 
     Parameters
     ----------
     index : pinecone.Index
     ids : sequence of str
-        One call for each hundred.
+        One call is made per hundred ids.
     namespace : str, optional
-        Pinecone's default one if not given.
+        By default Pinecone's own default.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def vectors_by_id(index: Any, ids: Sequence[str], namespace: str | None = None) 
     Raises
     ------
     pinecone.exceptions.PineconeException
-        What the client raises.
+        From the client.
 
     Examples
     --------
@@ -77,38 +77,30 @@ def vectors_by_id(index: Any, ids: Sequence[str], namespace: str | None = None) 
     >>> vectors_by_id(index, ["a", "gone"])  # doctest: +SKIP
     {'a': array([0., 1.], dtype=float32)}
     """
-    found: dict[str, NDArray[np.float32]] = {}
-    for some in _parts(ids):
-        found.update(_dense(index.fetch(ids=some, namespace=namespace)))
-    return found
+    answers = [index.fetch(ids=some, namespace=namespace) for some in _parts(ids)]
+    return _by_id(answers)
 
 
-async def avectors_by_id(
-    index: Any, ids: Sequence[str], namespace: str | None = None
-) -> dict[str, NDArray[np.float32]]:
-    """As :func:`vectors_by_id`, with a ``pinecone.IndexAsyncio``."""
-    found: dict[str, NDArray[np.float32]] = {}
-    for some in _parts(ids):
-        found.update(_dense(await index.fetch(ids=some, namespace=namespace)))
-    return found
+async def avectors_by_id(index: Any, ids: Sequence[str], namespace: str | None = None) -> dict[str, Row]:
+    """Await what :func:`vectors_by_id` returns, from a ``pinecone.IndexAsyncio``."""
+    answers = [await index.fetch(ids=some, namespace=namespace) for some in _parts(ids)]
+    return _by_id(answers)
 
 
-def _question(query: Sequence[float], k: int, arguments: dict[str, Any]) -> dict[str, Any]:
+def _search_request(query: Sequence[float], k: int, arguments: dict[str, Any]) -> dict[str, Any]:
     return {**arguments, "vector": list(query), "top_k": k, "include_values": True, "include_metadata": True}
 
 
-def _unpack(answer: Any) -> tuple[Rows, Vectors]:
+def _split(answer: Any) -> tuple[list[tuple[str, dict[str, Any]]], Vectors]:
     matches = answer["matches"]
     rows = [(match["id"], match.get("metadata") or {}) for match in matches]
-    values = [match.get("values") for match in matches]
-    if all(values):
-        return rows, np.array(values, dtype=np.float32)
-    return rows, [np.array(row, dtype=np.float32) if row else None for row in values]
+    return rows, stack_rows([as_row(match.get("values")) for match in matches])
 
 
 def _parts(ids: Sequence[str]) -> Iterator[list[str]]:
     return (list(ids[start : start + IDS_PER_CALL]) for start in range(0, len(ids), IDS_PER_CALL))
 
 
-def _dense(answer: Any) -> dict[str, NDArray[np.float32]]:
-    return {name: np.array(record.values, dtype=np.float32) for name, record in answer.vectors.items() if record.values}
+def _by_id(answers: list[Any]) -> dict[str, Row]:
+    records = (record for answer in answers for record in answer.vectors.items())
+    return rows_by_id((name, as_row(record.values)) for name, record in records)

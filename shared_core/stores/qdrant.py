@@ -6,18 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..errors import InvalidInputError
-
-Row = NDArray[np.float32]
+from .rows import Row, Vectors, as_row, rows_by_id, stack_rows
 
 
 def search_with_vectors(
     client: Any, collection: str, query: Sequence[float], k: int, name: str = "", **arguments: Any
-) -> tuple[Sequence[Any], list[Row | None] | Row]:
-    """The collection's own top ``k`` for a query, and the vectors it stores for them, in one call.
+) -> tuple[Sequence[Any], Vectors]:
+    """Return the collection's own top ``k`` for a query with their stored vectors, in one call.
 
     Parameters
     ----------
@@ -26,24 +22,24 @@ def search_with_vectors(
     query : sequence of d floats
     k : int
     name : str
-        Of the dense vector to search and to hand back; empty for a collection whose vector has no name.
+        The dense vector to search and to return; empty for a collection whose vector has no name.
     **arguments
-        For ``client.query_points`` unchanged: ``query_filter``, ``search_params``, ``score_threshold``, ...
+        Passed to ``client.query_points`` unchanged: ``query_filter``, ``search_params``, ``score_threshold``, ...
 
     Returns
     -------
     points : list of qdrant_client.models.ScoredPoint, m <= k
         With their payload.
     vectors : float32, shape (m, d); or a list of rows, None where a point has no vector of that name
-        Bit-equal to what was added; of length 1 where the metric is cosine, since Qdrant stores them so. A server
-        that keeps half precision or bytes (``datatype``) hands back those; quantisation leaves the originals.
+        Bit-equal to what was added; for the cosine metric of length 1, because Qdrant stores unit vectors there. A
+        server that stores half precision or bytes (``datatype``) returns those; quantisation keeps the originals.
 
     Raises
     ------
     InvalidInputError
-        The query's length is not that of the collection's vectors, and the client did not mind.
+        The query and the collection's vectors differ in length, and the client did not object.
     Exception
-        What the client raises: a query of another length, an unknown collection, a broken connection, ...
+        From the client: a query of another length, an unknown collection, a broken connection, ...
 
     Examples
     --------
@@ -65,21 +61,19 @@ def search_with_vectors(
         with_vectors=[name],
         **arguments,
     ).points
-    rows = [_dense(point.vector, [name]) for point in points]
+    rows = [_dense_vector(point.vector, [name]) for point in points]
     lengths = {len(row) for row in rows if row is not None} - {len(query)}
     if lengths:
-        # In this process, for Euclid, one number is taken for a query of as many as there are.
+        # With the Euclidean metric, Qdrant's local mode stretches a query of one number over every dimension.
         raise InvalidInputError(
             f"the query has length {len(query)}, the Qdrant collection's vectors {lengths.pop()}: "
             "they most likely come from different embedding models"
         )
-    if any(row is None for row in rows):
-        return points, [None if row is None else np.asarray(row, dtype=np.float32) for row in rows]
-    return points, np.asarray(rows, dtype=np.float32).reshape(len(rows), len(query))
+    return points, stack_rows(rows)
 
 
 def vectors_by_id(client: Any, collection: str, ids: Sequence[str], names: Sequence[str] = ("",)) -> dict[str, Row]:
-    """The vectors stored under these ids, in one call.
+    """Return the vectors stored under these ids, in one call.
 
     Parameters
     ----------
@@ -88,19 +82,19 @@ def vectors_by_id(client: Any, collection: str, ids: Sequence[str], names: Seque
     ids : sequence of str
         UUIDs in any spelling, or numbers.
     names : sequence of str
-        What the dense vector may be called, the likeliest first. With one name that vector alone travels,
-        otherwise all that the points have, the sparse ones too.
+        Possible names of the dense vector, the likeliest first. With one name only that vector is transferred,
+        otherwise all vectors of the points, the sparse ones included.
 
     Returns
     -------
     dict of str to ndarray, float32, shape (d,)
-        Under the ids as they were given. Left out: ids that the collection does not have, or that no Qdrant
+        Under the ids as they were given. Left out: ids that the collection does not have, ids that no Qdrant
         collection can have, and points without a vector of these names.
 
     Raises
     ------
     Exception
-        What the client raises.
+        From the client.
 
     Examples
     --------
@@ -111,63 +105,56 @@ def vectors_by_id(client: Any, collection: str, ids: Sequence[str], names: Seque
     >>> {name: row.tolist() for name, row in vectors_by_id(client, "c", ["7", "8", "gone"]).items()}
     {'7': [1.0, 0.0]}
     """
-    spelt = _spelt(ids)
-    if not spelt:
-        return {}
-    return _by_id(client.retrieve(**_request(collection, spelt, names)), spelt, names)
+    spellings = _spellings_by_point(ids)
+    records = client.retrieve(**_request(collection, spellings, names)) if spellings else []
+    return _read(records, spellings, names)
 
 
 async def avectors_by_id(
     client: Any, collection: str, ids: Sequence[str], names: Sequence[str] = ("",)
 ) -> dict[str, Row]:
-    """As :func:`vectors_by_id`, with a ``qdrant_client.AsyncQdrantClient``."""
-    spelt = _spelt(ids)
-    if not spelt:
-        return {}
-    return _by_id(await client.retrieve(**_request(collection, spelt, names)), spelt, names)
+    """Await what :func:`vectors_by_id` returns, from a ``qdrant_client.AsyncQdrantClient``."""
+    spellings = _spellings_by_point(ids)
+    records = await client.retrieve(**_request(collection, spellings, names)) if spellings else []
+    return _read(records, spellings, names)
 
 
-def _request(collection: str, spelt: Mapping[int | str, Any], names: Sequence[str]) -> dict[str, Any]:
+def _request(collection: str, points: Iterable[int | str], names: Sequence[str]) -> dict[str, Any]:
     return {
         "collection_name": collection,
-        "ids": list(spelt),
+        "ids": list(points),
         "with_payload": False,
         # A server refuses a name that the collection does not have.
         "with_vectors": list(names) if len(names) == 1 else True,
     }
 
 
-def _spelt(ids: Sequence[str]) -> dict[int | str, list[str]]:
-    """What Qdrant makes of these ids, with the spellings that were asked for."""
-    spelt: dict[int | str, list[str]] = {}
+def _spellings_by_point(ids: Sequence[str]) -> dict[int | str, list[str]]:
+    """Qdrant's form of each id, with the spellings in which it was given."""
+    spellings: dict[int | str, list[str]] = {}
     for name in ids:
-        point_id = _point_id(name)
-        if point_id is not None:
-            spelt.setdefault(point_id, []).append(name)
-    return spelt
+        point = _as_point_id(name)
+        if point is not None:
+            spellings.setdefault(point, []).append(name)
+    return spellings
 
 
-def _point_id(name: str) -> int | str | None:
+def _as_point_id(name: str) -> int | str | None:
     try:
         return str(UUID(name))
     except ValueError:
-        # One id that a server cannot read fails the whole request; the longest number it can has 20 digits.
+        # A server refuses the whole request for one id that it cannot read. Its numbers have 20 digits at most.
         number = int(name) if name.isdecimal() and len(name) <= 20 else -1
         return number if str(number) == name and number < 2**64 else None
 
 
-def _by_id(records: Iterable[Any], spelt: Mapping[int | str, list[str]], names: Sequence[str]) -> dict[str, Row]:
-    found: dict[str, Row] = {}
-    for record in records:
-        vector = _dense(record.vector, names)
-        if vector is not None:
-            row = np.asarray(vector, dtype=np.float32)
-            found.update((name, row) for name in spelt[record.id])
-    return found
+def _read(records: Iterable[Any], spellings: Mapping[int | str, list[str]], names: Sequence[str]) -> dict[str, Row]:
+    rows = ((record.id, _dense_vector(record.vector, names)) for record in records)
+    return rows_by_id((name, row) for point, row in rows for name in spellings[point])
 
 
-def _dense(vector: Any, names: Sequence[str]) -> Any:
-    """Qdrant gives a bare list where there is but one vector without a name, and otherwise a dict."""
+def _dense_vector(vector: Any, names: Sequence[str]) -> Row | None:
+    # Qdrant returns a bare list if the point has a single vector without a name, and otherwise a dict.
     if isinstance(vector, dict):
-        return next((vector[name] for name in names if name in vector), None)
-    return vector
+        vector = next((vector[name] for name in names if name in vector), None)
+    return as_row(vector)

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 def search_with_vectors(
     connection: Any, table: str, query: Sequence[float], k: int
 ) -> tuple[list[tuple[int, str, str]], NDArray[np.float32]]:
-    """The ``k`` rows nearest to a query, and the vectors stored for them, in one statement.
+    """Return the ``k`` rows nearest to a query with their stored vectors, in one statement.
 
     Parameters
     ----------
     connection : sqlite3.Connection
-        With the extension loaded.
+        The extension must be loaded.
     table : str
-        Of columns ``rowid``, ``text`` and ``metadata``; its vectors are in ``{table}_vec``, a ``vec0`` table with a
-        column ``text_embedding float[d]``.
+        A table with columns ``rowid``, ``text`` and ``metadata``. Its vectors are in ``{table}_vec``, a ``vec0`` table
+        with a column ``text_embedding float[d]``.
     query : sequence of d floats
     k : int
         At most 4096, the extension's own limit.
@@ -28,14 +28,14 @@ def search_with_vectors(
     Returns
     -------
     rows : list of (rowid, text, metadata), m <= k
-        Metadata as stored: JSON. Rows of ``table`` that have no vector are never found.
+        The metadata are JSON, as stored. Rows of ``table`` without a vector are never found.
     vectors : float32, shape (m, d)
         Bit-equal to what was added.
 
     Raises
     ------
     sqlite3.Error
-        What the client raises: ``OperationalError`` for a query of another length or too large a ``k``,
+        From the client: ``OperationalError`` for a query of another length or too large a ``k``,
         ``ProgrammingError`` for a connection that was closed or belongs to another thread, ...
 
     Examples

@@ -1,4 +1,4 @@
-"""Stored vectors out of a Weaviate collection, named ones too."""
+"""Stored vectors out of a Weaviate collection, named vectors included."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..errors import VectorSourceError
-
-Vectors = NDArray[np.float32] | list[NDArray[np.float32] | None]
+from .rows import Row, Vectors, as_row, rows_by_id, stack_rows
 
 
 def search_with_vectors(collection: Any, query: Sequence[float], k: int, **arguments: Any) -> tuple[list[Any], Vectors]:
-    """The collection's own top ``k`` for a query, and the vectors it stores for them, in one call.
+    """Return the collection's own top ``k`` for a query with their stored vectors, in one call.
 
     Parameters
     ----------
@@ -23,47 +19,45 @@ def search_with_vectors(collection: Any, query: Sequence[float], k: int, **argum
     query : sequence of d floats
     k : int
     **arguments
-        For ``collection.query.hybrid`` unchanged: ``filters``, ``target_vector``, ``return_properties``, ...
-        With a ``target_vector`` it is the vectors of that name that come back.
+        Passed to ``collection.query.hybrid`` unchanged: ``filters``, ``target_vector``, ``return_properties``, ...
+        ``target_vector`` also names the vectors to return.
 
     Returns
     -------
     objects : list of weaviate objects, m <= k
-    vectors : float32, shape (m, d)
-        Bit-equal to what was added. Where an object has no vector: a list, with None in its place.
+    vectors : float32, shape (m, d); or a list of rows, None where an object has no vector
+        Bit-equal to what was added.
 
     Raises
     ------
     VectorSourceError
-        The objects have vectors of several names and no ``target_vector`` says which, or several vectors in one.
+        The objects have several named vectors and ``target_vector`` is not given, or a vector is a multi-vector.
     weaviate.exceptions.WeaviateBaseError
-        What the client raises: a query of another length than the collection's vectors, a broken connection, ...
+        From the client: the query and the collection's vectors differ in length, the connection is broken, ...
 
     Examples
     --------
     >>> collection = weaviate.connect_to_local().collections.get("Mine")  # doctest: +SKIP
     >>> objects, vectors = search_with_vectors(collection, [0.0, 1.0], 1)  # doctest: +SKIP
     """
-    asked = _question(query, k, arguments)
-    return _unpack(collection.query.hybrid(**asked), asked.get("target_vector"))
+    return _split(collection.query.hybrid(**_search_request(query, k, arguments)), arguments)
 
 
 async def asearch_with_vectors(
     collection: Any, query: Sequence[float], k: int, **arguments: Any
 ) -> tuple[list[Any], Vectors]:
-    """As :func:`search_with_vectors`, with a collection of an async client."""
-    asked = _question(query, k, arguments)
-    return _unpack(await collection.query.hybrid(**asked), asked.get("target_vector"))
+    """Await what :func:`search_with_vectors` returns, from a collection of an async client."""
+    return _split(await collection.query.hybrid(**_search_request(query, k, arguments)), arguments)
 
 
-def vectors_by_id(collection: Any, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-    """The vectors stored under these ids; ids that the collection does not have are left out.
+def vectors_by_id(collection: Any, ids: Sequence[str]) -> dict[str, Row]:
+    """Return the vectors stored under these ids, without ids that the collection does not have.
 
     Parameters
     ----------
     collection : weaviate.collections.Collection
     ids : sequence of str
-        UUIDs; what is none is not asked for.
+        UUIDs; other strings are ignored.
 
     Returns
     -------
@@ -73,9 +67,9 @@ def vectors_by_id(collection: Any, ids: Sequence[str]) -> dict[str, NDArray[np.f
     Raises
     ------
     VectorSourceError
-        The objects have vectors of several names, or several vectors in one.
+        The objects have several named vectors, or a vector is a multi-vector.
     weaviate.exceptions.WeaviateBaseError
-        What the client raises.
+        From the client.
 
     Examples
     --------
@@ -83,17 +77,17 @@ def vectors_by_id(collection: Any, ids: Sequence[str]) -> dict[str, NDArray[np.f
     >>> vectors_by_id(collection, ["00000000-0000-0000-0000-000000000001"])  # doctest: +SKIP
     {'00000000-0000-0000-0000-000000000001': array([0., 1.], dtype=float32)}
     """
-    asked = _uuids(ids)
-    return _by_id(collection.query.fetch_objects_by_ids(**_lookup(asked)).objects, asked) if asked else {}
+    names = _names_by_uuid(ids)
+    return _by_id(collection.query.fetch_objects_by_ids(**_lookup(names)).objects if names else [], names)
 
 
-async def avectors_by_id(collection: Any, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-    """As :func:`vectors_by_id`, with a collection of an async client."""
-    asked = _uuids(ids)
-    return _by_id((await collection.query.fetch_objects_by_ids(**_lookup(asked))).objects, asked) if asked else {}
+async def avectors_by_id(collection: Any, ids: Sequence[str]) -> dict[str, Row]:
+    """Await what :func:`vectors_by_id` returns, from a collection of an async client."""
+    names = _names_by_uuid(ids)
+    return _by_id((await collection.query.fetch_objects_by_ids(**_lookup(names))).objects if names else [], names)
 
 
-def _question(query: Sequence[float], k: int, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _search_request(query: Sequence[float], k: int, arguments: Mapping[str, Any]) -> dict[str, Any]:
     name = arguments.get("target_vector")
     return {
         "query": None,
@@ -104,43 +98,38 @@ def _question(query: Sequence[float], k: int, arguments: Mapping[str, Any]) -> d
     }
 
 
-def _unpack(answer: Any, name: Any) -> tuple[list[Any], Vectors]:
+def _split(answer: Any, arguments: Mapping[str, Any]) -> tuple[list[Any], Vectors]:
+    target = arguments.get("target_vector")
+    name = target if isinstance(target, str) else None
     objects = list(answer.objects)
-    rows = [_chosen(each.vector, name if isinstance(name, str) else None) for each in objects]
-    if any(row is None for row in rows):
-        return objects, rows
-    return objects, np.array(rows, dtype=np.float32)
+    return objects, stack_rows([_vector(each.vector, name) for each in objects])
 
 
-def _chosen(vectors: Mapping[str, Any], name: str | None) -> NDArray[np.float32] | None:
+def _vector(vectors: Mapping[str, Any], name: str | None) -> Row | None:
     if name is None and len(vectors) > 1:
         raise VectorSourceError(
-            f"the objects have vectors of several names ({', '.join(sorted(vectors))}): say which by target_vector="
+            f"the objects have several named vectors ({', '.join(sorted(vectors))}): name one by target_vector="
         )
-    values = vectors.get(name) if name is not None else next(iter(vectors.values()), None)
-    if not values:
-        return None
-    row = np.array(values, dtype=np.float32)
-    if row.ndim > 1:
-        raise VectorSourceError("an object has several vectors in one (a multi-vector): choosing needs one for each")
+    row = as_row(vectors.get(name) if name is not None else next(iter(vectors.values()), None))
+    if row is not None and row.ndim > 1:
+        raise VectorSourceError("an object has a multi-vector: selecting needs one vector per object")
     return row
 
 
-def _uuids(ids: Iterable[str]) -> dict[str, str]:
-    """As Weaviate writes them, to as they were given."""
-    known = {}
+def _names_by_uuid(ids: Iterable[str]) -> dict[str, str]:
+    """The ids as they were given, by the form in which Weaviate writes them."""
+    names = {}
     for name in ids:
         try:
-            known[str(UUID(name))] = name
+            names[str(UUID(name))] = name
         except ValueError:
             continue
-    return known
+    return names
 
 
-def _lookup(asked: Mapping[str, str]) -> dict[str, Any]:
-    return {"ids": list(asked), "limit": len(asked), "include_vector": True, "return_properties": False}
+def _lookup(names: Mapping[str, str]) -> dict[str, Any]:
+    return {"ids": list(names), "limit": len(names), "include_vector": True, "return_properties": False}
 
 
-def _by_id(objects: Iterable[Any], asked: Mapping[str, str]) -> dict[str, NDArray[np.float32]]:
-    found = {asked[str(each.uuid)]: _chosen(each.vector, None) for each in objects}
-    return {name: row for name, row in found.items() if row is not None}
+def _by_id(objects: Iterable[Any], names: Mapping[str, str]) -> dict[str, Row]:
+    return rows_by_id((names[str(each.uuid)], _vector(each.vector, None)) for each in objects)

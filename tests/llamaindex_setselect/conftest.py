@@ -26,4 +26,4 @@ def nodes() -> list[NodeWithScore]:
 @pytest.fixture(autouse=True)
 def _sources_and_warnings_as_new(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "_warned", set())
-    monkeypatch.setattr(vectors, "_SOURCES", dict(vectors._SOURCES))
+    monkeypatch.setattr(vectors, "_READERS", dict(vectors._READERS))

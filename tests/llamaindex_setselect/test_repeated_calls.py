@@ -20,7 +20,6 @@ from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
 from llamaindex_setselect._tracing import listening
 from llamaindex_setselect.stores.faiss import takes_node_ids
-from llamaindex_setselect.stores.rows import RowsById
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
     QUERY,
@@ -151,19 +150,17 @@ def test_which_stores_are_told_their_nodes(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in STORES if kind != "simple"])
-def test_vectors_come_out_of_faiss_in_one_array(kind: str, model: CountingEmbedding) -> None:
+def test_faiss_returns_vectors_by_node_id_beside_nodes_that_it_does_not_know(kind: str, model: CountingEmbedding) -> None:
     nodes = make_nodes()[::-1]
     vectors = SetSelectPostprocessor(index=make_index(kind, model))._vectors
     found = vectors.fetch(nodes, ALL[::-1])
-    assert isinstance(found, RowsById)
     assert list(found) == ALL[::-1]
-    np.testing.assert_array_equal(found.array, np.array([embedding(node.text) for node in nodes], np.float32))
-    np.testing.assert_array_equal(found["n3"], found.array[ALL[::-1].index("n3")])
-    # One that the store does not know leaves the others where they are.
-    strange = TextNode(id_="strange", text="strange", embedding=embedding("strange"))
-    mixed = vectors.fetch([nodes[5], strange, nodes[2]], [nodes[5].node_id, "strange", nodes[2].node_id])
-    assert mixed.keys() == {nodes[5].node_id, "strange", nodes[2].node_id}
-    np.testing.assert_array_equal(mixed[nodes[2].node_id], found.array[2])
+    for node in nodes:
+        np.testing.assert_array_equal(found[node.node_id], np.array(embedding(node.text), np.float32))
+    unknown = TextNode(id_="unknown", text="unknown", embedding=embedding("unknown"))
+    mixed = vectors.fetch([nodes[5], unknown, nodes[2]], [nodes[5].node_id, "unknown", nodes[2].node_id])
+    assert mixed.keys() == {nodes[5].node_id, "unknown", nodes[2].node_id}
+    np.testing.assert_array_equal(mixed[nodes[2].node_id], found[nodes[2].node_id])
 
 
 @pytest.mark.parametrize("kind", STORES)

@@ -311,10 +311,10 @@ def test_fallback_warns_once_per_store_class(
 ) -> None:
     from llamaindex_setselect import vectors
 
-    monkeypatch.delitem(vectors._SOURCES, "llama_index.core.vector_stores.simple.SimpleVectorStore")
+    monkeypatch.delitem(vectors._READERS, "llama_index.core.vector_stores.simple.SimpleVectorStore")
     first = SetSelectPostprocessor(vector_store=Unknown(), embed_model=model)
     assert first.vector_source == (
-        "node embeddings or embedding with CountingEmbedding; no vector source is registered for Unknown"
+        "node embeddings or embedding with CountingEmbedding; no vector reader is registered for Unknown"
     )
     with pytest.warns(EmbeddingFallbackWarning, match=r"register_vector_source\(Unknown"):
         first.postprocess_nodes(nodes, bundle())

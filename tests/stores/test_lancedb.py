@@ -166,9 +166,9 @@ def test_several_vectors_a_row_are_refused(tmp_path: Path) -> None:
 
     schema = pa.schema({"id": pa.string(), "vector": pa.list_(pa.list_(pa.float32(), 2))})
     table = lancedb.connect(tmp_path).create_table("t", [{"id": "a", "vector": [[1, 2], [3, 4]]}], schema=schema)
-    with pytest.raises(VectorSourceError, match="not one vector a row"):
+    with pytest.raises(VectorSourceError, match="one vector per row"):
         vectors_by_id(table, ["a"])
-    with pytest.raises(VectorSourceError, match="not one vector a row"):
+    with pytest.raises(VectorSourceError, match="one vector per row"):
         search_with_vectors(table, [1.0, 2.0], 1, metric="cosine")
 
 

@@ -1,0 +1,56 @@
+"""What a vector reader for a LlamaIndex store is, and the one that most stores need."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from llama_index.core.indices.vector_store.base import VectorStoreIndex
+from numpy.typing import ArrayLike
+
+from shared_core.errors import VectorSourceError
+from shared_core.retrieval import WIDEST
+
+Fetch = Callable[[Any, Sequence[str], VectorStoreIndex | None], Mapping[str, ArrayLike]]
+AsyncFetch = Callable[[Any, Sequence[str], VectorStoreIndex | None], Awaitable[Mapping[str, ArrayLike]]]
+
+
+class VectorReader(NamedTuple):
+    """How a store looks vectors up by node id: ``fetch(store, node_ids, index)`` gives them by id."""
+
+    fetch: Fetch
+    afetch: AsyncFetch | None = None
+    # The store's own search leaves the vectors on the nodes.
+    on_node: bool = False
+    # The most hits that the store returns; setselect widens no search beyond it.
+    widest: int = WIDEST
+
+
+def read_with_client(
+    core: ModuleType,
+    client: Callable[[Any], Any],
+    aclient: Callable[[Any], Any] | None = None,
+    arguments: Callable[[Any], dict[str, Any]] = lambda store: {},
+    **settings: Any,
+) -> VectorReader:
+    """A reader that calls ``core.vectors_by_id`` or ``core.avectors_by_id`` with the store's sync or async client."""
+
+    def fetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Mapping[str, ArrayLike]:
+        sync = client(store)
+        if sync is None:
+            raise VectorSourceError(
+                f"{type(store).__name__} has no sync client: give it one, or use the async methods of setselect"
+            )
+        found: Mapping[str, ArrayLike] = core.vectors_by_id(sync, ids=node_ids, **arguments(store))
+        return found
+
+    async def afetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Mapping[str, ArrayLike]:
+        awaited = None if aclient is None else aclient(store)
+        if awaited is None:
+            return await asyncio.to_thread(fetch, store, node_ids, index)
+        found: Mapping[str, ArrayLike] = await core.avectors_by_id(awaited, ids=node_ids, **arguments(store))
+        return found
+
+    return VectorReader(fetch, afetch, **settings)

@@ -1,4 +1,4 @@
-"""A causal language model named on the command line: how probable it finds answers, and what it answers itself."""
+"""Causal language models from the command line: the log-probability of answers, and answers of their own."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ BATCH = 16
 TIMEOUT, RETRIES = 120.0, 4
 _SIZE = f"{SIZES['num_hidden_layers']} layers of width {SIZES['hidden_size']}, {STEPS} training steps"
 PROOF = f"""\
-**These figures prove the code, not the method.** They are those of a small language model, made on the spot
-(`benchmarks/papers/small_lm.py`: {_SIZE}), which knows next to nothing:
-differences between its rows are noise. They repeat on one machine; another processor may round otherwise. For figures
-that say something of the methods, name a real model as below.
+**These figures test the code, not the method.** They are those of a small language model that the script trains
+(`benchmarks/papers/small_lm.py`: {_SIZE}). It knows almost nothing, so
+differences between the rows are noise. They repeat on one machine; another processor may round differently. For figures
+that compare the methods, name a real model as below.
 """
 Complete = Callable[[list[str], int], list[str]]
 
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """``name`` for people; ``key`` tells its scores from another's in a file; ``small`` is the one made here."""
+    """``name`` is for people, ``key`` identifies its scores in a file; ``small``: the small model of these scripts."""
 
     name: str
     key: str
@@ -52,11 +52,11 @@ class LanguageModel:
     small: bool = False
 
     def quality(self, template: str) -> LogPerplexityQuality:
-        """What gives the mean log-probability of an answer's tokens (RAGSys, section 3.3.3)."""
+        """The scorer of the mean log-probability of an answer's tokens (RAGSys, section 3.3.3)."""
         return LogPerplexityQuality(self.answers, template=template, batch_size=self.batch_size, model_id=self.key)
 
     def totals(self, prompts: Sequence[str], answers: Sequence[str], resume: Path | None = None) -> np.ndarray:
-        """log p(answer | prompt), summed over the answer's tokens; the answer stands right after the prompt."""
+        """log p(answer | prompt), summed over the answer's tokens; the answer directly follows the prompt."""
         model_id = f"total of {self.key}"
         scorer = LogPerplexityQuality(
             _Totals(self.answers), template="{question}{answer}", batch_size=self.batch_size, model_id=model_id
@@ -64,8 +64,8 @@ class LanguageModel:
         return scorer.score(prompts, answers, progress=sys.stderr.isatty(), resume=resume)
 
     def complete(self, prompts: Sequence[str], tokens: int) -> list[str]:
-        """What it goes on with, greedily, up to the end of the line or so many tokens; equal prompts are asked once."""
-        # Prompts of like length share a batch, since each batch is padded to its longest.
+        """The greedy continuations, up to the end of the line or ``tokens``; equal prompts are asked once."""
+        # Prompts of similar length share a batch, since each batch is padded to its longest prompt.
         order = sorted(set(prompts), key=lambda prompt: (len(prompt), prompt))
         found: dict[str, str] = {}
         starts = range(0, len(order), self.batch_size)
@@ -76,7 +76,7 @@ class LanguageModel:
 
 
 class _Totals:
-    """The same model, but with an answer's total in place of its mean: what the measures of RAGSys 3.2 take."""
+    """The same model with an answer's total in place of its mean, for the measures of RAGSys 3.2."""
 
     def __init__(self, model: AnswerModel) -> None:
         self._model = model
@@ -90,7 +90,7 @@ class _Totals:
 
 
 def first_line(text: str) -> str:
-    """The first line with anything in it, without white space at its ends; "" where there is none.
+    """The first non-blank line, without white space at its ends; "" if there is none.
 
     >>> first_line(" Paris\\nQ: What")
     'Paris'
@@ -105,25 +105,25 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="append",
         metavar="NAME",
         help="a causal language model: a transformers name or folder, or the name at --endpoint; may be given more "
-        "than once. Default: a small one, trained now",
+        "than once. Default: a small model that the script trains",
     )
     parser.add_argument("--endpoint", metavar="URL", help="an OpenAI-compatible server, up to and with /v1")
-    parser.add_argument("--api-key-variable", metavar="NAME", help="the environment variable that holds its key")
-    parser.add_argument("--batch-size", type=int, default=BATCH, metavar="N", help=f"answers at once ({BATCH})")
-    parser.add_argument("--questions", type=int, metavar="N", help="ask only N questions, drawn by the seed")
+    parser.add_argument("--api-key-variable", metavar="NAME", help="environment variable with the key of the endpoint")
+    parser.add_argument("--batch-size", type=int, default=BATCH, metavar="N", help=f"answers in one batch ({BATCH})")
+    parser.add_argument("--questions", type=int, metavar="N", help="ask only N random questions; the seed is fixed")
     parser.add_argument("--write", action="store_true", help="write the result under benchmarks/results/papers/")
 
 
 def models(options: Namespace, *, half: bool = False) -> Iterator[LanguageModel]:
-    """Each model that the command line names, one loaded at a time; without a name the small one.
+    """The models of the command line, loaded one at a time; without --model the small model.
 
-    With ``half`` the small one comes twice: after half of its training, and after all of it.
+    With ``half`` the small model comes twice: after half of its training and after all of it.
     """
     if options.endpoint or all(Path(name).is_dir() for name in options.model or ()):
-        # Hugging Face libraries read this when they are imported; nothing is to come from a hub.
+        # Hugging Face libraries read this when they are imported. No model comes from a hub.
         os.environ["HF_HUB_OFFLINE"] = "1"
     if options.endpoint and not options.model:
-        sys.exit("--endpoint needs --model: the name of the model there")
+        sys.exit("--endpoint needs --model, the name of the model at the endpoint")
     if options.endpoint:
         variable = options.api_key_variable
         if variable and variable not in os.environ:
@@ -133,7 +133,7 @@ def models(options: Namespace, *, half: bool = False) -> Iterator[LanguageModel]
     elif options.model:
         yield from (from_transformers(name, options.batch_size) for name in options.model)
     else:
-        # One thread adds numbers in one order, so that a second run prints the same figures.
+        # One thread adds numbers in one order, so a second run prints the same figures.
         import_library("torch", "train").set_num_threads(1)
         stages = list(zip(small_lm(), ("small LM, half trained", "small LM"), strict=True))
         for folder, name in stages if half else stages[1:]:
@@ -154,9 +154,9 @@ def from_transformers(
     answers = TransformersModel(model, tokenizer, None, None)
 
     def complete(prompts: list[str], tokens: int) -> list[str]:
-        room = None if answers.limit is None else answers.limit - tokens
+        longest = None if answers.limit is None else answers.limit - tokens
         encoded = tokenizer(
-            prompts, return_tensors="pt", padding=True, truncation=room is not None, max_length=room
+            prompts, return_tensors="pt", padding=True, truncation=longest is not None, max_length=longest
         ).to(model.device)
         with torch.inference_mode():
             written = model.generate(
@@ -165,7 +165,7 @@ def from_transformers(
                 max_new_tokens=tokens,
                 do_sample=False,
                 num_beams=1,
-                # What a model's own generation settings may hold has no meaning for a greedy choice, and warns.
+                # A model's own generation settings may set these; greedy decoding would warn about them.
                 temperature=None,
                 top_p=None,
                 top_k=None,
@@ -182,7 +182,7 @@ def from_transformers(
 def at_endpoint(url: str, name: str, key: str | None, batch_size: int = BATCH) -> LanguageModel:
     """A model behind an OpenAI-compatible ``/v1/completions``; scoring needs one that echoes log-probabilities."""
     answers = EndpointModel(url, name, key, TIMEOUT, RETRIES)
-    # As EndpointModel does it: without a key none is sent, not even that of the environment.
+    # As in EndpointModel: without a key none is sent, not even one from the environment.
     client = import_library("openai", "openai").OpenAI(
         base_url=url, api_key="none" if key is None else key, timeout=TIMEOUT, max_retries=RETRIES
     )
@@ -191,19 +191,19 @@ def at_endpoint(url: str, name: str, key: str | None, batch_size: int = BATCH) -
         found: Any = client.completions.create(
             model=name, prompt=prompts, max_tokens=tokens, temperature=0, stop=["\n"]
         )
-        return [choice.text for choice in sorted(found.choices, key=lambda choice: choice.index)]
+        return [one.text for one in sorted(found.choices, key=lambda one: one.index)]
 
     return LanguageModel(name, f"{name} at {url}", answers, complete, batch_size)
 
 
 def resume_file(model: LanguageModel) -> Path:
-    """Where its scores are kept, so that a run that was broken off goes on."""
+    """The file of its scores, from which an interrupted run resumes."""
     CACHE.mkdir(parents=True, exist_ok=True)
     return CACHE / f"scores-{hashlib.sha256(model.key.encode()).hexdigest()[:20]}.jsonl"
 
 
 def suffix(options: Namespace) -> str:
-    """What keeps a named model's result from taking the place of the one that anybody can make again offline."""
+    """The end of a file name, so a named model's result does not replace the one that needs no network."""
     names = [Path(name).name if Path(name).is_dir() else name for name in options.model or ()]
     return "".join("-" + re.sub(r"\W+", "-", name).strip("-").lower() for name in names)
 
@@ -217,12 +217,12 @@ def command(script: str, options: Namespace) -> str:
 
 
 def with_proof(page: str, options: Namespace) -> str:
-    """The page; where it is of the small model its first lines say what its figures are worth."""
+    """The page; for the small model its first lines say what its figures mean."""
     return page if options.model else page.replace("\n\n", f"\n\n{PROOF}\n", 1)
 
 
 def _key(folder: str | Path) -> str:
-    # Other weights may stand in the same folder tomorrow.
+    # The weights in a folder may change.
     files = Path(folder).iterdir() if Path(folder).is_dir() else ()
     changed = max((file.stat().st_mtime_ns for file in files), default=None)
     return str(folder) if changed is None else f"{Path(folder).resolve()} of {changed}"

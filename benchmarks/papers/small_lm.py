@@ -1,11 +1,11 @@
-"""A small causal language model, made for the purpose: it proves the code of the tables, not the papers' methods.
+"""A small causal language model, trained here: it tests the code of the tables, not the papers' methods.
 
-Some 1.1 million weights (byte-level BPE, Llama's architecture), trained for about two minutes on one core on few-shot
-prompts from the training parts of WebQuestions, OpenBookQA and ARC-Challenge, less every question that a table asks
-(TruthfulQA and Puzzle it never sees). Its weights stay under .cache/ and are never shipped. Seeded and single-threaded:
-the same machine and versions give the same weights.
+It has about 1.1 million weights (byte-level BPE, Llama's architecture) and trains for about two minutes on one core.
+The training data are few-shot prompts from the training parts of WebQuestions, OpenBookQA and ARC-Challenge, without
+the questions of the tables. It never sees TruthfulQA and Puzzle. Its weights stay under .cache/ and are never shipped.
+The training is seeded and uses one thread: the same machine and versions give the same weights.
 
-    python benchmarks/papers/small_lm.py         # trains it unless it is there, and prints its folders
+    python benchmarks/papers/small_lm.py         # trains it unless it is cached, and prints its folders
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RATE = 3e-3
 
 
 def plain(question: str, answer: str = "") -> str:
-    """One example as the tables' prompts show it; without an answer, what a prompt ends with.
+    """One example in a prompt of the tables; without an answer, the end of a prompt.
 
     >>> plain("Capital of France?", "Paris")
     'Q: Capital of France?\\nA: Paris'
@@ -54,23 +54,23 @@ def plain(question: str, answer: str = "") -> str:
     return f"Q: {question}\nA: {answer}".rstrip(" ")
 
 
-def with_choices(question: str, choices: Sequence[tuple[str, str]]) -> str:
-    """A question with its lettered choices.
+def with_options(question: str, choices: Sequence[tuple[str, str]]) -> str:
+    """A question with its lettered options.
 
-    >>> with_choices("The sky is", [("A", "blue"), ("B", "green")])
+    >>> with_options("The sky is", [("A", "blue"), ("B", "green")])
     'The sky is\\n(A) blue\\n(B) green'
     """
     return "\n".join([question, *(f"({label}) {text}" for label, text in choices)])
 
 
 def lettered(record: dict[str, Any]) -> tuple[str, str]:
-    """A record with choices as a question with its choices, and the keyed answer with its letter."""
+    """A multiple-choice record: the question with its options, and the keyed option with its letter."""
     choices = [(choice["label"], choice["text"]) for choice in record["choices"]]
-    return with_choices(record["question"], choices), f"({record['answer_key']}) {dict(choices)[record['answer_key']]}"
+    return with_options(record["question"], choices), f"({record['answer_key']}) {dict(choices)[record['answer_key']]}"
 
 
 def training_prompts(seed: int = SEED) -> list[str]:
-    """Few-shot prompts from records that are no table's: each holds some examples of one kind, in random order."""
+    """Few-shot prompts without the questions of the tables; each holds examples of one kind, in random order."""
     asked = asked_questions()
     web, book, arc = (
         [
@@ -99,7 +99,7 @@ def training_prompts(seed: int = SEED) -> list[str]:
 
 
 def asked_questions() -> set[str]:
-    """What the VRSD tables ask of the data sets that are trained on: of these the model must know nothing."""
+    """The questions of the VRSD tables in the training data sets; the model must not be trained on them."""
     asked: set[str] = set()
     for file in {data_set.file for data_set in DATA_SETS} & set(FILES):
         kept = records(file)
@@ -108,7 +108,7 @@ def asked_questions() -> set[str]:
 
 
 def small_lm(steps: int = STEPS) -> tuple[Path, Path]:
-    """Folders of the model after half of its training and after all of it, trained now unless they are there."""
+    """Folders of the model after half of its training and after all of it; trains it unless they are cached."""
     prompts = training_prompts()
     what = [prompts, SIZES, steps, BATCH, LENGTH, RATE, SEED, version("torch"), version("transformers")]
     key = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:12]
@@ -119,13 +119,13 @@ def small_lm(steps: int = STEPS) -> tuple[Path, Path]:
 
 
 def train(prompts: Sequence[str], steps: int, saves: dict[int, Path], sizes: dict[str, int] | None = None) -> None:
-    """Train a model on these prompts and save it, with its tokenizer, after so many steps in such a folder."""
+    """Train a model on these prompts; ``saves`` names the folder in which it is saved after so many steps."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    # One thread adds numbers in one order, so that a second training gives the same weights.
+    # One thread adds numbers in one order, so a second training gives the same weights.
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
     tokenizer = tokenizer_of(prompts, (sizes or SIZES)["vocab_size"])
@@ -153,7 +153,7 @@ def train(prompts: Sequence[str], steps: int, saves: dict[int, Path], sizes: dic
 
 
 def tokenizer_of(texts: Sequence[str], size: int) -> Any:
-    """Byte-pair encoding over bytes with merges learned from ``texts``, which puts a start token in front."""
+    """Byte-level BPE with merges learned from ``texts``; each text gets a start token in front."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -172,7 +172,7 @@ def tokenizer_of(texts: Sequence[str], size: int) -> Any:
 
 
 def _save(model: Any, tokenizer: Any, folder: Path) -> None:
-    # Two first runs at once must not see half a model of each other.
+    # Two simultaneous first runs must not read each other's half-written models.
     written = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
     model.save_pretrained(written)
     tokenizer.save_pretrained(written)

@@ -1,4 +1,4 @@
-"""The language models of the papers' tables: what they give and write, with a model at hand and behind an endpoint."""
+"""The language models of the papers' tables: scores and answers, from a local model and from an endpoint."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained(tmp_path_factory.mktemp("models") / "tiny")
 
 
-def test_totals_and_answers_are_the_models_own_with_both_back_ends(
+def test_totals_and_answers_are_those_of_the_model_from_both_back_ends(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -39,8 +39,8 @@ def test_totals_and_answers_are_the_models_own_with_both_back_ends(
     prompts = ["Q: Why?\nA:", ragsys.few_shot([("Who?", "I")], "What is tea good for?"), "Q: Why?\nA:"]
     answers = [" So", " It depends on the tea", " It is so"]
     wanted = [total(model, tokenizer, *pair) for pair in zip(prompts, answers, strict=True)]
-    at_hand = _language_models.from_transformers(folder, 2)
-    np.testing.assert_allclose(at_hand.totals(prompts, answers), wanted, atol=1e-4)
+    local = _language_models.from_transformers(folder, 2)
+    np.testing.assert_allclose(local.totals(prompts, answers), wanted, atol=1e-4)
 
     written = []
     for prompt in prompts:
@@ -50,25 +50,25 @@ def test_totals_and_answers_are_the_models_own_with_both_back_ends(
                 ids = torch.cat([ids, model(ids).logits[:, -1:].argmax(-1)], dim=1)
         more = ids[0, len(tokenizer(prompt)["input_ids"]) :]
         written.append(_language_models.first_line(tokenizer.decode(more, skip_special_tokens=True).split("\n")[0]))
-    assert at_hand.complete(prompts, 5) == written
+    assert local.complete(prompts, 5) == written
 
     completions = Completions(model, tokenizer)
     with serving(completions) as url:
-        far = _language_models.at_endpoint(url, "tiny", None, 2)
-        # The server's tokens have no start token, which the tokenizer would put in front.
+        remote = _language_models.at_endpoint(url, "tiny", None, 2)
+        # The server adds no start token; the tokenizer would put one in front.
         tokenizer.backend_tokenizer.post_processor = None
         completions.tokenizer = tokenizer
         bare = [total(model, tokenizer, *pair) for pair in zip(prompts, answers, strict=True)]
-        np.testing.assert_allclose(far.totals(prompts, answers), bare, atol=1e-4)
+        np.testing.assert_allclose(remote.totals(prompts, answers), bare, atol=1e-4)
         completions.echoes = completions.has_logprobs = False
         completions.requests.clear()
-        assert len(far.complete(prompts, 5)) == 3
+        assert len(remote.complete(prompts, 5)) == 3
     asked = list(itertools.chain.from_iterable(request["prompt"] for request in completions.requests))
     assert sorted(asked) == sorted(set(prompts))
     assert all((request["max_tokens"], request["stop"]) == (5, ["\n"]) for request in completions.requests)
 
 
-def test_a_long_prompt_loses_its_front_not_its_question(folder: Path) -> None:
+def test_a_long_prompt_is_cut_at_the_front_and_keeps_its_question(folder: Path) -> None:
     model, tokenizer = loaded(folder)
     longest = ragsys.few_shot([(f"Is it number {number}?", "No") for number in range(300)], "What is tea good for?")
     ids = tokenizer(longest)["input_ids"]
@@ -88,7 +88,7 @@ def test_a_long_prompt_loses_its_front_not_its_question(folder: Path) -> None:
     [(" a b \n\nc", "a b"), ("\n\n x", "x"), ("", ""), (" \n ", "")],
     ids=["one", "later", "", "blank"],
 )
-def test_the_first_line_with_anything_in_it(text: str, line: str) -> None:
+def test_the_first_line_that_is_not_blank(text: str, line: str) -> None:
     assert _language_models.first_line(text) == line
 
 
@@ -103,7 +103,7 @@ def test_the_command_line_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_named_model_may_come_from_a_hub() -> None:
-    """What would shut the hub out is read by the libraries when they are imported: it must not be set by then."""
+    """The libraries read HF_HUB_OFFLINE when they are imported; the scripts must not set it before."""
     program = (
         "import os, sys\nos.environ.pop('HF_HUB_OFFLINE', None)\nimport benchmarks.papers.ragsys\n"
         "import benchmarks.papers.vrsd_downstream\n"

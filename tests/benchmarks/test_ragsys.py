@@ -151,7 +151,7 @@ def test_a_run_from_the_data_to_the_page(
     page, picture = tmp_path / "results" / "ragsys-tiny.md", tmp_path / "results" / "ragsys_figure1-tiny.svg"
     text, drawn = page.read_text(encoding="utf-8"), picture.read_bytes()
     assert capsys.readouterr().out == text
-    assert "prove the code" not in text
+    assert "test the code" not in text
     assert "7, drawn by the seed, of the 12 questions" in text
     assert "all 24 pairs" in text
     names = re.findall(r"^\| ([A-Z][\w+]*) \|", text, flags=re.MULTILINE)

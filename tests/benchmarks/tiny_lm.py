@@ -1,4 +1,4 @@
-"""A tiny causal language model, trained by the code that trains the small one, and what it makes of an answer."""
+"""A tiny causal language model, trained by the code of the small one, and its log-probability of an answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIZES = {
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """On tensors this small, threads that wait for each other take a hundred times as long as the work."""
+    """Use one torch thread: on tensors this small, threads that wait for each other cost 100 times the work."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -34,7 +34,7 @@ def one_thread() -> Iterator[None]:
 
 
 def trained(folder: Path) -> Path:
-    """The folder, with a model in it that has seen a few examples a few times."""
+    """The folder of a model that was trained for four steps on a few examples."""
     texts = [small_lm.plain(f"What is {thing} good for?", f"{thing} keeps us well") for thing in ("tea", "rain")] * 24
     small_lm.train(texts, 4, {4: folder}, SIZES)
     return folder
@@ -46,7 +46,7 @@ def loaded(folder: Path) -> tuple[Any, Any]:
 
 
 def total(model: Any, tokenizer: Any, prompt: str, answer: str) -> float:
-    """log p of the answer's tokens after the prompt, one forward pass a token, in double."""
+    """log p of the answer's tokens after the prompt, in float64, with one forward pass a token."""
     ids = tokenizer(prompt + answer)["input_ids"]
     first = len(tokenizer(prompt)["input_ids"])
     assert ids[:first] == tokenizer(prompt)["input_ids"]

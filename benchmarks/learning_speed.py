@@ -1,8 +1,8 @@
-"""What an epoch of fitting an NDPP kernel costs as the pool grows: seconds, and the most memory held.
+"""The cost of an epoch of fitting an NDPP kernel as the pool grows: seconds, and the peak of the memory.
 
-RowFactors with K = K' = 64 and 20,000 random labelled subsets of 8, the loss of the paper normalised over the whole
-pool, steps of torch.optim.Adam included. Each size runs in a process of its own, whose peak of resident memory it is;
-two steps before are not counted. The largest pool is timed for one epoch.
+The kernel is RowFactors with K = K' = 64, with 20,000 random labelled subsets of 8. The loss is the paper's, normalised
+over the whole pool, and the time includes the steps of torch.optim.Adam. Each size runs in a separate process, whose
+peak of resident memory is shown. Two warm-up steps are not timed. The largest pool is timed for one epoch.
 
     python benchmarks/learning_speed.py                      # prints the table
     python benchmarks/learning_speed.py --write              # and writes benchmarks/results/learning_speed.md
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-# Before torch is imported, which asks for it once.
+# This is set before torch is imported, which reads it once.
 os.environ.setdefault("OMP_NUM_THREADS", "2")
 
 import argparse
@@ -35,27 +35,29 @@ sys.path.insert(0, str(ROOT))
 
 ITEMS = (10_000, 100_000, 1_000_000)
 RANK, SKEW_RANK, SUBSETS, SIZE, SEED = 64, 64, 20_000, 8, 0
-# As `fit` takes it for so many subsets.
+# The default of `fit` for so many subsets.
 BATCH = SUBSETS // 40
 RESULTS = ROOT / "benchmarks" / "results" / "learning_speed.md"
-# ru_maxrss is in kilobytes, on macOS in bytes.
+# ru_maxrss is in kilobytes, but on macOS in bytes.
 UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--items", type=int, nargs="+", default=list(ITEMS), help="sizes of the pool")
+    parser.add_argument("--items", type=int, nargs="+", default=list(ITEMS), help="numbers of items in the pool")
     parser.add_argument("--batch", type=int, default=BATCH, help="subsets in a step")
-    parser.add_argument("--epochs", type=int, default=3, help="how many are timed, of a pool up to 100,000")
+    parser.add_argument("--epochs", type=int, default=3, help="timed epochs of a pool of up to 100,000 items")
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS.relative_to(ROOT)}")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.one:
-        print(json.dumps(measured(asked.items[0], asked.batch, asked.epochs)))
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(measure(options.items[0], options.batch, options.epochs)))
         return
-    text = page([in_a_process(items, asked.batch, asked.epochs) for items in asked.items], asked.batch, asked.epochs)
+    text = page(
+        [in_a_process(items, options.batch, options.epochs) for items in options.items], options.batch, options.epochs
+    )
     print(text)
-    if asked.write:
+    if options.write:
         RESULTS.write_text(text, encoding="utf-8")
 
 
@@ -66,7 +68,7 @@ def in_a_process(items: int, batch: int, epochs: int) -> dict[str, float]:
     return found
 
 
-def measured(items: int, batch: int, epochs: int) -> dict[str, float]:
+def measure(items: int, batch: int, epochs: int) -> dict[str, float]:
     """The median epoch and the peak of this process."""
     import torch
 
@@ -80,24 +82,24 @@ def measured(items: int, batch: int, epochs: int) -> dict[str, float]:
         rng.standard_normal((items, SKEW_RANK)) * (0.1 / SKEW_RANK**0.5),
         np.ones(SKEW_RANK // 2),
     )
-    # Rows of random integers hold one twice now and then, which a subset must not.
+    # A subset must not hold an item twice, so items are drawn without replacement.
     subsets = [rng.choice(items, SIZE, replace=False, shuffle=False) for _ in range(SUBSETS)]
     loss = Likelihood(factors, subsets)
     adam = torch.optim.Adam(factors.parameters(), lr=0.01, fused=True)
 
-    def step(chosen: torch.Tensor) -> None:
+    def step(rows: torch.Tensor) -> None:
         adam.zero_grad()
-        loss(chosen).backward()
+        loss(rows).backward()
         adam.step()
 
-    # The first ones take memory from the system.
-    for chosen in torch.arange(2 * batch).split(batch):
-        step(chosen)
+    # The first steps also allocate memory.
+    for rows in torch.arange(2 * batch).split(batch):
+        step(rows)
     seconds = []
     for _ in range(epochs if items <= 100_000 else 1):
         begun = time.perf_counter()
-        for chosen in torch.from_numpy(rng.permutation(SUBSETS)).split(batch):
-            step(chosen)
+        for rows in torch.from_numpy(rng.permutation(SUBSETS)).split(batch):
+            step(rows)
         seconds.append(time.perf_counter() - begun)
     return {
         "items": items,
@@ -110,7 +112,7 @@ def measured(items: int, batch: int, epochs: int) -> dict[str, float]:
 
 
 def peak() -> float:
-    """GiB that this process has held at most."""
+    """The peak of this process's memory in GiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT / 2**30
 
 
@@ -125,8 +127,8 @@ def page(found: Sequence[dict[str, float]], batch: int, epochs: int) -> str:
     about = (
         f"RowFactors, K = {RANK}, K' = {SKEW_RANK}, {SUBSETS:,} random subsets of {SIZE}, steps of {batch} "
         f"({steps} an epoch) with `torch.optim.Adam(fused=True)`, float64. Median and slowest of {epochs} epochs "
-        f"(of the largest pool: one). {found[0]['threads']:.0f} threads on {os.cpu_count()} cores that others may "
-        f"share, Python {platform.python_version()}, numpy {np.__version__}, torch {version('torch')}, seed {SEED}. "
+        f"(one epoch of the largest pool). {found[0]['threads']:.0f} threads on {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}, numpy {np.__version__}, torch {version('torch')}, seed {SEED}. "
         f"Python and the libraries alone hold {found[0]['libraries']:.2f} GiB."
     )
     start = "# An epoch of fitting an NDPP kernel\n\nWritten by `benchmarks/learning_speed.py --write`.\n"

@@ -1,12 +1,12 @@
-"""Queries a second on Ray: one worker against two, the memory of all processes, and a worker killed midway.
+"""Queries a second on Ray: one worker and two, the memory of all processes, and a run in which a worker is killed.
 
-200,000 queries against 200,000 vectors of 384 dimensions: unit length, in 2,000 clusters, as embeddings of texts on as
-many subjects lie. VRSD picks 10 of the 100 nearest. The index is HNSW (M = 16, efSearch = 128): what one takes for
-offline work of this size, a millisecond a query, so that a run takes minutes and not Ray's start. A flat index would
-measure the memory's bandwidth, which two cores share.
+200,000 queries search 200,000 vectors of 384 dimensions and length 1, in 2,000 clusters, like embeddings of texts on as
+many subjects. VRSD selects 10 of the 100 nearest. The index is HNSW (M = 16, efSearch = 128), as is usual for offline
+work of this size. It takes a millisecond a query, so a run takes minutes and the start of Ray does not dominate. A flat
+index would measure the bandwidth of the memory, which two cores share.
 
-Memory is the sum of PSS over this process, Ray's and the workers', sampled every five seconds, since that takes time of
-its own: pages that several processes map, the index above all, count once.
+Memory is the sum of PSS over this process, Ray's processes and the workers: pages that several processes map, above all
+those of the index, count once. It is sampled every five seconds, because sampling takes time itself.
 """
 
 import os
@@ -44,22 +44,22 @@ N, DIMENSION, CLUSTERS, K, FETCH_K, SEED = 200_000, 384, 2_000, 10, 100, 0
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queries", type=int, default=200_000)
-    parser.add_argument("--vectors", type=int, default=N, help="fewer, to try it out")
-    parser.add_argument("--turns", type=int, default=1, help="how often each number of workers has its turn")
-    parser.add_argument("--write", action="store_true", help=f"to {RESULT.relative_to(ROOT)}")
+    parser.add_argument("--vectors", type=int, default=N, help="fewer for a short trial")
+    parser.add_argument("--turns", type=int, default=1, help="runs with each number of workers")
+    parser.add_argument("--write", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
     parser.add_argument("--make", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    index, queries = files(given.queries, given.vectors)
-    if given.make:
-        make(index, queries, given.queries, given.vectors)
+    options = parser.parse_args()
+    index, queries = files(options.queries, options.vectors)
+    if options.make:
+        make(index, queries, options.queries, options.vectors)
         return
     if not (index.is_file() and queries.is_file()):
-        # In a process of its own, whose memory is gone when the measuring begins.
+        # A separate process, so its memory is free again when the measurement begins.
         subprocess.run([sys.executable, __file__, *sys.argv[1:], "--make"], check=True)
-    block_rows = max(1, min(10_000, given.queries // 40))
-    # Room for both workers, and none of the machine's memory for Ray's own store, which holds a plan of a few kB.
+    block_rows = max(1, min(10_000, options.queries // 40))
+    # CPUs for two workers. Ray's own store can be small: it holds a plan of a few kB.
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=128 << 20)
-    # Ray Data's own actors start with its first run, which would be that of the single worker.
+    # Ray Data's own actors start with its first run; that must not be the measured run of one worker.
     ray.data.range(1).materialize()
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
 
@@ -78,20 +78,20 @@ def main() -> None:
         plain: list[Any] = []
         one: list[Any] = []
         two: list[Any] = []
-        for turn in range(given.turns):
+        for turn in range(options.turns):
             for runs, (name, workers) in zip((plain, one, two), WORKERS, strict=True):
                 runs.append(run(f"{name}-{turn}", workers))
-        killer = Killer(Path(folder, "killed"), given.queries // block_rows // 2)
+        killer = Killer(Path(folder, "killed"), options.queries // block_rows // 2)
         killer.start()
         killed = run("killed", 2)
         killer.join()
         same = parts(Path(folder, "killed")) == parts(Path(folder, "two-0")) == parts(Path(folder, "plain-0"))
         ids = pq.read_table(Path(folder, "killed"), columns=["id"])["id"].to_numpy()
-        once = bool((ids == np.arange(given.queries)).all()) and len(ids) == given.queries
+        once = bool((ids == np.arange(options.queries)).all()) and len(ids) == options.queries
     ray.shutdown()
-    text = report(given.queries, given.vectors, index, block_rows, plain, one, two, killed, killer, same, once)
+    text = report(options.queries, options.vectors, index, block_rows, plain, one, two, killed, killer, same, once)
     print(text)
-    if given.write:
+    if options.write:
         RESULT.write_text(text, encoding="utf-8")
 
 
@@ -99,7 +99,7 @@ WORKERS = (("plain", None), ("one", 1), ("two", 2))
 
 
 def report(
-    asked: int, vectors: int, index: Path, block_rows: int,
+    queries: int, vectors: int, index: Path, block_rows: int,
     plain: list[tuple[float, int, Summary]], one: list[tuple[float, int, Summary]],
     two: list[tuple[float, int, Summary]], killed: tuple[float, int, Summary], killer: "Killer", same: bool, once: bool,
 ) -> str:  # fmt: skip
@@ -108,27 +108,27 @@ def report(
     lines = [
         "# Queries a second on Ray",
         "",
-        f"Made by `benchmarks/ray_rate.py`: {asked:,} queries against {vectors:,} x {DIMENSION} in an HNSW index of "
-        f"{index.stat().st_size >> 20} MiB, VRSD, {K} of {FETCH_K}, blocks of {block_rows:,}. Seconds from call to "
-        "return, the actors' start and the writing of the parts included, Ray itself running already.",
+        f"Made by `benchmarks/ray_rate.py`: {queries:,} queries against {vectors:,} x {DIMENSION} in an HNSW index of "
+        f"{index.stat().st_size >> 20} MiB, VRSD, {K} of {FETCH_K}, blocks of {block_rows:,}. The seconds from call to "
+        "return include the start of the actors and the writing of the parts. Ray itself is already running.",
         "",
         f"{machine()}, Python {platform.python_version()}, ray {version('ray')}, faiss-cpu {version('faiss-cpu')}, "
         f"pyarrow {version('pyarrow')}, numpy {version('numpy')}.",
         "",
-        "| run | seconds | queries a second | all processes, MiB, at most |",
+        "| run | seconds | queries a second | peak of all processes, MiB |",
         "| --- | ---: | ---: | ---: |",
     ]
-    names = ("one process, no Ray", "one Ray worker", "two Ray workers")
+    names = ("one process without Ray", "one Ray worker", "two Ray workers")
     for name, seconds, runs in zip(names, medians, (plain, one, two), strict=True):
-        lines.append(f"| {name} | {seconds:.1f} | {asked / seconds:,.0f} | {max(m for _, m, _ in runs) >> 20:,} |")
+        lines.append(f"| {name} | {seconds:.1f} | {queries / seconds:,.0f} | {max(m for _, m, _ in runs) >> 20:,} |")
     lines += [
-        f"| two, one of them killed | {killed[0]:.1f} | {asked / killed[0]:,.0f} | {killed[1] >> 20:,} |",
+        f"| two Ray workers, one of them killed | {killed[0]:.1f} | {queries / killed[0]:,.0f} | {killed[1] >> 20:,} |",
         "",
         f"Two workers give {statistics.median(ratios):.2f} times one worker's rate "
-        f"({', '.join(f'{ratio:.2f}' for ratio in ratios)} turn by turn).",
+        f"({', '.join(f'{ratio:.2f}' for ratio in ratios)} in the single turns).",
         "",
-        f"Killed: process {killer.killed} (SIGKILL) when {killer.at} of {killed[2].parts} parts were written. Every "
-        f"row once and in order: {'yes' if once else 'NO'}. All parts byte for byte as without Ray: "
+        f"Process {killer.killed} was killed (SIGKILL) when {killer.at} of {killed[2].parts} parts were written. Every "
+        f"row is there once and in order: {'yes' if once else 'NO'}. All parts equal those without Ray, byte for byte: "
         f"{'yes' if same else 'NO'}.",
         "",
     ]
@@ -168,7 +168,7 @@ def make(index_file: Path, queries_file: Path, queries: int, vectors: int) -> No
     aside = index_file.with_suffix(".tmp")
     faiss.write_index(index, str(aside))
     aside.replace(index_file)
-    # Pages not yet on disk would count as each process's own.
+    # Pages that are not yet on disk would count once for each process.
     os.sync()
 
 
@@ -187,7 +187,7 @@ def machine() -> str:
 
 
 class Memory:
-    """The largest sum of PSS of this process and all below it."""
+    """The largest sum of PSS over this process and its descendants."""
 
     def __enter__(self) -> "Memory":
         self.peak = 0
@@ -202,15 +202,15 @@ class Memory:
 
     def _watch(self) -> None:
         while not self._done.wait(5):
-            self.peak = max(self.peak, sum(map(pss, [os.getpid(), *below(os.getpid())])))
+            self.peak = max(self.peak, sum(map(pss, [os.getpid(), *descendants(os.getpid())])))
 
 
-def below(root: int) -> list[int]:
-    """The processes that this one started, and those that they did."""
+def descendants(root: int) -> list[int]:
+    """The processes that ``root`` started, directly or indirectly."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            # The name before it may hold anything, brackets and blanks too.
+            # The name before this bracket may hold any character, brackets and blanks too.
             parent = int(stat.read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
@@ -225,13 +225,13 @@ def pss(process: int) -> int:
     try:
         lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     except OSError:
-        # It has ended.
+        # The process has ended.
         return 0
     return next((int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:")), 0)
 
 
 class Killer(threading.Thread):
-    """Kills one worker when so many parts are there."""
+    """Kills one worker when ``parts`` parts are written."""
 
     def __init__(self, out: Path, parts: int) -> None:
         super().__init__()
@@ -241,9 +241,9 @@ class Killer(threading.Thread):
     def run(self) -> None:
         while len(list(self._out.glob("part-*.parquet"))) < self._parts:
             time.sleep(0.1)
-        # Not right after a part, where a worker is between two blocks.
+        # Directly after a part is written, its worker is between two blocks.
         time.sleep(0.5)
-        workers = [p for p in below(os.getpid()) if b"MapWorker" in Path(f"/proc/{p}/cmdline").read_bytes()]
+        workers = [p for p in descendants(os.getpid()) if b"MapWorker" in Path(f"/proc/{p}/cmdline").read_bytes()]
         self.at = len(list(self._out.glob("part-*.parquet")))
         self.killed = workers[0]
         os.kill(self.killed, signal.SIGKILL)

@@ -41,7 +41,7 @@ harness.resize(N, DIMENSION)
 from langchain_setselect import SetSelectRetriever
 from langchain_setselect.vectors import source_of
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
-from tests.stores import cases
+from tests.stores.cases import every_store
 
 # What takes too long to fill, or is another setting of a store that is here already.
 LANGCHAIN = [
@@ -72,8 +72,8 @@ def main() -> None:
         print("| store | framework | search | with vectors | retriever, VRSD | retriever less with vectors |")
         print("| --- | --- | ---: | ---: | ---: | ---: |")
     for framework, wanted, have, contenders in (
-        ("LangChain", LANGCHAIN, cases.LANGCHAIN, of_langchain),
-        ("LlamaIndex", LLAMAINDEX, cases.LLAMAINDEX, of_llamaindex),
+        ("LangChain", LANGCHAIN, every_store.LANGCHAIN, of_langchain),
+        ("LlamaIndex", LLAMAINDEX, every_store.LLAMAINDEX, of_llamaindex),
     ):
         by_name = {case.name: case for case in have}
         for name in wanted:

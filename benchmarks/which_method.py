@@ -1,7 +1,7 @@
-"""Which method when: three tasks on public data, every selector, one embedding model (all-MiniLM-L6-v2).
+"""Which method when: every selector on three tasks with public data, with one embedding model (all-MiniLM-L6-v2).
 
-Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied; a task whose data is
-absent is skipped. Deterministic: a second run prints the same figures.
+Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied. A task without its data
+is skipped. A second run prints the same figures.
 
     python benchmarks/which_method.py            # prints the table
     python benchmarks/which_method.py --write    # and writes benchmarks/results/which_method.md
@@ -29,16 +29,16 @@ RESULT = ROOT / "benchmarks" / "results" / "which_method.md"
 SEED = 0
 METHODS: dict[str, dict[str, object]] = {
     "similarity": {"selector": "similarity"},
-    "MMR λ .75": {"selector": "mmr", "lambda_mult": 0.75},
-    "MMR λ .5": {"selector": "mmr", "lambda_mult": 0.5},
-    "MMR λ .25": {"selector": "mmr", "lambda_mult": 0.25},
+    "MMR λ 0.75": {"selector": "mmr", "lambda_mult": 0.75},
+    "MMR λ 0.5": {"selector": "mmr", "lambda_mult": 0.5},
+    "MMR λ 0.25": {"selector": "mmr", "lambda_mult": 0.25},
     "VRSD": {"selector": "vrsd"},
     "VRSD refined": {"selector": "vrsd", "refine": True},
     "NDPP, linear": {"selector": "ndpp"},
-    "NDPP, exponential .1": {"selector": "ndpp", "relevance": "exponential", "temperature": 0.1},
-    "NDPP, exponential .5": {"selector": "ndpp", "relevance": "exponential", "temperature": 0.5},
+    "NDPP, exponential 0.1": {"selector": "ndpp", "relevance": "exponential", "temperature": 0.1},
+    "NDPP, exponential 0.5": {"selector": "ndpp", "relevance": "exponential", "temperature": 0.5},
 }
-# A query's embedding, its candidates' and what a list of picks is worth.
+# The embeddings of a query and of its candidates, and the value of a list of picks.
 Case = tuple[np.ndarray, np.ndarray, Callable[[list[int]], float]]
 
 
@@ -52,7 +52,7 @@ def embedded(texts: list[str]) -> np.ndarray:
 
 
 def ambient() -> Iterator[Case]:
-    """Ambiguous one-word queries: the share of the meanings among 100 search results that the picks show."""
+    """Ambiguous one-word queries: the share of the meanings in 100 search results that the picks show."""
     documents = records("ambient/documents.jsonl")
     vectors = embedded([f"{d['title']}. {d['snippet']}" for d in documents])
     topics = records("ambient/topics.jsonl")
@@ -64,12 +64,11 @@ def ambient() -> Iterator[Case]:
 
 
 def geoquery() -> Iterator[Case]:
-    """Few-shot examples: the share of a program's functions and nestings that the examples' programs show."""
+    """Few-shot examples: the share of a program's functions and nestings that the examples' programs contain."""
     items = records("geoquery/geoquery.jsonl")
     vectors = embedded([item["question"] for item in items])
     symbols = [funql_symbols(item["funql"]) for item in items]
-    asked = np.random.default_rng(SEED).choice(len(items), 200, replace=False)
-    for row in asked:
+    for row in np.random.default_rng(SEED).choice(len(items), 200, replace=False):
         others = np.array([i for i, item in enumerate(items) if item["question"] != items[row]["question"]])
         pool = others[np.argsort(-(vectors[others] @ vectors[row]), kind="stable")[:100]]
         wanted = symbols[row]
@@ -81,13 +80,13 @@ def geoquery() -> Iterator[Case]:
 
 
 def openbookqa() -> Iterator[Case]:
-    """Examples around a question: cos(sum of the picks, question), VRSD's own measure (its Table 1)."""
+    """Examples for a question: cos(sum of the picks, question), the measure of VRSD's Table 1."""
     items = [q for q in records("openbookqa/questions.jsonl") if q["split"] != "train"]
     vectors = embedded([f"{q['question']} {q['answer']}" for q in items])
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    asked = np.random.default_rng(SEED).choice(len(items), len(items) // 5, replace=False)
-    others = np.setdiff1d(np.arange(len(items)), asked)
-    for row in asked:
+    questions = np.random.default_rng(SEED).choice(len(items), len(items) // 5, replace=False)
+    others = np.setdiff1d(np.arange(len(items)), questions)
+    for row in questions:
         pool = others[np.argsort(-(vectors[others] @ vectors[row]), kind="stable")[:20]]
         candidates, query = vectors[pool], vectors[row]
         yield query, candidates, lambda picks, c=candidates, q=query: cosine(c[picks].sum(axis=0), q)
@@ -140,7 +139,7 @@ def main() -> None:
         RESULT.parent.mkdir(exist_ok=True)
         RESULT.write_text(
             f"# Which method when\n\nWritten by `benchmarks/which_method.py --write`, seed {SEED}, "
-            "all-MiniLM-L6-v2. The best of each row is bold; higher is better.\n\n" + "\n".join(lines) + "\n",
+            "all-MiniLM-L6-v2. Higher is better; the best figure of each row is bold.\n\n" + "\n".join(lines) + "\n",
             encoding="utf-8",
         )
 

@@ -1,9 +1,9 @@
 """The data of the learned kernel's tables: GeoQuery, MTOP and NL2Bash, each in three parts that share no question.
 
-One part trains the language model that judges and is the same for every seed, so that one model serves all seeds; the
-seed parts the rest into the pool, of which kernels are learned and examples chosen, and the queries of the test.
+One part trains the judge, a language model. It is the same for every seed, so one model serves all seeds. The seed
+splits the rest into the pool, from which kernels are learned and examples selected, and the test queries.
 
-    python benchmarks/learned/data.py         # prints what is kept of each file, and how large the parts are
+    python benchmarks/learned/data.py         # prints how many items of each file are kept, and the sizes of the parts
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from benchmarks.papers._common import records, require, table
 
 Item = dict[str, str]
 
-# Set once, for every seed: the language model's part.
+# The seed of the language model's part, the same for every seed of the tables.
 LM_SEED = 20_220_905
 LONGEST = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a data set is, under which key its answers are, and the sizes of its parts (no test: the rest)."""
+    """The file of a data set, the key of its answers, and the sizes of its parts (``test`` None: the rest)."""
 
     file: str
     answer: str
@@ -37,7 +37,7 @@ class Source:
     lower: bool = False
 
 
-# FunQL names every place in lower case: with questions in lower case a place is one word in both.
+# FunQL writes names of places in lower case. With questions in lower case a name is the same word in both.
 SOURCES = {
     "geoquery": Source("geoquery/geoquery.jsonl", "funql", 200, 400, None, lower=True),
     "mtop": Source("mtop/mtop.jsonl", "logical_form", 4000, 2000, 400),
@@ -57,7 +57,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The items of a file that are used, and how many are not: too long, or with a question that came before."""
+    """The items of a file that are used, and how many are not: too long, or with a repeated question."""
 
     items: list[Item]
     too_long: int
@@ -65,16 +65,16 @@ class Kept:
 
 
 def load(name: str, seed: int) -> Split:
-    """A data set's parts: ``lm_part`` is the same for every seed, the seed parts the rest into pool and test.
+    """A data set's parts: ``lm_part`` is the same for every seed, the seed splits the rest into pool and test.
 
-    No two items have the same question, case aside. ``KeyError`` for a name that is not in ``SOURCES``.
+    No two items have the same question, ignoring case. ``KeyError`` for a name that is not in ``SOURCES``.
     """
     source = SOURCES[name]
-    return parted(kept(name).items, source.lm_part, source.pool, source.test, seed)
+    return split_items(kept(name).items, source.lm_part, source.pool, source.test, seed)
 
 
 def kept(name: str) -> Kept:
-    """The items of a data set, in the file's order: short enough, and each question once."""
+    """The items of a data set that are short enough, each question once, in the order of the file."""
     source = SOURCES[name]
     return usable(
         [
@@ -89,7 +89,7 @@ def kept(name: str) -> Kept:
 
 
 def usable(items: list[Item]) -> Kept:
-    """Items whose question and answer have at most ``LONGEST`` characters together, the first of each question.
+    """Items with at most ``LONGEST`` characters in question and answer together; the first of each question.
 
     >>> texts = ("Who?", "who?", "W" * 400, "Why?")
     >>> found = usable([{"id": text[:4], "question": text, "answer": "me"} for text in texts])
@@ -103,8 +103,8 @@ def usable(items: list[Item]) -> Kept:
     return Kept(list(first.values()), len(items) - len(short), len(short) - len(first))
 
 
-def parted(items: list[Item], lm_part: int, pool: int, test: int | None, seed: int) -> Split:
-    """Items in parts of these sizes, each in random order; without a size for the test it gets all that is left."""
+def split_items(items: list[Item], lm_part: int, pool: int, test: int | None, seed: int) -> Split:
+    """Items in parts of these sizes, each in random order; without a size the test gets all remaining items."""
     if len(items) < lm_part + pool + (test or 1):
         raise ValueError(f"{len(items)} items are too few for parts of {lm_part}, {pool} and {test or 'at least 1'}")
     order = np.random.default_rng(LM_SEED).permutation(len(items))
@@ -114,14 +114,14 @@ def parted(items: list[Item], lm_part: int, pool: int, test: int | None, seed: i
 
 
 def main() -> None:
-    """Print what is kept of each file, and how large the parts are."""
+    """Print how many items of each file are kept, and the sizes of the parts."""
     require(*FILES)
     rows = []
     for name in SOURCES:
         found, split = kept(name), load(name, 0)
         sizes = (len(found.items), found.too_long, found.repeated, *map(len, (split.lm_part, split.pool, split.test)))
         rows.append([name, *(f"{size:,}" for size in sizes)])
-    head = ["data set", "kept", f"over {LONGEST} characters", "question again", "language model", "pool", "test"]
+    head = ["data set", "kept", f"over {LONGEST} characters", "repeated question", "language model", "pool", "test"]
     print(table(head, rows), end="")
 
 

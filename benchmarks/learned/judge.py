@@ -1,11 +1,11 @@
-"""The language model that judges example sets: trained here in minutes, on parts that no table uses, to use examples.
+"""The judge of example sets: a language model that is trained here in minutes, on parts that no table uses.
 
-One model (see ``pointer_lm.py``) for GeoQuery, MTOP and NL2Bash, trained on few-shot prompts (``prompts.py``) from the
-language model's part of each, less a few items that are held out for the proof: with examples from the pool of seed 0
-chosen at random, by cosine, and by coverage of the right answer, the held-out answers must become more probable in this
-order. Its weights stay under .cache/ and are never shipped.
+One model (see ``pointer_lm.py``) serves GeoQuery, MTOP and NL2Bash. It is trained on few-shot prompts (``prompts.py``)
+from the language model's part of each data set. A few items are held out to prove that it uses its examples: with
+examples from the pool of seed 0 that are selected at random, by cosine, and by coverage of the right answer, the
+held-out answers must become more probable in this order. Its weights stay under .cache/ and are never shipped.
 
-    python benchmarks/learned/judge.py         # trains it unless it is there, and prints the proof
+    python benchmarks/learned/judge.py         # trains the judge unless it is cached, and prints the proof
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ TOKENS = 800
 RATE = 2e-3
 TRUE = 0.15
 HELD_OUT = {"geoquery": 40, "mtop": 100, "nl2bash": 100}
-# Tokens in one forward pass when scoring.
-ROOM = 16_384
-# No answer may cost infinitely much.
+# The most tokens in one forward pass of scoring.
+BATCH_TOKENS = 16_384
+# The lowest probability of a token, so that no answer has a log-probability of -inf.
 LEAST = 1e-30
 
 Pair = tuple[Item, Sequence[Item]]
 
 
 class Judge:
-    """Log-probability and exact match of answers, given examples; ``folder`` has what :func:`train` wrote."""
+    """Log-probability and exact match of answers, given examples; ``folder`` was written by :func:`train`."""
 
     def __init__(self, folder: Path) -> None:
         import torch
@@ -66,10 +66,10 @@ class Judge:
         self.feedback = JudgeFeedback(self, hashlib.sha256(weights).hexdigest()[:16])
 
     def score(self, pairs: Sequence[Pair]) -> list[tuple[float, bool]]:
-        """For each (item, its examples, the most similar last): log P of the whole answer, and if it is what is said.
+        """For each item with its examples, the most similar last: log P of the whole answer, and whether it matches.
 
-        The sum runs over the answer's tokens and the end; the match is exact if each of them is the most probable
-        one after those before it, so that greedy decoding prints the answer and stops.
+        The sum runs over the answer's tokens and the end token. The match is exact if each of them is the most
+        probable token after those before it, so that greedy decoding prints the answer and stops.
         """
         import torch
 
@@ -77,8 +77,8 @@ class Judge:
         order = sorted(range(len(made)), key=lambda row: -len(made[row][0]))
         found: list[tuple[float, bool]] = [(0.0, False)] * len(made)
         while order:
-            # Longest first, so that the first of a batch says how many fit.
-            fit = max(1, ROOM // len(made[order[0]][0]))
+            # The order is longest first, so the first prompt of a batch decides how many fit.
+            fit = max(1, BATCH_TOKENS // len(made[order[0]][0]))
             batch, order = order[:fit], order[fit:]
             marked = [(ids, np.arange(len(ids)) >= begin) for ids, begin in (made[row] for row in batch)]
             ids, wanted = map(torch.from_numpy, stacked(marked))
@@ -104,12 +104,12 @@ class JudgeFeedback:
         return self.score([(query_item, subset_items)])[0]
 
     def score(self, pairs: Sequence[Pair]) -> list[float]:
-        """The same for many at once."""
+        """The same for many pairs at once."""
         return [log for log, _ in self.judge.score(pairs)]
 
 
 def judge(steps: int = STEPS) -> Judge:
-    """The judge, trained now unless it is there."""
+    """The judge; trains it unless it is cached."""
     parts = training_parts()
     recipe = [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("pointer_lm.py", "prompts.py")]
     recipe += map(inspect.getsource, (train, training_batch))
@@ -122,7 +122,7 @@ def judge(steps: int = STEPS) -> Judge:
 
 
 def training_parts() -> dict[str, list[Item]]:
-    """What the model is trained on: its part of each data set, less what is held out for the proof."""
+    """The model's part of each data set, without the items that are held out for the proof."""
     return {name: load(name, 0).lm_part[HELD_OUT[name] :] for name in SOURCES}
 
 
@@ -138,7 +138,7 @@ def train(
 
     from benchmarks.learned.pointer_lm import PointerLM
 
-    # One thread adds numbers in one order, so that a second training gives the same weights.
+    # One thread adds numbers in one order, so a second training gives the same weights.
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
@@ -170,7 +170,7 @@ def train(
     torch.save(model.state_dict(), written / "weights.pt")
     (written / "sizes.json").write_text(json.dumps(sizes or SIZES), encoding="utf-8")
     texts.tokenizer.save(str(written / "tokenizer.json"))
-    # Two first runs at once must not see half a model of each other.
+    # Two simultaneous first runs must not read each other's half-written models.
     if folder.exists():
         shutil.rmtree(written)
     else:
@@ -178,7 +178,7 @@ def train(
 
 
 def training_batch(source: TrainingPrompts, rng: np.random.Generator, done: float) -> list[Any]:
-    """Prompts of some ``TOKENS`` tokens: short and strange ones at first, long ones at last."""
+    """Prompts of about ``TOKENS`` tokens: short prompts, half of them strange, at first, long prompts at last."""
     shots = int(
         rng.integers(2, 5) if done < 0.35 else rng.integers(2, 9) if done < 0.6 else rng.choice([2, 4, 8, 12, 16])
     )
@@ -189,7 +189,7 @@ def training_batch(source: TrainingPrompts, rng: np.random.Generator, done: floa
     return batch
 
 
-def chosen_by(
+def select_by(
     how: str,
     near: NDArray[np.float32],
     wanted: Set[Any],
@@ -197,10 +197,10 @@ def chosen_by(
     size: int,
     rng: np.random.Generator,
 ) -> list[int]:
-    """Rows of the pool, the most similar last; ``near`` is the similarity and ``held`` the symbols of each row.
+    """Rows of the pool, the most similar last; ``near`` holds the similarity and ``held`` the symbols of each row.
 
     >>> near, held = np.array([0.9, 0.8, 0.1], np.float32), [{"a"}, {"a"}, {"b"}]
-    >>> chosen_by("coverage", near, {"a", "b"}, held, 2, np.random.default_rng(0))
+    >>> select_by("coverage", near, {"a", "b"}, held, 2, np.random.default_rng(0))
     [2, 0]
     """
     order = np.argsort(-near, kind="stable")
@@ -220,21 +220,21 @@ def chosen_by(
 
 
 def proof(score: Callable[[Sequence[Pair]], list[tuple[float, bool]]], size: int) -> list[list[str]]:
-    """Rows of a table: mean log-probability and exact matches of the held-out items, by how examples are chosen."""
+    """Rows of a table: mean log-probability and exact matches of the held-out items, by selection of the examples."""
     lines = []
     for name in SOURCES:
         split = load(name, 0)
-        asked, pool = split.lm_part[: HELD_OUT[name]], split.pool
+        queries, pool = split.lm_part[: HELD_OUT[name]], split.pool
         symbols = shell_symbols if name == "nl2bash" else structural_symbols
-        wanted, held = ([symbols(item["answer"]) for item in items] for items in (asked, pool))
-        near = embedded([item["question"] for item in asked]) @ embedded([item["question"] for item in pool]).T
+        wanted, held = ([symbols(item["answer"]) for item in items] for items in (queries, pool))
+        near = embedded([item["question"] for item in queries]) @ embedded([item["question"] for item in pool]).T
         for how in ("random", "nearest", "coverage"):
             rng = np.random.default_rng(SEED)
-            chosen = [chosen_by(how, near[row], wanted[row], held, size, rng) for row in range(len(asked))]
-            pairs = [(item, [pool[row] for row in rows]) for item, rows in zip(asked, chosen, strict=True)]
+            picks = [select_by(how, near[row], wanted[row], held, size, rng) for row in range(len(queries))]
+            pairs = [(item, [pool[row] for row in rows]) for item, rows in zip(queries, picks, strict=True)]
             began = time.perf_counter()
             found = score(pairs)
-            rate = len(asked) / (time.perf_counter() - began)
+            rate = len(queries) / (time.perf_counter() - began)
             logs, matches = zip(*found, strict=True)
             lines.append([name, f"{size}", how, f"{np.mean(logs):.2f}", f"{np.mean(matches):.3f}"])
             print(f"{name}, {size} examples, {how}: {rate:.0f} prompts/s", file=sys.stderr)
@@ -242,12 +242,12 @@ def proof(score: Callable[[Sequence[Pair]], list[tuple[float, bool]]], size: int
 
 
 def main() -> None:
-    """Train the judge unless it is there, and print the proof."""
+    """Train the judge unless it is cached, and print the proof."""
     require(*FILES)
     found = judge()
     print(f"{sum(weight.numel() for weight in found.model.parameters()):,} weights, {found.feedback.fingerprint}\n")
     lines = [line for size in (4, 16) for line in proof(found.score, size)]
-    print(table(["data set", "examples", "chosen", "log-probability", "exact match"], lines), end="")
+    print(table(["data set", "examples", "selected by", "log-probability", "exact match"], lines), end="")
 
 
 if __name__ == "__main__":

@@ -25,10 +25,10 @@ Found = dict[str, list[dict[str, Any]]]
 
 
 def page(found: Found) -> str:
-    """The whole page, from what ``work`` gave for each data set and seed."""
+    """The whole page, from the result of ``work`` for each data set and seed."""
     parts = [
         heading(
-            "A kernel learned from feedback, against what needs no learning",
+            "A kernel learned from feedback, compared with selectors that learn nothing",
             "benchmarks/learned_ndpp.py",
             [SOURCES[name].file for name in found],
             ("numpy", "torch", "bm25s"),
@@ -39,28 +39,29 @@ def page(found: Found) -> str:
     for name, seeds in found.items():
         parts += [f"## {name}\n", coverage_table(seeds), against(seeds), judge_table(seeds)]
         if FLAT in seeds[0]["picks"] and any(row in seeds[0]["picks"] for row in ABLATED):
-            parts += ["### What each part brings\n", ablations(seeds)]
-        parts += ["### What `fit` said of itself\n", held_out(seeds)]
+            parts += ["### The effect of each part\n", ablations(seeds)]
+        parts += ["### What `fit` reported\n", held_out(seeds)]
     return "\n".join(parts)
 
 
 INTRODUCTION = f"""
-Examples are chosen from the 100 nearest of a pool (BM25 and random: from all of it) for test queries that share no
-question with it. Coverage: the share of the structural symbols (functions, intents and slots, commands and flags, and
-how they nest) of the right answer that the chosen examples' answers have between them. Means over three seeds, each
-with a pool and a test of its own, ± the standard error of the three. Kernels are learned from the pool alone, at k =
-{TRAINED_AT}, with the defaults of `fit` (on the two larger sets at most 10 epochs), from coverage feedback; one kernel
-serves every k. Nothing is tuned on test queries: which epoch is kept is decided on held-out items of the pool, and so
-was the one setting that was tried out (`sharpness`, on GeoQuery's).
+For test queries that share no question with the pool, examples are selected from the 100 nearest of the pool (BM25 and
+random: from all of it). Coverage is the share of the structural symbols of the right answer (functions, intents and
+slots, commands and flags, and how they nest) that the answers of the picks contain between them. The figures are means
+over three seeds, each with its own pool and test, ± the standard error of the three. Kernels are learned from the pool
+alone, from coverage feedback, at k = {TRAINED_AT}, with the defaults of `fit` (on the two larger sets at most 10
+epochs). One kernel serves every k. Nothing is tuned on test queries: held-out items of the pool decide which epoch is
+kept, and they decided the only setting that was tuned (`sharpness`, on GeoQuery).
 
-The language model that judges has 0.9 million weights, was trained for five minutes on prompts from a part that no
-pool or test has, and has a copy mechanism built in, so that it uses its examples; it proves the code, not what a large
-model would do. It is asked the first 100 queries of each test. Exact: greedy decoding prints the right answer.
+The judge is a language model with 0.9 million weights. It was trained for five minutes on prompts from a part that is
+in no pool and no test, and it has a built-in copy mechanism, so it uses its examples. It tests the code, and does not
+show what a large model would do. It is asked the first 100 queries of each test. Exact: greedy decoding prints the
+right answer.
 """
 
 
 def coverage_table(seeds: Sequence[dict[str, Any]]) -> str:
-    """Coverage of every row at every size; the best row but the oracle is bold."""
+    """Coverage of every row at every size; the best row is bold, the oracle aside."""
     rows = [row for row in [*BASE, *LEARNED, JUDGED, ORACLE] if row in seeds[0]["coverage"]]
     values = {row: [[np.mean(seed["coverage"][row][str(k)]) for seed in seeds] for k in SIZES] for row in rows}
     best = [max(np.mean(values[row][i]) for row in rows if row != ORACLE) for i in range(len(SIZES))]
@@ -72,7 +73,7 @@ def coverage_table(seeds: Sequence[dict[str, Any]]) -> str:
 
 
 def against(seeds: Sequence[dict[str, Any]]) -> str:
-    """The learned kernel less the best row that needs no learning, and what of the gap to the oracle it closes."""
+    """The gain of the learned kernel over the best row without learning, and the share of the gap to the oracle."""
     lines = []
     for k in SIZES:
         mean = {row: [float(np.mean(seed["coverage"][row][str(k)])) for seed in seeds] for row in [*BASE, BEST, ORACLE]}
@@ -86,7 +87,13 @@ def against(seeds: Sequence[dict[str, Any]]) -> str:
             [f"{k}", rival, _cell(gain, 4, signed=True), f"{queries.std(ddof=1) / len(queries) ** 0.5:.4f}",
              f"{gain.mean() / gap:.0%}"]
         )  # fmt: skip
-    head = ["k", "best without learning", f"{BEST}: more by", "error over all queries", "of the gap to the oracle"]
+    head = [
+        "k",
+        "best without learning",
+        f"gain of {BEST}",
+        "standard error over all queries",
+        "share of the gap to the oracle",
+    ]
     return f"{table(head, lines)}"
 
 
@@ -102,7 +109,7 @@ def judge_table(seeds: Sequence[dict[str, Any]]) -> str:
 
 
 def ablations(seeds: Sequence[dict[str, Any]]) -> str:
-    """The objectives with one part taken away, at the size of training."""
+    """The objectives without one part each, at the size of training."""
     rows = ["likelihood, NDPP", *(row for row in ABLATED if row.startswith("like")), BEST]
     rows += [*(row for row in ABLATED if row.startswith("list")), FLAT]
     lines = []
@@ -113,16 +120,23 @@ def ablations(seeds: Sequence[dict[str, Any]]) -> str:
 
 
 def held_out(seeds: Sequence[dict[str, Any]]) -> str:
-    """Feedback on held-out items of the pool: of the kept epoch, the last one, and NDPP without a kernel."""
+    """Feedback on held-out items of the pool: the kept epoch, the last epoch, and NDPP without a kernel."""
     lines = []
-    for row, _ in seeds[0]["said"].items():
-        said = [seed["said"][row] for seed in seeds]
-        rivals = [max(value for name, value in one["unlearned"].items() if name[:4] == "NDPP") for one in said]
-        kept, last = [one["feedback"] for one in said], [one["history"][-1]["feedback"] for one in said]
+    for row in seeds[0]["fits"]:
+        fits = [seed["fits"][row] for seed in seeds]
+        rivals = [max(value for name, value in one["unlearned"].items() if name[:4] == "NDPP") for one in fits]
+        kept, last = [one["feedback"] for one in fits], [one["history"][-1]["feedback"] for one in fits]
         cells = [_cell(values, 3) for values in (kept, last, rivals)]
-        epochs = " ".join(f"{one['epoch']}/{len(one['history']) - 1}" for one in said)
-        lines.append([row, *cells, epochs, " ".join(f"{one['temperature']:.2f}" for one in said)])
-    head = ["held out", "epoch kept", "last epoch", "NDPP without a kernel", "kept / run", "temperature"]
+        epochs = " ".join(f"{one['epoch']}/{len(one['history']) - 1}" for one in fits)
+        lines.append([row, *cells, epochs, " ".join(f"{one['temperature']:.2f}" for one in fits)])
+    head = [
+        "feedback on held-out items",
+        "kept epoch",
+        "last epoch",
+        "NDPP without a kernel",
+        "number of the kept / last epoch",
+        "temperature",
+    ]
     return table(head, lines)
 
 

@@ -1,10 +1,10 @@
-"""A small causal language model that can copy: Llama's layers, with a pointer beside the softmax over the vocabulary.
+"""A small causal language model that can copy: Llama's layers, with pointers beside the softmax over the vocabulary.
 
-A few million tokens of training are too few for a plain model of this size to learn to look things up in its prompt.
-Two things are built in that larger models learn: each place sees the two tokens before it (a token shift), and the
-next token may be copied, either the token at a place of the context that is attended to, or the one that follows such
-a place (an induction head). Pointer sentinel mixture models (Merity et al., 2016) and pointer-generators (See et al.,
-2017) have the same output: a mixture of the three distributions, with weights from the hidden state.
+With a few million training tokens, a plain model of this size does not learn to look things up in its prompt. Two
+mechanisms that larger models learn are therefore built in. A token shift: each position sees the two tokens before it.
+Pointers: the next token may be copied, either the token at an attended position of the context or the token after it
+(an induction head). The output is a mixture of the three distributions with weights from the hidden state, as in
+pointer sentinel mixture models (Merity et al., 2016) and pointer-generators (See et al., 2017).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ POINTERS = 2
 
 
 class PointerLM(nn.Module):
-    """``width`` is a multiple of twice ``heads``; the weights come from torch's seed."""
+    """``width`` is a multiple of twice ``heads``; torch's seed decides the weights."""
 
     def __init__(self, vocabulary: int, width: int, layers: int, heads: int) -> None:
         super().__init__()
         self.embed = nn.Embedding(vocabulary, width)
         nn.init.normal_(self.embed.weight, std=width**-0.5)
         self.shifts = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(SHIFTS))
-        # The trunk gets vectors: its own embedding is never used.
+        # The trunk gets vectors, so its own embedding is never used.
         config = LlamaConfig(
             vocab_size=1,
             hidden_size=width,
@@ -43,15 +43,15 @@ class PointerLM(nn.Module):
         self.trunk: Any = LlamaModel(config)
         self.queries = nn.Linear(width, POINTERS * width, bias=False)
         self.keys = nn.Linear(width, POINTERS * width, bias=False)
-        # Places with the same token after the same tokens attend to each other from the first step on.
+        # Equal keys and queries: positions in equal contexts attend to each other from the first step on.
         with torch.no_grad():
             self.keys.weight.copy_(self.queries.weight)
         self.mixture = nn.Linear(width, 1 + POINTERS)
 
-    def asked(self, ids: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
-        """Hidden states, (rows, length, width), and the places before the tokens that are wanted, (rows, most).
+    def states(self, ids: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+        """Hidden states, (rows, length, width), and the positions before the wanted tokens, (rows, most).
 
-        In a row that wants fewer than the most, places where nothing is wanted come behind.
+        A row with fewer than ``most`` wanted tokens is filled with other positions at its end.
         """
         embedded = self.embed(ids)
         vectors = embedded
@@ -63,12 +63,12 @@ class PointerLM(nn.Module):
         return hidden, places
 
     def parts(self, ids: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """What makes the next token's distribution at the places asked.
+        """The parts of the next token's distribution at the positions before the wanted tokens.
 
-        Returns the places, (rows, most); the logarithms of the three shares, (rows, most, 3); the vocabulary's
+        Returns the positions, (rows, most); the logarithms of the three shares, (rows, most, 3); the vocabulary's
         log-probabilities, (rows, most, vocabulary); the pointers' attention, (rows, most, 2, context).
         """
-        hidden, places = self.asked(ids, wanted)
+        hidden, places = self.states(ids, wanted)
         rows, most = places.shape
         length = ids.shape[1]
         state = hidden.gather(1, places[:, :, None].expand(-1, -1, hidden.shape[2]))
@@ -76,16 +76,16 @@ class PointerLM(nn.Module):
         keys = self.keys(hidden).view(rows, length, POINTERS, -1)
         scores = torch.einsum("ramd,rcmd->ramc", queries, keys) * queries.shape[3] ** -0.5
         context = torch.arange(length)
-        # The token itself may be copied up to this place; what follows a place, only from the places before it.
+        # A token may be copied up to this position; the token after a position only from earlier positions.
         last = torch.stack([places, (places - 1).clamp(min=0)], dim=2)
         scores = scores.masked_fill(context > last[:, :, :, None], float("-inf"))
         logits = state @ self.embed.weight.T
         return places, log_softmax(self.mixture(state), -1), log_softmax(logits, -1), scores.softmax(-1)
 
     def log_probs(self, ids: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probability of each wanted token, and whether there is one (rows have fewer than the most); (rows, most).
+        """Log-probability of each wanted token, and whether there is one in a filled row; both (rows, most).
 
-        ``ids`` is (rows, length), padded behind; ``wanted``, of the same shape, is true for the tokens to score.
+        ``ids`` is (rows, length), padded at the end; ``wanted``, of the same shape, is true for the tokens to score.
         """
         places, shares, words, pointers = self.parts(ids, wanted)
         target = ids.gather(1, places + 1)
@@ -97,7 +97,7 @@ class PointerLM(nn.Module):
         return torch.logsumexp(shares + every, dim=2), real
 
     def distribution(self, ids: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
-        """Places before the wanted tokens, (rows, most), and the next token's probabilities there."""
+        """Positions before the wanted tokens, (rows, most), and the next token's probabilities there."""
         places, shares, words, pointers = self.parts(ids, wanted)
         share = shares.exp()
         whole = words.exp() * share[:, :, :1]
@@ -108,5 +108,5 @@ class PointerLM(nn.Module):
 
     @staticmethod
     def _sources(ids: Tensor) -> Tensor:
-        """What each pointer copies from each place, (rows, 2, context): the token there, and the one after it."""
+        """The token that each pointer copies from each position, (rows, 2, context): that token, and the next one."""
         return torch.stack([ids, torch.cat([ids[:, 1:], ids[:, -1:]], dim=1)], dim=1)

@@ -1,10 +1,9 @@
-"""Few-shot prompts as token ids, and the training prompts in which names mean something only through the examples.
+"""Few-shot prompts as token ids, and training prompts in which only the examples give names a meaning.
 
-A prompt is a start token, then question, mark, answer and end token of each example and of the item that is asked.
-Spaces of a question are left out, so that a word is the same token in a question and in an answer. In most training
-prompts the names of functions, intents, slots, flags and commands are exchanged among themselves, the same way in the
-whole prompt, and often the other words too: what a name stands for, and where a word is to be copied from, can then
-only be known from the examples.
+A prompt is a start token, then question, mark, answer and end token of each example and of the queried item. Spaces of
+a question are left out, so a word is the same token in questions and answers. In most training prompts the names of
+functions, intents, slots, flags and commands are permuted, consistently in the whole prompt, and often other words too.
+Then only the examples show what a name means and where a word is to be copied from.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ START, MARK, END = range(3)
 SPECIAL = ["<s>", "<a>", "<e>"]
 VOCABULARY = 3000
 PATTERN = r" ?\[(?:IN|SL):\w+| ?-{1,2}\w[\w-]*|\w+| ?[^\w\s]+|\s"
-# A small data set must have its names among the tokens too.
+# Repetitions in the tokenizer's training, so that the names of a small data set become tokens too.
 REPEATS = {"geoquery": 10, "mtop": 1, "nl2bash": 1}
 SHARES = {"geoquery": 0.3, "mtop": 0.35, "nl2bash": 0.35}
 REACH = 256
@@ -32,7 +31,7 @@ Ids = NDArray[np.int64]
 
 
 class Texts:
-    """A tokenizer with what it makes of items, kept by their texts."""
+    """A tokenizer with a cache of the tokens of items."""
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
@@ -41,7 +40,7 @@ class Texts:
         self._kept: dict[tuple[str, str], tuple[Ids, Ids]] = {}
 
     def ids(self, item: Item) -> tuple[Ids, Ids]:
-        """The tokens of a question with the mark behind it, and of its answer with the end."""
+        """The tokens of a question with the mark, and of its answer with the end token."""
         texts = item["question"], item["answer"]
         if texts not in self._kept:
             question, answer = (self.tokenizer.encode(text).ids for text in texts)
@@ -50,14 +49,14 @@ class Texts:
         return self._kept[texts]
 
     def prompt(self, item: Item, examples: Sequence[Item]) -> tuple[Ids, int]:
-        """The ids of a prompt with its answer, and where the answer begins."""
+        """The ids of a prompt with its answer, and the position of the answer."""
         parts = [part for example in (*examples, item) for part in self.ids(example)]
         whole = np.concatenate([[START], *parts])
         return whole, len(whole) - len(parts[-1])
 
 
 def tokenizer_of(parts: dict[str, list[Item]]) -> Any:
-    """Byte-pair encoding over bytes, in which names, flags and words never share a token."""
+    """Byte-level BPE in which names, flags and words never share a token."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
@@ -77,7 +76,7 @@ def tokenizer_of(parts: dict[str, list[Item]]) -> Any:
 
 
 def kinds_of(name: str, tokens: Sequence[str]) -> list[int]:
-    """For each token of an answer the kind of name that it is, 0 for none.
+    """For each token of an answer its kind of name, 0 if it is not a name.
 
     >>> kinds_of("geoquery", ["answer", "(", "stateid", "('", "texas", "'))"])
     [1, 0, 1, 0, 0, 0]
@@ -113,7 +112,7 @@ class Part:
 
 
 class TrainingPrompts:
-    """Makes training prompts; ``vectors`` has a unit vector for each item's question."""
+    """Makes training prompts; ``vectors`` holds a unit vector for each item's question."""
 
     def __init__(
         self, texts: Texts, parts: dict[str, list[Item]], vectors: dict[str, NDArray[np.float32]], true: float
@@ -127,7 +126,7 @@ class TrainingPrompts:
             kinds = [np.array(kinds_of(name, [texts.vocabulary[token] for token in answer])) for _, answer in pairs]
             near = vectors[name] @ vectors[name].T
             np.fill_diagonal(near, -2.0)
-            # The item itself is last of all, and left out.
+            # The item itself comes last and is left out.
             neighbours = np.argsort(-near, axis=1, kind="stable")[:, : min(REACH, len(items) - 1)]
             self.parts[name] = Part(pairs, kinds, neighbours)
             for (_, answer), found in zip(pairs, kinds, strict=True):
@@ -137,18 +136,19 @@ class TrainingPrompts:
         self.words = np.array([row for row, text in enumerate(texts.vocabulary) if re.fullmatch(r"\w{2,}", text)])
 
     def make(self, rng: np.random.Generator, shots: int, strange: bool) -> tuple[Ids, NDArray[np.bool_]]:
-        """A prompt with so many examples, and which of its tokens count: all answers but the first one's.
+        """A prompt with ``shots`` examples, and which of its tokens count: those of all answers but the first.
 
-        ``strange``: no word keeps its meaning.
+        ``strange``: all names and all words are permuted.
         """
         name = str(rng.choice(list(self.parts), p=_shares(self.parts)))
         part = self.parts[name]
-        asked = int(rng.integers(len(part.pairs)))
+        query = int(rng.integers(len(part.pairs)))
         reach = max(int(rng.choice([shots, 2 * shots, 16, 64, REACH])), shots)
-        near = part.neighbours[asked, :reach]
+        near = part.neighbours[query, :reach]
         places = rng.choice(len(near), min(shots, len(near)), replace=False)
-        # As a prompt is asked with, the most similar last; but not always, or only the last would be looked at.
-        chosen = near[np.sort(places)[::-1] if rng.random() < 0.5 else places]
+        # Half of the prompts have the most similar example last, as in use. In the others the order is random, so that
+        # the model does not look at the last example only.
+        examples = near[np.sort(places)[::-1] if rng.random() < 0.5 else places]
         new_names, new_words = np.arange(self.size), np.arange(self.size)
         if strange or rng.random() >= self.true:
             for found in self.names:
@@ -157,7 +157,7 @@ class TrainingPrompts:
         moved = self.words[rng.random(len(self.words)) < share]
         new_words[moved] = rng.permutation(moved)
         ids, counted = [np.array([START])], [np.array([False])]
-        for place, row in enumerate([*chosen.tolist(), asked]):
+        for place, row in enumerate([*examples.tolist(), query]):
             question, answer = part.pairs[row]
             ids += [new_words[question], np.where(part.kinds[row] > 0, new_names[answer], new_words[answer])]
             counted += [np.zeros(len(question), bool), np.full(len(answer), place > 0)]
@@ -170,7 +170,7 @@ def _shares(parts: dict[str, Part]) -> NDArray[np.float64]:
 
 
 def stacked(prompts: Sequence[tuple[Ids, NDArray[np.bool_]]]) -> tuple[Ids, NDArray[np.bool_]]:
-    """Prompts in one array each, padded behind with what does not count."""
+    """The prompts in two arrays, padded at the end with tokens that do not count."""
     longest = max(len(ids) for ids, _ in prompts)
     whole = np.zeros((len(prompts), longest), dtype=np.int64)
     counts = np.zeros((len(prompts), longest), dtype=bool)

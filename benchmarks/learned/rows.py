@@ -1,7 +1,7 @@
-"""The rows of the learned kernel's tables: who picks which examples for the test queries of one data set and seed.
+"""The rows of the learned kernel's tables: the picks of each method for the test queries of one data set and seed.
 
-Nothing here looks at the test queries' answers but the oracle, which is there as the limit. Kernels are learned with
-the defaults of ``fit`` from the pool alone; what epochs are kept is decided on items of the pool that were held out.
+Only the oracle, an upper limit, sees the answers of the test queries. Kernels are learned with the defaults of ``fit``
+from the pool alone, and held-out items of the pool decide which epoch is kept.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from shared_core.learning import CoverageFeedback, LabelledSubset, fit, label, s
 SIZES = (2, 4, 8, 16)
 TRAINED_AT = 4
 FETCH_K = 100
-# The larger pools teach as much in fewer passes.
+# The larger pools need fewer passes.
 EPOCHS = {"geoquery": 30, "mtop": 10, "nl2bash": 10}
-# Subsets that the judge labels of each item of GeoQuery.
+# The judge labels so many subsets of each item of GeoQuery.
 JUDGED = 32
 
 UNLEARNED: dict[str, Any] = {
     "similarity": TopK(),
-    "MMR (λ = .5)": MMR(lambda_d=0.5),
-    "MMR (λ = .75)": MMR(lambda_d=0.75),
+    "MMR (λ = 0.5)": MMR(lambda_d=0.5),
+    "MMR (λ = 0.75)": MMR(lambda_d=0.75),
     "VRSD": VRSD(),
     "VRSD, refined": VRSD(refine=True),
     "NDPP, no kernel": NDPP(),
@@ -48,7 +48,7 @@ LEARNED: dict[str, dict[str, Any]] = {
     "listwise, NDPP, a row per item": {"kernel": "rows"},
     "listwise, NDPP": {},
 }
-# Table 2 of the paper takes parts away one at a time; the last two are what the listwise objective adds.
+# As in Table 2 of the paper, one part is left out at a time. The last two are parts of the listwise objective only.
 ABLATED: dict[str, dict[str, Any]] = {
     "likelihood, without scoring": {"objective": "likelihood", "share": 1.0},
     "likelihood, without regulariser": {"objective": "likelihood", "alpha": 0.0, "beta": 0.0},
@@ -64,8 +64,8 @@ Picks = dict[str, dict[int, list[list[int]]]]
 
 
 @dataclass(frozen=True)
-class Ground:
-    """A data set's split of one seed, embedded, with what measures coverage."""
+class Experiment:
+    """A data set's split of one seed, its embeddings, and the measure of coverage."""
 
     name: str
     seed: int
@@ -75,42 +75,46 @@ class Ground:
     feedback: CoverageFeedback
 
     @classmethod
-    def of(cls, name: str, seed: int) -> Ground:
-        """Load and embed it."""
+    def load(cls, name: str, seed: int) -> Experiment:
+        """Read and embed a data set."""
         split = load(name, seed)
         pool, test = (embedded([item["question"] for item in part]) for part in (split.pool, split.test))
         symbols = shell_symbols if name == "nl2bash" else structural_symbols
         return cls(name, seed, split, pool, test, CoverageFeedback(symbols=symbols))
 
 
-def nearest(ground: Ground) -> list[np.ndarray]:
+def nearest(experiment: Experiment) -> list[np.ndarray]:
     """The candidates of each test query, nearest first."""
-    order = np.argsort(-(ground.test.astype(np.float64) @ ground.pool.astype(np.float64).T), axis=1, kind="stable")
+    order = np.argsort(
+        -(experiment.test.astype(np.float64) @ experiment.pool.astype(np.float64).T), axis=1, kind="stable"
+    )
     return list(order[:, :FETCH_K])
 
 
-def unlearned_picks(ground: Ground) -> Picks:
-    """What needs no learning, the oracle among it."""
-    candidates = nearest(ground)
-    picks = {row: selected(ground, candidates, selector) for row, selector in UNLEARNED.items()}
+def unlearned_picks(experiment: Experiment) -> Picks:
+    """The picks of the selectors that learn nothing, and of the oracle."""
+    candidates = nearest(experiment)
+    picks = {row: selected(experiment, candidates, selector) for row, selector in UNLEARNED.items()}
     picks["random"] = {
-        k: [np.random.default_rng([ground.seed, place]).choice(len(ground.pool), k, replace=False).tolist()
-            for place in range(len(ground.test))]
+        k: [np.random.default_rng([experiment.seed, place]).choice(len(experiment.pool), k, replace=False).tolist()
+            for place in range(len(experiment.test))]
         for k in SIZES
     }  # fmt: skip
-    picks["BM25"] = bm25(ground)
-    symbols = [ground.feedback.symbols(item["answer"]) for item in ground.split.pool]
-    asked = [ground.feedback.symbols(item["answer"]) for item in ground.split.test]
-    whole = [greedy(wanted, symbols, rows.tolist(), max(SIZES)) for wanted, rows in zip(asked, candidates, strict=True)]
+    picks["BM25"] = bm25(experiment)
+    symbols = [experiment.feedback.symbols(item["answer"]) for item in experiment.split.pool]
+    wanted_of = [experiment.feedback.symbols(item["answer"]) for item in experiment.split.test]
+    whole = [
+        greedy(wanted, symbols, rows.tolist(), max(SIZES)) for wanted, rows in zip(wanted_of, candidates, strict=True)
+    ]
     picks["greedy oracle"] = {k: [rows[:k] for rows in whole] for k in SIZES}
     return picks
 
 
-def selected(ground: Ground, candidates: Sequence[np.ndarray], selector: Any) -> dict[int, list[list[int]]]:
-    """Rows of the pool that a selector picks for each test query, at each size."""
+def selected(experiment: Experiment, candidates: Sequence[np.ndarray], selector: Any) -> dict[int, list[list[int]]]:
+    """Rows of the pool that a selector selects for each test query, at each size."""
     made = [
-        Candidates(query, ground.pool[rows], ids=rows.tolist())
-        for query, rows in zip(ground.test, candidates, strict=True)
+        Candidates(query, experiment.pool[rows], ids=rows.tolist())
+        for query, rows in zip(experiment.test, candidates, strict=True)
     ]
     return {
         k: [rows[selector.select(c, k).indices].tolist() for rows, c in zip(candidates, made, strict=True)]
@@ -118,11 +122,11 @@ def selected(ground: Ground, candidates: Sequence[np.ndarray], selector: Any) ->
     }
 
 
-def bm25(ground: Ground) -> dict[int, list[list[int]]]:
-    """The first k of bm25s with its defaults; where fewer share a word with the query, the first others."""
+def bm25(experiment: Experiment) -> dict[int, list[list[int]]]:
+    """The first k of bm25s with its defaults; items that share no word with the query come last, in their order."""
     import bm25s
 
-    texts, queries = ([item["question"] for item in part] for part in (ground.split.pool, ground.split.test))
+    texts, queries = ([item["question"] for item in part] for part in (experiment.split.pool, experiment.split.test))
     index = bm25s.BM25()
     index.index(bm25s.tokenize(texts, stopwords="en", show_progress=False), show_progress=False)
     found = []
@@ -132,63 +136,76 @@ def bm25(ground: Ground) -> dict[int, list[list[int]]]:
 
 
 def greedy(wanted: frozenset[Any], symbols: Sequence[frozenset[Any]], rows: list[int], k: int) -> list[int]:
-    """What covers most of the right answer's symbols, one after the other; ties to the nearer.
+    """Greedily, the rows that cover most of the right answer's symbols; ties go to the nearer row.
 
     >>> greedy(frozenset("ab"), [frozenset("a"), frozenset("ab")], [0, 1], 1)
     [1]
     """
-    left, chosen, covered = list(rows), [], frozenset()
+    left, picks, covered = list(rows), [], frozenset()
     for _ in range(min(k, len(left))):
         best = max(left, key=lambda row: len((symbols[row] - covered) & wanted))
-        chosen.append(best)
+        picks.append(best)
         covered |= symbols[best]
         left.remove(best)
-    return chosen
+    return picks
 
 
 @cache
 def labels(name: str, seed: int, draw: str) -> list[LabelledSubset]:
-    """The pool's own items as training items, labelled by coverage."""
-    ground = Ground.of(name, seed)
+    """The items of the pool as training items, labelled by coverage."""
+    experiment = Experiment.load(name, seed)
     return label(
-        ground.split.pool, ground.pool, ground.feedback, k=TRAINED_AT, candidates=FETCH_K, draw=draw, seed=seed
+        experiment.split.pool,
+        experiment.pool,
+        experiment.feedback,
+        k=TRAINED_AT,
+        candidates=FETCH_K,
+        draw=draw,
+        seed=seed,
     )
 
 
 def learned(
-    ground: Ground, row: str, recipe: dict[str, Any], say: Callable[[str], object], judge: Any = None
+    experiment: Experiment, row: str, recipe: dict[str, Any], say: Callable[[str], object], judge: Any = None
 ) -> dict[str, Any]:
-    """Picks of a kernel learned by this recipe, and what ``fit`` said of it; from the judge's answers, if given one."""
-    options = {"epochs": EPOCHS[ground.name], **recipe}
+    """The picks of a kernel learned by this recipe, and the report of its fit; a ``judge`` labels the subsets."""
+    options = {"epochs": EPOCHS[experiment.name], **recipe}
     random = options.pop("random", False) or options.get("objective") == "likelihood"
-    feedback: Any = ground.feedback
+    feedback: Any = experiment.feedback
     if judge is None:
-        given = labels(ground.name, ground.seed, "random" if random else "greedy")
+        given = labels(experiment.name, experiment.seed, "random" if random else "greedy")
     else:
         feedback = judge.feedback
         given = label(
-            ground.split.pool, ground.pool, feedback, k=TRAINED_AT, candidates=FETCH_K, draw="greedy",
-            subsets=JUDGED, seed=ground.seed,
+            experiment.split.pool, experiment.pool, feedback, k=TRAINED_AT, candidates=FETCH_K, draw="greedy",
+            subsets=JUDGED, seed=experiment.seed,
         )  # fmt: skip
     with warnings.catch_warnings():
-        # That learning did not help stands in the table.
+        # The table shows whether learning helped.
         warnings.simplefilter("ignore", SetSelectWarning)
         fitted = fit(
-            ground.split.pool, ground.pool, feedback, given, k=TRAINED_AT, fetch_k=FETCH_K, seed=ground.seed, **options
+            experiment.split.pool,
+            experiment.pool,
+            feedback,
+            given,
+            k=TRAINED_AT,
+            fetch_k=FETCH_K,
+            seed=experiment.seed,
+            **options,
         )
     epochs = f"epoch {fitted.epoch} of {len(fitted.history) - 1}"
-    say(f"{ground.name} {ground.seed}, {row}: {epochs}, {fitted.gain:+.4f} on held-out items")
-    candidates = nearest(ground)
-    picks = {row: selected(ground, candidates, fitted.selector)}
+    say(f"{experiment.name} {experiment.seed}, {row}: {epochs}, {fitted.gain:+.4f} on held-out items")
+    candidates = nearest(experiment)
+    picks = {row: selected(experiment, candidates, fitted.selector)}
     if row == "listwise, NDPP":
-        # R to the power of 0: the kernel alone, among the same candidates.
+        # A constant relevance: the kernel alone, among the same candidates.
         flat = replace(fitted.kernel, W_R=None, temperature=1e9)
-        picks["listwise, without the query"] = selected(ground, candidates, NDPP(flat))
-    return {"picks": picks, "said": told(fitted)}
+        picks["listwise, without the query"] = selected(experiment, candidates, NDPP(flat))
+    return {"picks": picks, "fit": report_of(fitted)}
 
 
-def told(fitted: Any) -> dict[str, Any]:
-    """What is kept of a fit."""
+def report_of(fitted: Any) -> dict[str, Any]:
+    """The cached part of a fit."""
     return {
         "epoch": fitted.epoch,
         "feedback": fitted.feedback,
@@ -201,7 +218,7 @@ def told(fitted: Any) -> dict[str, Any]:
     }
 
 
-def nearest_last(ground: Ground, place: int, rows: Sequence[int]) -> list[Item]:
-    """The items of a pick as the language model reads them."""
-    near = ground.pool[list(rows)] @ ground.test[place]
-    return [ground.split.pool[rows[i]] for i in np.argsort(near, kind="stable")]
+def nearest_last(experiment: Experiment, place: int, rows: Sequence[int]) -> list[Item]:
+    """The picked items in the order in which the language model reads them."""
+    near = experiment.pool[list(rows)] @ experiment.test[place]
+    return [experiment.split.pool[rows[i]] for i in np.argsort(near, kind="stable")]

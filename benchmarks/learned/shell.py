@@ -1,4 +1,4 @@
-"""The symbols of a shell command: what it runs, with which flags, and what feeds what."""
+"""The symbols of a shell command: its utilities, their flags, and how the utilities are connected."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class _Command:
     redirects: list[_Word] = field(default_factory=list)
 
     def tests(self) -> bool:
-        """Whether this is an open [[, in which && and < are no shell operators."""
+        """Whether this is an open [[, in which && and < are not shell operators."""
         return any(word.text == "[[" for word in self.words) and self.words[-1].text != "]]"
 
 
-# Keywords in front of a command; those of the second line are structure, the others mere punctuation.
+# Keywords before a command. Those of the second line are symbols, the others are not.
 _SILENT = frozenset(["then", "else", "elif", "do", "{", "!", "}", "fi", "done", "esac"])
 _LOUD = frozenset(["if", "while", "until"])
-# Commands that run the command behind them, with those of their flags that take a value.
+# Commands that run the command after them, and the flags of each that take a value.
 _RUNNERS = {"xargs": "adEIJLnPRsS", "sudo": "CghpTu", "env": "CSu", "nice": "n", "ionice": "cnp", "time": "fo"}
 _RUNNERS |= {"timeout": "ks", "watch": "n", "exec": "a", "parallel": "jIS", "ssh": "bcDEeFIiJLlmOopQRSWw"}
 _RUNNERS |= dict.fromkeys(("nohup", "command", "builtin", "eval"), "")
@@ -45,32 +45,22 @@ _DEEPEST = 40
 
 
 def shell_symbols(text: str) -> frozenset[Symbol]:
-    """What a bash command runs, with which flags, and what feeds what.
+    """The utilities of a bash command, their flags, and how the utilities are connected.
 
-    - each utility, without its path: ``find``; ``$`` for one that a variable names, ``=`` for an assignment alone,
-      the keywords ``if``, ``for``, ``while``, ..., and the sign of a redirection that has no command;
+    - each utility without its path: ``find``; ``$`` for a utility that a variable names, ``=`` for an assignment
+      alone, the keywords ``if``, ``for``, ``while``, ..., and the sign of a redirection without a command;
     - (utility, flag): ``("find", "-name")``;
     - (before, "|", after) for a pipe;
-    - (outer, inner) for a command in ``$(...)``, backticks, ``<(...)``, behind ``xargs``, ``sudo`` and the like,
-      ``-exec``, or in the text of ``sh -c``.
+    - (outer, inner) for a command in ``$(...)``, backticks or ``<(...)``, after ``xargs``, ``sudo`` and the like,
+      after ``-exec``, or in the text of ``sh -c``.
 
-    ``-rf`` stays one flag. Whether it is ``-r -f``, one long name as in ``find -type``, or ``-d`` with the value
-    ``,`` in ``cut -d,`` is known to the utility only; taken apart, ``-type`` would cover ``-empty``. A value that can
-    be told is cut off: ``--color=auto`` is ``--color``, ``-n1`` is ``-n``, and a bare number, ``-20``, is ``-#``.
+    ``-rf`` stays one flag, because only the utility knows whether it means ``-r -f``, one long name (``find -type``)
+    or a flag with its value (``cut -d,``). Split into letters, ``-type`` would cover ``-empty``. A recognisable value
+    is removed: ``--color=auto`` is ``--color``, ``-n1`` is ``-n``, and a bare number, ``-20``, is ``-#``.
 
-    Any text is taken: an unclosed bracket, quote or backtick ends with the text, a lone quote stands for itself, and
-    where no command is found the first word is the symbol. Only a blank text has none.
+    Any text is accepted. An unclosed bracket, quote or backtick ends with the text, a single quote without a partner
+    stands for itself, and without any command the first word is the symbol. Only a blank text has no symbol.
 
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    frozenset of str and tuples of str
-
-    Examples
-    --------
     >>> sorted(map(str, shell_symbols("find . -name '*.c' | xargs wc -l")))[:4]
     ["('find', '-name')", "('find', '|', 'xargs')", "('wc', '-l')", "('xargs', 'wc')"]
     """
@@ -82,7 +72,7 @@ def shell_symbols(text: str) -> frozenset[Symbol]:
 
 
 class _Reader:
-    """A text of bash as commands of words; quotes are gone from the words, commands inside them stand beside."""
+    """Reads bash as commands of words. Words lose their quotes and keep the commands inside them in ``inner``."""
 
     def __init__(self, text: str, depth: int) -> None:
         self.text, self.at, self.depth = text, 0, depth
@@ -147,7 +137,7 @@ class _Reader:
         return self.text.startswith(("<(", ">("), self.at)
 
     def _special(self, inner: list[list[_Command]]) -> str:
-        """What a backslash, a dollar or a backtick stands for."""
+        """The text for a backslash, a dollar sign or a backtick."""
         text, char = self.text, self.text[self.at]
         if self.depth < _DEEPEST:
             if char == "`":
@@ -173,7 +163,7 @@ class _Reader:
         return char
 
     def _parenthesis(self, now: _Command, done: list[_Command]) -> _Command:
-        """A subshell is part of the line; behind a word it is a function's () or an array."""
+        """A subshell is part of the line; after a word it is the () of a function, or an array."""
         if self.text.startswith("((", self.at) and not now.words:
             end = self.text.find("))", self.at)
             self.at = len(self.text) if end < 0 else end + 2
@@ -192,7 +182,7 @@ class _Reader:
             return _Command(False)
         inside[0].piped = now.piped
         done += inside[:-1]
-        # What follows is an operator, or a redirection, which is as good as the last command's.
+        # An operator follows, or a redirection, which then counts as one of the last command.
         return inside[-1]
 
 
@@ -202,7 +192,7 @@ def _commands(script: list[_Command], outer: str, found: set[Symbol], depth: int
         name = _command(command, outer, found, depth)
         if name and before and command.piped:
             found.add((before, "|", name))
-        # Keywords alone (done) and what a subshell leaves behind: the last command is still what the pipe comes from.
+        # After keywords alone (done) and after a subshell, the pipe still comes from the last command.
         before = _last(command) or name or before
         for word in command.redirects:
             for inner in word.inner:
@@ -210,13 +200,13 @@ def _commands(script: list[_Command], outer: str, found: set[Symbol], depth: int
 
 
 def _last(command: _Command) -> str:
-    """The utility behind the keywords, which is what feeds a pipe: read in ``while read x``."""
+    """The utility after the keywords, from which a pipe comes: read in ``while read x``."""
     words = [word for word in command.words if word.text not in _SILENT]
     return _utility(words[1].text) if len(words) > 1 and words[0].text in _LOUD else ""
 
 
 def _command(command: _Command, outer: str, found: set[Symbol], depth: int) -> str:
-    """Add the symbols of one command; the first that stands for it."""
+    """Add the symbols of one command and return the first of them."""
     words, name = command.words, ""
     at = 0
     while at < len(words) and (words[at].text in _SILENT or words[at].text in _LOUD):
@@ -241,7 +231,7 @@ def _command(command: _Command, outer: str, found: set[Symbol], depth: int) -> s
 
 
 def _run(words: list[_Word], outer: str, found: set[Symbol], depth: int) -> str:
-    """Add the symbols of a utility with its operands, and of what it runs; its name."""
+    """Add the symbols of a utility, its operands and the commands that it runs; return its name."""
     name = _utility(words[0].text)
     found.add(name)
     if outer:

@@ -1,4 +1,4 @@
-"""The parts of the learned kernel's data: on made-up items, and on the data sets where they are at hand."""
+"""The parts of the learned kernel's data: on made-up items, and on the data sets if they are there."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ def ids(items: list[data.Item]) -> list[str]:
     return [item["id"] for item in items]
 
 
-def test_parts_share_nothing_and_the_language_models_part_knows_no_seed() -> None:
-    splits = [data.parted(ITEMS, 8, 12, 5, seed) for seed in (0, 1)]
+def test_parts_share_no_item_and_the_language_models_part_is_the_same_for_every_seed() -> None:
+    splits = [data.split_items(ITEMS, 8, 12, 5, seed) for seed in (0, 1)]
     for split in splits:
         found = ids(split.lm_part) + ids(split.pool) + ids(split.test)
         assert [len(split.lm_part), len(split.pool), len(split.test)] == [8, 12, 5]
         assert len(set(found)) == len(found) == 25
     assert ids(splits[0].lm_part) == ids(splits[1].lm_part)
     assert set(ids(splits[0].pool)) != set(ids(splits[1].pool))
-    assert splits[0] == data.parted(ITEMS, 8, 12, 5, 0)
+    assert splits[0] == data.split_items(ITEMS, 8, 12, 5, 0)
 
 
-def test_a_test_without_a_size_is_all_that_is_left() -> None:
-    split = data.parted(ITEMS, 8, 12, None, 0)
+def test_a_test_without_a_size_gets_all_remaining_items() -> None:
+    split = data.split_items(ITEMS, 8, 12, None, 0)
     assert sorted(ids(split.lm_part + split.pool + split.test)) == sorted(ids(ITEMS))
 
 
 @pytest.mark.parametrize(("pool", "test"), [(22, None), (18, 5)])
-def test_too_few_items_are_refused(pool: int, test: int | None) -> None:
+def test_too_few_items_are_an_error(pool: int, test: int | None) -> None:
     with pytest.raises(ValueError, match=f"30 items are too few for parts of 8, {pool} and"):
-        data.parted(ITEMS, 8, pool, test, 0)
+        data.split_items(ITEMS, 8, pool, test, 0)
 
 
-def test_a_question_counts_once_and_a_long_one_not_at_all() -> None:
+def test_repeated_questions_and_long_items_are_dropped() -> None:
     long = {"id": "long", "question": "Q 1", "answer": "a" * (data.LONGEST - 2)}
     just = {"id": "just", "question": "Q x", "answer": "a" * (data.LONGEST - 3)}
     again = {"id": "again", "question": "Q 1", "answer": "b"}

@@ -1,4 +1,4 @@
-"""The judge of example sets: a tiny one, trained on made-up items, against token-by-token arithmetic."""
+"""The judge of example sets: a tiny judge, trained on made-up items, against token-by-token arithmetic."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PARTS = {"mtop": ITEMS[::2]}
 
 
 def vectors() -> dict[str, np.ndarray]:
-    """A question's vector tells its verb, and a little of its friend."""
+    """A question's vector encodes its verb, and with less weight its friend."""
     rows = np.zeros((len(ITEMS), 16), np.float32)
     for row, item in enumerate(ITEMS):
         verb, friend, _, _ = item["question"].split()
@@ -70,7 +70,7 @@ def step_by_step(found: Judge, item: dict[str, str], examples: list[dict[str, st
     answer = texts.ids(item)[1].tolist()
 
     def following(ids: list[int]) -> torch.Tensor:
-        # One token more, that nothing can see, stands where the next one is asked for.
+        # The distribution is asked for at one more token, which no earlier position can see.
         whole = torch.tensor([[*ids, prompts.START]])
         wanted = torch.zeros_like(whole, dtype=torch.bool)
         wanted[0, -1] = True
@@ -84,19 +84,19 @@ def step_by_step(found: Judge, item: dict[str, str], examples: list[dict[str, st
     return total, written == answer
 
 
-def test_scores_are_those_of_one_token_after_the_other(tiny: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_equal_those_of_one_token_after_the_other(tiny: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = [(ITEMS[place], ITEMS[place + 1 : place + 1 + size]) for place, size in [(1, 3), (80, 0), (33, 1), (7, 3)]]
     asked += [(item, with_verb(item["question"].split()[0])[:8]) for item in ITEMS[::61]]
     wanted = [step_by_step(tiny, item, examples) for item, examples in asked]
-    for room in (judge.ROOM, 120):
-        monkeypatch.setattr(judge, "ROOM", room)
+    for most in (judge.BATCH_TOKENS, 120):
+        monkeypatch.setattr(judge, "BATCH_TOKENS", most)
         found = tiny.score(asked)
         np.testing.assert_allclose([log for log, _ in found], [log for log, _ in wanted], atol=1e-4)
         assert [match for _, match in found] == [match for _, match in wanted]
     assert tiny.score([]) == []
 
 
-def test_feedback_is_the_sum_and_is_known_by_the_weights(tiny: Judge, tmp_path: Path) -> None:
+def test_feedback_is_the_sum_and_its_fingerprint_that_of_the_weights(tiny: Judge, tmp_path: Path) -> None:
     pair = ITEMS[3], ITEMS[5:7]
     assert tiny.feedback.score([pair, pair]) == pytest.approx([tiny.score([pair])[0][0]] * 2)
     assert tiny.feedback(*pair) == pytest.approx(tiny.score([pair])[0][0])
@@ -106,7 +106,7 @@ def test_feedback_is_the_sum_and_is_known_by_the_weights(tiny: Judge, tmp_path: 
     assert Judge(tmp_path / "again").feedback.fingerprint == other != tiny.feedback.fingerprint
 
 
-def test_even_a_tiny_one_uses_its_examples(tiny: Judge) -> None:
+def test_even_a_tiny_judge_uses_its_examples(tiny: Judge) -> None:
     asked = ITEMS[1::24]
     verbs = [item["question"].split()[0] for item in asked]
     others = [VERBS[(VERBS.index(verb) + 3) % len(VERBS)] for verb in verbs]
@@ -120,7 +120,7 @@ def test_even_a_tiny_one_uses_its_examples(tiny: Judge) -> None:
     assert np.mean(right) > np.mean(wrong) + 1
 
 
-def test_the_distribution_is_one_and_sees_nothing_of_what_comes() -> None:
+def test_the_distribution_sums_to_1_and_depends_on_no_later_token() -> None:
     torch.manual_seed(1)
     model = PointerLM(50, 16, 1, 2).eval()
     ids = torch.randint(0, 50, (2, 12))
@@ -144,7 +144,7 @@ def test_the_distribution_is_one_and_sees_nothing_of_what_comes() -> None:
     assert not np.allclose(after[0, 2], chances[0, 2], atol=1e-3)
 
 
-def test_training_prompts_exchange_names_alike_in_the_whole_prompt(tiny: Judge) -> None:
+def test_training_prompts_exchange_names_consistently_in_the_whole_prompt(tiny: Judge) -> None:
     source = prompts.TrainingPrompts(tiny.texts, PARTS, vectors(), true=0.0)
     rng = np.random.default_rng(0)
     exchanged = 0
@@ -156,14 +156,14 @@ def test_training_prompts_exchange_names_alike_in_the_whole_prompt(tiny: Judge) 
         assert (len(marks), len(ends), ids[0]) == (shots + 1, shots + 1, prompts.START)
         answers = [range(mark + 1, end + 1) for mark, end in zip(marks, ends, strict=True)]
         assert np.flatnonzero(counted).tolist() == [place for answer in answers[1:] for place in answer]
-        # Every answer has the same two slots: whatever they are called now, it is the same in each answer.
+        # Every answer has the same two slots, under the same names.
         slots = [[text[place] for place in answer if "[SL:" in text[place]] for answer in answers]
         assert all(found == slots[0] for found in slots)
         exchanged += slots[0] != ["Ġ[SL:WHO", "Ġ[SL:WHEN"]
     assert exchanged
 
 
-def test_true_prompts_are_the_items_own_words(tiny: Judge) -> None:
+def test_true_prompts_hold_the_items_own_words(tiny: Judge) -> None:
     source = prompts.TrainingPrompts(tiny.texts, PARTS, vectors(), true=1.0)
     known = {tuple(np.concatenate(tiny.texts.ids(item)).tolist()) for item in ITEMS[::2]}
     rng = np.random.default_rng(3)
@@ -173,11 +173,11 @@ def test_true_prompts_are_the_items_own_words(tiny: Judge) -> None:
         first = ids.index(prompts.END) + 1
         pieces = {tuple(ids[1:first]), tuple(ids[first:])}
         plain += pieces <= known and len(pieces) == 2
-    # Three prompts in five keep all words, and no prompt shows an item to itself.
+    # Three prompts in five keep all words. No prompt holds an item twice.
     assert 5 <= plain <= 19
 
 
-def test_a_trained_judge_is_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cached_judge_is_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge, "CACHE", tmp_path)
     monkeypatch.setattr(judge, "SIZES", SIZES)
     monkeypatch.setattr(judge, "training_parts", lambda: PARTS)

@@ -1,55 +1,65 @@
-"""What the commands share: exit codes, and how problems are shown (typer and rich)."""
+"""What the commands share: exit codes, consoles, progress bars and messages (typer and rich)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.progress import track
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from ..evaluation.corpus import Problem
+from ..evaluation.corpus import Problem
+from ..signals.embedding_models import SentenceModel, Track, load_model
 
 FINE, WITH_PROBLEMS, COULD_NOT_RUN = 0, 1, 2
-# So many bad lines are shown; of a file in a wrong format every line is bad.
+# At most this many bad lines are named: if a file has a wrong format, every line is bad.
 SHOWN_PROBLEMS = 20
 
 
 def stop(say: Console, why: str) -> NoReturn:
-    """Say why, and end the command: it could not run.
-
-    Raises
-    ------
-    typer.Exit
-        Always.
-
-    Examples
-    --------
-    >>> import sys
-    >>> try:
-    ...     stop(Console(file=sys.stdout), "no such file")
-    ... except typer.Exit as end:
-    ...     end.exit_code
-    error: no such file
-    2
-    """
+    """Print why the command could not run, and end it with its exit code (``typer.Exit``)."""
     say.print(Text(f"error: {why}"))
     raise typer.Exit(COULD_NOT_RUN)
 
 
-def report_problems(say: Console, problems: Sequence[Problem]) -> None:
-    """Name the lines that could not be read, or the first of them where they are many.
+def with_option_names(message: str, *parameters: str) -> str:
+    """The message with the names of Python parameters replaced by those of command-line options.
 
-    Examples
-    --------
-    >>> import sys
-    >>> from shared_core.evaluation.corpus import Problem
-    >>> report_problems(Console(file=sys.stdout), [Problem("pool.jsonl", 3, "there is no 'answer'")])
-    skipped pool.jsonl:3: there is no 'answer'
+    >>> with_option_names("fetch_k = 3 is below k = 5", "fetch_k", "k")
+    '--fetch-k = 3 is below --k = 5'
     """
+    names = "|".join(map(re.escape, parameters))
+    return re.sub(rf"(?<![\w-])({names})(?= (=|must) )", lambda found: "--" + found[1].replace("_", "-"), message)
+
+
+def report_problems(say: Console, problems: Sequence[Problem]) -> None:
+    """Name the lines that could not be read; if there are many, the first of them."""
     for problem in problems[:SHOWN_PROBLEMS]:
         say.print(Text(f"skipped {problem}"))
     if len(problems) > SHOWN_PROBLEMS:
         say.print(f"... and {len(problems) - SHOWN_PROBLEMS} more")
+
+
+def result_console() -> Console:
+    """A console for results on stdout; into a file or pipe it writes lines of up to 160 columns, where rich has 80."""
+    show = Console(highlight=False)
+    return show if show.is_terminal else Console(highlight=False, width=160)
+
+
+def progress_bars(say: Console) -> Track:
+    """A function that shows a progress bar for the items that it passes on, if there is a terminal."""
+
+    def bar(items: Sequence[Any], description: str) -> Iterable[Any]:
+        return track(items, description, console=say, disable=not say.is_terminal)
+
+    return bar
+
+
+def load_model_visibly(say: Console, name: str) -> SentenceModel:
+    """Load an embedding model, and say so if there is a terminal."""
+    with say.status(Text(f"Loading {name} ...")) if say.is_terminal else nullcontext():
+        return load_model(name)

@@ -323,7 +323,7 @@ def _as_vectors(embed: Embed | ArrayLike, texts: list[str], what: str) -> NDArra
 def _check(k: int, fetch_k: int, decide_by: str | None) -> None:
     check_deciding(decide_by)
     if check_integer(fetch_k, "fetch_k", 1) < check_integer(k, "k", 1):
-        raise InvalidParameterError(f"fetch_k = {fetch_k} is below k = {k}: k documents are picked from fetch_k")
+        raise InvalidParameterError(f"fetch_k = {fetch_k} is below k = {k}: the picks are made among the candidates")
 
 
 def _versions() -> dict[str, str]:
@@ -349,7 +349,7 @@ def _notes_on(outcomes: Sequence[JudgedQuery], without_candidates: Sequence[str]
     if reach and np.mean(reach) < 1 - 1e-9:
         notes.append(
             f"The candidates hold {np.mean(reach):.1%} of the gold documents: no setting can find more. "
-            "A higher fetch_k raises that limit, unless the documents do not exist."
+            "Fetching more candidates can raise that limit."
         )
     return notes
 

@@ -1,16 +1,20 @@
-"""The report's picture: relevance against redundancy, drawn here so that it is there without a script."""
+"""The report's chart of relevance against redundancy, as SVG that needs no script."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
 from ..results import Comparison
-from ._labels import Box, Label, place_labels
 from ._table import by_method
-from ._text import number, parameter
+from ._text import clip, number
 
-# Corners of the markers on a circle of radius 1, by method; a circle is drawn where there are none.
+COLOURS = 8  # the number of colours in the style sheet
+_RADIUS = 5.0
+_DASHES = ("none", "7 3", "2 3", "9 3 2 3")
+_LABEL_SIZES = {"method": 13.0, "end": 11.0}
+# The markers of the methods: corners around a circle of radius 1; the first, without corners, is the circle itself.
 _SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
     (),
     ((-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)),
@@ -21,78 +25,143 @@ _SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
     ((-1.2, -0.5), (1.2, -0.5), (1.2, 0.5), (-1.2, 0.5)),
     ((-0.5, -1.2), (0.5, -1.2), (0.5, 1.2), (-0.5, 1.2)),
 )
-_DASHES = ("none", "7 3", "2 3", "9 3 2 3")
-_RADIUS = 5.0
-COLOURS = 8  # as many as the style sheet has
 
 
-@dataclass(frozen=True)
-class Point:
-    """One setting in the picture; ``mark`` is an SVG path."""
+class Place(NamedTuple):
+    """A place in the drawing, in pixels; y increases downwards."""
+
+    x: float
+    y: float
+
+
+class Box(NamedTuple):
+    """A rectangle in the drawing."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlap(self, other: Box) -> float:
+        """The area that both cover."""
+        width = min(self.right, other.right) - max(self.left, other.left)
+        height = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return width * height if width > 0 and height > 0 else 0.0
+
+    def holds(self, place: Place) -> bool:
+        """Whether the place is inside."""
+        return self.left <= place.x <= self.right and self.top <= place.y <= self.bottom
+
+
+class Point(NamedTuple):
+    """One setting; ``mark`` is the SVG path of its marker."""
 
     label: str
     tip: str
-    x: float
-    y: float
+    at: Place
     mark: str
     recommended: bool
 
 
-@dataclass(frozen=True)
-class Curve:
-    """One method; ``line`` is empty where nothing is swept. ``dash`` tells lines apart without colour."""
+class Curve(NamedTuple):
+    """One method; ``line`` is empty if no parameter is swept. ``dash`` distinguishes lines without colour."""
 
-    method: str
     colour: int
     line: str
     dash: str
-    points: tuple[Point, ...]
+    points: list[Point]
 
 
-@dataclass(frozen=True)
-class Tick:
+class Tick(NamedTuple):
     """A place on an axis."""
 
     at: float
     text: str
 
 
-@dataclass(frozen=True)
-class Chart:
-    """A drawing of ``width`` by ``height`` pixels, with the plot between ``left, top`` and ``right, bottom``."""
+class Label(NamedTuple):
+    """A text beside one of its ``anchors``: a method's name, which is always shown, or the end of a sweep."""
+
+    text: str
+    colour: int
+    kind: Literal["method", "end"]
+    anchors: list[Place]
+    at: Place = Place(0.0, 0.0)  # the start of its baseline
+
+
+class Chart(NamedTuple):
+    """A drawing of ``width`` by ``height`` pixels, with the axes around ``plot``."""
 
     name: str
     width: int
     height: int
     plot: Box
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
-    curves: tuple[Curve, ...]
-    labels: tuple[Label, ...]
+    x_ticks: list[Tick]
+    y_ticks: list[Tick]
+    curves: list[Curve]
+    labels: list[Label]
 
 
-def mark(method: int, x: float, y: float, radius: float) -> str:
-    """The path of the marker of the ``method``-th method around ``x, y``."""
+def draw_chart(comparison: Comparison, name: str, width: int, height: int) -> Chart | None:
+    """The chart in ``width`` by ``height`` pixels; None if no setting has a redundancy."""
+    relevance = comparison.relevance
+    redundancy = {i: value for i, value in enumerate(comparison.redundancy) if value is not None}
+    if not redundancy:
+        return None
+    settings = comparison.settings
+    plot = Box(46, 34, width - 12, height - 46)
+    x_low, x_high = _padded(list(redundancy.values()))
+    y_low, y_high = _padded([relevance[i] for i in redundancy])
+    at = {
+        i: Place(
+            round(plot.left + (x - x_low) / (x_high - x_low) * (plot.right - plot.left), 1),
+            round(plot.bottom - (relevance[i] - y_low) / (y_high - y_low) * (plot.bottom - plot.top), 1),
+        )
+        for i, x in redundancy.items()
+    }
+    curves, labels, lines = [], [], []
+    for index, members in enumerate(by_method(comparison).values()):
+        shown = [i for i in members if i in at]
+        swept = sorted((value, i) for i in shown if (value := settings[i].parameter) is not None)
+        path = [i for _, i in swept] if len(swept) > 1 else []
+        single = [i for i in shown if i not in path]
+        points = [
+            Point(
+                settings[i].label,
+                f"relevance {number(relevance[i])}, redundancy {number(redundancy[i])}",
+                at[i],
+                _mark(index, at[i]),
+                i == comparison.recommendation.setting,
+            )
+            for i in path + single
+        ]
+        line = [at[i] for i in path]
+        svg_line = "M" + "L".join(f"{place.x} {place.y}" for place in line) if line else ""
+        colour = index % COLOURS
+        curves.append(Curve(colour, svg_line, _DASHES[index % len(_DASHES)], points))
+        lines.append(line)
+        if path:
+            labels.append(Label(settings[path[0]].method, colour, "method", line))
+            ends = (swept[0], swept[-1])
+            labels += [Label(f"{value:g}".replace("-", "−"), colour, "end", [at[i]]) for value, i in ends]
+        labels += [Label(settings[i].label, colour, "method", [at[i]]) for i in single]
+    # Methods come first, because the ends of sweeps are shown only where they cover nothing.
+    labels.sort(key=lambda label: label.kind != "method")
+    x_ticks = _ticks(x_low, x_high, 4 if width < 500 else 8, plot.left, plot.right)
+    y_ticks = _ticks(y_low, y_high, 5, plot.bottom, plot.top)
+    placed = _place_labels(labels, list(at.values()), lines, plot)
+    return Chart(name, width, height, plot, x_ticks, y_ticks, curves, placed)
+
+
+def _mark(method: int, at: Place) -> str:
+    """The path of the marker of a method."""
     corners = _SHAPES[method % len(_SHAPES)]
     if not corners:
-        left, across = round(x - radius, 1), round(2 * radius, 1)
-        arc = f"a{radius} {radius} 0 1 0"
-        return f"M{left} {round(y, 1)}{arc} {across} 0{arc} {-across} 0Z"
-    return "M" + "L".join(f"{round(x + radius * dx, 1)} {round(y + radius * dy, 1)}" for dx, dy in corners) + "Z"
-
-
-def ticks(low: float, high: float, most: int) -> list[float]:
-    """Round numbers within ``low .. high``, at most about ``most`` of them.
-
-    Examples
-    --------
-    >>> [round(tick, 2) for tick in ticks(0.31, 0.52, 5)]
-    [0.35, 0.4, 0.45, 0.5]
-    """
-    rough = (high - low) / most
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
-    return [i * step for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+        arc = f"a{_RADIUS} {_RADIUS} 0 1 0"
+        return f"M{round(at.x - _RADIUS, 1)} {at.y}{arc} {2 * _RADIUS} 0{arc} {-2 * _RADIUS} 0Z"
+    return (
+        "M" + "L".join(f"{round(at.x + _RADIUS * dx, 1)} {round(at.y + _RADIUS * dy, 1)}" for dx, dy in corners) + "Z"
+    )
 
 
 def _padded(values: list[float]) -> tuple[float, float]:
@@ -101,70 +170,56 @@ def _padded(values: list[float]) -> tuple[float, float]:
     return low - pad, high + pad
 
 
-def _ticks(low: float, high: float, most: int, start: float, end: float) -> tuple[Tick, ...]:
-    found = ticks(low, high, most)
-    step = found[1] - found[0] if len(found) > 1 else 0.1
+def _ticks(low: float, high: float, most: int, start: float, end: float) -> list[Tick]:
+    """Round numbers within ``low .. high``, at most about ``most``, on an axis from ``start`` to ``end``."""
+    rough = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
-    return tuple(Tick(round(start + (at - low) / (high - low) * (end - start), 1), number(at, digits)) for at in found)
+    values = [i * step for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+    return [Tick(round(start + (at - low) / (high - low) * (end - start), 1), number(at, digits)) for at in values]
 
 
-def _sweeps(comparison: Comparison, at: dict[int, tuple[float, float]]) -> dict[str, list[int]]:
-    """For each method the settings that make its curve, by their parameter; empty where there are not two."""
-    sweeps = {}
-    for method, members in by_method(comparison).items():
-        swept = [(value, i) for i in members if i in at and (value := comparison.settings[i].parameter) is not None]
-        sweeps[method] = [i for _, i in sorted(swept)] if len(swept) > 1 else []
-    return sweeps
+def _place_labels(labels: list[Label], points: list[Place], lines: list[list[Place]], plot: Box) -> list[Label]:
+    """The labels, one after another, each where it covers least; the ends of sweeps only where they cover nothing."""
+    markers = [Box(x - 7, y - 7, x + 7, y + 7) for x, y in points]
+    ink = [sample for line in lines for sample in _samples(line)]
+    taken: list[Box] = []
+    placed = []
+    for label in labels:
+        size = _LABEL_SIZES[label.kind]
+        text = clip(label.text, max(6, int(0.6 * (plot.right - plot.left) / (0.56 * size))))
+        width = 0.56 * size * len(text) + 2
+        # The ends of a curve come first, since a name there is clearer than one at its middle.
+        order = sorted(range(len(label.anchors)), key=lambda i: min(i, len(label.anchors) - 1 - i))
+        best, least = None, math.inf
+        for rank, anchor in enumerate(order):
+            for turn, box in enumerate(_boxes_beside(label.anchors[anchor], width, size)):
+                covered = sum(box.overlap(marker) for marker in markers) + 4 * sum(map(box.overlap, taken))
+                covered += 12 * sum(map(box.holds, ink)) + 50 * (box.overlap(box) - box.overlap(plot))
+                cost = covered + 0.5 * turn + 2 * rank
+                if cost < least and (label.kind == "method" or covered < 1):
+                    best, least = box, cost
+        if best is not None:
+            taken.append(best)
+            placed.append(label._replace(text=text, at=Place(round(best.left, 1), round(best.bottom - 0.28 * size, 1))))
+    return placed
 
 
-def chart(comparison: Comparison, name: str, width: int, height: int) -> Chart | None:
-    """The picture in ``width`` by ``height`` pixels; None where no setting has a redundancy."""
-    relevance, redundancy = comparison.relevance, comparison.redundancy
-    shown = {i: (x, relevance[i]) for i, x in enumerate(redundancy) if x is not None}
-    if not shown:
-        return None
-    narrow = width < 500
-    plot = Box(40, 34, width - 12, height - 46)
-    (x_low, x_high), (y_low, y_high) = (_padded([place[axis] for place in shown.values()]) for axis in (0, 1))
-    at = {
-        i: (
-            round(plot.left + (x - x_low) / (x_high - x_low) * (plot.right - plot.left), 1),
-            round(plot.bottom - (y - y_low) / (y_high - y_low) * (plot.bottom - plot.top), 1),
-        )
-        for i, (x, y) in shown.items()
-    }
-    curves, wanted = [], []
-    sweeps = _sweeps(comparison, at)
-    for index, (method, members) in enumerate(by_method(comparison).items()):
-        path, colour = sweeps[method], index % COLOURS
-        single = [i for i in members if i in at and i not in path]
-        points = tuple(
-            Point(
-                comparison.settings[i].label,
-                f"relevance {number(relevance[i])}, redundancy {number(shown[i][0])}",
-                *at[i],
-                mark(index, *at[i], _RADIUS),
-                i == comparison.recommendation.setting,
-            )
-            for i in path + single
-        )
-        line = "M" + "L".join(f"{at[i][0]} {at[i][1]}" for i in path) if path else ""
-        curves.append(Curve(method, colour, line, _DASHES[index % len(_DASHES)], points))
-        if path:
-            wanted.append(Label(method, colour, "method", tuple(at[i] for i in path)))
-            ends = [(comparison.settings[i].parameter or 0.0, at[i]) for i in (path[0], path[-1])]
-            wanted += [Label(parameter(value), colour, "end", (place,)) for value, place in ends]
-        wanted += [Label(comparison.settings[i].label, colour, "method", (at[i],)) for i in single]
-    # Labels of methods come first: what there is no room for are then the ends of sweeps.
-    wanted.sort(key=lambda label: label.kind != "method")
-    lines = [[at[i] for i in path] for path in sweeps.values()]
-    return Chart(
-        name,
-        width,
-        height,
-        plot,
-        _ticks(x_low, x_high, 4 if narrow else 8, plot.left, plot.right),
-        _ticks(y_low, y_high, 5, plot.bottom, plot.top),
-        tuple(curves),
-        place_labels(wanted, list(at.values()), lines, plot),
-    )
+def _boxes_beside(place: Place, width: float, size: float) -> list[Box]:
+    """Boxes for a text around a marker: right, left, above, below, then the corners."""
+    x, y = place
+    tall, gap = size * 1.15, 14.0
+    level, above, below = y - tall / 2, y - gap - tall, y + gap
+    corners = [(x + gap, level), (x - gap - width, level), (x - width / 2, above), (x - width / 2, below)]
+    corners += [(x + 5, above + 3), (x + 5, below - 3), (x - 5 - width, above + 3), (x - 5 - width, below - 3)]
+    return [Box(left, top, left + width, top + tall) for left, top in corners]
+
+
+def _samples(line: list[Place]) -> list[Place]:
+    """Places every few pixels along a line."""
+    found: list[Place] = []
+    for (x0, y0), (x1, y1) in pairwise(line):
+        steps = max(1, math.ceil(math.hypot(x1 - x0, y1 - y0) / 4))
+        found += [Place(x0 + (x1 - x0) * i / steps, y0 + (y1 - y0) * i / steps) for i in range(steps + 1)]
+    return found

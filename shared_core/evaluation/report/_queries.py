@@ -1,4 +1,4 @@
-"""What the report embeds for looking at single queries: plain data for its script, within a budget of bytes."""
+"""The data of single queries for the report's script: JSON within a limit of bytes."""
 
 from __future__ import annotations
 
@@ -9,30 +9,20 @@ from ..results import Comparison, QueryView
 from ._table import by_method
 from ._text import clip, clip_middle
 
-_BYTES = 1_150_000  # what is left of a file of 1.5 MB for these views, escapes included
-_EXCERPTS = (600, 400, 280, 200, 140, 100, 70, 40)  # characters of a candidate's text, tried from the left
+_BYTES = 1_150_000  # the limit for this data, so that the whole file stays below 1.5 MB
+_EXCERPTS = (600, 400, 280, 200, 140, 100, 70, 40)  # characters of a candidate's text; the first that fits is used
 _ID, _QUERY = 120, 2000
 
 
-def start(comparison: Comparison) -> list[int]:
-    """The settings shown side by side at first: similarity, the recommended one or another method's, a third."""
-    recommendation = comparison.recommendation
-    firsts = [positions[0] for positions in by_method(comparison).values()]
-    wanted = [0, recommendation.setting, recommendation.runner_up, *firsts]
-    chosen: list[int] = []
-    for position in wanted:
-        if position is not None and position not in chosen and position < len(comparison.settings):
-            chosen.append(position)
-    return chosen[:3]
-
-
-def _places(query: QueryView) -> list[tuple[float, float]]:
-    """The query's and the candidates' places with the longer side of the map 1, the aspect kept."""
-    xs = [query.x, *(candidate.x for candidate in query.candidates)]
-    ys = [query.y, *(candidate.y for candidate in query.candidates)]
-    left, bottom = min(xs), min(ys)
-    side = max(max(xs) - left, max(ys) - bottom) or 1.0
-    return [(round((x - left) / side, 4), round((y - bottom) / side, 4)) for x, y in zip(xs, ys, strict=True)]
+def query_data(comparison: Comparison) -> str:
+    """The views as JSON that is safe inside a script element; texts of candidates are cut until the data fits."""
+    for excerpt in _EXCERPTS:
+        text = json.dumps(_data(comparison, excerpt), ensure_ascii=False, separators=(",", ":"))
+        # Without "<" neither an end tag nor a comment can begin. "&" has no meaning inside a script element.
+        text = text.replace("<", "\\u003c").replace(">", "\\u003e")
+        if len(text.encode("utf-8", "replace")) <= _BYTES:
+            break
+    return text
 
 
 def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
@@ -40,17 +30,17 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
     queries = []
     for query in comparison.queries:
         gold = set(query.gold)
-        places = _places(query)
+        place, *places = _places(query)
         candidates = []
-        for candidate, place in zip(query.candidates, places[1:], strict=True):
+        for candidate, at in zip(query.candidates, places, strict=True):
             document = (clip_middle(candidate.id, _ID), clip(candidate.text, excerpt))
             index = documents.setdefault(document, len(documents))
-            candidates.append([index, round(candidate.cosine, 4), *place])
+            candidates.append([index, round(candidate.cosine, 4), *at])
         queries.append(
             {
                 "id": clip_middle(query.id, _ID),
                 "text": clip(query.text, _QUERY),
-                "place": places[0],
+                "place": place,
                 "candidates": candidates,
                 "gold": [i for i, candidate in enumerate(query.candidates) if candidate.id in gold],
                 "goldTotal": len(gold),
@@ -59,18 +49,23 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
         )
     return {
         "settings": [{"label": setting.label, "method": setting.method} for setting in comparison.settings],
-        "start": start(comparison),
+        "start": _first_settings(comparison),
         "documents": [list(document) for document in documents],
         "queries": queries,
     }
 
 
-def embedded(comparison: Comparison) -> str:
-    """The views as JSON that is safe inside a script element; long texts are cut until all of it fits."""
-    for excerpt in _EXCERPTS:
-        text = json.dumps(_data(comparison, excerpt), ensure_ascii=False, separators=(",", ":"))
-        # Without "<" neither an end tag nor a comment can begin; "&" means nothing inside a script element.
-        text = text.replace("<", "\\u003c").replace(">", "\\u003e")
-        if len(text.encode("utf-8", "replace")) <= _BYTES:
-            break
-    return text
+def _first_settings(comparison: Comparison) -> list[int]:
+    """Up to three settings to show first: similarity, the recommended one, the runner-up, then one of each method."""
+    advice = comparison.recommendation
+    wanted = [0, advice.setting, advice.runner_up, *(positions[0] for positions in by_method(comparison).values())]
+    return list(dict.fromkeys(position for position in wanted if position is not None))[:3]
+
+
+def _places(query: QueryView) -> list[tuple[float, float]]:
+    """The places of the query and the candidates on a map whose longer side is 1."""
+    xs = [query.x, *(candidate.x for candidate in query.candidates)]
+    ys = [query.y, *(candidate.y for candidate in query.candidates)]
+    left, bottom = min(xs), min(ys)
+    side = max(max(xs) - left, max(ys) - bottom) or 1.0
+    return [(round((x - left) / side, 4), round((y - bottom) / side, 4)) for x, y in zip(xs, ys, strict=True)]

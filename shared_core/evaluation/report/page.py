@@ -1,4 +1,4 @@
-"""The comparison as one HTML file that opens anywhere, offline, by double click."""
+"""The comparison as one HTML file that a browser opens offline."""
 
 from __future__ import annotations
 
@@ -6,71 +6,34 @@ import base64
 import hashlib
 import os
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 try:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
     from markupsafe import Markup
 except ImportError as error:  # pragma: no cover
     raise ImportError('the report needs jinja2: pip install "setselect[eval]"') from error
 
+from ..._files import write_atomically
 from ...errors import InvalidParameterError
 from ..results import Comparison
-from ._chart import chart
-from ._queries import embedded
-from ._table import WHISKER, by_method, table
-from ._text import clip, clip_middle, counted, number, p_value
+from ._chart import draw_chart
+from ._queries import query_data
+from ._table import TITLES, WHISKER, by_method, make_column
+from ._text import clip_middle, counted, number, p_value
 
-_ROOM = Path(__file__).parent
-_PLACES = (("wide", 1040, 520), ("narrow", 340, 400))
-
-
-def _hash(source: str) -> str:
-    """What the page's Content-Security-Policy calls this very text, so that it may run and no other."""
-    return "'sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode() + "'"
-
-
-@lru_cache
-def _fixed() -> dict[str, Any]:
-    """Style and script, which no comparison changes, and the policy that lets in them alone."""
-    style = (_ROOM / "report.css").read_text(encoding="utf-8")
-    script = "".join((_ROOM / name).read_text(encoding="utf-8") for name in ("report.js", "report_queries.js"))
-    policy = {
-        "default-src": "'none'",
-        "style-src": _hash(style),
-        "script-src": _hash(script),
-        "img-src": "data:",
-        "base-uri": "'none'",
-        "form-action": "'none'",
-    }
-    return {
-        "style": Markup(style),
-        "script": Markup(script),
-        "policy": Markup("; ".join(f"{name} {value}" for name, value in policy.items())),
-    }
-
-
-@lru_cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(_ROOM),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(number=number, p_value=p_value, clip=clip, clip_middle=clip_middle)
-    environment.globals.update(counted=counted)
-    return environment
+_TEMPLATES = Path(__file__).parent / "templates"
+_CHART_SIZES = (("wide", 1040, 520), ("narrow", 340, 400))
 
 
 def render(comparison: Comparison) -> str:
     """The report as the text of one HTML page; the same comparison gives the same page.
 
-    Nothing in it is loaded from elsewhere: style, script and data are inside, and its Content-Security-Policy allows
-    no other. All that comes out of the comparison is text, markup in it included. Table, picture and recommendation
-    need no script; looking at single queries does.
+    The page loads nothing: style, script and data are inside, and its Content-Security-Policy forbids everything else.
+    Everything that comes from the comparison is shown as text, markup included. The table, the chart and the
+    recommendation need no script; the view of single queries does.
 
     Parameters
     ----------
@@ -79,7 +42,7 @@ def render(comparison: Comparison) -> str:
     Returns
     -------
     str
-        Well under 1.5 MB: the texts of the candidates are cut the shorter the more there are.
+        Less than 1.5 MB: the more candidates there are, the more their texts are cut.
 
     Examples
     --------
@@ -92,37 +55,67 @@ def render(comparison: Comparison) -> str:
     ...     Recommendation(None, None, None, "No winner can be named.", None, None),
     ...     relevance=(0.5,), redundancy=(None,), queries=(),
     ... )
-    >>> "<h1" in render(found), "Notes &lt;2024&gt;" in render(found)
-    (True, True)
+    >>> "Notes &lt;2024&gt;" in render(found)
+    True
     """
-    page = _environment().get_template("report.html.jinja")
-    html = page.render(
+    html = _template().render(
         comparison=comparison,
-        charts=[drawn for place in _PLACES if (drawn := chart(comparison, *place)) is not None],
-        table=table(comparison),
+        charts=[chart for size in _CHART_SIZES if (chart := draw_chart(comparison, *size)) is not None],
+        columns=[make_column(comparison, measure) for measure in comparison.measures],
+        spans=[(TITLES[needs], len(list(run))) for needs, run in groupby(comparison.measures, lambda one: one.needs)],
         methods=by_method(comparison),
-        whisker=WHISKER,
-        # embedded() leaves no "<" in the text, so that it cannot end its script element.
-        data=Markup(embedded(comparison)) if comparison.queries else None,
-        **_fixed(),
+        # query_data() leaves no "<" in the text, so the text cannot end its script element.
+        data=Markup(query_data(comparison)) if comparison.queries else None,
+        **_fixed_parts(),
     )
-    # Half a surrogate pair, which broken JSON brings along, has no place in UTF-8.
+    # Broken JSON can hold half of a surrogate pair, which UTF-8 cannot.
     return html.encode("utf-8", "replace").decode("utf-8")
 
 
 def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
-    """Write the report to ``path``, in place of what was there.
+    """Write the report (see :func:`render`) to ``path``; an existing file is replaced in one step.
 
     Raises
     ------
     InvalidParameterError
         ``path`` is a folder, or lies in a folder that does not exist.
-
-    See ``render`` for what is in it.
+    OSError
+        The file cannot be written.
     """
     target = Path(path)
     if target.is_dir():
         raise InvalidParameterError(f"path: {target} is a folder; give the name of a file in it, such as report.html")
     if not target.parent.is_dir():
-        raise InvalidParameterError(f"path: there is no folder {target.parent}; make it first, or choose another")
-    target.write_bytes(render(comparison).encode("utf-8"))
+        raise InvalidParameterError(f"path: there is no folder {target.parent}; make it first, or name another")
+    write_atomically(target, render(comparison))
+
+
+@lru_cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(number=number, p_value=p_value, clip_middle=clip_middle)
+    environment.globals.update(counted=counted, whisker=WHISKER)
+    return environment.get_template("report.html.jinja")
+
+
+@lru_cache
+def _fixed_parts() -> dict[str, Any]:
+    """Style, script, and the policy that allows these two texts and nothing else."""
+    style = (_TEMPLATES / "report.css").read_text(encoding="utf-8")
+    script = "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("tooltips.js", "queries.js"))
+    policy = (
+        f"default-src 'none'; style-src {_policy_hash(style)}; script-src {_policy_hash(script)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return {"style": Markup(style), "script": Markup(script), "policy": Markup(policy)}
+
+
+def _policy_hash(source: str) -> str:
+    """The name of a text in a Content-Security-Policy."""
+    return "'sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode() + "'"

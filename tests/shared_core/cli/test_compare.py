@@ -1,17 +1,19 @@
+import functools
 import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from shared_core.cli import app
+from shared_core.cli import _terminal, app
 from shared_core.evaluation import compare as compare_module
+from shared_core.signals.embedding_models import SentenceModel, load_model
+from tests.embedding import embed
 
-# Embeddings of the demo are kept between runs of the tests.
-CACHE = Path(__file__).resolve().parents[3] / ".cache" / "setselect"
 DOCUMENTS = [
     {"id": "bread", "text": "Bread is baked from flour, water and yeast."},
     {"id": "loaf", "text": "A loaf of bread is baked from flour and yeast."},
@@ -22,6 +24,14 @@ QUERIES = [
     {"text": "How is bread baked, and what does a river carry?", "gold": ["bread", "river"]},
     {"text": "How is a violin played?", "gold": ["violin"]},
 ]
+
+
+@pytest.fixture(autouse=True)
+def _models_stay_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_terminal, "load_model", _load_once)
+
+
+_load_once = functools.cache(load_model)
 
 
 @pytest.fixture
@@ -79,7 +89,7 @@ def test_the_report_is_written_as_html(corpus: Path) -> None:
     assert "VRSD" in text
 
 
-def test_bad_lines_are_named_the_rest_goes_on_and_the_exit_code_says_so(corpus: Path) -> None:
+def test_bad_lines_are_reported_the_rest_is_compared_and_the_exit_code_is_1(corpus: Path) -> None:
     with (corpus / "docs.jsonl").open("a", encoding="utf-8") as file:
         file.write("\n{oops\n")
     with (corpus / "queries.jsonl").open("a", encoding="utf-8") as file:
@@ -92,7 +102,7 @@ def test_bad_lines_are_named_the_rest_goes_on_and_the_exit_code_says_so(corpus: 
     assert "Note: 2 lines or files could not be read and were left out" in result.stdout
 
 
-def test_of_many_bad_lines_the_first_are_named(corpus: Path) -> None:
+def test_only_the_first_of_many_bad_lines_are_reported(corpus: Path) -> None:
     with (corpus / "docs.jsonl").open("a", encoding="utf-8") as file:
         file.write("\n{oops" * 25)
     result = on(corpus)
@@ -100,7 +110,7 @@ def test_of_many_bad_lines_the_first_are_named(corpus: Path) -> None:
     assert "... and 5 more" in result.stderr
 
 
-def test_ctrl_c_keeps_the_queries_that_are_done(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_keeps_the_finished_queries(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = compare_module.judge
 
     def judge(query: Any, *arguments: Any, **options: Any) -> Any:
@@ -111,11 +121,11 @@ def test_ctrl_c_keeps_the_queries_that_are_done(corpus: Path, monkeypatch: pytes
     monkeypatch.setattr(compare_module, "judge", judge)
     result = on(corpus, "--out", corpus / "report.json")
     assert result.exit_code == 1
-    assert "4 documents, 1 queries of 2, broken off" in result.stdout
+    assert "4 documents, 1 queries of 2, stopped early" in result.stdout
     assert json.loads((corpus / "report.json").read_text(encoding="utf-8"))["partial"] is True
 
 
-def test_ctrl_c_before_there_is_a_result_says_that_embeddings_are_kept(
+def test_ctrl_c_before_the_first_result_says_that_embeddings_are_kept(
     corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def judge(*arguments: Any, **options: Any) -> None:
@@ -124,7 +134,7 @@ def test_ctrl_c_before_there_is_a_result_says_that_embeddings_are_kept(
     monkeypatch.setattr(compare_module, "judge", judge)
     result = on(corpus)
     assert result.exit_code == 2
-    assert "what was embedded is kept" in result.stderr
+    assert "finished embeddings are kept" in result.stderr
 
 
 def test_texts_longer_than_the_model_reads_are_noted(corpus: Path) -> None:
@@ -137,15 +147,19 @@ def test_texts_longer_than_the_model_reads_are_noted(corpus: Path) -> None:
     [
         (["--out", "report.pdf"], "--out must end in .html or .json"),
         (["--out", "no/such/folder/report.html"], "--out: there is no folder"),
-        (["--k", "9"], "k = 9, but there are only 4 documents"),
-        (["--decide-by", "best"], "decide_by must be one of"),
-        (["--demo"], "--demo brings its own documents"),
+        (["--k", "9"], "error: --k = 9, but there are only 4 documents"),
+        (["--k", "3", "--fetch-k", "2"], "error: --fetch-k = 2 is below --k = 3"),
+        (["--decide-by", "best"], "error: --decide-by must be one of"),
+        (["--decide-by", "p_recall"], "error: --decide-by must be one of recall, ndcg, success, got"),
+        (["--demo"], "--demo has its own documents"),
         (["--model", "no/such-model-anywhere"], "model 'no/such-model-anywhere' cannot be loaded"),
         (["--documents", "absent.jsonl"], "absent.jsonl cannot be read"),
         (["--documents", "docs.xlsx"], "expected .jsonl, .csv"),
     ],
 )
-def test_what_cannot_run_says_why(corpus: Path, arguments: list[str], message: str) -> None:
+def test_a_command_that_cannot_run_says_why_in_the_terms_of_its_options(
+    corpus: Path, arguments: list[str], message: str
+) -> None:
     result = on(corpus, *arguments)
     assert result.exit_code == 2
     assert result.stderr.startswith("error: ")
@@ -153,14 +167,26 @@ def test_what_cannot_run_says_why(corpus: Path, arguments: list[str], message: s
     assert result.stdout == ""
 
 
-def test_files_are_needed(corpus: Path) -> None:
+def test_both_files_are_needed(corpus: Path) -> None:
     result = run("--queries", corpus / "queries.jsonl")
     assert (result.exit_code, "--documents and --queries are both needed" in result.stderr) == (2, True)
     assert run("--k", "many").exit_code == 2
 
 
-def test_the_demo_needs_no_files(tmp_path: Path) -> None:
-    result = run("--demo", "--cache", CACHE, "--out", tmp_path / "demo.json")
+class WordModel:
+    """Embeds the 900 docstrings of the demo in a second, where a language model takes a minute."""
+
+    max_seq_length = None
+
+    def encode(self, texts: list[str], **options: Any) -> np.ndarray:
+        return np.array([embed(text) for text in texts], dtype=np.float32)
+
+    encode_document = encode_query = encode
+
+
+def test_the_demo_needs_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_terminal, "load_model", lambda name: SentenceModel(name, "words", WordModel()))
+    result = run("--demo", "--cache", tmp_path / "cache", "--out", tmp_path / "demo.json")
     assert result.exit_code == 0, result.output
     found = json.loads((tmp_path / "demo.json").read_text(encoding="utf-8"))
     assert found["title"] == "NumPy's docstrings"
@@ -176,6 +202,30 @@ def test_without_typer_the_error_names_the_extra() -> None:
 
 def test_it_runs_as_a_module() -> None:
     result = subprocess.run(
-        [sys.executable, "-m", "shared_core.cli", "compare", "--help"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "setselect", "compare", "--help"], capture_output=True, text=True, check=True
     )
     assert "--documents" in result.stdout
+
+
+def test_a_terminal_without_greek_letters_does_not_cost_the_report(corpus: Path) -> None:
+    script = corpus / "run.py"
+    script.write_text(
+        "import sys\n"
+        "from shared_core import cli\n"
+        "from shared_core.cli import compare as command\n"
+        "from shared_core.evaluation.compare import compare\n"
+        "import numpy as np\n"
+        "rows = np.random.default_rng(0).standard_normal((4, 8))\n"
+        "command._compare = lambda say, documents, queries, *_, **__: compare(\n"
+        "    documents, queries, (rows, rows[:2]), k=2, fetch_k=4\n"
+        ")\n"
+        "cli.main()\n"
+    )
+    files = ["--documents", corpus / "docs.jsonl", "--queries", corpus / "queries.jsonl", "--out", corpus / "r.html"]
+    done = subprocess.run(
+        [sys.executable, script, "compare", *files],
+        env={"PYTHONIOENCODING": "cp1252", "PATH": "", "PYTHONPATH": str(Path.cwd())},
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr.decode("cp1252", "replace")
+    assert (corpus / "r.html").exists()

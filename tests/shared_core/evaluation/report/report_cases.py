@@ -1,4 +1,4 @@
-"""Made-up comparisons for the tests of the report: no figure in them means anything."""
+"""Comparisons for the tests of the report, with invented figures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TEXT = (
     "again for a second time while a reader compares what two methods would have chosen from fifty candidates"
 )
 _WORDS = _TEXT.split()
-_MMR = tuple(Setting("MMR", f"MMR λ {f'{i / 10:.1f}'[1:]}", i / 10, f"MMR(lambda_d={i / 10})") for i in range(1, 10))
+_MMR = tuple(Setting("MMR", f"MMR λ {i / 10}", i / 10, f"MMR(lambda_d={i / 10})") for i in range(1, 10))
 _NDPP = tuple(
     Setting("NDPP exponential", f"NDPP exp {t:g}", t, f"NDPP(relevance='exponential', temperature={t})")
     for t in (0.1, 0.25, 0.5)
@@ -58,7 +58,7 @@ _ADVICE = Recommendation(
 
 
 def _centre(position: int) -> tuple[float, float]:
-    """Relevance and redundancy of a setting, on curves as real ones run."""
+    """Relevance and redundancy of a setting, on curves that resemble real ones."""
     setting = SETTINGS[position]
     if setting.method == "MMR" and setting.parameter is not None:
         return 0.37 + 0.15 * setting.parameter**0.6, 0.22 + 0.38 * setting.parameter**2
@@ -129,7 +129,7 @@ def only_similarity(found: Comparison) -> Comparison:
 
 
 def hostile(found: Comparison) -> Comparison:
-    """``HOSTILE`` wherever a text can stand."""
+    """The comparison with ``HOSTILE`` in every text."""
     queries = []
     for query in found.queries[:2]:
         candidates = tuple(replace(view, id=HOSTILE + view.id, text=HOSTILE * 8) for view in query.candidates)

@@ -1,4 +1,4 @@
-"""The report in headless Chromium: by keyboard, on a phone, in light and dark, and with documents that mean harm."""
+"""The report in headless Chromium: by keyboard, on a phone, in light and dark, and with malicious documents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from shared_core.evaluation.report.page import write_report
+from shared_core.evaluation.report import write_report
 from shared_core.evaluation.results import Comparison
 from tests.shared_core.evaluation.report.report_cases import comparison, hostile, only_similarity
 
@@ -19,19 +19,25 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None and not os.environ.get("CI"):
     pytest.skip("there is no Chromium: apt-get install chromium", allow_module_level=True)
 
-# What text must have beside its ground: WCAG 2, level AA.
+# The contrast of an element's text with its background, by WCAG 2.
 CONTRAST = """element => {
-  const light = c => { const s = c / 255; return s <= .03928 ? s / 12.92 : ((s + .055) / 1.055) ** 2.4; };
+  const light = c => { const s = c / 255; return s <= 0.03928 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4; };
   const parts = colour => colour.match(/[\\d.]+/g).map(Number);
-  const luminance = colour => { const [r, g, b] = parts(colour).map(light); return .2126 * r + .7152 * g + .0722 * b; };
+  const weights = [0.2126, 0.7152, 0.0722];
+  const luminance = colour => weights.reduce((sum, weight, i) => sum + weight * light(parts(colour)[i]), 0);
   let ground = element;
   while (ground && (parts(getComputedStyle(ground).backgroundColor)[3] ?? 1) === 0) ground = ground.parentElement;
   const pair = [luminance(getComputedStyle(element).color),
                 luminance(getComputedStyle(ground || document.body).backgroundColor)];
-  return (Math.max(...pair) + .05) / (Math.min(...pair) + .05);
+  return (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
 }"""
 
 Open = Callable[..., Any]
+KINDS: dict[str, Callable[[Comparison], Comparison]] = {
+    "usual": lambda found: found,
+    "hostile": hostile,
+    "least": only_similarity,
+}
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +49,21 @@ def browser() -> Iterator[Any]:
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("reports")
+    for kind, change in KINDS.items():
+        write_report(change(comparison()), folder / f"{kind}.html")
+    return {kind: folder / f"{kind}.html" for kind in KINDS}
+
+
 @pytest.fixture
-def opened(browser: Any, tmp_path: Path) -> Iterator[Open]:
-    """Opens a comparison's report; whatever the console says, or the page asks the world for, fails the test."""
+def opened(browser: Any, reports: dict[str, Path]) -> Iterator[Open]:
+    """Opens a report; every message on the console and every request of the page fails the test."""
     contexts, complaints = [], []
 
-    def open_(found: Comparison, width: int = 1280, scheme: str = "light") -> Any:
-        path = tmp_path / "report.html"
-        write_report(found, path)
+    def open_(kind: str = "usual", width: int = 1280, scheme: str = "light") -> Any:
+        path = reports[kind]
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
         contexts.append(context)
         page = context.new_page()
@@ -66,17 +79,18 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Open]:
     assert complaints == []
 
 
-@pytest.mark.parametrize("make", [lambda c: c, hostile, only_similarity], ids=["usual", "hostile", "least"])
-@pytest.mark.parametrize("width", [360, 1280])
-def test_the_page_never_scrolls_sideways(opened: Open, make: Callable[[Comparison], Comparison], width: int) -> None:
-    page = opened(make(comparison()), width)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate("document.body.scrollWidth") <= width
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_page_never_scrolls_sideways(opened: Open, kind: str) -> None:
+    page = opened(kind)
+    for width in (1280, 360):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("document.body.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_in_light_and_dark(opened: Open, scheme: str) -> None:
-    page = opened(comparison(), scheme=scheme)
+def test_text_has_enough_contrast_in_light_and_dark(opened: Open, scheme: str) -> None:
+    page = opened(scheme=scheme)
     for selector in (
         "h1",
         ".lead",
@@ -93,16 +107,16 @@ def test_text_can_be_read_in_light_and_dark(opened: Open, scheme: str) -> None:
     assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
 
 
-def test_a_document_that_means_harm_is_text(opened: Open) -> None:
-    page = opened(hostile(comparison()))
+def test_a_malicious_document_is_shown_as_text(opened: Open) -> None:
+    page = opened("hostile")
     assert page.evaluate("window.hacked") is None
     assert "<script>window.hacked = 1</script>" in page.locator(".excerpt").first.inner_text()
     assert page.locator("img").count() == 0
 
 
-def test_queries_and_settings_are_chosen_by_keyboard(opened: Open) -> None:
+def test_queries_and_settings_can_be_selected_by_keyboard(opened: Open) -> None:
     found = comparison()
-    page = opened(found)
+    page = opened()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the results"
     assert page.locator("#query-text").inner_text() == found.queries[0].text
@@ -121,9 +135,9 @@ def test_queries_and_settings_are_chosen_by_keyboard(opened: Open) -> None:
     assert shown == [query.candidates[i].id for i in query.picks[position]]
 
 
-def test_what_differs_says_so_in_words(opened: Open) -> None:
+def test_picks_that_differ_are_marked_in_words(opened: Open) -> None:
     found = comparison()
-    page = opened(found)
+    page = opened()
     page.locator("#slot0").select_option(label="similarity")
     page.locator("#slot1").select_option(label="VRSD")
     page.locator("#slot2").select_option(label="none")
@@ -135,9 +149,8 @@ def test_what_differs_says_so_in_words(opened: Open) -> None:
     )
 
 
-def test_points_tell_their_figures_on_focus_and_by_arrow_keys(opened: Open) -> None:
-    found = comparison()
-    page = opened(found)
+def test_points_show_their_figures_on_focus_and_by_arrow_keys(opened: Open) -> None:
+    page = opened()
     chart = page.locator("svg.chart.wide")
     chart.locator(".point[tabindex='0']").focus()
     tip = page.locator("figure.tipped:not(.map) .tip")
@@ -152,7 +165,7 @@ def test_points_tell_their_figures_on_focus_and_by_arrow_keys(opened: Open) -> N
     assert tip.is_visible()
 
 
-def test_on_a_phone_the_narrow_picture_is_shown(opened: Open) -> None:
-    page = opened(comparison(), 360)
+def test_a_phone_shows_the_narrow_chart(opened: Open) -> None:
+    page = opened(width=360)
     assert page.locator("svg.chart.narrow").is_visible()
     assert not page.locator("svg.chart.wide").is_visible()

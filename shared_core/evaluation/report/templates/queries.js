@@ -1,4 +1,4 @@
-// One query at a time: what up to three settings picked, and where the picks lie.
+// One query: the picks of up to three settings, and a map of the candidates.
 (() => {
   const source = document.getElementById("data");
   if (!source) return;
@@ -26,11 +26,11 @@
     return element;
   }
 
-  const figure = (value) => value.toFixed(3).replace(/^(-?)0\./, "$1.").replace("-", "−");
+  const figure = (value) => value.toFixed(3).replace("-", "−");
   const counted = (count, noun, plural) => `${count} ${count === 1 ? noun : plural}`;
   const cut = (text, most) => (text.length > most ? `${[...text].slice(0, most).join("").trimEnd()}…` : text);
 
-  // The outline of a slot: circle, square, diamond, one around the other, so that all three can mark one candidate.
+  // The outline of a slot: a circle, a square, a diamond, in growing size, so that all three can mark one candidate.
   function outline(slot, x, y, small) {
     const r = small ? 7 : [8, 10.5, 17][slot];
     const shape = slot === 0 ? draw("circle", { cx: x, cy: y, r })
@@ -131,7 +131,7 @@
     if (query.goldTotal) {
       const hits = all.map((one) => `${label(one.setting)} ${one.picks.filter((i) => query.gold.includes(i)).length}`);
       const lost = query.goldTotal - query.gold.length;
-      parts.push(`Of ${counted(query.goldTotal, "gold text", "gold texts")}: ${hits.join(", ")}.`);
+      parts.push(`Picked of ${counted(query.goldTotal, "gold document", "gold documents")}: ${hits.join(", ")}.`);
       const verb = lost === 1 ? "is" : "are";
       if (lost) parts.push(`${lost} of them ${verb} not among the ${query.candidates.length} candidates.`);
     }
@@ -168,9 +168,9 @@
     const turned = x > width - 70;
     const side = { x: x + (turned ? -11 : 11), "text-anchor": turned ? "end" : "start" };
     const here = draw("text", { class: "map-text", y: y + 4, ...side }, "query");
-    // What is picked is drawn last, so that nothing covers it; the arrow keys go by cosine all the same.
+    // Picks are drawn last, so that nothing covers them. The arrow keys follow the order of the cosines.
     const order = [...spots].sort((a, b) => a.querySelectorAll(".outline").length - b.querySelectorAll(".outline").length);
-    const name = `Map of ${counted(spots.length, "candidate", "candidates")}; what was picked is in the lists above`;
+    const name = `Map of ${counted(spots.length, "candidate", "candidates")}; the lists above hold the picks`;
     area.replaceChildren(draw("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "group", "aria-label": name },
       ...order, draw("g", { "aria-hidden": "true" }, cross(x, y), here)));
     return spots;
@@ -212,7 +212,7 @@
     show();
   }
 
-  // A pick and its place on the map light up together.
+  // A pick and its place on the map are highlighted together.
   function light(event) {
     const over = event.type === "pointerover" ? event.target.closest?.("[data-candidate]") : null;
     for (const element of byId("explorer").querySelectorAll("[data-candidate]")) {

@@ -1,5 +1,5 @@
 "use strict";
-// Tooltips and arrow keys, for the picture and the map alike.
+// Tooltips and arrow keys for the chart and the map.
 const Tipped = (() => {
   const unseen = (element) => !element || element.getClientRects().length === 0;
 
@@ -13,7 +13,7 @@ const Tipped = (() => {
     tip.style.top = `${spot.top < tip.offsetHeight + 8 ? spot.bottom - frame.top + 6 : above}px`;
   }
 
-  // items: a function that returns the figure's elements in the order of the arrow keys.
+  // items: a function that returns the elements of the figure in the order of the arrow keys.
   function wire(figure, items) {
     const tip = figure.querySelector(".tip");
     const hide = () => { tip.hidden = true; };
@@ -63,7 +63,7 @@ const Tipped = (() => {
   for (const figure of document.querySelectorAll("figure.tipped:not(.map)")) {
     const points = [...figure.querySelectorAll(".point")];
     for (const point of points) {
-      // The browser's own tooltip would come on top of ours.
+      // The tooltip of the browser would cover this one.
       const title = point.querySelector("title");
       point.dataset.tip = title.textContent.replace(/: (?=relevance [^:]*$)/, "\n");
       title.remove();

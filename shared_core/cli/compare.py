@@ -1,0 +1,191 @@
+"""The command ``setselect compare``: documents and queries in, the best method for them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from .._files import write_atomically
+from ..errors import InvalidParameterError, SetSelectError
+from ..evaluation.compare import compare as compare_methods
+from ..evaluation.compare import need_extra
+from ..evaluation.corpus import Document, Problem, Query, read_documents, read_queries
+from ..evaluation.demo import demo_corpus
+from ..evaluation.results import Comparison
+from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding
+from ._terminal import (
+    FINE,
+    WITH_PROBLEMS,
+    load_model_visibly,
+    progress_bars,
+    report_problems,
+    result_console,
+    stop,
+    with_option_names,
+)
+
+
+def compare(
+    documents: Annotated[
+        Path | None,
+        typer.Option(
+            help="JSON lines ({'text', optionally 'id', 'subtopics'}), CSV, or a folder of .txt and .md files."
+        ),
+    ] = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            help="JSON lines or CSV ('text', optionally 'gold', 'subtopics', 'root', 'answers'), or .txt with one "
+            "query a line."
+        ),
+    ] = None,
+    model: Annotated[str, typer.Option(help="Name or folder of a sentence-transformers model.")] = DEFAULT_MODEL,
+    k: Annotated[int, typer.Option("--k", min=1, help="Number of documents to pick for each query.")] = 5,
+    fetch_k: Annotated[
+        int, typer.Option(min=1, help="Number of nearest documents (candidates) to pick them from.")
+    ] = 50,
+    out: Annotated[Path | None, typer.Option(help="File for the report: .html, or .json for the figures only.")] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Compare on NumPy's docstrings; no files are needed.")] = False,
+    decide_by: Annotated[
+        str | None,
+        typer.Option(
+            help="Measure that decides: subtopic_recall, answers, p_recall, recall, ndcg, success or alpha_ndcg. "
+            "Default: the first of subtopic_recall, answers, p_recall, recall that the queries allow."
+        ),
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for bootstrap intervals and permutation tests.")] = 0,
+    views: Annotated[int, typer.Option(min=0, help="Number of queries that the report shows one by one.")] = 50,
+    cache: Annotated[
+        Path | None, typer.Option(help="Folder for embeddings. Default: SETSELECT_CACHE, or ~/.cache/setselect.")
+    ] = None,
+) -> None:
+    """Compare every method on your own documents and queries.
+
+    Only texts are needed. With gold ids, subtopics or answers, the result recommends a setting and says how certain the
+    recommendation is.
+
+    Exit code: 0 success; 1 done, but some lines could not be read or the run was stopped early; 2 could not run.
+    """
+    say = Console(stderr=True, highlight=False, soft_wrap=True)
+    try:
+        write = _report_writer(out)
+        corpus, asked, problems = _read_corpus(documents, queries, demo)
+        report_problems(say, problems)
+        comparison = _compare(
+            say, corpus, asked, problems, model=model, cache=cache, title=title or _default_title(documents, demo), k=k,
+            fetch_k=fetch_k, decide_by=decide_by, seed=seed, views=views,
+        )  # fmt: skip
+        # The report is written first, so that no failure of the terminal can lose it.
+        write(comparison)
+        _show(comparison)
+    except InvalidParameterError as error:
+        stop(say, with_option_names(str(error), "k", "fetch_k", "decide_by"))
+    except (SetSelectError, ImportError, OSError) as error:
+        stop(say, str(error))
+    except KeyboardInterrupt:
+        stop(say, "stopped before there was a result; finished embeddings are kept: run the command again to continue")
+    if out is not None:
+        typer.echo(f"\nWritten: {out}")
+    raise typer.Exit(WITH_PROBLEMS if problems or comparison.partial else FINE)
+
+
+def _report_writer(out: Path | None) -> Callable[[Comparison], None]:
+    """A function that writes the result. It fails now, and not after the comparison, if the path or jinja2 is wrong."""
+    if out is None:
+        return lambda comparison: None
+    if out.suffix.lower() not in (".html", ".json"):
+        raise InvalidParameterError(f"--out must end in .html or .json, got {out}")
+    if not out.absolute().parent.is_dir():
+        raise InvalidParameterError(f"--out: there is no folder {out.absolute().parent}")
+    if out.suffix.lower() == ".json":
+        return lambda comparison: write_atomically(out, comparison.to_json(indent=1) + "\n")
+    from ..evaluation.report import write_report
+
+    return lambda comparison: write_report(comparison, out)
+
+
+def _read_corpus(
+    documents: Path | None, queries: Path | None, demo: bool
+) -> tuple[list[Document], list[Query], list[Problem]]:
+    if demo:
+        if documents or queries:
+            raise InvalidParameterError("--demo has its own documents and queries: leave out --documents and --queries")
+        return *demo_corpus(), []
+    if documents is None or queries is None:
+        raise InvalidParameterError("--documents and --queries are both needed, or --demo")
+    corpus, asked = read_documents(documents), read_queries(queries)
+    return corpus.items, asked.items, [*corpus.problems, *asked.problems]
+
+
+def _default_title(documents: Path | None, demo: bool) -> str:
+    return "NumPy's docstrings" if demo or documents is None else documents.absolute().name
+
+
+def _compare(
+    say: Console,
+    documents: list[Document],
+    queries: list[Query],
+    problems: Sequence[Problem],
+    *,
+    model: str,
+    cache: Path | None,
+    **options: Any,
+) -> Comparison:
+    need_extra()
+    bars = progress_bars(say)
+    loaded = load_model_visibly(say, model)
+    embed_documents = CachedEmbedding(
+        loaded.embed_documents, f"{loaded.fingerprint} document", cache, track=bars, description="Embedding documents"
+    )
+    embed_queries = CachedEmbedding(
+        loaded.embed_queries, f"{loaded.fingerprint} query", cache, track=bars, description="Embedding queries"
+    )
+    notes = []
+    if problems:
+        lines = "1 line or file" if len(problems) == 1 else f"{len(problems)} lines or files"
+        notes.append(f"{lines} could not be read and were left out; the first: {problems[0]}")
+    limit = loaded.max_characters
+    longer = sum(len(document.text) > limit for document in documents) if limit else 0
+    if longer:
+        notes.append(
+            f"{longer} of {len(documents)} documents are longer than about {limit} characters. The model reads only "
+            "the beginning of them: split them into passages."
+        )
+    embed = (embed_documents, embed_queries)
+    return compare_methods(documents, queries, embed, model=model, track=bars, notes=notes, **options)
+
+
+def _show(comparison: Comparison) -> None:
+    show = result_console()
+    facts = comparison.corpus
+    stopped = f" of {facts.planned_queries}, stopped early" if comparison.partial else ""
+    show.print(
+        Text(
+            f"{comparison.title}: {facts.documents} documents, {facts.queries} queries{stopped}; "
+            f"{facts.k} of the {facts.fetch_k} nearest; {facts.model}"
+        )
+    )
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("setting", no_wrap=True)
+    columns = []
+    for measure in comparison.measures:
+        table.add_column(measure.name, justify="right")
+        means = [f"{comparison.values[i, measure.key].mean + 0.0:.3f}" for i in range(len(comparison.settings))]
+        best = (max if measure.higher_is_better else min)(means, key=float)
+        columns.append([Text(mean, "bold" if mean == best else "") for mean in means])
+    for i, setting in enumerate(comparison.settings):
+        recommended = i == comparison.recommendation.setting
+        label = Text(f"{'→ ' if recommended else '  '}{setting.label}", "bold" if recommended else "")
+        table.add_row(label, *(column[i] for column in columns))
+    show.print(table)
+    show.print(Text(f"\n{comparison.recommendation.text}"))
+    for note in comparison.notes:
+        show.print(Text(f"Note: {note}"))

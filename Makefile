@@ -71,14 +71,15 @@ format: $(READY) ## let ruff mend what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-# What the benchmark needs besides: Haystack's ranker, with its telemetry off.
+# The benchmark also needs Haystack's ranker; its telemetry is switched off.
 $(VENV)/.bench: $(READY)
 	@echo "Adding Haystack's ranker to $(VENV) ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[bench]"
 	@touch $@
 
-bench: $(VENV)/.bench ## speed beside the peers' and the machine's, ten minutes; FAST=1 for a try, WRITE=1 for the page
+bench: $(VENV)/.bench ## speed, peers and bounds, under ten minutes; FAST=1 for a trial, WRITE=1 writes the pages
 	@$(BIN)/python benchmarks/speed.py $(if $(FAST),--fast) $(if $(WRITE),--write)
+	@$(BIN)/python benchmarks/adapters.py $(if $(FAST),--turns 40) $(if $(WRITE),--write)
 
 papers: $(READY) ## the papers' tables, written to benchmarks/results/papers (all that needs no large model)
 	@$(BIN)/python benchmarks/papers/vrsd.py --write

@@ -55,19 +55,23 @@ def as_unit_rows(vectors: ArrayLike, ids: tuple[Hashable, ...] | None = None, *,
     given = as_numeric(vectors, "vectors")
     if given.ndim < 2 or 0 in given.shape:
         raise InvalidInputError(f"vectors must have shape (n, d) with n >= 1 and d >= 1, got {given.shape}")
+    return _unit_rows(given, ids, copy)
+
+
+def _unit_rows(given: NDArray[Any], ids: tuple[Hashable, ...] | None, copy: bool) -> FloatArray:
     # Values that overflow in a cast or a square are found by their squared length.
     with np.errstate(over="ignore", invalid="ignore"):
         rows: FloatArray = given.astype(working_dtype(given.dtype), order="C", copy=copy)
         squares = np.vecdot(rows, rows)
+        # Most embedding models give unit rows already, up to rounding.
+        if np.abs(squares - 1).max() <= _TIES[rows.dtype] / 4:
+            return rows
         low, high = _SAFE_SQUARES[rows.dtype]
         # Written so that NaN fails the test.
         if not (squares.min() > low and squares.max() < high):
             rows, squares = _rescaled(rows, squares, ids)
-    # Most embedding models give unit rows already, up to rounding.
-    if np.abs(squares - 1).max() > 4 * np.finfo(rows.dtype).eps:
-        squares[squares == 0] = 1
-        rows = rows / np.sqrt(squares)[..., None]
-    return rows
+    squares[squares == 0] = 1
+    return rows / np.sqrt(squares)[..., None]
 
 
 def _rescaled(rows: FloatArray, squares: FloatArray, ids: tuple[Hashable, ...] | None) -> tuple[FloatArray, FloatArray]:
@@ -204,7 +208,7 @@ class Candidates:
         names = None if ids is None else as_names(ids, n, "ids")
         unit = as_unit_vector(query, given.shape, working_dtype(given.dtype))
         # A list has become an array of our own already.
-        rows = as_unit_rows(given, names, copy=copy and not isinstance(vectors, (list, tuple)))
+        rows = _unit_rows(given, names, copy and not isinstance(vectors, (list, tuple)))
         if max_per_source is not None and sources is None:
             raise InvalidInputError("max_per_source needs sources, one for each candidate")
         self.__dict__.update(

@@ -80,15 +80,17 @@ def vrsd(
     """
     b, k = picks.shape
     n, d = rows.shape[1:]
-    dots, s32 = np.empty(n, rows.dtype), np.empty(d, rows.dtype)
+    dots, in_dtype = np.empty(n, rows.dtype), np.empty(d, rows.dtype)
     lengths, scores = np.empty(n), np.empty(n)
     for q in range(b):
         own = q if len(rows) > 1 else 0
         s = sums[q]
         for t in range(k):
-            s32[:] = s
-            dot_each(rows[own], s32, dots)
             square, along = dot(s, s), dot(s, queries[q])
+            dots[:] = 0
+            if square > 0:
+                in_dtype[:] = s
+                dot_each(rows[own], in_dtype, dots)
             best = -1
             for v in range(n):
                 lengths[v] = square + 2.0 * dots[v] + squares[own, v]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -83,7 +84,8 @@ class VRSD:
             for i in state.picks:
                 s.add(i)
                 cosines.append(s.cosine())
-        return make_selection(candidates, state.picks, np.diff(cosines, prepend=before).tolist())
+        gains = [after - before for before, after in itertools.pairwise([before, *cosines])]
+        return make_selection(candidates, state.picks, gains)
 
     def select_block(self, block: CandidateBlock, k: int) -> tuple[NDArray[np.int64], Vector] | None:
         """Indices and gains, shape (b, k) each, for a block of queries; None where only :meth:`select` can do it."""
@@ -104,11 +106,15 @@ class _Sum:
     """The sum s of the unit vectors of what is shown and picked, in float64."""
 
     def __init__(self, candidates: Candidates, shown: Iterable[int]) -> None:
-        self.rows = candidates.vectors  # each v; ‖v‖² is 1, or 0 for a zero row
-        self.squares = np.vecdot(self.rows, self.rows)
+        self.rows = candidates.vectors  # each v
         self.q = candidates.query.astype(np.float64)
         self.q /= np.sqrt(self.q.dot(self.q))
         self.relevance = candidates.relevance.astype(np.float64)  # v·q
+        # ‖v‖²: 1, or 0 for a zero row, whose relevance is 0.
+        self.squares = np.ones(len(self.rows))
+        orthogonal = np.flatnonzero(self.relevance == 0)
+        if orthogonal.size:
+            self.squares[orthogonal] = self.rows[orthogonal].any(axis=1)
         self.tie = tie_tolerance(candidates.dtype)
         self.s = np.zeros_like(self.q)
         for i in shown:
@@ -125,7 +131,7 @@ class _Sum:
 
     def cosine_with_each(self) -> tuple[Vector, Vector]:
         """cos(s + v, q) for each candidate v, and ‖s + v‖²."""
-        # ‖s + v‖² = ‖s‖² + 2 s·v + ‖v‖², so one pass over the vectors and no (n, d) temporary.
+        # ‖s + v‖² = ‖s‖² + 2 s·v + ‖v‖²: one pass over the vectors, and no (n, d) temporary.
         lengths = self.s.dot(self.s) + 2.0 * self._dots() + self.squares
         return self._cosines(self.s.dot(self.q) + self.relevance, lengths), lengths
 
@@ -177,7 +183,8 @@ def _greedy_compiled(s: _Sum, state: GreedyState) -> list[float]:
     assert loops is not None
     loops.vrsd(s.rows[None], s.squares[None], s.relevance[None], s.q[None], s.s[None], closed, s.tie, picks, cosines)
     state.picks += picks[0].tolist()
-    return list(cosines[0])
+    found: list[float] = cosines[0].tolist()
+    return found
 
 
 def _refine(s: _Sum, state: GreedyState) -> bool:

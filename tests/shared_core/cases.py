@@ -1,24 +1,31 @@
-"""Random cases and the pairs of selector and reference that the tests of the core share."""
+"""Random cases, and the table of selectors with their references, for the tests of the core."""
 
 from __future__ import annotations
 
+import functools
+import math
+import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from shared_core import MMR, NDPP, VRSD, Candidates, TopK
+from shared_core import MMR, NDPP, VRSD, Candidates, Selection, TopK
+from shared_core.selectors import _greedy, mmr, vrsd
 from tests import oracles
 
 
 @dataclass(frozen=True)
 class Case:
-    """One query with its candidates; `str` of it is enough to find it again."""
+    """One query with its candidates. Its text is enough to make it again."""
 
     number: int
     flavour: str
@@ -41,25 +48,25 @@ FLAVOURS = ("gaussian", "like text", "duplicates", "zero rows", "grid", "unscale
 
 
 def draw(number: int, rng: np.random.Generator, *, n_max: int = 60, d_max: int = 64, k_max: int = 12) -> Case:
-    """One case: both dtypes in turn, six kinds of data in turn, every size up to the limits."""
+    """One case. Twelve numbers in a row cover both dtypes with all six kinds of data."""
     flavour = FLAVOURS[number // 2 % len(FLAVOURS)]
     n, d = int(rng.integers(1, n_max + 1)), int(rng.integers(1, d_max + 1))
     k = int(rng.integers(1, min(n, k_max) + 1))
     query, vectors = rng.normal(size=d), rng.normal(size=(n, d))
     match flavour:
         case "like text":
-            # Text embeddings sit in a narrow cone: all cosines positive, many of them close.
+            # Embeddings of texts lie in a narrow cone: all cosines are positive, and many are close to each other.
             centre = rng.normal(size=d)
             query, vectors = centre + 0.5 * query, centre + 0.7 * vectors
         case "duplicates":
-            # The last rows of a block are the ones that BLAS sums in another order.
+            # BLAS sums the last rows of a block in another order, so the copies are the last rows.
             copies = int(rng.integers(0, n // 2 + 1))
             if copies:
                 vectors[-copies:] = vectors[rng.integers(0, n - copies, size=copies)]
         case "zero rows":
             vectors[rng.random(n) < 0.2] = 0.0
         case "grid":
-            # Small whole numbers bring ties between different rows, opposite rows and low rank.
+            # Small whole numbers give ties between different rows, opposite rows and low rank.
             d = int(rng.integers(1, 7))
             vectors = rng.integers(-1, 2, size=(n, d)).astype(np.float64)
             query = rng.integers(-2, 3, size=d) + np.eye(d)[0] * 0.5
@@ -71,18 +78,18 @@ def draw(number: int, rng: np.random.Generator, *, n_max: int = 60, d_max: int =
     return Case(number, flavour, query.astype(dtype), vectors.astype(dtype), k, quality, rng)
 
 
-def random_cases(seed: int, count: int = 1000) -> Iterator[Case]:
+def random_cases(seed: int, count: int, **sizes: int) -> Iterator[Case]:
     for number in range(count):
-        yield draw(number, np.random.default_rng([seed, number]))
+        yield draw(number, np.random.default_rng([seed, number]), **sizes)
 
 
 def gaussian(seed: int, n: int, d: int, dtype: Any = np.float64) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Query and candidates between which there are no ties."""
+    """Query and candidates without ties."""
     rng = np.random.default_rng(seed)
     return rng.normal(size=d).astype(dtype), rng.normal(size=(n, d)).astype(dtype)
 
 
-# What looks like an array and cannot be read as one.
+# Values that look like an array and cannot be read as one.
 UNUSABLE: dict[str, Any] = {
     "ragged": [[1.0, 2.0], [3.0]],
     "masked": np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], mask=[[False, True], [False, False]]),
@@ -91,9 +98,12 @@ UNUSABLE: dict[str, Any] = {
 }
 
 
+Grid = tuple[NDArray[np.float64], NDArray[np.float64], int]
+
+
 @st.composite
-def grids(draw_: st.DrawFn, *, n_max: int = 9, d_max: int = 4) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    """Query, candidates and k out of quarters: ties, zero rows and opposite rows, and never almost a tie."""
+def grids(draw_: st.DrawFn, *, n_max: int = 9, d_max: int = 4) -> Grid:
+    """Query, candidates and k made of quarters: with ties, zero rows and opposite rows, and without near-ties."""
     n, d = draw_(st.integers(1, n_max)), draw_(st.integers(1, d_max))
     quarters = st.integers(-8, 8).map(lambda x: x / 4)
     query = draw_(hnp.arrays(np.float64, d, elements=quarters).filter(np.any))
@@ -101,45 +111,122 @@ def grids(draw_: st.DrawFn, *, n_max: int = 9, d_max: int = 4) -> tuple[NDArray[
     return query, vectors, draw_(st.integers(1, n))
 
 
+# --- numpy and compiled loops ---------------------------------------------------------------------
+
+
+def ways() -> tuple[str, ...]:
+    """The loops that this environment has: numpy's, and numba's where it is installed."""
+    if find_spec("numba") is not None:
+        return "numpy", "compiled"
+    if "numba" in os.environ.get("SETSELECT_REQUIRE", "").split():
+        pytest.fail("numba is not installed")
+    return ("numpy",)
+
+
+@contextmanager
+def loops(way: str) -> Iterator[None]:
+    """VRSD and MMR select with the loops of numpy, or with the compiled ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        if way == "numpy":
+            for module in (vrsd, mmr):
+                patch.setattr(module, "compiled_loops", lambda: None)
+        else:
+            assert _greedy.compiled_loops() is not None
+        yield
+
+
+# --- selectors and references ---------------------------------------------------------------------
+
+
+def quality_of(vectors: ArrayLike) -> list[float]:
+    """A quality that depends on the direction of a row alone, so that copies have the same."""
+    rows = oracles.unit_rows(vectors)
+    return [round(math.fsum(x * math.cos(j) for j, x in enumerate(row)), 3) for row in rows]
+
+
 @dataclass(frozen=True)
 class Pair:
-    """A selector and the reference that answers the same question."""
+    """A selector, and the reference that answers the same question."""
 
     name: str
     selector: Any
     reference: Callable[..., oracles.Reference]
     refined: bool = False
+    with_quality: bool = False
 
-    def check(self, case: Case, quality: bool = False, **conditions: Any) -> Any:
-        """Select and compare with the reference; `conditions` are k, costs, budget, shown."""
-        k = conditions.pop("k", case.k)
-        costs = conditions.pop("costs", None)
-        extra = {"quality": case.quality} if quality else {}
-        candidates = Candidates(case.query, case.vectors, costs=costs, **extra)
-        actual = self.selector.select(candidates, k, **conditions)
-        expected = self.reference(case.query, case.vectors, k, costs=costs, **extra, **conditions)
-        about = f"{self.name}, {case}, k={k}, {conditions}"
+    def candidates(self, query: ArrayLike, vectors: ArrayLike, **more: Any) -> Candidates:
+        if self.with_quality:
+            more.setdefault("quality", quality_of(vectors))
+        return Candidates(query, vectors, **more)
+
+    def select(
+        self,
+        query: ArrayLike,
+        vectors: ArrayLike,
+        k: int | None,
+        *,
+        budget: float | None = None,
+        shown: Any = (),
+        **more: Any,
+    ) -> Selection:
+        """The selection; ``more`` is what :class:`Candidates` take."""
+        selection: Selection = self.selector.select(
+            self.candidates(query, vectors, **more), k, budget=budget, shown=shown
+        )
+        return selection
+
+    def expected(self, query: ArrayLike, vectors: ArrayLike, k: int | None, **conditions: Any) -> oracles.Reference:
+        """The reference's answer; ``conditions`` are budget, shown and what :class:`Candidates` take."""
+        if self.with_quality:
+            conditions.setdefault("quality", quality_of(vectors))
+        return self.reference(query, vectors, k, **conditions)
+
+    def assert_agrees(
+        self,
+        actual: Selection,
+        expected: oracles.Reference,
+        query: ArrayLike,
+        vectors: ArrayLike,
+        k: int | None,
+        about: Any = "",
+        **conditions: Any,
+    ) -> None:
+        told = f"{self.name}, {about}, k={k}"
         if self.refined:
-            oracles.assert_refined(actual, expected, case.query, case.vectors, about, k=k, costs=costs, **conditions)
+            oracles.assert_refined(actual, expected, query, vectors, told, k=k, **conditions)
         else:
-            oracles.assert_agrees(actual, expected, about)
-        return actual
+            oracles.assert_agrees(actual, expected, told)
 
-
-def _exponential(*args: Any, **conditions: Any) -> oracles.Reference:
-    return oracles.ndpp_greedy(*args, relevance="exponential", temperature=0.1, **conditions)
-
-
-TOP_K = Pair("TopK", TopK(), oracles.top_k)
-VRSD_GREEDY = Pair("VRSD", VRSD(), oracles.vrsd)
-VRSD_REFINED = Pair("VRSD refined", VRSD(refine=True), oracles.vrsd_refined, refined=True)
-MMR_PLAIN = Pair("MMR", MMR(), oracles.mmr)
-NDPP_LINEAR = Pair("NDPP linear", NDPP(), oracles.ndpp_greedy)
-NDPP_EXPONENTIAL = Pair("NDPP exponential", NDPP(relevance="exponential"), _exponential)
-
-PAIRS = (TOP_K, VRSD_GREEDY, VRSD_REFINED, MMR_PLAIN, NDPP_LINEAR, NDPP_EXPONENTIAL)
-GREEDY_PAIRS = tuple(pair for pair in PAIRS if not pair.refined)
+    def check(self, query: ArrayLike, vectors: ArrayLike, k: int | None, about: Any = "", **conditions: Any) -> None:
+        """Select with the loops of numpy and with the compiled ones, and compare with the reference."""
+        expected = self.expected(query, vectors, k, **conditions)
+        for way in ways():
+            with loops(way):
+                actual = self.select(query, vectors, k, **conditions)
+            self.assert_agrees(actual, expected, query, vectors, k, f"{way}, {about}", **conditions)
 
 
 def names(pair: Pair) -> str:
     return pair.name
+
+
+TOP_K = Pair("similarity", TopK(), oracles.top_k)
+VRSD_GREEDY = Pair("VRSD", VRSD(), oracles.vrsd)
+VRSD_REFINED = Pair("VRSD refined", VRSD(refine=True), oracles.vrsd_refined, refined=True)
+_mmr = functools.partial(oracles.mmr, lambda_d=0.75, lambda_b=0.5)
+MMR_PLAIN = Pair("MMR", MMR(lambda_d=0.75, lambda_b=0.5), _mmr)
+MMR_QUALITY = Pair("MMR with quality", MMR(lambda_d=0.75, lambda_b=0.5), _mmr, with_quality=True)
+NDPP_LINEAR = Pair("NDPP linear", NDPP(), oracles.ndpp_greedy)
+_exponential = functools.partial(oracles.ndpp_greedy, relevance="exponential", temperature=0.1)
+NDPP_EXPONENTIAL = Pair("NDPP exponential", NDPP(relevance="exponential"), _exponential)
+
+# One entry for each registered selector. An entry is all that a new selector needs to be tested with the others.
+REGISTERED: dict[str, tuple[Pair, ...]] = {
+    "similarity": (TOP_K,),
+    "vrsd": (VRSD_GREEDY, VRSD_REFINED),
+    "mmr": (MMR_PLAIN, MMR_QUALITY),
+    "ndpp": (NDPP_LINEAR, NDPP_EXPONENTIAL),
+}
+PAIRS = tuple(pair for pairs in REGISTERED.values() for pair in pairs)
+# The selectors whose first j picks do not depend on the number of picks.
+GREEDY_PAIRS = tuple(pair for pair in PAIRS if not pair.refined)

@@ -1,0 +1,814 @@
+"""What every registered selector promises.
+
+Each test runs for every selector, and for VRSD and MMR with numpy and with compiled loops. A new selector needs one
+entry in ``REGISTERED`` of cases.py, with a slow reference, to be tested with the others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import pickle
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from shared_core import (
+    NDPP,
+    VRSD,
+    BudgetError,
+    InvalidParameterError,
+    Selection,
+    Selector,
+    SetSelectError,
+)
+from shared_core.candidates import CandidateBlock, as_unit_rows
+from shared_core.errors import NothingLeftError
+from shared_core.selectors import base
+from tests import oracles
+from tests.shared_core.cases import (
+    GREEDY_PAIRS,
+    PAIRS,
+    REGISTERED,
+    Case,
+    Grid,
+    Pair,
+    gaussian,
+    grids,
+    loops,
+    names,
+    random_cases,
+    ways,
+)
+
+quick = settings(deadline=None, derandomize=True, max_examples=30)
+both_dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+# For tests that compare with the reference: they run both loops themselves and compute the reference once.
+each_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
+
+BLOCK_PAIRS = [pair for pair in GREEDY_PAIRS if hasattr(pair.selector, "select_block")]
+
+
+def _with_loops(pairs: Sequence[Pair]) -> Any:
+    """A fixture that runs every test of a pair, with the compiled loops too if its selector has one."""
+    params = [
+        (p, way)
+        for p in pairs
+        for way in ("numpy", "compiled")
+        if way == "numpy" or hasattr(p.selector, "select_block")
+    ]
+
+    def run(request: pytest.FixtureRequest) -> Iterator[Pair]:
+        pair, way = request.param
+        if way not in ways():
+            pytest.skip("needs numba")
+        with loops(way):
+            yield pair
+
+    return pytest.fixture(run, scope="module", params=params, ids=[f"{p.name}-{way}" for p, way in params])
+
+
+pair = _with_loops(PAIRS)
+greedy_pair = _with_loops(GREEDY_PAIRS)
+
+
+def same(a: Selection, b: Selection) -> bool:
+    """Equal to the last bit."""
+    return all(
+        np.array_equal(getattr(a, field.name), getattr(b, field.name)) for field in dataclasses.fields(Selection)
+    )
+
+
+def assert_alike(a: Selection, b: Selection, rtol: float = 1e-6, atol: float = 1e-12) -> None:
+    """The same picks, and gains that are equal up to rounding."""
+    assert a.indices.tolist() == b.indices.tolist()
+    np.testing.assert_allclose(a.gains, b.gains, rtol=rtol, atol=atol)
+
+
+def rounding(dtype: Any) -> float:
+    return float(64 * np.finfo(dtype).eps)
+
+
+def test_every_registered_selector_is_tested_here() -> None:
+    # Doctests and other tests register selectors too; a class of this package is found in its module.
+    registered = {
+        name
+        for name, kind in base._REGISTRY.items()
+        if kind.__module__.startswith("shared_core.")
+        and getattr(sys.modules[kind.__module__], kind.__name__, None) is kind
+    }
+    assert registered == set(REGISTERED)
+    for name, pairs in REGISTERED.items():
+        assert all(type(pair.selector) is base._REGISTRY[name] for pair in pairs)
+
+
+# --- agreement with the reference -----------------------------------------------------------------
+
+
+@each_pair
+def test_agrees_with_the_reference(pair: Pair) -> None:
+    for case in random_cases(30, 300):
+        pair.check(case.query, case.vectors, case.k, case)
+
+
+@each_pair
+def test_agrees_with_the_reference_up_to_the_last_candidate(pair: Pair) -> None:
+    for case in random_cases(31, 60, n_max=30):
+        pair.check(case.query, case.vectors, len(case.vectors), case)
+
+
+@each_pair
+@quick
+@given(data=grids())
+def test_agrees_with_the_reference_where_scores_tie(pair: Pair, data: Grid) -> None:
+    query, vectors, k = data
+    pair.check(query, vectors, k, data)
+
+
+@each_pair
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_every_floating_dtype_agrees_with_the_reference(pair: Pair, dtype: Any) -> None:
+    for seed in range(10):
+        query, vectors = gaussian(seed, 25, 30, dtype)
+        pair.check(query, vectors, 6, (dtype, seed))
+
+
+@pytest.mark.parametrize("pair", BLOCK_PAIRS, ids=names)
+@pytest.mark.parametrize("shared", [True, False], ids=["shared candidates", "own candidates"])
+def test_blocks_of_queries_agree_with_the_reference(pair: Pair, shared: bool) -> None:
+    if "compiled" not in ways():
+        pytest.skip("needs numba")
+    for case in random_cases(32, 60, n_max=40):
+        queries = np.stack([case.query, -case.query, 3 * case.query])
+        rows = as_unit_rows(case.vectors[None] if shared else np.stack([case.vectors] * 3))
+        quality = np.stack([case.quality] * len(rows)) if pair.with_quality else None
+        block = CandidateBlock.validate(queries, rows, quality)
+        before = block.vectors.copy(), block.relevance.copy()
+        picks, gains = pair.selector.select_block(block, case.k)
+        assert picks.shape == gains.shape == (3, case.k)
+        assert np.array_equal(block.vectors, before[0])
+        assert np.array_equal(block.relevance, before[1])
+        more = {"quality": case.quality} if pair.with_quality else {}
+        for query, relevance, own, values in zip(queries, block.relevance, picks, gains, strict=True):
+            found = Selection(own, values, relevance[own].astype(np.float64), math.fsum(values))
+            oracles.assert_agrees(found, pair.expected(query, case.vectors, case.k, **more), f"{pair.name}, {case}")
+
+
+@pytest.mark.parametrize("pair", BLOCK_PAIRS, ids=names)
+def test_blocks_are_refused_where_only_single_selections_can_be_made(pair: Pair) -> None:
+    query, vectors = gaussian(33, 5, 4)
+    block = CandidateBlock.validate(query[None], as_unit_rows(vectors[None]))
+    assert pair.selector.select_block(block, 0) is None
+    assert pair.selector.select_block(block, 6) is None
+    assert VRSD(refine=True).select_block(block, 2) is None
+    with loops("numpy"):
+        assert pair.selector.select_block(block, 2) is None
+
+
+# --- agreement under conditions: shown, budget, constraints ---------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A case with the conditions of its selection."""
+
+    case: Case
+    k: int | None
+    conditions: dict[str, Any]
+
+    def open_after(self, taken: Sequence[int]) -> list[int]:
+        """The candidates that no condition forbids once ``taken`` are picked or shown; found by counting."""
+        more = self.conditions
+        costs, sources = more.get("costs"), more.get("sources")
+        spent = 0.0 if costs is None else sum(costs[i] for i in taken if i not in more.get("shown", ()))
+        left = more.get("budget", math.inf) - spent
+        most, threshold = more.get("max_per_source"), more.get("drop_near_duplicates")
+        near = None if threshold is None else oracles.near_pairs(self.case.vectors, threshold)
+        counts = Counter(sources[i] for i in taken) if sources else Counter()
+        return [
+            i
+            for i in range(len(self.case.vectors))
+            if i not in taken
+            and (costs is None or costs[i] <= left)
+            and (most is None or counts[sources[i]] < most)
+            and (near is None or not near[i, list(taken)].any())
+        ]
+
+    def __str__(self) -> str:
+        told = {name: value for name, value in self.conditions.items() if name not in ("sources", "costs")}
+        return f"{self.case}, {told}, k={self.k}"
+
+
+def clear_threshold(case: Case) -> float:
+    """A cosine that many pairs exceed, in the middle of a gap: float32 leaves every pair on its side."""
+    rows = oracles.unit_rows(case.vectors)
+    between = np.unique(np.round((rows @ rows.T)[np.triu_indices(len(rows), 1)], 9))
+    if len(between) < 2:
+        return 0.5
+    start = int(case.rng.uniform(0.3, 1) * (len(between) - 1))
+    nearby = between[max(0, start - 8) : start + 8]
+    gap = int(np.argmax(np.diff(nearby)))
+    assert nearby[gap + 1] - nearby[gap] > 1e-5, f"{case}: no gap to put the threshold in"
+    return float(min(1.0, (nearby[gap] + nearby[gap + 1]) / 2))
+
+
+def ask(case: Case, pair: Pair, about: Sequence[str]) -> Question:
+    """Conditions for a case. The two constraints come alone and together in turn."""
+    n, rng = len(case.vectors), case.rng
+    conditions: dict[str, Any] = {}
+    if "constraints" in about:
+        which = case.number // 12 % 3
+        if which != 1:
+            conditions["sources"] = [f"{j}.md" for j in rng.integers(0, n // 4 + 1, size=n)]
+            conditions["max_per_source"] = int(rng.integers(1, 4))
+        if which != 0:
+            conditions["drop_near_duplicates"] = clear_threshold(case)
+    shown: list[int] = []
+    if "shown" in about:
+        shown = rng.permutation(n)[: int(rng.integers(0, min(n, 6)))].tolist()
+        if isinstance(pair.selector, NDPP):
+            # A shown set that is linearly dependent has no determinant to condition on.
+            kernel = oracles.ndpp_dense(oracles.unit_rows(case.vectors))
+            while shown and oracles.ndpp_determinant(kernel, shown) < 1e-3:
+                shown.pop()
+        conditions["shown"] = shown
+    k: int | None = min(case.k, n - len(shown))
+    if "budget" in about:
+        # Costs are whole numbers, so that their sum does not depend on the order.
+        costs = rng.integers(0, 9, size=n).astype(np.float64)
+        conditions["costs"] = costs
+        conditions["budget"] = float(rng.integers(int(np.delete(costs, shown).min()), 30))
+        k = k if rng.random() < 0.6 else None
+    return Question(case, k, conditions)
+
+
+CONDITIONS = [
+    ("shown",),
+    ("budget",),
+    ("shown", "budget"),
+    ("constraints",),
+    ("constraints", "shown"),
+    ("constraints", "budget"),
+    ("constraints", "shown", "budget"),
+]
+
+
+@each_pair
+@pytest.mark.parametrize("about", CONDITIONS, ids=" and ".join)
+def test_agrees_with_the_reference_and_keeps_every_condition(pair: Pair, about: tuple[str, ...]) -> None:
+    changed = short = 0
+    for case in random_cases(40 + CONDITIONS.index(about), 72, n_max=40):
+        question = ask(case, pair, about)
+        query, vectors, k, conditions = case.query, case.vectors, question.k, question.conditions
+        expected = pair.expected(query, vectors, k, **conditions)
+        for way in ways():
+            with loops(way):
+                if not expected.picks:
+                    with pytest.raises(NothingLeftError):
+                        pair.select(query, vectors, k, **conditions)
+                    continue
+                selection = pair.select(query, vectors, k, **conditions)
+            pair.assert_agrees(selection, expected, query, vectors, k, f"{way}, {question}", **conditions)
+        if expected.picks:
+            picks = selection.indices.tolist()
+            taken = [*conditions.get("shown", ()), *picks]
+            assert len(set(taken)) == len(taken), f"{question}: {picks}"
+            for i in picks:
+                # A pick must be open when all others are taken: conditions hold whatever the order of the picks is.
+                assert i in question.open_after([j for j in taken if j != i]), f"{question}: {i} of {picks}"
+            if k is None or len(picks) < k:
+                assert question.open_after(taken) == [], f"{question}: {picks}"
+            changed += picks != pair.select(query, vectors, case.k).indices.tolist()
+            short += len(picks) < case.k
+    # The agreement says little if the conditions never matter.
+    assert changed > 20
+    assert short > 5 or about == ("shown",)
+
+
+# --- the result -----------------------------------------------------------------------------------
+
+
+@quick
+@given(data=grids())
+def test_shape_dtype_and_values_of_the_result(pair: Pair, data: Grid) -> None:
+    query, vectors, k = data
+    selection = pair.select(query, vectors, k)
+    assert isinstance(selection, Selection)
+    assert len(selection) == k
+    assert selection.indices.dtype == np.int64
+    assert selection.gains.dtype == selection.relevance.dtype == np.float64
+    assert selection.indices.shape == selection.gains.shape == selection.relevance.shape == (k,)
+    assert len(set(selection.indices.tolist())) == k
+    assert set(selection.indices.tolist()) <= set(range(len(vectors)))
+    assert isinstance(selection.objective, float)
+    assert selection.filled_from is None or isinstance(selection.filled_from, int)
+    assert np.all(np.isfinite(selection.gains))
+    cosines = oracles.cosines(query, vectors)
+    np.testing.assert_allclose(selection.relevance, cosines[selection.indices], rtol=0, atol=1e-12)
+
+
+@quick
+@given(data=grids())
+def test_gains_make_up_the_objective(pair: Pair, data: Grid) -> None:
+    query, vectors, k = data
+    selection = pair.select(query, vectors, k)
+    if isinstance(pair.selector, NDPP):
+        assert selection.objective == pytest.approx(math.prod(selection.gains), rel=1e-12, abs=0)
+    else:
+        assert selection.objective == pytest.approx(math.fsum(selection.gains), abs=1e-12)
+
+
+def test_the_result_is_read_only(pair: Pair) -> None:
+    selection = pair.select(*gaussian(1, 11, 5), 3)
+    for name in ("indices", "gains", "relevance"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(selection, name)[0] = 0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        selection.objective = 1.0  # type: ignore[misc]
+
+
+@quick
+@given(data=grids())
+def test_inputs_do_not_change_and_the_result_is_the_same_to_the_bit(pair: Pair, data: Grid) -> None:
+    query, vectors, k = data
+    before = query.tobytes(), vectors.tobytes()
+    candidates = pair.candidates(query, vectors)
+    kept = candidates.query.tobytes(), candidates.vectors.tobytes(), candidates.relevance.tobytes()
+    first = pair.selector.select(candidates, k)
+    assert same(pair.selector.select(candidates, k), first)
+    assert same(pair.select(query.copy(), vectors.copy(), k), first)
+    assert (query.tobytes(), vectors.tobytes()) == before
+    assert (candidates.query.tobytes(), candidates.vectors.tobytes(), candidates.relevance.tobytes()) == kept
+
+
+@quick
+@given(data=grids())
+def test_the_first_j_of_k_picks_are_the_picks_for_j(greedy_pair: Pair, data: Grid) -> None:
+    query, vectors, k = data
+    longest = greedy_pair.select(query, vectors, k)
+    for j in range(1, k):
+        shorter = greedy_pair.select(query, vectors, j)
+        assert shorter.indices.tolist() == longest.indices[:j].tolist()
+        np.testing.assert_allclose(shorter.gains, longest.gains[:j], rtol=1e-12, atol=1e-15)
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 20), d=st.integers(2, 12), data=st.data())
+def test_a_permutation_of_the_candidates_permutes_the_result(
+    pair: Pair, seed: int, n: int, d: int, data: st.DataObject
+) -> None:
+    query, vectors = gaussian(seed, n, d)
+    # NDPP's linear relevance is 1e-6 for all candidates that point away from the query, so these may tie.
+    assume((vectors @ query > 0).any())
+    k = data.draw(st.integers(1, min(n, d)))
+    order = np.array(data.draw(st.permutations(range(n))), dtype=np.int64)
+    straight = pair.select(query, vectors, k)
+    permuted = pair.select(query, vectors[order], k)
+    assert order[permuted.indices].tolist() == straight.indices.tolist()
+    np.testing.assert_allclose(permuted.gains, straight.gains, rtol=1e-6, atol=1e-12)
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 20), d=st.integers(2, 12), data=st.data())
+def test_the_lengths_of_the_vectors_do_not_matter(pair: Pair, seed: int, n: int, d: int, data: st.DataObject) -> None:
+    query, vectors = gaussian(seed, n, d)
+    k = data.draw(st.integers(1, min(n, d)))
+    scales = np.array(data.draw(st.lists(st.floats(1e-6, 1e6), min_size=n, max_size=n)))
+    factor = data.draw(st.floats(1e-6, 1e6))
+    assert_alike(pair.select(query * factor, vectors * scales[:, None], k), pair.select(query, vectors, k))
+
+
+# --- k --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [0, -1, 12, 100])
+def test_k_out_of_range_is_refused_with_k_and_n(pair: Pair, k: int) -> None:
+    with pytest.raises(InvalidParameterError, match=rf"(?s)k={k}\b.*n=11\b"):
+        pair.select(*gaussian(1, 11, 5), k)
+
+
+@pytest.mark.parametrize("k", [True, 2.5, 2.0, "2", np.nan, [2]])
+def test_k_that_is_not_an_integer_is_refused(pair: Pair, k: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="k must be an integer"):
+        pair.select(*gaussian(1, 11, 5), k)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64, np.uint16])
+def test_k_may_be_a_numpy_integer(pair: Pair, kind: Any) -> None:
+    query, vectors = gaussian(1, 11, 5)
+    assert same(pair.select(query, vectors, kind(3)), pair.select(query, vectors, 3))
+
+
+def test_k_or_a_budget_must_be_given(pair: Pair) -> None:
+    with pytest.raises(InvalidParameterError, match=r"(?s)\bk\b.*budget"):
+        pair.select(*gaussian(1, 11, 5), None)
+
+
+@both_dtypes
+def test_k_equal_to_n_selects_all_candidates(pair: Pair, dtype: Any) -> None:
+    for n in range(1, 21):
+        query, vectors = gaussian(n, n, 6, dtype)
+        assert sorted(pair.select(query, vectors, n).indices.tolist()) == list(range(n))
+
+
+# --- the selector as an object --------------------------------------------------------------------
+
+
+def test_selectors_are_frozen_and_hashable_and_show_their_parameters(pair: Pair) -> None:
+    selector = pair.selector
+    assert isinstance(selector, Selector)
+    twin = dataclasses.replace(selector)
+    assert twin == selector
+    assert hash(twin) == hash(selector)
+    assert type(selector).__name__ in repr(selector)
+    for field in dataclasses.fields(selector):
+        assert field.name in repr(selector)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(selector, field.name, None)
+
+
+def test_pickled_selectors_and_candidates_give_the_same_selection(pair: Pair) -> None:
+    candidates = pair.candidates(*gaussian(1, 11, 5))
+    selector, again = pickle.loads(pickle.dumps((pair.selector, candidates)))
+    assert selector == pair.selector
+    assert not again.vectors.flags.writeable
+    selection = pair.selector.select(candidates, 4)
+    assert same(selector.select(again, 4), selection)
+    assert same(pickle.loads(pickle.dumps(selection)), selection)
+
+
+# --- ties -----------------------------------------------------------------------------------------
+
+
+@both_dtypes
+def test_ties_between_copies_go_to_the_lower_index(greedy_pair: Pair, dtype: Any) -> None:
+    # BLAS sums the last rows of a block in another order, so the test needs many sizes.
+    rng = np.random.default_rng(91)
+    for _ in range(120):
+        n, d = int(rng.integers(2, 70)), int(rng.integers(2, 80))
+        copies = int(rng.integers(1, n))
+        vectors = rng.normal(size=(n, d)).astype(dtype)
+        original = rng.integers(0, n - copies, size=copies)
+        vectors[n - copies :] = vectors[original]
+        query = rng.normal(size=d).astype(dtype)
+        picks = greedy_pair.select(query, vectors, int(rng.integers(1, min(n, 12) + 1))).indices
+        kind = np.concatenate([np.arange(n - copies), original])
+        for position, pick in enumerate(picks):
+            earlier = [i for i in range(pick) if kind[i] == kind[pick] and i not in picks[:position]]
+            assert not earlier, f"n={n} d={d}: {pick} was picked before its copy {earlier} ({picks})"
+
+
+@both_dtypes
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 16, 17, 31, 33, 64, 65, 100])
+def test_of_equal_candidates_the_first_are_selected(pair: Pair, dtype: Any, n: int) -> None:
+    rng = np.random.default_rng(n)
+    for d in (1, 2, 3, 7, 16, 33, 64, 384):
+        query, row = rng.normal(size=(2, d)).astype(dtype)
+        k = min(n, 9)
+        selection = pair.select(query, np.tile(row, (n, 1)), k)
+        assert selection.indices.tolist() == list(range(k)), d
+        if isinstance(pair.selector, NDPP) and k > 1:
+            assert selection.filled_from == 1
+
+
+@both_dtypes
+def test_of_scaled_copies_the_first_are_selected(pair: Pair, dtype: Any) -> None:
+    # A power of two changes no bit of the direction.
+    rng = np.random.default_rng(92)
+    for _ in range(20):
+        query, row = rng.normal(size=(2, 19)).astype(dtype)
+        vectors = np.outer([2.0**i for i in rng.integers(-8, 9, size=20)], row).astype(dtype)
+        assert pair.select(query, vectors, 6).indices.tolist() == list(range(6))
+
+
+# --- small, zero and opposite vectors -------------------------------------------------------------
+
+
+@both_dtypes
+@pytest.mark.parametrize("row", [[3.0, 4.0], [-3.0, 4.0], [0.0, 0.0], [-1.0, 0.0]])
+def test_one_candidate(pair: Pair, row: list[float], dtype: Any) -> None:
+    selection = pair.select(np.array([1.0, 0.0], dtype), np.array([row], dtype), 1)
+    assert selection.indices.tolist() == [0]
+    assert selection.relevance[0] == pytest.approx(oracles.cosine([1, 0], row), abs=1e-6)
+
+
+@both_dtypes
+def test_one_dimension(pair: Pair, dtype: Any) -> None:
+    rng = np.random.default_rng(93)
+    for _ in range(20):
+        n = int(rng.integers(1, 30))
+        query, vectors = rng.normal(size=1).astype(dtype), rng.normal(size=(n, 1)).astype(dtype)
+        k = int(rng.integers(1, n + 1))
+        # Every cosine is 1 or -1, so every tie is exact.
+        expected = pair.expected(query, vectors, k)
+        assert pair.select(query, vectors, k).indices.tolist() == list(expected.picks), (query, vectors, k)
+
+
+@both_dtypes
+def test_only_zero_rows(pair: Pair, dtype: Any) -> None:
+    selection = pair.select(np.ones(4, dtype), np.zeros((6, 4), dtype), 4)
+    assert selection.indices.tolist() == [0, 1, 2, 3]
+    assert selection.relevance.tolist() == [0.0] * 4
+    assert np.all(np.isfinite(selection.gains))
+    if isinstance(pair.selector, NDPP):
+        assert selection.filled_from == 0
+
+
+@both_dtypes
+def test_only_opposite_rows(pair: Pair, dtype: Any) -> None:
+    query = np.array([0.3, -0.4, 0.7], dtype=dtype)
+    selection = pair.select(query, np.stack([-query, -2 * query, -4 * query]), 3)
+    assert selection.indices.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(selection.relevance, -1, atol=1e-6)
+
+
+@both_dtypes
+def test_rows_that_cancel_each_other_give_finite_gains(pair: Pair, dtype: Any) -> None:
+    rng = np.random.default_rng(95)
+    for _ in range(20):
+        half = rng.normal(size=(5, 7)).astype(dtype)
+        selection = pair.select(rng.normal(size=7).astype(dtype), np.concatenate([half, -half]), 10)
+        assert sorted(selection.indices.tolist()) == list(range(10))
+        assert np.all(np.isfinite(selection.gains))
+        if isinstance(pair.selector, VRSD):
+            assert selection.objective == pytest.approx(0, abs=1e-5)
+
+
+# --- kinds of arrays ------------------------------------------------------------------------------
+
+
+def strided(a: NDArray[Any]) -> NDArray[Any]:
+    wide = np.full(tuple(3 * s for s in a.shape), np.nan, dtype=a.dtype)
+    view = wide[tuple(slice(1, None, 3) for _ in a.shape)]
+    view[...] = a
+    return view
+
+
+def backwards(a: NDArray[Any]) -> NDArray[Any]:
+    turned = tuple(slice(None, None, -1) for _ in a.shape)
+    return a[turned].copy()[turned]
+
+
+def read_only(a: NDArray[Any]) -> NDArray[Any]:
+    copy = a.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+KINDS: dict[str, Callable[[NDArray[Any]], Any]] = {
+    "lists": lambda a: a.tolist(),
+    "tuples": lambda a: tuple(map(tuple, a)) if a.ndim == 2 else tuple(a),
+    "read-only": read_only,
+    "Fortran order": np.asfortranarray,
+    "strided": strided,
+    "backwards": backwards,
+    "byte-swapped": lambda a: a.astype(a.dtype.newbyteorder()),
+    "list of rows": list,
+    "broadcast": lambda a: np.broadcast_to(a, (2, *a.shape))[1],
+}
+
+
+@pytest.mark.parametrize("copy", [True, False], ids=["copied", "not copied"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_kind_of_array_does_not_matter(pair: Pair, kind: str, copy: bool) -> None:
+    query, vectors = gaussian(94, 30, 12)
+    for rows in (vectors, oracles.unit_rows(vectors)):
+        expected = pair.select(query, rows, 6)
+        assert_alike(pair.select(KINDS[kind](query), KINDS[kind](rows), 6, copy=copy), expected, rtol=1e-9)
+
+
+# --- shown ----------------------------------------------------------------------------------------
+
+
+@quick
+@given(data=grids(), drawn=st.data())
+def test_shown_candidates_are_not_selected_again(pair: Pair, data: Grid, drawn: st.DataObject) -> None:
+    query, vectors, _ = data
+    n = len(vectors)
+    # The shown candidates may be linearly dependent or zero; the result must be a valid one.
+    shown = drawn.draw(st.lists(st.integers(0, n - 1), unique=True, max_size=n - 1))
+    k = drawn.draw(st.integers(1, n - len(shown)))
+    selection = pair.select(query, vectors, k, shown=shown)
+    picks = selection.indices.tolist()
+    assert len(set(picks)) == k
+    assert not set(picks) & set(shown)
+    assert np.all(np.isfinite(selection.gains))
+    assert np.isfinite(selection.objective)
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 20), data=st.data())
+def test_a_selection_continued_in_a_second_call_is_the_selection_of_one_call(
+    greedy_pair: Pair, seed: int, n: int, data: st.DataObject
+) -> None:
+    query, vectors = gaussian(seed, n, 24)
+    k = data.draw(st.integers(2, n))
+    j = data.draw(st.integers(1, k - 1))
+    whole = greedy_pair.select(query, vectors, k)
+    first = greedy_pair.select(query, vectors, j)
+    rest = greedy_pair.select(query, vectors, k - j, shown=first.indices)
+    assert [*first.indices, *rest.indices] == whole.indices.tolist()
+    np.testing.assert_allclose(rest.gains, whole.gains[j:], rtol=1e-6, atol=1e-12)
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1), order=st.permutations([0, 3, 7, 9]))
+def test_the_order_of_shown_does_not_matter(pair: Pair, seed: int, order: list[int]) -> None:
+    query, vectors = gaussian(seed, 15, 20)
+    one = pair.select(query, vectors, 4, shown=[0, 3, 7, 9])
+    assert_alike(pair.select(query, vectors, 4, shown=order), one, rtol=1e-9)
+
+
+@both_dtypes
+def test_a_copy_of_a_shown_candidate_is_avoided(pair: Pair, dtype: Any) -> None:
+    # Row 1 is a copy of row 0 and the nearest to the query; row 2 complements row 0.
+    vectors = np.array([[0.8, 0.6, 0.0], [0.8, 0.6, 0.0], [0.7, -0.6, 0.1]], dtype)
+    query = np.array([1.0, 0.0, 0.0], dtype)
+    more = {"quality": [0.0] * 3} if pair.with_quality else {}
+    # Selection by similarity does not look at the shown candidates.
+    expected = [1] if pair.name == "similarity" else [2]
+    assert pair.select(query, vectors, 1, shown=[0], **more).indices.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        np.array([2, 5]),
+        np.array([2, 5], np.uint8),
+        (2, 5),
+        range(2, 4),
+        [np.int32(2), np.int64(5)],
+        {5: "five", 2: "two"},
+        np.array([]),
+    ],
+    ids=repr,
+)
+def test_shown_may_be_any_collection_of_integers(pair: Pair, shown: Any) -> None:
+    query, vectors = gaussian(1, 11, 12)
+    expected = pair.select(query, vectors, 3, shown=[int(i) for i in shown])
+    assert same(pair.select(query, vectors, 3, shown=shown), expected)
+    assert same(pair.select(query, vectors, 3, shown=iter(shown)), expected)
+
+
+@pytest.mark.parametrize(
+    "shown", [[11], [-1], [0, 100], [2, 2], [1.0], [1.5], ["1"], [True], [None], 5, 2.5, np.array(3)]
+)
+def test_shown_that_names_no_candidates_is_refused(pair: Pair, shown: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="shown"):
+        pair.select(*gaussian(1, 11, 12), 3, shown=shown)
+
+
+def test_k_is_at_most_the_number_of_candidates_that_are_not_shown(pair: Pair) -> None:
+    query, vectors = gaussian(1, 11, 12)
+    assert len(pair.select(query, vectors, 8, shown=[1, 2, 3])) == 8
+    with pytest.raises(InvalidParameterError, match=r"(?s)k=9.*n=8"):
+        pair.select(query, vectors, 9, shown=[1, 2, 3])
+    with pytest.raises(NothingLeftError):
+        pair.select(query, vectors, 1, shown=range(11))
+
+
+# --- budget ---------------------------------------------------------------------------------------
+
+
+def test_k_and_budget_are_both_kept(pair: Pair) -> None:
+    query, vectors = gaussian(1, 20, 30)
+    for k, budget, size in ((3, 100, 3), (10, 9, 4), (None, 9, 4), (4, 8, 4)):
+        assert len(pair.select(query, vectors, k, costs=[2.0] * 20, budget=budget)) == size
+
+
+def test_candidates_that_cost_nothing_always_fit(pair: Pair) -> None:
+    selection = pair.select(*gaussian(1, 10, 30), None, costs=[0.0] * 5 + [1.0] * 5, budget=0)
+    assert set(selection.indices.tolist()) == set(range(5))
+
+
+def test_the_best_candidate_that_fits_is_selected(pair: Pair) -> None:
+    selection = pair.select([1.0, 0.0], [[1.0, 0.0], [1.0, 1.0]], None, costs=[5.0, 1.0], budget=4)
+    assert selection.indices.tolist() == [1]
+
+
+def test_rounding_in_the_sum_of_costs_does_not_exclude_a_candidate(pair: Pair) -> None:
+    assert len(pair.select(*gaussian(1, 2, 4), None, costs=[0.1, 0.2], budget=0.3)) == 2
+
+
+def test_a_budget_without_costs_is_refused(pair: Pair) -> None:
+    with pytest.raises(BudgetError, match="cost"):
+        pair.select(*gaussian(1, 5, 3), 2, budget=3)
+
+
+def test_a_budget_below_the_cheapest_candidate_is_refused(pair: Pair) -> None:
+    query, vectors = gaussian(1, 5, 3)
+    costs = [5.0, 3.0, 4.0, 2.5, 9.0]
+    with pytest.raises(BudgetError, match=r"2\.5"):
+        pair.select(query, vectors, 2, costs=costs, budget=2)
+    # Candidate 3, the only one that would fit, is shown.
+    with pytest.raises(BudgetError, match=r"costs 3\b"):
+        pair.select(query, vectors, 2, costs=costs, budget=2.6, shown=[3])
+
+
+@pytest.mark.parametrize("budget", [np.nan, np.inf, -np.inf, -1.0, "many", True])
+def test_a_budget_that_is_not_an_amount_is_refused(pair: Pair, budget: Any) -> None:
+    with pytest.raises(SetSelectError, match="budget"):
+        pair.select(*gaussian(1, 5, 3), 2, costs=[1.0] * 5, budget=budget)
+
+
+def test_k_is_checked_beside_a_budget(pair: Pair) -> None:
+    with pytest.raises(InvalidParameterError, match=r"k=6\b.*n=5\b"):
+        pair.select(*gaussian(1, 5, 3), 6, costs=[1.0] * 5, budget=2)
+
+
+# --- constraints ----------------------------------------------------------------------------------
+
+
+def test_conditions_that_forbid_nothing_change_nothing(pair: Pair) -> None:
+    for case in random_cases(140, 36):
+        n = len(case.vectors)
+        free = pair.select(case.query, case.vectors, case.k)
+        # Conditions are kept by numpy alone; its dot products differ from those of compiled loops in the last bits.
+        room = rounding(case.vectors.dtype)
+        for conditions in (
+            {"sources": [0] * n, "max_per_source": n},
+            {"costs": [2.0] * n, "budget": 2.0 * n},
+            {"sources": [0] * n, "costs": [1.0] * n},
+        ):
+            assert_alike(pair.select(case.query, case.vectors, case.k, **conditions), free, room, room)
+        everything = pair.select(case.query, case.vectors, None, costs=[1.0] * n, budget=n)
+        assert sorted(everything.indices.tolist()) == list(range(n))
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(3, 25), data=st.data())
+def test_a_permutation_of_the_candidates_permutes_the_result_under_conditions(
+    pair: Pair, seed: int, n: int, data: st.DataObject
+) -> None:
+    query, vectors = gaussian(seed, n, 20)
+    assume((vectors @ query > 0).any())
+    rng = np.random.default_rng(seed)
+    sources, costs = rng.integers(0, 5, size=n), rng.integers(1, 5, size=n)
+    order = np.array(data.draw(st.permutations(range(n))))
+    place = np.argsort(order)
+    shown = data.draw(st.sampled_from([[], [0], [2, 1]]))
+    budget = data.draw(st.sampled_from([None, 4.0, 20.0]))
+    rules: dict[str, Any] = {"max_per_source": 2, "drop_near_duplicates": 0.3, "budget": budget}
+    k = min(6, n - len(shown))
+    try:
+        one = pair.select(query, vectors, k, costs=costs, sources=sources, shown=shown, **rules)
+    except (NothingLeftError, BudgetError):
+        one = None
+    try:
+        other = pair.select(
+            query,
+            vectors[order],
+            k,
+            costs=costs[order],
+            sources=sources[order],
+            shown=place[shown].tolist(),
+            **rules,
+        )
+    except (NothingLeftError, BudgetError):
+        other = None
+    assert (one is None) == (other is None)
+    if one is not None and other is not None:
+        assert [int(order[i]) for i in other.indices] == one.indices.tolist()
+        np.testing.assert_allclose(other.gains, one.gains, rtol=1e-7, atol=1e-10)
+
+
+def test_shown_candidates_count_for_their_source_and_their_copies(pair: Pair) -> None:
+    query, vectors = gaussian(7, 9, 12)
+    vectors[5] = vectors[0] * 3
+    sources = ["a", "b", "c", "a", "a", "d", "e", "e", "f"]
+    picks = pair.select(
+        query, vectors, 6, shown=[0, 3], sources=sources, max_per_source=2, drop_near_duplicates=0.99
+    ).indices
+    # Candidate 4 is the third of source a, candidate 5 is a copy of candidate 0.
+    assert set(picks.tolist()) == {1, 2, 6, 7, 8}
+
+
+def test_no_open_candidate_is_an_error(pair: Pair) -> None:
+    query, vectors = gaussian(8, 6, 9)
+    rules: list[dict[str, Any]] = [
+        {"sources": ["a"] * 6, "max_per_source": 1},
+        {"drop_near_duplicates": -1.0},
+        {"sources": ["a"] * 6, "max_per_source": 2, "drop_near_duplicates": -1.0},
+    ]
+    for conditions in rules:
+        with pytest.raises(NothingLeftError, match="n=6"):
+            pair.select(query, vectors, 2, shown=[4], **conditions)
+    # Those that fit the budget are of a source that has its share; the others do not fit.
+    with pytest.raises(NothingLeftError):
+        pair.select(
+            query,
+            vectors,
+            2,
+            costs=[1.0] * 3 + [9.0] * 3,
+            sources="aaabbb",
+            max_per_source=1,
+            budget=5,
+            shown=[0],
+        )

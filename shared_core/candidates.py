@@ -71,7 +71,8 @@ def _unit_rows(given: NDArray[Any], ids: tuple[Hashable, ...] | None, copy: bool
         if not (squares.min() > low and squares.max() < high):
             rows, squares = _rescaled(rows, squares, ids)
     squares[squares == 0] = 1
-    return rows / np.sqrt(squares)[..., None]
+    unit: FloatArray = rows / np.sqrt(squares)[..., None]
+    return unit
 
 
 def _rescaled(rows: FloatArray, squares: FloatArray, ids: tuple[Hashable, ...] | None) -> tuple[FloatArray, FloatArray]:

@@ -26,6 +26,8 @@ NDPP_LINEAR = f"setselect NDPP, LinearKernel, rank {RANK}"
 PYVERSITY, PYVERSITY_DPP = "pyversity MMR", "pyversity DPP"
 LANGCHAIN, LANGCHAIN_LISTS = "LangChain MMR, float32 array", "LangChain MMR, Python lists"
 LLAMAINDEX, HAYSTACK = "LlamaIndex MMR", "Haystack MMR"
+# The modules that look up the compiled loops.
+_WITH_LOOPS = (mmr, vrsd)
 
 SETS = (SIMILARITY, MMR, MMR_NUMPY, VRSD, VRSD_NUMPY, REFINED, REFINED_NUMPY)
 KERNELS = (NDPP_PLAIN, NDPP_ROWS, NDPP_LINEAR)
@@ -49,15 +51,13 @@ class numpy_alone:
     """Context manager: the selectors run in numpy, as if numba were not installed."""
 
     def __enter__(self) -> None:
-        self._kept = mmr.compiled_loops, vrsd.compiled_loops
-        mmr.compiled_loops = vrsd.compiled_loops = _no_loops  # type: ignore[assignment]
+        self._kept = [vars(module)["compiled_loops"] for module in _WITH_LOOPS]
+        for module in _WITH_LOOPS:
+            vars(module)["compiled_loops"] = lambda: None
 
     def __exit__(self, *_: object) -> None:
-        mmr.compiled_loops, vrsd.compiled_loops = self._kept  # type: ignore[assignment]
-
-
-def _no_loops() -> None:
-    return None
+        for module, loops in zip(_WITH_LOOPS, self._kept, strict=True):
+            vars(module)["compiled_loops"] = loops
 
 
 def contenders(point: Point, given: Data) -> dict[str, Run]:

@@ -46,10 +46,10 @@ class Block:
             assert self.vectors is not None
             size = self.vectors[0].size * working_dtype(self.vectors.dtype).itemsize
         length = min(length, max_queries(size))
-        return [self._piece(slice(i, i + length)) for i in range(0, len(self), length)]
+        return [self._take(slice(i, i + length)) for i in range(0, len(self), length)]
 
-    def _piece(self, part: slice) -> Block:
-        vectors, quality = (None if a is None else a[part] for a in (self.vectors, self.quality))
+    def _take(self, part: slice) -> Block:
+        vectors, quality = (None if column is None else column[part] for column in (self.vectors, self.quality))
         return Block(self.start + part.start, self.queries[part], self.shared, vectors, quality)
 
     def validate(self) -> CandidateBlock:

@@ -1,16 +1,12 @@
-"""Threads across queries, with one BLAS thread for each: more of those only compete for the cores."""
+"""BLAS on one thread, for work that is split by queries: more BLAS threads would compete for the same cores."""
 
 from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
-
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
+from typing import Any
 
 _lock = threading.Lock()
 # The number of BLAS threads belongs to the process. Of calls that overlap, the first one sets it to 1 and the last one
@@ -50,25 +46,3 @@ def _controller() -> Any:
     except ImportError:
         return None
     return ThreadpoolController()
-
-
-def run_in_order(
-    task: Callable[[_Item], _Result], items: Sequence[_Item], pool: ThreadPoolExecutor | None
-) -> Iterator[_Result]:
-    """``task`` of each item, in their order, on the threads of ``pool``; the first error in that order is raised.
-
-    >>> list(run_in_order(sum, [range(3), range(3, 5)], None))
-    [3, 7]
-    """
-    if pool is None:
-        yield from map(task, items)
-        return
-    futures = [pool.submit(task, item) for item in items]
-    try:
-        for future in futures:
-            yield future.result()
-    finally:
-        for future in futures:
-            future.cancel()
-        # Tasks that run already still use the arrays and the one BLAS thread.
-        wait(futures)

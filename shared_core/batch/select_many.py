@@ -17,7 +17,7 @@ from .._validation import check_integer, read_only
 from ..errors import InvalidInputError, SetSelectError
 from ..selectors.base import Selection, Selector, resolve_selector
 from ._blocks import Block, Blocks, read_blocks
-from ._threads import one_blas_thread, run_in_order
+from ._threads import one_blas_thread
 
 # The progress bar moves on after so many queries at the latest.
 _MAX_PIECE = 1024
@@ -220,7 +220,7 @@ def _stream(
             parts: list[Selections] = []
             # Between two blocks the caller has all BLAS threads.
             with one_blas_thread():
-                for part in run_in_order(task, pieces, pool):
+                for part in (map if pool is None else pool.map)(task, pieces):
                     parts.append(part)
                     if bar is not None:
                         bar.update(len(part))
@@ -231,15 +231,11 @@ def _select(selector: Selector, at_once: BlockSelector, k: int, block: Block) ->
     found = at_once.select(block, k)
     if found is not None:
         return found
-    selections = [_select_one(selector, block, i, k) for i in range(len(block))]
-    filled_from = [-1 if s.filled_from is None else s.filled_from for s in selections]
-    return Selections(
-        read_only(np.array([s.indices for s in selections], np.int64)),
-        read_only(np.array([s.gains for s in selections], np.float64)),
-        read_only(np.array([s.relevance for s in selections], np.float64)),
-        read_only(np.array([s.objective for s in selections], np.float64)),
-        read_only(np.array(filled_from, np.int64)),
-    )
+    rows = []
+    for i in range(len(block)):
+        s = _select_one(selector, block, i, k)
+        rows.append((s.indices, s.gains, s.relevance, s.objective, -1 if s.filled_from is None else s.filled_from))
+    return Selections(*(read_only(np.array(column)) for column in zip(*rows, strict=True)))
 
 
 def _select_one(selector: Selector, block: Block, i: int, k: int) -> Selection:

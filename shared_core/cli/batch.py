@@ -1,4 +1,4 @@
-"""The command ``setselect batch``: Parquet files of queries in, Parquet parts with the chosen sets out."""
+"""The command ``setselect batch``: Parquet files of queries in, Parquet parts with their selections out."""
 
 from __future__ import annotations
 
@@ -12,39 +12,46 @@ from rich.text import Text
 
 from ..errors import InvalidParameterError, KernelError, SetSelectError
 from ..selectors.base import make_selector
-from ._terminal import FINE, WITH_PROBLEMS, stop
+from ._terminal import FINE, WITH_PROBLEMS, stop, with_option_names
+
+# The names of the library's arguments in its messages, and the options that users of the command know.
+_COLUMNS = ("id_column", "vector_column", "text_column", "block_rows")
+_OPTIONS = {"id_column=None": "--row-numbers"} | {name: "--" + name.replace("_", "-") for name in _COLUMNS}
 
 
 def batch(
-    queries: Annotated[Path, typer.Option(help="A Parquet file of queries, or a folder of them.")],
-    index: Annotated[Path, typer.Option(help="A FAISS index in a file; it is mapped, not loaded.")],
-    out: Annotated[Path, typer.Option(help="A folder for the parts; Parquet readers take it as one table.")],
-    k: Annotated[int, typer.Option("--k", help="How many are picked for a query.")] = 5,
-    fetch_k: Annotated[int, typer.Option(help="How many of the nearest they are picked from.")] = 100,
-    selector: Annotated[str, typer.Option(help="vrsd, mmr, ndpp, similarity.")] = "vrsd",
+    queries: Annotated[Path, typer.Option(help="A Parquet file of queries, or a folder of such files.")],
+    index: Annotated[Path, typer.Option(help="The file of a FAISS index. It is mapped into memory, not loaded.")],
+    out: Annotated[Path, typer.Option(help="A folder for the parts. Readers of Parquet take it as one table.")],
+    k: Annotated[int, typer.Option("--k", help="Number of picks for each query.")] = 5,
+    fetch_k: Annotated[int, typer.Option(help="Number of nearest candidates to select from.")] = 100,
+    selector: Annotated[str, typer.Option(help="vrsd, mmr, ndpp or similarity.")] = "vrsd",
     parameter: Annotated[
         list[str] | None,
         typer.Option(
-            help="Of the selector, as name=value: refine=true, lambda_d=0.5, kernel=FILE.safetensors. Repeat."
+            help="A parameter of the selector as name=value: refine=true, lambda_d=0.5, kernel=FILE.safetensors. "
+            "Can be repeated."
         ),
     ] = None,
-    id_column: Annotated[str, typer.Option(help="The queries' own ids, carried through.")] = "id",
-    row_numbers: Annotated[bool, typer.Option("--row-numbers", help="There are no ids: write row numbers.")] = False,
-    vector_column: Annotated[str | None, typer.Option(help="Lists of floats; default: vector.")] = None,
-    text_column: Annotated[str | None, typer.Option(help="Texts to embed instead.")] = None,
-    model: Annotated[
-        str | None, typer.Option(help="For texts: a sentence-transformers model; default: all-MiniLM-L6-v2.")
+    id_column: Annotated[str, typer.Option(help="Column of the queries' ids, which are written unchanged.")] = "id",
+    row_numbers: Annotated[bool, typer.Option("--row-numbers", help="Write row numbers in place of ids.")] = False,
+    vector_column: Annotated[
+        str | None, typer.Option(help="Column of the queries' vectors, lists of floats; default: vector.")
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes; more than 1 are Ray actors.")] = 1,
-    ray: Annotated[bool, typer.Option("--ray", help="A single worker on Ray too.")] = False,
-    threads: Annotated[int, typer.Option(min=1, help="Of FAISS in each worker.")] = 1,
-    block_rows: Annotated[int, typer.Option(min=1, help="Queries of a part.")] = 10_000,
+    text_column: Annotated[str | None, typer.Option(help="Column of texts to embed, in place of vectors.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Sentence-transformers model for texts; default: all-MiniLM-L6-v2.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes. Two or more run on Ray.")] = 1,
+    ray: Annotated[bool, typer.Option("--ray", help="Run a single worker on Ray too.")] = False,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of FAISS in each worker.")] = 1,
+    block_rows: Annotated[int, typer.Option(min=1, help="Queries in each part.")] = 10_000,
 ) -> None:
-    """Choose the best set for each of many queries.
+    """Select the best set for each of many queries.
 
-    After Ctrl-C or a crash the same command goes on: parts that are written are not made again.
+    After Ctrl-C or a crash the same command resumes: parts that exist are not written again.
 
-    Exit code: 0 all is well, 1 done but there are rows with an error in place of a set, 2 could not run.
+    Exit code: 0 success, 1 done but some rows have an error in place of a selection, 2 could not run.
     """
     say = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
@@ -58,13 +65,16 @@ def batch(
             progress=say.is_terminal,
         )  # fmt: skip
     except (SetSelectError, ImportError, OSError) as error:
-        stop(say, str(error))
+        message = with_option_names(str(error), "out", "k", "fetch_k")
+        for argument, option in _OPTIONS.items():
+            message = message.replace(argument, option)
+        stop(say, message)
     except KeyboardInterrupt:
-        stop(say, f"broken off; the parts in {out} are kept: run it again to go on")
-    there = f", {done.resumed} of them there before" if done.resumed else ""
-    typer.echo(f"{done.rows} rows in {done.parts} parts{there}: {done.out}")
+        stop(say, f"stopped; the parts in {out} are kept, and the same command resumes")
+    resumed = f", {done.resumed} of them from an earlier run" if done.resumed else ""
+    typer.echo(f"{done.rows} rows in {done.parts} parts{resumed}: {done.out}")
     if done.errors:
-        say.print(Text(f"{done.errors} rows have an error in place of a set; the first: {done.first_error}"))
+        say.print(Text(f"{done.errors} rows have an error in place of a selection; the first: {done.first_error}"))
     raise typer.Exit(WITH_PROBLEMS if done.errors else FINE)
 
 
@@ -76,22 +86,21 @@ def _parameters(given: list[str]) -> dict[str, Any]:
             raise InvalidParameterError(f"--parameter takes name=value, got {one!r}")
         if name in parameters:
             raise InvalidParameterError(f"--parameter {name} is given twice")
-        parameters[name] = _kernel(value) if name == "kernel" else _value(value)
+        if name == "kernel":
+            parameters[name] = _load_kernel(value)
+            continue
+        try:
+            parameters[name] = json.loads(value)
+        except json.JSONDecodeError:
+            parameters[name] = value
     return parameters
 
 
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
-
-
-def _kernel(path: str) -> Any:
+def _load_kernel(path: str) -> Any:
     from ..selectors.kernels import LinearKernel, LowRankKernel
 
     try:
         return LinearKernel.load(path)
     except KernelError:
-        # Of the other kind, or no kernel, which this says.
+        # A kernel of the other kind; if the file has none, this raises the error.
         return LowRankKernel.load(path)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +35,7 @@ class FaissFile:
         # IO_FLAG_MMAP maps only the lists of an IVF index and loads every other kind into each process's memory.
         # IO_FLAG_MMAP_IFC (FAISS 1.11) maps flat, HNSW, IVF, scalar-quantised and id-mapped indexes.
         flags = getattr(faiss, "IO_FLAG_MMAP_IFC", faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
-        self._path = path
+        self._faiss, self._path = faiss, path
         self._index: Any
         try:
             self._index = faiss.read_index(str(path), flags)
@@ -55,24 +53,28 @@ class FaissFile:
             self._searched = faiss.downcast_index(self._index.index)
             self._ids = faiss.rev_swig_ptr(self._index.id_map.data(), self._index.id_map.size())
         self.dimension = int(self._index.d)
-        self._check_vectors(faiss)
+        self._check_vectors()
 
     def __call__(
         self, vectors: NDArray[np.float32], k: int
     ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float32]]]:
         """For each row of ``vectors`` (n, d) the ids (m,) of its nearest ``k`` and their vectors (m, d), m <= k."""
-        with faiss_threads(self._threads):
-            try:
-                _, rows, found = self._searched.search_and_reconstruct(vectors, min(k, self._index.ntotal))
-            except RuntimeError as error:
-                raise VectorSourceError(f"FAISS could not search {self._path}: {error}") from None
+        before = self._faiss.omp_get_max_threads()
+        self._faiss.omp_set_num_threads(self._threads)
+        try:
+            _, rows, found = self._searched.search_and_reconstruct(vectors, min(k, self._index.ntotal))
+        except RuntimeError as error:
+            raise VectorSourceError(f"FAISS could not search {self._path}: {error}") from None
+        finally:
+            self._faiss.omp_set_num_threads(before)
         # Where fewer were found, the rows end with -1.
         exists = rows >= 0
         counts = exists.sum(axis=1)
         ids = rows if self._ids is None else np.where(exists, self._ids[rows], -1)
         return [i[:m] for i, m in zip(ids, counts, strict=True)], [v[:m] for v, m in zip(found, counts, strict=True)]
 
-    def _check_vectors(self, faiss: Any) -> None:
+    def _check_vectors(self) -> None:
+        faiss = self._faiss
         # Before the first search, because an IVF index without vectors ends the whole process when it is searched.
         # An IndexRefine has the vectors itself.
         refined = isinstance(self._searched, faiss.IndexRefine)
@@ -92,16 +94,3 @@ class FaissFile:
                 f"{type(self._searched).__name__} does not return the vectors that it stores ({error}); use a flat, "
                 "IVFFlat or HNSWFlat index, or a quantised one of these"
             ) from None
-
-
-@contextmanager
-def faiss_threads(n: int) -> Iterator[None]:
-    """FAISS with ``n`` threads inside, and afterwards with as many as before."""
-    import faiss
-
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(n)
-    try:
-        yield
-    finally:
-        faiss.omp_set_num_threads(before)

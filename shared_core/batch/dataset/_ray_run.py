@@ -19,8 +19,7 @@ from typing import Any
 
 from ...errors import InvalidInputError, InvalidParameterError, SetSelectError, SetSelectWarning
 from ._output_folder import STAGED, OutputFolder
-from ._query_files import Block
-from ._query_rows import check_schema
+from ._queries import Block, check_schema
 from ._settings import Settings
 from ._worker import Worker
 
@@ -69,17 +68,6 @@ class BlockActor:
         worker.write_part(block, self._folder)
 
 
-class TableActor:
-    """Selects for the batches of a Ray Dataset."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._worker = Worker(settings)
-
-    def __call__(self, queries: Any) -> Any:
-        """The selections of a pyarrow Table of queries."""
-        return self._worker.select(queries)
-
-
 def write_parts(blocks: list[Block], settings: Settings, folder: OutputFolder, concurrency: int) -> Iterator[None]:
     """Write the parts of these blocks with so many actors; yields once for each part.
 
@@ -126,7 +114,7 @@ def map_dataset(
             "need one, and both would wait for ever"
         )
     return queries.map_batches(
-        TableActor,
+        Worker,
         fn_constructor_args=(settings,),
         batch_size=batch_rows,
         batch_format="pyarrow",

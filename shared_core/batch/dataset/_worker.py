@@ -23,8 +23,7 @@ from .._threads import one_blas_thread
 from ..select_many import BlockSelector
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder
-from ._query_files import Block, read_block
-from ._query_rows import check_schema, embed_texts, output_schema, read_vectors
+from ._queries import Block, check_schema, embed_texts, output_schema, read_block, read_vectors
 from ._settings import Search, Settings
 
 # Queries per search: 40 MB of candidates at fetch_k = 100 and d = 384.
@@ -50,9 +49,9 @@ class Worker:
 
     def write_part(self, block: Block, folder: OutputFolder) -> None:
         """Read a block, select for its queries, and write its part."""
-        folder.write(block.number, self.select(read_block(block, self.settings.columns), block.first_row))
+        folder.write(block.number, self(read_block(block, self.settings.columns), block.first_row))
 
-    def select(self, queries: Any, first_row: int = 0) -> Any:
+    def __call__(self, queries: Any, first_row: int = 0) -> Any:
         """The selections of a pyarrow Table of queries, row by row; row numbers count from ``first_row``."""
         settings = self.settings
         check_schema(queries.schema, settings, "the queries", self._dimension)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, overload
 
@@ -12,8 +12,7 @@ from ...errors import InvalidParameterError
 from ...selectors.base import Selector
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder, Summary
-from ._query_files import Block, cut_into_blocks, list_files, open_parquet, read_block
-from ._query_rows import SAMPLE, check_lengths, check_schema
+from ._queries import SAMPLE, Block, check_lengths, check_schema, cut_into_blocks, list_files, open_parquet, read_block
 from ._settings import Search, Settings, describe, make_settings
 from ._worker import Worker
 
@@ -47,7 +46,7 @@ def select_table(queries: Any, index: str | os.PathLike[str] | Search, k: int = 
     7 ['a'] [1.0] None
     8 None None the vector contains nan (as float32)
     """
-    return Worker(make_settings(index, k, **settings)).select(queries)
+    return Worker(make_settings(index, k, **settings))(queries)
 
 
 @overload
@@ -196,13 +195,16 @@ def _check_files(files: list[Path], settings: Settings, dimension: int | None) -
 
 def _write_parts(
     blocks: list[Block], settings: Settings, folder: OutputFolder, concurrency: int | None
-) -> Iterable[None]:
+) -> Iterator[None]:
     if concurrency is not None:
         from ._ray_run import write_parts
 
-        return write_parts(blocks, settings, folder, concurrency)
-    worker = Worker(settings)
-    return (worker.write_part(block, folder) for block in blocks)
+        yield from write_parts(blocks, settings, folder, concurrency)
+    else:
+        worker = Worker(settings)
+        for block in blocks:
+            worker.write_part(block, folder)
+            yield
 
 
 def _track(parts: Iterable[None], total: int, progress: bool) -> Iterable[None]:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -38,7 +37,7 @@ def run(folder: Path, *arguments: object) -> Result:
     return CliRunner().invoke(app, ["batch", *map(str, (*files, "--k", 4, "--fetch-k", 20, *arguments))])
 
 
-def test_sets_are_written_and_a_second_call_finds_them(folder: Path) -> None:
+def test_parts_are_written_and_a_second_call_skips_them(folder: Path) -> None:
     first = run(folder, "--selector", "mmr", "--parameter", "lambda_d=0.5", "--block-rows", 100)
     assert (first.exit_code, first.stderr) == (0, "")
     assert first.stdout == f"{Q} rows in 3 parts: {folder / 'sets'}\n"
@@ -46,24 +45,27 @@ def test_sets_are_written_and_a_second_call_finds_them(folder: Path) -> None:
     assert written["id"].to_pylist() == names()
     assert written["ids"].to_pylist() == [by_brute_force(query)[0] for query in queries()]
     second = run(folder, "--selector", "mmr", "--parameter", "lambda_d=0.5", "--block-rows", 100)
-    assert second.stdout == f"{Q} rows in 3 parts, 3 of them there before: {folder / 'sets'}\n"
+    assert second.stdout == f"{Q} rows in 3 parts, 3 of them from an earlier run: {folder / 'sets'}\n"
     other = run(folder, "--selector", "mmr", "--parameter", "lambda_d=0.4", "--block-rows", 100)
     assert other.exit_code == 2
-    assert "was begun with other settings (selector: {'MMR': {'lambda_d': 0.5" in other.stderr
+    assert "has parts of other settings (selector: {'MMR': {'lambda_d': 0.5" in other.stderr
 
 
-def test_rows_with_errors_are_counted_and_told(folder: Path) -> None:
+def test_rows_with_errors_are_counted_and_shown(folder: Path) -> None:
     bad = table().to_pydict()["vector"]
     bad[5] = [0.0] * D
     bad[6] = None
     pq.write_table(pa.table({"name": names(), "v": bad}), folder / "queries.parquet")
     result = run(folder, "--id-column", "name", "--vector-column", "v")
     assert result.exit_code == 1
-    assert result.stderr == "2 rows have an error in place of a set; the first: the vector is zero and points nowhere\n"
+    assert (
+        result.stderr
+        == "2 rows have an error in place of a selection; the first: the vector is zero and has no direction\n"
+    )
     assert pq.read_table(folder / "sets").column_names[0] == "name"
 
 
-def test_row_numbers_and_parameters_of_other_kinds(folder: Path) -> None:
+def test_row_numbers_and_parameters_of_every_kind(folder: Path) -> None:
     LinearKernel(np.eye(D)).save(folder / "kernel.safetensors")
     parameters = [f"kernel={folder / 'kernel.safetensors'}", "relevance=exponential", "temperature=1"]
     result = run(folder, "--row-numbers", "--selector", "ndpp", *(w for p in parameters for w in ("--parameter", p)))
@@ -87,12 +89,12 @@ def test_row_numbers_and_parameters_of_other_kinds(folder: Path) -> None:
         (["--parameter", "refine=true", "--parameter", "refine=false"], "--parameter refine is given twice"),
         (["--parameter", "k=3"], "no parameter 'k'"),
         (["--parameter", "out=x"], "no parameter 'out'"),
-        (["--id-column", "name"], "no column name"),
-        (["--fetch-k", "3"], "fetch_k must be at least k = 4"),
+        (["--id-column", "name"], "no column name (--row-numbers writes row numbers instead)"),
+        (["--fetch-k", "3"], "--fetch-k must be at least --k = 4"),
         (["--selector", "ndpp", "--parameter", "kernel=nowhere.safetensors"], "nowhere.safetensors"),
     ],
 )
-def test_what_cannot_run_says_why(arguments: list[str], says: str, folder: Path) -> None:
+def test_a_run_that_cannot_start_says_why(arguments: list[str], says: str, folder: Path) -> None:
     result = run(folder, *arguments)
     assert result.exit_code == 2
     assert says in result.stderr
@@ -100,11 +102,10 @@ def test_what_cannot_run_says_why(arguments: list[str], says: str, folder: Path)
     assert not (folder / "sets").exists()
 
 
-def test_without_ray_two_workers_name_the_extra(folder: Path) -> None:
-    # Told to the import system, since it may be installed here.
-    code = "import sys; sys.modules['ray'] = None; from shared_core.cli import main; main()"
-    asked = ["batch", "--queries", "queries.parquet", "--index", "index.faiss", "--out", "sets", "--workers", "2"]
-    done = subprocess.run([sys.executable, "-c", code, *asked], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
+def test_without_ray_two_workers_name_the_extra(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("ray", "ray.data"):
+        monkeypatch.setitem(sys.modules, module, None)
+    done = run(folder, "--workers", 2)
+    assert done.exit_code == 2
     assert 'pip install "setselect[ray]"' in done.stderr
-    assert subprocess.run([sys.executable, "-c", code, *asked[:-2]], cwd=folder, check=False).returncode == 0
+    assert run(folder).exit_code == 0

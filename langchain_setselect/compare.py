@@ -12,10 +12,12 @@ from langchain_core.vectorstores import VectorStore
 from shared_core.errors import VectorSourceError
 from shared_core.evaluation.compare import compare_candidates
 from shared_core.evaluation.corpus import Query, found_documents
+from shared_core.evaluation.judging import FoundCandidates
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval import EmbeddedQuery, run_flow
 
 from .retriever import read_ids, search_store
+from .vectors import reader_of
 
 
 def compare_store(
@@ -77,7 +79,7 @@ def compare_store(
         documents, vectors = run_flow(
             search_store(store, embedding, query.text, EmbeddedQuery(vector, None), fetch_k, dict(search_kwargs or {}))
         )
-        ids = read_ids(store, documents)
+        ids = read_ids(store, reader_of(store), documents)
         rows = [(i, d.page_content, d.metadata.get("subtopics")) for i, d in zip(ids, documents, strict=True)]
         return FoundCandidates(vector, found_documents(rows), np.asarray(vectors))
 

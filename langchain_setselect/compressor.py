@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -11,48 +10,53 @@ from uuid import uuid4
 from langchain_core.callbacks import AsyncCallbackManager, CallbackManager, Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.runnables.config import run_in_executor
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 from typing_extensions import override
 
-from shared_core import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError
-from shared_core.retrieval.request import Request
+from shared_core import InvalidParameterError, VectorSourceError
+from shared_core.retrieval import Flow, Found, Request, Step, run_flow, run_flow_async
 
-from . import fallback
-from ._settings import EVENT, ChoiceSettings, Chosen, aask, ask, choose_documents, event
-from .stores.source import Source
-from .vectors import id_function, source_of
+from .retriever import (
+    EVENT,
+    SelectionSettings,
+    check_shown,
+    copy_documents,
+    describe_selection,
+    embed_query,
+    read_ids,
+)
+from .vectors import describe_embedding, embed_texts, reader_of
 
-_warned: set[type | None] = set()
 
+class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
+    """Selects the best *set* of ``k`` among the documents of any retriever: keyword, hybrid, ensemble, multi-query.
 
-class SetSelectCompressor(ChoiceSettings, BaseDocumentCompressor):
-    """Chooses the best *set* of ``k`` among the documents of any retriever: keyword, hybrid, ensemble, multi-query.
-
-    Vectors come from ``vectorstore`` by the documents' ids; what it does not know is embedded. With LangChain's
-    ``CacheBackedEmbeddings`` as ``embeddings`` each text is embedded once.
+    Vectors come from ``vectorstore`` by the documents' ids. Documents that it does not know are embedded. With
+    LangChain's ``CacheBackedEmbeddings`` as ``embeddings``, each text is embedded once.
 
     Parameters
     ----------
     embeddings : Embeddings, optional
-        For the query, and for documents whose vector is stored nowhere; by default those of ``vectorstore``.
+        For the query, and for documents without a stored vector; by default those of ``vectorstore``.
     vectorstore : VectorStore, optional
-        Where the documents' vectors are stored; it needs a vector source that looks them up by id (see the page
-        on vectors; others by :func:`register_vector_source`). An id beside different texts is that of none.
+        Where the documents' vectors are stored. Its vector source must look vectors up by id (see the page on vectors
+        for the stores that can; :func:`register_vector_source` adds others). An id that occurs with different texts
+        is ignored.
     search_type, selector, search_kwargs, perspective, perspective_vector, direction, corpus, quality, costs, source
-        As in :class:`SetSelectRetriever`, but that nothing is searched: ``fetch_k`` and a store's own keys are refused.
+        See :class:`SetSelectRetriever`. A compressor does not search, so it refuses ``fetch_k`` and arguments of a
+        store.
     scores : bool
-        As in :class:`SetSelectRetriever`.
+        See :class:`SetSelectRetriever`.
 
     Raises
     ------
     InvalidParameterError
         A parameter is unknown or out of range.
     InvalidInputError
-        A vector holds NaN or inf, or is of another length than the query; the message names the document.
+        A vector holds NaN or inf, or differs in length from the query; the message names the document.
     VectorSourceError
-        There are no embeddings to work with.
+        There are no embeddings.
 
     Examples
     --------
@@ -78,9 +82,9 @@ class SetSelectCompressor(ChoiceSettings, BaseDocumentCompressor):
     @property
     def vector_source(self) -> str:
         """Where the documents' vectors will come from, in words."""
-        embedding = fallback.words(self._embeddings())
-        source = self._source()
-        if source is None or (source.fetch is None and source.afetch is None):
+        embedding = describe_embedding(self._embeddings())
+        reader = reader_of(self.vectorstore)
+        if reader is None or (reader.fetch is None and reader.afetch is None):
             return embedding
         return f"store: {type(self.vectorstore).__name__}, else {embedding}"
 
@@ -88,63 +92,60 @@ class SetSelectCompressor(ChoiceSettings, BaseDocumentCompressor):
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
-        request, scores, _ = self._request({})
-        if not documents:
-            return []
-        embeddings = self._embeddings()
-        asked = ask(request, embeddings, query)
-        source, id_of = self._source(), id_function(self.vectorstore)
-        ids = _telling_ids(documents, id_of)
-        stored = list(dict.fromkeys(name for name in ids if name is not None))
-        known: dict[str, Any] = {}
-        if stored and source is not None and source.fetch is not None:
-            known = dict(source.fetch(self.vectorstore, stored))
-        embedded = fallback.embed(embeddings, _unknown(documents, ids, known), self._warn)
-        rows = _joined(ids, known, embedded)
-        chosen = choose_documents(request, (documents, rows), asked, ids=ids, scores=scores, fetch_k=len(documents) + 1)
-        manager = CallbackManager.configure(callbacks)
-        if manager.handlers:
-            manager.on_custom_event(EVENT, self._told(chosen), run_id=manager.parent_run_id or uuid4())
-        return chosen.documents
+        return run_flow(self._compress(documents, query, callbacks))
 
     @override
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
+        return await run_flow_async(self._compress(documents, query, callbacks))
+
+    def _compress(self, documents: Sequence[Document], query: str, callbacks: Callbacks | None) -> Flow[list[Document]]:
         request, scores, _ = self._request({})
         if not documents:
             return []
-        embeddings = self._embeddings()
-        asked = await aask(request, embeddings, query)
-        source, id_of = self._source(), id_function(self.vectorstore)
-        ids = _telling_ids(documents, id_of)
-        stored = list(dict.fromkeys(name for name in ids if name is not None))
-        known: dict[str, Any] = {}
-        if stored and source is not None and source.afetch is not None:
-            known = dict(await source.afetch(self.vectorstore, stored))
-        elif stored and source is not None and source.fetch is not None:
-            known = dict(await run_in_executor(None, source.fetch, self.vectorstore, stored))
-        embedded = await fallback.aembed(embeddings, _unknown(documents, ids, known), self._warn)
-        rows = _joined(ids, known, embedded)
-        choose = partial(choose_documents, ids=ids, scores=scores, fetch_k=len(documents) + 1)
-        chosen = await run_in_executor(None, choose, request, (documents, rows), asked)
-        manager = AsyncCallbackManager.configure(callbacks)
-        if manager.handlers:
-            await manager.on_custom_event(EVENT, self._told(chosen), run_id=manager.parent_run_id or uuid4())
-        return chosen.documents
+        embedded = yield from embed_query(request, self._embeddings(), query)
+        ids = _drop_ambiguous(read_ids(self.vectorstore, reader_of(self.vectorstore), documents), documents)
+        vectors = yield from self._vectors(documents, ids)
+        check_shown(request, ids)
+        selected = yield Step(partial(request.select, Found(documents, ids, vectors), embedded))
+        data = describe_selection(request, selected, self.vector_source)
+        yield Step(partial(_send_event, callbacks, data), partial(_asend_event, callbacks, data))
+        return copy_documents(selected, scores)
+
+    def _vectors(self, documents: Sequence[Document], ids: Sequence[str | None]) -> Flow[list[Any]]:
+        """The documents' vectors, row by row: stored ones, and embeddings of the texts of the others."""
+        reader = reader_of(self.vectorstore)
+        wanted = list(dict.fromkeys(name for name in ids if name is not None))
+        known: Mapping[str | None, Any] = {}
+        if wanted and reader is not None and (reader.fetch or reader.afetch):
+            known = yield Step(
+                partial(reader.fetch, self.vectorstore, wanted) if reader.fetch else dict,
+                partial(reader.afetch, self.vectorstore, wanted) if reader.afetch else None,
+            )
+        texts = [document.page_content for document, name in zip(documents, ids, strict=True) if name not in known]
+        kind = None if self.vectorstore is None else type(self.vectorstore)
+        where = "there is no vectorstore=" if kind is None else f"{kind.__name__} has no vector for them"
+        embedded = yield from embed_texts(
+            self._embeddings(),
+            texts,
+            (SetSelectCompressor, kind),
+            f"each query embeds the texts of its documents again ({len(texts)} this time): {where}. Pass the store "
+            "that holds them, call register_vector_source(..., fetch=...), or use CacheBackedEmbeddings",
+            stacklevel=6,  # the line that calls compress_documents
+        )
+        rest = iter(embedded)
+        return [known[name] if name in known else next(rest) for name in ids]
 
     def _request(self, kwargs: dict[str, Any]) -> tuple[Request, bool, dict[str, Any]]:
         request, scores, rest = super()._request(kwargs)
         if "fetch_k" in self.search_kwargs:
-            raise InvalidParameterError("a compressor fetches nothing: fetch_k belongs to the retriever before it")
+            raise InvalidParameterError("a compressor fetches nothing: set fetch_k in the retriever before it")
         if rest:
             raise InvalidParameterError(
                 f"SetSelectCompressor has no argument {next(iter(rest))!r}: it searches no store"
             )
         return request, scores, rest
-
-    def _told(self, chosen: Chosen) -> dict[str, Any]:
-        return {**event(chosen, self.vector_source), "fetch_k": None}
 
     def _embeddings(self) -> Embeddings:
         embeddings = self.embeddings or (None if self.vectorstore is None else self.vectorstore.embeddings)
@@ -155,39 +156,25 @@ class SetSelectCompressor(ChoiceSettings, BaseDocumentCompressor):
             )
         return embeddings
 
-    def _source(self) -> Source | None:
-        return None if self.vectorstore is None else source_of(self.vectorstore)
 
-    def _warn(self, number: int) -> None:
-        kind = None if self.vectorstore is None else type(self.vectorstore)
-        if kind in _warned:
-            return
-        _warned.add(kind)
-        where = "there is no vectorstore=" if kind is None else f"{kind.__name__} has no vector for them"
-        warnings.warn(
-            f"each query embeds the texts of its documents again ({number} this time): {where}. Pass the store "
-            "that holds them, register_vector_source(..., fetch=...), or use CacheBackedEmbeddings",
-            EmbeddingFallbackWarning,
-            stacklevel=4,
-        )
-
-
-def _telling_ids(documents: Sequence[Document], id_of: Callable[[Document], str | None]) -> list[str | None]:
-    """The documents' ids, without those that stand beside different texts: pieces of one document, or two stores'."""
-    ids = [id_of(document) for document in documents]
+def _drop_ambiguous(ids: Sequence[str | None], documents: Sequence[Document]) -> list[str | None]:
+    """``ids`` with None for each that occurs with different texts, as pieces of one document may have."""
     texts: dict[str | None, str] = {}
-    torn = {
+    ambiguous = {
         name
         for name, document in zip(ids, documents, strict=True)
         if texts.setdefault(name, document.page_content) != document.page_content
     }
-    return [None if name in torn else name for name in ids]
+    return [None if name in ambiguous else name for name in ids]
 
 
-def _unknown(documents: Sequence[Document], ids: Sequence[str | None], known: dict[str, Any]) -> list[str]:
-    return [d.page_content for d, name in zip(documents, ids, strict=True) if name not in known]
+def _send_event(callbacks: Callbacks | None, data: dict[str, Any]) -> None:
+    manager = CallbackManager.configure(callbacks)
+    if manager.handlers:
+        manager.on_custom_event(EVENT, data, run_id=manager.parent_run_id or uuid4())
 
 
-def _joined(ids: Sequence[str | None], known: dict[str, Any], embedded: list[list[float]]) -> list[Any]:
-    rest = iter(embedded)
-    return [next(rest) if name is None or name not in known else known[name] for name in ids]
+async def _asend_event(callbacks: Callbacks | None, data: dict[str, Any]) -> None:
+    manager = AsyncCallbackManager.configure(callbacks)
+    if manager.handlers:
+        await manager.on_custom_event(EVENT, data, run_id=manager.parent_run_id or uuid4())

@@ -1,8 +1,9 @@
-"""Few-shot examples for LangChain prompts, chosen as a set."""
+"""Few-shot examples for LangChain prompts, selected as a set."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 from langchain_core.embeddings import Embeddings
@@ -12,35 +13,44 @@ from pydantic import Field
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
-from shared_core._validation import check_one_of
-from shared_core.retrieval._names import CHOICE_KEYS, all_parameters, refuse_near_misses
-from shared_core.retrieval.items import ORDERS, ordered
+from shared_core.retrieval import (
+    ORDERS,
+    SETTINGS,
+    Flow,
+    Step,
+    check_one_of,
+    check_spelling,
+    parameter_names,
+    run_flow,
+    run_flow_async,
+    sort_items,
+)
 
-from ._settings import ChoiceSettings, Chosen
-from .retriever import SetSelectRetriever
+from .retriever import SelectionSettings, SetSelectRetriever
 
 
-class SetSelectExampleSelector(ChoiceSettings, BaseExampleSelector):
-    """Chooses the best *set* of examples for a prompt; stands where ``SemanticSimilarityExampleSelector`` stood.
+class SetSelectExampleSelector(SelectionSettings, BaseExampleSelector):
+    """Selects the best *set* of examples for a prompt; replaces ``SemanticSimilarityExampleSelector``.
 
     Parameters
     ----------
     vectorstore : VectorStore
-        Holds the examples: their text embedded, the example itself as metadata (:meth:`from_examples` does that).
+        Holds the examples. Their text is embedded, and the example itself is the metadata (:meth:`from_examples` does
+        this).
     k : int
         How many examples, 4 by default; with a ``budget`` and no ``k``, as many as fit.
     example_keys : list of str, optional
-        Keys of an example to return; by default all.
+        The keys of an example to return; by default all.
     input_keys : list of str, optional
-        Which inputs are embedded; by default all. For a stored example, its values under these keys.
+        Which inputs are embedded; by default all. Of a stored example, its values under these keys are embedded.
     order : {"selection", "relevance", "nearest_last"}
-        Order of the result: as chosen, most similar first, or most similar last, next to the question.
-    quality, costs, source : str or callable, optional
+        Order of the result: as selected, most relevant first, or most relevant last, next to the question.
+    quality, costs, source : str, callable or mapping, optional
         A key of the example, or a function of the example: ``costs=lambda e: len(tokenizer.encode(e["answer"]))``.
     vectorstore_kwargs : dict, optional
-        What goes to the store's search unchanged, ``filter`` for one.
+        Arguments of the store's search (``filter``, for example), which go to it unchanged.
     search_type, selector, search_kwargs, perspective, perspective_vector, direction, corpus, embeddings
-        As in :class:`SetSelectRetriever`.
+        See :class:`SetSelectRetriever`.
 
     Raises
     ------
@@ -80,17 +90,14 @@ class SetSelectExampleSelector(ChoiceSettings, BaseExampleSelector):
         input_keys: list[str] | None = None,
         **settings: Any,
     ) -> Self:
-        """Put examples into a new store and choose from them; what is no setting goes to ``from_texts``.
+        """Put examples into a new store and select from them; arguments that are no settings go to ``from_texts``.
 
         Raises
         ------
         InvalidParameterError
-            As the class; or an example lacks one of ``input_keys``.
+            A setting is wrong, or an example lacks one of ``input_keys``.
         """
-        own, rest = cls._split(settings, k, input_keys)
-        texts = [_text(example, input_keys) for example in examples]
-        store = vectorstore_cls.from_texts(texts, embeddings, metadatas=[dict(e) for e in examples], **rest)
-        return cls(vectorstore=store, **own)
+        return run_flow(cls._from_examples(examples, embeddings, vectorstore_cls, k, input_keys, settings))
 
     @classmethod
     async def afrom_examples(
@@ -102,10 +109,30 @@ class SetSelectExampleSelector(ChoiceSettings, BaseExampleSelector):
         input_keys: list[str] | None = None,
         **settings: Any,
     ) -> Self:
-        """As :meth:`from_examples`."""
-        own, rest = cls._split(settings, k, input_keys)
-        texts = [_text(example, input_keys) for example in examples]
-        store = await vectorstore_cls.afrom_texts(texts, embeddings, metadatas=[dict(e) for e in examples], **rest)
+        """The async version of :meth:`from_examples`."""
+        return await run_flow_async(cls._from_examples(examples, embeddings, vectorstore_cls, k, input_keys, settings))
+
+    @classmethod
+    def _from_examples(
+        cls,
+        examples: Sequence[dict[str, Any]],
+        embeddings: Embeddings,
+        vectorstore_cls: type[VectorStore],
+        k: int | None,
+        input_keys: list[str] | None,
+        settings: dict[str, Any],
+    ) -> Flow[Self]:
+        known = {*cls.model_fields, *SETTINGS, *parameter_names()}
+        own = {name: value for name, value in settings.items() if name in known}
+        own |= {"input_keys": input_keys} if k is None else {"input_keys": input_keys, "k": k}
+        rest = {name: value for name, value in settings.items() if name not in known}
+        # A store that takes any argument would ignore a misspelt setting.
+        check_spelling(rest)
+        texts, metadatas = _as_texts(examples, input_keys)
+        store = yield Step(
+            partial(vectorstore_cls.from_texts, texts, embeddings, metadatas=metadatas, **rest),
+            partial(vectorstore_cls.afrom_texts, texts, embeddings, metadatas=metadatas, **rest),
+        )
         return cls(vectorstore=store, **own)
 
     @override
@@ -117,74 +144,64 @@ class SetSelectExampleSelector(ChoiceSettings, BaseExampleSelector):
         return (await self.aadd_examples([example]))[0]
 
     def add_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
-        """Add examples in one call to the store; their ids."""
-        texts = [_text(example, self.input_keys) for example in examples]
-        return self.vectorstore.add_texts(texts, metadatas=[dict(e) for e in examples])
+        """Add examples in one call to the store; returns their ids."""
+        texts, metadatas = _as_texts(examples, self.input_keys)
+        return self.vectorstore.add_texts(texts, metadatas=metadatas)
 
     async def aadd_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
-        """As :meth:`add_examples`."""
-        texts = [_text(example, self.input_keys) for example in examples]
-        return await self.vectorstore.aadd_texts(texts, metadatas=[dict(e) for e in examples])
+        """The async version of :meth:`add_examples`."""
+        texts, metadatas = _as_texts(examples, self.input_keys)
+        return await self.vectorstore.aadd_texts(texts, metadatas=metadatas)
 
     @override
     def select_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
-        text = _text(input_variables, self.input_keys)
-        return self._examples(self._retriever()._choose(text, self.vectorstore_kwargs or {}))
+        return run_flow(self._select(input_variables))
 
     @override
     async def aselect_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
-        text = _text(input_variables, self.input_keys)
-        return self._examples(await self._retriever()._achoose(text, self.vectorstore_kwargs or {}))
+        return await run_flow_async(self._select(input_variables))
 
     @property
     def vector_source(self) -> str:
         """Where the examples' vectors will come from, in words."""
         return self._retriever().vector_source
 
-    @classmethod
-    def _split(
-        cls, settings: dict[str, Any], k: int | None, input_keys: list[str] | None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        known = {*cls.model_fields, *CHOICE_KEYS, *all_parameters()}
-        own = {name: value for name, value in settings.items() if name in known}
-        own |= {"input_keys": input_keys} if k is None else {"input_keys": input_keys, "k": k}
-        rest = {name: value for name, value in settings.items() if name not in known}
-        # Stores that take any argument would swallow a misspelt one of ours.
-        refuse_near_misses(rest)
-        return own, rest
+    def _select(self, input_variables: dict[str, str]) -> Flow[list[dict[str, Any]]]:
+        text, retriever = _as_text(input_variables, self.input_keys), self._retriever()
+        request, _, store_kwargs = retriever._request(self.vectorstore_kwargs or {})
+        selected = yield from retriever._select(request, text, store_kwargs)
+        documents = sort_items(selected.items, selected.selection.relevance.tolist(), self.order)
+        keys = self.example_keys
+        return [
+            {key: document.metadata[key] for key in keys} if keys else dict(document.metadata) for document in documents
+        ]
 
     def _retriever(self) -> SetSelectRetriever:
-        settings = {name: getattr(self, name) for name in ChoiceSettings.model_fields if name != "scores"}
+        settings = {name: getattr(self, name) for name in SelectionSettings.model_fields if name != "scores"}
         if self.selector is not None:
             del settings["search_type"]
-        # An example's keys are its own.
-        settings["search_kwargs"] = {**self.search_kwargs, "scores": False}
+        settings["search_kwargs"] = {**self.search_kwargs}
         for given in (settings, settings["search_kwargs"]):
             for name in ("quality", "costs", "source"):
-                if name in given:
-                    given[name] = _of_document(given[name])
+                if callable(given.get(name)):
+                    given[name] = _as_function_of_document(given[name])
         return SetSelectRetriever(vectorstore=self.vectorstore, **settings)
 
-    def _examples(self, chosen: Chosen) -> list[dict[str, Any]]:
-        relevance = [] if chosen.selection is None else chosen.selection.relevance.tolist()
-        examples = [dict(document.metadata) for document in ordered(chosen.documents, relevance, self.order)]
-        if not self.example_keys:
-            return examples
-        return [{key: example[key] for key in self.example_keys} for example in examples]
 
-
-def _of_document(value: Any) -> Any:
-    """A function of an example as a function of the document that holds it; a key serves both."""
-    if not callable(value):
-        return value
-    function: Callable[[dict[str, Any]], Any] = value
+def _as_function_of_document(function: Callable[[dict[str, Any]], Any]) -> Any:
     return lambda document: function(document.metadata)
 
 
-def _text(values: dict[str, Any], keys: list[str] | None) -> str:
-    # As LangChain's own selectors make it, so that their stores serve here too.
+def _as_texts(examples: Sequence[dict[str, Any]], keys: list[str] | None) -> tuple[list[str], list[dict[str, Any]]]:
+    """The texts to embed, and copies of the examples to store beside them."""
+    return [_as_text(example, keys) for example in examples], [dict(example) for example in examples]
+
+
+def _as_text(values: dict[str, Any], keys: list[str] | None) -> str:
+    # LangChain's own selectors make the same text, so their stores can be used here.
     try:
-        chosen = {key: values[key] for key in keys} if keys else values
+        return " ".join(str(values[key]) for key in sorted(keys or values))
     except KeyError as error:
-        raise InvalidParameterError(f"input_keys asks for {error.args[0]!r}, there is {', '.join(values)}") from None
-    return " ".join(str(chosen[key]) for key in sorted(chosen))
+        raise InvalidParameterError(
+            f"input_keys names {error.args[0]!r}, but the keys are {', '.join(values)}"
+        ) from None

@@ -7,8 +7,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel, Field
 
-from shared_core.signals._splitting import checked_prompt
-from shared_core.signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor
+from shared_core.signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, check_prompt
 
 
 class SplitQuery(BaseModel):
@@ -25,17 +24,17 @@ def extractor_from_chat_model(
 ) -> PerspectiveExtractor:
     """A ``PerspectiveExtractor`` that asks ``model`` through ``with_structured_output`` (PIR paper, 3.4).
 
-    An answer that LangChain cannot parse counts as invalid, like one with foreign words: no projection, and a
-    warning that quotes it.
+    An answer that LangChain cannot parse is invalid, like one with words that are not in the query: there is no
+    projection, and a warning quotes the answer.
 
     Parameters
     ----------
     model : BaseChatModel
-        Any that supports structured output.
+        Any model that supports structured output.
     prompt : str
-        With ``{query}`` where the query goes, other braces are text; by default ``PERSPECTIVE_PROMPT``.
+        Contains ``{query}`` where the query is inserted; other braces are plain text. Default: ``PERSPECTIVE_PROMPT``.
     cache_size : int
-        How many queries' answers to keep; 0 keeps none.
+        How many queries' answers are kept; 0 keeps none.
 
     Raises
     ------
@@ -44,7 +43,7 @@ def extractor_from_chat_model(
     NotImplementedError
         The model has no structured output.
     Exception
-        When asked: what the call of the model raises.
+        The extractor raises what the call of the model raises.
 
     Examples
     --------
@@ -53,29 +52,29 @@ def extractor_from_chat_model(
     Traceback (most recent call last):
     NotImplementedError: with_structured_output is not implemented for this model.
     """
-    ask = _Ask(model, checked_prompt(prompt))
-    return PerspectiveExtractor(ask.now, ask.later, cache_size)
+    splitter = _Splitter(model, check_prompt(prompt))
+    return PerspectiveExtractor(splitter.split, splitter.asplit, cache_size)
 
 
-class _Ask:
-    """The model, bound to the schema, and what it is asked."""
+class _Splitter:
+    """A model that splits queries, and the prompt it is given."""
 
     def __init__(self, model: BaseChatModel, prompt: str) -> None:
-        self._made_from = model, prompt
+        self._arguments = model, prompt
         self._structured = model.with_structured_output(SplitQuery, include_raw=True)
         self._prompt = prompt
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # LangChain's chain for structured output cannot be pickled; the model may be.
-        return type(self), self._made_from
+        # LangChain's chain for structured output cannot be pickled. The model may be.
+        return type(self), self._arguments
 
-    def now(self, query: str) -> Any:
+    def split(self, query: str) -> Any:
         return _answer(self._structured.invoke(self._prompt.replace("{query}", query)))
 
-    async def later(self, query: str) -> Any:
+    async def asplit(self, query: str) -> Any:
         return _answer(await self._structured.ainvoke(self._prompt.replace("{query}", query)))
 
 
 def _answer(output: Any) -> Any:
-    # Without a parsed answer the raw message stands in for it, so that the warning can quote it.
+    # The raw message replaces an answer that cannot be parsed, so that the warning can quote it.
     return output["raw"] if output["parsed"] is None else output["parsed"]

@@ -1,18 +1,103 @@
-"""Checks of settings, and their plain form for files."""
+"""The settings that the postprocessor and the retriever share, and the flow from a query to selected nodes."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
-import numpy as np
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.bridge.pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from llama_index.core.indices.vector_store.base import VectorStoreIndex
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from shared_core import InvalidParameterError, Selector, make_selector, selector_names, selector_parameters
+from shared_core import PAP, InvalidInputError, InvalidParameterError, QueryParts, Selector, selector_parameters
+from shared_core.retrieval import (
+    SETTINGS,
+    EmbeddedQuery,
+    Flow,
+    Found,
+    Request,
+    Selected,
+    Step,
+    as_identifiers,
+    check_integer,
+)
+from shared_core.signals.extraction import check_perspective_vector
+
+from .vectors import NodeVectors, resolve_embed_model
+
+GAIN_KEY = "selection_score"
+
+
+class SelectionSettings(BaseModel):
+    """The settings of a selection; :class:`SetSelectPostprocessor` documents each of them."""
+
+    top_n: int | None = None
+    selector: str | Selector = "vrsd"
+    selector_kwargs: dict[str, Any] = Field(default_factory=dict)
+    perspective: str | tuple[float, ...] | Callable[[str], str | QueryParts | None] | None = None
+    perspective_vector: str = "text"
+    direction: str = "remove"
+    corpus: bool = False
+    quality: str | dict[str, float] | Callable[[BaseNode], float] | None = None
+    costs: str | dict[str, float] | Callable[[BaseNode], float] | None = None
+    budget: float | None = None
+    source: str | Callable[[BaseNode], Hashable] | None = None
+    max_per_source: int | None = None
+    drop_near_duplicates: float | None = None
+    score_threshold: float | None = None
+    shown: tuple[str, ...] = ()
+    scores: bool = True
+    embed_model: BaseEmbedding | None = Field(default=None, exclude=True)
+    vector_store: BasePydanticVectorStore | None = Field(default=None, exclude=True)
+    index: VectorStoreIndex | None = Field(default=None, exclude=True)
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    # The last perspective's model, text and embedding: most often the next query has the same perspective.
+    _perspective_memory: tuple[BaseEmbedding | None, str, list[float]] | None = PrivateAttr(default=None)
+
+    def __init__(self, **settings: Any) -> None:
+        given = {name: value for name, value in settings.items() if name in type(self).model_fields}
+        parameters = {name: value for name, value in settings.items() if name not in given}
+        parameters = {**(given.get("selector_kwargs") or {}), **parameters}
+        refuse_unknown(type(self).__name__, parameters, given.get("selector", "vrsd"), type(self).model_fields)
+        given["selector_kwargs"] = parameters
+        if given.get("top_n") is not None:
+            check_integer(given["top_n"], "top_n", 1)
+        given["shown"] = as_identifiers(given.get("shown"), "shown")
+        perspective = given.get("perspective")
+        check_perspective_vector(given.get("perspective_vector", "text"), perspective)
+        if perspective is not None and not isinstance(perspective, str) and not callable(perspective):
+            given["perspective"] = tuple(PAP(perspective).perspective.tolist())  # type: ignore[union-attr]
+        super().__init__(**given)
+        if self.top_n is None and self.budget is None:
+            self.top_n = 4
+        self._request()
+        # Vectors of one store under the ids of another store's index would be wrong.
+        store = self.vector_store
+        if self.index is not None and store is not None and store is not self.index.vector_store:
+            raise InvalidParameterError("index= is over another store than vector_store=: give one of them")
+
+    @property
+    def _vectors(self) -> NodeVectors:
+        store = self.vector_store
+        if store is None and self.index is not None:
+            store = self.index.vector_store
+        return NodeVectors(store, self.index, resolve_embed_model(self.embed_model, self.index))
+
+    def _request(self, fetch_k: int | None = None) -> Request:
+        settings = {name: getattr(self, name) for name in SETTINGS if name in SelectionSettings.model_fields}
+        settings |= {"k": self.top_n, "fetch_k": fetch_k, **self.selector_kwargs}
+        if self.source is None:
+            settings["source"] = _document_of
+        return Request.parse(settings)[0]
 
 
 def refuse_unknown(owner: str, names: Iterable[str], selector: Any, known: Iterable[str]) -> None:
-    """Raise for the first name that is no parameter of the selector; the message lists what is allowed."""
+    """Raise for the first name that is not a parameter of the selector; the message lists what is allowed."""
     own = selector_parameters(selector) if isinstance(selector, str) else ()
     for name in names:
         if name not in own:
@@ -22,27 +107,65 @@ def refuse_unknown(owner: str, names: Iterable[str], selector: Any, known: Itera
             )
 
 
-def name_and_parameters(selector: str | Selector, parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The registered name and the plain parameters that make the selector again."""
-    if isinstance(selector, str):
-        name: str | None = selector
+def embed_query(settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[EmbeddedQuery]:
+    """Embed what has no embedding yet: the query, and the texts that its perspective needs."""
+    text = yield from request.find_text_to_embed(bundle.query_str)
+    vector = bundle.embedding
+    if vector is None:
+        if not bundle.embedding_strs:
+            raise InvalidInputError("the query is empty: it has neither text nor an embedding")
+        vector = yield from _embed(settings, bundle.embedding_strs)
+    if text is None:
+        return request.as_query(vector, None)
+    model, memory = settings._vectors.model, settings._perspective_memory
+    if memory is not None and memory[0] is model and memory[1] == text:
+        embedded = memory[2]
     else:
-        if dataclasses.is_dataclass(selector):
-            parameters = {f.name: getattr(selector, f.name) for f in dataclasses.fields(selector) if f.init}
-        name = next((n for n in selector_names() if _makes(n, parameters, selector)), None)
-    if name is None:
-        raise InvalidParameterError(f"to_dict has no name for {selector!r}: register_selector gives it one")
-    parameters = {k: v.item() if isinstance(v, np.generic) else v for k, v in parameters.items()}
-    for key, value in parameters.items():
-        if value is not None and not isinstance(value, (bool, int, float, str)):
-            raise InvalidParameterError(
-                f"to_dict cannot write {key}={value!r}: save a kernel with its own save() and pass it again"
-            )
-    return name, dict(parameters)
+        embedded = yield from _embed(settings, [text])
+        settings._perspective_memory = (model, text, embedded)
+    own = None
+    if settings.perspective_vector == "difference" and bundle.custom_embedding_strs:
+        # The search is for other words (HyDE). The perspective is the difference of the query's own words and its root.
+        own = yield from _embed(settings, [bundle.query_str])
+    return request.as_query(vector, embedded, own)
 
 
-def _makes(name: str, parameters: dict[str, Any], selector: Selector) -> bool:
-    try:
-        return make_selector(name, **parameters) == selector
-    except (InvalidParameterError, TypeError):
-        return False
+def _embed(settings: SelectionSettings, texts: list[str]) -> Flow[list[float]]:
+    model = settings._vectors.need_model("the query or the perspective")
+    vector: list[float] = yield Step(
+        partial(model.get_agg_embedding_from_queries, texts), partial(model.aget_agg_embedding_from_queries, texts)
+    )
+    return vector
+
+
+def read_vectors(
+    settings: SelectionSettings, nodes: Sequence[NodeWithScore], *, embed_unknown: bool, fetch_k: int | None = None
+) -> Flow[Found]:
+    """The nodes that vectors are found for, each id once, with their vectors."""
+    by_id: dict[str, BaseNode] = {}
+    for scored in nodes:
+        by_id.setdefault(scored.node.node_id, scored.node)
+    vectors = yield from settings._vectors.fetch([*by_id.values()], [*by_id], embed_unknown=embed_unknown)
+    ids = [name for name in by_id if name in vectors]
+    exhausted = fetch_k is None or len(nodes) < fetch_k
+    return Found([by_id[name] for name in ids], ids, [vectors[name] for name in ids], fetch_k, exhausted)
+
+
+def copy_nodes(nodes: Sequence[NodeWithScore], selected: Selected, scores: bool) -> list[NodeWithScore]:
+    """Copies of those of ``nodes`` that are selected, with the relevance as score and the gain in the metadata."""
+    by_id = {scored.node.node_id: scored for scored in reversed(nodes)}
+    copies = []
+    relevance, gains = selected.selection.relevance.tolist(), selected.selection.gains.tolist()
+    for node, cosine, gain in zip(selected.items, relevance, gains, strict=True):
+        changes: dict[str, Any] = {"metadata": {**node.metadata, GAIN_KEY: gain} if scores else dict(node.metadata)}
+        if scores:
+            # The gain must change neither the prompt nor the text to embed.
+            for name in ("excluded_llm_metadata_keys", "excluded_embed_metadata_keys"):
+                changes[name] = [*(key for key in getattr(node, name) if key != GAIN_KEY), GAIN_KEY]
+        changes = {"node": node.model_copy(update=changes), "score": cosine}
+        copies.append(by_id[node.node_id].model_copy(update=changes))
+    return copies
+
+
+def _document_of(node: BaseNode) -> str:
+    return node.ref_doc_id or node.node_id

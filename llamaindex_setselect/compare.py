@@ -15,7 +15,9 @@ from shared_core.evaluation.compare import compare_candidates
 from shared_core.evaluation.corpus import Query, found_documents
 from shared_core.evaluation.judging import FoundCandidates
 from shared_core.evaluation.results import Comparison
+from shared_core.retrieval import run_flow
 
+from ._settings import read_vectors
 from .retriever import SetSelectIndexRetriever
 
 
@@ -36,16 +38,16 @@ def compare_index(
     ----------
     index : VectorStoreIndex
     queries : iterable of str, mapping or Query
-        See :func:`shared_core.evaluation.compare.compare`. ``gold`` are ids of nodes; a node's labels stand in its
-        metadata, under ``subtopics``.
+        See :func:`shared_core.evaluation.compare.compare`. ``gold`` holds ids of nodes. The labels of a node are
+        its metadata ``subtopics``.
     embed_model : BaseEmbedding, optional
         By default the index's.
     k, fetch_k : int
-        How many are picked, and from how many of the nearest.
+        How many nodes are picked, and from how many nearest candidates.
     filters : MetadataFilters, optional
         The store's own filter.
     model : str, optional
-        Name of the embedding model, for the record; by default what the model calls itself.
+        Name of the embedding model, for the record; by default the name that the model gives.
     **options
         The other options of :func:`shared_core.evaluation.compare.compare_candidates`.
 
@@ -54,7 +56,7 @@ def compare_index(
     VectorSourceError
         There is no embedding model.
     InvalidInputError, InvalidParameterError, ImportError
-        As :func:`shared_core.evaluation.compare.compare_candidates`.
+        See :func:`shared_core.evaluation.compare.compare_candidates`.
 
     Examples
     --------
@@ -68,18 +70,14 @@ def compare_index(
     ('VRSD', 1)
     """
     retriever = SetSelectIndexRetriever(index, top_n=k, fetch_k=fetch_k, filters=filters, embed_model=embed_model)
-    source = retriever._settings._vectors
-    embedding = source.need_model("the queries")
+    embedding = retriever._settings._vectors.need_model("the queries")
 
     def candidates_of(query: Query) -> FoundCandidates:
-        vector = retriever._fitting(embedding.get_agg_embedding_from_queries([query.text]))
-        nodes = [
-            scored.node for scored in retriever._search(fetch_k)._retrieve(QueryBundle(query.text, embedding=vector))
-        ]
-        vectors = source.fetch(nodes, [node.node_id for node in nodes])
-        kept = [node for node in nodes if node.node_id in vectors]
-        rows = [(n.node_id, n.get_content(MetadataMode.NONE), n.metadata.get("subtopics")) for n in kept]
-        return FoundCandidates(vector, found_documents(rows), np.array([vectors[node.node_id] for node in kept]))
+        vector = retriever._check_length(embedding.get_agg_embedding_from_queries([query.text]))
+        nodes = retriever._search(fetch_k)._retrieve(QueryBundle(query.text, embedding=vector))
+        found = run_flow(read_vectors(retriever._settings, nodes, embed_unknown=False))
+        rows = [(n.node_id, n.get_content(MetadataMode.NONE), n.metadata.get("subtopics")) for n in found.items]
+        return FoundCandidates(vector, found_documents(rows), np.array(found.vectors))
 
-    called = model or embedding.model_name
-    return compare_candidates(queries, candidates_of, k=k, fetch_k=fetch_k, model=called, **options)
+    name = model or embedding.model_name
+    return compare_candidates(queries, candidates_of, k=k, fetch_k=fetch_k, model=name, **options)

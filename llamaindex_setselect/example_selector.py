@@ -1,4 +1,4 @@
-"""Few-shot examples for LlamaIndex prompts, chosen as a set."""
+"""Few-shot examples for LlamaIndex prompts, selected as a set."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core._validation import check_one_of
-from shared_core.retrieval.items import ORDERS, ordered
+from shared_core.retrieval import ORDERS, check_one_of, sort_items
 
 from .retriever import SetSelectIndexRetriever
 
 
 class SetSelectExampleSelector:
-    """Chooses the best *set* of examples for a prompt; a function for a prompt template's ``function_mappings``.
+    """Selects the best *set* of examples for a prompt; a function for a prompt template's ``function_mappings``.
 
-    ``PromptTemplate("{examples}\\n\\nQ: {query_str}\\nA:", function_mappings={"examples": selector})`` asks it with
-    the prompt's own variables whenever the prompt is formatted.
+    ``PromptTemplate("{examples}\\n\\nQ: {query_str}\\nA:", function_mappings={"examples": selector})`` calls it with
+    the prompt's own variables each time the prompt is formatted.
 
     Parameters
     ----------
     index : VectorStoreIndex
-        Holds the examples: their text embedded, the example itself as metadata (:meth:`from_examples` does that).
+        Holds the examples. Their text is embedded, and the example itself is the metadata (:meth:`from_examples` does
+        this).
     template : str
-        How one example is written; its keys in braces: ``"Q: {question}\\nA: {answer}"``.
+        The format of one example, with its keys in braces: ``"Q: {question}\\nA: {answer}"``.
     separator : str
-        What stands between two examples.
+        The text between two examples.
     input_variable : str
-        The prompt's variable that examples are chosen for.
+        The prompt's variable that examples are selected for.
     order : {"selection", "relevance", "nearest_last"}
-        Order of the result: as chosen, most similar first, or most similar last, next to the question.
+        Order of the result: as selected, most relevant first, or most relevant last, next to the question.
     **options
-        Those of :class:`SetSelectIndexRetriever` (``top_n``, ``fetch_k``, ``selector`` and its parameters,
+        See :class:`SetSelectIndexRetriever` (``top_n``, ``fetch_k``, ``selector`` and its parameters,
         ``filters``, ``perspective``, ``budget``, ...). ``quality``, ``costs`` and ``source`` are a key of the
-        example, or a function of the example; ``max_per_source`` needs ``source``; ``scores`` is off.
+        example, or a function of the example. ``max_per_source`` needs ``source``. The default of ``scores`` is False.
 
     Raises
     ------
     InvalidParameterError
         An option is unknown or out of range.
     InvalidInputError
-        When called: the prompt has no ``input_variable``, or an example lacks a key of the template.
+        In a call: the prompt has no ``input_variable``, or an example lacks a key of the template.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class SetSelectExampleSelector:
                 options[name] = _OfNode(options[name])
         if options.get("max_per_source") is not None and options.get("source") is None:
             raise InvalidParameterError("max_per_source needs source=: a key of the example or a function of it")
-        # An example's keys are its own: no score among them.
+        # Scores would be keys of the example.
         self._retriever = SetSelectIndexRetriever(index, **{"scores": False, **options})
 
     @classmethod
@@ -95,12 +95,12 @@ class SetSelectExampleSelector:
         vector_store: BasePydanticVectorStore | None = None,
         **settings: Any,
     ) -> Self:
-        """Put examples into a new index, embedded by their values under ``input_keys``, and choose from them.
+        """Put examples into a new index, embedded by their values under ``input_keys``, and select from them.
 
         Raises
         ------
         InvalidParameterError
-            As the class; or an example lacks one of ``input_keys``.
+            A setting is wrong, or an example lacks one of ``input_keys``.
         """
         from llama_index.core import StorageContext
 
@@ -112,51 +112,51 @@ class SetSelectExampleSelector:
         return selector
 
     def add_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
-        """Add examples to the index; their ids.
+        """Add examples to the index; returns their ids.
 
         Raises
         ------
         InvalidParameterError
-            The selector was not made by :meth:`from_examples`, so nobody knows which keys are embedded.
+            The selector was not made by :meth:`from_examples`, so the keys to embed are unknown.
         """
         if self._input_keys is None:
-            raise InvalidParameterError("add_examples needs to know input_keys: make the selector with from_examples")
+            raise InvalidParameterError("add_examples needs input_keys: make the selector with from_examples")
         nodes = [_node(example, self._input_keys) for example in examples]
         self._index.insert_nodes(nodes)
         return [node.node_id for node in nodes]
 
     def select_examples(self, query: str) -> list[dict[str, Any]]:
-        """The examples for a query, in the order asked for."""
+        """The examples for a query, in the selector's ``order``."""
         return self._examples(self._retriever.retrieve(query))
 
     async def aselect_examples(self, query: str) -> list[dict[str, Any]]:
-        """As :meth:`select_examples`."""
+        """The async version of :meth:`select_examples`."""
         return self._examples(await self._retriever.aretrieve(query))
 
     def __call__(self, **variables: Any) -> str:
-        """The examples as text, for ``function_mappings``; none for an empty variable.
+        """The examples as text, for ``function_mappings``; an empty text for an empty variable.
 
-        LlamaIndex formats a prompt with empty variables to see how long it is.
+        LlamaIndex formats a prompt with empty variables to measure its length.
         """
         if self.input_variable not in variables:
             raise InvalidInputError(
-                f"the prompt has no variable {self.input_variable!r} to choose examples for; it has "
-                f"{', '.join(variables) or 'none'}. Name it with input_variable="
+                f"the prompt has no variable {self.input_variable!r} to select examples for; it has "
+                f"{', '.join(variables) or 'none'}. Name the variable with input_variable="
             )
         query = str(variables[self.input_variable])
         return self.format(self.select_examples(query)) if query else ""
 
     def format(self, examples: Sequence[dict[str, Any]]) -> str:
-        """Examples written with the template."""
+        """The examples in the template's format."""
         try:
             return self.separator.join(self.template.format(**example) for example in examples)
         except (KeyError, IndexError) as error:
             raise InvalidInputError(
-                f"the template asks for {error.args[0]!r}, which an example lacks; write its keys in braces"
+                f"the template has the key {error.args[0]!r}, which an example lacks; write its keys in braces"
             ) from None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        # PromptTemplate.partial_format copies its functions: without this, all examples and vectors with each query.
+        # PromptTemplate.partial_format copies its functions. A deep copy would copy all examples and vectors per query.
         return copy.copy(self)
 
     @property
@@ -165,13 +165,13 @@ class SetSelectExampleSelector:
         return self._retriever.vector_source
 
     def _examples(self, found: Sequence[NodeWithScore]) -> list[dict[str, Any]]:
-        nodes = ordered(found, [node.score or 0.0 for node in found], self.order)
+        nodes = sort_items(found, [node.score or 0.0 for node in found], self.order)
         return [dict(scored.node.metadata) for scored in nodes]
 
 
 @dataclass(frozen=True)
 class _OfNode:
-    """A function of the example as one of the node; a lambda could not be pickled."""
+    """A function of the node that calls a function of the example. Unlike a lambda it can be pickled."""
 
     function: Callable[[dict[str, Any]], Any]
 
@@ -181,11 +181,13 @@ class _OfNode:
 
 def _node(example: dict[str, Any], input_keys: Sequence[str]) -> TextNode:
     try:
-        # In the order of the keys' names, as the LangChain adapter has it.
+        # The LangChain adapter joins the values in this order too.
         text = " ".join(str(example[key]) for key in sorted(input_keys))
     except KeyError as error:
-        raise InvalidParameterError(f"input_keys asks for {error.args[0]!r}, there is {', '.join(example)}") from None
-    # Only the text is embedded: the answer would be part of it otherwise.
+        raise InvalidParameterError(
+            f"input_keys names {error.args[0]!r}, but the keys are {', '.join(example)}"
+        ) from None
+    # Without this LlamaIndex would embed the metadata too, and with them the answer.
     keys = list(example)
     return TextNode(
         text=text, metadata=dict(example), excluded_embed_metadata_keys=keys, excluded_llm_metadata_keys=keys

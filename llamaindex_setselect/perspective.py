@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from llama_index.core.bridge.pydantic import BaseModel, Field, ValidationError
 from llama_index.core.llms.llm import LLM
 from llama_index.core.prompts import PromptTemplate
 
-from shared_core.signals._splitting import checked_prompt
-from shared_core.signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor
+from shared_core.retrieval import Flow, Step, run_flow, run_flow_async
+from shared_core.signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, check_prompt
 
-# LlamaIndex raises plain ValueErrors for answers without JSON and without a tool call, and for much else.
+# LlamaIndex raises plain ValueErrors for answers without JSON or without a tool call, and for many other reasons.
 _UNPARSABLE = (
     "Could not extract json string",
     "LLM did not return any tool calls",
@@ -32,21 +33,23 @@ class SplitQuery(BaseModel):
 def extractor_from_llm(llm: LLM, prompt: str = PERSPECTIVE_PROMPT, *, cache_size: int = 1024) -> PerspectiveExtractor:
     """A ``PerspectiveExtractor`` that asks ``llm`` through ``structured_predict`` (PIR paper, 3.4).
 
+    An answer that cannot be parsed is invalid: there is no projection, and a warning quotes the answer.
+
     Parameters
     ----------
     llm : LLM
-        Any: models without function calling are asked for JSON in plain text.
+        Any model. One without function calling is asked for JSON in plain text.
     prompt : str
-        With ``{query}`` where the query goes, other braces are text; by default ``PERSPECTIVE_PROMPT``.
+        Contains ``{query}`` where the query is inserted; other braces are plain text. Default: ``PERSPECTIVE_PROMPT``.
     cache_size : int
-        How many queries' answers to keep; 0 keeps none.
+        How many queries' answers are kept; 0 keeps none.
 
     Raises
     ------
     InvalidParameterError
         The prompt has no ``{query}``, or ``cache_size`` is out of range.
     Exception
-        When asked: what the model raises. An answer that cannot be parsed is an invalid one, and gives a warning.
+        The extractor raises what the call of the model raises.
 
     Examples
     --------
@@ -54,32 +57,33 @@ def extractor_from_llm(llm: LLM, prompt: str = PERSPECTIVE_PROMPT, *, cache_size
     >>> extractor_from_llm(MockLLM()).extract("ferries")
     QueryParts(root='ferries', perspective=None)
     """
-    ask = _Ask(llm, PromptTemplate(checked_prompt(prompt)))
-    return PerspectiveExtractor(ask.now, ask.later, cache_size)
+    splitter = _Splitter(llm, PromptTemplate(check_prompt(prompt)))
+    return PerspectiveExtractor(splitter.split, splitter.asplit, cache_size)
 
 
 @dataclass(frozen=True)
-class _Ask:
-    """A class and no closure, so that an extractor can be pickled if its model can."""
+class _Splitter:
+    """A model that splits queries, and its prompt. Unlike a closure it can be pickled if the model can."""
 
     llm: LLM
     prompt: PromptTemplate
 
-    def now(self, query: str) -> Any:
+    def split(self, query: str) -> Any:
+        return run_flow(self._split(query))
+
+    async def asplit(self, query: str) -> Any:
+        return await run_flow_async(self._split(query))
+
+    def _split(self, query: str) -> Flow[Any]:
         try:
-            return self.llm.structured_predict(SplitQuery, self.prompt, query=query)
+            return (
+                yield Step(
+                    partial(self.llm.structured_predict, SplitQuery, self.prompt, query=query),
+                    partial(self.llm.astructured_predict, SplitQuery, self.prompt, query=query),
+                )
+            )
         except ValueError as error:
-            return _answer_in(error)
-
-    async def later(self, query: str) -> Any:
-        try:
-            return await self.llm.astructured_predict(SplitQuery, self.prompt, query=query)
-        except ValueError as error:
-            return _answer_in(error)
-
-
-def _answer_in(error: ValueError) -> str:
-    """What the model said, where that and not the call is what failed: an invalid answer, as any other."""
-    if isinstance(error, ValidationError) or str(error).startswith(_UNPARSABLE):
-        return str(error)
-    raise error
+            # The text of the error contains the answer that could not be parsed.
+            if isinstance(error, ValidationError) or str(error).startswith(_UNPARSABLE):
+                return str(error)
+            raise

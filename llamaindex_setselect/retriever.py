@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
-from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import MetadataFilters
 from typing_extensions import override
 
 from shared_core import InvalidInputError, Selector
-from shared_core._validation import as_identifiers
+from shared_core.retrieval import Flow, Found, Step, as_identifiers, run_flow, run_flow_async
 
-from ._choice import aask, achoose_nodes, ask, choose_nodes
-from ._settings import refuse_unknown
-from ._tracing import without_span
-from .postprocessor import SetSelectPostprocessor
+from ._settings import SelectionSettings, copy_nodes, embed_query, read_vectors, refuse_unknown
 from .stores.faiss import takes_node_ids
 
-# VectorIndexRetriever drops what it does not know without a word, so what it knows has to be asked.
+# VectorIndexRetriever ignores arguments that it does not know, so its signature says which it knows.
 _SEARCH_NAMES = {"vector_store_kwargs", *inspect.signature(VectorIndexRetriever).parameters} - {
     "index",
     "similarity_top_k",
@@ -36,32 +33,31 @@ _SEARCH_NAMES = {"vector_store_kwargs", *inspect.signature(VectorIndexRetriever)
     "verbose",
     "kwargs",
 }
-_search_dispatcher = get_dispatcher(VectorIndexRetriever.__module__)
-_CHOICE_NAMES = set(SetSelectPostprocessor.model_fields) - {"index", "vector_store", "callback_manager"}
+_OPTIONS = set(SelectionSettings.model_fields) - {"index", "vector_store"}
 
 
 class SetSelectIndexRetriever(BaseRetriever):
     """Over-fetches from a ``VectorStoreIndex`` and returns the best *set* of ``top_n`` nodes.
 
-    The query is embedded once, the store is searched with it (under a perspective: with its projection), and
-    the choice is made on the vectors that the store keeps.
+    The query is embedded once. The store is searched with this vector, or with its projection under a perspective, and
+    the selection uses the vectors that the store keeps.
 
     Parameters
     ----------
     index : VectorStoreIndex
     top_n : int
-        How many nodes to return, at least 1; fewer where the index has not so many. By default 4, or, with a
-        ``budget``, as many as fit.
+        How many nodes to return, at least 1; fewer if the index has fewer. By default 4, or, with a ``budget``, as
+        many as fit.
     fetch_k : int, optional
-        How many to choose from, at least ``top_n``; by default max(20, 5 * top_n), or 50 where only a budget is
-        given. The number of ``shown`` is added.
+        How many candidates to select from, at least ``top_n``; by default max(20, 5 * top_n), or 50 if only a budget
+        is given. The number of ``shown`` ids is added.
     filters : MetadataFilters, optional
         The store's own filter.
     selector : str or Selector
         See :class:`SetSelectPostprocessor`.
     shown : iterable of str
-        Ids of nodes that the reader already has: they count as chosen, and are not returned. May be set anew
-        between calls: ``retriever.shown = [node.node_id for node in answer.source_nodes]``.
+        Ids of nodes that the reader has already. They count as picked, and are not returned. It may be set between
+        calls: ``retriever.shown = [node.node_id for node in answer.source_nodes]``.
     callback_manager, object_map, verbose
         As for other retrievers; by default the index's.
     **options
@@ -74,7 +70,7 @@ class SetSelectIndexRetriever(BaseRetriever):
     InvalidParameterError
         An option is unknown or out of range, or ``fetch_k`` is below ``top_n``.
     BudgetError, PerspectiveError, InvalidInputError, VectorSourceError
-        As :class:`SetSelectPostprocessor`.
+        See :class:`SetSelectPostprocessor`.
 
     Examples
     --------
@@ -104,9 +100,9 @@ class SetSelectIndexRetriever(BaseRetriever):
     ) -> None:
         self._search_kwargs = {name: value for name, value in options.items() if name in _SEARCH_NAMES}
         own = {name: value for name, value in options.items() if name not in _SEARCH_NAMES}
-        known = ["index", "fetch_k", "filters", *sorted(_CHOICE_NAMES), *sorted(_SEARCH_NAMES)]
-        refuse_unknown(type(self).__name__, own.keys() - _CHOICE_NAMES, selector, known)
-        self._settings = SetSelectPostprocessor(top_n=top_n, selector=selector, shown=shown, index=index, **own)
+        known = ["index", "fetch_k", "filters", *sorted(_OPTIONS), *sorted(_SEARCH_NAMES)]
+        refuse_unknown(type(self).__name__, own.keys() - _OPTIONS, selector, known)
+        self._settings = SelectionSettings(top_n=top_n, selector=selector, shown=shown, index=index, **own)
         self._fetch_k = fetch_k
         self._settings._request(fetch_k)
         self._index = index
@@ -119,48 +115,47 @@ class SetSelectIndexRetriever(BaseRetriever):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """Ids of the nodes that the reader already has."""
+        """Ids of the nodes that the reader has already."""
         return self._settings.shown
 
     @shown.setter
     def shown(self, shown: Iterable[str]) -> None:
+        # A new object, because a call in another thread may be using the current one.
         self._settings = self._settings.model_copy(update={"shown": as_identifiers(shown, "shown")})
 
     @property
     def vector_source(self) -> str:
         """Where the nodes' vectors will come from, in words."""
-        return self._settings.vector_source
+        return self._settings._vectors.words
 
     @override
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        # One call sees one setting, whatever is set meanwhile in another thread.
-        settings = self._settings
-        request = settings._request(self._fetch_k)
-        asked = ask(settings, request, query_bundle)
-        searched = QueryBundle(query_bundle.query_str, embedding=self._fitting(asked.searched))
-        fetch_k: int | None = request.fetch_k
-        while fetch_k is not None:
-            nodes = without_span(self._search(fetch_k)._retrieve, _search_dispatcher)(searched)
-            chosen = choose_nodes(settings, request, nodes, asked, embed_unknown=False, fetch_k=fetch_k)
-            # Without a source a wider search would embed what it brings.
-            fetch_k = None if chosen.wider is None or settings._vectors.source is None else chosen.wider
-        return chosen.nodes
+        return run_flow(self._select(query_bundle))
 
     @override
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await run_flow_async(self._select(query_bundle))
+
+    def _select(self, bundle: QueryBundle) -> Flow[list[NodeWithScore]]:
         settings = self._settings
         request = settings._request(self._fetch_k)
-        asked = await aask(settings, request, query_bundle)
-        searched = QueryBundle(query_bundle.query_str, embedding=self._fitting(asked.searched))
-        fetch_k: int | None = request.fetch_k
-        while fetch_k is not None:
-            nodes = await without_span(self._search(fetch_k)._aretrieve, _search_dispatcher)(searched)
-            chosen = await achoose_nodes(settings, request, nodes, asked, embed_unknown=False, fetch_k=fetch_k)
-            fetch_k = None if chosen.wider is None or settings._vectors.source is None else chosen.wider
-        return chosen.nodes
+        query = yield from embed_query(settings, request, bundle)
+        searched = QueryBundle(bundle.query_str, embedding=self._check_length(query.search_vector))
+        nodes: list[NodeWithScore] = []
 
-    def _fitting(self, query: list[float]) -> list[float]:
-        """``query`` if its length is that of the stored vectors, where that is known before the search."""
+        def search(fetch_k: int) -> Flow[Found]:
+            nonlocal nodes
+            retriever = self._search(fetch_k)
+            nodes = yield Step(partial(retriever._retrieve, searched), partial(retriever._aretrieve, searched))
+            return (yield from read_vectors(settings, nodes, embed_unknown=False, fetch_k=fetch_k))
+
+        # Without a vector reader a wider search would embed what it finds.
+        reader = settings._vectors.reader
+        selected = yield from request.search_and_select(query, search, None if reader is None else reader.widest)
+        return copy_nodes(nodes, selected, settings.scores)
+
+    def _check_length(self, query: list[float]) -> list[float]:
+        """``query`` if it is as long as the stored vectors, where their length is known before the search."""
         store = self._index.vector_store
         first = next(iter(store.data.embedding_dict.values()), query) if isinstance(store, SimpleVectorStore) else query
         if len(first) != len(query):
@@ -171,7 +166,7 @@ class SetSelectIndexRetriever(BaseRetriever):
         return query
 
     def _search(self, fetch_k: int) -> VectorIndexRetriever:
-        # Made for each call, since it takes the ids of the index's nodes as they are when it is made.
+        # A VectorIndexRetriever reads the ids of the index's nodes when it is created, so each search needs a new one.
         takes = "node_ids" not in self._search_kwargs and takes_node_ids(self._index.vector_store)
         own_nodes = list(self._index.index_struct.nodes_dict.values()) if takes else None
         return VectorIndexRetriever(

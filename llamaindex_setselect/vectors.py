@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -16,44 +15,44 @@ from llama_index.core.settings import Settings
 from numpy.typing import ArrayLike
 
 from shared_core import EmbeddingFallbackWarning, InvalidParameterError, SetSelectWarning, VectorSourceError
-from shared_core.retrieval.request import WIDEST
+from shared_core.retrieval import Flow, Step
 
-from .stores import SOURCES
-from .stores.rows import RowsById
-from .stores.source import AsyncVectorSource, Source, VectorSource
+from .stores import READERS
+from .stores.reader import AsyncFetch, Fetch, VectorReader
 
-# A name stands for a class whose package may not be installed and must not be imported for nothing.
-_SOURCES: dict[type[Any] | str, Source] = dict(SOURCES)
+# The key is a class, or the full name of a class whose package need not be installed.
+_READERS: dict[type[Any] | str, VectorReader] = dict(READERS)
 _warned: set[type[Any] | None] = set()
 
 
 def register_vector_source(
     store_class: type[Any] | str,
-    function: VectorSource,
+    function: Fetch,
     *,
-    afunction: AsyncVectorSource | None = None,
+    afunction: AsyncFetch | None = None,
     on_node: bool = False,
 ) -> None:
-    """Tell how a vector store hands back the vectors that it keeps, so that no text is embedded again.
+    """Teach setselect how a vector store returns its vectors, so that no text is embedded again.
 
     Parameters
     ----------
     store_class : type or str
-        The store's class, or its full name (``"package.module.Class"``), to be matched without importing it. The
-        source serves its subclasses too, unless they have their own. A later one replaces an earlier.
+        The store's class, or its full name (``"package.module.Class"``), which is matched without an import of the
+        class. Subclasses are included unless they have their own source. A later registration replaces an earlier
+        one.
     function : callable
-        ``function(store, node_ids, index) -> {node_id: vector}``; ``index`` is the ``VectorStoreIndex``
-        or None. Ids that the store does not know are left out.
+        ``function(store, node_ids, index) -> {node_id: vector}``; ``index`` is the ``VectorStoreIndex`` or None. Ids
+        that the store does not know are left out.
     afunction : async callable, optional
-        The same, awaited; without it ``function`` is called from a thread in async code.
+        The async version of ``function``. Without it, ``function`` runs in a thread in async code.
     on_node : bool
-        The store's own search leaves its vectors on the nodes, as ``node.embedding``: only nodes without one are
-        looked up.
+        True if the store's own search puts the vectors on the nodes, as ``node.embedding``. Then only nodes without
+        one are looked up.
 
     Raises
     ------
     InvalidParameterError
-        ``store_class`` is not a class, or ``function`` cannot be called.
+        ``store_class`` is neither a class nor a name, or a function cannot be called.
 
     Examples
     --------
@@ -67,44 +66,39 @@ def register_vector_source(
     if not isinstance(store_class, (type, str)):
         raise InvalidParameterError(f"store_class must be a class or its full name, got {store_class!r}")
     if not callable(function):
-        raise InvalidParameterError(f"the second is function(store, node_ids, index), got {function!r}")
+        raise InvalidParameterError(f"function must be a function(store, node_ids, index), got {function!r}")
     if afunction is not None and not callable(afunction):
         raise InvalidParameterError(f"afunction must be an async function(store, node_ids, index), got {afunction!r}")
-    _SOURCES[store_class] = Source(function, afunction, on_node)
+    _READERS[store_class] = VectorReader(function, afunction, on_node)
 
 
 def resolve_embed_model(embed_model: BaseEmbedding | None, index: VectorStoreIndex | None) -> BaseEmbedding | None:
-    """The model given, the index's, or the one in ``Settings`` if it has been set."""
+    """The given model, the index's, or the one in ``Settings`` if it has been set."""
     if embed_model is not None:
         return embed_model
     if index is not None:
         return index._embed_model
-    # Settings.embed_model would build LlamaIndex's default, which asks for an OpenAI key.
+    # Settings.embed_model would create LlamaIndex's default model, which needs an OpenAI key.
     return Settings._embed_model
 
 
 @dataclass(frozen=True, eq=False)
 class NodeVectors:
-    """Vectors for nodes: out of a store (with the index over it), or made by an embedding model."""
+    """Reads vectors of nodes from a store (with the index over it), or makes them with an embedding model."""
 
     store: Any
     index: VectorStoreIndex | None
     model: BaseEmbedding | None
 
     @cached_property
-    def source(self) -> Source | None:
-        """What is registered for the store; None where it does not hand back vectors, or there is none."""
-        return _source_of(self.store)
-
-    @property
-    def widest(self) -> int:
-        """The most candidates that the store is asked for unasked."""
-        return WIDEST if self.source is None else self.source.widest
+    def reader(self) -> VectorReader | None:
+        """The vector reader of the store; None if there is no store, or none is registered for it."""
+        return _reader_of(self.store)
 
     @property
     def words(self) -> str:
-        """Where vectors will come from, for people."""
-        if self.source is not None:
+        """Where the vectors will come from, for ``vector_source``."""
+        if self.reader is not None:
             return f"store: {type(self.store).__name__}"
         how = (
             "node embeddings only: there is no embed_model"
@@ -115,126 +109,84 @@ class NodeVectors:
         )
         if self.store is None:
             return how
-        return f"{how}; no vector source is registered for {type(self.store).__name__}"
+        return f"{how}; no vector reader is registered for {type(self.store).__name__}"
 
-    def need_model(self, what: str) -> BaseEmbedding:
-        """The model, or the error that asks for it."""
+    def need_model(self, purpose: str) -> BaseEmbedding:
+        """The embedding model, or an error that asks for one."""
         if self.model is None:
             raise VectorSourceError(
-                f"there is no embedding model for {what}: pass embed_model= with the model that the store "
-                "was filled with, or index=, or set Settings.embed_model"
+                f"there is no embedding model for {purpose}: pass embed_model= with the model that filled the store, "
+                "or index=, or set Settings.embed_model"
             )
         return self.model
 
     def fetch(
         self, nodes: Sequence[BaseNode], ids: list[str], *, embed_unknown: bool = False
-    ) -> Mapping[str, ArrayLike]:
-        """Vectors by node id. What the store does not know is embedded, or left out with a warning.
+    ) -> Flow[Mapping[str, ArrayLike]]:
+        """Vectors by node id; nodes that the store does not know are embedded, or left out with a warning.
 
-        A node of another retriever (keywords, say) was never in the store; one that the store itself has just
-        found was deleted since.
+        They are embedded if ``embed_unknown``: a node of another retriever was never in the store. A node that the
+        store's own search found was deleted since, and is left out.
         """
-        source = self.source
-        asked = _to_ask(source, nodes, ids)
-        stored = source.fetch(self.store, asked, self.index) if source and asked else {}
-        if _all_there(stored, ids):
-            return stored
-        found, missing = self._at_hand(nodes, ids, stored, embed_unknown)
-        if missing:
-            vectors = self._for_embedding(missing).get_text_embedding_batch(_texts(missing))
-            found.update(zip(_ids(missing), vectors, strict=True))
-        return found
-
-    async def afetch(
-        self, nodes: Sequence[BaseNode], ids: list[str], *, embed_unknown: bool = False
-    ) -> Mapping[str, ArrayLike]:
-        """As :meth:`fetch`; a store whose source cannot be awaited is asked in a thread."""
-        source = self.source
-        asked = _to_ask(source, nodes, ids)
-        stored: Mapping[str, ArrayLike] = {}
-        if source and asked and source.afetch is not None:
-            stored = await source.afetch(self.store, asked, self.index)
-        elif source and asked:
-            stored = await asyncio.to_thread(source.fetch, self.store, asked, self.index)
-        if _all_there(stored, ids):
-            return stored
-        found, missing = self._at_hand(nodes, ids, stored, embed_unknown)
-        if missing:
-            vectors = await self._for_embedding(missing).aget_text_embedding_batch(_texts(missing))
-            found.update(zip(_ids(missing), vectors, strict=True))
-        return found
-
-    def _at_hand(
-        self, nodes: Sequence[BaseNode], ids: list[str], stored: Mapping[str, ArrayLike], embed_unknown: bool
-    ) -> tuple[dict[str, ArrayLike], list[BaseNode]]:
-        """What is stored and the vectors that lie on the nodes, and the nodes that have none."""
-        found, missing = dict(stored), []
-        for name, node in zip(ids, nodes, strict=True):
-            if name not in found:
-                if node.embedding is None:
-                    missing.append(node)
-                else:
-                    found[name] = node.embedding
-        if self.source is None or not missing or (embed_unknown and self.model is not None):
-            return found, missing
-        warnings.warn(
-            f"{type(self.store).__name__} knows no vector for {len(missing)} of {len(nodes)} nodes: they "
-            "were deleted since the search, or come from another index. They are left out: "
-            f"{', '.join(map(repr, _ids(missing)))}",
-            SetSelectWarning,
-            stacklevel=2,
-        )
-        return found, []
-
-    def _for_embedding(self, nodes: Sequence[BaseNode]) -> BaseEmbedding:
-        model = self.need_model(f"the texts of {len(nodes)} nodes that have no stored vector")
-        kind = None if self.store is None else type(self.store)
-        # A model with a cache embeds each text once, which is no cost worth a warning.
-        if kind not in _warned and model.embeddings_cache is None:
-            _warned.add(kind)
-            why, remedy = (
-                ("there is no store to take vectors from", "Pass index= or vector_store=")
-                if kind is None
-                else (f"{kind.__name__} does not know these nodes", "Pass the store that holds them")
-                if self.source is not None
-                else (
-                    f"no vector source is registered for {kind.__name__}",
-                    f"Call register_vector_source({kind.__name__}, ...)",
+        reader = self.reader
+        found: dict[str, ArrayLike] = {}
+        if reader is not None:
+            wanted = [i for i, node in zip(ids, nodes, strict=True) if not reader.on_node or node.embedding is None]
+            if wanted:
+                arguments = self.store, wanted, self.index
+                stored = yield Step(
+                    partial(reader.fetch, *arguments),
+                    None if reader.afetch is None else partial(reader.afetch, *arguments),
                 )
-            )
+                found = dict(stored)
+        for name, node in zip(ids, nodes, strict=True):
+            if name not in found and node.embedding is not None:
+                found[name] = node.embedding
+        missing = [node for name, node in zip(ids, nodes, strict=True) if name not in found]
+        if not missing:
+            return found
+        if reader is not None and not (embed_unknown and self.model is not None):
             warnings.warn(
-                f"{why}: each query embeds the texts of its nodes again ({len(nodes)} this time) with "
-                f"{type(model).__name__}. {remedy} to avoid that cost",
-                EmbeddingFallbackWarning,
+                f"{type(self.store).__name__} has no vector for {len(missing)} of {len(nodes)} nodes: they were "
+                "deleted since the search, or come from another index. They are left out: "
+                f"{', '.join(repr(node.node_id) for node in missing)}",
+                SetSelectWarning,
                 stacklevel=2,
             )
-        return model
+            return found
+        model = self.need_model(f"the texts of {len(missing)} nodes that have no stored vector")
+        self._warn_once(model, len(missing))
+        texts = [node.get_content(metadata_mode=MetadataMode.EMBED) for node in missing]
+        vectors = yield Step(
+            partial(model.get_text_embedding_batch, texts), partial(model.aget_text_embedding_batch, texts)
+        )
+        found.update(zip((node.node_id for node in missing), vectors, strict=True))
+        return found
+
+    def _warn_once(self, model: BaseEmbedding, number: int) -> None:
+        kind = None if self.store is None else type(self.store)
+        # A model with a cache embeds each text once, which is not worth a warning.
+        if kind in _warned or model.embeddings_cache is not None:
+            return
+        _warned.add(kind)
+        if kind is None:
+            why, remedy = "there is no store to read vectors from", "Pass index= or vector_store="
+        elif self.reader is not None:
+            why, remedy = f"{kind.__name__} does not know these nodes", "Pass the store that holds them"
+        else:
+            why = f"no vector source is registered for {kind.__name__}"
+            remedy = f"Call register_vector_source({kind.__name__}, ...)"
+        warnings.warn(
+            f"{why}: each query embeds the texts of its nodes again ({number} this time) with {type(model).__name__}. "
+            f"{remedy} to avoid that cost",
+            EmbeddingFallbackWarning,
+            stacklevel=2,
+        )
 
 
-def _to_ask(source: Source | None, nodes: Sequence[BaseNode], ids: list[str]) -> list[str]:
-    if source is None:
-        return []
-    if not source.on_node:
-        # A copy: a function of the user's may sort it, or take out what it has found.
-        return [*ids]
-    return [name for name, node in zip(ids, nodes, strict=True) if node.embedding is None]
-
-
-def _all_there(stored: Mapping[str, ArrayLike], ids: list[str]) -> bool:
-    return isinstance(stored, RowsById) and stored.ids == ids
-
-
-def _source_of(store: Any) -> Source | None:
+def _reader_of(store: Any) -> VectorReader | None:
     for cls in type(store).__mro__:
-        source = _SOURCES.get(cls) or _SOURCES.get(f"{cls.__module__}.{cls.__qualname__}")
-        if source is not None:
-            return source
+        reader = _READERS.get(cls) or _READERS.get(f"{cls.__module__}.{cls.__qualname__}")
+        if reader is not None:
+            return reader
     return None
-
-
-def _ids(nodes: Sequence[BaseNode]) -> list[str]:
-    return [node.node_id for node in nodes]
-
-
-def _texts(nodes: Sequence[BaseNode]) -> list[str]:
-    return [node.get_content(metadata_mode=MetadataMode.EMBED) for node in nodes]

@@ -1,72 +1,159 @@
-"""What a user of an adapter asks for, checked, and the choice among a framework's items that follows from it."""
+"""One retrieval, from an adapter's settings to the selected items.
+
+The parts that sync and async code share are flows: generators that yield each :class:`Step` that may wait, and receive
+its result. :func:`run_flow` and :func:`run_flow_async` run them.
+"""
 
 from __future__ import annotations
 
-import math
+import asyncio
+import difflib
+import functools
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_identifiers, check_integer
-from ..arrays import as_numeric
+from .._validation import as_identifiers, as_numeric, check_integer, check_number, check_one_of
 from ..candidates import Candidates
-from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
-from ..perspective import PAP
-from ..selectors.at_once import select_at_once
-from ..selectors.base import Selection, Selector
+from ..errors import BudgetError, InvalidInputError, InvalidParameterError, PerspectiveError, SetSelectWarning
+from ..perspective import DIRECTIONS, PAP
+from ..selectors.base import Selection, Selector, resolve_selector, selector_names, selector_parameters
 from ..selectors.choose import choose
-from ..selectors.compiled import MOST_BYTES
-from ..selectors.mmr import MMR
-from ..selectors.top_k import TopK
-from ..selectors.vrsd import VRSD
-from ..signals.extraction import checked_perspective_vector, pap_for
-from ..signals.quality import ItemValue, item_values
-from ._names import CHOICE_KEYS, all_parameters, refuse_near_misses
-from ._settings import checked_budget, checked_perspective, cosine, key_or_function, selector_of, sizes
-from .items import ItemName, item_names, stacked
+from ..signals.extraction import (
+    aread_perspective,
+    check_perspective_vector,
+    find_text_to_embed,
+    make_pap,
+    read_perspective,
+)
+from .items import ItemName, ItemNumber, as_rows, read_numbers, read_values
 
-# A retriever that is short of sources fetches more by itself, up to so many.
+SETTINGS = (
+    "k",
+    "fetch_k",
+    "score_threshold",
+    "shown",
+    "budget",
+    "costs",
+    "quality",
+    "source",
+    "max_per_source",
+    "drop_near_duplicates",
+    "perspective",
+    "perspective_vector",
+    "direction",
+    "corpus",
+    "selector",
+)
+# A retriever that widens its search by itself never asks a store for more candidates than this.
 WIDEST = 20_000
-# These choose k of n in about a millisecond while n k is at most so much; going to a thread and back takes 0.1 ms.
-_QUICK = (TopK, VRSD, MMR)
-_QUICK_SIZE = 4_000
-# The first choice of a kind in a process may import a compiler and wait for it.
-_MADE: set[Hashable] = set()
+# LangChain's default. A user who replaces as_retriever(search_type="mmr") changes the class and nothing else.
+DEFAULT_LAMBDA_MULT = 0.5
+
+T = TypeVar("T")
+
+
+class Step(NamedTuple):
+    """A call that may wait: ``run()`` in sync code; ``await arun()``, or ``run()`` in a thread, in async code."""
+
+    run: Callable[[], Any]
+    arun: Callable[[], Awaitable[Any]] | None = None
+
+
+Flow = Generator[Step, Any, T]
+
+
+def run_flow(flow: Flow[T]) -> T:
+    """The result of ``flow``; what a step raises is raised where the flow yielded the step."""
+    try:
+        step = next(flow)
+        while True:
+            try:
+                answer = step.run()
+            except Exception as error:
+                step = flow.throw(error)
+            else:
+                step = flow.send(answer)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
+async def run_flow_async(flow: Flow[T]) -> T:
+    """The async version of :func:`run_flow`."""
+    try:
+        step = next(flow)
+        while True:
+            try:
+                answer = await (step.arun() if step.arun else asyncio.to_thread(_call, step.run))
+            except Exception as error:
+                step = flow.throw(error)
+            else:
+                step = flow.send(answer)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
+def _call(function: Callable[[], T]) -> T:
+    try:
+        return function()
+    except StopIteration as error:
+        # A future cannot hold a StopIteration: in Python 3.11 the await would never end.
+        raise RuntimeError("a function raised StopIteration") from error
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """A query's embedding, and the perspective to see it under."""
+class EmbeddedQuery:
+    """A query's embedding, float64, shape (d,), and the projection that its perspective asks for."""
 
     vector: NDArray[np.float64]
     pap: PAP | None
-    given: Sequence[float] | None = None
 
     @property
-    def searched(self) -> list[float]:
-        """What to search a store with."""
-        # As it came where it is a list of Python's own floats, which embedding models give.
-        if self.pap is None and type(self.given) is list and type(self.given[0]) is float:
-            return self.given
-        searched: list[float] = (self.vector if self.pap is None else self.pap.project(self.vector)).tolist()
-        return searched
+    def search_vector(self) -> list[float]:
+        """The vector to search a store with."""
+        vector: list[float] = (self.vector if self.pap is None else self.pap.project(self.vector)).tolist()
+        return vector
 
 
-class Choice(NamedTuple):
-    """The chosen items in the order of choice, and why; ``selection.indices`` are rows of the items given."""
+class Found(NamedTuple):
+    """The items to select from, with their ids and vectors row by row; ``fetch_k`` items were wanted from a search.
+
+    ``exhausted``: a wider search would not find more.
+    """
+
+    items: Sequence[Any]
+    ids: Sequence[Hashable]
+    vectors: Any
+    fetch_k: int | None = None
+    exhausted: bool = True
+
+
+class Selected(NamedTuple):
+    """The selected items in order of selection; ``selection.indices`` are rows of ``found``.
+
+    ``cut_short``: a constraint left fewer than ``k`` items, and more candidates may help.
+    """
 
     items: list[Any]
     selection: Selection
-    starved: bool
+    found: Found
+    cut_short: bool
+
+    @property
+    def ids(self) -> list[Hashable]:
+        """Ids of the selected items."""
+        return [self.found.ids[row] for row in self.selection.indices.tolist()]
 
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """The settings of one choice; see the adapters' classes for what each means."""
+    """The checked settings of one call; the adapters' classes document each of them."""
 
     selector: Selector
     k: int | None
@@ -74,8 +161,8 @@ class Request:
     score_threshold: float | None
     shown: tuple[Hashable, ...]
     budget: float | None
-    costs: ItemValue | None
-    quality: ItemValue | None
+    costs: ItemNumber | None
+    quality: ItemNumber | None
     source: ItemName | None
     max_per_source: int | None
     drop_near_duplicates: float | None
@@ -86,52 +173,62 @@ class Request:
 
     @classmethod
     def parse(cls, settings: Mapping[str, Any]) -> tuple[Request, dict[str, Any]]:
-        """The request, and what is neither a setting nor a parameter of a selector (the store's, perhaps).
+        """The request, and what is neither a setting nor a selector's parameter (arguments of the store).
 
         Raises
         ------
         InvalidParameterError, BudgetError, PerspectiveError
-            A value is out of range, or a name is close to one of ours without being it.
+            A value is out of range, or an unknown name is close to a known one.
         """
         rest = dict(settings)
-        taken = {name: rest.pop(name, None) for name in CHOICE_KEYS}
-        parameters = {name: rest.pop(name) for name in all_parameters() if name in rest}
-        refuse_near_misses(rest)
-        k, fetch_k = sizes(taken["k"], taken["fetch_k"], taken["budget"])
-        shown = as_identifiers(taken["shown"], "shown")
-        most = taken["max_per_source"]
-        if most is not None and taken["source"] is None:
+        given = {name: rest.pop(name, None) for name in SETTINGS}
+        parameters = {name: rest.pop(name) for name in parameter_names() if name in rest}
+        check_spelling(rest)
+        k, fetch_k = _check_sizes(given["k"], given["fetch_k"], given["budget"])
+        shown = as_identifiers(given["shown"], "shown")
+        most = given["max_per_source"]
+        if most is not None and given["source"] is None:
             raise InvalidParameterError("max_per_source needs source=: a metadata key or a function of the item")
-        corpus, direction = taken["corpus"] or False, taken["direction"] or "remove"
-        perspective = checked_perspective(taken["perspective"], corpus, direction)
+        budget = given["budget"]
+        if budget is not None and given["costs"] is None:
+            raise BudgetError("a budget needs costs: a metadata key, or a function such as one that counts tokens")
+        perspective, corpus, direction = given["perspective"], given["corpus"] or False, given["direction"] or "remove"
+        _check_perspective(perspective, corpus, direction)
         request = cls(
-            selector=selector_of(taken["selector"], parameters),
+            selector=_as_selector(given["selector"], parameters),
             k=k,
             fetch_k=fetch_k + len(shown),
-            score_threshold=cosine(taken["score_threshold"], "score_threshold"),
+            score_threshold=_check_cosine(given["score_threshold"], "score_threshold"),
             shown=shown,
-            budget=checked_budget(taken["budget"], taken["costs"]),
-            costs=key_or_function(taken["costs"], "costs"),
-            quality=key_or_function(taken["quality"], "quality"),
-            source=key_or_function(taken["source"], "source"),
+            budget=None if budget is None else check_number(budget, "budget"),
+            costs=_check_item_value(given["costs"], "costs"),
+            quality=_check_item_value(given["quality"], "quality"),
+            source=_check_item_value(given["source"], "source"),
             max_per_source=None if most is None else check_integer(most, "max_per_source", 1),
-            drop_near_duplicates=cosine(taken["drop_near_duplicates"], "drop_near_duplicates"),
+            drop_near_duplicates=_check_cosine(given["drop_near_duplicates"], "drop_near_duplicates"),
             perspective=perspective,
-            perspective_vector=checked_perspective_vector(taken["perspective_vector"] or "text", perspective),
+            perspective_vector=check_perspective_vector(given["perspective_vector"] or "text", perspective),
             direction=direction,
             corpus=corpus,
         )
         return request, rest
 
-    def asked(
-        self,
-        vector: Sequence[float],
-        embedded: Sequence[float] | None,
-        own: Sequence[float] | None = None,
-    ) -> Asked:
-        """The query as it is to be seen, from its embedding and that of what ``text_to_embed`` named.
+    def find_text_to_embed(self, query: str) -> Flow[str | None]:
+        """The text whose embedding the projection needs besides the query's; None if it needs none."""
+        if self.perspective is None:
+            return None
+        parts = yield Step(
+            functools.partial(read_perspective, self.perspective, query),
+            functools.partial(aread_perspective, self.perspective, query),
+        )
+        return find_text_to_embed(parts, query, self.perspective_vector)
 
-        ``own`` is the embedding of the query's own words, where ``vector`` is that of others (HyDE).
+    def as_query(
+        self, embedding: Sequence[float], embedded: Sequence[float] | None, own: Sequence[float] | None = None
+    ) -> EmbeddedQuery:
+        """The query under its perspective; ``embedded`` is the embedding of what :meth:`find_text_to_embed` returned.
+
+        ``own`` is the embedding of the query's own words if ``embedding`` is that of other words (HyDE).
 
         Raises
         ------
@@ -140,69 +237,66 @@ class Request:
         PerspectiveError
             The perspective cannot be projected on.
         """
-        array = as_numeric(vector, "the query's embedding").astype(np.float64, copy=False)
-        # One pass that tells most of the time; a square may leave the range of a double where the vector does not.
-        if not 0 < np.vdot(array, array) < math.inf:
-            if not np.isfinite(array).all():
-                raise InvalidInputError("the query's embedding holds NaN or inf")
-            if not array.any():
-                raise InvalidInputError("the query's embedding is the zero vector: it has no direction to be near to")
+        vector = as_numeric(embedding, "the query's embedding").astype(np.float64)
+        if not np.isfinite(vector).all():
+            raise InvalidInputError("the query's embedding holds NaN or inf")
+        if not vector.any():
+            raise InvalidInputError("the query's embedding is the zero vector: it has no direction to be near to")
         if self.perspective is None:
-            return Asked(array, None, vector)
-        pap = pap_for(
+            return EmbeddedQuery(vector, None)
+        pap = make_pap(
             self.perspective,
-            array if own is None else own,
+            vector if own is None else own,
             embedded,
             perspective_vector=self.perspective_vector,
             corpus=self.corpus,
             direction=self.direction,
         )
-        return Asked(array, pap, vector)
+        return EmbeddedQuery(vector, pap)
 
-    def choose(self, items: Sequence[Any], ids: Sequence[Hashable], vectors: Any, asked: Asked) -> Choice:
-        """Choose among items, whose vectors are given row by row.
+    def search_and_select(
+        self, query: EmbeddedQuery, search: Callable[[int], Flow[Found]], widest: int | None
+    ) -> Flow[Selected]:
+        """Search for ``fetch_k`` candidates and select; search for more while that may fill a set that was cut short.
 
-        Of items with one id the first counts; those whose id is None cannot be told apart and all count.
+        ``search(fetch_k)`` is a flow. ``widest`` is the most that the store gives at a time; with None the first
+        search is the only one.
         """
-        rows = _first_of_each(ids)
-        kept, names, matrix = items, ids, vectors
-        if rows is not None:
-            kept, names = [items[row] for row in rows], [ids[row] for row in rows]
-            matrix = [vectors[row] for row in rows]
-        chosen, starved = self._choose(kept, names, matrix, asked)
-        if rows is not None:
-            chosen = replace(chosen, indices=np.array(rows, dtype=np.int64)[chosen.indices])
-        _MADE.add(self._kind(vectors))
-        return Choice([items[row] for row in chosen.indices.tolist()], chosen, starved)
+        fetch_k: int | None = self.fetch_k
+        while fetch_k is not None:
+            found = yield from search(fetch_k)
+            selected: Selected = yield Step(functools.partial(self.select, found, query))
+            fetch_k = None if widest is None else _wider(selected, widest)
+        return selected
 
-    def _choose(
-        self, items: Sequence[Any], names: Sequence[Hashable], vectors: Any, asked: Asked
-    ) -> tuple[Selection, bool]:
-        """The choice among items of different names, and whether a wider search would bring more."""
-        rows = as_numeric(stacked(vectors, names), "vectors")
-        quality = None if self.quality is None else item_values(items, self.quality, "quality")
-        plain = self.k is not None and self._nothing_but_k and asked.pap is None
-        if plain and rows.ndim == 2 and len(names) == len(rows):
-            assert self.k is not None
-            at_once = select_at_once(asked.vector, rows, min(self.k, len(names)), self.selector, quality)
-            if at_once is not None:
-                return at_once, False
-        capped = self.max_per_source is not None
-        candidates = Candidates.borrow(
-            asked.vector,
-            rows,
-            quality=quality,
-            ids=names,
-            costs=None if self.costs is None else item_values(items, self.costs, "costs"),
-            sources=item_names(items, self.source, "source") if capped and self.source is not None else None,
+    def select(self, found: Found, query: EmbeddedQuery) -> Selected:
+        """Select among items; of items with one id only the first is a candidate, and an id of None equals no other."""
+        if not found.items:
+            return Selected([], Selection(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0), found, False)
+        items, ids, vectors = found.items, found.ids, as_rows(found.vectors, found.ids)
+        rows = None
+        if len(set(ids)) < len(ids):
+            first: dict[Hashable, int] = {}
+            rows = [row for row, name in enumerate(ids) if name is None or first.setdefault(name, row) == row]
+            items, ids, vectors = [items[row] for row in rows], [ids[row] for row in rows], vectors[rows]
+        candidates = Candidates(
+            query.vector,
+            vectors,
+            quality=None if self.quality is None else read_numbers(items, self.quality, "quality"),
+            ids=ids,
+            costs=None if self.costs is None else read_numbers(items, self.costs, "costs"),
+            sources=None
+            if self.max_per_source is None or self.source is None
+            else read_values(items, self.source, "source"),
             max_per_source=self.max_per_source,
             drop_near_duplicates=self.drop_near_duplicates,
+            copy=False,
         )
-        if asked.pap is not None:
-            candidates = asked.pap.apply(candidates)
+        if query.pap is not None:
+            candidates = query.pap.apply(candidates)
         known = set(self.shown)
-        shown = [row for row, name in enumerate(names) if name is not None and name in known] if known else []
-        chosen = choose(
+        shown = [row for row, name in enumerate(ids) if name in known]
+        selection = choose(
             candidates,
             self.selector,
             self.k,
@@ -210,71 +304,108 @@ class Request:
             shown=shown,
             score_threshold=self.score_threshold,
         )
-        return chosen, self._starved(candidates, chosen, shown)
-
-    def _kind(self, vectors: Any) -> Hashable:
-        """What tells which code makes the choice: that of another kind may have to be compiled."""
-        refined = isinstance(self.selector, VRSD) and bool(self.selector.refine)
-        plain = self._nothing_but_k and self.perspective is None
-        if isinstance(vectors, np.ndarray):
-            return type(self.selector), refined, plain, vectors.dtype, vectors.flags.carray, vectors.nbytes > MOST_BYTES
-        return type(self.selector), refined, plain, getattr(vectors[0], "dtype", None)
-
-    @property
-    def _nothing_but_k(self) -> bool:
-        limits = self.budget, self.costs, self.max_per_source, self.drop_near_duplicates, self.score_threshold
-        return not self.shown and limits == (None,) * len(limits)
-
-    def is_quick(self, vectors: Any) -> bool:
-        """Whether the choice among these takes about a millisecond at most and calls no function of the user's.
-
-        Then an event loop makes it by itself sooner than in a thread. The first of a kind in a process is not quick.
-        """
-        return (
-            type(self.selector) in _QUICK
-            and self.k is not None
-            and 0 < len(vectors) * self.k <= _QUICK_SIZE
-            and self._kind(vectors) in _MADE
-            and not any(callable(given) for given in (self.quality, self.costs))
-            and not (self.max_per_source is not None and callable(self.source))
-        )
-
-    def wider(self, choice: Choice, fetched: int, fetch_k: int, widest: int = WIDEST) -> int | None:
-        """How many candidates to fetch in another try; None where that would not help, or not be worth it.
-
-        ``widest`` is the most that the store gives at a time.
-        """
-        if not choice.starved or fetched < fetch_k:
-            return None
-        if fetch_k >= widest:
-            warnings.warn(
-                f"{len(choice.items)} chosen out of {fetched} candidates: max_per_source or drop_near_duplicates "
-                f"forbids the others, and no more than {widest} are fetched unasked. A larger fetch_k= fetches more",
-                SetSelectWarning,
-                stacklevel=3,
+        picked = [items[row] for row in selection.indices.tolist()]
+        cut_short = self._is_cut_short(candidates, selection, shown)
+        if rows is not None:
+            indices = np.array(rows, np.int64)[selection.indices]
+            selection = Selection(
+                indices, selection.gains, selection.relevance, selection.objective, selection.filled_from
             )
-            return None
-        return min(4 * fetch_k, widest)
+        return Selected(picked, selection, found, cut_short)
 
-    def _starved(self, candidates: Candidates, chosen: Selection, shown: Sequence[int]) -> bool:
-        """Whether the set is short because sources or near-duplicates forbid what there is, and more may be allowed."""
-        limited = self.max_per_source is not None or self.drop_near_duplicates is not None
-        if not limited or (self.k is not None and len(chosen) >= self.k):
+    def _is_cut_short(self, candidates: Candidates, selection: Selection, shown: Sequence[int]) -> bool:
+        """Whether a cap per source or near-duplicates left the set short, and further candidates may fill it."""
+        if self.max_per_source is None and self.drop_near_duplicates is None:
+            return False
+        if self.k is not None and len(selection) >= self.k:
             return False
         if self.score_threshold is not None and float(candidates.relevance.min()) < self.score_threshold:
             return False
         if self.budget is None or candidates.costs is None:
             return True
-        open_ = np.ones(len(candidates), dtype=np.bool_)
-        open_[[*chosen.indices.tolist(), *shown]] = False
-        left = self.budget - float(candidates.costs[chosen.indices].sum())
-        return bool((candidates.costs[open_] <= left).any())
+        affordable = candidates.costs <= self.budget - float(candidates.costs[selection.indices].sum())
+        affordable[[*selection.indices.tolist(), *shown]] = False
+        return bool(affordable.any())
 
 
-def _first_of_each(ids: Sequence[Hashable]) -> list[int] | None:
-    """Rows of the items that count; None where all do."""
-    if len(set(ids)) == len(ids):
+def parameter_names() -> dict[str, None]:
+    """The names of all selectors' parameters, in a fixed order."""
+    return dict.fromkeys(p for name in selector_names() for p in selector_parameters(name))
+
+
+def check_spelling(names: Iterable[str]) -> None:
+    """Raise for an unknown name that is close to a setting or to a selector's parameter.
+
+    >>> check_spelling(["filter"])
+    """
+    for name in names:
+        near = _nearest(name, (*SETTINGS, *parameter_names()))
+        if near is not None:
+            raise InvalidParameterError(f"there is no {name!r}: did you mean {near!r}?")
+
+
+@functools.lru_cache(maxsize=256)
+def _nearest(name: str, known: tuple[str, ...]) -> str | None:
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.8)), None)
+
+
+def _check_sizes(k: Any, fetch_k: Any, budget: Any) -> tuple[int | None, int]:
+    """``k`` and ``fetch_k``, or their defaults."""
+    if k is None and budget is None:
+        k = 4
+    if k is not None:
+        k = check_integer(k, "k", 1)
+    if fetch_k is None:
+        return k, 50 if k is None else max(20, 5 * k)
+    return k, check_integer(fetch_k, f"fetch_k (from which k={k or 1} are selected)", k or 1)
+
+
+def _as_selector(given: Any, parameters: dict[str, Any]) -> Selector:
+    """The selector that a name and its parameters make, or the object that was given; VRSD for None."""
+    if isinstance(given, str) and given == "similarity_score_threshold":
+        raise InvalidParameterError(
+            "there is no selector 'similarity_score_threshold': use 'similarity' and score_threshold="
+        )
+    if isinstance(given, str) and given == "mmr" and not {"lambda_mult", "lambda_d"} & parameters.keys():
+        parameters = {**parameters, "lambda_mult": DEFAULT_LAMBDA_MULT}
+    return resolve_selector("vrsd" if given is None else given, parameters)
+
+
+def _check_perspective(perspective: Any, corpus: Any, direction: str) -> None:
+    check_one_of(direction, "direction", DIRECTIONS)
+    is_text = isinstance(perspective, str)
+    if is_text and not perspective.strip():
+        raise PerspectiveError("perspective is an empty text; use None for no perspective")
+    is_vector = perspective is not None and not is_text and not callable(perspective)
+    # PAP checks corpus and direction too; without a vector any other one will do.
+    PAP(perspective if is_vector else [1.0], corpus=corpus, direction=direction)
+
+
+def _check_item_value(value: Any, what: str) -> Any:
+    """``value`` if numbers or names of items can be read by it."""
+    if value is None or isinstance(value, (str, Mapping)) or callable(value):
+        return value
+    raise InvalidParameterError(
+        f"{what} must be a metadata key, a mapping by id or a function of the item, got {value!r}"
+    )
+
+
+def _check_cosine(value: Any, what: str) -> float | None:
+    return None if value is None else check_number(value, f"{what} (a cosine)", -1, 1)
+
+
+def _wider(selected: Selected, widest: int) -> int | None:
+    """How many candidates the next search should find; None if it would not help, or would be wider than ``widest``."""
+    found = selected.found
+    if not selected.cut_short or found.exhausted or found.fetch_k is None:
         return None
-    first: dict[Hashable, int] = {}
-    rows = [row for row, name in enumerate(ids) if name is None or first.setdefault(name, row) == row]
-    return None if len(rows) == len(ids) else rows
+    if found.fetch_k >= widest:
+        warnings.warn(
+            f"only {len(selected.items)} of {len(found.items)} candidates are selected, because max_per_source or "
+            f"drop_near_duplicates forbids the others. No more than {widest} candidates are fetched automatically; "
+            "a larger fetch_k= fetches more",
+            SetSelectWarning,
+            stacklevel=3,
+        )
+        return None
+    return min(4 * found.fetch_k, widest)

@@ -17,7 +17,7 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.stores import InMemoryByteStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from langchain_setselect import SetSelectCompressor, SetSelectRetriever, compressor, register_vector_source
+from langchain_setselect import SetSelectCompressor, SetSelectRetriever, register_vector_source, vectors
 from shared_core import (
     MMR,
     NDPP,
@@ -58,7 +58,7 @@ class KeywordRetriever(BaseRetriever):
 
 @pytest.fixture(autouse=True)
 def _nobody_was_warned_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compressor, "_warned", set())
+    monkeypatch.setattr(vectors, "_WARNED", set())
 
 
 @pytest.fixture
@@ -372,8 +372,8 @@ def test_calls_at_once_choose_as_single_calls_do(store: VectorStore, documents: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"fetch_k": 30}, r"fetches nothing: fetch_k"),
-        ({"search_kwargs": {"fetch_k": 30}}, r"fetches nothing: fetch_k"),
+        ({"fetch_k": 30}, r"fetches nothing: set fetch_k"),
+        ({"search_kwargs": {"fetch_k": 30}}, r"fetches nothing: set fetch_k"),
         ({"kk": 3}, r"SetSelectCompressor has no argument 'kk'.*max_per_source"),
         ({"filter": {"topic": "river"}}, r"no argument 'filter'"),
         ({"search_kwargs": {"filter": {"topic": "river"}}}, r"no argument 'filter': it searches no store"),

@@ -367,7 +367,7 @@ def test_where_a_document_comes_from_is_a_key_or_a_function(store: VectorStore) 
 
 
 def test_a_missing_source_names_the_document(store: VectorStore) -> None:
-    with pytest.raises(InvalidInputError, match=r"'source', but item 0\b.*no such key; it has .*'topic'.* as source="):
+    with pytest.raises(InvalidInputError, match=r"'source', but item 0\b.*no such key; its keys are .*'topic'.* as source="):
         SetSelectRetriever(vectorstore=store, max_per_source=1).invoke(QUERY)
     assert SetSelectRetriever(vectorstore=store).invoke(QUERY), "the key is asked for where there is a cap only"
 

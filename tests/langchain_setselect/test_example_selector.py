@@ -172,9 +172,9 @@ def test_input_keys_say_what_is_embedded(embeddings: WordEmbeddings) -> None:
 
 
 def test_a_missing_input_key_is_named(make: Make) -> None:
-    with pytest.raises(InvalidParameterError, match=r"input_keys asks for 'question', there is query"):
+    with pytest.raises(InvalidParameterError, match=r"input_keys names 'question', but the keys are query"):
         make().select_examples({"query": QUESTION})
-    with pytest.raises(InvalidParameterError, match=r"input_keys asks for 'topics', there is question, answer"):
+    with pytest.raises(InvalidParameterError, match=r"input_keys names 'topics', but the keys are question, answer"):
         make(input_keys=["topics"])
 
 

@@ -120,7 +120,7 @@ def test_a_prompt_of_ones_own_keeps_its_other_braces() -> None:
     model = ToolCaller(arguments=GOOD)
     extractor_from_chat_model(model, 'As {"root": …}: {query}').extract(QUERY)
     assert model._prompts == [f'As {{"root": …}}: {QUERY}']
-    with pytest.raises(InvalidParameterError, match=r"the prompt needs \{query\}"):
+    with pytest.raises(InvalidParameterError, match=r"the prompt must contain \{query\}"):
         extractor_from_chat_model(model, "Split the query")
 
 

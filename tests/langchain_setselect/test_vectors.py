@@ -9,8 +9,8 @@ from langchain_core.stores import InMemoryByteStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever, register_vector_source, vectors
-from langchain_setselect.stores.source import Source
-from langchain_setselect.vectors import source_of
+from langchain_setselect.stores.reader import VectorReader
+from langchain_setselect.vectors import reader_of
 from shared_core import EmbeddingFallbackWarning, SetSelectWarning, VectorSourceError
 from tests.langchain_setselect.conftest import WordEmbeddings, faiss, in_memory
 
@@ -203,7 +203,7 @@ def test_a_class_can_be_registered_by_its_name(embeddings: WordEmbeddings) -> No
         pass
 
     register_vector_source(f"{Named.__module__}.{Named.__qualname__}", lambda *a, **k: ([], []))
-    assert source_of(Named(in_memory(embeddings))) is not None
+    assert reader_of(Named(in_memory(embeddings))) is not None
     assert SetSelectRetriever(vectorstore=Named(in_memory(embeddings))).invoke(QUERY) == []
 
 
@@ -241,7 +241,7 @@ def test_what_was_shown_cannot_be_matched_where_nobody_tells_an_id(embeddings: W
     register_vector_source(Anonymous, search)
     retriever = SetSelectRetriever(vectorstore=Anonymous(in_memory(embeddings)))
     assert len(retriever.invoke(QUERY)) == 4
-    with pytest.raises(ValueError, match=r"shown= goes by the documents' ids.*id_of="):
+    with pytest.raises(ValueError, match=r"shown= compares the documents' ids.*id_of="):
         retriever.invoke(QUERY, shown=["doc-1"])
 
 
@@ -257,9 +257,9 @@ def test_a_search_is_not_widened_past_what_the_store_gives(embeddings: WordEmbed
         found = store.inner.similarity_search_by_vector(query, k=fetch_k)
         return found, [store.inner.store[d.id]["vector"] for d in found]
 
-    vectors._SOURCES[Limited] = Source(search, widest=30)
+    vectors._READERS[Limited] = VectorReader(search, widest=30)
     store = Limited(in_memory(embeddings))
-    with pytest.warns(SetSelectWarning, match="no more than 30 are fetched"):
+    with pytest.warns(SetSelectWarning, match="No more than 30 candidates are fetched"):
         found = SetSelectRetriever(vectorstore=store, k=7, fetch_k=20, max_per_source=1, source="topic").invoke(QUERY)
     assert asked == [20, 30]
     assert len(found) <= 6

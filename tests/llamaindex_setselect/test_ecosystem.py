@@ -229,7 +229,7 @@ def test_a_node_without_a_document_is_its_own_source(index: VectorStoreIndex, no
 
 def test_a_missing_source_says_so(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     post = SetSelectPostprocessor(index=index, max_per_source=1, source="file")
-    with pytest.raises(InvalidInputError, match=r"'file'.*no such key; it has 'stars', 'subject'"):
+    with pytest.raises(InvalidInputError, match=r"'file'.*no such key; its keys are 'stars', 'subject'"):
         post.postprocess_nodes(nodes, bundle())
 
 
@@ -381,6 +381,6 @@ def test_quality_that_lacks_a_node(index: VectorStoreIndex, nodes: list[NodeWith
 
 def test_nodes_of_another_index_without_a_model(model: CountingEmbedding) -> None:
     post = SetSelectPostprocessor(vector_store=make_index("simple", model).vector_store)
-    with pytest.warns(SetSelectWarning, match="knows no vector for 2 of 42 nodes.*'k0', 'k1'"):
+    with pytest.warns(SetSelectWarning, match="has no vector for 2 of 42 nodes.*'k0', 'k1'"):
         chosen = post.postprocess_nodes(scored([*make_nodes(), *foreign_nodes()]), bundle())
     assert ids_of(chosen) == expected(ALL, 4)

@@ -111,7 +111,7 @@ def test_adding_needs_the_input_keys(index: VectorStoreIndex, model: CountingEmb
     assert [example["subject"] for example in selector.select_examples(QUERY)]
     with pytest.raises(InvalidParameterError, match="from_examples"):
         selector.add_examples([{"question": "q"}])
-    with pytest.raises(InvalidParameterError, match=r"input_keys asks for 'question', there is answer, stars"):
+    with pytest.raises(InvalidParameterError, match=r"input_keys names 'question', but the keys are answer, stars"):
         make(model).add_examples([{"answer": "a", "stars": 1}])
 
 
@@ -246,11 +246,11 @@ def test_errors(model: CountingEmbedding) -> None:
         selector(question="q", other="o")
     with pytest.raises(InvalidInputError, match="it has none"):
         selector()
-    with pytest.raises(InvalidInputError, match="the template asks for 'price', which an example lacks"):
+    with pytest.raises(InvalidInputError, match="the template has the key 'price', which an example lacks"):
         make(model, template="{price}")(query_str=QUERY)
     with pytest.raises(InvalidInputError, match="the query is empty"):
         selector.select_examples("")
-    with pytest.raises(InvalidParameterError, match="input_keys asks for 'title', there is question"):
+    with pytest.raises(InvalidParameterError, match="input_keys names 'title', but the keys are question"):
         SetSelectExampleSelector.from_examples([{"question": "q"}], model, input_keys=["title"], template="{question}")
 
 

@@ -106,9 +106,9 @@ async def test_a_call_that_fails_raises_as_it_is() -> None:
 @pytest.mark.parametrize("answer", ["no JSON at all", '{"root": ["a list"]}'])
 async def test_an_answer_that_cannot_be_parsed_is_an_invalid_one(answer: str) -> None:
     extractor = extractor_from_llm(Writer(answer=answer))
-    with pytest.warns(SetSelectWarning, match="no pair of root and perspective"):
+    with pytest.warns(SetSelectWarning, match="not a pair of root and perspective"):
         assert extractor.extract(QUERY) == QueryParts(QUERY, None)
-    with pytest.warns(SetSelectWarning, match="no pair of root and perspective"):
+    with pytest.warns(SetSelectWarning, match="not a pair of root and perspective"):
         assert await extractor.aextract(QUERY) == QueryParts(QUERY, None)
 
 
@@ -133,7 +133,7 @@ def test_prompts() -> None:
     llm = Writer()
     extractor_from_llm(llm, 'As {"root": …}: {query}').extract(QUERY + " {x} {query}")
     assert llm._prompts[0].startswith(f'As {{"root": …}}: {QUERY} {{x}} {{query}}\n')
-    with pytest.raises(InvalidParameterError, match=r"the prompt needs \{query\}"):
+    with pytest.raises(InvalidParameterError, match=r"the prompt must contain \{query\}"):
         extractor_from_llm(llm, "Split the query")
 
 

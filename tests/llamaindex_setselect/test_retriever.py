@@ -159,7 +159,7 @@ def test_budget_quality_and_threshold(index: VectorStoreIndex) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"top_n": 5, "fetch_k": 4}, "fetch_k .of which k=5 are chosen. must be at least 5, got 4"),
+        ({"top_n": 5, "fetch_k": 4}, "fetch_k .from which k=5 are selected. must be at least 5, got 4"),
         ({"top_n": 0}, "top_n"),
         ({"fetch_k": 7.5}, "fetch_k"),
         (

@@ -23,6 +23,7 @@ from shared_core import (
     SetSelectWarning,
     VectorSourceError,
 )
+from shared_core.retrieval import run_flow
 from tests.embedding import DIMENSION
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
@@ -42,7 +43,7 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
 
 
 def fetch(post: SetSelectPostprocessor, nodes: Sequence[TextNode]) -> dict[str, ArrayLike]:
-    return dict(post._vectors.fetch(nodes, [node.node_id for node in nodes]))
+    return dict(run_flow(post._vectors.fetch(nodes, [node.node_id for node in nodes])))
 
 
 def assert_same_vector(found: ArrayLike, text: str) -> None:

@@ -1,7 +1,10 @@
-"""What users of the adapters ask for: every default and check of `Request`, and the choice among items."""
+"""`Request`: its defaults, its checks, the selection among items, and the flows that the adapters build on it."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,16 +23,14 @@ from shared_core import (
     SetSelectWarning,
     TopK,
 )
-from shared_core._validation import check_one_of
-from shared_core.retrieval.items import ORDERS, item_names, ordered, stacked
-from shared_core.retrieval.request import WIDEST, Asked, Request
+from shared_core.retrieval import WIDEST, Flow, Found, Request, Selected, Step, run_flow, run_flow_async
 from tests import oracles
 from tests.shared_core.cases import gaussian
 
 
 @dataclass(frozen=True)
 class Item:
-    """As much of a LangChain document as the core looks at."""
+    """The fields of a LangChain document that the core reads."""
 
     id: str | None
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -41,9 +42,13 @@ def parsed(**settings: Any) -> Request:
     return request
 
 
-def chosen(items: list[Item], query: Any, vectors: Any, **settings: Any) -> list[Item]:
+def select(items: list[Item], query: Any, vectors: Any, **settings: Any) -> Selected:
     request = parsed(**settings)
-    return request.choose(items, [item.id for item in items], vectors, request.asked(query, None))[0]
+    return request.select(Found(items, [item.id for item in items], vectors), request.as_query(query, None))
+
+
+def picked(items: list[Item], query: Any, vectors: Any, **settings: Any) -> list[Item]:
+    return select(items, query, vectors, **settings).items
 
 
 def items_of(n: int) -> list[Item]:
@@ -53,7 +58,7 @@ def items_of(n: int) -> list[Item]:
 # --- parse ----------------------------------------------------------------------------------------
 
 
-def test_what_is_asked_for_by_nothing_at_all() -> None:
+def test_defaults() -> None:
     request = parsed()
     assert (request.k, request.fetch_k, request.selector) == (4, 20, VRSD())
     assert (request.shown, request.corpus, request.direction, request.perspective_vector) == (
@@ -92,7 +97,7 @@ def test_what_is_asked_for_by_nothing_at_all() -> None:
         ({"shown": {"a", "b"}, "budget": 9, "costs": "words"}, None, 52),
     ],
 )
-def test_how_many_are_fetched(settings: dict[str, Any], k: int | None, fetch_k: int) -> None:
+def test_fetch_k_follows_k_and_shown(settings: dict[str, Any], k: int | None, fetch_k: int) -> None:
     request = parsed(**settings)
     assert (request.k, request.fetch_k) == (k, fetch_k)
 
@@ -114,7 +119,7 @@ def test_selectors_by_name_and_parameters(settings: dict[str, Any], selector: An
     assert parsed(**settings).selector == selector
 
 
-def test_what_is_none_of_ours_is_handed_back() -> None:
+def test_unknown_names_are_returned_for_the_store() -> None:
     settings = {"k": 3, "filter": {"a": 1}, "refine": True, "namespace": "x"}
     request, rest = Request.parse(settings)
     assert rest == {"filter": {"a": 1}, "namespace": "x"}
@@ -138,7 +143,7 @@ def test_what_is_none_of_ours_is_handed_back() -> None:
         ("refined", "refine"),
     ],
 )
-def test_a_name_almost_right_is_refused_with_the_right_one(typed: str, meant: str) -> None:
+def test_a_misspelt_name_is_refused_with_the_right_one(typed: str, meant: str) -> None:
     with pytest.raises(InvalidParameterError, match=rf"'{typed}'.*'{meant}'\?"):
         Request.parse({typed: 1})
 
@@ -146,8 +151,8 @@ def test_a_name_almost_right_is_refused_with_the_right_one(typed: str, meant: st
 P = InvalidParameterError
 REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     *(({"k": k}, P, "k must be") for k in (0, -1, True, 2.5, "3", np.nan)),
-    *(({"fetch_k": n}, P, r"fetch_k \(of which k=4") for n in (0, 3, -1, True, 20.0, "20")),
-    ({"k": 30, "fetch_k": 20}, P, r"fetch_k \(of which k=30 are chosen\) must be at least 30, got 20"),
+    *(({"fetch_k": n}, P, r"fetch_k \(from which k=4") for n in (0, 3, -1, True, 20.0, "20")),
+    ({"k": 30, "fetch_k": 20}, P, r"fetch_k \(from which k=30 are selected\) must be at least 30, got 20"),
     ({"budget": 9, "costs": len, "fetch_k": 0}, P, "fetch_k"),
     *(({"score_threshold": x}, P, r"score_threshold \(a cosine\)") for x in (1.01, -1.5, np.nan, np.inf, "0.5", True)),
     *(({"drop_near_duplicates": x}, P, "drop_near_duplicates") for x in (1.01, -1.5, np.nan, "0.9", False)),
@@ -162,7 +167,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"selector": "vsrd"}, P, "vrsd"),
     ({"selector": VRSD}, P, "selector"),
     ({"selector": 3}, P, "selector"),
-    ({"selector": "similarity_score_threshold"}, P, "say 'similarity' and give score_threshold"),
+    ({"selector": "similarity_score_threshold"}, P, "use 'similarity' and score_threshold="),
     ({"lambda_mult": 0.5}, P, "vrsd.*lambda_mult"),
     ({"selector": "mmr", "lambda_mult": 0.5, "lambda_d": 0.5}, P, "same parameter"),
     ({"selector": "mmr", "lambda_mult": 1.5}, P, "lambda_mult"),
@@ -180,7 +185,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("settings", "error", "words"), REFUSED, ids=lambda value: str(value)[:60])
-def test_what_is_out_of_range_is_refused(settings: dict[str, Any], error: type[Exception], words: str) -> None:
+def test_values_out_of_range_are_refused(settings: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         Request.parse(settings)
 
@@ -194,64 +199,64 @@ def test_the_ends_of_the_ranges_are_allowed() -> None:
     assert parsed(perspective="against", direction="emphasize", corpus=True).corpus is True
 
 
-# --- the query ------------------------------------------------------------------------------------
+# --- query ------------------------------------------------------------------------------------
 
 
-def test_the_query_as_it_is_searched_for() -> None:
+def test_the_search_uses_the_projected_query() -> None:
     query, side = np.random.default_rng(0).normal(size=(2, 6))
-    plain = parsed().asked(query.tolist(), None)
+    plain = parsed().as_query(query.tolist(), None)
     assert plain.pap is None
-    assert plain.searched == query.tolist()
-    seen = parsed(perspective=side).asked(query.tolist(), None)
-    np.testing.assert_allclose(seen.searched, oracles.pap(query, side), rtol=1e-12)
-    by_text = parsed(perspective="against", direction="emphasize").asked(query.tolist(), side.tolist())
-    np.testing.assert_allclose(by_text.searched, oracles.pap(query, side, "emphasize"), rtol=1e-12)
-    assert isinstance(by_text.searched, list)
+    assert plain.search_vector == query.tolist()
+    projected = parsed(perspective=side).as_query(query.tolist(), None)
+    np.testing.assert_allclose(projected.search_vector, oracles.pap(query, side), rtol=1e-12)
+    by_text = parsed(perspective="against", direction="emphasize").as_query(query.tolist(), side.tolist())
+    np.testing.assert_allclose(by_text.search_vector, oracles.pap(query, side, "emphasize"), rtol=1e-12)
+    assert isinstance(by_text.search_vector, list)
 
 
 @pytest.mark.parametrize(("query", "words"), [([0.0, 0.0], "zero"), ([np.nan, 1.0], "NaN"), ([np.inf, 1.0], "inf")])
 def test_a_query_without_direction_is_refused(query: list[float], words: str) -> None:
     for settings in ({}, {"perspective": [1.0, 0.0]}):
         with pytest.raises(InvalidInputError, match=words):
-            parsed(**settings).asked(query, None)
+            parsed(**settings).as_query(query, None)
 
 
-# --- the choice -----------------------------------------------------------------------------------
+# --- selection -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("as_lists", [False, True])
-def test_the_choice_is_the_selectors(as_lists: bool) -> None:
+def test_the_picks_are_the_selectors(as_lists: bool) -> None:
     query, vectors = gaussian(1, 15, 8)
     given = vectors.tolist() if as_lists else vectors
     items = items_of(15)
     expected = oracles.vrsd(query, vectors, 5)
-    assert chosen(items, query.tolist(), given, k=5) == [items[i] for i in expected.picks]
-    assert chosen(items, query.tolist(), given, k=5, selector="mmr") == [
+    assert picked(items, query.tolist(), given, k=5) == [items[i] for i in expected.picks]
+    assert picked(items, query.tolist(), given, k=5, selector="mmr") == [
         items[i] for i in oracles.mmr(query, vectors, 5, lambda_d=0.5).picks
     ]
-    assert len(chosen(items, query.tolist(), given, k=40)) == 15
+    assert len(picked(items, query.tolist(), given, k=40)) == 15
 
 
-def test_a_bad_row_is_named_and_so_is_a_row_too_many() -> None:
+def test_a_bad_row_and_a_missing_id_are_refused() -> None:
     query, vectors = gaussian(1, 15, 8, np.float32)
     with pytest.raises(InvalidInputError, match="ids must be 15"):
-        parsed(k=5).choose(items_of(14), [str(row) for row in range(14)], vectors, parsed().asked(query, None))
+        picked(items_of(14), query, vectors, k=5)
     vectors[3, 1] = np.nan
     items = items_of(15)
     with pytest.raises(InvalidInputError, match=rf"^vectors: row 3 \(id {items[3].id!r}\) holds NaN"):
-        chosen(items, query, vectors, k=5)
+        picked(items, query, vectors, k=5)
 
 
 @pytest.mark.parametrize("vectors", [np.float64(1.0), np.zeros(15), np.zeros((15, 2, 2))], ids=["0-d", "1-d", "3-d"])
 def test_vectors_of_another_shape_are_refused(vectors: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"^vectors must have shape \(n, d\)"):
-        chosen(items_of(15), [1.0, 0.0], np.asarray(vectors), k=5)
+        picked(items_of(15), [1.0, 0.0], np.asarray(vectors), k=5)
 
 
 def test_of_items_with_one_id_the_first_counts() -> None:
     query, vectors = gaussian(2, 8, 6)
     items = [Item(name, {"row": row}) for row, name in enumerate("abacbdea")]
-    picks = chosen(items, query, vectors, k=8)
+    picks = picked(items, query, vectors, k=8)
     assert sorted(item.metadata["row"] for item in picks) == [0, 1, 3, 5, 6]
     expected = oracles.vrsd(query, vectors[[0, 1, 3, 5, 6]], 5).picks
     assert [item.metadata["row"] for item in picks] == [[0, 1, 3, 5, 6][i] for i in expected]
@@ -268,26 +273,28 @@ def test_the_indices_of_the_selection_are_rows_of_the_items(names: str) -> None:
     query, vectors = gaussian(2, 8, 6)
     items = [Item(name, {"row": row}) for row, name in enumerate(names)]
     request = parsed(k=8)
-    picks, selection, _ = request.choose(items, list(names), vectors, request.asked(query, None))
-    assert [items[row] for row in selection.indices] == picks
+    selected = request.select(Found(items, list(names), vectors), request.as_query(query, None))
+    selection = selected.selection
+    assert [items[row] for row in selection.indices] == selected.items
+    assert [names[row] for row in selection.indices] == selected.ids
     np.testing.assert_allclose(selection.relevance, oracles.cosines(query, vectors[selection.indices]), rtol=1e-9)
 
 
 def test_items_without_an_id_all_count_and_are_never_shown() -> None:
     query, vectors = gaussian(3, 6, 6)
     items = [Item(None, {"row": row}) for row in range(4)] + [Item("a", {"row": 4}), Item("b", {"row": 5})]
-    assert len(chosen(items, query, vectors, k=6)) == 6
-    rest = chosen(items, query, vectors, k=6, shown=["a", "elsewhere"])
+    assert len(picked(items, query, vectors, k=6)) == 6
+    rest = picked(items, query, vectors, k=6, shown=["a", "elsewhere"])
     assert sorted(item.metadata["row"] for item in rest) == [0, 1, 2, 3, 5]
 
 
-def test_what_was_shown_is_gone_on_from() -> None:
+def test_the_selection_continues_from_what_was_shown() -> None:
     query, vectors = gaussian(4, 12, 8)
     items = items_of(12)
     expected = oracles.vrsd(query, vectors, 4, shown=[3, 7])
-    assert chosen(items, query, vectors, shown=["id3", "id7"]) == [items[i] for i in expected.picks]
-    assert chosen(items, query, vectors, shown=np.array(["id3", "id7"])) == [items[i] for i in expected.picks]
-    assert chosen(items, query, vectors, shown=[item.id for item in items]) == []
+    assert picked(items, query, vectors, shown=["id3", "id7"]) == [items[i] for i in expected.picks]
+    assert picked(items, query, vectors, shown=np.array(["id3", "id7"])) == [items[i] for i in expected.picks]
+    assert picked(items, query, vectors, shown=[item.id for item in items]) == []
 
 
 def by_key_function_and_mapping(items: list[Item], key: str) -> list[Any]:
@@ -300,7 +307,7 @@ def test_costs_by_key_function_and_mapping() -> None:
     costs = [item.metadata["words"] for item in items]
     expected = [items[i] for i in oracles.vrsd(query, vectors, costs=costs, budget=7).picks]
     for source in by_key_function_and_mapping(items, "words"):
-        assert chosen(items, query, vectors, budget=7, costs=source) == expected
+        assert picked(items, query, vectors, budget=7, costs=source) == expected
 
 
 def test_quality_by_key_function_and_mapping() -> None:
@@ -309,9 +316,9 @@ def test_quality_by_key_function_and_mapping() -> None:
     quality = [item.metadata["rank"] for item in items]
     given: dict[str, Any] = {"selector": "mmr", "lambda_b": 0.3}
     expected = [items[i] for i in oracles.mmr(query, vectors, 4, quality=quality, lambda_d=0.5, lambda_b=0.3).picks]
-    assert expected != chosen(items, query, vectors, **given)
+    assert expected != picked(items, query, vectors, **given)
     for source in by_key_function_and_mapping(items, "rank"):
-        assert chosen(items, query, vectors, quality=source, **given) == expected
+        assert picked(items, query, vectors, quality=source, **given) == expected
 
 
 @pytest.mark.parametrize(
@@ -328,15 +335,15 @@ def test_sources_by_key_function_and_mapping(way: int) -> None:
     sources = [item.metadata["file"] for item in items]
     expected = [items[i] for i in oracles.vrsd(query, vectors, 6, sources=sources, max_per_source=1).picks]
     source = by_key_function_and_mapping(items, "file")[way]
-    assert chosen(items, query, vectors, k=6, source=source, max_per_source=1) == expected
+    assert picked(items, query, vectors, k=6, source=source, max_per_source=1) == expected
     assert len(expected) == 3
 
 
-def test_the_limits_hold_among_items() -> None:
+def test_constraints_hold_among_items() -> None:
     query, vectors = gaussian(8, 10, 6)
     vectors[6] = 2 * vectors[2]
     items = items_of(10)
-    picks = chosen(items, query, vectors, k=10, drop_near_duplicates=0.999)
+    picks = picked(items, query, vectors, k=10, drop_near_duplicates=0.999)
     assert len(picks) == 9
     assert len({"id2", "id6"} & {item.id for item in picks}) == 1
     with pytest.raises(InvalidParameterError, match="max_per_source needs source="):
@@ -347,17 +354,17 @@ def test_a_threshold_and_a_perspective() -> None:
     query, vectors = gaussian(9, 14, 6)
     side = np.random.default_rng(90).normal(size=6)
     items = items_of(14)
-    seen, rows = oracles.pap_plus_explicit(query, side, vectors)
-    cos = oracles.cosines(seen, rows)
+    projected, rows = oracles.pap_plus_explicit(query, side, vectors)
+    cos = oracles.cosines(projected, rows)
     threshold = float(np.median(cos)) - 1e-3
     near = [i for i in np.argsort(-cos) if cos[i] >= threshold]
-    assert 2 <= len(near) < 14, "a case that shows nothing"
+    assert 2 <= len(near) < 14, "this case would test nothing"
     request = parsed(perspective=side, corpus=True, score_threshold=threshold, k=14, selector="similarity")
-    asked = request.asked(query, None)
-    assert isinstance(asked.pap, PAP)
-    picks, selection, _ = request.choose(items, [item.id for item in items], vectors, asked)
-    assert picks == [items[i] for i in near]
-    np.testing.assert_allclose(selection.relevance, cos[near], rtol=1e-9)
+    embedded = request.as_query(query, None)
+    assert isinstance(embedded.pap, PAP)
+    selected = request.select(Found(items, [item.id for item in items], vectors), embedded)
+    assert selected.items == [items[i] for i in near]
+    np.testing.assert_allclose(selected.selection.relevance, cos[near], rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["quality", "costs", "source"])
@@ -366,7 +373,7 @@ def test_an_item_without_the_key_is_named(name: str) -> None:
     del items[3].metadata["words"]
     more = {"max_per_source": 1} if name == "source" else {}
     with pytest.raises(InvalidInputError, match=rf"{name} .*'words'.*item 3"):
-        chosen(items, *gaussian(10, 5, 4), **{name: "words"}, **more)
+        picked(items, *gaussian(10, 5, 4), **{name: "words"}, **more)
 
 
 def test_vectors_of_two_lengths_are_refused_by_id() -> None:
@@ -374,67 +381,108 @@ def test_vectors_of_two_lengths_are_refused_by_id() -> None:
     rows = vectors.tolist()
     rows[2] = rows[2][:3]
     with pytest.raises(InvalidInputError, match="'id2' has length 3, that of 'id0' has 5"):
-        chosen(items_of(4), query, rows)
-    with pytest.raises(InvalidInputError, match="'c' has length 2, that of 'a' has 1"):
-        stacked([[1.0], [2.0], [1.0, 2.0]], ["a", "b", "c"])
-    assert stacked(vectors, ["a", "b", "c", "d"]) is vectors
+        picked(items_of(4), query, rows)
 
 
-def wider(fetch_k: int = 12, n: int = 12, widest: int = WIDEST, **settings: Any) -> int | None:
-    """What a retriever is told after a choice among 12 items of 3 files that cost 1 each."""
+def searches(n: int = 12, widest: int | None = WIDEST, **settings: Any) -> list[int]:
+    """The sizes of the searches among n items of 3 files; each search returns all items up to its size."""
     query, vectors = gaussian(11, 12, 6)
     items = [Item(f"id{row}", {"file": f"{row % 3}.md"}) for row in range(n)]
     request = parsed(**settings)
-    choice = request.choose(items, [item.id for item in items], vectors[:n], request.asked(query, None))
-    return request.wider(choice, n, fetch_k, widest)
+    sizes: list[int] = []
+
+    def search(fetch_k: int) -> Flow[Found]:
+        sizes.append(fetch_k)
+        found = items[:fetch_k]
+        yield Step(lambda: None)
+        return Found(found, [item.id for item in found], vectors[: len(found)], fetch_k, len(found) < fetch_k)
+
+    run_flow(request.search_and_select(request.as_query(query, None), search, widest))
+    return sizes
 
 
-def test_more_is_wanted_only_where_a_limit_cut_the_set_short() -> None:
+def test_a_search_is_widened_only_if_a_constraint_cut_the_set_short() -> None:
     one_each: dict[str, Any] = {"max_per_source": 1, "source": "file"}
-    assert wider(k=5, **one_each) == 48, "three files, five wanted"
-    assert wider(k=3, **one_each) is None, "three are there"
-    assert wider(k=5, drop_near_duplicates=-0.9) == 48
-    assert wider(k=5) is None, "no limit"
-    assert wider(k=5, fetch_k=20, **one_each) is None, "the store is used up"
-    assert wider(k=5, score_threshold=0.0, **one_each) is None, "what lies beyond is below the threshold"
-    assert wider(k=5, budget=100, costs=lambda _: 1, **one_each) == 48, "money is left"
-    assert wider(k=5, budget=3, costs=lambda _: 1, **one_each) is None, "the budget ended the choice"
-    assert wider(budget=100, costs=lambda _: 1, **one_each) == 48
-    assert wider(k=5, fetch_k=6000, n=12, **one_each) is None
+    assert searches(k=5, fetch_k=6, **one_each) == [6, 24], "three files, five wanted"
+    assert searches(k=5, fetch_k=6, widest=12, **one_each, n=10) == [6, 12], "no wider than the store allows"
+    assert searches(k=5, fetch_k=6, widest=None, **one_each) == [6]
+    assert searches(k=3, fetch_k=6, **one_each) == [6], "all three are there"
+    assert searches(k=5, fetch_k=6, drop_near_duplicates=-0.9) == [6, 24]
+    assert searches(k=5, fetch_k=6) == [6], "no constraint"
+    assert searches(k=5, fetch_k=20, **one_each) == [20], "the store is exhausted"
+    assert searches(k=5, fetch_k=6, score_threshold=0.0, **one_each) == [6], "the others are below the threshold"
+    affordable: dict[str, Any] = {"costs": lambda _: 1, **one_each}
+    assert searches(k=5, fetch_k=6, budget=100, **affordable) == [6, 24], "some budget is left"
+    assert searches(k=5, fetch_k=6, budget=3, **affordable) == [6], "the budget ended the selection"
+    assert searches(fetch_k=6, budget=100, **affordable) == [6, 24]
 
 
 def test_widening_ends_with_a_warning() -> None:
-    with pytest.warns(SetSelectWarning, match="no more than 12 are fetched unasked.*fetch_k="):
-        assert wider(k=5, max_per_source=1, source="file", widest=12) is None
+    with pytest.warns(SetSelectWarning, match="No more than 12 candidates are fetched automatically.*fetch_k="):
+        assert searches(k=5, fetch_k=12, max_per_source=1, source="file", widest=12) == [12]
 
 
-# --- the helpers ----------------------------------------------------------------------------------
+def test_nothing_is_selected_from_nothing() -> None:
+    selected = select([], [1.0, 0.0], [])
+    assert (selected.items, selected.ids, len(selected.selection), selected.cut_short) == ([], [], 0, False)
 
 
-def test_orders() -> None:
-    relevance = [0.2, 0.9, 0.5, 0.9]
-    assert ordered("abcd", relevance, "selection") == list("abcd")
-    assert ordered("abcd", relevance, "relevance") == list("bdca")
-    assert ordered("abcd", relevance, "nearest_last") == list("acbd")
-    assert ordered([], [], "relevance") == []
-    for order in ORDERS:
-        assert check_one_of(order, "order", ORDERS) == order
-    with pytest.raises(InvalidParameterError, match="selection, relevance, nearest_last, got 'newest'"):
-        check_one_of("newest", "order", ORDERS)
+# --- flows ----------------------------------------------------------------------------------------
 
 
-def test_names_of_items() -> None:
-    items = items_of(4)
-    assert item_names(items, "file", "source") == ["0.md", "1.md", "2.md", "0.md"]
-    assert item_names(items, lambda item: item.id, "source") == ["id0", "id1", "id2", "id3"]
-    with pytest.raises(
-        InvalidInputError, match=r"source .*'page', but item 0 \(id 'id0'\) has no such key; it has 'words'"
-    ):
-        item_names(items, "page", "source")
-    with pytest.raises(InvalidInputError, match="none"):
-        item_names([Item("a")], "page", "source")
+async def both_ways(make: Callable[[], Flow[Any]]) -> list[Any]:
+    return [run_flow(make()), await run_flow_async(make())]
 
 
-def test_a_query_with_neither_items_nor_rows_is_the_callers_to_catch() -> None:
-    with pytest.raises(InvalidInputError, match="n >= 1"):
-        parsed().choose([], [], [], Asked([1.0], None))
+async def test_a_flow_gets_the_result_of_each_step() -> None:
+    def flow() -> Flow[list[int]]:
+        first = yield Step(lambda: 1)
+        second = yield Step(lambda: first + 1)
+        return [first, second]
+
+    assert await both_ways(flow) == [[1, 2], [1, 2]]
+
+
+async def test_a_flow_may_handle_what_a_step_raises() -> None:
+    def fail() -> None:
+        raise KeyError("a")
+
+    def careful() -> Flow[str]:
+        try:
+            yield Step(fail)
+        except KeyError as error:
+            return str(error)
+        return "nothing was raised"
+
+    def careless() -> Flow[None]:
+        yield Step(fail)
+
+    assert await both_ways(careful) == ["'a'", "'a'"]
+    with pytest.raises(KeyError):
+        run_flow(careless())
+    with pytest.raises(KeyError):
+        await run_flow_async(careless())
+
+
+async def test_async_code_awaits_a_step_or_runs_it_in_a_thread() -> None:
+    async def awaited() -> threading.Thread:
+        return threading.current_thread()
+
+    def flow() -> Flow[list[threading.Thread]]:
+        return [(yield Step(threading.current_thread)), (yield Step(threading.current_thread, awaited))]
+
+    here = threading.current_thread()
+    assert run_flow(flow()) == [here, here]
+    in_thread, on_loop = await run_flow_async(flow())
+    assert in_thread is not here
+    assert on_loop is here
+
+
+async def test_a_step_that_raises_stop_iteration_ends_in_an_error() -> None:
+    def flow() -> Flow[None]:
+        yield Step(lambda: next(iter(())))
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        run_flow(flow())
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await asyncio.wait_for(run_flow_async(flow()), timeout=5)

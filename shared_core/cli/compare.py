@@ -77,11 +77,11 @@ def compare(
     say = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         write = _report_writer(out)
-        corpus, asked, problems = _read_corpus(documents, queries, demo)
+        default_title, corpus, asked, problems = _read_corpus(documents, queries, demo)
         report_problems(say, problems)
         comparison = _compare(
-            say, corpus, asked, problems, model=model, cache=cache, title=title or _default_title(documents, demo), k=k,
-            fetch_k=fetch_k, decide_by=decide_by, seed=seed, views=views,
+            say, corpus, asked, problems, model=model, cache=cache, title=title or default_title, k=k, fetch_k=fetch_k,
+            decide_by=decide_by, seed=seed, views=views,
         )  # fmt: skip
         # The report is written first, so that no failure of the terminal can lose it.
         write(comparison)
@@ -114,19 +114,16 @@ def _report_writer(out: Path | None) -> Callable[[Comparison], None]:
 
 def _read_corpus(
     documents: Path | None, queries: Path | None, demo: bool
-) -> tuple[list[Document], list[Query], list[Problem]]:
+) -> tuple[str, list[Document], list[Query], list[Problem]]:
+    """The corpus: a title for it, documents, queries, and what could not be read."""
     if demo:
         if documents or queries:
             raise InvalidParameterError("--demo has its own documents and queries: leave out --documents and --queries")
-        return *demo_corpus(), []
+        return "NumPy's docstrings", *demo_corpus(), []
     if documents is None or queries is None:
         raise InvalidParameterError("--documents and --queries are both needed, or --demo")
     corpus, asked = read_documents(documents), read_queries(queries)
-    return corpus.items, asked.items, [*corpus.problems, *asked.problems]
-
-
-def _default_title(documents: Path | None, demo: bool) -> str:
-    return "NumPy's docstrings" if demo or documents is None else documents.absolute().name
+    return documents.absolute().name, corpus.items, asked.items, [*corpus.problems, *asked.problems]
 
 
 def _compare(

@@ -202,13 +202,7 @@ def as_query(record: str | Mapping[str, Any] | Query, default_id: str) -> Query:
 
 
 def convert_all(records: Iterable[Any], convert: Callable[[Any, str], _Item], what: str) -> list[_Item]:
-    """Documents or queries from records, by :func:`as_document` or :func:`as_query`; the default ids are 1, 2, ...
-
-    Raises
-    ------
-    InvalidInputError
-        There are none, an id occurs twice, or a record is wrong; the message names its position.
-    """
+    """Documents or queries from records, by :func:`as_document` or :func:`as_query`; an error names the position."""
     if isinstance(records, (str, bytes, Mapping)):
         raise InvalidInputError(f"{what} must be several, in a list, got a single {type(records).__name__}")
     items: dict[str, _Item] = {}

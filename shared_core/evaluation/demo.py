@@ -1,4 +1,4 @@
-"""A corpus that every installation has: NumPy's docstrings, and questions about them with answers chosen by hand."""
+"""A corpus that every installation has: NumPy's docstrings, with questions and hand-made gold answers."""
 
 from __future__ import annotations
 
@@ -6,115 +6,39 @@ import importlib
 import inspect
 import re
 import warnings
+from pathlib import Path
 
 from .corpus import Document, Query
 
-# Longer texts embed more slowly and say little more: the first sentences tell what a function is for.
+# The first sentences tell what a function is for. Longer texts embed more slowly and add little.
 TEXT_LENGTH = 300
+_BASES = ("polynomial", "chebyshev", "legendre", "laguerre", "hermite", "hermite_e")
 MODULES = (
     *("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "numpy.ma", "numpy.strings", "numpy.char", "numpy.rec"),
-    *("numpy.lib.stride_tricks", "numpy.polynomial", "numpy.polynomial.polynomial", "numpy.polynomial.chebyshev"),
-    *("numpy.polynomial.legendre", "numpy.polynomial.laguerre", "numpy.polynomial.hermite"),
-    "numpy.polynomial.hermite_e",
+    *("numpy.lib.stride_tricks", "numpy.polynomial", *(f"numpy.polynomial.{basis}" for basis in _BASES)),
 )
-# What is asked, and for each part of it the functions that do it; the first is the one to name.
-QUESTIONS: tuple[tuple[str, dict[str, str]], ...] = (
-    (
-        "How do I read numbers from a text file and fit a polynomial to them?",
-        {
-            "read": "loadtxt genfromtxt fromregex",
-            "fit": "polynomial.polynomial.polyfit polyfit ma.polyfit polynomial.Polynomial",
-        },
-    ),
-    (
-        "Compute the Fourier transform and pad the array with zeros",
-        {"transform": "fft.fft fft.rfft fft.fftn fft.rfftn fft.fft2 fft.rfft2", "pad": "pad"},
-    ),
-    (
-        "Draw normal random numbers and save them to a text file",
-        {"draw": "random.normal random.standard_normal random.randn", "save": "savetxt"},
-    ),
-    (
-        "Solve a system of linear equations, or find the least squares solution where there is none",
-        {"solve": "linalg.solve", "least squares": "linalg.lstsq linalg.pinv"},
-    ),
-    ("Sort an array and remove duplicates", {"sort": "sort ma.sort", "remove": "unique unique_values ma.unique"}),
-    (
-        "Replace NaN by zero, and take a mean that ignores missing values",
-        {"replace": "nan_to_num", "mean": "nanmean"},
-    ),
-    (
-        "Eigenvalues and determinant of a matrix",
-        {
-            "eigenvalues": "linalg.eigvals linalg.eig linalg.eigh linalg.eigvalsh",
-            "determinant": "linalg.det linalg.slogdet",
-        },
-    ),
-    (
-        "Make a string upper case and strip the spaces around it",
-        {"upper case": "strings.upper", "strip": "strings.strip"},
-    ),
-    ("How many business days lie between two dates?", {"count": "busday_count"}),
-    (
-        "Shuffle an array in place, and choose a random sample from it",
-        {"shuffle": "random.shuffle", "sample": "random.choice"},
-    ),
-    (
-        "The histogram of a data set and its percentiles",
-        {"histogram": "histogram", "percentiles": "percentile quantile nanpercentile nanquantile"},
-    ),
-    ("Interpolate between data points and integrate the curve", {"interpolate": "interp", "integrate": "trapezoid"}),
-    (
-        "Stack arrays vertically and split them again",
-        {"stack": "vstack concat stack", "split": "vsplit split array_split"},
-    ),
-    ("Reverse an array and rotate it by 90 degrees", {"reverse": "flip flipud fliplr", "rotate": "rot90"}),
-    ("Inverse of a matrix", {"inverse": "linalg.inv"}),
-    ("Work with an array on disk without reading it into memory", {"map": "memmap"}),
-    (
-        "Correlation and covariance of two variables",
-        {"correlation": "corrcoef ma.corrcoef", "covariance": "cov ma.cov"},
-    ),
-    (
-        "The roots of a polynomial, and its value at a point",
-        {
-            "roots": "roots polynomial.polynomial.polyroots",
-            "value": "polyval polynomial.polynomial.polyval",
-        },
-    ),
-    (
-        "Which elements are in another array too, and where must new ones go to keep it sorted?",
-        {"in": "isin intersect1d ma.isin ma.intersect1d", "where": "searchsorted"},
-    ),
-    (
-        "Slide a window over an array, and smooth it by convolution",
-        {"window": "lib.stride_tricks.sliding_window_view", "convolution": "convolve ma.convolve"},
-    ),
-    (
-        "Save several arrays in one compressed file and load them again",
-        {"save": "savez_compressed", "load": "load"},
-    ),
-    ("Round to the nearest integer and limit the values to a range", {"round": "rint round around", "limit": "clip"}),
-    (
-        "Change the shape of an array and swap its axes",
-        {"shape": "reshape ma.reshape", "swap": "swapaxes ma.swapaxes moveaxis"},
-    ),
-    (
-        "Draw from a Poisson and from a binomial distribution with a fixed seed",
-        {
-            "Poisson": "random.poisson",
-            "binomial": "random.binomial",
-            "seed": "random.default_rng random.seed random.SeedSequence",
-        },
-    ),
-)
+
+
+def _read_questions() -> tuple[tuple[str, dict[str, str]], ...]:
+    """The questions, and for each part of one the functions that answer it; the first is the gold document."""
+    questions: list[tuple[str, dict[str, str]]] = []
+    for line in Path(__file__).with_name("demo_questions.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("- "):
+            part, names = line.removeprefix("- ").split(": ")
+            questions[-1][1][part] = names
+        else:
+            questions.append((line, {}))
+    return tuple(questions)
+
+
+QUESTIONS = _read_questions()
 
 
 def demo_corpus() -> tuple[list[Document], list[Query]]:
-    """NumPy's docstrings, and questions whose ``gold`` names one function for each part of what is asked.
+    """NumPy's docstrings, and questions whose ``gold`` names one function for each part of the question.
 
-    The ``subtopics`` of a question are its parts, with every function that does the same. Functions that the installed
-    NumPy does not have are left out.
+    The ``subtopics`` of a question are its parts, each with every function that answers it. Functions that the
+    installed NumPy does not have are left out.
 
     >>> documents, queries = demo_corpus()
     >>> len(documents) > 500, queries[1].gold
@@ -132,7 +56,7 @@ def demo_corpus() -> tuple[list[Document], list[Query]]:
 
 
 def docstrings() -> dict[str, str]:
-    """A text for each public function and class of NumPy: its name, and the docstring up to the parameters.
+    """A text for each public function and class of NumPy: its name, and its docstring up to the parameters.
 
     >>> docstrings()["numpy.pad"]
     'numpy.pad: Pad an array.'
@@ -140,7 +64,7 @@ def docstrings() -> dict[str, str]:
     found: dict[str, str] = {}
     seen: set[int] = set()
     with warnings.catch_warnings():
-        # Some names are deprecated in some versions of NumPy; they have docstrings all the same.
+        # Reading a deprecated name warns; its docstring is used too.
         warnings.simplefilter("ignore")
         for module in map(importlib.import_module, MODULES):
             for name in sorted(getattr(module, "__all__", dir(module))):

@@ -17,7 +17,7 @@ from ..selectors.base import Selector
 from ..selectors.choose import choose
 from .corpus import Document, Query
 from .measures import bootstrap_interval, mean_pairwise_cosine, rank_measures, sum_cosine
-from .results import CandidateView, Estimate, Measure, QueryView
+from .results import CandidateView, Estimate, Measure, Needs, QueryView
 
 Matrix = NDArray[np.float64]
 EXCERPT = 240  # characters of a candidate's text that a view keeps
@@ -25,6 +25,19 @@ EXCERPT = 240  # characters of a candidate's text that a view keeps
 BEYOND = "\0beyond the candidates"
 # Decimals of places on the map and of cosines: finer than a pixel, and coarse enough that all machines agree.
 _DIGITS = 6
+# Name, key, what the queries must hold, and description of each measure, in the order of the report.
+_MEASURES: tuple[tuple[str, str, Needs, str], ...] = (
+    ("relevance", "relevance", "nothing", "mean cosine of the picks with the query"),
+    ("redundancy", "redundancy", "nothing", "mean cosine between the picks: how much they repeat each other"),
+    ("cos(sum, q)", "sum_cosine", "nothing", "cosine of the sum of the picks with the query"),
+    ("recall@{k}", "recall", "gold", "share of the gold documents that are picked"),
+    ("nDCG@{k}", "ndcg", "gold", "picked gold documents, discounted by rank, relative to the best possible"),
+    ("success@{k}", "success", "gold", "share of the queries with at least one gold document picked"),
+    ("subtopic recall@{k}", "subtopic_recall", "subtopics", "share of the query's subtopics that the picks cover"),
+    ("α-nDCG@{k}", "alpha_ndcg", "subtopics", "covered subtopics, discounted by rank; each repetition counts half"),
+    ("p-recall@{k}", "p_recall", "perspectives", "mean over root queries of the success of their perspectives (PIR)"),
+    ("answers", "answers", "answers", "share of the query's answers that occur in the picked texts"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +87,7 @@ class MeasureValues(NamedTuple):
 
 
 def judge(query: Query, found: FoundCandidates, selectors: Sequence[Selector], k: int, *, view: bool) -> JudgedQuery:
-    """Let every selector pick ``k`` of the candidates, or all if there are fewer.
-
-    Raises
-    ------
-    SetSelectError
-        A vector is wrong, or a selector refuses the candidates; the message names the query.
-    """
+    """Let every selector pick ``k`` of the candidates, or all if there are fewer; an error names the query."""
     try:
         candidates = Candidates(found.vector, found.vectors, ids=[document.id for document in found.documents])
         # One order for every store, so that ties fall to the same document.
@@ -123,14 +130,8 @@ def subtopics_of(
     """For each subtopic that the query asks for, the ids of the documents that cover it.
 
     The query names its subtopics, with or without ids, or they are the labels of its gold documents. A query with
-    neither has no subtopics, since labels of documents alone do not tell what it asks for.
-
-    Parameters
-    ----------
-    carriers : mapping
-        The ids of the documents that carry each label.
-    labels : mapping
-        The labels that each document carries.
+    neither has no subtopics, since labels of documents alone do not tell what it asks for. ``carriers`` maps labels to
+    ids, ``labels`` ids to labels.
     """
     if query.subtopics:
         wanted = {label: ids or carriers.get(label, ()) for label, ids in query.subtopics.items()}
@@ -219,7 +220,11 @@ def measure(outcomes: Sequence[JudgedQuery], k: int) -> list[MeasureValues]:
         "p_recall": _successes_by_root([judged for judged in with_gold if judged.query.root is not None]),
         "answers": _stack([judged.answered for judged in outcomes if judged.answered is not None]),
     }
-    return [MeasureValues(one, values) for one in _measures(k) if (values := columns.get(one.key)) is not None]
+    return [
+        MeasureValues(Measure(name.format(k=k), key, description, key != "redundancy", needs), values)
+        for name, key, needs, description in _MEASURES
+        if (values := columns.get(key)) is not None
+    ]
 
 
 def estimate(values: Matrix, seed: int) -> Estimate:
@@ -270,54 +275,3 @@ def _successes_by_root(outcomes: Sequence[JudgedQuery]) -> Matrix | None:
         hits = [float(not gold.isdisjoint(picked)) for picked in judged.picks]
         of_root.setdefault(str(judged.query.root), []).append(hits)
     return np.array([np.mean(successes, axis=0) for successes in of_root.values()]).T if of_root else None
-
-
-def _measures(k: int) -> tuple[Measure, ...]:
-    return (
-        Measure("relevance", "relevance", "mean cosine of the picks with the query", True, "nothing"),
-        Measure(
-            "redundancy",
-            "redundancy",
-            "mean cosine between the picks: how much they repeat each other",
-            False,
-            "nothing",
-        ),
-        Measure(
-            "cos(sum, q)",
-            "sum_cosine",
-            "cosine of the sum of the picks with the query: how well the set as a whole points at it",
-            True,
-            "nothing",
-        ),
-        Measure(f"recall@{k}", "recall", "share of the gold documents that are picked", True, "gold"),
-        Measure(
-            f"nDCG@{k}",
-            "ndcg",
-            "gold documents among the picks, counted more the earlier they are picked, relative to the best possible",
-            True,
-            "gold",
-        ),
-        Measure(f"success@{k}", "success", "share of the queries with at least one gold document picked", True, "gold"),
-        Measure(
-            f"subtopic recall@{k}",
-            "subtopic_recall",
-            "share of the query's subtopics that the picks cover",
-            True,
-            "subtopics",
-        ),
-        Measure(
-            f"α-nDCG@{k}",
-            "alpha_ndcg",
-            "subtopics that the picks cover, counted more the earlier they are covered; each repetition counts half",
-            True,
-            "subtopics",
-        ),
-        Measure(
-            f"p-recall@{k}",
-            "p_recall",
-            "success, averaged over the perspectives of each root query, then over root queries (PIR paper)",
-            True,
-            "perspectives",
-        ),
-        Measure("answers", "answers", "share of the query's answers that occur in the picked texts", True, "answers"),
-    )

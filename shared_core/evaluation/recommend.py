@@ -26,22 +26,8 @@ def recommend(
     Among settings with equal means similarity comes first, so that only a better setting replaces it, then settings
     without a parameter. The runner-up is of another method, because neighbours in a sweep pick nearly the same. Each
     p value is that of one comparison. The text says whether the one against similarity holds if every setting that was
-    tried is counted (Bonferroni).
-
-    Parameters
-    ----------
-    settings : sequence of Setting
-        Similarity first.
-    found : sequence of MeasureValues
-    decide_by : str, optional
-        The key of the measure that decides. By default the first of ``DECIDING`` that has at least half as many queries
-        as any other of them.
-    seed : int
-
-    Raises
-    ------
-    InvalidParameterError
-        The queries do not allow the measure ``decide_by``, or it does not measure what is right.
+    tried is counted (Bonferroni). The measure ``decide_by`` decides, or by default the first of ``DECIDING`` that has
+    at least half as many queries as any other of them.
     """
     by_key = {one.measure.key: one for one in found}
     deciding = [key for key in by_key if key in (*DECIDING, *ON_REQUEST)]

@@ -1,4 +1,4 @@
-"""What a comparison of selectors found: plain data without arrays, so that it can be shown anywhere or kept as JSON."""
+"""The result of a comparison: plain data without arrays, which can be shown anywhere and stored as JSON."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Needs = Literal["nothing", "gold", "subtopics", "perspectives", "answers"]
 
 @dataclass(frozen=True)
 class CorpusFacts:
-    """What was compared on what.
+    """The corpus and the conditions of the comparison.
 
-    ``queries`` counts those that were compared; it is less than ``planned_queries`` where the run was broken off.
-    ``documents`` is None where a store was searched that does not say how many it holds. ``versions`` maps package
-    names (``python`` among them) to versions.
+    ``queries`` counts the queries that were compared; it is less than ``planned_queries`` if the run was stopped early.
+    ``documents`` is None if a store was searched whose size is unknown. ``versions`` maps packages, and ``python``, to
+    their versions.
     """
 
     documents: int | None
@@ -30,10 +30,10 @@ class CorpusFacts:
 
 @dataclass(frozen=True)
 class Setting:
-    """One way to choose: its method (``"MMR"``), its label (``"MMR λ .5"``) and the selector's repr.
+    """One selector of the comparison: its method (``"MMR"``), its label (``"MMR λ 0.5"``) and the selector's repr.
 
-    ``parameter`` is the position in a sweep of the method (λ, temperature), None where nothing is swept: settings of
-    the same ``method`` with a ``parameter`` make one curve, in that order.
+    ``parameter`` is the value of the swept parameter (λ, temperature), or None. Settings of one ``method`` that have a
+    ``parameter`` form one curve, in the order of its values.
     """
 
     method: str
@@ -44,7 +44,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Measure:
-    """One column: its ``name`` for people, its ``key`` in ``Comparison.values``, and what the queries must bring."""
+    """One measure: its ``name`` for people, its ``key`` in ``Comparison.values``, and what the queries must hold."""
 
     name: str
     key: str
@@ -55,10 +55,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over ``queries`` queries with its bootstrap 95 % interval, ``low <= mean <= high``.
-
-    For a single query ``low == mean == high``.
-    """
+    """A mean over ``queries`` queries with its bootstrap 95 % interval; for one query ``low == mean == high``."""
 
     mean: float
     low: float
@@ -68,13 +65,12 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Which setting to take, and how sure that is.
+    """The setting to take, and how certain that is.
 
-    ``setting`` and ``runner_up`` are positions in ``Comparison.settings``, ``measure`` is the key that decided; all
-    are None where nothing in the queries says what is right, or nothing was measured. ``text`` is one or more whole
-    sentences, plain text. ``p_runner_up`` and ``p_similarity`` are p values of paired tests of the setting against
-    the runner-up and against plain similarity; None where there was nothing to test (too few queries; the setting is
-    similarity itself).
+    ``setting`` and ``runner_up`` are positions in ``Comparison.settings``, ``measure`` is the key that decided. All are
+    None if no query says what is right. ``text`` is plain text, one or more whole sentences. ``p_runner_up`` and
+    ``p_similarity`` are p values of paired tests of the setting against the runner-up and against plain similarity.
+    They are None if there are too few queries to test, or the setting is similarity itself.
     """
 
     setting: int | None
@@ -87,7 +83,7 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class CandidateView:
-    """One candidate of a query: an excerpt of its text, its cosine with the query, its place ``x, y`` on the map."""
+    """A candidate of a query: an excerpt of its text, its cosine with the query, and its place ``x, y`` on the map."""
 
     id: str
     text: str
@@ -98,11 +94,11 @@ class CandidateView:
 
 @dataclass(frozen=True)
 class QueryView:
-    """One query for looking at: its candidates in descending cosine, and what each setting picked.
+    """One query with its candidates, in descending order of their cosine, and the picks of each setting.
 
-    ``picks`` maps a position in ``Comparison.settings`` to positions in ``candidates``, in the order of choice.
-    ``gold`` are the ids known to be right (empty where none are known); they need not be among the candidates.
-    ``x, y`` is the query's own place on the map, a principal component analysis of the candidates and the query.
+    ``picks`` maps a position in ``Comparison.settings`` to positions in ``candidates``, in the order of the picks.
+    ``gold`` holds the ids that are known to be right; they need not be among the candidates. ``x, y`` is the query's
+    place on the map, which shows the first two principal components of the candidates and the query.
     """
 
     id: str
@@ -116,7 +112,7 @@ class QueryView:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Everything that a comparison found.
+    """The result of a comparison.
 
     Attributes
     ----------
@@ -125,32 +121,26 @@ class Comparison:
     settings : tuple of Setting
         Plain similarity is always the first.
     measures : tuple of Measure
-        Only those that these queries allow; the cosine measures first.
+        The measures that these queries allow; those from the vectors alone come first.
     values : dict
-        ``values[setting index, measure key]``; each measure has a value for each setting.
+        ``values[position of a setting, key of a measure]``, an :class:`Estimate` for each pair.
     recommendation : Recommendation
     relevance, redundancy : tuple of float or None, one per setting
-        Mean cosine of the picks with their query; mean cosine between the picks of a query. ``redundancy`` holds
-        None throughout where every set is one text.
+        Mean cosine of the picks with their query; mean cosine between the picks of a query. Every ``redundancy`` is
+        None if each query has one pick.
     queries : tuple of QueryView
-        The first few queries, for looking at.
+        The first queries in full, so that they can be looked at.
     partial : bool
-        Whether the run was broken off before the last query.
+        Whether the run was stopped before the last query.
     notes : tuple of str
-        What a reader should know: lines that could not be read, gold ids that no document has, ...
+        Remarks for the reader: lines that could not be read, gold ids that no document has, ...
 
     Examples
     --------
-    >>> facts = CorpusFacts(2, 1, 1, "a model", k=1, fetch_k=2, seed=0, versions={"numpy": "2.4.6"})
-    >>> setting = Setting("similarity", "similarity", None, "TopK()")
-    >>> measure = Measure("relevance", "relevance", "mean cosine with the query", True, "nothing")
-    >>> nothing = Recommendation(None, None, None, "No winner can be named.", None, None)
-    >>> found = Comparison(
-    ...     "Notes", facts, (setting,), (measure,), {(0, "relevance"): Estimate(0.5, 0.5, 0.5, 1)}, nothing,
-    ...     relevance=(0.5,), redundancy=(None,), queries=(),
-    ... )
-    >>> found.to_json()[:18]
-    '{"title": "Notes",'
+    >>> from shared_core.evaluation.compare import compare
+    >>> found = compare(["A", "B"], ["?"], ([[1.0, 0.0], [0.6, 0.8]], [[1.0, 0.0]]), k=1, title="Notes")
+    >>> found.values[0, "relevance"], found.to_json()[:18]
+    (Estimate(mean=1.0, low=1.0, high=1.0, queries=1), '{"title": "Notes",')
     """
 
     title: str
@@ -166,7 +156,7 @@ class Comparison:
     notes: tuple[str, ...] = ()
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """The comparison as JSON; ``values`` as a list of objects with ``setting``, ``measure`` and the estimate."""
+        """The comparison as JSON; ``values`` is a list of objects with ``setting``, ``measure`` and the estimate."""
         plain = asdict(self)
         plain["values"] = [
             {"setting": setting, "measure": measure, **asdict(estimate)}

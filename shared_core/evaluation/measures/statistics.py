@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..._validation import check_integer, check_number
 from ...errors import InvalidParameterError
-from ._inputs import Floats, as_paired_values, as_values
+from ._inputs import as_paired_values, as_values
 
 _RESAMPLES = 9999
 # Rows of resamples that are held in memory together: 8 MB for 2,000 queries.
@@ -57,15 +57,8 @@ def bootstrap_interval(values: ArrayLike, confidence: float = 0.95, seed: int = 
     # The computed mean of equal numbers can differ from them in the last bit.
     if (sample == sample[0]).all():
         return float(sample[0]), float(sample[0])
-    interval = stats.bootstrap(
-        (sample,),
-        np.mean,
-        confidence_level=level,
-        n_resamples=_RESAMPLES,
-        batch=_BATCH,
-        method="percentile",
-        rng=generator,
-    ).confidence_interval
+    options = {"n_resamples": _RESAMPLES, "batch": _BATCH, "method": "percentile", "rng": generator}
+    interval = stats.bootstrap((sample,), np.mean, confidence_level=level, **options).confidence_interval
     return float(interval.low), float(interval.high)
 
 
@@ -101,16 +94,8 @@ def paired_test(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> float:
     generator = np.random.default_rng(check_integer(seed, "seed", 0))
     if len(left) == 1:
         return 1.0
-    result = stats.permutation_test(
-        (left - right,),
-        _mean,
-        permutation_type="samples",
-        n_resamples=_RESAMPLES,
-        batch=_BATCH,
-        alternative="two-sided",
-        rng=generator,
-        vectorized=True,
-    )
+    options = {"n_resamples": _RESAMPLES, "batch": _BATCH, "alternative": "two-sided", "rng": generator}
+    result = stats.permutation_test((left - right,), np.mean, permutation_type="samples", vectorized=True, **options)
     return float(result.pvalue)
 
 
@@ -120,8 +105,3 @@ def _scipy_stats() -> Any:
     except ImportError as error:
         raise ImportError('intervals and tests need scipy: pip install "setselect[eval]"') from error
     return stats
-
-
-def _mean(differences: Floats, axis: int = -1) -> Floats:
-    means: Floats = differences.mean(axis=axis)
-    return means

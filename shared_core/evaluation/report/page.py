@@ -46,15 +46,8 @@ def render(comparison: Comparison) -> str:
 
     Examples
     --------
-    >>> from shared_core.evaluation.results import CorpusFacts, Estimate, Measure, Recommendation, Setting
-    >>> found = Comparison(
-    ...     "Notes <2024>", CorpusFacts(2, 1, 1, "a model", k=1, fetch_k=2, seed=0, versions={"numpy": "2.4.6"}),
-    ...     (Setting("similarity", "similarity", None, "TopK()"),),
-    ...     (Measure("relevance", "relevance", "mean cosine with the query", True, "nothing"),),
-    ...     {(0, "relevance"): Estimate(0.5, 0.5, 0.5, 1)},
-    ...     Recommendation(None, None, None, "No winner can be named.", None, None),
-    ...     relevance=(0.5,), redundancy=(None,), queries=(),
-    ... )
+    >>> from shared_core.evaluation.compare import compare
+    >>> found = compare(["A", "B"], ["?"], ([[1.0, 0.0], [0.6, 0.8]], [[1.0, 0.0]]), k=1, title="Notes <2024>")
     >>> "Notes &lt;2024&gt;" in render(found)
     True
     """

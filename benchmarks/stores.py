@@ -39,7 +39,7 @@ N, DIMENSION, FETCH_K, K = 20_000, 384, 100, 10
 harness.resize(N, DIMENSION)
 
 from langchain_setselect import SetSelectRetriever
-from langchain_setselect.vectors import source_of
+from langchain_setselect.vectors import reader_of
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
 from tests.stores.cases import every_store
 
@@ -104,7 +104,7 @@ def row(name: str, framework: str, took: dict[str, float]) -> None:
 
 def of_langchain(case: harness.LangChainCase, folder: Path, stack: ExitStack) -> dict[str, Run]:
     store = stack.enter_context(case.open(harness.TableEmbeddings(harness.TABLE), folder))
-    source = source_of(store)
+    source = reader_of(store)
     assert source is not None
     retriever = SetSelectRetriever(vectorstore=store, k=K, fetch_k=FETCH_K)
     return {
@@ -126,7 +126,7 @@ def of_llamaindex(case: harness.LlamaIndexCase, folder: Path, stack: ExitStack) 
 
     return {
         "search": search,
-        "with vectors": lambda query: arrays(vectors.fetch([found.node for found in search(query)])),
+        "with vectors": lambda query: fetch(query),
         "retriever": lambda query: retriever.retrieve(QueryBundle(query, embedding=harness.QUERIES[query])),
     }
 

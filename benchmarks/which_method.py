@@ -8,8 +8,6 @@ is skipped. A second run prints the same figures.
 """
 
 import argparse
-import json
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -17,14 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "examples"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from _minilm import minilm
-
+from benchmarks.papers._common import DATA, ROOT, records, table
 from shared_core import select
 
-DATA = Path(os.environ.get("SETSELECT_DATA", ROOT.parent / "shared" / "data"))
 RESULT = ROOT / "benchmarks" / "results" / "which_method.md"
 SEED = 0
 METHODS: dict[str, dict[str, object]] = {
@@ -42,12 +37,9 @@ METHODS: dict[str, dict[str, object]] = {
 Case = tuple[np.ndarray, np.ndarray, Callable[[list[int]], float]]
 
 
-def records(name: str) -> list[dict]:
-    with (DATA / name).open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
-
-
 def embedded(texts: list[str]) -> np.ndarray:
+    from _minilm import minilm
+
     return np.asarray(minilm().embed_documents(texts), dtype=np.float32)
 
 
@@ -121,7 +113,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
     write = parser.parse_args().write
-    lines = ["| task | " + " | ".join(METHODS) + " |", "| --- |" + " ---: |" * len(METHODS)]
+    rows = []
     for title, (folder, task, k) in TASKS.items():
         if not (DATA / folder).is_dir():
             print(f"skipped {title}: no {DATA / folder}; set SETSELECT_DATA")
@@ -133,13 +125,14 @@ def main() -> None:
         }
         best = max(round(value, 3) for value in values.values())
         cells = [f"**{value:.3f}**" if round(value, 3) == best else f"{value:.3f}" for value in values.values()]
-        lines.append(f"| {title} ({len(cases)} queries) | " + " | ".join(cells) + " |")
-        print(lines[-1], flush=True)
+        rows.append([f"{title} ({len(cases)} queries)", *cells])
+        print(" | ".join(rows[-1]), flush=True)
     if write:
         RESULT.parent.mkdir(exist_ok=True)
         RESULT.write_text(
             f"# Which method when\n\nWritten by `benchmarks/which_method.py --write`, seed {SEED}, "
-            "all-MiniLM-L6-v2. Higher is better; the best figure of each row is bold.\n\n" + "\n".join(lines) + "\n",
+            "all-MiniLM-L6-v2. Higher is better; the best figure of each row is bold.\n\n"
+            + table(["task", *METHODS], rows),
             encoding="utf-8",
         )
 

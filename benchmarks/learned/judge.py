@@ -13,8 +13,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence, Set
@@ -30,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.learned.data import FILES, SOURCES, Item, load
 from benchmarks.learned.prompts import Texts, TrainingPrompts, stacked, tokenizer_of
 from benchmarks.learned.shell import shell_symbols
-from benchmarks.papers._common import ROOT, embedded, require, table
+from benchmarks.papers._common import ROOT, embedded, new_folder, require, table
 from shared_core.learning.feedback.symbols import structural_symbols
 
 CACHE = ROOT / ".cache" / "learned"
@@ -165,16 +163,10 @@ def train(
             recent = sum(losses[-200:]) / 200
             print(f"step {step} of {steps}: loss {recent:.3f}, {tokens:,} tokens, {seconds:.0f} s", file=sys.stderr)
     torch.set_num_threads(threads)
-    written = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
-    written.mkdir(parents=True)
-    torch.save(model.state_dict(), written / "weights.pt")
-    (written / "sizes.json").write_text(json.dumps(sizes or SIZES), encoding="utf-8")
-    texts.tokenizer.save(str(written / "tokenizer.json"))
-    # Two simultaneous first runs must not read each other's half-written models.
-    if folder.exists():
-        shutil.rmtree(written)
-    else:
-        written.replace(folder)
+    with new_folder(folder) as unfinished:
+        torch.save(model.state_dict(), unfinished / "weights.pt")
+        (unfinished / "sizes.json").write_text(json.dumps(sizes or SIZES), encoding="utf-8")
+        texts.tokenizer.save(str(unfinished / "tokenizer.json"))
 
 
 def training_batch(source: TrainingPrompts, rng: np.random.Generator, done: float) -> list[Any]:

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.learned.data import Item, Split, load
 from benchmarks.learned.shell import shell_symbols
-from benchmarks.papers._common import embedded
+from benchmarks.papers._common import bm25_scores, embedded
 from shared_core import MMR, NDPP, VRSD, Candidates, LinearKernel, SetSelectWarning, TopK
 from shared_core.learning import CoverageFeedback, LabelledSubset, fit, label, structural_symbols
 
@@ -123,15 +123,9 @@ def selected(experiment: Experiment, candidates: Sequence[np.ndarray], selector:
 
 
 def bm25(experiment: Experiment) -> dict[int, list[list[int]]]:
-    """The first k of bm25s with its defaults; items that share no word with the query come last, in their order."""
-    import bm25s
-
+    """The first k by BM25; items that share no word with the query come last, in their order."""
     texts, queries = ([item["question"] for item in part] for part in (experiment.split.pool, experiment.split.test))
-    index = bm25s.BM25()
-    index.index(bm25s.tokenize(texts, stopwords="en", show_progress=False), show_progress=False)
-    found = []
-    for words in bm25s.tokenize(queries, stopwords="en", return_ids=False, show_progress=False):
-        found.append(np.argsort(-np.asarray(index.get_scores(words), dtype=np.float64), kind="stable").tolist())
+    found = [np.argsort(-scores, kind="stable").tolist() for scores in bm25_scores(texts, queries)]
     return {k: [order[:k] for order in found] for k in SIZES}
 
 

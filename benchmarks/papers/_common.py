@@ -6,9 +6,10 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -91,6 +92,29 @@ def _identity(model: str) -> str:
 
         return WEIGHTS_SHA256
     return model
+
+
+def bm25_scores(items: Sequence[str], queries: Sequence[str]) -> list[np.ndarray]:
+    """BM25 of every item for each query (bm25s' defaults: Lucene's variant, English stop words, no stemming)."""
+    import bm25s
+
+    index = bm25s.BM25()
+    index.index(bm25s.tokenize(list(items), show_progress=False), show_progress=False)
+    tokens = bm25s.tokenize(list(queries), return_ids=False, show_progress=False)
+    known = [[word for word in words if word in index.vocab_dict] for words in tokens]
+    return [index.get_scores(words).astype(np.float64) if words else np.zeros(len(items)) for words in known]
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A folder to fill, which becomes ``folder`` at the end unless a simultaneous run has made it."""
+    unfinished = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
+    unfinished.mkdir(parents=True)
+    yield unfinished
+    if folder.exists():
+        shutil.rmtree(unfinished)
+    else:
+        unfinished.replace(folder)
 
 
 def heading(

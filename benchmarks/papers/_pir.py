@@ -12,7 +12,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.papers._common import embedded, records
+from benchmarks.papers._common import bm25_scores, embedded, records
 from shared_core import PAP, Candidates, PerspectiveError, perspective_scores
 from shared_core.evaluation.measures.metrics import success_at_k
 
@@ -135,16 +135,8 @@ def rankings(
 
 
 def bm25_rankings(texts: Sequence[str], queries: Sequence[str]) -> list[list[int]]:
-    """BM25 with the defaults of bm25s (k1 = 1.5, b = 0.75, English stop words); only items with a query word count."""
-    import bm25s
-
-    index = bm25s.BM25()
-    index.index(bm25s.tokenize(list(texts), stopwords="en", show_progress=False), show_progress=False)
-    found = []
-    for words in bm25s.tokenize(list(queries), stopwords="en", return_ids=False, show_progress=False):
-        values = np.asarray(index.get_scores(words), dtype=np.float64)
-        found.append([i for i in ranked(values, max(CUTS)) if values[i] > 0])
-    return found
+    """The first items by BM25; only items with a query word count."""
+    return [[i for i in ranked(v, max(CUTS)) if v[i] > 0] for v in bm25_scores(texts, queries)]
 
 
 def successes(subset: Subset, found: Sequence[Sequence[int]], k: int) -> list[float]:

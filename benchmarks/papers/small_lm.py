@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -25,7 +23,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.papers._common import CACHE, records, require
+from benchmarks.papers._common import CACHE, new_folder, records, require
 from benchmarks.papers.vrsd import DATA_SETS, split
 
 FILES = ("webquestions/webquestions.jsonl", "openbookqa/questions.jsonl", "arc_challenge/arc_challenge.jsonl")
@@ -149,7 +147,9 @@ def train(prompts: Sequence[str], steps: int, saves: dict[int, Path], sizes: dic
         if step % 50 == 0:
             print(f"step {step} of {steps}: loss {loss:.3f}, {time.perf_counter() - began:.0f} s", file=sys.stderr)
         if step in saves:
-            _save(model, tokenizer, saves[step])
+            with new_folder(saves[step]) as folder:
+                model.save_pretrained(folder)
+                tokenizer.save_pretrained(folder)
 
 
 def tokenizer_of(texts: Sequence[str], size: int) -> Any:
@@ -169,17 +169,6 @@ def tokenizer_of(texts: Sequence[str], size: int) -> Any:
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.post_processor = processors.TemplateProcessing(f"{START} $A", special_tokens=[(START, 0)])
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=START, eos_token=START, pad_token=START)
-
-
-def _save(model: Any, tokenizer: Any, folder: Path) -> None:
-    # Two simultaneous first runs must not read each other's half-written models.
-    written = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
-    model.save_pretrained(written)
-    tokenizer.save_pretrained(written)
-    if folder.exists():
-        shutil.rmtree(written)
-    else:
-        written.replace(folder)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.papers._common import DATA, MINILM, embedded, heading, records, table, write
+from benchmarks.papers._common import DATA, MINILM, bm25_scores, embedded, heading, records, table, write
 from benchmarks.papers._paper_figures import VRSD_MPNET, VRSD_OTHER_MODELS
 from shared_core import select
 from shared_core.evaluation.measures.metrics import max_difference, mean_pairwise_cosine, sum_cosine, win_rate
@@ -108,17 +108,6 @@ def judge(queries: Floats, items: Floats, bm25: Sequence[Floats], size: int, k: 
             aims[name].append(sum_cosine(query, items[chosen[name]]))
             likeness[name].append(mean_pairwise_cosine(items[chosen[name]]))
     return ({name: np.array(v) for name, v in aims.items()}, {name: np.array(v) for name, v in likeness.items()})
-
-
-def bm25_scores(items: Sequence[str], questions: Sequence[str]) -> list[Floats]:
-    """BM25 of every item for each question (bm25s' defaults: Lucene's variant, English stop words, no stemming)."""
-    import bm25s
-
-    index = bm25s.BM25()
-    index.index(bm25s.tokenize(list(items), show_progress=False), show_progress=False)
-    tokens = bm25s.tokenize(list(questions), return_ids=False, show_progress=False)
-    known = [[word for word in words if word in index.vocab_dict] for words in tokens]
-    return [index.get_scores(words).astype(np.float64) if words else np.zeros(len(items)) for words in known]
 
 
 def lines(aims: Values, likeness: Values, paper: dict[str, tuple[str, str, str]] | None) -> str:

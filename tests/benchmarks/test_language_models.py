@@ -6,7 +6,6 @@ import itertools
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,32 +13,23 @@ import pytest
 import torch
 
 from benchmarks.papers import _language_models, ragsys
-from tests.benchmarks.tiny_lm import SIZES, loaded, one_thread, total, trained
+from tests.benchmarks.tiny_lm import SIZES, loaded, total
 from tests.shared_core.signals.completions_server import Completions, serving
+
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 ROOT = Path(ragsys.__file__).resolve().parents[2]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    with one_thread():
-        yield
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trained(tmp_path_factory.mktemp("models") / "tiny")
-
-
 def test_totals_and_answers_are_those_of_the_model_from_both_back_ends(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    model, tokenizer = loaded(folder)
+    model, tokenizer = loaded(tiny_model)
     prompts = ["Q: Why?\nA:", ragsys.few_shot([("Who?", "I")], "What is tea good for?"), "Q: Why?\nA:"]
     answers = [" So", " It depends on the tea", " It is so"]
     wanted = [total(model, tokenizer, *pair) for pair in zip(prompts, answers, strict=True)]
-    local = _language_models.from_transformers(folder, 2)
+    local = _language_models.from_transformers(tiny_model, 2)
     np.testing.assert_allclose(local.totals(prompts, answers), wanted, atol=1e-4)
 
     written = []
@@ -68,8 +58,8 @@ def test_totals_and_answers_are_those_of_the_model_from_both_back_ends(
     assert all((request["max_tokens"], request["stop"]) == (5, ["\n"]) for request in completions.requests)
 
 
-def test_a_long_prompt_is_cut_at_the_front_and_keeps_its_question(folder: Path) -> None:
-    model, tokenizer = loaded(folder)
+def test_a_long_prompt_is_cut_at_the_front_and_keeps_its_question(tiny_model: Path) -> None:
+    model, tokenizer = loaded(tiny_model)
     longest = ragsys.few_shot([(f"Is it number {number}?", "No") for number in range(300)], "What is tea good for?")
     ids = tokenizer(longest)["input_ids"]
     room = SIZES["max_position_embeddings"] - 5
@@ -79,7 +69,7 @@ def test_a_long_prompt_is_cut_at_the_front_and_keeps_its_question(folder: Path) 
     with torch.no_grad():
         written = model.generate(kept, attention_mask=torch.ones_like(kept), max_new_tokens=5, do_sample=False)
     text = tokenizer.decode(written[0, room:], skip_special_tokens=True).split("\n")[0]
-    found = _language_models.from_transformers(folder, 1).complete([longest], 5)
+    found = _language_models.from_transformers(tiny_model, 1).complete([longest], 5)
     assert found == [_language_models.first_line(text)]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,8 @@ from benchmarks.learned import judge, prompts
 from benchmarks.learned.judge import Judge
 from benchmarks.learned.pointer_lm import PointerLM
 from benchmarks.papers import _common
-from tests.benchmarks.tiny_lm import one_thread
+
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 SIZES = {"width": 32, "layers": 1, "heads": 2}
 TIMES = ("dawn", "noon", "dusk", "night", "midday", "evening", "morning", "midnight")
@@ -39,12 +39,6 @@ def vectors() -> dict[str, np.ndarray]:
         verb, friend, _, _ = item["question"].split()
         rows[row, VERBS.index(verb)], rows[row, 8 + FRIENDS.index(friend)] = 0.9, math.sqrt(0.19)
     return {"mtop": rows[::2]}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    with one_thread():
-        yield
 
 
 @pytest.fixture(scope="module")

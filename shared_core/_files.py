@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import secrets
@@ -47,6 +48,13 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | str) -> None:
         except BaseException:
             aside.unlink(missing_ok=True)
             raise
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Remove the half-written files that killed runs of :func:`write_atomically` left for this path."""
+    target = Path(path)
+    for left in target.parent.glob(f".{glob.escape(target.name)}.{'[0-9a-f]' * 16}.tmp"):
+        left.unlink(missing_ok=True)
 
 
 class Journal:

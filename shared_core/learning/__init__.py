@@ -1,13 +1,14 @@
-"""Learning an NDPP kernel from what a language model answers best with (NDPP paper, 4.2 and 4.3; extra ``train``)."""
+"""Learning an NDPP kernel from the examples that help a language model (NDPP paper, 4.2 and 4.3; extra ``train``)."""
 
 from typing import TYPE_CHECKING, Any
 
-from ..signals.language_models import library
+from ..signals.language_models import import_library
 from .feedback.coverage import CoverageFeedback, Feedback, score_all
 from .feedback.language_model import LanguageModelFeedback
 from .feedback.symbols import structural_symbols
 from .labels.draws import GreedyDraws
 from .labels.labelling import LabelledSubset, best, label
+from .settings import FitSettings
 
 if TYPE_CHECKING:
     from .fitting import fit
@@ -17,6 +18,7 @@ __all__ = [
     "CoverageFeedback",
     "Epoch",
     "Feedback",
+    "FitSettings",
     "Fitted",
     "GreedyDraws",
     "LabelledSubset",
@@ -30,14 +32,14 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Labels need no torch, so it is imported with the first fit.
+    # Labels need no torch, so torch is imported with the first use of fit.
     if name == "fit":
-        library("torch", "train")
+        import_library("torch", "train")
         from .fitting import fit
 
         return fit
     if name in ("Epoch", "Fitted"):
-        from . import results as fitted
+        from . import results
 
-        return getattr(fitted, name)
+        return getattr(results, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

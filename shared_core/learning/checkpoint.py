@@ -1,4 +1,4 @@
-"""A fit in the middle of its work, on disk: safetensors with everything that the next epoch needs."""
+"""The checkpoint of a fit: safetensors with everything that the next epoch needs."""
 
 from __future__ import annotations
 
@@ -10,64 +10,37 @@ from typing import Any
 
 from torch import Tensor
 
+from .._files import write_atomically
 from ..errors import InvalidInputError, InvalidParameterError
 
 FORMAT = "setselect-fit"
 FORMAT_VERSION = 1
 
-Tensors = dict[str, Tensor]
-
 
 def write_checkpoint(
     path: str | os.PathLike[str], tensors: Mapping[str, Tensor], settings: Mapping[str, Any], state: Mapping[str, Any]
 ) -> None:
-    """Replace the file in one step: killed at any moment, there is the old one or the new one.
-
-    Parameters
-    ----------
-    path : path
-    tensors : mapping of str to Tensor
-    settings : mapping
-        What a fit that goes on from here must have in common with this one; plain values (JSON).
-    state : mapping
-        Anything else to keep; plain values (JSON).
-
-    Raises
-    ------
-    OSError
-        The file cannot be written.
-    """
+    """Replace the checkpoint in one step; a resumed fit must have the same ``settings``. The mappings are JSON."""
     from safetensors.torch import save
 
     metadata = {"format": FORMAT, "version": str(FORMAT_VERSION)}
     metadata |= {"settings": json.dumps(settings), "state": json.dumps(state)}
-    file = Path(path)
-    content = save({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, metadata)
-    # Always the same name: what a kill leaves half written is overwritten by the run that goes on.
-    written = file.with_name(f"{file.name}.tmp")
-    try:
-        with written.open("wb") as handle:
-            handle.write(content)
-            handle.flush()
-            os.fsync(handle.fileno())
-        written.replace(file)
-    finally:
-        written.unlink(missing_ok=True)
+    write_atomically(path, save({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, metadata))
 
 
 def read_checkpoint(
     path: str | os.PathLike[str], settings: Mapping[str, Any], *, partly: bool = False
-) -> tuple[Tensors, dict[str, Any]] | None:
-    """Tensors and state of a fit with these settings; None if there is no such file yet.
+) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """Tensors and state of a fit with these settings; None if the file does not exist.
 
-    ``partly``: the settings are not all known yet; those that are must be the same.
+    With ``partly`` only the given settings are compared, not those that the file has besides.
 
     Raises
     ------
     InvalidInputError
-        The file is truncated, or no checkpoint, or one of a later version.
+        The file is truncated, not a checkpoint, or of a later version.
     InvalidParameterError
-        It was written with other settings; the message names them.
+        The file was written with other settings; the message names them.
 
     Examples
     --------
@@ -88,29 +61,33 @@ def read_checkpoint(
         with safe_open(os.fspath(path), framework="pt") as file:
             metadata = dict(file.metadata() or {})
             if metadata.get("format") != FORMAT:
-                raise InvalidInputError(f"{path}: a safetensors file, but no checkpoint of a fit; name another")
+                raise InvalidInputError(f"{path}: a safetensors file, but not a checkpoint of a fit; name another file")
             if metadata.get("version") != str(FORMAT_VERSION):
                 raise InvalidInputError(
-                    f"{path}: a checkpoint of version {metadata.get('version')!r}, but this setselect reads "
-                    f"{FORMAT_VERSION}: remove it to begin again"
+                    f"{path}: a checkpoint of version {metadata.get('version')!r}, but this setselect reads version "
+                    f"{FORMAT_VERSION}: remove the file to start again"
                 )
-            _compare(path, json.loads(metadata["settings"]), json.loads(json.dumps(settings)), partly)
+            _check_settings(path, json.loads(metadata["settings"]), json.loads(json.dumps(settings)), partly)
             return {name: file.get_tensor(name) for name in file.keys()}, json.loads(metadata["state"])  # noqa: SIM118
     except (SafetensorError, KeyError, ValueError) as error:
         if isinstance(error, (InvalidInputError, InvalidParameterError)):
             raise
-        raise InvalidInputError(f"{path}: truncated, or no checkpoint ({error}); remove it to begin again") from None
+        raise InvalidInputError(
+            f"{path}: truncated, or not a checkpoint ({error}); remove the file to start again"
+        ) from None
 
 
-def _compare(path: str | os.PathLike[str], then: dict[str, Any], now: dict[str, Any], partly: bool) -> None:
+def _check_settings(path: str | os.PathLike[str], then: dict[str, Any], now: dict[str, Any], partly: bool) -> None:
     names = [name for name in (now if partly else {**then, **now}) if then.get(name) != now.get(name)]
-    # Another objective has settings of its own, which say nothing more.
+    # Where the objectives differ, the settings that only one of them has need no mention.
     names = [name for name in names if name in then and name in now] or names
     if names == ["labels"]:
         raise InvalidParameterError(
-            f"{path}: begun with other labels. Pass the same (label keeps them in its resume file; a model's scores "
-            "may differ from run to run), or name another checkpoint"
+            f"{path}: started with other labels. Pass the same labels (label keeps them in its resume file; a model's "
+            "scores may differ from run to run), or name another checkpoint"
         )
     if names:
-        differ = ", ".join(f"{name} (then {then.get(name)!r}, now {now.get(name)!r})" for name in names)
-        raise InvalidParameterError(f"{path}: begun with other settings: {differ}. Remove it, or name another")
+        differing = ", ".join(f"{name} (then {then.get(name)!r}, now {now.get(name)!r})" for name in names)
+        raise InvalidParameterError(
+            f"{path}: started with other settings: {differing}. Remove the file, or name another one"
+        )

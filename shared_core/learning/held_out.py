@@ -1,4 +1,4 @@
-"""What a selector's picks are worth to queries that were not trained on."""
+"""Held-out items: which items are not trained on, and the feedback that a selector's picks get for them."""
 
 from __future__ import annotations
 
@@ -8,33 +8,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..candidates import Candidates
+from ..errors import InvalidInputError
 from ..selectors.base import Selector
 from .feedback.coverage import Feedback, score_all
+from .labels.labelling import LabelledSubset
 from .neighbours import Neighbours
 
 
-class HeldOut:
-    """The feedback that selectors' picks get, query by query; no set is scored twice.
-
-    Parameters
-    ----------
-    neighbours : Neighbours
-        The pool.
-    vectors : ndarray, shape (n, d)
-    queries : sequence of m int
-        Rows of the pool.
-    feedback : Feedback
-    k : int
-        How many a selector picks.
-    fetch_k : int
-        From how many of the query's nearest, without itself and its duplicates.
-    ids : sequence of n hashables, optional
-        What a selector's kernel calls the rows; by default 0..n-1.
+def split_labels(
+    labels: Sequence[LabelledSubset], neighbours: Neighbours, share: float, seed: int
+) -> tuple[list[LabelledSubset], list[int]]:
+    """The labels to train on, and the rows of the held-out items; duplicates of an item stay together.
 
     Raises
     ------
     InvalidInputError
-        A query's vector is zero, or the feedback gives something else than a finite number.
+        There are fewer than two different items.
+
+    Examples
+    --------
+    >>> pool = Neighbours([{"a": n} for n in range(3)], np.eye(3))
+    >>> labels = [LabelledSubset(n, ((n + 1) % 3,), 0.5) for n in range(3)]
+    >>> trained, held_out = split_labels(labels, pool, 0.4, seed=0)
+    >>> len(trained), len(held_out)
+    (2, 1)
+    """
+    queries = sorted({entry.query for entry in labels})
+    # A duplicate of a held-out item must not be trained on.
+    groups = neighbours.groups(queries) if queries else []
+    if len(groups) < 2:
+        raise InvalidInputError(
+            f"labels are of {len(queries)} items, {len(groups)} of them different; at least 2 different items are "
+            "needed, one of them to be held out"
+        )
+    count = min(max(1, round(share * len(groups))), len(groups) - 1)
+    drawn = np.random.default_rng([seed, 0]).permutation(len(groups))[:count]
+    held_out = {query for place in drawn for query in groups[place]}
+    return [entry for entry in labels if entry.query not in held_out], sorted(held_out)
+
+
+class HeldOut:
+    """The feedback for the picks of selectors, query by query; no set of picks is scored twice.
+
+    ``vectors`` has shape (n, d), ``queries`` are rows of the pool. A selector picks k of the ``fetch_k`` items that are
+    nearest to a query; its kernel knows the items by ``ids`` (default: 0..n-1).
 
     Examples
     --------
@@ -67,11 +84,11 @@ class HeldOut:
         found = []
         for query, rows in zip(self.queries, self._rows, strict=True):
             ids = rows.tolist() if self._ids is None else [self._ids[row] for row in rows]
-            # Made anew each time: kept, the candidates' vectors would fill the memory.
+            # Kept for all queries, the candidates' vectors would fill the memory.
             candidates = Candidates(self._vectors[query], self._vectors[rows], ids=ids)
-            chosen = selector.select(candidates, min(self._k, len(rows))).indices
-            # The candidates stand nearest first.
-            found.append(tuple(rows[np.sort(chosen)[::-1]].tolist()))
+            picks = selector.select(candidates, min(self._k, len(rows))).indices
+            # The candidates are sorted, the nearest first.
+            found.append(tuple(rows[np.sort(picks)[::-1]].tolist()))
         return found
 
     def values(self, selector: Selector) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""The items nearest to items of one pool, without the item itself and its duplicates; exact, in bounded memory."""
+"""The nearest items of items in one pool, without the item itself and its duplicates; exact, in bounded memory."""
 
 from __future__ import annotations
 
@@ -14,35 +14,19 @@ from .._validation import FloatArray, as_numeric, read_only
 from ..candidates import as_unit_rows, tie_tolerance, working_dtype
 from ..errors import InvalidInputError
 
-# Cosines held at once.
+# Cosines in memory at the same time.
 _BLOCK = 1 << 22
-# Equal cosines, computed from vectors of different lengths, differ in the last bits.
+# Cosines are rounded to so many decimals, because equal cosines of vectors of different lengths differ in the last
+# bits.
 _DECIMALS = 12
 
 
 class Neighbours:
-    """A pool of items, and who is near to whom by cosine.
+    """A pool of n items and their nearest neighbours by cosine, from vectors (n, d) of any length.
 
-    Duplicates are items with the same ``question`` and ``answer`` (equal in everything, where one of the two is
-    missing), and items whose vectors have the same direction but for rounding.
-
-    Parameters
-    ----------
-    items : sequence of n mappings
-        Their values should be plain (JSON); others are compared by their ``repr``.
-    vectors : array-like, shape (n, d)
-        Their embeddings, of any length.
-
-    Attributes
-    ----------
-    items : list of n mappings
-        As given.
-
-    Raises
-    ------
-    InvalidInputError
-        An item is no mapping or contains itself, vectors are not numbers of shape (n, d), or hold NaN or inf; the
-        message names the row.
+    Duplicates are items with the same ``question`` and ``answer`` (items without these keys: with the same content),
+    and items whose vectors have the same direction up to rounding. Values that JSON cannot store are compared by their
+    ``repr``.
 
     Examples
     --------
@@ -74,9 +58,9 @@ class Neighbours:
         return len(self.items)
 
     def groups(self, queries: Sequence[int]) -> list[list[int]]:
-        """These rows in groups of duplicates, in the order of their first; most groups have one row.
+        """These Q rows in groups of duplicates, and of duplicates of duplicates, ordered by their first row.
 
-        What is a duplicate of a duplicate is in the group. Cost: O(Q² d) in the vectors' type.
+        Cost: O(Q² d) in the vectors' dtype.
 
         >>> items = [{"question": q, "answer": "a"} for q in ("x", "y", "y", "z")]
         >>> Neighbours(items, [[1.0, 0.0], [1.0, 1.0], [1.0, 1.0], [2.0, 0.0]]).groups([0, 1, 2, 3])
@@ -106,7 +90,7 @@ class Neighbours:
         return list(found.values())
 
     def sha256(self) -> str:
-        """What tells these items and vectors from others.
+        """A digest that identifies these items and vectors.
 
         >>> Neighbours([{"a": 1}], [[1.0]]).sha256() == Neighbours([{"a": 2}], [[1.0]]).sha256()
         False
@@ -117,24 +101,16 @@ class Neighbours:
         return digest.hexdigest()
 
     def nearest(self, queries: Sequence[int], count: int) -> list[NDArray[np.int64]]:
-        """For each query row the ``count`` rows of the highest cosine with it, or all there are.
+        """For each of Q query rows up to ``count`` rows with the highest cosine, int64, read-only.
 
-        A query's rows do not depend on the other queries. Cost: O(Q n d) in the vectors' type.
-
-        Returns
-        -------
-        list of int64 arrays, read-only
-            Nearest first, ties to the lower row; without the query and its duplicates.
-
-        Raises
-        ------
-        InvalidInputError
-            A query's vector is zero.
+        The nearest row is first; ties go to the lower row. The query and its duplicates are left out. The result for a
+        query does not depend on the other queries. A query whose vector is zero is an InvalidInputError. Cost: O(Q n d)
+        in the vectors' dtype.
         """
         for row in queries:
             if not self._rows[row].any():
                 raise InvalidInputError(
-                    f"vectors: row {row} is zero, so nothing is near to it; leave it out of queries"
+                    f"vectors: row {row} is zero, so it has no nearest items; leave it out of queries"
                 )
         return [read_only(self._of(row, cosines, count)) for row, cosines in self._cosines(queries)]
 
@@ -149,12 +125,12 @@ class Neighbours:
             yield from zip(block.tolist(), cosines, strict=True)
 
     def _equal(self, dtype: np.dtype[Any]) -> tuple[float, float]:
-        """How far a product of matrices may be from a cosine, and from which cosine on vectors are equal."""
+        """The rounding error of a cosine in a product of matrices, and the cosine from which vectors count as equal."""
         return (self._rows.shape[1] + 16) * float(np.finfo(dtype).eps), 1 - tie_tolerance(dtype)
 
     def _of(self, query: int, cosines: FloatArray, count: int) -> NDArray[np.int64]:
-        # A product of matrices rounds a row's cosine one way or another, by what stands beside it in the block: it
-        # only says what may be near. What is near is told by cosines that depend on the two rows alone.
+        # In a product of matrices the rounding of a cosine depends on the other rows of the block. The product only
+        # finds rows that may be near; _exact decides with cosines that depend on the two rows alone.
         slack, equal = self._equal(cosines.dtype)
         cosines[query] = -np.inf
         cosines[self._same.get(query, [])] = -np.inf
@@ -193,7 +169,7 @@ def _pair(item: Mapping[str, Any], row: int) -> str | None:
 
 
 def _text(item: Mapping[str, Any], row: int) -> str:
-    """The same text for equal items, in whatever order their keys are."""
+    """A text that is equal for equal items; the order of their keys does not matter."""
     if not isinstance(item, Mapping):
         raise InvalidInputError(f"items: row {row} is {item!r}; every item must be a mapping (question, answer, ...)")
     try:

@@ -1,4 +1,4 @@
-"""The training loop: epochs, what they are worth to held-out items, and a checkpoint after each."""
+"""The training loop: epochs, their worth on held-out items, and a checkpoint after each."""
 
 from __future__ import annotations
 
@@ -6,81 +6,75 @@ import contextlib
 import dataclasses
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 
+from .._files import remove_leftovers
 from ..errors import InvalidParameterError, SetSelectWarning
 from ..selectors.base import Selector
 from ..selectors.ndpp import NDPP
-from ..signals.language_models import library
+from ..selectors.top_k import TopK
+from ..selectors.vrsd import VRSD
+from ..signals.language_models import import_library
 from .checkpoint import read_checkpoint, write_checkpoint
 from .held_out import HeldOut
 from .objectives.task import Task
 from .results import Epoch, Fitted
+from .settings import FitSettings
 
 
 class Run:
-    """The training loop and what it has seen so far; all of it goes into a checkpoint.
+    """The training loop and its state; all of the state goes into the checkpoint.
 
-    Parameters
-    ----------
-    task : Task
-    held_out : HeldOut
-    unlearned : sequence of Selector
-        What the kernel is compared with.
-    batch_size, seed : int
-    checkpoint : path or None
-        Read at once if it exists, and written after each epoch.
-    settings : dict
-        What a checkpoint must have in common with this fit; plain values (JSON).
-
-    Raises
-    ------
-    InvalidInputError, InvalidParameterError
-        ``checkpoint`` is some other file, or was begun with other settings.
+    The checkpoint is read at once if it exists, and written after each epoch. It must have been started with the same
+    ``identity`` (plain values).
     """
 
     def __init__(
         self,
         task: Task,
         held_out: HeldOut,
-        unlearned: Sequence[Selector],
-        batch_size: int,
-        seed: int,
+        settings: FitSettings,
         checkpoint: str | os.PathLike[str] | None,
-        settings: dict[str, Any],
+        identity: dict[str, Any],
     ) -> None:
-        self.task, self.held_out, self.batch_size, self.seed = task, held_out, batch_size, seed
-        self.file, self.settings = checkpoint, settings
+        self.task, self.held_out, self.settings = task, held_out, settings
+        # A step of the likelihood reads the whole pool, so its batches are larger.
+        self.batch_size = settings.batch_size or (32 if settings.listwise else max(64, task.size // 40))
+        self.checkpoint, self.identity = checkpoint, identity
         self.adam = torch.optim.Adam(task.groups, fused=True)
         self.history: list[Epoch] = []
         self.values: list[float] = []
         self.best: dict[str, Any] = {}
-        found = None if checkpoint is None else read_checkpoint(checkpoint, settings)
+        found = None
+        if checkpoint is not None:
+            found = read_checkpoint(checkpoint, identity)
+            remove_leftovers(checkpoint)
         if found is not None:
             self._load(*found)
             return
-        self.unlearned = {_written(selector): held_out.values(selector).tolist() for selector in unlearned}
+        unlearned = (NDPP(), NDPP(relevance="exponential", temperature=settings.temperature), VRSD(), TopK())
+        self.unlearned = {_name(selector): held_out.values(selector).tolist() for selector in unlearned}
         self._measure(None)
 
-    def go_on(self, epochs: int, patience: int, progress: bool, on_epoch: Callable[[Epoch], object] | None) -> None:
-        """Train until there is nothing better for ``patience`` epochs, or ``epochs`` are over."""
-        tell = on_epoch or (lambda epoch: None)
+    def train(self, progress: bool, on_epoch: Callable[[Epoch], object] | None) -> None:
+        """Train until ``epochs`` are over, or until ``patience`` epochs brought no improvement."""
+        tell, epochs = on_epoch or (lambda epoch: None), self.settings.epochs
         for epoch in self.history:
             tell(epoch)
         with _bar(epochs, len(self.history) - 1, progress) as advance:
-            while len(self.history) <= epochs and len(self.history) - 1 - self._peak() < patience:
+            while len(self.history) <= epochs and len(self.history) - 1 - self._peak() < self.settings.patience:
                 self._measure(self._epoch(len(self.history)))
-                if self.file is not None:
-                    self._save(self.file)
+                if self.checkpoint is not None:
+                    self._save(self.checkpoint)
                 tell(self.history[-1])
                 advance(self.history[-1])
 
     def fitted(self) -> Fitted:
-        """What came of it."""
+        """The best epoch's kernel, compared with the selectors that learn nothing."""
         number = self._best()
         self.task.parts.load_state_dict(self.best)
         means = {name: float(np.mean(values)) for name, values in self.unlearned.items()}
@@ -93,17 +87,17 @@ class Run:
         )  # fmt: skip
         if not fitted.helped:
             warnings.warn(
-                f"learning did not help: on {len(self.held_out.queries)} held-out items the kernel's picks have "
+                f"learning did not help: on {len(self.held_out.queries)} held-out items the picks of the kernel have "
                 f"feedback {fitted.feedback:.4g}, those of {rival}, which learns nothing, {means[rival]:.4g}; the "
-                f"difference is {fitted.gain:.2g} with a standard error of {error:.2g}. Use {rival}, or give it more "
-                "items, more subsets, or another objective",
+                f"difference is {fitted.gain:.2g} with a standard error of {error:.2g}. Use {rival}, or learn from "
+                "more items or subsets, or with another objective",
                 SetSelectWarning,
                 stacklevel=3,
             )
         return fitted
 
     def _epoch(self, number: int) -> float:
-        order = np.random.default_rng([self.seed, 1, number]).permutation(self.task.size)
+        order = np.random.default_rng([self.settings.seed, 1, number]).permutation(self.task.size)
         total = 0.0
         for start in range(0, len(order), self.batch_size):
             batch = torch.from_numpy(order[start : start + self.batch_size])
@@ -114,9 +108,7 @@ class Run:
             total += loss.item() * len(batch)
         mean = total / len(order)
         if not np.isfinite(mean) or not all(bool(part.isfinite().all()) for part in self.task.parts.parameters()):
-            raise InvalidParameterError(
-                f"epoch {number} ran out of the numbers' range (loss {mean}): lower learning_rate"
-            )
+            raise InvalidParameterError(f"epoch {number}: the numbers overflowed (loss {mean}): lower learning_rate")
         return mean
 
     def _measure(self, loss: float | None) -> None:
@@ -128,11 +120,11 @@ class Run:
             self.best = {name: part.detach().clone() for name, part in self.task.parts.state_dict().items()}
 
     def _best(self) -> int:
-        """The epoch of the best picks; the first of equals."""
+        """The number of the epoch with the best picks, the first of equals."""
         return max(range(len(self.history)), key=lambda n: (self.history[n].feedback, -n))
 
     def _peak(self) -> int:
-        """The epoch since which nothing was better."""
+        """The number of the last epoch that brought an improvement."""
         if self.task.likelihood is None:
             return self._best()
         values = [-np.inf if epoch.likelihood is None else epoch.likelihood for epoch in self.history]
@@ -145,7 +137,7 @@ class Run:
             tensors |= {f"adam.{place}.{name}": part for name, part in state.items()}
         epochs = [[e.number, e.loss, e.likelihood, e.feedback] for e in self.history]
         write_checkpoint(
-            path, tensors, self.settings, {"epochs": epochs, "values": self.values, "unlearned": self.unlearned}
+            path, tensors, self.identity, {"epochs": epochs, "values": self.values, "unlearned": self.unlearned}
         )
 
     def _load(self, tensors: dict[str, Any], state: dict[str, Any]) -> None:
@@ -164,8 +156,8 @@ class Run:
         self.adam.load_state_dict(whole)
 
 
-def _written(selector: Selector) -> str:
-    """How it is written, without the parameters that are left at their defaults."""
+def _name(selector: Selector) -> str:
+    """The repr of a selector without the parameters that have their defaults."""
     given = [
         f"{field.name}={getattr(selector, field.name)!r}"
         for field in dataclasses.fields(selector)  # type: ignore[arg-type]
@@ -179,7 +171,7 @@ def _bar(total: int, done: int, shown: bool) -> Iterator[Callable[[Epoch], None]
     if not shown:
         yield lambda epoch: None
         return
-    with library("tqdm", "train").tqdm(total=total, initial=done, unit="epoch", desc="fitting") as bar:
+    with import_library("tqdm", "train").tqdm(total=total, initial=done, unit="epoch", desc="fitting") as bar:
 
         def advance(epoch: Epoch) -> None:
             bar.set_postfix(loss=f"{epoch.loss:.3g}", feedback=f"{epoch.feedback:.4g}", refresh=False)

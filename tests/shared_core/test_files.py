@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from shared_core import InvalidInputError
-from shared_core._files import Journal, write_atomically
+from shared_core._files import Journal, remove_leftovers, write_atomically
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def scores(path: Path) -> Journal:
@@ -79,6 +84,31 @@ def test_a_file_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
     (tmp_path / "plain").touch()
     write_atomically(tmp_path / "file", b"")
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
+
+
+WRITER = """
+import sys
+from shared_core._files import write_atomically
+while True:
+    for byte in (b"a", b"b"):
+        write_atomically(sys.argv[1], byte * 10_000_000)
+"""
+
+
+def test_after_a_kill_while_it_is_written_there_is_the_old_content_or_the_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "file[1]"
+    (tmp_path / ".file[1].other.tmp").touch()
+    half_written: set[Path] = set()
+    while not half_written:
+        with subprocess.Popen([sys.executable, "-c", WRITER, path], cwd=ROOT, stderr=subprocess.PIPE) as process:
+            while not path.exists() or len(list(tmp_path.iterdir())) < 3:
+                assert process.poll() is None, process.communicate()[1].decode()
+            os.kill(process.pid, signal.SIGKILL)
+        content = path.read_bytes()
+        assert content in (b"a" * 10_000_000, b"b" * 10_000_000)
+        half_written = {file for file in tmp_path.iterdir() if file.stat().st_size and file != path}
+    remove_leftovers(path)
+    assert {file.name for file in tmp_path.iterdir()} == {"file[1]", ".file[1].other.tmp"}
 
 
 def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:

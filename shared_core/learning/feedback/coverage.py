@@ -1,4 +1,4 @@
-"""Feedback: how well a subset of examples helps with a query's answer (NDPP paper, 4.2)."""
+"""Feedback: a number for how well a subset of examples helps with a query's answer (NDPP paper, 4.2)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .symbols import Symbol, structural_symbols
 
 Item = Mapping[str, Any]
 Pair = tuple[Item, Sequence[Item]]
-"""A query's item, and the items of the subset that is to help with it."""
+"""A query's item, and the items of a subset."""
 
 
 class Feedback(Protocol):
-    """Any callable that says how well a subset helps with a query: a finite number, the higher the better.
+    """Any callable that returns a finite number for a query and a subset; a higher number is better.
 
-    An object may also have ``score(pairs) -> list[float]``, which answers for many at once and in their order, and a
-    text ``fingerprint`` that tells its numbers from another's; see :func:`score_all`.
+    An object may also have ``score(pairs) -> list[float]``, which scores many pairs in one call, and a text
+    ``fingerprint`` that identifies the feedback; see :func:`score_all`.
     """
 
     def __call__(self, query_item: Item, subset_items: Sequence[Item], /) -> float:
@@ -28,15 +28,15 @@ class Feedback(Protocol):
 
 
 def score_all(feedback: Feedback, pairs: Sequence[Pair], where: Sequence[str] | None = None) -> list[float]:
-    """The feedback for each pair, through its ``score`` where it has one, else one call after the other.
+    """The feedback for each pair: by its method ``score`` if it has one, else by one call for each pair.
 
     Parameters
     ----------
     feedback : Feedback
-        A function will do.
+        A function or an object.
     pairs : sequence of (item, sequence of items)
     where : sequence of str, optional
-        What a message calls each pair; by default "pair 0", ....
+        Names of the pairs in messages; default: "pair 0", "pair 1", ....
 
     Returns
     -------
@@ -46,11 +46,11 @@ def score_all(feedback: Feedback, pairs: Sequence[Pair], where: Sequence[str] | 
     Raises
     ------
     InvalidParameterError
-        ``feedback`` can be neither called nor asked for scores, or ``where`` has another length than ``pairs``.
+        ``feedback`` is not callable and has no ``score``, or ``where`` and ``pairs`` differ in length.
     InvalidInputError
-        A result is no finite number, or there are more or fewer than pairs; the message names the pair.
+        A result is not a finite number (the message names the pair), or the number of results is wrong.
     Exception
-        Whatever the feedback raises, as it is; for a single call with a note that names the pair.
+        Any exception of the feedback; for a single call with a note that names the pair.
 
     Examples
     --------
@@ -64,19 +64,21 @@ def score_all(feedback: Feedback, pairs: Sequence[Pair], where: Sequence[str] | 
     if batched is not None:
         values = list(batched(pairs))
         if len(values) != len(pairs):
-            raise InvalidInputError(f"{feedback!r}: score gave {len(values)} results for {len(pairs)} pairs")
+            raise InvalidInputError(f"{feedback!r}: score returned {len(values)} results for {len(pairs)} pairs")
     elif callable(feedback):
-        values = [_called(feedback, pair, name) for pair, name in zip(pairs, names, strict=True)]
+        values = [_call(feedback, pair, name) for pair, name in zip(pairs, names, strict=True)]
     else:
-        raise InvalidParameterError(f"feedback must be a function of a query's item and a subset's, got {feedback!r}")
+        raise InvalidParameterError(
+            f"feedback must be a function of a query's item and a subset's items, got {feedback!r}"
+        )
     return [_finite(value, name) for value, name in zip(values, names, strict=True)]
 
 
 class CoverageFeedback:
-    """Share of the structural symbols of a query's answer that the answers of the subset have between them.
+    """The share of the symbols of a query's answer that occur in the answers of the subset.
 
-    Needs no model, and no answer but those at hand: a cheap stand-in for whether a model could put the query's answer
-    together from the examples. 1 if every symbol stands in some example, 0 if none does; the empty set has 0.
+    It needs no model: it is a cheap estimate of whether a model could compose the query's answer from the examples.
+    It is 1 if each symbol occurs in some example, and 0 if no symbol does or the subset is empty.
 
     Parameters
     ----------
@@ -90,7 +92,7 @@ class CoverageFeedback:
     Raises
     ------
     InvalidParameterError
-        ``answer`` is no text, or ``symbols`` cannot be called.
+        ``answer`` is not a text, or ``symbols`` is not callable.
 
     Examples
     --------
@@ -110,8 +112,8 @@ class CoverageFeedback:
 
     @property
     def fingerprint(self) -> str:
-        """What tells the numbers of this feedback from another's: its kind, its hook by name, its key."""
-        return f"CoverageFeedback(symbols={self._hook()}, answer={self.answer!r})"
+        """A text that identifies this feedback: its class, the name of ``symbols``, and its key."""
+        return f"CoverageFeedback(symbols={self._symbols_name()}, answer={self.answer!r})"
 
     def __call__(self, query_item: Item, subset_items: Sequence[Item], /) -> float:
         """The share for one query and one subset; see :meth:`score`."""
@@ -123,7 +125,7 @@ class CoverageFeedback:
         Parameters
         ----------
         pairs : sequence of (item, sequence of items)
-            Mappings with a text under the key ``answer``. A subset's answer may have no symbols: it covers nothing.
+            Mappings with a text under the key ``answer``. An example whose answer has no symbols adds nothing.
 
         Returns
         -------
@@ -133,7 +135,7 @@ class CoverageFeedback:
         Raises
         ------
         InvalidInputError
-            An item has no such key, or no text there, or the answer of a query has no symbols.
+            An item lacks the key or its value is not a text, or the answer of a query has no symbols.
         """
         return [self._score(query, subset, f"pair {row}, ") for row, (query, subset) in enumerate(pairs)]
 
@@ -141,18 +143,18 @@ class CoverageFeedback:
         return self.fingerprint
 
     def _score(self, query: Item, subset: Sequence[Item], where: str) -> float:
-        wanted = self._of(query, where, None)
+        wanted = self._find_symbols(query, where, None)
         if not wanted:
             raise InvalidInputError(
                 f"{where}query item: its {self.answer!r}, {_short(query[self.answer])}, has no symbols by "
-                f"{self._hook()}, so nothing can cover it: leave the item out, or pass symbols= for answers like this"
+                f"{self._symbols_name()}, so it has no coverage: leave the item out, or pass symbols= for such answers"
             )
         missing = wanted
         for place, item in enumerate(subset):
-            missing = missing - self._of(item, where, place)
+            missing = missing - self._find_symbols(item, where, place)
         return (len(wanted) - len(missing)) / len(wanted)
 
-    def _of(self, item: Item, where: str, place: int | None) -> frozenset[Any]:
+    def _find_symbols(self, item: Item, where: str, place: int | None) -> frozenset[Any]:
         try:
             return self._known[item[self.answer]]
         except (KeyError, TypeError):
@@ -167,17 +169,19 @@ class CoverageFeedback:
         try:
             found = frozenset(self.symbols(text))
         except Exception as error:
-            error.add_note(f"setselect: while {self._hook()} read {_short(text)}, the {self.answer!r} of the {whose}")
+            error.add_note(
+                f"setselect: while {self._symbols_name()} read {_short(text)}, the {self.answer!r} of the {whose}"
+            )
             raise
         self._known[text] = found
         return found
 
-    def _hook(self) -> str:
+    def _symbols_name(self) -> str:
         named = self.symbols if hasattr(self.symbols, "__qualname__") else type(self.symbols)
         return f"{getattr(named, '__module__', None) or 'builtins'}.{named.__qualname__}"
 
 
-def _called(feedback: Feedback, pair: Pair, name: str) -> Any:
+def _call(feedback: Feedback, pair: Pair, name: str) -> Any:
     try:
         return feedback(*pair)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Feedback of a language model: how probable a query's answer is, given the subset as examples."""
+"""Feedback of a language model: the probability of a query's answer, given the subset as examples."""
 
 from __future__ import annotations
 
@@ -12,51 +12,48 @@ from typing import Any
 
 from ..._validation import check_integer, check_number
 from ...errors import InvalidParameterError, SetSelectWarning
-from ...signals._prefix_cache import Start
-from ...signals.language_models import AnswerModel, EndpointModel, Scored, TransformersModel
+from ...signals.language_models import AnswerModel, EndpointModel, Scored, SharedPrefix, TransformersModel
 from .coverage import Item, Pair
 from .prompts import EXAMPLE, Cost, Prompt, PromptTemplate
 
-# As OpenAI and vLLM, newer vLLM, llama.cpp, SGLang and TGI put it.
+# The error messages of OpenAI and vLLM, newer vLLM, llama.cpp, SGLang and TGI for a prompt that is too long.
 _LENGTH = re.compile(
     r"context.?(length|size|window)|maximum (model )?length|too long|tokens.{0,80}must be <=", re.IGNORECASE | re.DOTALL
 )
 
 
 class LanguageModelFeedback:
-    """Log-probability of the query's answer, with the subset as examples (NDPP paper, 4.2: s_ij, as a logarithm).
+    """Log-probability of the query's answer, with the subset as examples (NDPP paper, 4.2: the logarithm of s_ij).
 
-    log P(answer | subset, question), the sum over the answer's tokens: at most 0. The prompt has the instruction, the
-    examples in the order given, so that the last stands next to the question, and the question. Made by
-    :meth:`from_transformers` or :meth:`from_endpoint`. Which tokens are the answer's: as in
-    :class:`LogPerplexityQuality`.
+    log P(answer | subset, question) is a sum over the answer's tokens and at most 0; :class:`LogPerplexityQuality` says
+    which tokens belong to the answer. The prompt has the instruction, the examples in the given order (the last is
+    next to the question), and the question. :meth:`from_transformers` and :meth:`from_endpoint` make instances.
 
-    When an example set does not fit into the model's context, whole examples are dropped from the front, with a
-    warning.
+    When the examples do not fit into the model's context, whole examples are dropped from the front, with a warning.
 
     Parameters
     ----------
     model : AnswerModel
-        What scores a batch.
+        Scores a batch.
     instruction, example, separator, question, answer : str
-        How items become a prompt: see :class:`PromptTemplate`. By default there is no instruction, an example is its
-        question and its answer on a line each, and an empty line stands between examples.
+        The form of the prompt, see :class:`PromptTemplate`. By default there is no instruction, an example is its
+        question and its answer on two lines, and examples are separated by an empty line.
     batch_size : int
-        Prompts in one forward pass or request. It does not change a score but for rounding.
+        Prompts in one forward pass or request. It changes scores by rounding only.
     model_id : str
-        What tells this model's numbers from another's; "" where there is no such name.
+        A name that identifies the model; "" if it has none.
     price : float, optional
-        Of a million tokens that the model reads, for :meth:`cost`.
+        Price of a million tokens that the model reads, for :meth:`cost`.
 
     Attributes
     ----------
     remote : bool
-        Whether the prompts leave this machine's process for an endpoint, which may cost money.
+        Whether prompts are sent to an endpoint, which may cost money.
 
     Raises
     ------
     InvalidParameterError
-        A template, the batch size or the price is not as above.
+        A template, the batch size or the price is wrong.
 
     Examples
     --------
@@ -99,22 +96,22 @@ class LanguageModelFeedback:
         model_id: str | None = None,
         **settings: Any,
     ) -> LanguageModelFeedback:
-        """With a model of Hugging Face ``transformers``, local or loaded by name (extra ``train``).
+        """Use a model of Hugging Face ``transformers``, loaded or by name (extra ``train``).
 
         Parameters
         ----------
         model : str, path or loaded causal language model
-            Load it yourself for a precision or quantisation of your choice.
+            Load it yourself to choose a precision or quantisation.
         tokenizer : str, path or loaded tokenizer, optional
-            By default the one of the model's name.
+            Default: the one of the model's name.
         device : str or torch.device, optional
-            By default where a loaded model is; for a name the GPU if there is one.
+            Default: the device of a loaded model; for a name the GPU if there is one.
         max_length : int >= 2, optional
-            The most tokens of a prompt with its answer; by default what model and tokenizer say.
+            The largest number of tokens of a prompt with its answer; default: the limit of model and tokenizer.
         model_id : str, optional
-            By default the name that the model was loaded by.
+            Default: the name from which the model was loaded.
         **settings
-            ``batch_size`` and the template's parts: see the class.
+            ``batch_size`` and the parts of the template: see the class.
 
         Raises
         ------
@@ -138,18 +135,18 @@ class LanguageModelFeedback:
         model_id: str | None = None,
         **settings: Any,
     ) -> LanguageModelFeedback:
-        """With an OpenAI-compatible ``/v1/completions`` that echoes log-probabilities (extra ``openai``), as vLLM has.
+        """Use an OpenAI-compatible ``/v1/completions`` that echoes log-probabilities, such as vLLM (extra ``openai``).
 
-        Only the server knows its model's length: a prompt that it refuses is sent again with an example less.
+        Only the server knows its model's length: a prompt that it refuses is sent again with one example less.
 
         Parameters
         ----------
         base_url, model, api_key, timeout, max_retries
-            See :meth:`LogPerplexityQuality.from_endpoint`. No key is sent but the one given here.
+            See :meth:`LogPerplexityQuality.from_endpoint`. No other key than this ``api_key`` is sent.
         model_id : str, optional
-            By default the model's name.
+            Default: the model's name.
         **settings
-            ``batch_size``, ``price`` and the template's parts: see the class.
+            ``batch_size``, ``price`` and the parts of the template: see the class.
 
         Raises
         ------
@@ -163,7 +160,7 @@ class LanguageModelFeedback:
 
     @property
     def fingerprint(self) -> str:
-        """What tells the numbers of this feedback from another's: model, length limit, templates and keys.
+        """A text that identifies this feedback: model, length limit, template and keys.
 
         Raises
         ------
@@ -171,7 +168,7 @@ class LanguageModelFeedback:
             The model has no name.
         """
         if not self.model_id:
-            raise InvalidParameterError("the model has no name to tell its scores from another's by: pass model_id=")
+            raise InvalidParameterError("the model has no name that identifies its scores: pass model_id=")
         told = {"model": self.model_id, "limit": self._model.limit, **self.template.settings}
         if isinstance(self._model, EndpointModel):
             told["endpoint"] = self._model.base_url
@@ -197,29 +194,24 @@ class LanguageModelFeedback:
         Raises
         ------
         InvalidInputError
-            An item lacks a key or a text, a query's answer is blank, too long even without examples, or gets no
-            finite number; the message names the pair or, what is the same number, the item.
+            An item lacks a key or a text, or a query's answer is blank, too long even without examples, or gets a
+            number that is not finite; the message names the pair (or the item, by the same number).
         InvalidParameterError
             The endpoint does not echo log-probabilities.
         openai.OpenAIError
-            The endpoint cannot be reached, or refuses for another reason than the length.
+            The endpoint cannot be reached, or refuses for a reason other than the length.
 
         Warns
         -----
         SetSelectWarning
-            Examples were dropped because the context was full: once a call, with their number.
+            Examples were dropped because the context was full; one warning a call, with their number.
         """
         return self._score(pairs)
 
     def cost(self, pairs: Iterable[Pair]) -> Cost:
-        """The size of all prompts, without asking the model; without a tokenizer a token counts as four characters.
+        """The size of all prompts; the model is not called. Without a tokenizer four characters count as a token.
 
-        ``pairs`` may be a generator: they are taken one by one.
-
-        Raises
-        ------
-        InvalidInputError
-            As :meth:`score` raises it for the items.
+        ``pairs`` may be a generator. Items raise the errors of :meth:`score`.
         """
         seen: set[bytes] = set()
         characters = tokens = 0
@@ -230,7 +222,7 @@ class LanguageModelFeedback:
                 seen.add(name)
                 characters += len(item.context) + len(item.answer)
                 if isinstance(self._model, TransformersModel):
-                    tokens += self._model.count([item])[0]
+                    tokens += self._model.count_tokens([item])[0]
         return Cost(len(seen), characters, tokens or math.ceil(characters / 4), self.price)
 
     def __repr__(self) -> str:
@@ -240,19 +232,19 @@ class LanguageModelFeedback:
         prompts = [self.template.prompt(row, *pair) for row, pair in enumerate(pairs)]
         model = self._model
         if isinstance(model, TransformersModel) and model.limit is not None:
-            self._fit(prompts, model, model.limit)
+            self._shorten(prompts, model, model.limit)
         alike: dict[tuple[str, str], list[Prompt]] = {}
         for prompt in prompts:
             alike.setdefault(prompt.item()[1:], []).append(prompt)
-        # Prompts of like length share a batch, and the longest come first: what memory it takes shows at once.
+        # Prompts of similar length share a batch. The longest come first, so that too little memory shows at once.
         order = sorted(alike, key=lambda texts: -sum(map(len, texts)))
         start = None
         if self.template.settings["instruction"] and isinstance(model, TransformersModel) and prompts:
-            start = model.start([alike[texts][0].item() for texts in order])
+            start = model.read_prefix([alike[texts][0].item() for texts in order])
         found = [math.nan] * len(prompts)
         for at in range(0, len(order), self.batch_size):
             batch = [alike[texts] for texts in order[at : at + self.batch_size]]
-            for group, scored in zip(batch, self._ask([group[0] for group in batch], start), strict=True):
+            for group, scored in zip(batch, self._score_batch([group[0] for group in batch], start), strict=True):
                 for prompt in group:
                     found[prompt.row] = scored.mean * scored.tokens
                     prompt.dropped = group[0].dropped
@@ -267,14 +259,14 @@ class LanguageModelFeedback:
             )
         return found
 
-    def _fit(self, prompts: list[Prompt], model: TransformersModel, limit: int) -> None:
+    def _shorten(self, prompts: list[Prompt], model: TransformersModel, limit: int) -> None:
         while prompts:
-            counts = model.count([prompt.item() for prompt in prompts])
+            counts = model.count_tokens([prompt.item() for prompt in prompts])
             prompts = [prompt for prompt, count in zip(prompts, counts, strict=True) if count > limit]
             for prompt in prompts:
                 prompt.drop(f"the model takes {limit} tokens")
 
-    def _ask(self, prompts: list[Prompt], start: Start | None) -> list[Scored]:
+    def _score_batch(self, prompts: list[Prompt], start: SharedPrefix | None) -> list[Scored]:
         model = self._model
         while True:
             items = [prompt.item() for prompt in prompts]
@@ -286,12 +278,12 @@ class LanguageModelFeedback:
                 if len(prompts) == 1:
                     prompts[0].drop(f"the endpoint says: {error}")
                     continue
-            # The server does not say which one it was.
-            return [scored for prompt in prompts for scored in self._ask([prompt], start)]
+            # The server does not say which prompt is too long.
+            return [scored for prompt in prompts for scored in self._score_batch([prompt], start)]
 
 
 def _is_too_long(error: Exception) -> bool:
-    # openai's errors, without importing it; servers differ in the number and the words.
+    # openai is not imported to recognise its errors; servers differ in status code and message.
     if getattr(error, "status_code", None) not in (400, 413, 422):
         return False
     return getattr(error, "code", None) == "context_length_exceeded" or _LENGTH.search(str(error)) is not None

@@ -1,4 +1,4 @@
-"""A few-shot prompt made of items: an instruction, the examples, and the question whose answer is judged."""
+"""A few-shot prompt made of items: an instruction, the examples, and the question whose answer is scored."""
 
 from __future__ import annotations
 
@@ -26,18 +26,12 @@ class Prompt:
     dropped: int = 0
 
     def item(self) -> Item:
-        """What the model is given: the answer, and all that stands before it."""
+        """The input of the model: the answer, and the text before it."""
         parts = [*([self.instruction] if self.instruction else []), *self.examples[self.dropped :], self.question]
         return Item(self.row, self.separator.join(parts), self.answer)
 
     def drop(self, reason: str) -> None:
-        """Take the first example away.
-
-        Raises
-        ------
-        InvalidInputError
-            There is none.
-        """
+        """Remove the first example; a prompt without examples is an InvalidInputError."""
         if self.dropped == len(self.examples):
             raise InvalidInputError(
                 f"pair {self.row}: instruction, question and answer are too long even without examples ({reason}): "
@@ -48,7 +42,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The size of what a model is to read, before examples are dropped; equal prompts count once.
+    """The size of all prompts for a model, before examples are dropped; equal prompts count once.
 
     Examples
     --------
@@ -60,11 +54,11 @@ class Cost:
     characters: int
     tokens: int
     price: float | None = None
-    """For a million tokens."""
+    """Price of a million tokens."""
 
     @property
     def money(self) -> float | None:
-        """What it costs; None without a price."""
+        """The cost of all tokens; None without a price."""
         return None if self.price is None else self.tokens * self.price / 1e6
 
     def __str__(self) -> str:
@@ -78,20 +72,20 @@ class PromptTemplate:
     Parameters
     ----------
     instruction : str
-        Stands in front as it is; "" for none.
+        The start of the prompt; "" for none.
     example : str
-        In the form of ``str.format``: ``{question}`` and ``{answer}`` stand for what is under the keys ``question``
-        and ``answer``, other names for what an item has under them; ``{{`` is a brace. Ends with ``{answer}``, its
-        only one: what stands before it is also how the query is put. Braces in the items' texts are texts.
+        A format string. ``{question}`` and ``{answer}`` stand for the item's values under the keys ``question`` and
+        ``answer``, other names for the values under those names; ``{{`` is a brace. It must end with ``{answer}`` and
+        hold it once; the part before ``{answer}`` also formats the query. Braces in the items' texts stay as they are.
     separator : str
-        Between the parts.
+        The text between the parts.
     question, answer : str
         The keys of the items.
 
     Raises
     ------
     InvalidParameterError
-        Something is no text, or ``example`` is not as above.
+        A parameter is not a text, or ``example`` has another form.
 
     Examples
     --------
@@ -101,13 +95,8 @@ class PromptTemplate:
     """
 
     def __init__(self, instruction: str, example: str, separator: str, question: str, answer: str) -> None:
-        given = {
-            "instruction": instruction,
-            "example": example,
-            "separator": separator,
-            "question": question,
-            "answer": answer,
-        }
+        names = ("instruction", "example", "separator", "question", "answer")
+        given = dict(zip(names, (instruction, example, separator, question, answer), strict=True))
         for name, text in given.items():
             if not isinstance(text, str):
                 raise InvalidParameterError(f"{name} must be a text, got {text!r}")
@@ -116,13 +105,7 @@ class PromptTemplate:
         self._parts = _parts(example)
 
     def prompt(self, row: int, query: Mapping[str, Any], subset: Sequence[Mapping[str, Any]]) -> Prompt:
-        """The prompt for one query and its examples.
-
-        Raises
-        ------
-        InvalidInputError
-            An item lacks what the template names, or has no text there; or the query's answer is blank.
-        """
+        """The prompt for one query and its examples; an InvalidInputError names what an item lacks."""
         examples = [
             self._fill(item, f"pair {row}, item {place} of the subset", answered=True)
             for place, item in enumerate(subset)
@@ -155,10 +138,10 @@ class PromptTemplate:
 
 
 def _parts(example: str) -> list[tuple[str, str]]:
-    """What stands before each field, and the field's name."""
+    """For each field the text before it, and its name."""
     wrong = InvalidParameterError(
-        "example must hold plain fields such as {question}, hold {answer} once and end with it; "
-        f"a brace is written {{{{ or }}}}; got {example!r}"
+        "example must have plain fields such as {question}, and {answer} once and at its end; a brace is written {{ or "
+        f"}}}}; got {example!r}"
     )
     try:
         found = list(string.Formatter().parse(example))

@@ -1,4 +1,4 @@
-"""Subsets near what greedy MAP picks, for labels that teach a kernel the choices it will have to make."""
+"""Subsets near the picks of greedy MAP, for labels that teach a kernel the decisions that it has to make."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Matrix = NDArray[np.float64]
 
 
 class GreedyDraws:
-    """Draws for :func:`label`: what stands beside each step of greedy MAP (CEIL draws near the MAP, too).
+    """Draws for :func:`label`: alternatives to each step of greedy MAP (CEIL, too, draws near the MAP).
 
-    A path is a greedy choice under the unlearned kernel, E Eᵀ with exponential relevance: the first path as it is,
-    further ones with Gumbel noise on the logarithms of the gains. At each step the picks so far are drawn together
-    with each of several next items: those that the noise puts first, and as many at random. So the subsets have 1 to
-    k items, and among those of one size a kernel sees what each next item was worth.
+    A path is a greedy selection with the unlearned kernel, E Eᵀ with exponential relevance. The first path is exact;
+    the others add Gumbel noise to the logarithms of the gains. At each step a subset is drawn for each of several next
+    items: the picks so far and that item. Half of these items have the largest gains with noise, the others are
+    random. So the subsets have 1 to k items, and the subsets of one size show what each next item is worth.
 
     Parameters
     ----------
@@ -29,16 +29,16 @@ class GreedyDraws:
         The pool's embeddings, of any length.
     k : int >= 1
     subsets : int >= 2 k, optional
-        At most so many for an item; by default 96 for each size.
+        The largest number of subsets of an item; default: 96 for each size.
     temperature : float > 0
-        Of the relevance.
+        Temperature of the relevance.
     noise : float > 0
-        Of the paths but the first; the higher, the farther from greedy.
+        Strength of the noise, on all paths except the first.
 
     Raises
     ------
     InvalidInputError, InvalidParameterError
-        The vectors are no matrix of numbers, or a parameter is out of its range.
+        The vectors are not a matrix of numbers, or a parameter is out of its range.
 
     Examples
     --------
@@ -61,22 +61,22 @@ class GreedyDraws:
             raise InvalidInputError(f"vectors must have shape (n, d), got {rows.shape}")
         self._rows = rows.astype(working_dtype(rows.dtype), copy=False)
         self.k = check_integer(k, "k", 1)
-        # Two for each size, or there would be nothing to compare.
+        # A comparison needs two subsets of each size.
         self.subsets = PATHS * EACH * self.k if subsets is None else check_integer(subsets, "subsets", 2 * self.k)
         self.temperature = check_number(temperature, "temperature", 1e-9)
         self.noise = check_number(noise, "noise", 1e-9)
 
     @property
     def fingerprint(self) -> str:
-        """What tells these draws from others."""
+        """A text that identifies these draws."""
         return f"greedy(k={self.k}, subsets={self.subsets}, temperature={self.temperature}, noise={self.noise})"
 
     def __call__(self, query: int, candidates: NDArray[np.int64], rng: np.random.Generator) -> list[tuple[int, ...]]:
-        """Subsets of ``candidates`` for one item, none twice."""
+        """Different subsets of ``candidates`` for one item."""
         unit = _unit(self._rows[np.concatenate(([query], candidates))])
         weights = unit[1:].dot(unit[0]) / self.temperature
         steps = min(self.k, len(candidates))
-        # Few subsets are better spent on one path to its end than on the beginning of three.
+        # With few subsets, one whole path is better than the starts of three.
         paths = max(1, min(PATHS, self.subsets // (2 * steps)))
         each = max(2, self.subsets // (paths * steps))
         found: dict[frozenset[int], tuple[int, ...]] = {}
@@ -94,7 +94,7 @@ def _path(
     ratios = np.einsum("nd,nd->n", rows, rows)
     explained = np.empty((steps, len(rows)))
     for step in range(steps):
-        # What lies in the span of the picks has ratio 0: possible still, and last.
+        # A candidate in the span of the picks has ratio 0: it stays possible and comes last.
         scores = np.log(np.maximum(ratios, 1e-12)) + weights
         noisy = scores / noise + rng.gumbel(size=len(rows))
         scores[picks] = noisy[picks] = -np.inf

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,30 +15,29 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._validation import as_column, check_integer, check_number, check_one_of
 from ...errors import InvalidInputError, InvalidParameterError
-from ...signals.language_models import library
+from ...signals.language_models import import_library
 from ..feedback.coverage import Feedback, score_all
 from ..neighbours import Neighbours
 from .draws import GreedyDraws
-from .label_file import LabelFile, Scored, name_of
+from .label_file import LabelFile, Scored, describe_callable
 
 Draw = Callable[[int, NDArray[np.int64], np.random.Generator], Iterable[Sequence[int]]]
-"""``(query_row, candidate_rows, rng)`` to subsets of ``candidate_rows``, which come nearest first, read-only."""
+"""``(query_row, candidate_rows, rng)`` to subsets of ``candidate_rows``, which are read-only, the nearest first."""
 DRAWS = ("random", "greedy")
-Drawn = tuple[int, list[tuple[int, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledSubset:
-    """A subset and how well it serves a training item.
+    """A subset of the pool and how well it serves a training item.
 
     Attributes
     ----------
     query : int
         The row of the training item.
     subset : tuple of int
-        Rows of the pool, the one nearest to the training item last.
+        Rows of the pool; the row nearest to the training item is last.
     score : float
-        What the feedback gave.
+        The feedback for the subset.
 
     Examples
     --------
@@ -65,69 +65,69 @@ def label(
     progress: bool = False,
     say: Callable[[str], object] | None = None,
 ) -> list[LabelledSubset]:
-    """Draw subsets from each training item's nearest neighbours, and have them scored (NDPP paper, 4.2).
+    """Draw subsets of each training item's nearest neighbours, and score them by the feedback (NDPP paper, 4.2).
 
-    An item's candidates are the nearest in the pool by cosine, ties to the lower row. Left out are the item itself
-    and its exact duplicates, since an example that holds the answer teaches nothing: items with the same
-    ``question`` and ``answer`` (equal in everything, where one of the two is missing), and items whose vector has
-    the same direction but for rounding, as that of the same text has, whatever their answer.
+    The candidates of an item are the nearest items in the pool by cosine; ties go to the lower row. The item itself
+    and its exact duplicates are left out, because an example that holds the answer teaches nothing. Duplicates are
+    items with the same ``question`` and ``answer`` (items without these keys: with the same content), and items whose
+    vectors have the same direction up to rounding, which is so for equal texts, whatever their answers.
 
-    A subset's rows stand in reverse order of nearness: a language model reads the nearest last, next to the
-    question. A determinant does not care for the order.
+    The rows of a subset are in reverse order of nearness, so a language model reads the nearest example last, next to
+    the question. The order does not change a determinant.
 
     Parameters
     ----------
     items : sequence of n mappings
-        The pool. The feedback gets them as they are; texts, numbers and lists of these can be told from others in a
-        ``resume`` file, other values only as far as their ``repr`` goes.
+        The pool. The feedback gets them unchanged. A ``resume`` file recognises texts, numbers and lists of these, and
+        other values by their ``repr``.
     vectors : array-like, shape (n, d)
-        The items' embeddings, of any length but, for a training item, zero.
+        The items' embeddings, of any length; the vector of a training item must not be zero.
     feedback : Feedback
-        ``(query_item, subset_items) -> float``; what has ``score`` gets all subsets of an item at once.
+        ``(query_item, subset_items) -> float``. A feedback with a method ``score`` gets all subsets of an item at once.
     k : int >= 1
-        The size of a subset, the largest where there are several.
+        The size of a subset; for draws of several sizes the largest.
     candidates : int >= k
-        How many of the nearest are drawn from; fewer where the pool has no more.
+        How many of the nearest items subsets are drawn from; fewer if the pool has fewer.
     subsets : int >= 1, optional
-        How many for each item. By default as many as fit: its candidates // k; for "greedy" 96 k at most.
+        Subsets for each item. Default: the number of its candidates // k; for "greedy" at most 96 k.
     draw : "random", "greedy" or callable
-        "random": subsets of k that do not overlap (paper). "greedy": subsets of 1 to k near what greedy MAP picks, at
-        most ``subsets``, see :class:`GreedyDraws`. Or ``draw(query_row, candidate_rows, rng)``, which gives subsets of
-        1 to k of the candidates (int64, nearest first); they may overlap, and are ``subsets`` if that is given.
+        "random": subsets of k that do not overlap (paper). "greedy": at most ``subsets`` subsets of 1 to k items near
+        the picks of greedy MAP, see :class:`GreedyDraws`. Or ``draw(query_row, candidate_rows, rng)``, which returns
+        subsets of 1 to k of the candidates (int64, nearest first); they may overlap. If ``subsets`` is given, it must
+        return so many.
     queries : iterable of int, optional
-        The rows that are training items, in the order to label them in; by default all.
+        The rows of the training items, in the order of labelling; default: all.
     seed : int >= 0
-        Item i draws with ``np.random.default_rng([seed, i])``, whatever other items are labelled.
+        Item i draws with ``np.random.default_rng([seed, i])``, independently of the other items.
     resume : path, optional
-        A file of JSON lines to which each item's labels are added at once, and from which those of earlier runs with
-        the same items, vectors and settings are taken; ``queries`` may differ. A run that is killed loses no more
-        than the item in hand. What feedback made the scores is told by its ``fingerprint`` (a string, or a method
-        that gives one) or, without one, by its name or ``repr``: a function that has changed but for its name is
-        not noticed.
+        A file of JSON lines. The labels of each item are added at once, and labels of earlier runs with the same
+        items, vectors and settings are read from it; ``queries`` may differ. A run that is killed loses at most the
+        current item. The file identifies the feedback by its ``fingerprint`` (a string, or a method that returns one),
+        else by its name or ``repr``: if the code of a function changes, the file does not notice.
     progress : bool
         Show a bar (tqdm) with the rate, the time left and the mean score.
     say : callable, optional
-        Gets the one line with size and cost before a feedback that is ``remote`` is first called; by default it is
+        Called with one line about size and cost before a ``remote`` feedback is called for the first time; default:
         written to standard error.
 
     Returns
     -------
     list of LabelledSubset
-        Item by item in the order of ``queries``. The same input gives the same output.
+        Item by item, in the order of ``queries``. The same input gives the same output.
 
     Raises
     ------
     InvalidInputError
-        An item is no mapping, vectors are not as above or not as many, a training item's vector is zero or all other
-        items are its duplicates, the feedback gives something else than a finite number, or ``resume`` is some other
-        file, or damaged; the message names the row or line.
+        An item is not a mapping, the vectors have another shape or length, a training item's vector is zero or all
+        other items are its duplicates, the feedback returns something other than a finite number, or ``resume`` is
+        damaged or a file of another kind; the message names the row or line.
     InvalidParameterError
-        A parameter is out of its range, an item has too few candidates, ``draw`` gives something else, or
-        ``resume`` was begun with other settings.
+        A parameter is out of its range, an item has too few candidates, ``draw`` returns something else, or
+        ``resume`` was started with other settings.
     ImportError
         tqdm is missing.
     Exception
-        Whatever ``feedback`` or ``draw`` raises, with a note that names the item.
+        Any exception of ``feedback`` or ``draw``, with a note that names the item.
 
     Examples
     --------
@@ -138,61 +138,55 @@ def label(
     >>> label(items, vectors, near, k=2, candidates=4, queries=[0])
     [LabelledSubset(query=0, subset=(3, 1), score=-4.0), LabelledSubset(query=0, subset=(4, 2), score=-6.0)]
     """
-    k, candidates, seed = (
-        check_integer(k, "k", 1),
-        check_integer(candidates, "candidates", 1),
-        check_integer(seed, "seed", 0),
-    )
+    k = check_integer(k, "k", 1)
+    candidates, seed = check_integer(candidates, "candidates", 1), check_integer(seed, "seed", 0)
     subsets = None if subsets is None else check_integer(subsets, "subsets", 1)
     if not callable(draw):
         check_one_of(draw, "draw", DRAWS)
-    drawing: Draw = draw if callable(draw) else _random(k, subsets)
+    drawing: Draw = draw if callable(draw) else _random_draw(k, subsets)
     overlapping = callable(draw)
     if draw == "greedy":
         drawing, subsets, overlapping = GreedyDraws(vectors, k, subsets), None, True
-    # What a callable draws may overlap.
     needed = k if overlapping else k * (subsets or 1)
     if needed > candidates:
-        raise InvalidParameterError(f"{_asked(k, needed)} needs candidates >= {needed}, got {candidates}")
+        raise InvalidParameterError(f"{_describe_need(k, needed)} needs candidates >= {needed}, got {candidates}")
     neighbours = Neighbours(items, vectors)
-    wanted = _rows(queries, len(neighbours))
+    wanted = _check_queries(queries, len(neighbours))
     file = None
     if resume is not None:
         settings = {
-            "k": k,
-            "candidates": candidates,
-            "subsets": subsets,
-            "draw": name_of(drawing if draw == "greedy" else draw),
-            "seed": seed,
-        }
-        settings |= {"feedback": name_of(feedback), "items and vectors": neighbours.sha256()}
+            "k": k, "candidates": candidates, "subsets": subsets,
+            "draw": describe_callable(drawing if draw == "greedy" else draw), "seed": seed,
+            "feedback": describe_callable(feedback), "items and vectors": neighbours.sha256(),
+        }  # fmt: skip
         file = LabelFile(resume, settings, len(neighbours))
     known: dict[int, Scored] = {} if file is None else file.known
     missing = [row for row in wanted if row not in known]
-    # All of them first: what does not fit is to come to light before hours of scoring, not after.
+    # All neighbours are found first, so that an item without enough of them is refused before hours of scoring.
     nearest = dict(zip(missing, neighbours.nearest(missing, candidates), strict=True))
     for row, rows in nearest.items():
-        if len(rows) < needed:
-            raise _too_few(row, len(rows), k, needed)
+        _check_candidates(row, len(rows), k, needed)
 
-    def work() -> Iterator[Drawn]:
+    def drawn() -> Iterator[tuple[int, list[tuple[int, ...]]]]:
         return ((row, _draw(drawing, row, nearest[row], seed, k, subsets)) for row in missing)
 
-    def pairs(row: int, drawn: list[tuple[int, ...]]) -> list[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
-        return [(neighbours.items[row], [neighbours.items[i] for i in subset]) for subset in drawn]
+    def pairs(row: int, sets: list[tuple[int, ...]]) -> list[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
+        return [(neighbours.items[row], [neighbours.items[i] for i in subset]) for subset in sets]
 
     if missing and getattr(feedback, "remote", False):
-        asked: Any = feedback
-        # Drawn once more afterwards: all prompts at once would fill the memory.
-        cost = asked.cost(pair for row, drawn in work() for pair in pairs(row, drawn))
+        remote: Any = feedback
+        # The subsets are drawn twice, because all prompts together would fill the memory.
+        cost = remote.cost(pair for row, sets in drawn() for pair in pairs(row, sets))
         tell = say or (lambda line: sys.stderr.write(line + "\n"))
-        tell(f"to label: {len(missing)} items, {sum(len(drawn) for _, drawn in work())} subsets; {cost}")
-    with file or contextlib.nullcontext(), _bar(len(wanted), len(wanted) - len(missing), progress) as advance:
-        for row, drawn in work():
-            with _noted(row):
-                where = [f"item {row}, subset {place} (rows {subset})" for place, subset in enumerate(drawn)]
-                scores = score_all(feedback, pairs(row, drawn), where)
-            known[row] = list(zip(drawn, scores, strict=True))
+        tell(f"to label: {len(missing)} items, {sum(len(sets) for _, sets in drawn())} subsets; {cost}")
+    if file is not None:
+        file.begin()
+    with _bar(len(wanted), len(wanted) - len(missing), progress) as advance:
+        for row, sets in drawn():
+            with _note(row):
+                where = [f"item {row}, subset {place} (rows {subset})" for place, subset in enumerate(sets)]
+                scores = score_all(feedback, pairs(row, sets), where)
+            known[row] = list(zip(sets, scores, strict=True))
             if file is not None:
                 file.append(row, known[row])
             advance(scores)
@@ -200,18 +194,18 @@ def label(
 
 
 def best(labels: Iterable[LabelledSubset], share: float = 0.1) -> list[LabelledSubset]:
-    """The share of all subsets with the highest scores, over all items (NDPP paper, 4.2: 10 %).
+    """The share of all subsets that has the highest scores, over all items together (NDPP paper, 4.2: 10 %).
 
     Parameters
     ----------
     labels : iterable of LabelledSubset
     share : float in (0, 1]
-        How many of them; rounded down, but at least one.
+        Rounded down to a number of subsets, at least one.
 
     Returns
     -------
     list of LabelledSubset
-        In the order they came. Of equal scores at the border the earlier stay.
+        In the order of ``labels``. Among equal scores at the border the earlier ones stay.
 
     Raises
     ------
@@ -229,14 +223,55 @@ def best(labels: Iterable[LabelledSubset], share: float = 0.1) -> list[LabelledS
     if check_number(share, "share", 0, 1) == 0:
         raise InvalidParameterError("share must be above 0")
     if not pool:
-        raise InvalidInputError("labels are empty: nothing to keep the best of")
+        raise InvalidInputError("labels are empty: there is no best label")
     scores = as_column([entry.score for entry in pool], len(pool), "scores of labels")
-    # .29 * 100 is a little less than 29.
+    # 0.29 * 100 is slightly less than 29.
     count = max(1, int(share * len(pool) + 1e-9))
     return [pool[place] for place in np.sort(np.argsort(-scores, kind="stable")[:count])]
 
 
-def _random(k: int, subsets: int | None) -> Draw:
+def check_labels(labels: Iterable[LabelledSubset], n: int) -> list[LabelledSubset]:
+    """The labels as a list.
+
+    Raises
+    ------
+    InvalidInputError
+        An entry is not a LabelledSubset of different rows of n items, or its score is not finite; the message has its
+        number.
+    """
+    known = list(labels)
+    for place, entry in enumerate(known):
+        if not isinstance(entry, LabelledSubset):
+            raise InvalidInputError(f"labels: number {place} is {entry!r}, not a LabelledSubset")
+        rows = (entry.query, *entry.subset)
+        sound = all(_is_number(row, int, np.integer) and 0 <= row < n for row in rows)
+        if not sound or not entry.subset or len(set(rows)) < len(rows):
+            raise InvalidInputError(
+                f"labels: number {place}, {entry}, must hold different rows of the {n} items, without the query's row"
+            )
+        if not _is_number(entry.score, int, np.integer, float, np.floating) or not np.isfinite(entry.score):
+            raise InvalidInputError(f"labels: the score of number {place}, {entry}, is not a finite number")
+    return known
+
+
+def digest_labels(labels: Iterable[LabelledSubset]) -> str:
+    """A digest that identifies the labels, whatever types their numbers have.
+
+    >>> digest_labels([LabelledSubset(0, (1,), 1.0)]) == digest_labels([LabelledSubset(0, (1,), np.float64(1))])
+    True
+    """
+    digest = hashlib.sha256()
+    for entry in labels:
+        rows = (int(entry.query), *map(int, entry.subset))
+        digest.update(f"{rows} {float(entry.score)!r}\n".encode())
+    return digest.hexdigest()
+
+
+def _is_number(value: Any, *kinds: type) -> bool:
+    return isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def _random_draw(k: int, subsets: int | None) -> Draw:
     def draw(query: int, candidates: NDArray[np.int64], rng: np.random.Generator) -> Iterable[Sequence[int]]:
         count = len(candidates) // k if subsets is None else subsets
         return list(rng.permutation(candidates)[: count * k].reshape(count, k))
@@ -247,29 +282,29 @@ def _random(k: int, subsets: int | None) -> Draw:
 def _draw(
     draw: Draw, query: int, candidates: NDArray[np.int64], seed: int, k: int, subsets: int | None
 ) -> list[tuple[int, ...]]:
-    """What ``draw`` gives for one item, checked, each subset with its nearest row last."""
+    """The subsets that ``draw`` returns for one item, checked, each with its nearest row last."""
     rank = {row: place for place, row in enumerate(candidates.tolist())}
-    with _noted(query):
+    with _note(query):
         sets = draw(query, candidates, np.random.default_rng([seed, query]))
-        given = [tuple(check_integer(row, "a row of what draw gives") for row in subset) for subset in sets]
+        given = [tuple(check_integer(row, "a row that draw returned") for row in subset) for subset in sets]
     for place, subset in enumerate(given):
         if not 1 <= len(subset) <= k or len(set(subset)) != len(subset) or not all(row in rank for row in subset):
             raise InvalidParameterError(
-                f"draw: subset {place} of item {query} is {subset}; it must be 1 to {k} different rows of its "
+                f"draw: subset {place} of item {query} is {subset}; it must be 1 to {k} different rows of the item's "
                 "candidates"
             )
     if not given or subsets not in (None, len(given)):
         wanted = "at least one" if subsets is None else subsets
-        raise InvalidParameterError(f"draw gave {len(given)} subsets of item {query}; it must give {wanted}")
+        raise InvalidParameterError(f"draw returned {len(given)} subsets of item {query}; it must return {wanted}")
     return [tuple(sorted(subset, key=rank.__getitem__, reverse=True)) for subset in given]
 
 
-def _rows(queries: Iterable[int] | None, n: int) -> list[int]:
+def _check_queries(queries: Iterable[int] | None, n: int) -> list[int]:
     rows = [
         check_integer(row, f"queries[{place}]") for place, row in enumerate(range(n) if queries is None else queries)
     ]
     if not rows:
-        raise InvalidParameterError("queries is empty: name at least one row, or leave it out for all")
+        raise InvalidParameterError("queries is empty: name at least one row, or leave it out for all rows")
     seen: set[int] = set()
     for place, row in enumerate(rows):
         if not 0 <= row < n:
@@ -280,19 +315,24 @@ def _rows(queries: Iterable[int] | None, n: int) -> list[int]:
     return rows
 
 
-def _asked(k: int, needed: int) -> str:
+def _describe_need(k: int, needed: int) -> str:
     return f"a subset of k={k}" if needed == k else f"{needed // k} subsets of k={k} that do not overlap"
 
 
-def _too_few(row: int, count: int, k: int, needed: int) -> Exception:
-    so = "leave it out of queries"
+def _check_candidates(row: int, count: int, k: int, needed: int) -> None:
     if not count:
-        return InvalidInputError(f"item {row} has no candidates: all other items are its duplicates; {so}")
-    return InvalidParameterError(f"item {row}: {_asked(k, needed)} needs {needed} candidates, it has {count}; {so}")
+        raise InvalidInputError(
+            f"item {row} has no candidates: all other items are its duplicates; leave it out of queries"
+        )
+    if count < needed:
+        raise InvalidParameterError(
+            f"item {row}: {_describe_need(k, needed)} needs {needed} candidates, it has {count}; leave it out of "
+            "queries"
+        )
 
 
 @contextlib.contextmanager
-def _noted(row: int) -> Iterator[None]:
+def _note(row: int) -> Iterator[None]:
     try:
         yield
     except Exception as error:
@@ -306,7 +346,7 @@ def _bar(total: int, done: int, shown: bool) -> Iterator[Callable[[list[float]],
         yield lambda scores: None
         return
     count, whole = 0, 0.0
-    with library("tqdm", "train").tqdm(total=total, initial=done, unit="item", desc="labelling") as bar:
+    with import_library("tqdm", "train").tqdm(total=total, initial=done, unit="item", desc="labelling") as bar:
 
         def advance(scores: list[float]) -> None:
             nonlocal count, whole

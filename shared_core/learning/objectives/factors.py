@@ -297,7 +297,7 @@ def principal_directions(rows: Tensor) -> tuple[Matrix, Matrix]:
 
 
 class _RowPool(torch.autograd.Function):
-    """The parts of Pool. Plain autograd makes a matrix of the pool's size for each term and takes three times as long."""
+    """The parts of Pool. Plain autograd makes a matrix of the pool's size for each term and takes 3 times as long."""
 
     @staticmethod
     def forward(ctx: Any, v: Tensor, b: Tensor, weights: Tensor, index: Tensor, grams: bool) -> tuple[Tensor, ...]:

@@ -1,25 +1,23 @@
-"""How probable the labelled subsets are under a kernel: the regularised objective of the NDPP paper (equation 9)."""
+"""The probability of labelled subsets under a kernel: the regularised objective of the NDPP paper (equation 9)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from ..._validation import check_number, check_one_of
+from ..._validation import as_numeric, check_number, check_one_of
 from ...errors import InvalidInputError, InvalidParameterError
-from .factors import Factors
-from .ragged import Ragged
-from .row_pool import Grams
+from ..settings import NORMALISATIONS
+from .factors import Factors, Grams
 
-NORMALISATIONS = ("pool", "candidates")
 RIDGE = 1e-5
 
-# Rows of V and B that are gathered at once where no gradient is wanted.
+# Rows of V and B that are gathered at the same time where no gradient is needed.
 _ROWS_AT_ONCE = 65536
 
 Subsets = Iterable[ArrayLike]
@@ -28,10 +26,10 @@ Subsets = Iterable[ArrayLike]
 class Likelihood:
     """The loss of a batch of labelled subsets: minus the regularised mean log-likelihood (NDPP paper, 4.3.3).
 
-    −(1/n) Σ [log det(L_S + ridge·I) − normaliser] + α Σ 1/γ_i ||v_i||² + β Σ 1/γ_i ||b_i||²; the sums of the
-    penalties go over all M items, γ_i is the number of subsets that hold item i, and 1 where none does. The
-    normaliser log det(L + I) is computed as log det(I + ZᵀZ X) with Z = [V B] and X = blkdiag(I, C): linear in the
-    pool and right for any rank, where the published form through C⁻¹ fails for an odd one.
+    −(1/n) Σ [log det(L_S + ridge·I) − normaliser] + α Σ 1/γ_i ‖v_i‖² + β Σ 1/γ_i ‖b_i‖². The penalties are summed over
+    all M items; γ_i is the number of subsets that hold item i, or 1 if none does. The normaliser log det(L + I) is
+    computed as log det(I + ZᵀZ X) with Z = [V B] and X = blkdiag(I, C). This is linear in the size of the pool and
+    correct for any rank; the published form through C⁻¹ fails for an odd rank.
 
     Parameters
     ----------
@@ -42,25 +40,25 @@ class Likelihood:
     alpha, beta : float >= 0
         Weights of the penalties.
     ridge : float >= 0
-        Added to the diagonal of L_S, so that a subset beyond the rank, or with a text twice, stays finite; with 0
-        it does not.
-    normalisation : str
-        ``"pool"``: over all subsets of the pool. ``"candidates"``: over those of the candidates of each subset's
-        query, as the kernel is used: L' = R L R of the candidates, log det(L'_S) − log det(L' + I). Each step
-        gathers the candidates of its batch, of which V and B are (batch, candidates, K) and (…, K').
+        Added to the diagonal of L_S, so that a subset larger than the rank, or with the same text twice, has a finite
+        loss. With 0 its loss is infinite.
+    normalisation : "pool" or "candidates"
+        ``"pool"``: over all subsets of the pool. ``"candidates"``: over the subsets of the candidates of each subset's
+        query, as the kernel is used: L' = R L R of the candidates, log det(L'_S) − log det(L' + I). Each step gathers
+        V (batch, candidates, K) and B (batch, candidates, K') of the candidates in its batch.
     candidates : iterable of N sequences of int
-        For ``"candidates"``: rows of the pool, those of the subset among them.
+        For ``"candidates"``: rows of the pool; they include those of the subset.
     relevance : iterable of N sequences of float > 0, optional
-        r of each candidate; 1 by default. The ridge is added to L_S, so log det(L'_S) is 2 Σ log r more than with
-        r = 1 and a small r hides nothing.
+        r of each candidate; default: 1. The ridge is added to L_S, so log det(L'_S) is 2 Σ log r plus its value for
+        r = 1, and a small r does not vanish beside the ridge.
 
     Raises
     ------
     InvalidInputError
-        A subset is empty, holds a row twice or one that the pool has not, or is not among its candidates; or the
-        lengths or values of ``relevance`` are not as above. The message names the subset.
+        A subset is empty, holds a row twice or a row outside the pool, or is not among its candidates; or the lengths
+        or values of ``relevance`` are wrong. The message names the subset.
     InvalidParameterError
-        A parameter is out of its range, or ``candidates`` do not go with ``normalisation``.
+        A parameter is out of its range, or ``candidates`` does not fit ``normalisation``.
 
     Examples
     --------
@@ -93,18 +91,12 @@ class Likelihood:
         self._weighing = factors.weighing(torch.from_numpy(self.weights))
 
     def __len__(self) -> int:
-        """How many labelled subsets there are."""
+        """The number of labelled subsets."""
         return len(self._labels.subsets)
 
     def __call__(self, batch: Tensor) -> Tensor:
-        """The loss of these subsets, a float64 scalar.
-
-        Parameters
-        ----------
-        batch : Tensor, int64, shape (m,)
-            Which of the subsets, 0..N-1.
-        """
-        labels, factors = self._labels.taken(batch), self.factors
+        """The loss, a float64 scalar, of the subsets with the numbers ``batch`` (int64, shape (m,), 0..N-1)."""
+        labels, factors = self._labels.take(batch), self.factors
         pool = factors.pool(labels.items, self._weighing, grams=not self._labels.has_candidates)
         values = labels.log_likelihoods(factors, pool.v, pool.b, pool.grams, self.ridge)
         return self.alpha * pool.squares_v + self.beta * pool.squares_b - values.mean()
@@ -136,13 +128,9 @@ def log_likelihood(
     relevance: Iterable[ArrayLike] | None = None,
     ridge: float = RIDGE,
 ) -> NDArray[np.float64]:
-    """log P(S) of each subset: over the pool, or over its candidates where there are some; no gradient.
+    """log P(S) of each subset, float64, shape (N,): over the pool, or over its candidates if given; no gradient.
 
-    Parameters and errors as :class:`Likelihood`.
-
-    Returns
-    -------
-    ndarray, float64, shape (N,)
+    Parameters and errors are those of :class:`Likelihood`.
 
     Examples
     --------
@@ -160,14 +148,14 @@ def log_likelihood(
         grams = None if labels.has_candidates else factors.grams()
         found = []
         for start in range(0, len(labels.subsets), step):
-            some = labels.taken(torch.arange(start, min(start + step, len(labels.subsets))))
+            some = labels.take(torch.arange(start, min(start + step, len(labels.subsets))))
             found.append(some.log_likelihoods(factors, *factors.rows(some.items), grams, ridge))
         values: NDArray[np.float64] = torch.cat(found).cpu().numpy()
     return values
 
 
 class _Batch(NamedTuple):
-    """Subsets as places among the items to gather, which are theirs or, where there are some, the candidates'."""
+    """A batch of subsets: ``items`` to gather (their own or their candidates), and each subset's places among them."""
 
     items: Tensor
     shape: tuple[int, int]
@@ -177,7 +165,7 @@ class _Batch(NamedTuple):
     relevance: Tensor | None
 
     def log_likelihoods(self, factors: Factors, v: Tensor, b: Tensor, grams: Grams | None, ridge: float) -> Tensor:
-        """log P of each, from the rows of ``items`` and, without candidates, the Grams of the pool."""
+        """log P of each subset, from the rows of ``items`` and, without candidates, the Grams of the pool."""
         v, b = (rows.reshape(*self.shape, rows.shape[1]) * self.held[..., None] for rows in (v, b))
         if grams is not None:
             return _log_dets(factors, v, b, self.mask, ridge) - _normaliser(factors, grams)
@@ -187,7 +175,7 @@ class _Batch(NamedTuple):
         )
         inside = _log_dets(factors, own_v, own_b, self.mask, ridge)
         if self.relevance is not None:
-            # A place without an item has relevance 1 here, and zero rows above.
+            # Padding has relevance 1 here, and zero rows above.
             inside = inside + 2 * (self.relevance.gather(1, self.places).log() * self.mask).sum(1)
             v, b = (rows * self.relevance[..., None] for rows in (v, b))
         if v.shape[1] <= v.shape[2] + b.shape[2]:
@@ -196,27 +184,27 @@ class _Batch(NamedTuple):
 
 
 class _Labels:
-    """Labelled subsets with their candidates and relevance, all checked."""
+    """Labelled subsets with their candidates and relevance, checked."""
 
     def __init__(
         self, factors: Factors, subsets: Subsets, candidates: Subsets | None, relevance: Iterable[ArrayLike] | None
     ) -> None:
-        self.subsets = Ragged(subsets, "subset", rows=len(factors), device=factors.device)
+        self.subsets = _Ragged(subsets, "subset", rows=len(factors), device=factors.device)
         self.widest, self.has_candidates = self.subsets.widest, candidates is not None
         if candidates is None:
             if relevance is not None:
-                raise InvalidParameterError("relevance is that of candidates: pass candidates= too")
+                raise InvalidParameterError("relevance belongs to candidates: pass candidates= too")
             return
-        self.candidates = Ragged(candidates, "candidates of subset", rows=len(factors), device=factors.device)
+        self.candidates = _Ragged(candidates, "candidates of subset", rows=len(factors), device=factors.device)
         self.widest = self.candidates.widest
-        self.places = Ragged(self._places(), "subset", rows=self.widest, device=factors.device)
+        self.places = _Ragged(self._places(), "subset", rows=self.widest, device=factors.device)
         self.relevance = None
         if relevance is not None:
-            self.relevance = Ragged(relevance, "relevance of subset", device=factors.device)
+            self.relevance = _Ragged(relevance, "relevance of subset", device=factors.device)
             self._check_lengths(self.relevance)
 
-    def taken(self, batch: Tensor) -> _Batch:
-        """These subsets, padded."""
+    def take(self, batch: Tensor) -> _Batch:
+        """The subsets of a batch, padded."""
         if not len(batch):
             raise InvalidParameterError("the batch is empty: it must hold at least one of the subsets")
         batch = batch.to(self.subsets.values.device)
@@ -229,7 +217,7 @@ class _Labels:
         return _Batch(items.flatten(), (items.shape[0], items.shape[1]), held, places, mask, relevance)
 
     def _places(self) -> list[list[int]]:
-        """Where each row of a subset stands among its candidates."""
+        """The place of each row of a subset among its candidates."""
         if len(self.candidates) != len(self.subsets):
             raise InvalidInputError(
                 f"candidates must be {len(self.subsets)} lists, one for each subset, got {len(self.candidates)}"
@@ -245,26 +233,82 @@ class _Labels:
                 ) from None
         return places
 
-    def _check_lengths(self, relevance: Ragged) -> None:
+    def _check_lengths(self, relevance: _Ragged) -> None:
         wanted, got = self.candidates.lengths.tolist(), relevance.lengths.tolist()
         if wanted != got:
             n = next((n for n, pair in enumerate(zip(wanted, got, strict=False)) if pair[0] != pair[1]), None)
-            where = (
-                f"{len(got)} lists for {len(wanted)} subsets"
-                if n is None
-                else (f"{got[n]} numbers for the {wanted[n]} candidates of subset {n}")
-            )
+            where = f"{len(got)} lists for {len(wanted)} subsets"
+            if n is not None:
+                where = f"{got[n]} numbers for the {wanted[n]} candidates of subset {n}"
             raise InvalidInputError(f"relevance must have a number for each candidate, got {where}")
 
 
+class _Ragged:
+    """N lists of different lengths: rows of a pool of ``rows`` items (none twice), or without it positive numbers."""
+
+    def __init__(
+        self,
+        lists: Iterable[ArrayLike],
+        what: str,
+        *,
+        rows: int | None = None,
+        device: torch.device | None = None,
+    ) -> None:
+        arrays = [_check_list(entry, f"{what} {n}", rows) for n, entry in enumerate(lists)]
+        if not arrays:
+            raise InvalidInputError(f"there must be at least one {what}, got none")
+        lengths = np.array([len(array) for array in arrays])
+        self.widest = int(lengths.max())
+        self.values = torch.from_numpy(np.concatenate(arrays)).to(device)
+        self.lengths = torch.from_numpy(lengths).to(device)
+        self.starts = self.lengths.cumsum(0) - self.lengths
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, n: int) -> list[int]:
+        """The n-th list."""
+        start = int(self.starts[n])
+        found: list[int] = self.values[start : start + int(self.lengths[n])].tolist()
+        return found
+
+    def padded(self, batch: Tensor) -> tuple[Tensor, Tensor]:
+        """The lists ``batch`` (int64, shape (m,)) as one array (m, longest of them), and a mask; padding is 0."""
+        lengths, starts = self.lengths[batch], self.starts[batch]
+        places = torch.arange(int(lengths.max()), device=batch.device)
+        mask = places < lengths[:, None]
+        return self.values[torch.where(mask, starts[:, None] + places, 0)].masked_fill(~mask, 0), mask
+
+
+def _check_list(entry: ArrayLike, name: str, rows: int | None) -> NDArray[Any]:
+    if np.size(entry) == 0:
+        raise InvalidInputError(f"{name} is empty; leave it out")
+    array = as_numeric(entry, name)
+    if array.ndim != 1:
+        raise InvalidInputError(f"{name} must be a list of numbers, got shape {array.shape}")
+    if rows is None:
+        wrong = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
+        if wrong.size:
+            raise InvalidInputError(f"{name}: number {wrong[0]} is {array[wrong[0]]}; each must be positive and finite")
+        return array.astype(np.float64)
+    if array.dtype.kind not in "iu":
+        raise InvalidInputError(f"{name} must hold rows of the pool, integers; got {array.tolist()}")
+    wrong = np.flatnonzero((array < 0) | (array >= rows))
+    if wrong.size:
+        raise InvalidInputError(f"{name} holds row {array[wrong[0]]}, but the pool has rows 0 to {rows - 1}")
+    if len(set(array.tolist())) < len(array):
+        raise InvalidInputError(f"{name} holds a row twice: {array.tolist()}")
+    return array.astype(np.int64)
+
+
 def _log_dets(factors: Factors, v: Tensor, b: Tensor, mask: Tensor, diagonal: float) -> Tensor:
-    """log det(V Vᵀ + B C Bᵀ + diagonal·I) of each set of rows (m, s, K); a place without an item counts nothing."""
+    """log det(V Vᵀ + B C Bᵀ + diagonal·I) of each set of rows (m, s, K); padding contributes 0."""
     added = mask.to(torch.float64) * (diagonal - 1) + 1
     return _log_abs_det(v @ v.mT + factors.times_c(b) @ b.mT + torch.diag_embed(added))
 
 
 def _normaliser(factors: Factors, grams: Grams) -> Tensor:
-    """log det(L + I) = log det(I + ZᵀZ X), which is K + K' wide whatever the pool is."""
+    """log det(L + I) = log det(I + ZᵀZ X), a determinant of size K + K'."""
     upper = torch.cat((grams.vv, factors.times_c(grams.vb)), -1)
     lower = torch.cat((grams.vb.mT, factors.times_c(grams.bb)), -1)
     product = torch.cat((upper, lower), -2)
@@ -272,6 +316,6 @@ def _normaliser(factors: Factors, grams: Grams) -> Tensor:
 
 
 def _log_abs_det(matrices: Tensor) -> Tensor:
-    # Both kinds of determinant above are positive, whatever the skew part: another sign could only be rounding's.
+    # Both determinants above are positive for every skew part; a negative sign would be a rounding error.
     found: Tensor = torch.linalg.slogdet(matrices).logabsdet
     return found

@@ -1,4 +1,4 @@
-"""The listwise objective: of one query's subsets, those that serve it better get the larger determinant."""
+"""The listwise objective: among the subsets of one query, a better one gets a larger determinant."""
 
 from __future__ import annotations
 
@@ -15,7 +15,52 @@ from ...errors import InvalidInputError
 from ..labels.labelling import LabelledSubset
 from .factors import Factors
 from .likelihood import RIDGE
-from .relevance import LearnedRelevance
+
+
+class LearnedRelevance(nn.Module):
+    """log r_i = cos(q W_R, e_i W_R) / (2·temperature): a trained relevance (NDPP paper, 4.4.1: encoders of its own).
+
+    W_R starts at the identity; W_R and the temperature are trained. With ``mapped=False`` there is no W_R.
+
+    Parameters
+    ----------
+    vectors : Tensor, shape (n, d)
+        Unit vectors of the pool; the queries are among them.
+    temperature : float > 0
+        At the start.
+    mapped : bool
+
+    Examples
+    --------
+    >>> relevance = LearnedRelevance(torch.eye(2, dtype=torch.float64), 0.5)
+    >>> relevance.logs(torch.tensor([0]), torch.tensor([[0, 1]])).tolist()
+    [[1.0, 0.0]]
+    """
+
+    unit: Tensor
+
+    def __init__(self, vectors: Tensor, temperature: float = 0.1, *, mapped: bool = True) -> None:
+        super().__init__()
+        self.register_buffer("unit", vectors, persistent=False)
+        eye = torch.eye(vectors.shape[1], dtype=torch.float64)
+        self.W_R = nn.Parameter(eye) if mapped else None
+        self.log_temperature = nn.Parameter(torch.tensor(float(np.log(temperature)), dtype=torch.float64))
+
+    def logs(self, queries: Tensor, items: Tensor) -> Tensor:
+        """log r of items (m, c) for queries (m,): float64, shape (m, c), not shifted by the maximum."""
+        rows, places = torch.unique(torch.cat((queries, items.flatten())), return_inverse=True)
+        mapped = self.unit.index_select(0, rows).to(torch.float64)
+        if self.W_R is not None:
+            mapped = mapped @ self.W_R
+        mapped = nn.functional.normalize(mapped, dim=1, eps=1e-12).index_select(0, places)
+        of_queries, of_items = mapped[: len(queries)], mapped[len(queries) :].reshape(*items.shape, -1)
+        cosines: Tensor = (of_items @ of_queries[:, :, None])[..., 0]
+        return cosines / (2 * self.log_temperature.exp())
+
+    def numbers(self) -> tuple[NDArray[np.float64] | None, float]:
+        """W_R (d, d) or None, and the temperature, in the form that a kernel takes."""
+        w_r = None if self.W_R is None else np.array(self.W_R.detach().cpu().numpy())
+        return w_r, float(self.log_temperature.detach().exp())
 
 
 class _List(NamedTuple):
@@ -26,21 +71,23 @@ class _List(NamedTuple):
 
 
 class Listwise:
-    """The loss of a batch of queries: cross-entropy between what subsets are worth and what the kernel makes of them.
+    """The loss of a batch of queries: the divergence between the worth of subsets and the kernel's view of them.
 
-    For each query and size, Σ_S t_S (log t_S − log p_S) with t = softmax(score / τ) and p = softmax(log det L'_S),
-    L' = R L R as it is served, over the subsets S of this size: the Kullback–Leibler divergence, so 0 is the best
-    there is. Its mean over the lists, plus ``pull`` times the squared distance of the trained matrices from where they
-    began. Subsets of one query that differ in their last item teach what greedy MAP chooses between.
+    A list holds the subsets of one query that have one size. Its loss is the Kullback–Leibler divergence
+    Σ_S t_S (log t_S − log p_S) with t = softmax(score / τ) and p = softmax(log det L'_S), where L' = R L R is the
+    kernel as it is served; the least possible loss is 0. The loss of a batch is the mean over its lists, plus ``pull``
+    times the squared distance of the trained matrices from their start. Subsets of one query that differ in one item
+    teach the decisions of greedy MAP.
 
-    τ = ``sharpness`` times the mean standard deviation of the scores in a list, whatever unit the feedback has.
+    τ is ``sharpness`` times the mean standard deviation of the scores in a list, so the unit of the feedback does not
+    matter.
 
     Parameters
     ----------
     factors : RowFactors or LinearFactors
     relevance : LearnedRelevance
     labels : iterable of LabelledSubset
-        Lists in which all scores are equal teach nothing and are left out.
+        Lists whose scores are all equal teach nothing and are left out.
     sharpness : float > 0
     pull : float >= 0
     ridge : float >= 0
@@ -49,7 +96,7 @@ class Listwise:
     Raises
     ------
     InvalidInputError
-        No list is left: every query has one subset of a size, or scores that are all equal.
+        No list is left: each query has only one subset of a size, or equal scores.
     InvalidParameterError
         A parameter is out of its range.
 
@@ -80,7 +127,7 @@ class Listwise:
         if not spreads:
             raise InvalidInputError(
                 "labels: no item has two subsets of one size with different scores, so there is nothing to learn; "
-                "draw more subsets, or see whether the feedback tells good subsets from bad ones"
+                "draw more subsets, or check that the feedback tells good subsets from bad ones"
             )
         self.tau = check_number(sharpness, "sharpness", 1e-9) * float(np.mean(spreads))
         self.queries = list(grouped)
@@ -89,29 +136,23 @@ class Listwise:
             rows = np.unique(np.concatenate([subsets.ravel() for subsets, _ in lists]))
             self._rows.append(rows)
             self._lists.append([_List(np.searchsorted(rows, s), _softmax(scores / self.tau)) for s, scores in lists])
-        self._began = [(part, part.detach().clone()) for part in self._matrices()]
+        self._start = [(part, part.detach().clone()) for part in self._matrices()]
 
     def __len__(self) -> int:
-        """How many queries have something to teach."""
+        """The number of queries with at least one list."""
         return len(self.queries)
 
     def __call__(self, batch: Tensor) -> Tensor:
-        """The loss of these queries, a float64 scalar.
-
-        Parameters
-        ----------
-        batch : Tensor, int64, shape (m,)
-            Which of :attr:`queries`, 0..len-1.
-        """
-        chosen = batch.tolist()
-        kernel, relevance = self._kernel(chosen)
+        """The loss, a float64 scalar, of the queries with the numbers ``batch`` (int64, shape (m,), 0..len - 1)."""
+        numbers = batch.tolist()
+        kernel, relevance = self._kernel(numbers)
         sizes: dict[int, list[tuple[int, _List]]] = {}
-        for place, query in enumerate(chosen):
-            for found in self._lists[query]:
-                sizes.setdefault(found.places.shape[1], []).append((place, found))
+        for place, number in enumerate(numbers):
+            for entry in self._lists[number]:
+                sizes.setdefault(entry.places.shape[1], []).append((place, entry))
         losses = [self._divergence(kernel, relevance, lists) for lists in sizes.values()]
         loss = torch.cat(losses).mean()
-        for part, start in self._began:
+        for part, start in self._start:
             loss = loss + self.pull * ((part - start) ** 2).sum()
         return loss
 
@@ -119,29 +160,29 @@ class Listwise:
         parts = [*self.factors.parameters(), *self.relevance.parameters()]
         return [part for part in parts if part.ndim == 2]
 
-    def _kernel(self, chosen: list[int]) -> tuple[Tensor, Tensor]:
+    def _kernel(self, numbers: list[int]) -> tuple[Tensor, Tensor]:
         """L (m, c, c) and log r² (m, c) of the rows of each query, padded."""
         device = self.factors.device
-        width = max(len(self._rows[query]) for query in chosen)
-        items = np.zeros((len(chosen), width), dtype=np.int64)
-        for place, query in enumerate(chosen):
-            items[place, : len(self._rows[query])] = self._rows[query]
+        width = max(len(self._rows[number]) for number in numbers)
+        items = np.zeros((len(numbers), width), dtype=np.int64)
+        for place, number in enumerate(numbers):
+            items[place, : len(self._rows[number])] = self._rows[number]
         index = torch.from_numpy(items).to(device)
         v, b = (rows.reshape(*index.shape, -1) for rows in self.factors.rows(index.flatten()))
         kernel = v @ v.mT
         if b.shape[-1]:
             kernel = kernel + self.factors.times_c(b) @ b.mT
-        asked = torch.tensor([self.queries[query] for query in chosen], device=device)
-        return kernel, 2 * self.relevance.logs(asked, index)
+        queries = torch.tensor([self.queries[number] for number in numbers], device=device)
+        return kernel, 2 * self.relevance.logs(queries, index)
 
     def _divergence(self, kernel: Tensor, weights: Tensor, lists: list[tuple[int, _List]]) -> Tensor:
-        """KL(t || p) of each list; all of one size."""
+        """KL(t ‖ p) of each list; their subsets have the same size."""
         longest, size = max(len(found.target) for _, found in lists), lists[0][1].places.shape[1]
         places = np.zeros((len(lists), longest, size), dtype=np.int64)
         target = np.zeros((len(lists), longest))
         held = np.zeros((len(lists), longest), dtype=bool)
         for n, (_, found) in enumerate(lists):
-            # What fills up a shorter list is a subset of its own: any other might be singular, its gradient NaN.
+            # A shorter list is padded with one of its own subsets: another might be singular, with a gradient of NaN.
             places[n] = found.places[0]
             places[n, : len(found.target)], target[n, : len(found.target)] = found.places, found.target
             held[n, : len(found.target)] = True
@@ -162,7 +203,7 @@ class Listwise:
 def _grouped(
     labels: Iterable[LabelledSubset],
 ) -> dict[int, list[tuple[NDArray[np.int64], NDArray[np.float64]]]]:
-    """Subsets and scores of each query, size by size; lists that teach nothing are left out."""
+    """Subsets and scores of each query, a list for each size; lists of equal scores are left out."""
     found: dict[int, dict[int, list[LabelledSubset]]] = {}
     for entry in labels:
         found.setdefault(entry.query, {}).setdefault(len(entry.subset), []).append(entry)

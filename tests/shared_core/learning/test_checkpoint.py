@@ -1,12 +1,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +74,9 @@ def test_other_settings_are_refused_by_name_and_the_file_is_left(
     path = tmp_path / "fit"
     write_checkpoint(path, tensors(), SETTINGS, STATE)
     before = path.read_bytes()
-    with pytest.raises(InvalidParameterError, match=re.escape("begun with other settings: " + ", ".join(named) + ".")):
+    with pytest.raises(
+        InvalidParameterError, match=re.escape("started with other settings: " + ", ".join(named) + ".")
+    ):
         read_checkpoint(path, {**SETTINGS, **change})
     assert path.read_bytes() == before
 
@@ -95,14 +92,14 @@ def test_a_truncated_file_is_refused(tmp_path: Path, kept: int) -> None:
     path = tmp_path / "fit"
     write_checkpoint(path, tensors(), SETTINGS, STATE)
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(InvalidInputError, match=r"fit: truncated, or no checkpoint .*; remove it to begin again"):
+    with pytest.raises(InvalidInputError, match=r"fit: truncated, or not a checkpoint .* start again"):
         read_checkpoint(path, SETTINGS)
 
 
 def test_a_kernel_is_no_checkpoint(tmp_path: Path) -> None:
     LinearKernel(np.eye(3)).save(tmp_path / "kernel.safetensors")
     before = (tmp_path / "kernel.safetensors").read_bytes()
-    with pytest.raises(InvalidInputError, match=r"kernel\.safetensors: a safetensors file, but no checkpoint of a fit"):
+    with pytest.raises(InvalidInputError, match=r"kernel\.safetensors: .*, but not a checkpoint of a fit"):
         read_checkpoint(tmp_path / "kernel.safetensors", SETTINGS)
     assert (tmp_path / "kernel.safetensors").read_bytes() == before
 
@@ -111,10 +108,10 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     for content in (b"some text", json.dumps({"format": FORMAT}).encode(), bytes(500)):
         path.write_bytes(content)
-        with pytest.raises(InvalidInputError, match="no checkpoint"):
+        with pytest.raises(InvalidInputError, match="not a checkpoint"):
             read_checkpoint(path, SETTINGS)
     save_file(tensors() | {"turned": torch.ones(1)}, path)
-    with pytest.raises(InvalidInputError, match="no checkpoint of a fit"):
+    with pytest.raises(InvalidInputError, match="not a checkpoint of a fit"):
         read_checkpoint(path, SETTINGS)
 
 
@@ -122,7 +119,7 @@ def test_another_version_and_missing_parts_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "fit"
     whole = {"format": FORMAT, "version": str(FORMAT_VERSION), "settings": json.dumps(SETTINGS), "state": "{}"}
     save_file({"a": torch.ones(1)}, path, {**whole, "version": "2"})
-    with pytest.raises(InvalidInputError, match="version '2', but this setselect reads 1"):
+    with pytest.raises(InvalidInputError, match="version '2', but this setselect reads version 1"):
         read_checkpoint(path, SETTINGS)
     for broken in (
         {**whole, "settings": "{"},
@@ -130,7 +127,7 @@ def test_another_version_and_missing_parts_are_refused(tmp_path: Path) -> None:
         {k: v for k, v in whole.items() if k != "state"},
     ):
         save_file({"a": torch.ones(1)}, path, broken)
-        with pytest.raises(InvalidInputError, match="truncated, or no checkpoint"):
+        with pytest.raises(InvalidInputError, match="truncated, or not a checkpoint"):
             read_checkpoint(path, SETTINGS)
 
 
@@ -145,33 +142,3 @@ def test_a_write_that_fails_leaves_the_old_one_and_nothing_else(tmp_path: Path) 
     assert [entry.name for entry in tmp_path.iterdir()] == ["fit"]
     with pytest.raises(OSError, match="No such file"):
         write_checkpoint(tmp_path / "no folder" / "fit", tensors(), SETTINGS, STATE)
-
-
-WRITER = """
-import sys
-import torch
-from shared_core.learning.checkpoint import write_checkpoint
-for number in range(10_000):
-    write_checkpoint(sys.argv[1], {"a": torch.full((4_000_000,), float(number))}, {}, {"number": number})
-"""
-
-
-def test_killed_while_it_is_written_there_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
-    path = tmp_path / "fit"
-    rng = np.random.default_rng(1)
-    half_written = 0
-    for _ in range(2):
-        with subprocess.Popen([sys.executable, "-c", WRITER, path], cwd=ROOT, stderr=subprocess.PIPE) as process:
-            # Not what an earlier kill left: the first write of this process is over.
-            before = path.stat().st_mtime_ns if path.exists() else 0
-            while not path.exists() or path.stat().st_mtime_ns == before or not list(tmp_path.glob("*.tmp")):
-                assert process.poll() is None, process.communicate()[1].decode()
-            time.sleep(rng.uniform(0, 0.002))
-            os.kill(process.pid, signal.SIGKILL)
-        half_written += bool(list(tmp_path.glob("*.tmp")))
-        found = read_checkpoint(path, {})
-        assert found is not None
-        assert torch.equal(found[0]["a"], torch.full((4_000_000,), float(found[1]["number"])))
-    assert half_written, "no kill met a file half written"
-    write_checkpoint(path, tensors(), SETTINGS, STATE)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["fit"]

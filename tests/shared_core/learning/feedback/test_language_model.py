@@ -175,7 +175,7 @@ def test_a_shared_instruction_read_once_changes_nothing(model: Any, tokenizer: A
     local = shared._model
     assert isinstance(local, TransformersModel)
     items = [Item(row, f"{INSTRUCTION}\n\n{row}", "Paris") for row in range(3)]
-    start = local.start(items)
+    start = local.read_prefix(items)
     assert start is not None
     lead = int(tokenizer is STARTING)
     assert len(start.ids) >= len(tokenizer(INSTRUCTION, add_special_tokens=False)["input_ids"]) + lead - 1
@@ -207,12 +207,12 @@ def test_the_shared_start_is_really_read_once() -> None:
 def test_a_start_of_other_prompts_is_not_used() -> None:
     local = feedback(llama(), BYTES)._model
     assert isinstance(local, TransformersModel)
-    start = local.start([Item(row, "x" * 140 + str(row), "y") for row in range(2)])
+    start = local.read_prefix([Item(row, "x" * 140 + str(row), "y") for row in range(2)])
     assert start is not None
     for context in ("x" * 139 + "z" * 9, "x" * 40):
         item = Item(0, context, "Paris")
         assert local.score([item], start) == local.score([item])
-    assert local.start([Item(0, "x" * 140, "y")]) is None
+    assert local.read_prefix([Item(0, "x" * 140, "y")]) is None
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_architectures_that_cannot_go_on_from_a_start_read_it_all(model: Any) ->
     shared = feedback(model, BYTES, instruction=INSTRUCTION, batch_size=3)
     items = [Item(row, f"{INSTRUCTION}{row}", "Paris") for row in range(3)]
     assert isinstance(shared._model, TransformersModel)
-    assert shared._model.start(items) is None
+    assert shared._model.read_prefix(items) is None
     np.testing.assert_allclose(shared.score(PAIRS), expected(PAIRS, model, BYTES, INSTRUCTION + "\n\n"), atol=2e-5)
 
 

@@ -49,7 +49,7 @@ def test_answer_is_what_the_key_says_and_examples_go_from_the_front() -> None:
      "{question:>9} {answer}", "{question.a} {answer}", "{question[0]} {answer}", "{answer:s}", "}{answer}"],
 )  # fmt: skip
 def test_templates_that_are_none(example: str) -> None:
-    with pytest.raises(InvalidParameterError, match="example must hold plain fields"):
+    with pytest.raises(InvalidParameterError, match="example must have plain fields"):
         context(PLAIN, [], example=example)
 
 

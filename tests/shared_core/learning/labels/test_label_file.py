@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.learning.labels.label_file import LabelFile, name_of
+from shared_core.learning.labels.label_file import LabelFile, describe_callable
 
 SETTINGS = {"k": 2, "subsets": None, "seed": 0, "feedback": "ours"}
 FIRST = [((7, 1), 0.1 + 0.2), ((0, 5), -1e-300)]
@@ -18,9 +18,10 @@ SECOND = [((8, 0), 3.0)]
 
 def begun(folder: Path) -> Path:
     path = folder / "labels.jsonl"
-    with LabelFile(path, SETTINGS, 9) as file:
-        file.append(3, FIRST)
-        file.append(2, SECOND)
+    file = LabelFile(path, SETTINGS, 9)
+    file.begin()
+    file.append(3, FIRST)
+    file.append(2, SECOND)
     return path
 
 
@@ -34,12 +35,11 @@ def test_what_was_written_is_read_to_the_last_bit(tmp_path: Path) -> None:
 
 def test_a_line_is_on_the_disk_before_the_next_is_begun(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
-    with LabelFile(path, SETTINGS, 9) as file:
-        assert LabelFile(path, SETTINGS, 9).known == {}
-        file.append(3, FIRST)
-        assert LabelFile(path, SETTINGS, 9).known == {3: FIRST}
-    with pytest.raises(ValueError, match="not open"):
-        file.append(2, SECOND)
+    file = LabelFile(path, SETTINGS, 9)
+    file.begin()
+    assert LabelFile(path, SETTINGS, 9).known == {}
+    file.append(3, FIRST)
+    assert LabelFile(path, SETTINGS, 9).known == {3: FIRST}
 
 
 def test_torn_at_any_byte_and_gone_on_with(tmp_path: Path) -> None:
@@ -51,10 +51,10 @@ def test_torn_at_any_byte_and_gone_on_with(tmp_path: Path) -> None:
         file = LabelFile(path, SETTINGS, 9)
         assert path.read_bytes() == whole[:cut], "reading must not write"
         assert file.known == ({3: FIRST} if cut >= len(header + first) else {})
-        with file:
-            if 3 not in file.known:
-                file.append(3, FIRST)
-            file.append(2, SECOND)
+        file.begin()
+        if 3 not in file.known:
+            file.append(3, FIRST)
+        file.append(2, SECOND)
         assert path.read_bytes() == whole
 
 
@@ -92,17 +92,18 @@ def test_a_foreign_or_damaged_line_is_named_and_the_file_left_as_it_is(tmp_path:
     path = begun(tmp_path)
     content = path.read_bytes() + line + b"\n" + b'{"query": 5, "sub'
     path.write_bytes(content)
-    with pytest.raises(InvalidInputError, match=r"labels\.jsonl: line 4 holds no labels of 9 items"):
+    with pytest.raises(InvalidInputError, match=r"labels\.jsonl: line 4 is not a label of 9 items"):
         LabelFile(path, SETTINGS, 9)
     assert path.read_bytes() == content
 
 
 def test_a_number_of_subsets_that_was_agreed_on_is_held_to(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
-    with LabelFile(path, {**SETTINGS, "subsets": 2}, 9) as file:
-        file.append(3, FIRST)
-        file.append(2, SECOND)
-    with pytest.raises(InvalidInputError, match="line 3 holds no labels"):
+    file = LabelFile(path, {**SETTINGS, "subsets": 2}, 9)
+    file.begin()
+    file.append(3, FIRST)
+    file.append(2, SECOND)
+    with pytest.raises(InvalidInputError, match="line 3 is not a label"):
         LabelFile(path, {**SETTINGS, "subsets": 2}, 9)
 
 
@@ -117,7 +118,7 @@ def test_a_tail_that_no_run_of_ours_left(tmp_path: Path) -> None:
     path = begun(tmp_path)
     content = path.read_bytes() + b"my notes"
     path.write_bytes(content)
-    with pytest.raises(InvalidInputError, match="line 4 is no label"):
+    with pytest.raises(InvalidInputError, match="line 4 is not a label"):
         LabelFile(path, SETTINGS, 9)
     assert path.read_bytes() == content
 
@@ -134,8 +135,7 @@ def test_another_kind_of_file(tmp_path: Path, content: bytes) -> None:
 def test_an_empty_file_is_begun(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
     path.touch()
-    with LabelFile(path, SETTINGS, 9):
-        pass
+    LabelFile(path, SETTINGS, 9).begin()
     assert LabelFile(path, SETTINGS, 9).known == {}
     assert path.read_bytes().count(b"\n") == 1
 
@@ -156,13 +156,13 @@ def test_other_settings_are_named_with_both_values(tmp_path: Path) -> None:
 def test_a_later_version(tmp_path: Path) -> None:
     path = begun(tmp_path)
     path.write_bytes(path.read_bytes().replace(b'"version": 1', b'"version": 2', 1))
-    with pytest.raises(InvalidParameterError, match="format version 2, this setselect reads 1"):
+    with pytest.raises(InvalidParameterError, match="format version 2, this setselect reads version 1"):
         LabelFile(path, SETTINGS, 9)
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), LabelFile(tmp_path / "none" / "labels.jsonl", SETTINGS, 9):
-        pass
+    with pytest.raises(FileNotFoundError):
+        LabelFile(tmp_path / "none" / "labels.jsonl", SETTINGS, 9).begin()
 
 
 @dataclass
@@ -184,17 +184,16 @@ class Told:
 
 
 def test_names_are_the_same_after_a_restart_and_tell_settings() -> None:
-    assert name_of("random") == "random"
-    assert name_of(test_a_later_version) == f"{__name__}.test_a_later_version"
-    assert name_of(Plain()) == name_of(Plain()) != name_of(Plain(0.6))
-    assert name_of(Addressed()) == name_of(Addressed())
-    assert " at 0x" not in name_of(functools.partial(pow, 2))
-    assert name_of(Named()) == "gpt2, template 1"
-    assert name_of(Told()) == "as a string"
+    assert describe_callable("random") == "random"
+    assert describe_callable(test_a_later_version) == f"{__name__}.test_a_later_version"
+    assert describe_callable(Plain()) == describe_callable(Plain()) != describe_callable(Plain(0.6))
+    assert describe_callable(Addressed()) == describe_callable(Addressed())
+    assert " at 0x" not in describe_callable(functools.partial(pow, 2))
+    assert describe_callable(Named()) == "gpt2, template 1"
+    assert describe_callable(Told()) == "as a string"
 
 
 def test_settings_that_json_reads_back_otherwise_still_agree(tmp_path: Path) -> None:
     settings: dict[str, Any] = {**SETTINGS, "weight": 0.1 + 0.2, "text": "é😀"}
-    with LabelFile(tmp_path / "l", settings, 9):
-        pass
+    LabelFile(tmp_path / "l", settings, 9).begin()
     assert LabelFile(tmp_path / "l", settings, 9).known == {}

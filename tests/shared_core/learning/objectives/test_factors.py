@@ -12,8 +12,7 @@ from tests import oracles
 
 torch = pytest.importorskip("torch")
 
-from shared_core.learning.objectives.factors import LinearFactors, RowFactors  # noqa: E402
-from shared_core.learning.objectives.principal import principal_directions, unit_rows  # noqa: E402
+from shared_core.learning.objectives.factors import LinearFactors, RowFactors, principal_directions, unit_rows  # noqa: E402
 
 RNG = np.random.default_rng(3)
 M, D = 12, 6
@@ -261,7 +260,7 @@ def test_float32_vectors_stay_float32_and_a_zero_row_stays_zero() -> None:
         (lambda: LinearFactors(VECTORS, np.eye(5)), r"W_V must be a matrix with 6 rows"),
         (lambda: LinearFactors(VECTORS, np.eye(D), np.ones((5, 1))), r"W_B must be a matrix with 6 rows"),
         (lambda: LinearFactors([[1.0, np.nan]], np.eye(2)), r"vectors: .*0 holds NaN"),
-        (lambda: LinearFactors([1.0, 2.0], np.eye(2)), r"vectors must have shape \(M, d\)"),
+        (lambda: LinearFactors([1.0, 2.0], np.eye(2)), r"vectors must have shape \(n, d\)"),
     ],
 )
 def test_factors_that_do_not_fit_are_refused(make: Callable[[], object], message: str) -> None:

@@ -338,7 +338,7 @@ def test_labels_that_are_none_are_refused(make: Callable[[], object], message: s
         (pool([[0]], normalisation="query"), "normalisation must be one of pool, candidates"),
         (pool([[0]], normalisation="candidates"), "normalisation='candidates' needs candidates="),
         (pool([[0]], candidates=[[0]]), "normalisation='pool' takes no candidates="),
-        (pool([[0]], relevance=[[1.0]]), "relevance is that of candidates"),
+        (pool([[0]], relevance=[[1.0]]), "relevance belongs to candidates"),
         (lambda: loss_of(factors_of("rows", 2, 2), "pool")(torch.tensor([], dtype=torch.long)), "the batch is empty"),
         (lambda: loss_of(factors_of("rows", 2, 2), "candidates").held_out(SUBSETS), "needs candidates="),
         (lambda: loss_of(factors_of("rows", 2, 2), "pool").held_out(SUBSETS, candidates=CANDIDATES), "takes no"),

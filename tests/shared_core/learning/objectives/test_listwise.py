@@ -8,16 +8,15 @@ import pytest
 from numpy.typing import NDArray
 
 from shared_core import NDPP, Candidates, InvalidInputError, InvalidParameterError, LinearKernel, LowRankKernel
-from shared_core.learning.labels.labelling import LabelledSubset
+from shared_core.learning import FitSettings, LabelledSubset
+from shared_core.learning.neighbours import Neighbours
 from tests import oracles
 
 torch = pytest.importorskip("torch")
 
-from shared_core.learning.objectives.factors import LinearFactors, RowFactors  # noqa: E402
-from shared_core.learning.objectives.listwise import Listwise  # noqa: E402
-from shared_core.learning.objectives.principal import unit_rows  # noqa: E402
-from shared_core.learning.objectives.relevance import LearnedRelevance  # noqa: E402
-from shared_core.learning.objectives.task import listwise_task  # noqa: E402
+from shared_core.learning.objectives.factors import LinearFactors, RowFactors, unit_rows  # noqa: E402
+from shared_core.learning.objectives.listwise import LearnedRelevance, Listwise  # noqa: E402
+from shared_core.learning.objectives.task import make_task  # noqa: E402
 
 Matrix = NDArray[np.float64]
 
@@ -264,11 +263,18 @@ def test_scores_far_apart_stay_finite() -> None:
 @every_map
 def test_the_kernel_serves_what_was_trained(kind: str, K: int, K_skew: int, mapped: bool) -> None:
     """NDPP's greedy choice under the kernel is that of determinants of R L R of the trained parameters."""
-    factors = factors_of(kind, K, K_skew)
-    task = listwise_task(
-        factors, VECTORS, LABELS, ids=None, temperature=0.2, learn_relevance=mapped, sharpness=0.3, pull=1e-3,
+    settings = FitSettings(
+        kernel=kind,
+        rank=K,
+        skew_rank=K_skew,
+        temperature=0.2,
+        learn_relevance=mapped,
+        sharpness=0.3,
         learning_rate=0.01,
-    )  # fmt: skip
+    )
+    items = [{"question": str(row), "answer": str(row)} for row in range(M)]
+    task = make_task(settings, Neighbours(items, VECTORS), VECTORS, LABELS, [], None)
+    factors: Any = task.parts["factors"]
     adam = torch.optim.Adam(task.groups)
     for _ in range(15):
         adam.zero_grad()

@@ -8,8 +8,8 @@ from tests import oracles
 
 torch = pytest.importorskip("torch")
 
-from shared_core.learning.objectives.principal import unit_rows  # noqa: E402
-from shared_core.learning.objectives.relevance import LearnedRelevance  # noqa: E402
+from shared_core.learning.objectives.factors import unit_rows  # noqa: E402
+from shared_core.learning.objectives.listwise import LearnedRelevance  # noqa: E402
 
 RNG = np.random.default_rng(5)
 VECTORS = RNG.normal(size=(9, 4)) * RNG.uniform(0.3, 4, size=(9, 1))

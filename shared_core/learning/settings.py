@@ -1,0 +1,169 @@
+"""The options of a fit, checked once and carried in one object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from .._validation import check_integer, check_number, check_one_of
+from ..errors import InvalidParameterError
+
+OBJECTIVES = ("listwise", "likelihood")
+KERNELS = ("linear", "rows")
+NORMALISATIONS = ("pool", "candidates")
+
+_LEAST_INTEGERS = {
+    "k": 1,
+    "fetch_k": 1,
+    "rank": 1,
+    "skew_rank": 0,
+    "batch_size": 1,
+    "epochs": 1,
+    "patience": 1,
+    "seed": 0,
+}
+_LEAST_NUMBERS = {
+    "temperature": 1e-9,
+    "sharpness": 1e-9,
+    "pull": 0,
+    "alpha": 0,
+    "beta": 0,
+    "ridge": 0,
+    "learning_rate": 1e-12,
+}
+_OPTIONAL = {"rank", "batch_size", "learning_rate"}
+_NAMES = {"objective": OBJECTIVES, "kernel": KERNELS, "normalisation": NORMALISATIONS}
+_OF_LISTWISE = {"learn_relevance", "sharpness", "pull"}
+_OF_LIKELIHOOD = {"share", "normalisation", "alpha", "beta", "ridge"}
+# A fit that resumes may differ in these.
+_FREE = {"epochs", "patience", "device"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitSettings:
+    """The options of :func:`fit`, with its defaults.
+
+    ``objective="listwise"`` orders the subsets of each query by their determinant as the feedback orders them, under
+    L' = R L R, the kernel as it is served; the relevance R is trained too. ``"likelihood"`` is the objective of the
+    NDPP paper (4.3): it makes the best subsets probable. It mostly learns which items are neighbours, and often ends
+    below a kernel that was not trained.
+
+    Parameters
+    ----------
+    objective : "listwise" or "likelihood"
+    kernel : "linear" or "rows"
+        A :class:`LinearKernel`, which also serves items that come later, or a :class:`LowRankKernel` with a row for
+        each item. Both start at the embeddings.
+    k, fetch_k : int >= 1
+        For each held-out item, k examples are selected from the ``fetch_k`` nearest items.
+    rank : int >= 1, optional
+        K, the number of columns of V; default: d.
+    skew_rank : int >= 0
+        K', the number of columns of B; 0 gives a symmetric DPP.
+    temperature : float > 0
+        Temperature of the exponential relevance. The listwise objective starts there and trains it.
+    learn_relevance : bool
+        Listwise: train the map W_R of the relevance too; otherwise only the temperature is trained.
+    sharpness : float > 0
+        Listwise: temperature of the target distribution, in standard deviations of the scores.
+    pull : float >= 0
+        Listwise: weight of the squared distance of the trained matrices from their start.
+    share : float in (0, 1]
+        Likelihood: share of the labelled subsets to train on, those with the highest scores (:func:`best`).
+    normalisation : "pool" or "candidates"
+        Likelihood: a subset's probability is among all subsets of the pool, or among those of its query's candidates.
+    alpha, beta : float >= 0
+        Likelihood: weights of the penalties on V and on B.
+    ridge : float >= 0
+        Likelihood: number added to the diagonal of a subset's matrix.
+    learning_rate : float > 0, optional
+        Learning rate of Adam; default: 0.001 for listwise, 0.01 (the paper's) for the likelihood.
+    batch_size : int >= 1, optional
+        Listwise: queries in a step; default: 32. Likelihood: subsets in a step; default: a fortieth of all, at least
+        64, because each step reads the whole pool.
+    epochs : int >= 1
+        Largest number of epochs.
+    patience : int >= 1
+        The fit ends after this many epochs without improvement on the held-out items: of their feedback (listwise) or
+        of their likelihood (likelihood).
+    held_out : float in (0, 1)
+        Share of the labelled items that is not trained on.
+    seed : int >= 0
+        Seed of the split, the start and the batches. On a CPU, the same input and the same number of threads give the
+        same kernel.
+    device : str or torch.device
+        The device that trains the kernel.
+
+    Raises
+    ------
+    InvalidParameterError
+        A value is out of its range.
+
+    Examples
+    --------
+    >>> FitSettings(k=2, epochs=5).fetch_k
+    100
+    """
+
+    objective: str = "listwise"
+    kernel: str = "linear"
+    k: int = 4
+    fetch_k: int = 100
+    rank: int | None = None
+    skew_rank: int = 32
+    temperature: float = 0.1
+    learn_relevance: bool = True
+    sharpness: float = 0.6
+    pull: float = 1e-3
+    share: float = 0.1
+    normalisation: str = "pool"
+    alpha: float = 0.01
+    beta: float = 0.01
+    ridge: float = 1e-5
+    learning_rate: float | None = None
+    batch_size: int | None = None
+    epochs: int = 30
+    patience: int = 8
+    held_out: float = 0.2
+    seed: int = 0
+    device: Any = "cpu"
+
+    def __post_init__(self) -> None:
+        for name, allowed in _NAMES.items():
+            check_one_of(getattr(self, name), name, allowed)
+        # A number of numpy becomes Python's, which JSON can store.
+        for name, least in _LEAST_INTEGERS.items():
+            if getattr(self, name) is not None or name not in _OPTIONAL:
+                object.__setattr__(self, name, check_integer(getattr(self, name), name, least))
+        for name, low in _LEAST_NUMBERS.items():
+            if getattr(self, name) is not None or name not in _OPTIONAL:
+                object.__setattr__(self, name, check_number(getattr(self, name), name, low))
+        if self.fetch_k < self.k:
+            raise InvalidParameterError(f"fetch_k must be at least k={self.k}, got {self.fetch_k}")
+        if check_number(self.share, "share", 0, 1) == 0:
+            raise InvalidParameterError("share must be above 0, got 0")
+        if not 0 < check_number(self.held_out, "held_out", 0, 1) < 1:
+            raise InvalidParameterError(f"held_out must be between 0 and 1, got {self.held_out}")
+        if not isinstance(self.learn_relevance, bool):
+            raise InvalidParameterError(f"learn_relevance must be True or False, got {self.learn_relevance!r}")
+
+    @property
+    def listwise(self) -> bool:
+        """Whether the objective is the listwise one."""
+        return self.objective == "listwise"
+
+    @property
+    def adam_rate(self) -> float:
+        """The learning rate, or the objective's default."""
+        return self.learning_rate or (0.001 if self.listwise else 0.01)
+
+    def count_prompts(self, held_out: int) -> int:
+        """The largest number of prompts that a fit with so many held-out items sends to a language model."""
+        # A set of picks for each item: in each epoch, before the first, and of four selectors that learn nothing.
+        return held_out * (self.epochs + 1 + 4)
+
+    def identity(self) -> dict[str, Any]:
+        """The values that all runs of one fit have in common, for its checkpoint; plain values (JSON)."""
+        other = _OF_LIKELIHOOD if self.listwise else _OF_LISTWISE
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _FREE | other}
+        return {**values, "learning_rate": self.adam_rate}

@@ -77,9 +77,9 @@ def _embed(texts: list[str], model: str) -> np.ndarray:
 @cache
 def _encoder(model: str) -> Any:
     if model == MINILM:
-        from _minilm import minilm
+        from _minilm import load_minilm
 
-        return minilm()._client
+        return load_minilm().model
     from sentence_transformers import SentenceTransformer
 
     return SentenceTransformer(model, device="cpu")

@@ -104,8 +104,8 @@ class Pool:
         """Rows that Algorithm 1 selects; every demonstration of the question itself is left out (paper 4.1.3)."""
         left = np.flatnonzero(_answers.leave_one_out(self._questions, question))
         weights = {"lambda_d": lambda_d, "lambda_b": lambda_b}
-        chosen = select(query, self.vectors[left], k, "mmr", quality=self.quality[left], **weights)
-        return left[chosen.indices]
+        selection = select(query, self.vectors[left], k, "mmr", quality=self.quality[left], **weights)
+        return left[selection.indices]
 
 
 def totals(
@@ -169,12 +169,12 @@ class Experiment:
 
     def row(self, lambda_d: float, lambda_b: float) -> tuple[dict[str, float], float]:
         """The measures with these weights, and the mean cosine between demonstrations of one prompt."""
-        chosen = [
+        picks = [
             self.pool.picks(question.text, query, lambda_d, lambda_b)
             for question, query in zip(self.asked, self.queries, strict=True)
         ]
-        likeness = [mean_pairwise_cosine(self.pool.vectors[rows]) for rows in chosen]
-        return self._figures([[self.pool.pairs[row] for row in rows] for rows in chosen]), float(np.mean(likeness))
+        likeness = [mean_pairwise_cosine(self.pool.vectors[rows]) for rows in picks]
+        return self._figures([[self.pool.pairs[row] for row in rows] for rows in picks]), float(np.mean(likeness))
 
     def _figures(self, contexts: Sequence[Sequence[Pair]]) -> dict[str, float]:
         return figures(totals(self.model, self.asked, contexts, self._resume), self.alone)

@@ -103,10 +103,10 @@ def judge(queries: Floats, items: Floats, bm25: Sequence[Floats], size: int, k: 
     aims: dict[str, list[float]] = {name: [] for name in METHODS}
     likeness: dict[str, list[float]] = {name: [] for name in METHODS}
     for query, scores in zip(queries, bm25, strict=True):
-        chosen = picks(query, items, scores, size, k)
+        picked = picks(query, items, scores, size, k)
         for name in METHODS:
-            aims[name].append(sum_cosine(query, items[chosen[name]]))
-            likeness[name].append(mean_pairwise_cosine(items[chosen[name]]))
+            aims[name].append(sum_cosine(query, items[picked[name]]))
+            likeness[name].append(mean_pairwise_cosine(items[picked[name]]))
     return ({name: np.array(v) for name, v in aims.items()}, {name: np.array(v) for name, v in likeness.items()})
 
 

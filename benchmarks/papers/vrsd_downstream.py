@@ -132,8 +132,8 @@ def prompts(
 ) -> dict[str, str]:
     """The prompt of each method for one question, with k items from the pool of the nearest."""
     pool = best(items @ query, size)
-    chosen = {name: pool[select(query, items[pool], k, **SELECTORS[name]).indices] for name in METHODS if name != NONE}
-    return {name: few_shot([pairs[row] for row in chosen.get(name, ())], question) for name in METHODS}
+    picks = {name: pool[select(query, items[pool], k, **SELECTORS[name]).indices] for name in METHODS if name != NONE}
+    return {name: few_shot([pairs[row] for row in picks.get(name, ())], question) for name in METHODS}
 
 
 def answer_values(
@@ -191,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     script = language_models.command("benchmarks/papers/vrsd_downstream.py", options)
     packages = ("setselect", "numpy", "sentence-transformers", "torch", "transformers", "rouge-score")
     top = heading("VRSD paper, Table 2", script, files, packages, SEED)
-    part = f", or {count} random questions of it if there are more" if count else ""
+    part = f", or {count} of them if there are more" if count else ""
     text = EXPLAINED.format(part=part, embedding=MINILM, k=K, pool=POOL)
     page = language_models.with_proof(f"{top}\n{text}{body}", options)
     print(page, end="")
@@ -202,7 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 EXPLAINED = """\
 ## What this is
 
-A fifth of each data set is asked{part}.
+The questions are a random fifth of each data set{part}.
 The other records are the examples. An example is embedded as one text of question and answer, the query as the question
 alone (paper 4.1; {embedding}, the same split and embeddings as in `vrsd.md`). Each method selects {k} of the nearest
 {pool}. The prompt is the examples in the order of selection, `Q: …`, `A: …`, then the question. OpenBookQA's questions

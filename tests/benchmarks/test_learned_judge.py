@@ -64,7 +64,7 @@ def step_by_step(found: Judge, item: dict[str, str], examples: list[dict[str, st
     answer = texts.ids(item)[1].tolist()
 
     def following(ids: list[int]) -> torch.Tensor:
-        # The distribution is asked for at one more token, which no earlier position can see.
+        # The last token is a placeholder for the next one; no earlier position can see it.
         whole = torch.tensor([[*ids, prompts.START]])
         wanted = torch.zeros_like(whole, dtype=torch.bool)
         wanted[0, -1] = True

@@ -200,9 +200,9 @@ class TestFits:
             np.arange(400),
         )
         assert str(fit_threshold(one)).startswith("remove where cos(q − root, p) < 0.3")
-        chosen = fit_threshold(both)
+        rule = fit_threshold(both)
         base = both.recall(np.full(400, LEAVE))
-        found = both.recall(chosen.actions(both.features))
+        found = both.recall(rule.actions(both.features))
         assert found[1] >= base[1] - _direction.MOST_LOST
 
     def test_the_logistic_model_learns_a_side(self) -> None:

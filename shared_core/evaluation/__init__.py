@@ -1,1 +1,1 @@
-"""Measuring selectors: metrics, statistics, and the comparison of all of them on a corpus (extra ``eval``)."""
+"""Comparison of every method on your own corpus; ``compare`` is the place to start reading."""

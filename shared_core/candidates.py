@@ -318,7 +318,9 @@ class CandidateBlock:
         InvalidInputError
             Something is wrong with one of the queries. Make :class:`Candidates` of each one to find out which.
         """
-        given = as_numeric(queries, "queries").astype(vectors.dtype, copy=False)
+        # A float64 query too long for float32 becomes inf, which as_unit_rows refuses.
+        with np.errstate(over="ignore"):
+            given = as_numeric(queries, "queries").astype(vectors.dtype, copy=False)
         units = as_unit_rows(given)
         if units.ndim != 2 or not units.any(axis=1).all():
             raise InvalidInputError("a query is the zero vector: it has no direction to be near to")

@@ -67,5 +67,3 @@ READERS: dict[type | str, VectorReader] = {
         weaviate.search, weaviate.asearch, widest=10_000
     ),
 }
-
-SOURCES = READERS

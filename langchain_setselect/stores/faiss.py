@@ -22,7 +22,8 @@ _LABELS: WeakKeyDictionary[Any, tuple[int, dict[str, int]]] = WeakKeyDictionary(
 
 def search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
     """The index's own top ``fetch_k`` among the documents that pass the filter, with their vectors."""
-    refuse_unknown("FAISS", unknown, "filter")
+    if unknown:
+        refuse_unknown("FAISS", unknown, "filter")
     vector = np.asarray(query, dtype=np.float32)
     if store._normalize_L2:
         vector = vector / (np.sqrt(vector.dot(vector)) or 1)

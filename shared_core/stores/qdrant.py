@@ -69,7 +69,7 @@ def search_with_vectors(
             f"the query has length {len(query)}, the Qdrant collection's vectors {lengths.pop()}: "
             "they most likely come from different embedding models"
         )
-    return points, stack_rows(rows)
+    return points, stack_rows(rows, len(query))
 
 
 def vectors_by_id(client: Any, collection: str, ids: Sequence[str], names: Sequence[str] = ("",)) -> dict[str, Row]:

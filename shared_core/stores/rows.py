@@ -25,8 +25,8 @@ def as_row(stored: Any) -> Row | None:
     return None if stored is None or len(stored) == 0 else np.asarray(stored, dtype=np.float32)
 
 
-def stack_rows(rows: Sequence[Row | None]) -> Vectors:
-    """The rows as one array of shape (m, d); as a list if one of them is None.
+def stack_rows(rows: Sequence[Row | None], dimension: int = 0) -> Vectors:
+    """The rows as one array of shape (m, d); as a list if one of them is None. Without rows, of shape (0, dimension).
 
     Examples
     --------
@@ -36,7 +36,7 @@ def stack_rows(rows: Sequence[Row | None]) -> Vectors:
     found = [row for row in rows if row is not None]
     if len(found) < len(rows):
         return list(rows)
-    return np.stack(found) if found else np.empty((0, 0), dtype=np.float32)
+    return np.stack(found) if found else np.empty((0, dimension), dtype=np.float32)
 
 
 def rows_by_id(pairs: Iterable[tuple[Id, Row | None]]) -> dict[Id, Row]:

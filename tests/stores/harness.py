@@ -25,6 +25,8 @@ from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
+from langchain_setselect import vectors as langchain_vectors
+from llamaindex_setselect import vectors as llamaindex_vectors
 from tests import oracles
 
 DIMENSION = 32
@@ -58,7 +60,7 @@ def _rows(n: int = 240) -> list[Row]:
 
 def _queries() -> dict[str, list[float]]:
     # [seed, 0] would be the generator of the rows.
-    return {f"query {i}": _vector(np.random.default_rng([20261121, i + 1])) for i in range(50)}
+    return {f"query {i}": _vector(np.random.default_rng([20261121, i + 1])) for i in range(20)}
 
 
 ROWS = _rows()
@@ -152,6 +154,30 @@ class TableEmbedding(BaseEmbedding):
     def _get_text_embedding(self, text: str) -> list[float]:
         self._counts["documents"] += 1
         return self.table[text]
+
+
+def langchain_reader(store: Any) -> Any:
+    """The vector reader that setselect uses for a LangChain store."""
+    reader = langchain_vectors.reader_of(store)
+    assert reader is not None
+    return reader
+
+
+def llamaindex_reader(store: Any) -> Any:
+    """The vector reader that setselect uses for a LlamaIndex store."""
+    reader = llamaindex_vectors.reader_of(store)
+    assert reader is not None
+    return reader
+
+
+def fetch_nodes(store: Any, ids: list[str], index: VectorStoreIndex | None = None) -> Any:
+    """Vectors by node id, from the LlamaIndex store's vector reader."""
+    return llamaindex_reader(store).fetch(store, ids, index)
+
+
+async def afetch_nodes(store: Any, ids: list[str], index: VectorStoreIndex | None = None) -> Any:
+    """Vectors by node id, awaited from the LlamaIndex store's vector reader."""
+    return await llamaindex_reader(store).afetch(store, ids, index)
 
 
 def own_search(store: VectorStore, vector: list[float], k: int, **search_kwargs: Any) -> list[Document]:

@@ -10,11 +10,9 @@ from langchain_core.vectorstores import VectorStore
 from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters
 
 from langchain_setselect import SetSelectRetriever
-from langchain_setselect.vectors import source_of
 from llamaindex_setselect import SetSelectIndexRetriever
-from llamaindex_setselect.stores import azure_search as llamaindex_source
 from shared_core import InvalidParameterError, SetSelectWarning, VectorSourceError
-from tests.stores.azure_search_cases import (
+from tests.stores.cases.azure_search import (
     PACKAGES,
     alangchain_over,
     allamaindex_over,
@@ -22,19 +20,22 @@ from tests.stores.azure_search_cases import (
     llamaindex_over,
     needs_client,
 )
-from tests.stores.azure_search_replay import AzureReplay, replaying
 from tests.stores.harness import (
     BY_ID,
     FETCH_K,
     QUERIES,
     ROWS,
     TableEmbeddings,
+    afetch_nodes,
     aindex_over,
+    fetch_nodes,
     fill,
     index_over,
+    langchain_reader,
     needs,
 )
 from tests.stores.harness import TableEmbedding as Model
+from tests.stores.replay.azure_search import AzureReplay, replaying
 
 QUERY = QUERIES["query 3"]
 IDS = [row.id for row in ROWS]
@@ -79,10 +80,9 @@ class TestLangChain:
         assert not any("content_vector" in d.metadata for d in found)
 
     def test_a_choice_of_fields_gets_that_of_the_vectors(self, store: VectorStore, replay: AzureReplay) -> None:
-        source = source_of(store)
-        assert source is not None
+        reader = langchain_reader(store)
         for select in (["id", "content", "colour"], "id, content,colour"):
-            documents, vectors = source.search(store, QUERY, 5, select=select)
+            documents, vectors = reader.search(store, QUERY, 5, select=select)
             assert replay.requests[-1].body["select"] == "id,content,colour,content_vector"
             np.testing.assert_array_equal(vectors, _stored(d.metadata["id"] for d in documents))
             # Without the field of metadata every other field is: but for the vector.
@@ -90,32 +90,29 @@ class TestLangChain:
             assert not any("content_vector" in d.metadata for d in documents)
 
     def test_other_kinds_of_search_are_refused(self, store: VectorStore) -> None:
-        source = source_of(store)
-        assert source is not None
+        reader = langchain_reader(store)
         with pytest.raises(InvalidParameterError, match="hybrid"):
-            source.search(store, QUERY, 5, search_type="hybrid")
+            reader.search(store, QUERY, 5, search_type="hybrid")
 
     def test_more_than_one_answer_holds_is_asked_for_again(self, store: VectorStore, replay: AzureReplay) -> None:
-        source = source_of(store)
-        assert source is not None
-        whole, _ = source.search(store, QUERY, FETCH_K)
+        reader = langchain_reader(store)
+        whole, _ = reader.search(store, QUERY, FETCH_K)
         replay.page = 15
         replay.requests.clear()
-        documents, vectors = source.search(store, QUERY, FETCH_K)
+        documents, vectors = reader.search(store, QUERY, FETCH_K)
         assert documents == whole
         assert len(vectors) == FETCH_K
         assert len(replay.requests) == 3
 
     def test_a_document_without_a_vector_is_left_out_with_its_name(self, store: VectorStore) -> None:
-        source = source_of(store)
-        assert source is not None
-        documents, _ = source.search(store, QUERY, 5)
+        reader = langchain_reader(store)
+        documents, _ = reader.search(store, QUERY, 5)
         first = documents[0]
         store.client.merge_documents([{"id": first.metadata["id"], "content_vector": None}])  # type: ignore[attr-defined]
         # Nothing finds it by vector, but a text may.
-        found, vectors = source.search(store, QUERY, len(ROWS))
+        found, vectors = reader.search(store, QUERY, len(ROWS))
         assert len(found) == len(vectors) == len(ROWS) - 1
-        found, vectors = source.search(store, QUERY, len(ROWS), search_text=first.page_content)
+        found, vectors = reader.search(store, QUERY, len(ROWS), search_text=first.page_content)
         assert [found[i].page_content for i, vector in enumerate(vectors) if vector is None] == [first.page_content]
         retriever = SetSelectRetriever(vectorstore=store, k=5, search_kwargs={"search_text": first.page_content})
         with pytest.warns(SetSelectWarning, match="left out"):
@@ -143,9 +140,8 @@ class TestLangChain:
             # The store makes no such index, but takes one that is there.
             [field] = [field for field in replay.indexes["passages"]["fields"] if field["name"] == "content_vector"]
             field["type"] = "Collection(Edm.Half)"
-            source = source_of(store)
-            assert source is not None
-            documents, vectors = source.search(store, QUERY, FETCH_K)
+            reader = langchain_reader(store)
+            documents, vectors = reader.search(store, QUERY, FETCH_K)
         wanted = _stored(d.metadata["id"] for d in documents)
         np.testing.assert_array_equal(vectors, wanted.astype(np.float16).astype(np.float32))
 
@@ -153,12 +149,9 @@ class TestLangChain:
         needs_client(package)
         async with alangchain_over(replay, package, TableEmbeddings()) as store:
             fill(store)
-            source = source_of(store)
-            assert source is not None
-            assert source.fetch is not None
-            assert source.afetch is not None
+            reader = langchain_reader(store)
             replay.requests.clear()
-            for found in (source.fetch(store, [*IDS, "gone"]), await source.afetch(store, [*IDS, "gone"])):
+            for found in (reader.fetch(store, [*IDS, "gone"]), await reader.afetch(store, [*IDS, "gone"])):
                 assert set(found) == set(IDS)
                 np.testing.assert_array_equal([found[name] for name in IDS], _stored(IDS))
             assert len(replay.requests) == 2
@@ -169,23 +162,21 @@ class TestLangChain:
         needs_client(package)
         async with alangchain_over(replay, package, TableEmbeddings()) as store:
             fill(store)
-            source = source_of(store)
-            assert source is not None
-            assert source.asearch is not None
+            reader = langchain_reader(store)
             with pytest.raises(HttpResponseError, match=r"length of '32'.* length of '3'"):
-                source.search(store, QUERY[:3], 5)
+                reader.search(store, QUERY[:3], 5)
             with pytest.raises(HttpResponseError, match="not a filterable field"):
-                await source.asearch(store, QUERY, 5, filters="content eq 'passage 1'")
+                await reader.asearch(store, QUERY, 5, filters="content eq 'passage 1'")
             replay.fault = 503
             with pytest.raises(HttpResponseError, match=r"503|replayed fault|Service Unavailable"):
-                source.search(store, QUERY, 5)
+                reader.search(store, QUERY, 5)
             with pytest.raises(HttpResponseError, match=r"503|replayed fault|Service Unavailable"):
-                await source.asearch(store, QUERY, 5)
+                await reader.asearch(store, QUERY, 5)
             replay.fault = "cut"
             with pytest.raises(AzureError):
-                source.search(store, QUERY, 5)
+                reader.search(store, QUERY, 5)
             with pytest.raises(AzureError):
-                await source.asearch(store, QUERY, 5)
+                await reader.asearch(store, QUERY, 5)
 
 
 class TestLlamaIndex:
@@ -211,31 +202,31 @@ class TestLlamaIndex:
 
     async def test_vectors_by_id_are_bit_equal_without_those_unknown(self, index: Any, replay: AzureReplay) -> None:
         asked = [*IDS, "gone", f"{IDS[0]},{IDS[1]}", "it's"]
-        found = llamaindex_source.fetch(index.vector_store, asked, index)
+        found = fetch_nodes(index.vector_store, asked, index)
         assert set(found) == set(IDS)
         np.testing.assert_array_equal([found[name] for name in IDS], _stored(IDS))
         # Two ids in one are neither.
-        assert llamaindex_source.fetch(index.vector_store, [f"{IDS[0]},{IDS[1]}"], index) == {}
+        assert fetch_nodes(index.vector_store, [f"{IDS[0]},{IDS[1]}"], index) == {}
         replay.requests.clear()
-        assert llamaindex_source.fetch(index.vector_store, [], index) == {}
+        assert fetch_nodes(index.vector_store, [], index) == {}
         assert replay.requests == []
         # A store without an async client is asked in a thread.
-        assert set(await llamaindex_source.afetch(index.vector_store, IDS[:3], index)) == set(IDS[:3])
+        assert set(await afetch_nodes(index.vector_store, IDS[:3], index)) == set(IDS[:3])
 
     async def test_with_an_async_client_alone_only_async_methods_work(self, replay: AzureReplay) -> None:
         needs("llama_index.vector_stores.azureaisearch")
         async with allamaindex_over(replay) as store:
             index = await aindex_over(store, Model())
-            found = await llamaindex_source.afetch(store, [*IDS, "gone"], index)
+            found = await afetch_nodes(store, [*IDS, "gone"], index)
             assert set(found) == set(IDS)
             np.testing.assert_array_equal([found[name] for name in IDS], _stored(IDS))
-            assert await llamaindex_source.afetch(store, [], index) == {}
-            with pytest.raises(VectorSourceError, match="async client only"):
-                llamaindex_source.fetch(store, IDS, index)
+            assert await afetch_nodes(store, [], index) == {}
+            with pytest.raises(VectorSourceError, match="no sync client"):
+                fetch_nodes(store, IDS, index)
 
     def test_a_node_without_a_vector_is_left_out(self, index: Any) -> None:
         index.vector_store.client.merge_documents([{"id": IDS[0], "embedding": None}])
-        assert set(llamaindex_source.fetch(index.vector_store, IDS, index)) == set(IDS[1:])
+        assert set(fetch_nodes(index.vector_store, IDS, index)) == set(IDS[1:])
 
     async def test_the_clients_own_error_comes_through(self, index: Any, replay: AzureReplay) -> None:
         from azure.core.exceptions import AzureError, HttpResponseError
@@ -243,13 +234,13 @@ class TestLlamaIndex:
         for fault in (503, "cut"):
             replay.fault = fault
             with pytest.raises(HttpResponseError if fault == 503 else AzureError):
-                llamaindex_source.fetch(index.vector_store, IDS[:3], index)
+                fetch_nodes(index.vector_store, IDS[:3], index)
         replay.fault = None
         async with allamaindex_over(replay) as store:
             for fault in (503, "cut"):
                 replay.fault = fault
                 with pytest.raises(HttpResponseError if fault == 503 else AzureError):
-                    await llamaindex_source.afetch(store, IDS[:3], None)
+                    await afetch_nodes(store, IDS[:3])
 
     def test_a_hidden_field_is_refused_by_the_service(self, replay: AzureReplay) -> None:
         from azure.core.exceptions import HttpResponseError

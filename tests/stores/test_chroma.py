@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
-from langchain_setselect.vectors import source_of
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
-from tests.stores.chroma_cases import _langchain, _llamaindex, client, server
-from tests.stores.harness import BY_ID, FETCH_K, QUERIES, ROWS, TableEmbeddings, index_over, needs
+from tests.stores.cases.chroma import _langchain, _llamaindex, client, server
+from tests.stores.harness import BY_ID, FETCH_K, QUERIES, ROWS, TableEmbeddings, index_over, langchain_reader, needs
 
 QUERY = "query 3"
 
@@ -53,9 +52,8 @@ def test_what_has_no_text_is_no_document_as_in_the_stores_own_search(tmp_path: P
     with _langchain("in memory", TableEmbeddings(), tmp_path) as store:
         row = ROWS[0]
         store._collection.upsert(ids=["bare"], embeddings=[row.vector])  # type: ignore[attr-defined]
-        source = source_of(store)
-        assert source is not None
-        documents, vectors = source.search(store, row.vector, 10)
+        reader = langchain_reader(store)
+        documents, vectors = reader.search(store, row.vector, 10)
         assert documents == store.similarity_search_by_vector(row.vector, k=10)  # type: ignore[attr-defined]
         assert "bare" not in [document.id for document in documents]
         wanted = [BY_ID[document.id].vector for document in documents]

@@ -1,4 +1,4 @@
-"""One corpus, fifty queries, every store in both frameworks: the candidates are the store's own, their vectors those
+"""One corpus, twenty queries, every store in both frameworks: the candidates are the store's own, their vectors those
 that were inserted, the picks what brute force picks from these, and no text is embedded."""
 
 from collections.abc import Iterator
@@ -12,9 +12,8 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
-from langchain_setselect.vectors import source_of
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
-from tests.stores import cases
+from tests.stores.cases import every_store
 from tests.stores.harness import (
     BY_ID,
     FETCH_K,
@@ -29,13 +28,14 @@ from tests.stores.harness import (
     assert_stored,
     brute_force,
     index_over,
+    langchain_reader,
 )
 
 ADDED = ("relevance_score", "selection_score")
 
 
 class TestLangChain:
-    @pytest.fixture(scope="class", params=cases.LANGCHAIN, ids=lambda case: case.name)
+    @pytest.fixture(scope="class", params=every_store.LANGCHAIN, ids=lambda case: case.name)
     @classmethod
     def case(cls, request: pytest.FixtureRequest) -> LangChainCase:
         case: LangChainCase = request.param
@@ -64,10 +64,9 @@ class TestLangChain:
         self, case: LangChainCase, store: VectorStore, embeddings: TableEmbeddings, search_kwargs: dict[str, Any]
     ) -> None:
         embeddings.forget()
-        source = source_of(store)
-        assert source is not None
+        reader = langchain_reader(store)
         for vector in QUERIES.values():
-            documents, vectors = source.search(store, vector, FETCH_K, **search_kwargs)
+            documents, vectors = reader.search(store, vector, FETCH_K, **search_kwargs)
             assert list(documents) == case.own(store, vector, FETCH_K, **search_kwargs)
             assert len(documents) == FETCH_K
             rows = [case.row_of(document) for document in documents]
@@ -123,7 +122,7 @@ class TestLangChain:
 
 
 class TestLlamaIndex:
-    @pytest.fixture(scope="class", params=cases.LLAMAINDEX, ids=lambda case: case.name)
+    @pytest.fixture(scope="class", params=every_store.LLAMAINDEX, ids=lambda case: case.name)
     @classmethod
     def case(cls, request: pytest.FixtureRequest) -> LlamaIndexCase:
         case: LlamaIndexCase = request.param
@@ -179,19 +178,20 @@ class TestLlamaIndex:
         assert (model.documents, model.queries) == (0, 2 * len(QUERIES))
 
     async def test_the_async_way_picks_the_same(
-        self, case: LlamaIndexCase, index: VectorStoreIndex, model: TableEmbedding, filters: Any, tmp_path: Path
+        self, case: LlamaIndexCase, index: VectorStoreIndex, model: TableEmbedding, tmp_path: Path
     ) -> None:
         model.forget()
-        wanted = SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K, filters=filters)
         async with _opened_index(case, index, model, tmp_path) as other:
-            retriever = SetSelectIndexRetriever(other, top_n=K, fetch_k=FETCH_K, filters=filters)
             postprocessor = SetSelectPostprocessor(index=other, top_n=K)
-            for query in QUERIES:
-                picked = _order(wanted.retrieve(query))
-                assert _order(await retriever.aretrieve(query)) == picked
-                bundle = QueryBundle(query, embedding=QUERIES[query])
-                nodes = await other.as_retriever(similarity_top_k=FETCH_K, filters=filters).aretrieve(bundle)
-                assert _order(await postprocessor.apostprocess_nodes(nodes, bundle)) == picked
+            for filters in (None, RED) if case.filters else (None,):
+                wanted = SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K, filters=filters)
+                retriever = SetSelectIndexRetriever(other, top_n=K, fetch_k=FETCH_K, filters=filters)
+                for query in QUERIES:
+                    picked = _order(wanted.retrieve(query))
+                    assert _order(await retriever.aretrieve(query)) == picked
+                    bundle = QueryBundle(query, embedding=QUERIES[query])
+                    nodes = await other.as_retriever(similarity_top_k=FETCH_K, filters=filters).aretrieve(bundle)
+                    assert _order(await postprocessor.apostprocess_nodes(nodes, bundle)) == picked
         assert model.documents == 0
 
 

@@ -14,12 +14,11 @@ from llama_index.core.vector_stores import FilterCondition, FilterOperator, Meta
 from langchain_setselect import SetSelectRetriever
 from langchain_setselect.stores.duckdb import search
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
-from llamaindex_setselect.stores.duckdb import fetch
 from shared_core.errors import InvalidParameterError, SetSelectWarning
 from shared_core.stores import duckdb as module
 from shared_core.stores.duckdb import search_with_vectors, vectors_by_id
-from tests.stores import duckdb_cases
-from tests.stores.duckdb_cases import own_search
+from tests.stores.cases import duckdb as duckdb_cases
+from tests.stores.cases.duckdb import own_search
 from tests.stores.harness import (
     BY_ID,
     BY_TEXT,
@@ -29,6 +28,7 @@ from tests.stores.harness import (
     K,
     TableEmbeddings,
     brute_force,
+    fetch_nodes,
     index_over,
     needs,
     nodes,
@@ -188,7 +188,7 @@ class TestLlamaIndex:
     def test_the_vectors_left_on_the_nodes_are_those_stored(self, index: Any) -> None:
         found = index.as_retriever(similarity_top_k=FETCH_K).retrieve("query 1")
         on_nodes = {node.node_id: np.array(node.node.embedding, dtype=np.float32) for node in found}
-        stored = fetch(index.vector_store, list(on_nodes), index)
+        stored = fetch_nodes(index.vector_store, list(on_nodes), index)
         assert on_nodes.keys() == stored.keys()
         for name, row in on_nodes.items():
             np.testing.assert_array_equal(row, stored[name])
@@ -206,7 +206,7 @@ class TestLlamaIndex:
 
     def test_a_node_deleted_since_is_left_out(self, index: Any) -> None:
         index.vector_store.delete_nodes([ROWS[3].id])
-        assert fetch(index.vector_store, [ROWS[3].id, ROWS[4].id], index).keys() == {ROWS[4].id}
+        assert fetch_nodes(index.vector_store, [ROWS[3].id, ROWS[4].id], index).keys() == {ROWS[4].id}
 
     def test_filters_richer_than_equality(self, index: Any) -> None:
         filters = MetadataFilters(

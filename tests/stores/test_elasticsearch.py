@@ -11,11 +11,10 @@ from langchain_core.documents import Document
 
 from langchain_setselect import SetSelectRetriever
 from langchain_setselect.stores import elasticsearch as langchain_side
-from llamaindex_setselect.stores import elasticsearch as llamaindex_side
 from shared_core.errors import InvalidParameterError, SetSelectWarning, VectorSourceError
-from tests.stores import elasticsearch_cases as cases
-from tests.stores.elastic_replay import ElasticReplay, replay
-from tests.stores.harness import BY_ID, BY_TEXT, QUERIES, ROWS, TableEmbeddings, fill, needs, nodes
+from tests.stores.cases import elasticsearch as cases
+from tests.stores.harness import BY_ID, BY_TEXT, QUERIES, ROWS, TableEmbeddings, fetch_nodes, fill, needs, nodes
+from tests.stores.replay.elastic import ElasticReplay, replay
 
 QUERY = QUERIES["query 0"]
 
@@ -177,14 +176,14 @@ class TestLlamaIndex:
     def test_one_request_in_any_order_without_what_is_not_there(self, server: ElasticReplay, store: Any) -> None:
         del server.indices["passages"].documents[ROWS[1].id]["embedding"]
         asked = [ROWS[5].id, ROWS[1].id, "gone", ROWS[0].id]
-        found = llamaindex_side.fetch(store, asked, None)
+        found = fetch_nodes(store, asked)
         assert set(found) == {ROWS[0].id, ROWS[5].id}
         for name, vector in found.items():
             np.testing.assert_allclose(vector, np.float32(BY_ID[name].vector), rtol=0, atol=cases.LAST_BIT)
         assert server.searches == [
             {"query": {"ids": {"values": asked}}, "size": 4, "_source": False, "fields": ["embedding"]}
         ]
-        assert llamaindex_side.fetch(store, [], None) == {}
+        assert fetch_nodes(store, []) == {}
         assert len(server.requests) == 1
 
     def test_errors_are_the_clients_own(self, server: ElasticReplay, store: Any) -> None:
@@ -192,7 +191,7 @@ class TestLlamaIndex:
 
         server.fault = 500
         with pytest.raises(ApiError, match="replayed_fault"):
-            llamaindex_side.fetch(store, [ROWS[0].id], None)
+            fetch_nodes(store, [ROWS[0].id])
         server.fault = "cut"
         with pytest.raises(ConnectionError):
-            llamaindex_side.fetch(store, [ROWS[0].id], None)
+            fetch_nodes(store, [ROWS[0].id])

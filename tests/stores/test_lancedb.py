@@ -13,10 +13,9 @@ from llama_index.core.schema import NodeWithScore
 from langchain_setselect import SetSelectRetriever
 from langchain_setselect.stores.lancedb import search, search_community
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
-from llamaindex_setselect.stores.lancedb import fetch
 from shared_core.errors import InvalidParameterError, VectorSourceError
 from shared_core.stores.lancedb import search_with_vectors, vectors_by_id
-from tests.stores import lancedb_cases
+from tests.stores.cases import lancedb as lancedb_cases
 from tests.stores.harness import (
     BY_ID,
     BY_TEXT,
@@ -26,6 +25,7 @@ from tests.stores.harness import (
     K,
     TableEmbeddings,
     brute_force,
+    fetch_nodes,
     index_over,
     needs,
     nodes,
@@ -219,7 +219,7 @@ class TestLlamaIndex:
         found = index.as_retriever(similarity_top_k=FETCH_K).retrieve("query 1")
         assert len(executed) == 1
         on_nodes = {node.node_id: np.array(node.node.embedding, dtype=np.float32) for node in found}
-        stored = fetch(index.vector_store, list(on_nodes), index)
+        stored = fetch_nodes(index.vector_store, list(on_nodes), index)
         assert len(executed) == 2
         assert on_nodes.keys() == stored.keys()
         for name, row in on_nodes.items():
@@ -240,8 +240,8 @@ class TestLlamaIndex:
 
     def test_a_node_deleted_since_is_left_out(self, index: Any) -> None:
         index.vector_store.table.delete(f"id = '{ROWS[3].id}'")
-        assert fetch(index.vector_store, [ROWS[3].id, ROWS[4].id], index).keys() == {ROWS[4].id}
+        assert fetch_nodes(index.vector_store, [ROWS[3].id, ROWS[4].id], index).keys() == {ROWS[4].id}
 
     def test_without_a_table_nothing_is_known(self, tmp_path: Path) -> None:
         with lancedb_cases.llamaindex(tmp_path) as store:
-            assert fetch(store, ["a"], None) == {}
+            assert fetch_nodes(store, ["a"]) == {}

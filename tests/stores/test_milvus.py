@@ -17,15 +17,15 @@ from llama_index.core.vector_stores import FilterCondition, FilterOperator, Meta
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from langchain_setselect.stores import milvus as for_langchain
 from llamaindex_setselect import SetSelectIndexRetriever
-from llamaindex_setselect.stores import milvus as for_llamaindex
 from shared_core.errors import InvalidInputError, InvalidParameterError, VectorSourceError
 from shared_core.stores.milvus import (
-    _taken_apart,
+    _split,
     asearch_with_vectors,
     avectors_by_id,
     search_with_vectors,
     vectors_by_id,
 )
+from tests.stores.cases.milvus import database, langchain_store, llamaindex_store, seal
 from tests.stores.harness import (
     BY_TEXT,
     DIMENSION,
@@ -36,12 +36,13 @@ from tests.stores.harness import (
     Row,
     TableEmbedding,
     TableEmbeddings,
+    afetch_nodes,
     brute_force,
+    fetch_nodes,
     fill,
     needs,
     nodes,
 )
-from tests.stores.milvus_cases import database, langchain_store, llamaindex_store, seal
 
 QUERY = QUERIES["query 7"]
 NUMBERS = {"index_type": "FLAT", "metric_type": "L2", "params": {}}
@@ -193,9 +194,9 @@ class TestTheCollection:
 
     def test_a_field_without_dense_vectors_is_refused(self, client: Any) -> None:
         name = collection(client, ["a", "b"])
-        with pytest.raises(VectorSourceError, match="'words' holds no dense numbers: sparse_float_vector"):
+        with pytest.raises(VectorSourceError, match="'words' holds no dense vectors: sparse_float_vector"):
             search_with_vectors(client, name, {1: 1.0}, 2, field="words")  # type: ignore[arg-type]
-        with pytest.raises(VectorSourceError, match="'words' holds no dense numbers"):
+        with pytest.raises(VectorSourceError, match="'words' holds no dense vectors"):
             vectors_by_id(client, name, ["a"], field="words")
 
     def test_nothing_found(self, client: Any) -> None:
@@ -258,7 +259,7 @@ class TestWhatAServerSends:
             "int8": lambda: numbers.astype(np.int8).tobytes(),
             "float": lambda: {"data": numbers.ravel().tolist()},
         }[kind]()
-        hits, vectors = _taken_apart(self.result({f"{kind}_vector": stored}), "vector", [0.0] * 4)
+        hits, vectors = _split(self.result({f"{kind}_vector": stored}), "vector", [0.0] * 4)
         assert [hit["id"] for hit in hits] == ["a", "b", "c"]
         assert isinstance(vectors, np.ndarray)
         assert vectors.dtype == np.float32
@@ -268,14 +269,14 @@ class TestWhatAServerSends:
     def test_a_row_without_a_vector_is_none_and_the_others_keep_theirs(self, packed: bool) -> None:
         rows = self.NUMBERS[[0, 2]] if packed else self.NUMBERS * [[1], [0], [1]]
         result = self.result({"float_vector": {"data": rows.ravel().tolist()}}, (True, False, True))
-        hits, vectors = _taken_apart(result, "vector", [0.0] * 4)
+        hits, vectors = _split(result, "vector", [0.0] * 4)
         assert [hit["id"] for hit in hits] == ["a", "b", "c"]
         assert vectors[1] is None
         np.testing.assert_array_equal([vectors[0], vectors[2]], self.NUMBERS[[0, 2]])
 
     def test_bits_are_refused(self) -> None:
         with pytest.raises(VectorSourceError, match="binary_vector"):
-            _taken_apart(self.result({"binary_vector": b"abc"}), "vector", [0.0] * 4)
+            _split(self.result({"binary_vector": b"abc"}), "vector", [0.0] * 4)
 
 
 class OtherEmbeddings(TableEmbeddings):
@@ -478,8 +479,8 @@ class TestLlamaIndex:
         ids = [row.id for row in ROWS[:FETCH_K]]
         for first in (True, False):
             watched.requests.clear()
-            found = for_llamaindex.fetch(store, ids, None)
-            afound = await for_llamaindex.afetch(store, ids, None)
+            found = fetch_nodes(store, ids)
+            afound = await afetch_nodes(store, ids)
             if not first:
                 assert watched.requests == ["Query", "Query"]
         wanted = np.array([row.vector for row in ROWS[:FETCH_K]], np.float32)
@@ -503,7 +504,7 @@ class TestLlamaIndex:
     async def test_without_an_async_client_a_thread_asks(self, path: str) -> None:
         with llamaindex_store(Path(path).parent, "FLAT", "IP", use_async_client=False) as store:
             store.add(nodes())
-            found = await for_llamaindex.afetch(store, [ROWS[3].id, "gone"], None)
+            found = await afetch_nodes(store, [ROWS[3].id, "gone"])
         assert found.keys() == {ROWS[3].id}
 
     def test_a_store_of_words_only_says_so(self, path: str) -> None:
@@ -513,4 +514,4 @@ class TestLlamaIndex:
             ) as store,
             pytest.raises(VectorSourceError, match="enable_dense=False"),
         ):
-            for_llamaindex.fetch(store, ["a"], None)
+            fetch_nodes(store, ["a"])

@@ -10,11 +10,21 @@ import pytest
 
 from langchain_setselect import SetSelectRetriever
 from langchain_setselect.stores import opensearch as langchain_side
-from llamaindex_setselect.stores import opensearch as llamaindex_side
 from shared_core.errors import SetSelectWarning, VectorSourceError
-from tests.stores import opensearch_cases as cases
-from tests.stores.elastic_replay import ElasticReplay, replay
-from tests.stores.harness import BY_ID, QUERIES, ROWS, TableEmbeddings, fill, needs, nodes, own_search
+from tests.stores.cases import opensearch as cases
+from tests.stores.harness import (
+    BY_ID,
+    QUERIES,
+    ROWS,
+    TableEmbeddings,
+    afetch_nodes,
+    fetch_nodes,
+    fill,
+    needs,
+    nodes,
+    own_search,
+)
+from tests.stores.replay.elastic import ElasticReplay, replay
 
 QUERY = QUERIES["query 0"]
 RED = {"term": {"metadata.colour.keyword": "red"}}
@@ -167,10 +177,10 @@ class TestLlamaIndex:
     def test_one_request_in_any_order_without_what_is_not_there(self, server: ElasticReplay, store: Any) -> None:
         bare = next(s for s in server.indices["passages"].documents.values() if s["content"] == ROWS[1].text)
         del bare["embedding"]
-        found = llamaindex_side.fetch(store, [ROWS[5].id, ROWS[1].id, "gone", ROWS[0].id], None)
+        found = fetch_nodes(store, [ROWS[5].id, ROWS[1].id, "gone", ROWS[0].id])
         assert set(found) == {ROWS[0].id, ROWS[5].id}
         assert all(np.array_equal(vector, np.float32(BY_ID[name].vector)) for name, vector in found.items())
-        assert llamaindex_side.fetch(store, [], None) == {}
+        assert fetch_nodes(store, []) == {}
         assert len(server.requests) == 1
 
     async def test_the_async_client_is_awaited(self, server: ElasticReplay) -> None:
@@ -180,15 +190,15 @@ class TestLlamaIndex:
         store = cases.llamaindex(server)
         await store.async_add(nodes())
         server.requests.clear()
-        found = await llamaindex_side.afetch(store, [ROWS[5].id, "gone"], None)
+        found = await afetch_nodes(store, [ROWS[5].id, "gone"])
         np.testing.assert_array_equal(found[ROWS[5].id], np.float32(ROWS[5].vector))
         assert len(server.requests) == len(found) == 1
         server.fault = 500
         with pytest.raises(TransportError, match="replayed_fault"):
-            await llamaindex_side.afetch(store, [ROWS[0].id], None)
+            await afetch_nodes(store, [ROWS[0].id])
         server.fault = "cut"
         with pytest.raises(ConnectionError):
-            await llamaindex_side.afetch(store, [ROWS[0].id], None)
+            await afetch_nodes(store, [ROWS[0].id])
         await store.client._os_async_client.close()
 
     def test_errors_are_the_clients_own(self, server: ElasticReplay, store: Any) -> None:
@@ -196,7 +206,7 @@ class TestLlamaIndex:
 
         server.fault = 500
         with pytest.raises(TransportError, match="replayed_fault"):
-            llamaindex_side.fetch(store, [ROWS[0].id], None)
+            fetch_nodes(store, [ROWS[0].id])
         server.fault = "cut"
         with pytest.raises(ConnectionError):
-            llamaindex_side.fetch(store, [ROWS[0].id], None)
+            fetch_nodes(store, [ROWS[0].id])

@@ -15,10 +15,10 @@ from llama_index.core.schema import QueryBundle, TextNode
 from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
-from langchain_setselect.vectors import source_of
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
 from shared_core.errors import InvalidParameterError, SetSelectWarning
-from tests.stores import postgres_cases as cases
+from tests.stores.cases import postgres as cases
+from tests.stores.cases.postgres_server import database, execute
 from tests.stores.harness import (
     BY_ID,
     DIMENSION,
@@ -28,11 +28,12 @@ from tests.stores.harness import (
     TableEmbedding,
     TableEmbeddings,
     aindex_over,
+    fetch_nodes,
     fill,
     index_over,
+    langchain_reader,
     needs,
 )
-from tests.stores.postgres_server import database, execute
 
 QUERY = "query 3"
 NOBODY = "00000000-0000-0000-0000-00000000dead"
@@ -96,9 +97,8 @@ def index() -> Iterator[VectorStoreIndex]:
 
 def assert_own(store: Any, query: str = QUERY, k: int = FETCH_K, exact: Any = lambda x: x, **kwargs: Any) -> list[Any]:
     """The source finds what the store finds, with the vectors that were inserted."""
-    source = source_of(store)
-    assert source is not None
-    documents, vectors = source.search(store, QUERIES[query], k, **kwargs)
+    reader = langchain_reader(store)
+    documents, vectors = reader.search(store, QUERIES[query], k, **kwargs)
     assert list(documents) == store.similarity_search_by_vector(QUERIES[query], k=k, **kwargs)
     wanted = np.array([BY_ID[d.id].vector for d in documents], np.float32).reshape(-1, DIMENSION)  # type: ignore[index]
     np.testing.assert_array_equal(np.array(vectors).reshape(-1, DIMENSION), exact(wanted))
@@ -173,7 +173,7 @@ class TestFilters:
                 with pytest.raises(ValueError, match=r"[Ii]nvalid|[Ee]xpected"):
                     SetSelectRetriever(vectorstore=store, search_kwargs={"filter": wrong}).invoke(QUERY)
             with pytest.raises(InvalidParameterError, match="no search argument 'where'"):
-                source_of(store).search(store, QUERIES[QUERY], 5, where={})  # type: ignore[union-attr]
+                langchain_reader(store).search(store, QUERIES[QUERY], 5, where={})
 
     def test_of_llamaindex(self, index: VectorStoreIndex) -> None:
         small = MetadataFilter(key="number", value=40, operator=FilterOperator.LT)
@@ -275,7 +275,7 @@ class TestRowsWithoutAVector:
             with pytest.warns(SetSelectWarning, match=f"no vector for '{self.gone}'"):
                 found = SetSelectRetriever(vectorstore=store, k=len(ROWS), fetch_k=len(ROWS)).invoke(QUERY)
             assert {d.id for d in found} == BY_ID.keys() - {self.gone}
-            fetched = source_of(store).fetch(store, [self.gone, ROWS[3].id])  # type: ignore[union-attr, misc]
+            fetched = langchain_reader(store).fetch(store, [self.gone, ROWS[3].id])
             assert {i: np.asarray(row).tolist() for i, row in fetched.items()} == {ROWS[3].id: ROWS[3].vector}
 
     def test_llamaindex_leaves_them_out(self) -> None:
@@ -284,7 +284,7 @@ class TestRowsWithoutAVector:
             index = index_over(store)
             execute(f"UPDATE data_passages SET embedding = NULL WHERE node_id = '{self.gone}'", name)
             retriever = SetSelectIndexRetriever(index, top_n=len(ROWS), fetch_k=len(ROWS))
-            with pytest.warns(SetSelectWarning, match=f"knows no vector for 1 of 240 nodes.*{self.gone}"):
+            with pytest.warns(SetSelectWarning, match=f"has no vector for 1 of 240 nodes.*{self.gone}"):
                 found = retriever.retrieve(QUERY)
             assert {node.node_id for node in found} == BY_ID.keys() - {self.gone}
             store._engine.dispose()
@@ -302,7 +302,7 @@ class TestIds:
             # The store hands ids to asyncpg as they come, which takes no text for a number.
             keys = [int(name) if (id_type, driver) == ("INTEGER", "asyncpg") else name for name in names]
             store.add_texts([row.text for row in ROWS], ids=keys)
-            fetch = source_of(store).fetch  # type: ignore[union-attr]
+            fetch = langchain_reader(store).fetch
             assert fetch is not None
             asked = np.random.default_rng(4).permutation(names).tolist()
             for strangers in ([], [NOBODY], ["a keyword index's id"]):
@@ -313,14 +313,17 @@ class TestIds:
             assert fetch(store, []) == {}
 
     def test_of_a_collection_and_of_nodes(self, collection: Any, index: VectorStoreIndex) -> None:
+
         from langchain_setselect.stores.postgres import fetch
-        from llamaindex_setselect.stores.postgres import fetch as fetch_nodes
 
         asked = [ROWS[i].id for i in np.random.default_rng(4).permutation(len(ROWS))]
-        for found in (fetch(collection, [*asked, "gone"]), fetch_nodes(index.vector_store, [*asked, "gone"], None)):
+        for found in (
+            fetch(collection, [*asked, "gone"]),
+            fetch_nodes(index.vector_store, [*asked, "gone"]),
+        ):
             assert found.keys() == set(asked)
             assert all(found[name].tolist() == BY_ID[name].vector for name in asked)  # type: ignore[union-attr]
-        assert fetch(collection, []) == fetch_nodes(index.vector_store, [], None) == {}
+        assert fetch(collection, []) == fetch_nodes(index.vector_store, []) == {}
 
     def test_a_node_added_again_has_its_latest_vector(self, tmp_path: Path) -> None:
         with cases._node_store({}, tmp_path) as store:
@@ -338,7 +341,7 @@ class TestIds:
         ):
             one.add_texts(["passage 0"], ids=["a"])
             two.add_texts(["passage 1"], ids=["b"])
-            assert source_of(one).fetch(one, ["a", "b"]).keys() == {"a"}  # type: ignore[union-attr, misc]
+            assert langchain_reader(one).fetch(one, ["a", "b"]).keys() == {"a"}
             assert [d.id for d in SetSelectRetriever(vectorstore=two).invoke(QUERY)] == ["b"]
 
 
@@ -371,7 +374,7 @@ class TestErrors:
 
         for store in (collection, table):
             with pytest.raises(DBAPIError, match=f"different vector dimensions {DIMENSION} and 3"):
-                source_of(store).search(store, [1.0, 2.0, 3.0], 5)  # type: ignore[union-attr]
+                langchain_reader(store).search(store, [1.0, 2.0, 3.0], 5)
 
     async def test_a_collection_that_is_gone_is_the_stores_error(self) -> None:
         with database() as (_, address):

@@ -23,10 +23,9 @@ from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from langchain_setselect.stores.qdrant import fetch as document_vectors
 from langchain_setselect.stores.qdrant import search
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
-from llamaindex_setselect.stores.qdrant import afetch as anode_vectors
-from llamaindex_setselect.stores.qdrant import fetch as node_vectors
 from shared_core import InvalidInputError, SetSelectWarning, VectorSourceError
 from shared_core.stores.qdrant import search_with_vectors, vectors_by_id
+from tests.stores.cases.qdrant import Kind, langchain, llamaindex, row_of
 from tests.stores.harness import (
     DIMENSION,
     FETCH_K,
@@ -36,11 +35,12 @@ from tests.stores.harness import (
     Row,
     TableEmbedding,
     TableEmbeddings,
+    afetch_nodes,
+    fetch_nodes,
     fill,
     free_port,
     own_search,
 )
-from tests.stores.qdrant_cases import Kind, langchain, llamaindex, row_of
 
 pytest.importorskip("langchain_qdrant")
 pytest.importorskip("llama_index.vector_stores.qdrant")
@@ -221,7 +221,7 @@ class TestLlamaIndex:
         store = llamaindex(DOT, client=local)
         index = filled(store)
         ids = [row.id for row in ROWS[:K]]
-        found = await anode_vectors(store, ids, index)
+        found = await afetch_nodes(store, ids, index)
         np.testing.assert_array_equal([found[i] for i in ids], stored(ROWS[:K]))
 
     @pytest.mark.parametrize("config", [UNNAMED, {"text-dense": UNNAMED}], ids=["unnamed", "named"])
@@ -233,10 +233,10 @@ class TestLlamaIndex:
         vectors: list[Any] = [{"text-dense": row.vector} if named else row.vector for row in rows]
         await client.upsert("rows", [point(row, vector=v) for row, v in zip(rows, vectors, strict=True)])
         store = llamaindex(DOT, aclient=client)
-        found = await anode_vectors(store, [row.id for row in rows], None)
+        found = await afetch_nodes(store, [row.id for row in rows])
         np.testing.assert_array_equal(list(found.values()), stored(rows))
-        with pytest.raises(VectorSourceError, match="client="):
-            node_vectors(store, [ROWS[0].id], None)
+        with pytest.raises(VectorSourceError, match="no sync client"):
+            fetch_nodes(store, [ROWS[0].id])
         await client.close()
 
 

@@ -14,7 +14,7 @@ from langchain_setselect import SetSelectRetriever
 from langchain_setselect.stores.sqlite_vec import asearch, search
 from shared_core.errors import InvalidParameterError
 from shared_core.stores import sqlite_vec as module
-from tests.stores import sqlite_vec_cases
+from tests.stores.cases import sqlite_vec as sqlite_vec_cases
 from tests.stores.harness import BY_TEXT, FETCH_K, QUERIES, ROWS, K, TableEmbeddings, own_search
 
 QUERY = QUERIES["query 1"]

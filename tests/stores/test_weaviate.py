@@ -12,11 +12,11 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters
 
 from langchain_setselect import SetSelectRetriever
-from langchain_setselect.stores import weaviate as langchain_source
+from langchain_setselect.stores import weaviate as langchain_side
 from llamaindex_setselect import SetSelectIndexRetriever
-from llamaindex_setselect.stores import weaviate as llamaindex_source
 from shared_core import SetSelectWarning, VectorSourceError
 from shared_core.stores.weaviate import avectors_by_id, search_with_vectors, vectors_by_id
+from tests.stores.cases.weaviate import address, alangchain_over, allamaindex_over, langchain_over, llamaindex_over
 from tests.stores.harness import (
     BY_ID,
     BY_TEXT,
@@ -25,13 +25,14 @@ from tests.stores.harness import (
     ROWS,
     TableEmbedding,
     TableEmbeddings,
+    afetch_nodes,
     brute_force,
+    fetch_nodes,
     fill,
     index_over,
     needs,
 )
-from tests.stores.weaviate_cases import address, alangchain_over, allamaindex_over, langchain_over, llamaindex_over
-from tests.stores.weaviate_replay import WeaviateReplay, replaying
+from tests.stores.replay.weaviate import WeaviateReplay, replaying
 
 QUERY = QUERIES["query 3"]
 IDS = [row.id for row in ROWS]
@@ -108,18 +109,18 @@ def test_what_the_stores_own_search_takes_goes_through(store: VectorStore, repla
         {"return_metadata": ["distance"]},
         {"filters": rich, "alpha": 1.0, "return_uuids": True},
     ):
-        documents, vectors = langchain_source.search(store, QUERY, FETCH_K, **_copied(arguments))
+        documents, vectors = langchain_side.search(store, QUERY, FETCH_K, **_copied(arguments))
         ours = replay.asked[-1]
         assert list(documents) == store.similarity_search_by_vector(QUERY, k=FETCH_K, **_copied(arguments))
         theirs = replay.asked[-1]
         assert ours.filters == theirs.filters
         np.testing.assert_array_equal(vectors, _stored(BY_TEXT[d.page_content] for d in documents))
     with pytest.raises(ValueError, match="tenant"):
-        langchain_source.search(store, QUERY, 5, tenant="none")
+        langchain_side.search(store, QUERY, 5, tenant="none")
 
 
 def test_a_caller_who_asks_for_the_vector_gets_it_beside_the_document(store: VectorStore) -> None:
-    documents, vectors = langchain_source.search(store, QUERY, 5, include_vector=True)
+    documents, vectors = langchain_side.search(store, QUERY, 5, include_vector=True)
     assert len(vectors) == 5
     assert not any("vector" in document.metadata for document in documents)
 
@@ -128,11 +129,11 @@ async def test_vectors_of_the_name_that_is_searched_for_come_back(named: Any, re
     needs("langchain_weaviate")
     async with alangchain_over(replay, TableEmbeddings()) as store:
         for name, way in (("body", 1), ("title", -1)):
-            documents, vectors = langchain_source.search(store, QUERY, FETCH_K, target_vector=name)
+            documents, vectors = langchain_side.search(store, QUERY, FETCH_K, target_vector=name)
             assert list(replay.asked[-1].metadata.vectors) == [name]
             assert list(documents) == store.similarity_search_by_vector(QUERY, k=FETCH_K, target_vector=name)
             np.testing.assert_array_equal(vectors, _stored(BY_TEXT[d.page_content] for d in documents)[:, ::way])
-            awaited, others = await langchain_source.asearch(store, QUERY, FETCH_K, target_vector=name)
+            awaited, others = await langchain_side.asearch(store, QUERY, FETCH_K, target_vector=name)
             assert list(awaited) == list(documents)
             np.testing.assert_array_equal(vectors, others)
         picked = SetSelectRetriever(
@@ -148,11 +149,11 @@ async def test_vectors_of_the_name_that_is_searched_for_come_back(named: Any, re
 
 
 def test_an_object_without_a_vector_is_left_out_with_its_text_known(store: VectorStore, replay: WeaviateReplay) -> None:
-    documents, _ = langchain_source.search(store, QUERY, 1)
+    documents, _ = langchain_side.search(store, QUERY, 1)
     first = BY_TEXT[documents[0].page_content]
     # It was found by its vector, which another caller takes away before it is read back.
     replay.lost = {first.id}
-    documents, vectors = langchain_source.search(store, QUERY, FETCH_K)
+    documents, vectors = langchain_side.search(store, QUERY, FETCH_K)
     assert [d.page_content for d, v in zip(documents, vectors, strict=True) if v is None] == [first.text]
     with pytest.warns(SetSelectWarning, match="no vector"):
         found = SetSelectRetriever(vectorstore=store, k=FETCH_K, fetch_k=FETCH_K).invoke("query 3")
@@ -178,8 +179,8 @@ async def test_vectors_by_id_are_bit_equal_without_those_unknown(store: VectorSt
 
 
 async def test_without_an_async_client_a_thread_searches(store: VectorStore) -> None:
-    documents, vectors = await langchain_source.asearch(store, QUERY, FETCH_K)
-    again, others = langchain_source.search(store, QUERY, FETCH_K)
+    documents, vectors = await langchain_side.asearch(store, QUERY, FETCH_K)
+    again, others = langchain_side.search(store, QUERY, FETCH_K)
     assert list(documents) == list(again)
     np.testing.assert_array_equal(vectors, others)
 
@@ -190,14 +191,14 @@ async def test_the_clients_own_error_comes_through(store: VectorStore, replay: W
     collection = store._collection  # type: ignore[attr-defined]
     async with alangchain_over(replay, TableEmbeddings()) as other:
         with pytest.raises(WeaviateQueryError, match="32 vs 3"):
-            langchain_source.search(store, QUERY[:3], 5)
+            langchain_side.search(store, QUERY[:3], 5)
         with pytest.raises(WeaviateQueryError, match="32 vs 3"):
-            await langchain_source.asearch(other, QUERY[:3], 5)
+            await langchain_side.asearch(other, QUERY[:3], 5)
         replay.fault = "unavailable"
         with pytest.raises(WeaviateQueryError, match="replayed fault"):
-            langchain_source.search(store, QUERY, 5)
+            langchain_side.search(store, QUERY, 5)
         with pytest.raises(WeaviateQueryError, match="replayed fault"):
-            await langchain_source.asearch(other, QUERY, 5)
+            await langchain_side.asearch(other, QUERY, 5)
         with pytest.raises(WeaviateQueryError, match="replayed fault"):
             vectors_by_id(collection, IDS)
 
@@ -216,9 +217,9 @@ async def test_the_clients_own_error_comes_through_when_the_connection_breaks(
     async with alangchain_over(replay, TableEmbeddings()) as other:
         replay.fault = "cut"
         with pytest.raises(WeaviateBaseError, match="UNAVAILABLE"):
-            langchain_source.search(store, QUERY, 5)
+            langchain_side.search(store, QUERY, 5)
         with pytest.raises(WeaviateBaseError, match="UNAVAILABLE"):
-            await langchain_source.asearch(other, QUERY, 5)
+            await langchain_side.asearch(other, QUERY, 5)
     assert len(replay.asked) == 1
 
 
@@ -245,15 +246,15 @@ class TestLlamaIndex:
         assert all(node.metadata["colour"] == "red" and node.metadata["number"] < 200 for node in found)
 
     async def test_vectors_by_id_are_bit_equal(self, index: Any, replay: WeaviateReplay) -> None:
-        found = llamaindex_source.fetch(index.vector_store, [*IDS, "gone"], index)
+        found = fetch_nodes(index.vector_store, [*IDS, "gone"], index)
         assert set(found) == set(IDS)
         np.testing.assert_array_equal([found[name] for name in IDS], _stored(ROWS))
         async with allamaindex_over(replay) as store:
-            awaited = await llamaindex_source.afetch(store, [*IDS, "gone"], None)
+            awaited = await afetch_nodes(store, [*IDS, "gone"])
         assert set(awaited) == set(IDS)
         np.testing.assert_array_equal([awaited[name] for name in IDS], _stored(ROWS))
         # Without an async client a thread asks.
-        assert set(await llamaindex_source.afetch(index.vector_store, IDS[:3], index)) == set(IDS[:3])
+        assert set(await afetch_nodes(index.vector_store, IDS[:3], index)) == set(IDS[:3])
 
     def test_vectors_under_a_name_of_their_own_cost_one_call_more(self, replay: WeaviateReplay) -> None:
         import weaviate
@@ -286,7 +287,7 @@ class TestLlamaIndex:
 
         replay.fault = "unavailable"
         with pytest.raises(WeaviateQueryError, match="replayed fault"):
-            llamaindex_source.fetch(index.vector_store, IDS[:3], index)
+            fetch_nodes(index.vector_store, IDS[:3], index)
         with pytest.raises(ValueError, match="replayed fault"):
             # The store's own translation of that error.
             SetSelectIndexRetriever(index).retrieve("query 3")

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.stores.http_replay import Replay, Request, as_written, scores, serving
+from tests.stores.replay.http import Replay, Request, as_written, scores, serving
 
 COMPARISON = re.compile(
     r"search\.in\((?P<list>\w+), '(?P<names>(?:[^']|'')*)', ','\)"

@@ -32,7 +32,7 @@ class Kind(NamedTuple):
 
 KINDS = {
     "in memory, cosine": Kind(),
-    "on disk, dot product": Kind(on_disk=True, metric="DOT"),
+    "in memory, dot product": Kind(metric="DOT"),
     "in memory, Euclid": Kind(metric="EUCLID"),
     "named vector": Kind(metric="DOT", vector="dense"),
     "hybrid": Kind(metric="DOT", sparse=True),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.stores.http_replay import as_written
+from tests.stores.replay.http import as_written
 
 Source = dict[str, Any]
 _SIMILARITY = {

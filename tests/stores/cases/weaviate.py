@@ -10,7 +10,7 @@ from langchain_core.vectorstores import VectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from tests.stores.harness import BY_TEXT, LangChainCase, LlamaIndexCase, fill, needs
-from tests.stores.weaviate_replay import WeaviateReplay, replaying
+from tests.stores.replay.weaviate import WeaviateReplay, replaying
 
 
 def address(replay: WeaviateReplay) -> dict[str, Any]:

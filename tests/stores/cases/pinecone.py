@@ -10,7 +10,7 @@ from langchain_core.vectorstores import VectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from tests.stores.harness import DIMENSION, ROWS, LangChainCase, LlamaIndexCase, fill, needs
-from tests.stores.pinecone_replay import PineconeReplay, replaying
+from tests.stores.replay.pinecone import PineconeReplay, replaying
 
 
 def client(replay: PineconeReplay) -> Any:

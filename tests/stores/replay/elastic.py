@@ -20,9 +20,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import numpy as np
 
-from tests.stores import http_replay
-from tests.stores.elastic_index import Index, Refused, Source, error_body, listed
-from tests.stores.http_replay import Replay, Request, serving
+from tests.stores.replay import http as http_replay
+from tests.stores.replay.elastic_index import Index, Refused, Source, error_body, listed
+from tests.stores.replay.http import Replay, Request, serving
 
 _BODY = {
     "elasticsearch": {"knn", "query", "size", "_source", "fields", "min_score", "post_filter", "explain"},

@@ -13,8 +13,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from tests.stores.elastic_replay import ElasticReplay, replay
 from tests.stores.harness import BY_TEXT, DIMENSION, ROWS, LangChainCase, LlamaIndexCase, fill, needs
+from tests.stores.replay.elastic import ElasticReplay, replay
 
 OLD, NEW = "8.18.0", "9.2.0"
 # For cosine a new index keeps unit vectors and lengths, whose product is the vector but for the last bit.

@@ -13,8 +13,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from tests.stores.azure_search_replay import AzureReplay, replaying
 from tests.stores.harness import BY_ID, DIMENSION, LangChainCase, LlamaIndexCase, fill, needs
+from tests.stores.replay.azure_search import AzureReplay, replaying
 
 PACKAGES = ("langchain_community", "langchain_azure_ai")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.stores.http_replay import Replay, Request, as_written, scores, serving
+from tests.stores.replay.http import Replay, Request, as_written, scores, serving
 
 
 class PineconeReplay(Replay):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.stores.http_replay import Replay, Request, scores, serving
+from tests.stores.replay.http import Replay, Request, scores, serving
 
 DEFAULTS: dict[str, Any] = {
     "invertedIndexConfig": {

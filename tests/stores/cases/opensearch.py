@@ -11,8 +11,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from tests.stores.elastic_replay import ElasticReplay, replay
 from tests.stores.harness import DIMENSION, LangChainCase, LlamaIndexCase, fill, needs
+from tests.stores.replay.elastic import ElasticReplay, replay
 
 OLD, NEW = "2.19.0", "3.3.0"
 RED = {"filter": {"term": {"metadata.colour.keyword": "red"}}}

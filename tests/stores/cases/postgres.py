@@ -10,8 +10,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
+from tests.stores.cases.postgres_server import database
 from tests.stores.harness import DIMENSION, ROWS, LangChainCase, LlamaIndexCase, fill, needs
-from tests.stores.postgres_server import database
 
 HALF = 2.0**-11 * 2
 # Every row, so that the index finds what a full scan would.

@@ -1,5 +1,6 @@
 import functools
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -64,7 +65,7 @@ def test_a_comparison_is_shown_and_written(corpus: Path) -> None:
     assert result.stderr == ""
     written = json.loads((corpus / "report.json").read_text(encoding="utf-8"))
     assert [view["text"] for view in written["queries"]] == [query["text"] for query in QUERIES]
-    # One sentence says nearly what another does.
+    # Similarity picks two documents that say nearly the same.
     first = written["queries"][0]
     assert {first["candidates"][i]["id"] for i in first["picks"]["0"]} == {"bread", "loaf"}
 
@@ -224,7 +225,7 @@ def test_a_terminal_without_greek_letters_does_not_cost_the_report(corpus: Path)
     files = ["--documents", corpus / "docs.jsonl", "--queries", corpus / "queries.jsonl", "--out", corpus / "r.html"]
     done = subprocess.run(
         [sys.executable, script, "compare", *files],
-        env={"PYTHONIOENCODING": "cp1252", "PATH": "", "PYTHONPATH": str(Path.cwd())},
+        env={**os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONPATH": str(Path.cwd())},
         capture_output=True,
     )
     assert done.returncode == 0, done.stderr.decode("cp1252", "replace")

@@ -18,7 +18,7 @@ from shared_core.evaluation.judging import FoundCandidates, _find_answers, proje
 from shared_core.evaluation.results import Comparison
 from tests.embedding import corpus, embed
 
-# By hand: similarity picks b, a; VRSD and MMR 0.5 pick b, c, whose sum points where the query points.
+# By hand: similarity picks b, a; VRSD and MMR 0.5 pick b, c, whose sum has almost the direction of the query.
 TINY = [
     {"id": "a", "text": "The cat sat."},
     {"id": "b", "text": "A  CAT and a dog."},
@@ -46,7 +46,7 @@ def passages() -> list[dict[str, Any]]:
     return [{"id": f"d{i}", "text": text, "subtopics": [str(data["topic"])]} for i, (text, data) in enumerate(corpus())]
 
 
-def test_measures_that_need_nothing_are_those_of_the_vectors() -> None:
+def test_queries_without_answers_allow_the_measures_from_the_vectors() -> None:
     found = tiny({"text": "?"})
     assert [m.key for m in found.measures] == ["relevance", "redundancy", "sum_cosine"]
     assert mean(found, "similarity", "relevance") == pytest.approx((A + B) / 2)
@@ -65,7 +65,7 @@ def test_gold_gives_recall_ndcg_and_success() -> None:
     assert mean(found, "similarity", "recall") == 0.25
     assert mean(found, "VRSD", "recall") == 1.0
     assert mean(found, "similarity", "success") == 0.5
-    # One of two right ones in first place; none of one.
+    # The first query: one of two gold documents, in first place. The second query: none of one.
     assert mean(found, "similarity", "ndcg") == pytest.approx(1 / (1 + 1 / math.log2(3)) / 2)
     assert mean(found, "VRSD", "ndcg") == pytest.approx((1 + 1 / math.log2(3)) / 2)
     assert found.values[0, "recall"].queries == 2
@@ -91,7 +91,7 @@ def test_subtopics_come_from_the_query_or_from_its_gold(labels: dict[str, list[s
     assert mean(found, "similarity", "alpha_ndcg") == pytest.approx((1 + discount / 2) / (1 + discount))
 
 
-def test_labels_of_documents_alone_are_not_taken_for_what_is_asked() -> None:
+def test_labels_of_documents_alone_do_not_tell_what_a_query_asks_for() -> None:
     documents = [{**record, "subtopics": ["x"]} for record in TINY]
     found = compare(documents, ["?"], (TINY_VECTORS, [TINY_QUERY]), k=2)
     assert "subtopic_recall" not in {m.key for m in found.measures}
@@ -111,13 +111,13 @@ def test_perspectives_of_one_root_count_as_one() -> None:
     assert found.values[0, "p_recall"].queries == 2
 
 
-def test_answers_are_found_as_whole_words_whatever_case_and_spaces() -> None:
+def test_answers_are_found_as_whole_words_regardless_of_case_and_spaces() -> None:
     found = tiny({"text": "?", "answers": ["cat", "a cat AND", "42", "oncat"]})
     assert mean(found, "similarity", "answers") == 0.5
     assert mean(found, "VRSD", "answers") == 0.75
 
 
-def test_every_setting_picks_what_the_core_picks_from_the_nearest() -> None:
+def test_every_setting_picks_what_select_picks_from_the_nearest() -> None:
     documents = passages()
     vectors = np.array([embed(record["text"]) for record in documents])
     queries = ["hidden northern harbour engine", "old bread", "violin river"]
@@ -150,13 +150,13 @@ def test_the_recommended_setting_is_tested_against_similarity_and_another_method
     assert told.setting == 2
     assert told.measure == "recall"
     assert told.runner_up == 0
-    # All twelve differences are +0.5: of 2^12 ways to flip their signs two are as far out.
+    # All twelve differences are +0.5. Of the 2^12 ways to flip their signs, two give a mean as extreme.
     assert told.p_similarity == told.p_runner_up == pytest.approx(2 / 2**12)
     assert "Take MMR λ 0.5: its recall@2 is 1.000" in told.text
     assert "more than chance, even if all 2 other settings" in told.text
 
 
-def test_among_equals_similarity_wins_and_then_what_needs_no_tuning() -> None:
+def test_among_equal_settings_similarity_comes_first_then_those_without_a_parameter() -> None:
     told = tiny({"text": "?", "gold": ["b"]}).recommendation
     assert (told.setting, told.p_similarity) == (0, None)
     assert "No other setting has a higher one." in told.text
@@ -165,20 +165,20 @@ def test_among_equals_similarity_wins_and_then_what_needs_no_tuning() -> None:
     assert "a single query can prove nothing" in found.recommendation.text
 
 
-def test_a_lead_that_may_be_chance_is_called_that() -> None:
+def test_a_lead_that_may_be_chance_is_called_chance() -> None:
     told = tiny({"text": "?", "gold": ["c"]}, {"text": "?", "gold": ["a"]}, {"text": "?", "gold": ["c"]}).recommendation
     assert told.p_similarity == 1.0
     assert "may be chance" in told.text
 
 
 def test_a_lead_that_many_settings_make_doubtful_is_called_a_hint() -> None:
-    # Seven alike: p = 2 / 2^7 = 0.0156, which is below 0.05, but not below 0.05 / 17.
+    # Seven equal differences: p = 2 / 2^7 = 0.0156, which is below 0.05, but not below 0.05 / 17.
     told = tiny(*[{"text": "?", "gold": ["c"]}] * 7).recommendation
     assert told.p_similarity == pytest.approx(2 / 2**7)
     assert "Take it as a hint" in told.text
 
 
-def test_the_deciding_measure_can_be_chosen() -> None:
+def test_the_deciding_measure_can_be_given() -> None:
     query = {"text": "?", "gold": ["b"], "answers": ["42"]}
     assert tiny(query).recommendation.measure == "answers"
     assert tiny(query, decide_by="ndcg").recommendation.measure == "ndcg"
@@ -188,7 +188,7 @@ def test_the_deciding_measure_can_be_chosen() -> None:
         tiny(query, decide_by="relevance")
 
 
-def test_without_knowledge_of_what_is_right_there_is_no_winner() -> None:
+def test_without_gold_subtopics_or_answers_there_is_no_winner() -> None:
     told = tiny({"text": "?"}).recommendation
     assert (told.setting, told.runner_up, told.measure, told.p_runner_up, told.p_similarity) == (None,) * 5
     assert told.text.startswith("No winner can be named")
@@ -210,7 +210,7 @@ def interrupting(after: int) -> Any:
     return track
 
 
-def test_what_was_compared_before_ctrl_c_is_kept_and_says_so() -> None:
+def test_ctrl_c_keeps_the_finished_queries_and_marks_the_result_as_partial() -> None:
     queries = [{"text": "?", "gold": ["c"]}] * 5
     whole, part = tiny(*queries[:2]), tiny(*queries, track=interrupting(2))
     assert part.partial
@@ -221,7 +221,7 @@ def test_what_was_compared_before_ctrl_c_is_kept_and_says_so() -> None:
         tiny(*queries, track=interrupting(0))
 
 
-def test_only_the_first_queries_are_kept_for_looking_at() -> None:
+def test_only_the_first_queries_are_kept_in_full() -> None:
     assert [view.id for view in tiny(*[{"text": "?"}] * 4, views=3).queries] == ["1", "2", "3"]
 
 
@@ -258,7 +258,7 @@ def test_candidates_may_come_from_anywhere_in_any_order() -> None:
         compare_candidates(["nothing?"], candidates_of, k=2)
 
 
-def test_the_map_keeps_distances_and_its_sides() -> None:
+def test_the_map_keeps_distances_and_does_not_depend_on_signs() -> None:
     rng = np.random.default_rng(0)
     flat = rng.normal(size=(20, 2))
     turned = flat @ np.linalg.qr(rng.normal(size=(7, 7)))[0][:2]
@@ -274,7 +274,7 @@ def test_the_map_keeps_distances_and_its_sides() -> None:
     np.testing.assert_allclose(project_to_map(np.array([[1.0], [3.0]])), [[1.0, 0.0], [-1.0, 0.0]], atol=1e-9)
 
 
-def test_search_is_exact_in_blocks_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_is_exact_in_one_block_and_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
     rows, queries = rng.normal(size=(300, 8)) * rng.uniform(0.1, 1e6, size=(300, 1)), rng.normal(size=(11, 8))
     expected = [np.argsort(-(rows @ q / np.linalg.norm(rows, axis=1)), kind="stable")[:7].tolist() for q in queries]
@@ -308,18 +308,18 @@ def test_parameters_out_of_range_are_refused(options: dict[str, Any], message: s
         (TINY_VECTORS, [0.0, 0.0], "query '1': .*zero"),
     ],
 )
-def test_vectors_that_do_not_fit_are_refused(vectors: Any, query: list[float], message: str) -> None:
+def test_invalid_vectors_are_refused(vectors: Any, query: list[float], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         compare(TINY, ["?"], (vectors, [query]), k=2)
 
 
-def test_what_is_missing_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compare_module, "find_spec", lambda package: None)
     with pytest.raises(ImportError, match=r'needs scipy: pip install "setselect\[eval\]"'):
         tiny({"text": "?"})
 
 
-def test_the_core_does_not_load_what_only_the_extra_brings() -> None:
+def test_the_core_does_not_import_packages_of_the_extra() -> None:
     code = (
         "import sys, shared_core; "
         "print([m for m in sys.modules if m.split('.')[0] in {'typer', 'rich', 'scipy', 'ir_measures', 'jinja2'} "
@@ -354,7 +354,7 @@ def test_a_measure_that_one_query_allows_does_not_decide_for_all() -> None:
     assert compared(queries, decide_by="answers").recommendation.measure == "answers"
 
 
-def test_where_everything_is_missed_nothing_is_recommended() -> None:
+def test_nothing_is_recommended_if_every_setting_misses_everything() -> None:
     queries = [{"text": "q", "answers": ["nowhere to be found"]}, {"text": "r", "answers": ["nor this"]}]
     advice = compared(queries).recommendation
     assert advice.setting is None
@@ -377,11 +377,11 @@ def test_a_single_query_has_no_interval_in_the_text() -> None:
         ("c++ and c", "c++", True),
     ],
 )
-def test_answers_are_whole_words_where_words_are_parted(text: str, answer: str, held: bool) -> None:
+def test_answers_are_whole_words_in_languages_that_separate_words(text: str, answer: str, held: bool) -> None:
     assert bool(_find_answers([text], [answer])[0, 0]) is held
 
 
-def test_gold_that_was_not_fetched_leaves_its_subtopics_unknown() -> None:
+def test_the_subtopics_of_gold_documents_that_were_not_found_are_unknown() -> None:
     documents = [Document(name, name, ("x",)) for name in "abc"]
     found = FoundCandidates([1.0, 0.0], documents, np.array([[1.0, 0.0], [0.9, 0.1], [0.5, 0.5]]))
     there = compare_candidates([{"text": "q", "gold": ["a"]}], lambda query: found, k=1, fetch_k=3)

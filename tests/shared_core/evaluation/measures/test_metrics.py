@@ -1,4 +1,4 @@
-"""Measures against arithmetic by hand, from the papers' formulas, and against other programs."""
+"""The papers' measures against arithmetic by hand, from their formulas."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_sum_cosine_by_hand() -> None:
     assert close(sum_cosine([0, 2], [[3, 4], [7, 0]]), 1 / math.sqrt(5))
 
 
-def test_sum_cosine_weighs_every_vector_alike_whatever_its_length() -> None:
-    # Without normalisation the long row would rule: the sum would point at (1, 0) and the cosine be near 0.
+def test_sum_cosine_gives_every_vector_the_same_weight() -> None:
+    # Without normalisation the sum would have the direction of the long row (1, 0), and the cosine would be near 0.
     assert close(sum_cosine([0, 1], [[1e200, 0], [0, 1e-200]]), 1 / math.sqrt(2))
 
 
@@ -54,7 +54,7 @@ def test_sum_cosine_is_the_objective_that_vrsd_reports() -> None:
 @pytest.mark.parametrize(
     "vectors",
     [[[1, 0], [-1, 0]], [[0, 0], [0, 0]], [[0.1, 0.2], [0.3, 0.6], [-0.1, -0.2], [-7, -14]], FIVE_WAYS],
-    ids=["opposite", "zero rows", "two and two", "all round, which leaves some rounding"],
+    ids=["opposite", "zero rows", "two and two", "five directions that cancel up to rounding"],
 )
 def test_sum_cosine_without_a_direction_is_zero(vectors: list[list[float]]) -> None:
     assert sum_cosine([2, 1], vectors) == 0.0
@@ -78,7 +78,7 @@ def test_order_and_lengths_of_the_vectors_do_not_matter(rows: list[list[float]],
     assert -1 <= sum_cosine(query, vectors) <= 1
     assert -1 <= mean_pairwise_cosine(vectors) <= 1
     assert mean_pairwise_cosine(mixed) == pytest.approx(mean_pairwise_cosine(vectors), abs=1e-12)
-    # A sum that nearly vanishes has hardly a direction to compare.
+    # The direction of a sum that is almost zero is rounding error.
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
     if np.linalg.norm(unit.sum(axis=0)) > 1e-3:
         assert sum_cosine(query, mixed) == pytest.approx(sum_cosine(query, vectors), abs=1e-9)
@@ -108,7 +108,7 @@ def test_win_rate_and_max_difference_by_hand() -> None:
 
 @settings(deadline=None, derandomize=True)
 @given(st.lists(st.tuples(reals, reals), min_size=1, max_size=20))
-def test_wins_losses_and_ties_are_all(pairs: list[tuple[float, float]]) -> None:
+def test_wins_losses_and_ties_sum_to_one(pairs: list[tuple[float, float]]) -> None:
     ours, theirs = zip(*pairs, strict=True)
     ties = sum(abs(a - b) <= 1e-9 for a, b in pairs) / len(pairs)
     assert win_rate(ours, theirs) + win_rate(theirs, ours) == pytest.approx(1 - ties)
@@ -138,7 +138,7 @@ def test_p_recall_by_hand() -> None:
 @given(
     st.lists(st.tuples(st.booleans(), st.integers(0, 4)), min_size=1, max_size=20), st.randoms(use_true_random=False)
 )
-def test_p_recall_in_any_order(queries: list[tuple[bool, int]], random: Any) -> None:
+def test_the_order_of_the_queries_does_not_change_p_recall(queries: list[tuple[bool, int]], random: Any) -> None:
     success, roots = zip(*queries, strict=True)
     value = p_recall_at_k(success, roots)
     assert 0 <= value <= 1
@@ -178,7 +178,7 @@ def test_perspective_shares_sum_to_one(roots: list[tuple[list[str], list[str]]],
     assert perspective_shares(ranked[::-1], gold[::-1], k) == shares
 
 
-# What is refused
+# Errors
 
 NAN = float("nan")
 

@@ -1,4 +1,4 @@
-"""Intervals and tests against enumeration by hand and closed forms."""
+"""Intervals and tests against full enumeration and closed forms."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NAN = float("nan")
 few = settings(deadline=None, derandomize=True, max_examples=15)
 
 
-def test_the_interval_is_that_of_all_resamples_where_they_can_be_listed() -> None:
-    # How often 4 draws from {0, 0, 0, 1} take the 1 is binomial: not at all .316, at most once .738, twice .949,
-    # thrice .996. So the 1 % and the 10 % point of the mean are 0, the 90 % point is 2/4, the 99 % point 3/4.
+def test_the_interval_agrees_with_the_enumeration_of_all_resamples() -> None:
+    # How often 4 draws from {0, 0, 0, 1} give the 1 is binomial: never 0.316, at most once 0.738, twice 0.949, three
+    # times 0.996. So the 1 % and 10 % points of the mean are 0, the 90 % point is 2/4, and the 99 % point is 3/4.
     assert bootstrap_interval([0, 0, 0, 1], confidence=0.8) == (0.0, 0.5)
     assert bootstrap_interval([0, 0, 0, 1], confidence=0.98) == (0.0, 0.75)
 
@@ -30,7 +30,7 @@ def test_the_interval_agrees_with_the_binomial_for_zeros_and_ones() -> None:
     values = np.repeat([0.0, 1.0], [60, 40])
     low, high = bootstrap_interval(values)
     expected = stats.binom(100, 0.4).ppf([0.025, 0.975]) / 100
-    # One step of 1/100 for the draws.
+    # The tolerance is one step of 1/100, because the draws are random.
     assert [low, high] == pytest.approx(expected, abs=0.0101)
 
 
@@ -40,7 +40,7 @@ def test_the_interval_agrees_with_the_normal_for_many_queries() -> None:
     assert bootstrap_interval(values) == pytest.approx((values.mean() - margin, values.mean() + margin), abs=0.01)
 
 
-def test_more_confidence_is_wider() -> None:
+def test_more_confidence_gives_a_wider_interval() -> None:
     values = np.random.default_rng(1).uniform(size=40)
     (low, high), (lower, higher) = bootstrap_interval(values, 0.8), bootstrap_interval(values, 0.99)
     assert lower < low < values.mean() < high < higher
@@ -53,7 +53,7 @@ def test_equal_values_have_an_interval_of_one_point(values: Any) -> None:
 
 @few
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=30), st.integers(0, 5), st.sampled_from([0.25, 2.0, 8.0]))
-def test_an_interval_keeps_its_place(values: list[float], seed: int, scale: float) -> None:
+def test_an_interval_lies_within_the_values_and_scales_with_them(values: list[float], seed: int, scale: float) -> None:
     low, high = bootstrap_interval(values, seed=seed)
     assert min(values) - 1e-9 <= low <= high <= max(values) + 1e-9
     assert (low, high) == bootstrap_interval(values, seed=seed)
@@ -61,7 +61,7 @@ def test_an_interval_keeps_its_place(values: list[float], seed: int, scale: floa
 
 
 def by_enumeration(differences: list[float]) -> float:
-    """Every assignment of signs: how many give a sum as far out, times two for both sides."""
+    """The share of all assignments of signs whose sum is as extreme, times two for both sides."""
     observed = sum(differences)
     sums = [
         sum(sign * value for sign, value in zip(signs, differences, strict=True))
@@ -73,7 +73,7 @@ def by_enumeration(differences: list[float]) -> float:
 
 
 def test_p_values_by_hand() -> None:
-    # Five wins of five: 2 of the 2^5 assignments of signs are as far out.
+    # Five wins of five: 2 of the 2^5 assignments of signs are as extreme.
     assert paired_test([2, 3, 4, 5, 6], [1, 1, 1, 1, 1]) == pytest.approx(2 / 32)
     # Differences 3, 2, -1 sum to 4; the eight sums are ±6, ±4, ±2, ±0: 2 of 8 reach 4, on both sides 4 of 8.
     assert paired_test([3, 2, 0], [0, 0, 1]) == pytest.approx(4 / 8)

@@ -67,8 +67,11 @@ def test_nothing_is_loaded_and_the_policy_allows_only_our_script_and_style() -> 
 
 def test_recommendation_table_and_chart_need_no_script() -> None:
     found = comparison()
-    page = Page(render(found))
+    html = render(found)
+    page = Page(html)
     assert found.recommendation.text in page.text
+    assert "p = 0.214" in page.text
+    assert "p < 0.001" in page.text
     for setting in found.settings:
         assert setting.label in page.text
     best = max(range(len(found.settings)), key=lambda i: found.values[i, "R@5"].mean)
@@ -76,13 +79,15 @@ def test_recommendation_table_and_chart_need_no_script() -> None:
     assert "95 %" in page.text
     charts = [a for a in page.all("svg") if "chart" in (a.get("class") or "")]
     assert len(charts) == 2, "one for wide windows, one for phones"
+    for tick in ("0.40", "0.45", "0.50", "0.2", "0.3", "0.4"):
+        assert f'text-anchor="{"end" if len(tick) == 4 else "middle"}">{tick}</text>' in html
     points = [a for a in page.all("g") if "point" in (a.get("class") or "").split()]
     assert len(points) == 2 * len(found.settings)
     assert all(a.get("aria-label") for a in points)
     assert found.notes[0] in page.text
 
 
-def test_tables_and_headings_say_what_they_are() -> None:
+def test_tables_and_headings_have_roles_and_labels() -> None:
     page = Page(render(comparison()))
     assert page.all("html")[0]["lang"] == "en"
     assert len(page.all("h1")) == 1

@@ -28,11 +28,13 @@ from shared_core import (
     Selector,
     SetSelectError,
     TopK,
+    make_selection,
     select,
     select_many,
     select_stream,
 )
 from shared_core.batch import _blocks, _threads
+from shared_core.candidates import CandidateBlock
 from tests.shared_core.cases import PAIRS, UNUSABLE, Pair, names
 
 pytestmark = pytest.mark.usefixtures("either_way")
@@ -509,3 +511,65 @@ def test_nan_and_inf_are_found_by_query_and_row(selector: Selector) -> None:
     assert select_many(queries, vectors, np.int64(2), selector).indices.shape == (6, 2)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="query 0: query has shape"):
         select_many(queries[:, :3], vectors, 2, selector)
+
+
+# --- blocks ---------------------------------------------------------------------------------------
+
+
+class ByBlock:
+    """A selector that picks the first k candidates of a whole block, and of a single query its last k."""
+
+    def __init__(self) -> None:
+        self.shapes: list[tuple[int, ...]] = []
+
+    def select(self, candidates: Candidates, k: int | None = None, *, budget: Any = None, shown: Any = ()) -> Selection:
+        assert k is not None
+        return make_selection(candidates, list(range(len(candidates) - k, len(candidates))), [0.0] * k)
+
+    def select_block(self, block: CandidateBlock, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+        self.shapes.append(block.relevance.shape)
+        b, n = block.relevance.shape
+        return (np.tile(np.arange(k), (b, 1)), np.zeros((b, k))) if k < n else None
+
+
+def test_a_selector_with_select_block_gets_whole_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(509)
+    queries, vectors = rng.normal(size=(8, 5)), rng.normal(size=(8, 6, 5))
+    for given in (vectors, vectors[0]):
+        selector = ByBlock()
+        many = select_many(queries, given, 2, selector)
+        assert selector.shapes == [(2, 6)] * 4
+        assert many.indices.tolist() == [[0, 1]] * 8
+        for one, query, own in zip(many, queries, [given] * 8 if given.ndim == 2 else given, strict=True):
+            expected = Candidates(query, own).relevance[one.indices]
+            np.testing.assert_allclose(one.relevance, expected, rtol=0, atol=1e-12)
+    # In float64 the candidates of a query take 240 bytes.
+    monkeypatch.setattr(_blocks, "MAX_BYTES", 479)
+    selector = ByBlock()
+    select_many(queries, vectors, 2, selector)
+    assert selector.shapes == [(1, 6)] * 8
+
+
+def test_a_selector_that_cannot_select_for_blocks_is_asked_once() -> None:
+    selector = ByBlock()
+    many = select_many(np.ones((8, 5)), np.ones((8, 2, 5)), 2, selector)
+    assert many.indices.tolist() == [[0, 1]] * 8
+    assert len(selector.shapes) == 1
+
+
+@every_pair
+@pytest.mark.parametrize("shared", [True, False])
+def test_vectors_of_extreme_lengths_in_a_block_have_the_selections_of_a_loop(pair: Pair, shared: bool) -> None:
+    rng = np.random.default_rng(510)
+    queries, vectors = rng.normal(size=(6, 5)), rng.normal(size=(6, 8, 5)).astype(np.float32)
+    # Beyond the range of float32, in which the candidates are computed.
+    queries[1] *= 1e300
+    queries[2] *= 1e-300
+    vectors[:, 1] *= 1e30
+    vectors[:, 2] *= 1e-30
+    vectors[:, 3] = 0
+    given = vectors[0] if shared else vectors
+    many = select_many(queries, given, 4, pair.selector)
+    for found, expected in zip(many, select_each(queries, given, 4, pair.selector), strict=True):
+        assert found.indices.tolist() == expected.indices.tolist()
+        np.testing.assert_allclose(found.gains, expected.gains, rtol=1e-5, atol=1e-5)

@@ -17,7 +17,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shared_core import InvalidInputError, InvalidParameterError, LowRankKernel, VectorSourceError
+from shared_core import (
+    MMR,
+    VRSD,
+    InvalidInputError,
+    InvalidParameterError,
+    LowRankKernel,
+    Selector,
+    TopK,
+    VectorSourceError,
+    select,
+)
 from shared_core.batch.dataset import select_dataset, select_table
 from shared_core.batch.dataset._output_folder import OutputFolder
 from tests.shared_core.batch.dataset.corpus import (
@@ -35,7 +45,7 @@ from tests.shared_core.batch.dataset.corpus import (
     write_queries,
 )
 
-MMR = {"k": K, "fetch_k": FETCH_K, "selector": "mmr", "lambda_d": 0.5}
+SETTINGS = {"k": K, "fetch_k": FETCH_K, "selector": "mmr", "lambda_d": 0.5}
 
 
 @pytest.fixture
@@ -62,7 +72,7 @@ def test_every_row_is_written_once_in_order_with_the_picks_of_brute_force(
     index: Path, files: Path, tmp_path: Path
 ) -> None:
     # Blocks of 41 over row groups of 37: no block after the first starts where a row group starts.
-    done = select_dataset(files, index, out=tmp_path / "sets", block_rows=41, **MMR)
+    done = select_dataset(files, index, out=tmp_path / "sets", block_rows=41, **SETTINGS)
     assert (done.rows, done.errors, done.parts, done.resumed) == (Q, 0, 6, 0)
     assert sorted(f.name for f in (tmp_path / "sets").iterdir()) == [
         "_settings.json", *(f"part-{i:05d}.parquet" for i in range(6))
@@ -76,10 +86,10 @@ def test_every_row_is_written_once_in_order_with_the_picks_of_brute_force(
 def test_the_length_of_blocks_does_not_change_the_picks(
     block_rows: int, index: Path, files: Path, tmp_path: Path
 ) -> None:
-    select_dataset(files, index, out=tmp_path / "sets", block_rows=block_rows, **MMR)
+    select_dataset(files, index, out=tmp_path / "sets", block_rows=block_rows, **SETTINGS)
     rows = pq.read_table(tmp_path / "sets").to_pylist()
     assert [row["id"] for row in rows] == names()
-    assert [row["ids"] for row in rows] == select_table(table(), index, **MMR)["ids"].to_pylist()
+    assert [row["ids"] for row in rows] == select_table(table(), index, **SETTINGS)["ids"].to_pylist()
 
 
 def test_files_are_read_in_order_and_rows_are_numbered_over_all_of_them(index: Path, tmp_path: Path) -> None:
@@ -88,10 +98,10 @@ def test_files_are_read_in_order_and_rows_are_numbered_over_all_of_them(index: P
     for i, start in enumerate(range(0, Q, 100)):
         pq.write_table(table().slice(start, 100).drop_columns("id"), folder / f"{i}.parquet", row_group_size=30)
     (folder / "_leftover.parquet").write_text("no Parquet")
-    select_dataset(folder, index, out=tmp_path / "sets", block_rows=33, id_column=None, **MMR)
+    select_dataset(folder, index, out=tmp_path / "sets", block_rows=33, id_column=None, **SETTINGS)
     written = pq.read_table(tmp_path / "sets")
     assert written["row"].to_pylist() == list(range(Q))
-    assert written["ids"].to_pylist() == select_table(table(), index, **MMR)["ids"].to_pylist()
+    assert written["ids"].to_pylist() == select_table(table(), index, **SETTINGS)["ids"].to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -108,7 +118,7 @@ def test_lists_of_every_float_type_are_read(kind: str, index: Path) -> None:
     # A slice starts in the middle of the buffers; Parquet gives chunks.
     chunked = pa.chunked_array([column.slice(0, 10), column.slice(10, 0), column.slice(10)])
     for start in (0, 5, 17):
-        found = select_table(pa.table({"id": names(), "vector": chunked}).slice(start), index, **MMR)
+        found = select_table(pa.table({"id": names(), "vector": chunked}).slice(start), index, **SETTINGS)
         assert found["ids"].to_pylist() == [by_brute_force(row.astype(np.float32))[0] for row in rounded[start:]]
 
 
@@ -130,7 +140,7 @@ def test_a_bad_row_has_an_error_and_its_neighbours_have_selections(fixed: bool, 
             "the vector contains inf (as float32)", None,
         ]  # fmt: skip
     column = pa.array(rows, pa.list_(pa.float64(), D if fixed else -1))
-    found = select_table(pa.table({"id": range(len(rows)), "vector": column}), index, **MMR).to_pylist()
+    found = select_table(pa.table({"id": range(len(rows)), "vector": column}), index, **SETTINGS).to_pylist()
     expected, _ = by_brute_force(queries()[0])
     assert [row["error"] for row in found] == errors
     for row in found:
@@ -140,16 +150,16 @@ def test_a_bad_row_has_an_error_and_its_neighbours_have_selections(fixed: bool, 
 
 def test_tables_of_bad_rows_alone_and_of_no_rows_are_written(index: Path, tmp_path: Path) -> None:
     empty = table().slice(0, 0)
-    assert select_table(empty, index, **MMR).num_rows == 0
+    assert select_table(empty, index, **SETTINGS).num_rows == 0
     bad = pa.table({"id": ["a"], "vector": pa.array([None], pa.list_(pa.float32()))})
     pq.write_table(bad, tmp_path / "bad.parquet")
-    done = select_dataset(tmp_path / "bad.parquet", index, out=tmp_path / "sets", **MMR)
+    done = select_dataset(tmp_path / "bad.parquet", index, out=tmp_path / "sets", **SETTINGS)
     assert (done.rows, done.errors, done.first_error) == (1, 1, "the vector is null")
-    assert pq.read_table(tmp_path / "sets").schema == select_table(empty, index, **MMR).schema
+    assert pq.read_table(tmp_path / "sets").schema == select_table(empty, index, **SETTINGS).schema
     pq.write_table(empty, tmp_path / "empty.parquet")
     pq.ParquetWriter(tmp_path / "no group.parquet", empty.schema).close()
     for name in ("empty", "no group"):
-        done = select_dataset(tmp_path / f"{name}.parquet", index, out=tmp_path / name, **MMR)
+        done = select_dataset(tmp_path / f"{name}.parquet", index, out=tmp_path / name, **SETTINGS)
         assert (done.rows, done.parts) == (0, 1)
         # With the same columns as every other run.
         assert pq.read_table(tmp_path / name).schema == pq.read_table(tmp_path / "sets").schema
@@ -177,7 +187,7 @@ def kinds() -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf", "idmap", "idmap2"])
 def test_every_kind_of_index_gives_the_same_picks(kind: str, tmp_path: Path) -> None:
     faiss.write_index(kinds()[kind], str(tmp_path / "index.faiss"))
-    found = select_table(table(), tmp_path / "index.faiss", **MMR)
+    found = select_table(table(), tmp_path / "index.faiss", **SETTINGS)
     ids = [by_brute_force(query)[0] for query in queries()]
     named = [[10 * i + 3 for i in one] for one in ids] if kind.startswith("id") else ids
     assert found["ids"].to_pylist() == named
@@ -234,7 +244,7 @@ def test_a_search_that_faiss_refuses_names_the_index_and_restores_the_threads(in
     before = faiss.omp_get_max_threads()
     try:
         faiss.omp_set_num_threads(2)
-        select_table(table(), index, **MMR)
+        select_table(table(), index, **SETTINGS)
         assert faiss.omp_get_max_threads() == 2
         ivf = faiss.index_factory(D, "IVF4,Flat")
         ivf.train(corpus())
@@ -242,7 +252,7 @@ def test_a_search_that_faiss_refuses_names_the_index_and_restores_the_threads(in
         ivf.nprobe = 0
         faiss.write_index(ivf, str(index))
         with pytest.raises(VectorSourceError, match=r"could not search .*index\.faiss.*nprobe"):
-            select_table(table(), index, **MMR)
+            select_table(table(), index, **SETTINGS)
         assert faiss.omp_get_max_threads() == 2
     finally:
         faiss.omp_set_num_threads(before)
@@ -251,7 +261,7 @@ def test_a_search_that_faiss_refuses_names_the_index_and_restores_the_threads(in
 def test_an_index_without_vectors_is_refused_before_it_ends_the_process(index: Path) -> None:
     faiss.write_index(faiss.IndexFlatIP(D), str(index))
     with pytest.raises(InvalidInputError, match="is empty"):
-        select_table(table(), index, **MMR)
+        select_table(table(), index, **SETTINGS)
     hashes = faiss.IndexIVFSpectralHash(faiss.IndexFlatL2(D), D, 4, 16, 1.0)
     hashes.train(corpus())
     named = faiss.IndexIDMap(hashes)
@@ -259,7 +269,7 @@ def test_an_index_without_vectors_is_refused_before_it_ends_the_process(index: P
     for kind in (hashes, named):
         faiss.write_index(kind, str(index))
         with pytest.raises(VectorSourceError, match="IndexIVFSpectralHash does not return"):
-            select_table(table(), index, **MMR)
+            select_table(table(), index, **SETTINGS)
 
 
 def test_fast_scan_codes_are_refused_unless_they_are_refined(index: Path) -> None:
@@ -269,10 +279,12 @@ def test_fast_scan_codes_are_refused_unless_they_are_refined(index: Path) -> Non
     refined.k_factor = 20
     faiss.extract_index_ivf(refined).nprobe = 4
     faiss.write_index(refined, str(index))
-    assert select_table(table(), index, **MMR)["ids"].to_pylist() == [by_brute_force(query)[0] for query in queries()]
+    assert select_table(table(), index, **SETTINGS)["ids"].to_pylist() == [
+        by_brute_force(query)[0] for query in queries()
+    ]
     faiss.write_index(faiss.extract_index_ivf(refined), str(index))
     with pytest.raises(VectorSourceError, match="IndexIVFPQFastScan does not return"):
-        select_table(table(), index, **MMR)
+        select_table(table(), index, **SETTINGS)
 
 
 def test_a_database_is_searched_through_a_function() -> None:
@@ -283,7 +295,7 @@ def test_a_database_is_searched_through_a_function() -> None:
         places = [np.argsort(-(corpus() @ v), kind="stable")[:k] for v in vectors]
         return [[f"doc {i}" for i in one] for one in places], [corpus()[one] for one in places]
 
-    found = select_table(table(), search, **MMR)
+    found = select_table(table(), search, **SETTINGS)
     assert asked == [(Q, FETCH_K)]
     assert found["ids"].to_pylist() == [[f"doc {i}" for i in by_brute_force(query)[0]] for query in queries()]
 
@@ -292,11 +304,11 @@ def test_a_search_may_find_few_or_none_but_must_answer_every_query() -> None:
     def two_or_none(vectors: Any, k: int) -> tuple[list[Any], list[Any]]:
         return [["a", "b"], []], [corpus()[:2], corpus()[:0]]
 
-    found = select_table(table().slice(0, 2), two_or_none, **MMR).to_pylist()
+    found = select_table(table().slice(0, 2), two_or_none, **SETTINGS).to_pylist()
     assert (sorted(found[0]["ids"]), found[0]["error"]) == (["a", "b"], None)
     assert (found[1]["ids"], found[1]["error"]) == (None, "the search found nothing")
     with pytest.raises(VectorSourceError, match="got 3 queries and returned 2 lists of ids"):
-        select_table(table().slice(0, 3), two_or_none, **MMR)
+        select_table(table().slice(0, 3), two_or_none, **SETTINGS)
 
 
 def test_an_error_of_the_database_ends_the_run() -> None:
@@ -304,7 +316,7 @@ def test_an_error_of_the_database_ends_the_run() -> None:
         raise ConnectionError("no connection")
 
     with pytest.raises(ConnectionError, match="no connection"):
-        select_table(table(), unreachable, **MMR)
+        select_table(table(), unreachable, **SETTINGS)
 
 
 def test_unusable_candidates_are_an_error_of_their_row() -> None:
@@ -313,11 +325,32 @@ def test_unusable_candidates_are_an_error_of_their_row() -> None:
         rows[3, 0] = np.nan
         return [range(5), range(5)], [rows, corpus()[:5]]
 
-    first, second = select_table(table().slice(0, 2), broken, **MMR).to_pylist()
+    first, second = select_table(table().slice(0, 2), broken, **SETTINGS).to_pylist()
     assert first["ids"] is None
     assert "InvalidInputError" in first["error"]
     assert "3" in first["error"]
     assert second["error"] is None
+
+
+@pytest.mark.parametrize("selector", [MMR(0.5), VRSD(), VRSD(refine=True), TopK()])
+def test_any_mixture_of_candidates_has_the_selections_of_single_calls(selector: Selector) -> None:
+    counts = [7, 3, 0, 7, 1, 9, 7, 3, 12, 7]
+    types: list[Any] = [np.float32, np.float64, list]
+
+    def search(vectors: Any, k: int) -> tuple[list[Any], list[Any]]:
+        rows = [corpus()[i : i + counts[i]] for i in range(len(vectors))]
+        typed = [row.tolist() if types[i % 3] is list else row.astype(types[i % 3]) for i, row in enumerate(rows)]
+        return [range(len(row)) for row in rows], typed
+
+    found = select_table(table().slice(0, 10), search, K, selector=selector).to_pylist()
+    for i, (row, query, count) in enumerate(zip(found, queries(), counts, strict=False)):
+        if not count:
+            assert row["error"] == "the search found nothing"
+            continue
+        expected = select(query, corpus()[i : i + count], min(K, count), selector)
+        assert (row["ids"], row["error"]) == ([str(j) for j in expected.indices], None)
+        np.testing.assert_allclose(row["gains"], expected.gains, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(row["relevance"], expected.relevance, rtol=0, atol=1e-6)
 
 
 def test_a_kernel_gets_the_ids(index: Path) -> None:
@@ -349,7 +382,7 @@ def test_texts_are_embedded_and_bad_texts_have_errors(tmp_path: Path) -> None:
 
 def test_other_settings_than_those_of_the_folder_are_named(index: Path, files: Path, tmp_path: Path) -> None:
     out = tmp_path / "sets"
-    select_dataset(files, index, out=out, block_rows=100, **MMR)
+    select_dataset(files, index, out=out, block_rows=100, **SETTINGS)
     before = {f.name: f.read_bytes() for f in out.iterdir()}
     for differs, change in {
         "k: 4 there, 3 now": {"k": 3},
@@ -358,19 +391,19 @@ def test_other_settings_than_those_of_the_folder_are_named(index: Path, files: P
         "fetch_k: 20 there, 21 now": {"fetch_k": 21},
     }.items():
         with pytest.raises(InvalidParameterError, match=differs):
-            select_dataset(files, index, out=out, **{"block_rows": 100, **MMR, **change})
+            select_dataset(files, index, out=out, **{"block_rows": 100, **SETTINGS, **change})
     other = faiss.IndexFlatIP(D)
     other.add(-corpus())
     faiss.write_index(other, str(index))
     with pytest.raises(InvalidParameterError, match=r"index: \d+ bytes"):
-        select_dataset(files, index, out=out, block_rows=100, **MMR)
+        select_dataset(files, index, out=out, block_rows=100, **SETTINGS)
     flat_index(index)
     # A file with the same content under another name and date counts as the same.
     moved = files.rename(tmp_path / "moved.parquet")
-    assert select_dataset(moved, index, out=out, block_rows=100, **MMR).resumed == 3
+    assert select_dataset(moved, index, out=out, block_rows=100, **SETTINGS).resumed == 3
     pq.write_table(table().slice(1), moved)
     with pytest.raises(InvalidParameterError, match="queries"):
-        select_dataset(moved, index, out=out, block_rows=100, **MMR)
+        select_dataset(moved, index, out=out, block_rows=100, **SETTINGS)
     assert {f.name: f.read_bytes() for f in out.iterdir()} == before
 
 
@@ -378,10 +411,10 @@ def test_folders_and_files_of_others_are_not_changed(index: Path, files: Path, t
     (tmp_path / "sets").mkdir()
     (tmp_path / "sets" / "holiday.jpg").write_text("picture")
     with pytest.raises(InvalidParameterError, match=r"contains holiday\.jpg but no _settings\.json"):
-        select_dataset(files, index, out=tmp_path / "sets", **MMR)
+        select_dataset(files, index, out=tmp_path / "sets", **SETTINGS)
     assert [f.name for f in (tmp_path / "sets").iterdir()] == ["holiday.jpg"]
     with pytest.raises(InvalidParameterError, match="out must be a folder"):
-        select_dataset(files, index, out=files, **MMR)
+        select_dataset(files, index, out=files, **SETTINGS)
 
 
 @pytest.mark.parametrize(
@@ -405,7 +438,7 @@ def test_impossible_settings_are_refused_before_anything_is_written(
     change: dict[str, Any], error: type[Exception], says: str, index: Path, files: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(error, match=says):
-        select_dataset(files, index, **{"out": tmp_path / "sets", **MMR, **change})
+        select_dataset(files, index, **{"out": tmp_path / "sets", **SETTINGS, **change})
     assert not (tmp_path / "sets").exists()
 
 
@@ -431,30 +464,30 @@ def test_a_file_with_vectors_of_another_length_is_refused_at_once(index: Path, t
     asked = pa.table({"id": range(100), "vector": list(longer)})
     pq.write_table(asked, tmp_path / "longer.parquet")
     with pytest.raises(InvalidInputError, match=rf"longer\.parquet.* length {D + 1}, those of the index {D}"):
-        select_dataset(tmp_path / "longer.parquet", index, out=tmp_path / "sets", **MMR)
+        select_dataset(tmp_path / "longer.parquet", index, out=tmp_path / "sets", **SETTINGS)
     assert not (tmp_path / "sets").exists()
     # With one vector of the right length the file is accepted and the other rows are bad.
     vectors = [*longer[1:], np.ones(D, np.float32)]
     pq.write_table(pa.table({"id": range(100), "vector": vectors}), tmp_path / "mixed.parquet")
-    assert select_dataset(tmp_path / "mixed.parquet", index, out=tmp_path / "sets", **MMR).errors == 99
+    assert select_dataset(tmp_path / "mixed.parquet", index, out=tmp_path / "sets", **SETTINGS).errors == 99
 
 
 def test_tensors_of_one_dimension_are_vectors(index: Path) -> None:
     tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(queries())
-    found = select_table(pa.table({"id": names(), "vector": tensors}).slice(3), index, **MMR)
+    found = select_table(pa.table({"id": names(), "vector": tensors}).slice(3), index, **SETTINGS)
     assert found["ids"].to_pylist() == [by_brute_force(query)[0] for query in queries()[3:]]
     halves = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(queries()[:, : D // 2]))
     with pytest.raises(InvalidInputError, match=f"length {D // 2}, those of the index {D}"):
-        select_table(pa.table({"id": names(), "vector": halves}), index, **MMR)
+        select_table(pa.table({"id": names(), "vector": halves}), index, **SETTINGS)
     matrices = pa.FixedShapeTensorArray.from_numpy_ndarray(queries().reshape(Q, 2, -1))
     with pytest.raises(InvalidInputError, match="must contain lists of floats, but contains extension"):
-        select_table(pa.table({"id": names(), "vector": matrices}), index, **MMR)
+        select_table(pa.table({"id": names(), "vector": matrices}), index, **SETTINGS)
 
 
 def test_two_columns_of_one_name_are_refused(index: Path) -> None:
     twice = pa.Table.from_arrays([pa.array([1]), pa.array([2]), table()["vector"][:1]], ["id", "id", "vector"])
     with pytest.raises(InvalidInputError, match="there are 2 columns 'id'"):
-        select_table(twice, index, **MMR)
+        select_table(twice, index, **SETTINGS)
 
 
 def test_a_damaged_file_is_named_with_the_rows_that_cannot_be_read(index: Path, files: Path, tmp_path: Path) -> None:
@@ -463,7 +496,7 @@ def test_a_damaged_file_is_named_with_the_rows_that_cannot_be_read(index: Path, 
     content[page : page + 20] = b"\xff" * 20
     files.write_bytes(content)
     with pytest.raises(InvalidInputError, match=r"queries\.parquet: rows 100 to 199 cannot be read"):
-        select_dataset(files, index, out=tmp_path / "sets", block_rows=100, **MMR)
+        select_dataset(files, index, out=tmp_path / "sets", block_rows=100, **SETTINGS)
     assert [f.name for f in (tmp_path / "sets").glob("*.parquet")] == ["part-00000.parquet"]
 
 
@@ -471,16 +504,16 @@ def test_a_truncated_part_is_written_again_and_damaged_settings_are_named(
     index: Path, files: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "sets"
-    select_dataset(files, index, out=out, block_rows=50, **MMR)
+    select_dataset(files, index, out=out, block_rows=50, **SETTINGS)
     whole = {f.name: f.read_bytes() for f in out.iterdir()}
     (out / "part-00001.parquet").write_bytes(whole["part-00001.parquet"][:300])
     (out / "part-00003.parquet").write_bytes(b"")
-    assert select_dataset(files, index, out=out, block_rows=50, **MMR).resumed == 3
+    assert select_dataset(files, index, out=out, block_rows=50, **SETTINGS).resumed == 3
     assert {f.name: f.read_bytes() for f in out.iterdir()} == whole
     for damaged in (b'{"version', b"[1]", b"\xff"):
         (out / "_settings.json").write_bytes(damaged)
         with pytest.raises(InvalidParameterError, match=r"_settings\.json is damaged"):
-            select_dataset(files, index, out=out, block_rows=50, **MMR)
+            select_dataset(files, index, out=out, block_rows=50, **SETTINGS)
 
 
 def test_another_run_may_finish_and_remove_temporary_files_while_a_part_is_written(
@@ -536,7 +569,7 @@ def test_a_killed_run_resumes_where_it_was(index: Path, files: Path, tmp_path: P
     assert 3 <= len(there) < 12
     # A kill while a part is written leaves such a file.
     (out / ".part-00011.abc.tmp").write_bytes(b"half a part")
-    done = select_dataset(files, index, out=out, block_rows=20, **MMR)
+    done = select_dataset(files, index, out=out, block_rows=20, **SETTINGS)
     assert (done.rows, done.parts, done.resumed) == (Q, 12, len(there))
     assert {name: (out / name).stat().st_mtime_ns for name in there} == there
     assert not list(out.glob(".*"))
@@ -544,9 +577,9 @@ def test_a_killed_run_resumes_where_it_was(index: Path, files: Path, tmp_path: P
 
 
 def test_a_second_call_changes_nothing(index: Path, files: Path, tmp_path: Path) -> None:
-    first = select_dataset(files, index, out=tmp_path / "sets", block_rows=50, **MMR)
+    first = select_dataset(files, index, out=tmp_path / "sets", block_rows=50, **SETTINGS)
     before = {f.name: (f.stat().st_mtime_ns, f.read_bytes()) for f in (tmp_path / "sets").iterdir()}
-    second = select_dataset(files, index, out=tmp_path / "sets", block_rows=50, **MMR)
+    second = select_dataset(files, index, out=tmp_path / "sets", block_rows=50, **SETTINGS)
     assert {f.name: (f.stat().st_mtime_ns, f.read_bytes()) for f in (tmp_path / "sets").iterdir()} == before
     assert (first.resumed, second.resumed, second.rows) == (0, 5, Q)
     assert json.loads((tmp_path / "sets" / "_settings.json").read_text())["selector"]["MMR"]["lambda_d"] == 0.5

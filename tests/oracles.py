@@ -75,11 +75,11 @@ def unit_rows(vectors: ArrayLike) -> Floats:
     """Rows of length 1; the zero row stays."""
     rows = np.array(vectors, dtype=np.float64)
     for row in rows:
-        largest = np.max(np.abs(row))
+        largest = max(map(abs, row.tolist()))
         if largest > 0:
-            # Dividing by the largest entry first keeps the squares of 1e200 or 1e-200 representable.
+            # Without this division a row of length 1e-310 would lose digits in the next one.
             row /= largest
-            row /= math.sqrt(math.fsum(x * x for x in row))
+            row /= math.hypot(*row.tolist())
     return rows
 
 
@@ -154,10 +154,16 @@ def _greedy(
 
     near = None if drop_near_duplicates is None else near_pairs(vectors, drop_near_duplicates)
 
+    # A comparison asks for the same steps again, once for each selection that it compares.
+    steps: dict[tuple[int, ...], Step] = {}
+
     def step(picked: Sequence[int]) -> Step:
-        mask = allowed(picked)
-        raw = scores_of(picked, mask)
-        return replace(raw, scores=np.where(mask, raw.scores, -np.inf))
+        key = tuple(picked)
+        if key not in steps:
+            mask = allowed(picked)
+            raw = scores_of(picked, mask)
+            steps[key] = replace(raw, scores=np.where(mask, raw.scores, -np.inf))
+        return steps[key]
 
     def finished(picked: Sequence[int]) -> bool:
         return (k is not None and len(picked) >= k) or not allowed(picked).any()

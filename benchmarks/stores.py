@@ -41,6 +41,7 @@ harness.resize(N, DIMENSION)
 from langchain_setselect import SetSelectRetriever
 from langchain_setselect.vectors import reader_of
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from shared_core.retrieval import run_flow
 from tests.stores.cases import every_store
 
 # What takes too long to fill, or is another setting of a store that is here already.
@@ -124,9 +125,13 @@ def of_llamaindex(case: harness.LlamaIndexCase, folder: Path, stack: ExitStack) 
     def search(query: str) -> list[Any]:
         return plain.retrieve(QueryBundle(query, embedding=harness.QUERIES[query]))
 
+    def with_vectors(query: str) -> list[np.ndarray]:
+        nodes = [found.node for found in search(query)]
+        return arrays(run_flow(vectors.fetch(nodes, [node.node_id for node in nodes])))
+
     return {
         "search": search,
-        "with vectors": lambda query: fetch(query),
+        "with vectors": with_vectors,
         "retriever": lambda query: retriever.retrieve(QueryBundle(query, embedding=harness.QUERIES[query])),
     }
 

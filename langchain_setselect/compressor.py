@@ -40,7 +40,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
     embeddings : Embeddings, optional
         For the query, and for documents without a stored vector; by default those of ``vectorstore``.
     vectorstore : VectorStore, optional
-        Where the documents' vectors are stored. Its vector source must look vectors up by id (see the page on vectors
+        Where the documents' vectors are stored. Its vector reader must look vectors up by id (see the page on vectors
         for the stores that can; :func:`register_vector_source` adds others). An id that occurs with different texts
         is ignored.
     search_type, selector, search_kwargs, perspective, perspective_vector, direction, corpus, quality, costs, source

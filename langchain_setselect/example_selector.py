@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Self
 
 from langchain_core.embeddings import Embeddings
@@ -12,14 +11,13 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 from typing_extensions import override
 
-from shared_core import InvalidParameterError
 from shared_core.retrieval import (
     ORDERS,
     SETTINGS,
     Flow,
-    Step,
     check_one_of,
     check_spelling,
+    join_values,
     parameter_names,
     run_flow,
     run_flow_async,
@@ -97,7 +95,9 @@ class SetSelectExampleSelector(SelectionSettings, BaseExampleSelector):
         InvalidParameterError
             A setting is wrong, or an example lacks one of ``input_keys``.
         """
-        return run_flow(cls._from_examples(examples, embeddings, vectorstore_cls, k, input_keys, settings))
+        own, rest, texts = cls._split(examples, k, input_keys, settings)
+        store = vectorstore_cls.from_texts(texts, embeddings, metadatas=[dict(e) for e in examples], **rest)
+        return cls(vectorstore=store, **own)
 
     @classmethod
     async def afrom_examples(
@@ -110,30 +110,23 @@ class SetSelectExampleSelector(SelectionSettings, BaseExampleSelector):
         **settings: Any,
     ) -> Self:
         """The async version of :meth:`from_examples`."""
-        return await run_flow_async(cls._from_examples(examples, embeddings, vectorstore_cls, k, input_keys, settings))
+        own, rest, texts = cls._split(examples, k, input_keys, settings)
+        store = await vectorstore_cls.afrom_texts(texts, embeddings, metadatas=[dict(e) for e in examples], **rest)
+        return cls(vectorstore=store, **own)
 
     @classmethod
-    def _from_examples(
-        cls,
-        examples: Sequence[dict[str, Any]],
-        embeddings: Embeddings,
-        vectorstore_cls: type[VectorStore],
-        k: int | None,
-        input_keys: list[str] | None,
-        settings: dict[str, Any],
-    ) -> Flow[Self]:
+    def _split(
+        cls, examples: Sequence[dict[str, Any]], k: int | None, keys: list[str] | None, settings: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+        """The selector's settings, the arguments of the store's ``from_texts``, and the texts to embed."""
         known = {*cls.model_fields, *SETTINGS, *parameter_names()}
-        own = {name: value for name, value in settings.items() if name in known}
-        own |= {"input_keys": input_keys} if k is None else {"input_keys": input_keys, "k": k}
+        own = {name: value for name, value in settings.items() if name in known} | {"input_keys": keys}
+        if k is not None:
+            own["k"] = k
         rest = {name: value for name, value in settings.items() if name not in known}
         # A store that takes any argument would ignore a misspelt setting.
         check_spelling(rest)
-        texts, metadatas = _as_texts(examples, input_keys)
-        store = yield Step(
-            partial(vectorstore_cls.from_texts, texts, embeddings, metadatas=metadatas, **rest),
-            partial(vectorstore_cls.afrom_texts, texts, embeddings, metadatas=metadatas, **rest),
-        )
-        return cls(vectorstore=store, **own)
+        return own, rest, [join_values(example, keys) for example in examples]
 
     @override
     def add_example(self, example: dict[str, str]) -> str:
@@ -145,13 +138,13 @@ class SetSelectExampleSelector(SelectionSettings, BaseExampleSelector):
 
     def add_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
         """Add examples in one call to the store; returns their ids."""
-        texts, metadatas = _as_texts(examples, self.input_keys)
-        return self.vectorstore.add_texts(texts, metadatas=metadatas)
+        texts = [join_values(example, self.input_keys) for example in examples]
+        return self.vectorstore.add_texts(texts, metadatas=[dict(example) for example in examples])
 
     async def aadd_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
         """The async version of :meth:`add_examples`."""
-        texts, metadatas = _as_texts(examples, self.input_keys)
-        return await self.vectorstore.aadd_texts(texts, metadatas=metadatas)
+        texts = [join_values(example, self.input_keys) for example in examples]
+        return await self.vectorstore.aadd_texts(texts, metadatas=[dict(example) for example in examples])
 
     @override
     def select_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
@@ -167,7 +160,7 @@ class SetSelectExampleSelector(SelectionSettings, BaseExampleSelector):
         return self._retriever().vector_source
 
     def _select(self, input_variables: dict[str, str]) -> Flow[list[dict[str, Any]]]:
-        text, retriever = _as_text(input_variables, self.input_keys), self._retriever()
+        text, retriever = join_values(input_variables, self.input_keys), self._retriever()
         request, _, store_kwargs = retriever._request(self.vectorstore_kwargs or {})
         selected = yield from retriever._select(request, text, store_kwargs)
         documents = sort_items(selected.items, selected.selection.relevance.tolist(), self.order)
@@ -190,18 +183,3 @@ class SetSelectExampleSelector(SelectionSettings, BaseExampleSelector):
 
 def _as_function_of_document(function: Callable[[dict[str, Any]], Any]) -> Any:
     return lambda document: function(document.metadata)
-
-
-def _as_texts(examples: Sequence[dict[str, Any]], keys: list[str] | None) -> tuple[list[str], list[dict[str, Any]]]:
-    """The texts to embed, and copies of the examples to store beside them."""
-    return [_as_text(example, keys) for example in examples], [dict(example) for example in examples]
-
-
-def _as_text(values: dict[str, Any], keys: list[str] | None) -> str:
-    # LangChain's own selectors make the same text, so their stores can be used here.
-    try:
-        return " ".join(str(values[key]) for key in sorted(keys or values))
-    except KeyError as error:
-        raise InvalidParameterError(
-            f"input_keys names {error.args[0]!r}, but the keys are {', '.join(values)}"
-        ) from None

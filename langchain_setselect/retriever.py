@@ -21,7 +21,7 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from typing_extensions import override
 
-from shared_core import PAP, InvalidInputError, InvalidParameterError, VectorSourceError
+from shared_core import InvalidInputError, InvalidParameterError, VectorSourceError
 from shared_core.errors import SetSelectWarning
 from shared_core.retrieval import (
     SETTINGS,
@@ -31,6 +31,7 @@ from shared_core.retrieval import (
     Request,
     Selected,
     Step,
+    as_perspective,
     parameter_names,
     run_flow,
     run_flow_async,
@@ -74,10 +75,8 @@ class SelectionSettings(BaseModel):
         rebuilt = own.keys() <= fields.keys() and fields["search_type"] == own["search_type"].default
         if fields.get("selector") is not None and "search_type" in fields and not rebuilt:
             raise InvalidParameterError("give search_type or selector, not both")
-        perspective = fields.get("perspective")
-        if perspective is not None and not isinstance(perspective, str) and not callable(perspective):
-            # LangChain compares and hashes fields, which works for a tuple and not for an array.
-            fields["perspective"] = tuple(PAP(perspective).perspective.tolist())  # type: ignore[union-attr]
+        if "perspective" in fields:
+            fields["perspective"] = as_perspective(fields["perspective"])
         if more:
             fields["search_kwargs"] = {**(fields.get("search_kwargs") or {}), **more}
         super().__init__(**fields)
@@ -143,7 +142,7 @@ def search_store(
         None if reader.asearch is None else partial(reader.asearch, *arguments, **store_kwargs),
     )
     if len(documents) != len(vectors):
-        raise VectorSourceError(f"the vector source returned {len(documents)} documents and {len(vectors)} vectors")
+        raise VectorSourceError(f"the vector reader returned {len(documents)} documents and {len(vectors)} vectors")
     if isinstance(vectors, np.ndarray) or all(vector is not None for vector in vectors):
         return documents, vectors
     # Not all stores have ids. The text names a document too.
@@ -299,8 +298,8 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
             return f"store: {store}"
         embeddings = self.embeddings or self.vectorstore.embeddings
         if embeddings is None:
-            return f"nowhere: no vector source is registered for {store}, and there are no embeddings"
-        return f"{describe_embedding(embeddings)}: no vector source is registered for {store}"
+            return f"nowhere: no vector reader is registered for {store}, and there are no embeddings"
+        return f"{describe_embedding(embeddings)}: no vector reader is registered for {store}"
 
     @override
     def _get_relevant_documents(

@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from shared_core.errors import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError
-from shared_core.retrieval import Flow, Step
+from shared_core.retrieval import Flow, Step, find_registered
 
 from .stores import READERS
 from .stores.reader import (
@@ -101,11 +101,7 @@ def reader_of(store: VectorStore | None) -> VectorReader | None:
 @functools.cache
 def find_reader(store_class: type) -> VectorReader | None:
     """The vector reader registered for this class, or for the nearest of its base classes."""
-    for cls in store_class.__mro__:
-        reader = _READERS.get(cls) or _READERS.get(f"{cls.__module__}.{cls.__qualname__}")
-        if reader is not None:
-            return reader
-    return None
+    return find_registered(_READERS, store_class)
 
 
 def search_and_embed(
@@ -127,7 +123,7 @@ def search_and_embed(
     except NotImplementedError as error:
         if projected:
             raise VectorSourceError(
-                f"{name} cannot be searched by vector, which a perspective needs: register a vector source for it"
+                f"{name} cannot be searched by vector, which a perspective needs: call register_vector_source to teach it"
             ) from error
         found = yield Step(
             partial(store.similarity_search, text, k=fetch_k, **store_kwargs),

@@ -12,7 +12,7 @@ from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from shared_core import PAP, InvalidInputError, InvalidParameterError, QueryParts, Selector, selector_parameters
+from shared_core import InvalidInputError, InvalidParameterError, QueryParts, Selector, selector_parameters
 from shared_core.retrieval import (
     SETTINGS,
     EmbeddedQuery,
@@ -22,6 +22,7 @@ from shared_core.retrieval import (
     Selected,
     Step,
     as_identifiers,
+    as_perspective,
     check_integer,
 )
 from shared_core.signals.extraction import check_perspective_vector
@@ -68,10 +69,8 @@ class SelectionSettings(BaseModel):
         if given.get("top_n") is not None:
             check_integer(given["top_n"], "top_n", 1)
         given["shown"] = as_identifiers(given.get("shown"), "shown")
-        perspective = given.get("perspective")
-        check_perspective_vector(given.get("perspective_vector", "text"), perspective)
-        if perspective is not None and not isinstance(perspective, str) and not callable(perspective):
-            given["perspective"] = tuple(PAP(perspective).perspective.tolist())  # type: ignore[union-attr]
+        check_perspective_vector(given.get("perspective_vector", "text"), given.get("perspective"))
+        given["perspective"] = as_perspective(given.get("perspective"))
         super().__init__(**given)
         if self.top_n is None and self.budget is None:
             self.top_n = 4

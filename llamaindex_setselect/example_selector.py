@@ -13,7 +13,7 @@ from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval import ORDERS, check_one_of, sort_items
+from shared_core.retrieval import ORDERS, check_one_of, join_values, sort_items
 
 from .retriever import SetSelectIndexRetriever
 
@@ -180,15 +180,11 @@ class _OfNode:
 
 
 def _node(example: dict[str, Any], input_keys: Sequence[str]) -> TextNode:
-    try:
-        # The LangChain adapter joins the values in this order too.
-        text = " ".join(str(example[key]) for key in sorted(input_keys))
-    except KeyError as error:
-        raise InvalidParameterError(
-            f"input_keys names {error.args[0]!r}, but the keys are {', '.join(example)}"
-        ) from None
-    # Without this LlamaIndex would embed the metadata too, and with them the answer.
+    # Without the exclusions LlamaIndex would embed the metadata too, and with them the answer.
     keys = list(example)
     return TextNode(
-        text=text, metadata=dict(example), excluded_embed_metadata_keys=keys, excluded_llm_metadata_keys=keys
+        text=join_values(example, input_keys),
+        metadata=dict(example),
+        excluded_embed_metadata_keys=keys,
+        excluded_llm_metadata_keys=keys,
     )

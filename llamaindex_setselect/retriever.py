@@ -23,16 +23,8 @@ from ._settings import SelectionSettings, copy_nodes, embed_query, read_vectors,
 from .stores.faiss import takes_node_ids
 
 # VectorIndexRetriever ignores arguments that it does not know, so its signature says which it knows.
-_SEARCH_NAMES = {"vector_store_kwargs", *inspect.signature(VectorIndexRetriever).parameters} - {
-    "index",
-    "similarity_top_k",
-    "filters",
-    "embed_model",
-    "callback_manager",
-    "object_map",
-    "verbose",
-    "kwargs",
-}
+_OWN = {"index", "similarity_top_k", "filters", "embed_model", "callback_manager", "object_map", "verbose", "kwargs"}
+_SEARCH_NAMES = {"vector_store_kwargs", *inspect.signature(VectorIndexRetriever).parameters} - _OWN
 _OPTIONS = set(SelectionSettings.model_fields) - {"index", "vector_store"}
 
 

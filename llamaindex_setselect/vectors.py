@@ -15,7 +15,7 @@ from llama_index.core.settings import Settings
 from numpy.typing import ArrayLike
 
 from shared_core import EmbeddingFallbackWarning, InvalidParameterError, SetSelectWarning, VectorSourceError
-from shared_core.retrieval import Flow, Step
+from shared_core.retrieval import Flow, Step, find_registered
 
 from .stores import READERS
 from .stores.reader import AsyncFetch, Fetch, VectorReader
@@ -93,7 +93,7 @@ class NodeVectors:
     @cached_property
     def reader(self) -> VectorReader | None:
         """The vector reader of the store; None if there is no store, or none is registered for it."""
-        return _reader_of(self.store)
+        return reader_of(self.store)
 
     @property
     def words(self) -> str:
@@ -174,7 +174,7 @@ class NodeVectors:
         elif self.reader is not None:
             why, remedy = f"{kind.__name__} does not know these nodes", "Pass the store that holds them"
         else:
-            why = f"no vector source is registered for {kind.__name__}"
+            why = f"no vector reader is registered for {kind.__name__}"
             remedy = f"Call register_vector_source({kind.__name__}, ...)"
         warnings.warn(
             f"{why}: each query embeds the texts of its nodes again ({number} this time) with {type(model).__name__}. "
@@ -184,9 +184,6 @@ class NodeVectors:
         )
 
 
-def _reader_of(store: Any) -> VectorReader | None:
-    for cls in type(store).__mro__:
-        reader = _READERS.get(cls) or _READERS.get(f"{cls.__module__}.{cls.__qualname__}")
-        if reader is not None:
-            return reader
-    return None
+def reader_of(store: Any) -> VectorReader | None:
+    """The vector reader registered for the store's class, or for the nearest of its base classes."""
+    return find_registered(_READERS, type(store))

@@ -1,7 +1,7 @@
 """What the adapters use of the core: settings become a checked request, and a request selects a framework's items."""
 
 from .._validation import as_identifiers, check_integer, check_one_of
-from .items import ORDERS, sort_items
+from .items import ORDERS, join_values, sort_items
 from .request import (
     SETTINGS,
     WIDEST,
@@ -11,7 +11,9 @@ from .request import (
     Request,
     Selected,
     Step,
+    as_perspective,
     check_spelling,
+    find_registered,
     parameter_names,
     run_flow,
     run_flow_async,
@@ -28,9 +30,12 @@ __all__ = [
     "Selected",
     "Step",
     "as_identifiers",
+    "as_perspective",
     "check_integer",
     "check_one_of",
     "check_spelling",
+    "find_registered",
+    "join_values",
     "parameter_names",
     "run_flow",
     "run_flow_async",

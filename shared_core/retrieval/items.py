@@ -1,4 +1,4 @@
-"""What a selection needs to know of a framework's items: numbers, names, rows of vectors, and the order of the result.
+"""What a selection reads from a framework's items: numbers, names and ids; and the order and text of examples.
 
 An item is a LangChain document or a LlamaIndex node. Only its id and its metadata are read.
 """
@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_numeric
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, InvalidParameterError
 
 # A metadata key, values by the items' ids, or a function of the item.
 ItemNumber = str | Mapping[Any, float] | Callable[[Any], float]
@@ -77,22 +76,6 @@ def _from_mapping(item: Any, row: int, values: Mapping[Any, Any], what: str) -> 
     return values[name]
 
 
-def as_rows(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:
-    """``vectors`` as an array; rows of different lengths are an error that names the first odd one.
-
-    >>> as_rows([[1.0, 2.0], [3.0, 4.0]], ["a", "b"]).shape
-    (2, 2)
-    """
-    if not isinstance(vectors, np.ndarray):
-        for name, row in zip(ids, vectors, strict=True):
-            if len(row) != len(vectors[0]):
-                raise InvalidInputError(
-                    f"the vector of {name!r} has length {len(row)}, that of {ids[0]!r} has {len(vectors[0])}: "
-                    "they most likely come from different embedding models"
-                )
-    return as_numeric(vectors, "vectors")
-
-
 def sort_items(items: Sequence[Any], relevance: Sequence[float], order: str) -> list[Any]:
     """Selected items in one of the ``ORDERS``: as selected, most relevant first, or most relevant last (as CEIL does).
 
@@ -103,6 +86,21 @@ def sort_items(items: Sequence[Any], relevance: Sequence[float], order: str) -> 
         return list(items)
     sign = 1 if order == "nearest_last" else -1
     return [items[row] for row in sorted(range(len(items)), key=lambda row: sign * relevance[row])]
+
+
+def join_values(example: Mapping[str, Any], keys: Sequence[str] | None) -> str:
+    """The text that is embedded for an example: its values under ``keys`` (None: all), in the order of the keys' names.
+
+    >>> join_values({"question": "1 + 1", "answer": 2}, None)
+    '2 1 + 1'
+    """
+    # LangChain's own example selectors make the same text, so their stores can be used.
+    try:
+        return " ".join(str(example[key]) for key in sorted(keys or example))
+    except KeyError as error:
+        raise InvalidParameterError(
+            f"input_keys names {error.args[0]!r}, but the keys are {', '.join(example)}"
+        ) from None
 
 
 def describe_item(item: Any, row: int) -> str:

@@ -11,7 +11,7 @@ import difflib
 import functools
 import warnings
 from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -30,25 +30,8 @@ from ..signals.extraction import (
     make_pap,
     read_perspective,
 )
-from .items import ItemName, ItemNumber, as_rows, read_numbers, read_values
+from .items import ItemName, ItemNumber, read_numbers, read_values
 
-SETTINGS = (
-    "k",
-    "fetch_k",
-    "score_threshold",
-    "shown",
-    "budget",
-    "costs",
-    "quality",
-    "source",
-    "max_per_source",
-    "drop_near_duplicates",
-    "perspective",
-    "perspective_vector",
-    "direction",
-    "corpus",
-    "selector",
-)
 # A retriever that widens its search by itself never asks a store for more candidates than this.
 WIDEST = 20_000
 # LangChain's default. A user who replaces as_retriever(search_type="mmr") changes the class and nothing else.
@@ -192,8 +175,9 @@ class Request:
         budget = given["budget"]
         if budget is not None and given["costs"] is None:
             raise BudgetError("a budget needs costs: a metadata key, or a function such as one that counts tokens")
-        perspective, corpus, direction = given["perspective"], given["corpus"] or False, given["direction"] or "remove"
-        _check_perspective(perspective, corpus, direction)
+        perspective, how = given["perspective"], given["perspective_vector"] or "text"
+        direction, corpus = given["direction"] or "remove", given["corpus"] or False
+        _check_perspective(perspective, how, direction, corpus)
         request = cls(
             selector=_as_selector(given["selector"], parameters),
             k=k,
@@ -207,7 +191,7 @@ class Request:
             max_per_source=None if most is None else check_integer(most, "max_per_source", 1),
             drop_near_duplicates=_check_cosine(given["drop_near_duplicates"], "drop_near_duplicates"),
             perspective=perspective,
-            perspective_vector=check_perspective_vector(given["perspective_vector"] or "text", perspective),
+            perspective_vector=how,
             direction=direction,
             corpus=corpus,
         )
@@ -273,21 +257,20 @@ class Request:
         """Select among items; of items with one id only the first is a candidate, and an id of None equals no other."""
         if not found.items:
             return Selected([], Selection(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0), found, False)
-        items, ids, vectors = found.items, found.ids, as_rows(found.vectors, found.ids)
+        items, ids, vectors = found.items, found.ids, _as_rows(found.vectors, found.ids)
         rows = None
         if len(set(ids)) < len(ids):
             first: dict[Hashable, int] = {}
             rows = [row for row, name in enumerate(ids) if name is None or first.setdefault(name, row) == row]
             items, ids, vectors = [items[row] for row in rows], [ids[row] for row in rows], vectors[rows]
+        source = None if self.max_per_source is None else self.source
         candidates = Candidates(
             query.vector,
             vectors,
             quality=None if self.quality is None else read_numbers(items, self.quality, "quality"),
             ids=ids,
             costs=None if self.costs is None else read_numbers(items, self.costs, "costs"),
-            sources=None
-            if self.max_per_source is None or self.source is None
-            else read_values(items, self.source, "source"),
+            sources=None if source is None else read_values(items, source, "source"),
             max_per_source=self.max_per_source,
             drop_near_duplicates=self.drop_near_duplicates,
             copy=False,
@@ -297,20 +280,12 @@ class Request:
         known = set(self.shown)
         shown = [row for row, name in enumerate(ids) if name in known]
         selection = choose(
-            candidates,
-            self.selector,
-            self.k,
-            budget=self.budget,
-            shown=shown,
-            score_threshold=self.score_threshold,
+            candidates, self.selector, self.k, budget=self.budget, shown=shown, score_threshold=self.score_threshold
         )
         picked = [items[row] for row in selection.indices.tolist()]
         cut_short = self._is_cut_short(candidates, selection, shown)
         if rows is not None:
-            indices = np.array(rows, np.int64)[selection.indices]
-            selection = Selection(
-                indices, selection.gains, selection.relevance, selection.objective, selection.filled_from
-            )
+            selection = replace(selection, indices=np.array(rows, np.int64)[selection.indices])
         return Selected(picked, selection, found, cut_short)
 
     def _is_cut_short(self, candidates: Candidates, selection: Selection, shown: Sequence[int]) -> bool:
@@ -326,6 +301,26 @@ class Request:
         affordable = candidates.costs <= self.budget - float(candidates.costs[selection.indices].sum())
         affordable[[*selection.indices.tolist(), *shown]] = False
         return bool(affordable.any())
+
+
+# Every field of a request is a setting that the adapters take under this name.
+SETTINGS = tuple(field.name for field in fields(Request))
+
+
+def as_perspective(perspective: Any) -> Any:
+    """``perspective`` with a vector as a tuple, which pydantic can compare and hash."""
+    if perspective is None or isinstance(perspective, str) or callable(perspective):
+        return perspective
+    return tuple(PAP(perspective).perspective.tolist())  # type: ignore[union-attr]
+
+
+def find_registered(table: Mapping[type | str, T], cls: type) -> T | None:
+    """The entry of ``cls`` or of the nearest of its base classes, by the class or by its full name."""
+    for base in cls.__mro__:
+        entry = table.get(base) or table.get(f"{base.__module__}.{base.__qualname__}")
+        if entry is not None:
+            return entry
+    return None
 
 
 def parameter_names() -> dict[str, None]:
@@ -371,14 +366,17 @@ def _as_selector(given: Any, parameters: dict[str, Any]) -> Selector:
     return resolve_selector("vrsd" if given is None else given, parameters)
 
 
-def _check_perspective(perspective: Any, corpus: Any, direction: str) -> None:
+def _check_perspective(perspective: Any, how: str, direction: str, corpus: Any) -> None:
     check_one_of(direction, "direction", DIRECTIONS)
-    is_text = isinstance(perspective, str)
-    if is_text and not perspective.strip():
-        raise PerspectiveError("perspective is an empty text; use None for no perspective")
-    is_vector = perspective is not None and not is_text and not callable(perspective)
-    # PAP checks corpus and direction too; without a vector any other one will do.
-    PAP(perspective if is_vector else [1.0], corpus=corpus, direction=direction)
+    if how != "text":
+        check_perspective_vector(how, perspective)
+    if not isinstance(corpus, (bool, np.bool_)):
+        raise InvalidParameterError(f"corpus must be True or False, got {corpus!r}")
+    if isinstance(perspective, str):
+        if not perspective.strip():
+            raise PerspectiveError("perspective is an empty text; use None for no perspective")
+    elif perspective is not None and not callable(perspective):
+        PAP(perspective)
 
 
 def _check_item_value(value: Any, what: str) -> Any:
@@ -392,6 +390,18 @@ def _check_item_value(value: Any, what: str) -> Any:
 
 def _check_cosine(value: Any, what: str) -> float | None:
     return None if value is None else check_number(value, f"{what} (a cosine)", -1, 1)
+
+
+def _as_rows(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:
+    """``vectors`` as an array; rows of different lengths are an error that names the first odd one."""
+    if not isinstance(vectors, np.ndarray):
+        for name, row in zip(ids, vectors, strict=True):
+            if len(row) != len(vectors[0]):
+                raise InvalidInputError(
+                    f"the vector of {name!r} has length {len(row)}, that of {ids[0]!r} has {len(vectors[0])}: "
+                    "they most likely come from different embedding models"
+                )
+    return as_numeric(vectors, "vectors")
 
 
 def _wider(selected: Selected, widest: int) -> int | None:

@@ -136,7 +136,7 @@ def test_which_stores_are_told_their_nodes(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in STORES if kind != "simple"])
-def test_faiss_returns_vectors_by_node_id_beside_nodes_that_it_does_not_know(kind: str, model: CountingEmbedding) -> None:
+def test_faiss_returns_vectors_by_node_id_and_ignores_unknown_nodes(kind: str, model: CountingEmbedding) -> None:
     nodes = make_nodes()[::-1]
     vectors = SetSelectPostprocessor(index=make_index(kind, model))._vectors
     found = run_flow(vectors.fetch(nodes, ALL[::-1]))

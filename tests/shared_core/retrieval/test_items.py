@@ -11,8 +11,8 @@ import pytest
 from langchain_core.documents import Document
 from llama_index.core.schema import TextNode
 
-from shared_core import InvalidInputError
-from shared_core.retrieval.items import ORDERS, as_rows, read_numbers, read_values, sort_items
+from shared_core import InvalidInputError, InvalidParameterError
+from shared_core.retrieval.items import ORDERS, join_values, read_numbers, read_values, sort_items
 
 DOCUMENTS: list[Any] = [Document("x", id="a", metadata={"good": 1}), Document("y", id="b", metadata={"good": 2.5})]
 NODES = [TextNode(text="x", id_="a", metadata={"good": 1}), TextNode(text="y", id_="b", metadata={"good": 2.5})]
@@ -64,12 +64,12 @@ def test_names_are_read_like_numbers() -> None:
         read_values([Document("x", id="a")], "page", "source")
 
 
-def test_rows_of_two_lengths_are_refused_by_id() -> None:
-    with pytest.raises(InvalidInputError, match="'c' has length 2, that of 'a' has 1"):
-        as_rows([[1.0], [2.0], [1.0, 2.0]], ["a", "b", "c"])
-    rows = np.eye(3)
-    assert as_rows(rows, ["a", "b", "c"]) is rows
-    assert as_rows([[1.0], [2.0]], ["a", "b"]).tolist() == [[1.0], [2.0]]
+def test_the_text_of_an_example_is_in_the_order_of_its_keys() -> None:
+    example = {"question": "1 + 1", "answer": 2}
+    assert join_values(example, None) == join_values(example, ["question", "answer"]) == "2 1 + 1"
+    assert join_values(example, ["question"]) == "1 + 1"
+    with pytest.raises(InvalidParameterError, match="input_keys names 'title', but the keys are question, answer"):
+        join_values(example, ["title"])
 
 
 def test_orders() -> None:

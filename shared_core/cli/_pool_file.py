@@ -1,4 +1,4 @@
-"""The pool of ``setselect train`` out of a file of JSON lines, and its vectors out of a .npy file."""
+"""The pool of ``setselect train``, read from a file of JSON lines, and its vectors, read from a .npy file."""
 
 from __future__ import annotations
 
@@ -14,20 +14,11 @@ from ..evaluation.corpus import Problem, json_lines, text_of
 
 
 class PoolFile(NamedTuple):
-    """What was read, in the order of the file.
+    """The items of a pool in the order of the file.
 
-    Attributes
-    ----------
-    items : list of n dict
-        Each with ``question`` and ``answer``, whatever these are called in the file, and nothing else.
-    ids : list of n (str or int), or None
-        None where they are not asked for, or no line has one.
-    rows : list of n int
-        The place of each item among the file's lines that are not blank, bad ones too.
-    lines : int
-        How many lines are not blank.
-    problems : list of Problem
-        The lines that are left out.
+    An item has the keys ``question`` and ``answer`` only. ``ids`` is None if no line has one or they are not read.
+    ``rows`` has the place of each item among the ``lines`` lines that are not blank. ``problems`` are the lines that
+    are left out.
     """
 
     items: list[dict[str, str]]
@@ -38,21 +29,15 @@ class PoolFile(NamedTuple):
 
 
 def read_pool(path: Path | str, question: str = "question", answer: str = "answer", *, ids: bool = False) -> PoolFile:
-    """Read items from a file of JSON lines, an object with a question and an answer on each.
+    """Read items from a file of JSON lines (.jsonl or .ndjson) with a question and an answer under these keys.
 
-    Parameters
-    ----------
-    path : path
-        ``.jsonl`` or ``.ndjson``.
-    question, answer : str
-        The keys. Other keys are ignored, ``id`` as well unless it is asked for.
-    ids : bool
-        Read ``id``, a string or a whole number: on every line or on none.
+    With ``ids`` the key ``id`` is read too, a string or a whole number: all lines must have one, or none. Other keys
+    are ignored.
 
     Raises
     ------
     InvalidInputError
-        The file cannot be read or holds not one item.
+        The file cannot be read or has no item.
     InvalidParameterError
         The suffix is another.
 
@@ -68,7 +53,7 @@ def read_pool(path: Path | str, question: str = "question", answer: str = "answe
     path = Path(path)
     if path.suffix.lower() not in (".jsonl", ".ndjson"):
         raise InvalidParameterError(
-            f"{path}: a pool is read from .jsonl: a JSON object with question and answer a line"
+            f"{path}: the pool must be a .jsonl file, with a JSON object with question and answer on each line"
         )
     items: list[dict[str, str]] = []
     names: list[str | int | None] = []
@@ -83,7 +68,7 @@ def read_pool(path: Path | str, question: str = "question", answer: str = "answe
                 if wrong is not None:
                     raise InvalidInputError(wrong)
                 item = {"question": text_of(record, (question,)), "answer": text_of(record, (answer,))}
-                name = _checked_id(record, known) if ids else None
+                name = _read_id(record, known) if ids else None
             except InvalidInputError as error:
                 problems.append(Problem(file, line, str(error)))
                 continue
@@ -96,31 +81,21 @@ def read_pool(path: Path | str, question: str = "question", answer: str = "answe
         raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
     if not items:
         first = f"; the first problem: {problems[0]}" if problems else ""
-        raise InvalidInputError(f"{path} holds not one item{first}")
+        raise InvalidInputError(f"{path} has no item that can be read{first}")
     without = [place for place, name in zip(places, names, strict=True) if name is None]
     if ids and without and len(without) < len(names):
-        raise InvalidInputError(f"{path}:{without[0]}: there is no 'id', though other lines have one: give all or none")
+        raise InvalidInputError(f"{path}:{without[0]}: there is no 'id', but other lines have one: give all or none")
     return PoolFile(items, [name for name in names if name is not None] or None, rows, lines, problems)
 
 
 def read_vectors(path: Path | str, pool: PoolFile) -> NDArray[Any]:
-    """The items' vectors out of a .npy file with a row for each line of the pool's file that is not blank.
-
-    Returns
-    -------
-    ndarray, shape (n, d)
-
-    Raises
-    ------
-    InvalidInputError
-        The file cannot be read as an array of numbers, or has another number of rows.
-    """
+    """The items' vectors (n, d) from a .npy file with a row for each line of the pool's file that is not blank."""
     try:
         found = np.load(path, allow_pickle=False)
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
     except (ValueError, EOFError) as error:
-        raise InvalidInputError(f"{path} is no .npy file of numbers: {error}") from error
+        raise InvalidInputError(f"{path} is not a .npy file of numbers: {error}") from error
     if not isinstance(found, np.ndarray) or found.ndim != 2 or len(found) != pool.lines:
         shape = found.shape if isinstance(found, np.ndarray) else "several arrays"
         raise InvalidInputError(
@@ -130,7 +105,7 @@ def read_vectors(path: Path | str, pool: PoolFile) -> NDArray[Any]:
     return found[pool.rows]
 
 
-def _checked_id(record: Mapping[str, Any], known: Container[Any]) -> str | int | None:
+def _read_id(record: Mapping[str, Any], known: Container[Any]) -> str | int | None:
     name = record.get("id")
     if name is None:
         return None

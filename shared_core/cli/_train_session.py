@@ -1,18 +1,17 @@
-"""What ``setselect train`` does: files, feedback, labels, a fit that can be broken off, and what is said of it."""
+"""The parts of ``setselect train``: files, feedback, consent, a fit that can be interrupted, and its result."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-import json
 import operator
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich import box
@@ -20,19 +19,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from .._files import Journal
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from ..learning.feedback.coverage import CoverageFeedback, Feedback
 from ..learning.feedback.language_model import LanguageModelFeedback
 from ..learning.feedback.symbols import structural_symbols
-from ..learning.plot import SUFFIXES
+from ..learning.results import PLOT_SUFFIXES
+from ..learning.settings import FitSettings
+from ._pool_file import PoolFile
 from ._terminal import COULD_NOT_RUN
 
 if TYPE_CHECKING:
     from ..learning.labels.labelling import LabelledSubset
     from ..learning.results import Epoch, Fitted
 
-# The key comes from here alone: not from the command line, which others on the machine can read, nor from
-# OPENAI_API_KEY, which is not meant for any server.
+# The key comes only from here: other users of the machine can read a command line, and the key in OPENAI_API_KEY is not
+# meant for every server.
 KEY = "SETSELECT_API_KEY"
 Symbols = Callable[[str], Iterable[Any]]
 SYMBOLS: dict[str, Symbols] = {"coverage": structural_symbols, "words": str.split}
@@ -40,13 +42,7 @@ SYMBOLS: dict[str, Symbols] = {"coverage": structural_symbols, "words": str.spli
 
 @dataclass(frozen=True)
 class Files:
-    """Where everything goes: the kernel, and beside it what is made on the way.
-
-    Examples
-    --------
-    >>> str(Files.beside(Path("kernel.safetensors")).labels)
-    'kernel.labels.jsonl'
-    """
+    """The kernel's file and the files beside it."""
 
     kernel: Path
     labels: Path
@@ -56,20 +52,18 @@ class Files:
 
     @classmethod
     def beside(cls, out: Path, labels: Path | None = None, plot: Path | None = None) -> Files:
-        """The names, from that of the kernel.
+        """The names, from that of the kernel; a wrong suffix or a missing folder is an InvalidParameterError.
 
-        Raises
-        ------
-        InvalidParameterError
-            A suffix is another, or a folder is not there.
+        >>> str(Files.beside(Path("kernel.safetensors")).labels)
+        'kernel.labels.jsonl'
         """
         if out.suffix != ".safetensors":
             raise InvalidParameterError(f"--out must end in .safetensors, got {out}")
-        if plot is not None and plot.suffix.lower() not in SUFFIXES:
+        if plot is not None and plot.suffix.lower() not in PLOT_SUFFIXES:
             raise InvalidParameterError(f"--plot must end in .svg or .png, got {plot}")
         for option, path in (("--out", out), ("--labels", labels), ("--plot", plot)):
             if path is not None and not path.absolute().parent.is_dir():
-                raise InvalidParameterError(f"{option}: there is no folder {path.absolute().parent}")
+                raise InvalidParameterError(f"{option}: the folder {path.absolute().parent} does not exist")
         return cls(
             out,
             labels or out.with_suffix(".labels.jsonl"),
@@ -80,15 +74,7 @@ class Files:
 
 
 def feedback_of(name: str | None, endpoint: str | None, llm: str | None, **settings: Any) -> Feedback:
-    """The feedback that the options name: coverage of symbols, a local model, or a model behind an endpoint.
-
-    Raises
-    ------
-    InvalidParameterError
-        The options exclude each other, a function cannot be imported, or a model cannot be loaded.
-    ImportError
-        torch, transformers or openai is missing.
-    """
+    """The feedback that the options name: coverage of symbols, a local model, or a model behind an endpoint."""
     if (endpoint is None) != (llm is None):
         raise InvalidParameterError("--endpoint (where the model is) and --llm (its name) need each other: give both")
     if endpoint is not None and llm is not None:
@@ -105,7 +91,7 @@ def feedback_of(name: str | None, endpoint: str | None, llm: str | None, **setti
         if isinstance(error, InvalidParameterError):
             raise
         raise InvalidParameterError(
-            f"--feedback {name} is none of {', '.join(SYMBOLS)}, has not the form module:function, and cannot be "
+            f"--feedback {name} is none of {', '.join(SYMBOLS)}, does not have the form module:function, and cannot be "
             f"loaded as a model: {error}"
         ) from error
 
@@ -113,13 +99,6 @@ def feedback_of(name: str | None, endpoint: str | None, llm: str | None, **setti
 def import_function(name: str) -> Symbols:
     """The function that ``module:function`` names; modules in the current folder are found too.
 
-    Raises
-    ------
-    InvalidParameterError
-        The module or the function does not exist or fails; the message says which of the two.
-
-    Examples
-    --------
     >>> import_function("shlex:split")("find . -name '*.c'")
     ['find', '.', '-name', '*.c']
     """
@@ -145,17 +124,10 @@ def import_function(name: str) -> Symbols:
     return function
 
 
-def teaching(items: Sequence[Mapping[str, str]], feedback: Feedback) -> list[int]:
-    """Rows of the items that can be queries: by coverage, those whose answers have symbols.
+def find_queries(items: Sequence[Mapping[str, str]], feedback: Feedback) -> list[int]:
+    """Rows of the items that can be queries: with coverage, those whose answers have symbols.
 
-    Raises
-    ------
-    InvalidInputError
-        There is none.
-
-    Examples
-    --------
-    >>> teaching([{"answer": "count(all)"}, {"answer": "seven"}], CoverageFeedback())
+    >>> find_queries([{"answer": "count(all)"}, {"answer": "seven"}], CoverageFeedback())
     [0]
     """
     if not isinstance(feedback, CoverageFeedback):
@@ -163,8 +135,8 @@ def teaching(items: Sequence[Mapping[str, str]], feedback: Feedback) -> list[int
     rows = [row for row, item in enumerate(items) if any(True for _ in feedback.symbols(item["answer"]))]
     if not rows:
         raise InvalidInputError(
-            "no answer has symbols of a program or command by this feedback, so nothing can be covered: "
-            "take --feedback words for prose, or a model"
+            "no answer has symbols by this feedback, so coverage cannot be measured: use --feedback words for prose, "
+            "--feedback module:function with a function of your own, or a model"
         )
     return rows
 
@@ -178,13 +150,7 @@ class Consent:
         self._given = given
 
     def ask(self, estimate: str | None = None) -> None:
-        """Show what it is about, and go on only with a yes.
-
-        Raises
-        ------
-        typer.Exit
-            There was none.
-        """
+        """Show the size of what will be sent; without a yes the command ends (``typer.Exit``)."""
         if not self._needed:
             return
         self._needed = False
@@ -195,79 +161,66 @@ class Consent:
         if self._given:
             return
         agreed = False
-        # Without a terminal there is nobody to answer.
+        # Without a terminal nobody can answer.
         with contextlib.suppress(typer.Abort):
             agreed = typer.confirm("Go on?", err=True)
         if not agreed:
-            self._say.print("Nothing was sent. --yes goes on without the question.")
+            self._say.print("Nothing was sent. With --yes the command does not ask.")
             raise typer.Exit(COULD_NOT_RUN)
 
 
-class Log:
-    """A file of JSON lines, one for each epoch, begun anew with the first."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: TextIO | None = None
-
-    def __call__(self, epoch: Epoch) -> None:
-        """Write the epoch's line."""
-        if self._file is None:
-            self._file = self._path.open("w", encoding="utf-8")
-        told = {"epoch": epoch.number, "loss": epoch.loss, "likelihood": epoch.likelihood, "feedback": epoch.feedback}
-        self._file.write(json.dumps(told) + "\n")
-        self._file.flush()
-
-    def __enter__(self) -> Log:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-
-
-def fitted_or_best(
+def fit_or_best(
     say: Console,
     files: Files,
-    items: Sequence[Mapping[str, Any]],
+    pool: PoolFile,
     vectors: Any,
     feedback: Feedback,
     labels: Iterable[LabelledSubset],
-    settings: Mapping[str, Any],
+    settings: FitSettings,
 ) -> tuple[Fitted, bool]:
-    """What :func:`fit` gives and True; broken off with Ctrl-C, what its checkpoint has and False.
+    """The result of :func:`fit` and True; after Ctrl-C the result of its checkpoint and False.
 
-    Raises
-    ------
-    KeyboardInterrupt
-        There is no checkpoint yet.
+    Without a checkpoint the KeyboardInterrupt is raised again.
     """
     from ..learning.fitting import fit
 
     known: list[LabelledSubset] = []
 
-    def kept() -> Iterator[LabelledSubset]:
+    def remember() -> Iterator[LabelledSubset]:
         for entry in labels:
             known.append(entry)
             yield entry
 
-    # What is asked of an endpoint was said before.
-    given = {**settings, "checkpoint": files.checkpoint, "say": lambda line: None}
+    # The number of prompts was said by Consent.
+    common: dict[str, Any] = {"ids": pool.ids, "checkpoint": files.checkpoint, "say": lambda line: None}
+    common["on_epoch"] = _log_into(files.log)
     try:
-        with Log(files.log) as log:
-            return fit(items, vectors, feedback, kept(), **given, progress=say.is_terminal, on_epoch=log), True
+        result = fit(pool.items, vectors, feedback, remember(), settings=settings, progress=say.is_terminal, **common)
+        return result, True
     except KeyboardInterrupt:
         if not known or not files.checkpoint.exists():
             raise
-    say.print("broken off while fitting: this is the best epoch so far; run the same again to go on")
-    with Log(files.log) as log:
-        # With an epoch behind it, it trains no more.
-        return fit(items, vectors, feedback, known, **{**given, "epochs": 1}, on_epoch=log), False
+    say.print("interrupted while fitting: this is the best epoch so far; run the same command again to resume")
+    # The checkpoint has an epoch or more, so this fit trains no further.
+    return fit(pool.items, vectors, feedback, known, settings=replace(settings, epochs=1), **common), False
+
+
+def _log_into(path: Path) -> Callable[[Epoch], None]:
+    journal = Journal(path, '{"epoch": ', "an epoch")
+
+    def log(epoch: Epoch) -> None:
+        # A fit that resumes reports all its epochs again.
+        if epoch.number == 0:
+            path.unlink(missing_ok=True)
+        entry = {"epoch": epoch.number, "loss": epoch.loss, "likelihood": epoch.likelihood, "feedback": epoch.feedback}
+        journal.append([entry])
+
+    return log
 
 
 @contextlib.contextmanager
-def spoken_warnings(say: Console) -> Iterator[None]:
-    """Our warnings as plain lines, each once, while the block runs."""
+def print_warnings(say: Console) -> Iterator[None]:
+    """Print each warning of setselect once, as a plain line, while the block runs."""
 
     def show(message: Warning | str, *place: Any, **more: Any) -> None:
         if isinstance(message, SetSelectWarning):
@@ -283,7 +236,7 @@ def spoken_warnings(say: Console) -> Iterator[None]:
 
 
 def show_result(show: Console, fitted: Fitted, files: Files) -> None:
-    """The kernel beside what learns nothing, where the files are, and how to use it."""
+    """Print the kernel's feedback beside that of selectors that learn nothing, the files, and how to use the kernel."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("", no_wrap=True)
     table.add_column(f"feedback, {len(fitted.held_out)} held-out items", justify="right")

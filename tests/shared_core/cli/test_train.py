@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,14 @@ from examples._tiny_lm import tiny_model, tiny_tokenizer
 from shared_core import NDPP, LinearKernel, LowRankKernel
 from shared_core.cli import app
 from shared_core.cli.train import train
-from shared_core.learning import CoverageFeedback, LanguageModelFeedback, fit, label
+from shared_core.learning import CoverageFeedback, FitSettings, LanguageModelFeedback, fit, label
 from tests.shared_core.signals.completions_server import Completions, serving
 
 pytest.importorskip("matplotlib")
+pytest.importorskip("torch")
+
+from shared_core.learning.training import Run
+
 ENOUGH = 120.0  # seconds in which anything here is over, on a busy machine too
 SMALL = ("--k", "2", "--epochs", "2", "--fetch-k", "12", "--skew-rank", "2")
 
@@ -57,36 +61,6 @@ def run(folder: Path, *more: object, out: str = "kernel.safetensors", typed: str
     return CliRunner().invoke(app, arguments(folder, *more, out=out), input=typed)
 
 
-def process(given: Sequence[str]) -> subprocess.Popen[str]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "shared_core.cli", *given],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-        # A shell that runs the tests in the background has them ignore Ctrl-C, and their children too.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
-
-
-def interrupted(given: Sequence[str], ready: Callable[[], bool]) -> tuple[int, str, str]:
-    """Run it, press Ctrl-C as soon as it is ready for that; exit code, stdout, stderr."""
-    child = process(given)
-    until = time.monotonic() + ENOUGH
-    while not ready():
-        assert child.poll() is None, child.communicate()
-        assert time.monotonic() < until, "never ready"
-        time.sleep(0.005)
-    child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=ENOUGH)
-    return child.returncode, out, err
-
-
-def lines_of(path: Path) -> int:
-    return path.read_bytes().count(b"\n") if path.exists() else 0
-
-
 def arrays_of(path: Path) -> dict[str, Any]:
     """Everything a kernel's file holds; the order of its header differs from run to run."""
     from safetensors import safe_open
@@ -112,9 +86,12 @@ def read(folder: Path) -> tuple[list[dict[str, str]], np.ndarray]:
 
 
 def test_with_no_options_it_writes_the_kernel_of_the_python_call(folder: Path) -> None:
-    child = process(arguments(folder))
-    out, err = child.communicate(timeout=ENOUGH)
-    assert child.returncode in (0, 1), err
+    write_pool(folder, n=36)
+    command = [sys.executable, "-m", "setselect", *arguments(folder)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    child = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=ENOUGH, check=False)
+    out = child.stdout
+    assert child.returncode in (0, 1), child.stderr
     items, vectors = read(folder)
     fitted = quiet_fit(items, vectors, CoverageFeedback())
     assert child.returncode == (0 if fitted.helped else 1)
@@ -137,12 +114,8 @@ def test_with_no_options_it_writes_the_kernel_of_the_python_call(folder: Path) -
 
 def test_its_defaults_are_those_of_label_and_fit_and_the_prompt() -> None:
     ours = inspect.signature(train).parameters
-    theirs = inspect.signature(fit).parameters
-    elsewhere = {"items", "vectors", "feedback", "labels", "ids", "checkpoint", "progress", "on_epoch"}
-    elsewhere |= {"queries", "resume", "say"}
-    assert set(theirs) - elsewhere <= set(ours)
-    for name in set(theirs) - elsewhere:
-        assert ours[name].default == theirs[name].default, name
+    for field in dataclasses.fields(FitSettings):
+        assert ours[field.name].default == field.default, field.name
     labelling = inspect.signature(label).parameters
     for name in ("k", "subsets", "seed"):
         assert ours[name].default == labelling[name].default, name
@@ -191,6 +164,22 @@ def test_other_keys_words_and_no_ids(folder: Path) -> None:
     assert "str.split" in json.loads(header)["settings"]["feedback"]
 
 
+def test_symbols_of_ones_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "my_symbols.py").write_text("def words(text):\n    return text.split('(')\n", encoding="utf-8")
+    try:
+        assert run(folder, *SMALL, "--epochs", "1", "--feedback", "my_symbols:words").exit_code in (0, 1)
+    finally:
+        sys.modules.pop("my_symbols", None)
+    assert str(folder) not in sys.path
+    items, vectors = read(folder)
+    feedback = CoverageFeedback(symbols=lambda text: text.split("("))
+    expected = label(items, vectors, feedback, k=2, candidates=12, draw="greedy")
+    header, *lines = (folder / "kernel.labels.jsonl").read_text(encoding="utf-8").splitlines()
+    assert "my_symbols.words" in json.loads(header)["settings"]["feedback"]
+    assert [score for line in lines for score in json.loads(line)["scores"]] == [entry.score for entry in expected]
+
+
 def test_answers_without_symbols_are_examples_only(folder: Path) -> None:
     items, _ = read(folder)
     items[7]["answer"] = "seven"
@@ -214,62 +203,104 @@ def test_learning_that_does_not_help_is_said_and_the_exit_code_says_so(folder: P
     assert LinearKernel.load(folder / "kernel.safetensors").temperature is not None
 
 
-def test_ctrl_c_while_labelling_keeps_the_labels_and_the_next_run_ends_as_if_nothing_had_been(tmp_path: Path) -> None:
-    write_pool(tmp_path, n=400)
-    given = arguments(tmp_path, "--epochs", "2", "--skew-rank", "2")
-    labels = tmp_path / "kernel.labels.jsonl"
-    code, out, err = interrupted(given, lambda: lines_of(labels) > 3)
-    assert (code, out) == (2, "")
-    assert f"broken off while labelling; the labels so far are kept in {labels}: run it again to go on" in err
-    begun = labels.read_bytes()
-    assert 3 < begun.count(b"\n") < 400
-    assert not (tmp_path / "kernel.safetensors").exists()
-    assert CliRunner().invoke(app, given).exit_code in (0, 1)
-    assert labels.read_bytes().startswith(begun)
-    CliRunner().invoke(
-        app, [*given[:-4], "--epochs", "2", "--skew-rank", "2", "--out", str(tmp_path / "whole.safetensors")]
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    # A shell that runs the tests in the background lets them ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_while_labelling_keeps_the_labels_and_the_next_run_ends_as_if_nothing_had_been(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels, taken = folder / "kernel.labels.jsonl", 0
+
+    def score(self: CoverageFeedback, pairs: Any) -> list[float]:
+        nonlocal taken
+        taken += 1
+        if taken == 8:
+            signal.raise_signal(signal.SIGINT)
+        return whole_score(self, pairs)
+
+    whole_score = CoverageFeedback.score
+    monkeypatch.setattr(CoverageFeedback, "score", score)
+    result = run(folder, *SMALL)
+    assert (result.exit_code, result.stdout) == (2, "")
+    wanted = (
+        f"interrupted while labelling; the labels so far are kept in {labels}: run the same command again to resume"
     )
-    assert arrays_of(tmp_path / "kernel.safetensors") == arrays_of(tmp_path / "whole.safetensors")
+    assert wanted in result.stderr
+    begun = labels.read_bytes()
+    assert begun.count(b"\n") == 8, "a header and seven items"
+    assert not (folder / "kernel.safetensors").exists()
+    assert run(folder, *SMALL).exit_code in (0, 1)
+    assert labels.read_bytes().startswith(begun)
+    run(folder, *SMALL, out="whole.safetensors")
+    assert arrays_of(folder / "kernel.safetensors") == arrays_of(folder / "whole.safetensors")
 
 
-def test_ctrl_c_while_fitting_writes_the_best_so_far_and_the_next_run_goes_on(folder: Path) -> None:
-    given = arguments(folder, *SMALL, "--epochs", "100000", "--patience", "100000")
-    code, out, err = interrupted(given, lambda: lines_of(folder / "kernel.log.jsonl") > 2)
-    assert code == 1, err
-    assert "broken off while fitting: this is the best epoch so far; run the same again to go on" in err
-    broken = log_of(folder)
-    best = max(broken, key=lambda entry: (entry["feedback"], -entry["epoch"]))
-    assert f"learned (epoch {best['epoch']} of {len(broken) - 1})" in out
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_while_fitting_writes_the_best_so_far_and_the_next_run_goes_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train_epoch = Run._epoch
+
+    def epoch(self: Run, number: int) -> float:
+        loss = train_epoch(self, number)
+        if number == 4:
+            signal.raise_signal(signal.SIGINT)
+        return loss
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Run, "_epoch", epoch)
+        result = run(folder, *SMALL, "--epochs", "100", "--patience", "100")
+    assert result.exit_code == 1, result.stderr
+    assert "interrupted while fitting: this is the best epoch so far; run the same command again" in result.stderr
+    begun = log_of(folder)
+    assert [entry["epoch"] for entry in begun] == [0, 1, 2, 3]
+    best = max(begun, key=lambda entry: (entry["feedback"], -entry["epoch"]))
+    assert f"learned (epoch {best['epoch']} of 3)" in result.stdout
     LinearKernel.load(folder / "kernel.safetensors")
     assert (folder / "kernel.svg").exists()
-    # To a number of epochs that is known, from there and undisturbed.
-    last = str(len(broken) + 2)
-    assert run(folder, *SMALL, "--epochs", last, "--patience", "100000").exit_code in (0, 1)
-    assert log_of(folder)[: len(broken)] == broken
-    assert len(log_of(folder)) == len(broken) + 3
-    run(folder, *SMALL, "--epochs", last, "--patience", "100000", out="whole.safetensors")
+    assert run(folder, *SMALL, "--epochs", "6", "--patience", "100").exit_code in (0, 1)
+    assert log_of(folder)[:4] == begun
+    assert len(log_of(folder)) == 7
+    run(folder, *SMALL, "--epochs", "6", "--patience", "100", out="whole.safetensors")
     assert arrays_of(folder / "kernel.safetensors") == arrays_of(folder / "whole.safetensors")
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--objective", "loss"], "objective must be one of listwise, likelihood"),
-        (["--kernel", "dense"], "kernel must be one of linear, rows"),
-        (["--draw", "all"], "draw must be one of random, greedy"),
-        (["--held-out", "1"], "held_out must be between 0 and 1"),
-        (["--temperature", "0"], "temperature must be"),
-        (["--normalisation", "some"], "normalisation must be one of"),
-        (["--k", "5", "--fetch-k", "4"], "fetch_k must be at least k=5"),
-        (["--rank", "9"], "rank must be at most 8"),
+        (["--objective", "loss"], "--objective must be one of listwise, likelihood"),
+        (["--kernel", "dense"], "--kernel must be one of linear, rows"),
+        (["--draw", "all"], "--draw must be one of random, greedy"),
+        (["--held-out", "1"], "--held-out must be between 0 and 1"),
+        (["--temperature", "0"], "--temperature must be"),
+        (["--normalisation", "some"], "--normalisation must be one of"),
+        (["--k", "5", "--fetch-k", "4"], "--fetch-k must be at least k=5"),
+        (["--rank", "9"], "--rank must be at most 8"),
         (["--plot", "plot.pdf"], "--plot must end in .svg or .png"),
-        (["--plot", "no/folder/plot.svg"], "--plot: there is no folder"),
-        (["--labels", "no/folder/labels.jsonl"], "--labels: there is no folder"),
+        (["--plot", "no/folder/plot.svg"], "--plot: the folder "),
+        (["--labels", "no/folder/labels.jsonl"], "--labels: the folder "),
         (["--vectors", "absent.npy"], "absent.npy cannot be read"),
-        (["--feedback", "./no-such-model"], "is none of coverage, shell, words, and cannot be loaded as a model"),
-        (["--endpoint", "http://127.0.0.1:9/v1"], "--endpoint and --llm belong together"),
-        (["--endpoint", "http://127.0.0.1:9/v1", "--llm", "m", "--feedback", "shell"], "exclude each other"),
-        (["--question", "title"], "holds not one item; the first problem"),
+        (
+            ["--feedback", "./no-such-model"],
+            "does not have the form module:function, and cannot be loaded as",
+        ),
+        (["--feedback", "no_such_module:f"], "importing the module 'no_such_module' failed: ModuleNotFoundError"),
+        (["--feedback", "shlex:no_such"], "--feedback shlex:no_such: the module 'shlex' has no 'no_such'"),
+        (["--feedback", "string:digits"], "'digits' is not a function, but '0123456789'"),
+        (["--feedback", "shlex:"], "--feedback shlex: must have the form module:function"),
+        (["--draw", "random", "--subsets", "30"], "needs --fetch-k >= 120, got 100"),
+        (
+            ["--endpoint", "http://127.0.0.1:9/v1"],
+            "--llm (its name) need each other",
+        ),
+        (["--endpoint", "http://127.0.0.1:9/v1", "--llm", "m", "--feedback", "words"], "exclude each other"),
+        (["--question", "title"], "has no item that can be read; the first problem"),
     ],
 )
 def test_what_cannot_run_says_why_before_anything_is_labelled(folder: Path, more: list[str], message: str) -> None:
@@ -286,10 +317,10 @@ def test_files_that_are_none(folder: Path) -> None:
     np.save(folder / "vectors.npy", np.ones((59, 8)))
     assert "vectors must have shape (60, d)" in run(folder).stderr
     (folder / "vectors.npy").write_bytes(b"none")
-    assert "is no .npy file of numbers" in run(folder).stderr
+    assert "is not a .npy file of numbers" in run(folder).stderr
     (folder / "pool.jsonl").rename(folder / "pool.csv")
     result = CliRunner().invoke(app, ["train", str(folder / "pool.csv"), "--out", str(folder / "k.safetensors")])
-    assert (result.exit_code, "a pool is read from .jsonl" in result.stderr) == (2, True)
+    assert (result.exit_code, "the pool must be a .jsonl file" in result.stderr) == (2, True)
     assert CliRunner().invoke(app, ["train", str(folder / "pool.jsonl")]).exit_code == 2
 
 
@@ -297,14 +328,14 @@ def test_other_settings_than_those_of_the_labels_are_refused(folder: Path) -> No
     run(folder, *SMALL)
     result = run(folder, *SMALL, "--seed", "1")
     assert result.exit_code == 2
-    assert "kernel.checkpoint: begun with other settings: seed (then 0, now 1)" in result.stderr
+    assert "kernel.checkpoint: started with other settings: seed (then 0, now 1)" in result.stderr
     result = run(folder, *SMALL, "--pull", "0.5")
     assert result.exit_code == 2
-    assert "begun with other settings: pull (then 0.001, now 0.5)" in result.stderr
+    assert "started with other settings: pull (then 0.001, now 0.5)" in result.stderr
     (folder / "kernel.checkpoint").unlink()
     result = run(folder, *SMALL, "--seed", "1")
     assert result.exit_code == 2
-    assert "the labels were made otherwise: seed (0 there, 1 here)" in result.stderr
+    assert "the labels were made with other settings: seed (0 there, 1 here)" in result.stderr
 
 
 @pytest.fixture
@@ -355,7 +386,7 @@ def test_an_endpoint_is_not_called_before_a_yes(folder: Path, gpt: tuple[Any, An
             assert "to label: 14 items, 28 subsets; 28 prompts" in result.stderr
             assert "at 2 per million" in result.stderr
             assert "to fit: at most 18 prompts more, for" in result.stderr
-            assert "Nothing was sent. --yes goes on without the question." in result.stderr
+            assert "Nothing was sent. With --yes the command does not ask." in result.stderr
             assert server.requests == []
             assert not (folder / "kernel.labels.jsonl").exists()
         result = run(folder, *more, typed="y\n")

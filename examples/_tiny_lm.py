@@ -1,4 +1,4 @@
-"""A real causal language model small enough to make on the spot: a byte-level GPT-2 with some thousand weights."""
+"""A causal language model that is small enough to build in an example: a byte-level GPT-2 of some thousand weights."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-# Hugging Face libraries read this when they are imported; nothing here comes from a hub.
+# Hugging Face libraries read this variable on import. Nothing here comes from a hub.
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ START = "<s>"
 
 
 def tiny_tokenizer(texts: Sequence[str], *, adds_start: bool = False) -> PreTrainedTokenizerFast:
-    """Byte-pair encoding with merges learned from ``texts``; any text at all can be encoded."""
+    """Byte-pair encoding with merges learned from ``texts``; it encodes any text."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -34,7 +34,7 @@ def tiny_tokenizer(texts: Sequence[str], *, adds_start: bool = False) -> PreTrai
 
 
 def tiny_model(vocabulary: int, *, positions: int = 64, width: int = 16, spread: float = 0.3) -> GPT2LMHeadModel:
-    """Random weights; with a spread of 0.3 some tokens are far more probable than others even without training."""
+    """A model with random weights; a spread of 0.3 makes some tokens much more probable than others."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -53,14 +53,14 @@ def tiny_model(vocabulary: int, *, positions: int = 64, width: int = 16, spread:
 
 
 def read(model: GPT2LMHeadModel, tokenizer: PreTrainedTokenizerFast, texts: Sequence[str], steps: int = 200) -> None:
-    """Train the model on these texts until it knows them more or less by heart."""
+    """Train the model on these texts until it reproduces them."""
     import torch
 
-    # On tensors this small, threads that wait for each other take far longer than the work.
+    # With tensors this small, synchronising threads takes longer than the computation.
     torch.set_num_threads(1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     encoded = [torch.tensor(tokenizer(text)["input_ids"]) for text in texts]
-    # Padded on the right, which a causal model never looks at; -100 is what the loss leaves out.
+    # Padding goes to the right, where a causal model does not look. The loss ignores targets of -100.
     inputs, targets = (torch.nn.utils.rnn.pad_sequence(encoded, True, padding) for padding in (0, -100))
     for _ in range(steps):
         optimizer.zero_grad()

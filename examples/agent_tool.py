@@ -1,4 +1,4 @@
-"""LangChain: the retriever as a tool that an agent calls, and a callback handler that says what was chosen and why."""
+"""LangChain: the retriever as a tool of an agent, and a callback handler that prints what was selected and why."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from langchain_core.tools import create_retriever_tool
 from langchain_setselect import SetSelectRetriever
 
 
-class WhatWasChosen(BaseCallbackHandler):
-    """Prints each choice; a logger or a tracer would listen in the same way."""
+class PrintSelection(BaseCallbackHandler):
+    """Prints each selection; a logger or a tracer receives the same event."""
 
     def on_custom_event(self, name: str, data: Any, **more: Any) -> None:
         if name != "setselect":
             return
-        print(f"{data['selector']} chose {len(data['ids'])} of {data['candidates']} ({data['vector_source']})")
+        print(f"{data['selector']} selected {len(data['ids'])} of {data['candidates']} ({data['vector_source']})")
         for document, cosine, gain in zip(data["ids"], data["relevance"], data["gains"], strict=True):
             print(f"  {document:28} cosine {cosine:.2f}, added {gain:+.3f}")
 
@@ -26,12 +26,12 @@ class WhatWasChosen(BaseCallbackHandler):
 retriever = SetSelectRetriever(vectorstore=faiss_store(numpy_docs()), search_kwargs={"k": 4, "fetch_k": 50})
 tool = create_retriever_tool(retriever, "numpy_docs", "Finds the NumPy functions for a task.")
 
-# An agent gets the tool as create_agent(model, tools=[tool]); this is what its model then answers with.
+# An agent gets the tool by create_agent(model, tools=[tool]). This is what the agent's model would answer.
 answer = AIMessage(
     "",
     tool_calls=[{"name": "numpy_docs", "args": {"query": "sort an array and count its unique values"}, "id": "call-1"}],
 )
 for call in answer.tool_calls:
     print(f"The model calls {call['name']}({call['args']['query']!r})")
-    message = tool.invoke(call, config={"callbacks": [WhatWasChosen()]})
+    message = tool.invoke(call, config={"callbacks": [PrintSelection()]})
     print(f"and reads {len(message.content)} characters, beginning: {message.content[:60]}...")

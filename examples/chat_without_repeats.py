@@ -1,4 +1,4 @@
-"""A chat in which no turn brings back what an earlier one already showed: ``shown`` in the LangChain retriever."""
+"""A chat in which no turn repeats documents of earlier turns: ``shown`` in the LangChain retriever."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ TURNS = [
 
 retriever = SetSelectRetriever(vectorstore=faiss_store(numpy_docs()), search_kwargs={"k": 4, "fetch_k": 50})
 
-# What the reader has seen, by document id. Each new choice goes on from there: it returns nothing of it, and
-# prefers what says something else.
+# The ids of the documents that the reader has seen. Each new selection leaves them out and prefers documents that
+# differ from them.
 shown: list[str] = []
 for turn in TURNS:
-    forgetful = [d.id or "" for d in retriever.invoke(turn)]
+    without_shown = [d.id or "" for d in retriever.invoke(turn)]
     documents = retriever.invoke(turn, shown=shown)
     print(f"\n> {turn}")
     for document in documents:
         print(f"  {document.id:32} cosine {document.metadata['relevance_score']:.2f}")
-    print(f"  (without shown, {len(set(forgetful) & set(shown))} of {len(forgetful)} would have been repeats)")
+    print(f"  (without shown, {len(set(without_shown) & set(shown))} of {len(without_shown)} would be repeats)")
     shown += [document.id or "" for document in documents]
 
 print(f"\n{len(shown)} documents in {len(TURNS)} turns, {len(set(shown))} of them different.")

@@ -1,4 +1,4 @@
-"""LangChain: a keyword retriever finds, and the best set of what it found is handed on."""
+"""LangChain: a keyword retriever finds documents, and a compressor keeps the best set of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUESTION = "save an array to a text file and load it back"
 
 
 class KeywordRetriever(BaseRetriever):
-    """Stands in for BM25 or a search engine: documents that share most words with the query, no vectors."""
+    """Stands in for BM25 or a search engine: the documents that share the most words with the query, no vectors."""
 
     documents: list[Document]
     k: int = 40
@@ -34,8 +34,8 @@ keyword = KeywordRetriever(
     documents=[Document(text, id=name) for name, text in zip(docs.names, docs.texts, strict=True)]
 )
 
-# The store knows the vectors by the documents' ids, so that nothing but the question is embedded. Without a store:
-# SetSelectCompressor(embeddings=CacheBackedEmbeddings.from_bytes_store(...)) embeds each text once.
+# The store holds the vectors under the documents' ids, so only the question is embedded. Without a store, use
+# SetSelectCompressor(embeddings=CacheBackedEmbeddings.from_bytes_store(...)), which embeds each text once.
 compressor = SetSelectCompressor(vectorstore=store, search_type="vrsd", k=5)
 
 chain = {"documents": keyword, "query": RunnablePassthrough()} | RunnableLambda(

@@ -1,4 +1,4 @@
-"""One long source and many copies: a cap for each source, and no two passages that say the same."""
+"""One source with many near-copies: a limit for each source, and no two passages that say the same."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ store.add_documents(
 )
 
 retriever = SetSelectRetriever(vectorstore=store, search_type="similarity", search_kwargs={"k": 4})
-for title, limits in {
-    "As it is": {},
+for title, constraints in {
+    "No constraint": {},
     "One of each source": {"max_per_source": 1},
     "No near-duplicates": {"drop_near_duplicates": 0.9},
     "Both": {"max_per_source": 1, "drop_near_duplicates": 0.9},
-    # A source may be any function of the document; the limits go with every selector.
+    # ``source`` may be any function of the document. The constraints work with every selector.
     "Two of each, by VRSD": {"search_type": "vrsd", "max_per_source": 2, "source": lambda d: d.id.split("-")[0]},
 }.items():
-    print(f"{title + ':':21}", ", ".join(d.id or "" for d in retriever.invoke(QUESTION, **limits)))
+    print(f"{title + ':':21}", ", ".join(d.id or "" for d in retriever.invoke(QUESTION, **constraints)))

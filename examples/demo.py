@@ -1,4 +1,4 @@
-"""What setselect is good for, in ten seconds: five pages of NumPy's documentation for one question.
+"""What setselect does: five docstrings of NumPy for each question, by five methods, in ten seconds.
 
 python examples/demo.py                    three questions
 python examples/demo.py "How do I ...?"    your own
@@ -21,7 +21,7 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
-# Frameworks and model take seconds to import; functions import them, so that there is something to read meanwhile.
+# Frameworks and model take seconds to import. Functions import them, so that the first lines are printed before.
 if TYPE_CHECKING:
     from langchain_community.vectorstores import FAISS
     from llama_index.core import VectorStoreIndex
@@ -32,8 +32,10 @@ QUESTIONS = (
     "Draw normal random numbers and save them to a text file",
 )
 K, FETCH_K = 5, 50
-# Docstrings this close differ in little more than the name of the function.
+# Docstrings with a cosine this high differ in little more than the name of the function.
 REPEAT = 0.75
+# Width of the column with the names of the rows.
+_LABELS = 9
 METHODS: dict[str, dict[str, Any]] = {
     "similarity": {"selector": "similarity"},
     "MMR": {"selector": "mmr", "lambda_mult": 0.5},
@@ -45,7 +47,7 @@ METHODS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Picks:
-    """What one method picked, in its order, and what the set is worth."""
+    """What one method picked, in its order, and the measures of the set."""
 
     names: list[str]
     cosines: list[float]
@@ -55,7 +57,7 @@ class Picks:
 
 
 def measure(docs: Docs, query: Sequence[float], names: list[str], cosines: list[float]) -> Picks:
-    """Judge a set by its stored vectors, whichever method and framework it comes from."""
+    """The measures of a set, from its stored vectors."""
     vectors = docs.vectors[[docs.names.index(name) for name in names]].astype(np.float64)
     between = vectors @ vectors.T
     earlier = np.tril(between, -1)
@@ -90,7 +92,7 @@ def through_llamaindex(index: VectorStoreIndex, question: str, method: str) -> t
 
 
 def llamaindex_index(docs: Docs) -> VectorStoreIndex:
-    """A LlamaIndex index over the same vectors, of which none is embedded again."""
+    """A LlamaIndex index over the same vectors; nothing is embedded again."""
     import faiss
     from llama_index.core import StorageContext, VectorStoreIndex
     from llama_index.core.schema import TextNode
@@ -108,58 +110,54 @@ def llamaindex_index(docs: Docs) -> VectorStoreIndex:
 
 
 def table(picked: dict[str, Picks], width: int) -> Table:
-    """Methods side by side: their picks from top to bottom, then the measures."""
+    """One column for each method: its picks from top to bottom, then the measures."""
     shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)
-    shown.add_column("", style="dim", width=11)
-    room = max(12, (width - 11 - len(picked)) // len(picked))
+    shown.add_column("", style="dim", width=_LABELS)
+    column_width = max(12, (width - _LABELS - len(picked)) // len(picked))
     for method in picked:
         style = "bold cyan" if method.startswith("VRSD") else "bold"
-        shown.add_column(f" {method}", header_style=style, width=room, overflow="fold")
+        shown.add_column(f" {method}", header_style=style, width=column_width, overflow="fold")
     nearest = set(picked["similarity"].names)
     for i in range(max(len(p.names) for p in picked.values())):
-        shown.add_row(f"pick {i + 1}", *(_cell(p, i, nearest, room) for p in picked.values()))
+        shown.add_row(f"pick {i + 1}", *(_cell(p, i, nearest, column_width) for p in picked.values()))
     shown.add_section()
     best = max(p.together for p in picked.values())
     shown.add_row("repeats", *(f" {sum(p.repeats)}" for p in picked.values()))
-    shown.add_row("pairwise", *(f" {_cosine(p.pairwise)}" for p in picked.values()))
+    shown.add_row("pairwise", *(f" {p.pairwise:.3f}" for p in picked.values()))
     shown.add_row(
         "together",
-        *(Text(f" {_cosine(p.together)}", "bold" if best - p.together < 5e-4 else "") for p in picked.values()),
+        *(Text(f" {p.together:.3f}", "bold" if best - p.together < 5e-4 else "") for p in picked.values()),
     )
     return shown
 
 
-def _cell(picks: Picks, i: int, nearest: set[str], room: int) -> Text:
+def _cell(picks: Picks, i: int, nearest: set[str], width: int) -> Text:
     if i >= len(picks.names):
         return Text("")
     module, function = picks.names[i].split(".")[-2:]
-    start = ("*" if picks.repeats[i] else " ") + _cosine(picks.cosines[i], 2) + " "
+    start = f"{'*' if picks.repeats[i] else ' '}{picks.cosines[i]:.2f} "
     if module == "numpy":
         name = function
     else:
-        fits = len(start) + len(module) + 1 + len(function) <= room
+        fits = len(start) + len(module) + 1 + len(function) <= width
         name = f"{module}.{function}" if fits else f"{module}.\n{' ' * len(start)}{function}"
     new = picks.names[i] not in nearest
     return Text(start + name, "red" if picks.repeats[i] else "green" if new else "")
 
 
-def _cosine(value: float, digits: int = 3) -> str:
-    return f"{value:.{digits}f}".replace("0.", ".", 1)
-
-
 def main(argv: Sequence[str]) -> int:
-    """Print the comparison; 1 if the two adapters disagree anywhere."""
+    """Print the comparison; return 1 if the two adapters disagree, else 0."""
     questions = [text for text in argv if text.strip()] or list(QUESTIONS)
-    # Where there is no terminal rich takes 80 columns, too few for five methods.
+    # Without a terminal rich assumes 80 columns, which are too few for five methods.
     columns = os.environ.get("COLUMNS", "")
     width = None if sys.stdout.isatty() else int(columns) if columns.isdigit() else 120
     console = Console(highlight=False, width=width)
     console.print(
-        "\n[bold]setselect[/] chooses the documents for a prompt as a set. The nearest ones, taken one by one, repeat "
-        "one half of a question and leave out the other.\n"
-        f"Below: which {K} of the {FETCH_K} nearest docstrings of NumPy each method picks."
+        "\n[bold]setselect[/] selects the documents for a prompt as a set. The nearest documents often repeat one half "
+        "of a question and leave out the other half.\n"
+        f"Below: the {K} docstrings that each method picks from the {FETCH_K} that are nearest to the question."
     )
-    docs = numpy_docs(lambda batches: track(batches, "Embedding the docstrings, this once", console=console))
+    docs = numpy_docs(lambda batches, _: track(batches, "Embedding the docstrings (first run only)", console=console))
     with console.status("Loading the model, indexing ..."):
         store, index = faiss_store(docs), llamaindex_index(docs)
     differing = []
@@ -175,14 +173,14 @@ def main(argv: Sequence[str]) -> int:
         console.print(f"\n[bold]{escape(question)}[/]\n")
         console.print(table(picked, console.width))
     console.print(
-        f"\nBefore each pick: its cosine with the question. [red]*[/] marks a pick that nearly repeats an earlier one "
-        f"(cosine {_cosine(REPEAT, 2)} or more); [green]green[/], one that similarity missed.\n"
-        "[bold]pairwise[/]: mean cosine between the picks; the lower, the less they repeat each other. "
-        "[bold]together[/]: cos(sum of the picks, question); the higher, the better the set as a whole matches it."
+        "\nThe number before each pick is its cosine with the question. [red]*[/] marks a pick that nearly repeats an "
+        f"earlier one (cosine {REPEAT} or more). [green]Green[/] marks a pick that similarity does not have.\n"
+        "[bold]repeats[/]: the number of marks. [bold]pairwise[/]: mean cosine between the picks; lower means fewer "
+        "repetitions. [bold]together[/]: cos(sum of the picks, question); higher means that the set matches it better."
     )
     if len(questions) > 1:
         console.print(
-            'Ask your own: make demo QUERY="How do I ...?" Where one thing is asked, the methods differ less.'
+            'Try your own question: make demo QUERY="How do I ...?" The methods differ less if it has only one part.'
         )
     return _verdict(console, len(questions) * len(METHODS), differing)
 
@@ -194,8 +192,8 @@ def _verdict(console: Console, sets: int, differing: list[tuple[str, str, list[s
         )
     agree = sets - len(differing)
     console.print(
-        f"\nLangChain and LlamaIndex, each through its own adapter and FAISS store: same picks in the same order in "
-        f"{agree} of {sets} sets."
+        f"\nIn {agree} of {sets} sets LangChain and LlamaIndex, each with its own adapter and FAISS store, give the "
+        "same picks in the same order."
     )
     return 1 if differing else 0
 

@@ -1,4 +1,4 @@
-"""LangChain: few-shot examples chosen as a set, as many as fit, the nearest one next to the question."""
+"""LangChain: few-shot examples selected as a set, as many as fit, with the nearest one next to the question."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ BUDGET = 75
 
 
 def tokens(example: dict[str, Any]) -> float:
-    """Four characters are about one token; your model's tokenizer tells exactly."""
+    """About four characters are one token; the tokenizer of your model gives the exact number."""
     return (len(example["question"]) + len(example["sql"])) / 4
 
 
-# Stands where SemanticSimilarityExampleSelector.from_examples stood. Without k the budget alone ends the choice.
+# Replaces SemanticSimilarityExampleSelector.from_examples. Without k only the budget limits the selection.
 selector = SetSelectExampleSelector.from_examples(
     EXAMPLES,
     minilm(),
@@ -49,5 +49,5 @@ prompt = FewShotPromptTemplate(
 )
 print(prompt.format(question=QUESTION))
 
-chosen = selector.select_examples({"question": QUESTION})
-print(f"\n{len(chosen)} examples, {sum(map(tokens, chosen)):.0f} of {BUDGET} tokens")
+selected = selector.select_examples({"question": QUESTION})
+print(f"\n{len(selected)} examples, {sum(map(tokens, selected)):.0f} of {BUDGET} tokens")

@@ -1,4 +1,4 @@
-"""Quality inside the index: a plain FAISS inner-product search that ranks by relevance and quality together."""
+"""Quality inside the index: a FAISS inner-product search that ranks by relevance and quality together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from _minilm import minilm
 
 from shared_core import MMR, Candidates, scale_quality, with_quality_column, with_quality_weight
 
-# Answers from a forum, with the votes they got.
+# Answers from a forum, with their votes.
 ANSWERS = {
     "Turn it off and on again, that fixes the printer.": 2,
     "My printer has the same problem!": 0,
@@ -23,25 +23,25 @@ QUESTION = "Why does my printer print blank pages?"
 
 model = minilm()
 texts = list(ANSWERS)
-# Votes span orders of magnitude and cosines do not: ranks bring them to one scale.
+# Votes span orders of magnitude, cosines do not. Ranks bring both to one scale.
 quality = scale_quality(list(ANSWERS.values()), "rank")
 rows = with_quality_column(model.embed_documents(texts), quality)
 index = faiss.IndexFlatIP(rows.shape[1])
 index.add(rows.astype(np.float32))
 
 query = np.array(model.embed_query(QUESTION))
-# One index serves every weight; 1 is relevance alone.
+# One index serves every weight; 1 means relevance alone.
 for lambda_b in (1.0, 0.7):
     scores, found = index.search(with_quality_weight(query, lambda_b)[None].astype(np.float32), 3)
     print(f"lambda_b = {lambda_b}")
     for score, row in zip(scores[0], found[0], strict=True):
         print(f"  {score:.2f}  {ANSWERS[texts[row]]:2} votes  {texts[row]}")
 
-# What the index found goes on to the choice of a set, which takes the column apart again.
+# MMR selects a set from the results. The last column of the stored rows is the quality.
 _, found = index.search(with_quality_weight(query, 0.7)[None].astype(np.float32), 6)
 stored = index.reconstruct_batch(found[0])
 candidates = Candidates(query, stored[:, :-1], quality=stored[:, -1])
-chosen = MMR(lambda_d=0.7, lambda_b=0.7).select(candidates, 3)
+selection = MMR(lambda_d=0.7, lambda_b=0.7).select(candidates, 3)
 print("MMR with quality, out of 6:")
-for place in chosen.indices:
+for place in selection.indices:
     print(f"        {ANSWERS[texts[found[0][place]]]:2} votes  {texts[found[0][place]]}")

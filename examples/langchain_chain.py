@@ -1,4 +1,4 @@
-"""LangChain: retriever | prompt | model, with the best set of documents instead of the nearest ones."""
+"""LangChain: retriever | prompt | model, with the best set of documents in place of the nearest ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ QUESTION = "My lamp arrived broken. How do I send it back, and when is my money 
 store = InMemoryVectorStore(minilm())
 store.add_documents([Document(text, id=name) for name, text in PAGES.items()])
 
-# In place of store.as_retriever(search_kwargs={"k": 3}).
+# Replaces store.as_retriever(search_kwargs={"k": 3}).
 retriever = SetSelectRetriever(vectorstore=store, search_kwargs={"k": 3})
 
 prompt = ChatPromptTemplate.from_template("Answer from these pages:\n{pages}\n\nQuestion: {question}")

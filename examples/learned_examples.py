@@ -1,4 +1,4 @@
-"""LangChain: few-shot examples by a kernel that was learned from which examples help together (GeoQuery)."""
+"""LangChain: few-shot examples by a kernel learned from which examples help together (data set GeoQuery)."""
 
 from __future__ import annotations
 
@@ -24,21 +24,23 @@ if not FILE.is_file():
     sys.exit()
 
 with FILE.open(encoding="utf-8") as lines:
-    read = [json.loads(line) for line in lines]
-pairs = {record["question"].lower(): record["funql"] for record in read}
+    records = [json.loads(line) for line in lines]
+pairs = {record["question"].lower(): record["funql"] for record in records}
 items = [{"question": question, "answer": answer} for question, answer in pairs.items()]
 items = [items[row] for row in np.random.default_rng(0).permutation(len(items))]
-pool, asked = items[:300], items[300:450]
+pool, test_items = items[:300], items[300:450]
 
 with tempfile.TemporaryDirectory() as folder:
     file, out = Path(folder) / "pool.jsonl", Path(folder) / "kernel.safetensors"
     file.write_text("\n".join(map(json.dumps, pool)), encoding="utf-8")
     np.save(Path(folder) / "vectors.npy", minilm().embed_documents([item["question"] for item in pool]))
-    # As in a shell: setselect train pool.jsonl --out kernel.safetensors --vectors vectors.npy --epochs 12
+    # The same in a shell: setselect train pool.jsonl --out kernel.safetensors --vectors vectors.npy --epochs 12
     given = ["train", file, "--out", out, "--vectors", f"{folder}/vectors.npy", "--epochs", "12"]
-    # On matrices this small, threads that wait for each other take longer than the work.
-    one = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-m", "shared_core.cli", *given], env=one, stdout=subprocess.PIPE, text=True)
+    # With matrices this small, synchronising threads takes longer than the computation.
+    one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "setselect", *given], env=one_thread, stdout=subprocess.PIPE, text=True
+    )
     print(done.stdout.replace(folder, "..."))
     kernel = LinearKernel.load(out)
 
@@ -49,9 +51,9 @@ found = {}
 for name, settings in {"similarity": {}, "ndpp": {}, "ndpp, learned": {"kernel": kernel}}.items():
     settings = {"search_type": name.split(",")[0], "search_kwargs": {"fetch_k": 100, **settings}}
     selector = SetSelectExampleSelector(vectorstore=store, k=4, input_keys=["question"], **settings)
-    found[name] = [selector.select_examples(item) for item in asked]
-    values = [feedback(item, examples) for item, examples in zip(asked, found[name], strict=True)]
-    print(f"{name:<14} covers {np.mean(values):.3f} of {len(asked)} new answers")
-for item, examples in list(zip(asked, found["ndpp, learned"], strict=True))[:3]:
+    found[name] = [selector.select_examples(item) for item in test_items]
+    values = [feedback(item, examples) for item, examples in zip(test_items, found[name], strict=True)]
+    print(f"{name:<14} covers {np.mean(values):.3f} of {len(test_items)} new answers")
+for item, examples in list(zip(test_items, found["ndpp, learned"], strict=True))[:3]:
     print(f"\n{item['question']}  {item['answer']}")
     print("\n".join(f"    {example['question']}  {example['answer']}" for example in examples))

@@ -1,4 +1,4 @@
-"""LlamaIndex: a chat engine that answers from several documents, however many passages the longest one has."""
+"""LlamaIndex: a chat engine that answers from several documents, even if one of them has most of the passages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PASSAGES = {
 }
 QUESTIONS = ["How do I descale the coffee machine?", "What happens to the machine if I do not?"]
 
-# A node parser, and so VectorStoreIndex.from_documents(...), notes which document a node was cut from.
+# A node parser, which VectorStoreIndex.from_documents(...) uses, stores the document that each node comes from.
 nodes = [
     TextNode(
         id_=f"{document}-{i}", text=text, relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document)}
@@ -38,13 +38,13 @@ nodes = [
 ]
 index = VectorStoreIndex(nodes, embed_model=LangchainEmbedding(minilm()))
 
-for title, limits in {"Any number of one document": {}, "One of each document": {"max_per_source": 1}}.items():
+for title, constraints in {"No constraint": {}, "One node of each document": {"max_per_source": 1}}.items():
     engine = ContextChatEngine.from_defaults(
         retriever=index.as_retriever(similarity_top_k=50),
         # Your own model goes here, for example OpenAI(model=...) or Ollama(model=...).
         llm=MockLLM(max_tokens=16),
         memory=ChatMemoryBuffer.from_defaults(token_limit=3000),
-        node_postprocessors=[SetSelectPostprocessor(top_n=3, selector="vrsd", index=index, **limits)],
+        node_postprocessors=[SetSelectPostprocessor(top_n=3, selector="vrsd", index=index, **constraints)],
     )
     print(title)
     for question in QUESTIONS:

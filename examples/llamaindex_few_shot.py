@@ -1,4 +1,4 @@
-"""LlamaIndex: few-shot examples chosen as a set whenever the prompt is formatted, the nearest next to the question."""
+"""LlamaIndex: few-shot examples selected as a set when the prompt is formatted, the nearest next to the question."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ BUDGET = 75
 
 
 def tokens(example: dict[str, Any]) -> float:
-    """Four characters are about one token; your model's tokenizer tells exactly."""
+    """About four characters are one token; the tokenizer of your model gives the exact number."""
     return (len(example["question"]) + len(example["sql"])) / 4
 
 
-# Without top_n the budget alone ends the choice.
+# Without top_n only the budget limits the selection.
 selector = SetSelectExampleSelector.from_examples(
     [{"question": question, "sql": sql} for question, sql in SQL.items()],
     LangchainEmbedding(minilm()),
@@ -39,12 +39,12 @@ selector = SetSelectExampleSelector.from_examples(
     budget=BUDGET,
     costs=tokens,
 )
-# A query engine takes it as text_qa_template, with {context_str} as well.
+# A query engine takes such a prompt as text_qa_template, with {context_str} added.
 prompt = PromptTemplate(
     "Translate questions into SQL.\n\n{examples}\n\nQuestion: {query_str}\nSQL:",
     function_mappings={"examples": selector},
 )
 print(prompt.format(query_str=QUESTION))
 
-chosen = selector.select_examples(QUESTION)
-print(f"\n{len(chosen)} examples, {sum(map(tokens, chosen)):.0f} of {BUDGET} tokens")
+selected = selector.select_examples(QUESTION)
+print(f"\n{len(selected)} examples, {sum(map(tokens, selected)):.0f} of {BUDGET} tokens")

@@ -1,4 +1,4 @@
-"""LlamaIndex: a query engine that retrieves 50 nodes and answers from the best set of five."""
+"""LlamaIndex: a query engine that retrieves 50 nodes and answers from the best set of 5."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from llamaindex_setselect import SetSelectPostprocessor
 
 QUESTION = "How do I draw random numbers and save them to a text file?"
 
-# Nodes that carry their vectors are not embedded again; VectorStoreIndex.from_documents(...) serves as well.
+# Nodes with vectors are not embedded again. VectorStoreIndex.from_documents(...) also works.
 names, texts, vectors = numpy_docs()
 nodes = [
     TextNode(id_=name, text=text, embedding=vector.tolist())
@@ -29,7 +29,7 @@ engine = index.as_query_engine(
 answer = engine.query(QUESTION)
 
 print("Question:", QUESTION)
-print("The answer is made from:")
+print("The answer uses:")
 for source in answer.source_nodes:
     added = source.node.metadata["selection_score"]
     print(f"  {source.node_id:28} cosine {source.score:.2f}, added {added:+.3f} to the set")

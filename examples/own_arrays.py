@@ -1,4 +1,4 @@
-"""No framework: choose from your own arrays, and read what a choice says about itself."""
+"""No framework: select from your own arrays, and read the result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from shared_core import select, select_many
 
-# Three topics in 64 dimensions; ten near-copies of each. The question is about topic 0 and, a little less, topic 1.
+# Three topics in 64 dimensions, ten near-copies of each. The query is about topic 0 and, a little less, topic 1.
 rng = np.random.default_rng(0)
 topics = np.eye(3, 64)
 vectors = np.repeat(topics, 10, axis=0) + rng.normal(scale=0.02, size=(30, 64))
@@ -18,20 +18,20 @@ def topics_of(indices: np.ndarray) -> list[int]:
 
 
 nearest = select(query, vectors, k=4, selector="similarity")
-chosen = select(query, vectors, k=4, selector="vrsd")
+selection = select(query, vectors, k=4, selector="vrsd")
 print("topics of the 4 nearest:    ", topics_of(nearest.indices))
-print("topics of the 4 VRSD picks: ", topics_of(chosen.indices))
+print("topics of the 4 VRSD picks: ", topics_of(selection.indices))
 
-# Each gain is what the pick added to the objective: for VRSD, to the cosine between the set's sum and the query.
-for index, gain, cosine in zip(chosen.indices, chosen.gains, chosen.relevance, strict=True):
+# A gain is what a pick added to the objective. VRSD's objective is the cosine of the set's sum with the query.
+for index, gain, cosine in zip(selection.indices, selection.gains, selection.relevance, strict=True):
     print(f"  row {index:2}: cosine {cosine:.3f}, gain {gain:+.3f}")
-print(f"  objective {chosen.objective:.3f}, the sum of the gains")
+print(f"  objective {selection.objective:.3f}, the sum of the gains")
 
-# Many queries over the same vectors: one row of the result for each.
+# Many queries over the same vectors: the result has one row for each query.
 queries = np.stack([topics[0] + topics[1], topics[1] + topics[2], topics[2] + topics[0]])
 many = select_many(queries, vectors, k=2)
 print("topics for three queries:   ", [topics_of(row) for row in many.indices])
 
-# Vectors in 3 dimensions give a DPP three picks; what follows is filled in by relevance, and filled_from says so.
+# A DPP can pick at most d candidates, here 3. The rest is filled in by relevance, from position filled_from on.
 flat = select(query[:3], vectors[:, :3], k=5, selector="ndpp")
 print(f"NDPP in 3 dimensions: picks {flat.indices.tolist()}, filled in from position {flat.filled_from}")

@@ -1,4 +1,4 @@
-"""LangChain: a chat model finds the stance in the question, so that the search follows the topic instead."""
+"""LangChain: a chat model finds the stance in the question, and the search ignores it in favour of the topic."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUESTION = "arguments of those who oppose a toll for cars in town"
 
 
 class FakeModel(GenericFakeChatModel):
-    """Calls the tool it is given with an answer prepared below."""
+    """Calls its tool with the answer that is prepared below."""
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
         return self
@@ -43,10 +43,12 @@ store = InMemoryVectorStore(minilm())
 store.add_documents([Document(text, id=name) for name, text in LETTERS.items()])
 extractor = extractor_from_chat_model(model)
 plain = SetSelectRetriever(vectorstore=store, search_type="similarity", k=5)
-# "remove" is the default. Where the side is what you look for, take "emphasize": see docs/perspectives.md.
-aside = SetSelectRetriever(vectorstore=store, search_type="similarity", k=5, perspective=extractor, direction="remove")
+# "remove" is the default. If the perspective is what you look for, use "emphasize": see docs/perspectives.md.
+removed = SetSelectRetriever(
+    vectorstore=store, search_type="similarity", k=5, perspective=extractor, direction="remove"
+)
 
 print("Question:   ", QUESTION)
 print("Perspective:", extractor.extract(QUESTION).perspective)
-print("As it is:   ", ", ".join(document.id or "" for document in plain.invoke(QUESTION)))
-print("Removed:    ", ", ".join(document.id or "" for document in aside.invoke(QUESTION)))
+print("Unchanged:  ", ", ".join(document.id or "" for document in plain.invoke(QUESTION)))
+print("Removed:    ", ", ".join(document.id or "" for document in removed.invoke(QUESTION)))

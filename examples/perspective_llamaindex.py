@@ -1,4 +1,4 @@
-"""LlamaIndex: an LLM finds the country in the question, and the search gives it more weight."""
+"""LlamaIndex: a language model finds the country in the question, and the search gives it more weight."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUESTION = "news about fishing from Norway"
 
 
 class FakeLLM(MockLLM):
-    """Writes an answer that was prepared."""
+    """Returns a prepared answer."""
 
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
         return CompletionResponse(text='{"root": "news about fishing", "perspective": "from Norway"}')
@@ -40,9 +40,9 @@ index = VectorStoreIndex(nodes, embed_model=LangchainEmbedding(minilm()))
 
 print("Question:   ", QUESTION)
 print("Perspective:", extractor.extract(QUESTION).perspective)
-# News from Norway is what is sought: to remove "from Norway" (the default) would be fatal, see docs/perspectives.md.
+# The question asks for news from Norway, so removing "from Norway" (the default) does harm: see docs/perspectives.md.
 for title, settings in {
-    "As it is:   ": {},
+    "Unchanged:  ": {},
     "Emphasized: ": {"perspective": extractor, "direction": "emphasize"},
     "Removed:    ": {"perspective": extractor, "direction": "remove"},
 }.items():

@@ -1,4 +1,4 @@
-"""Few-shot examples, weighed by how well a language model knows their answers (RAGSys, section 3.3.3)."""
+"""Few-shot examples with a quality: how well a language model knows their answers (RAGSys, section 3.3.3)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from _tiny_lm import read, tiny_model, tiny_tokenizer
 from shared_core import select
 from shared_core.signals.perplexity import LogPerplexityQuality
 
-# Every question is here twice, once with a wrong answer. Metadata and few-shot examples look alike: dicts.
+# Every question occurs twice, once with a wrong answer. Few-shot examples and metadata of documents are both dicts.
 CAPITALS = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Japan": "Tokyo", "Peru": "Lima"}
 EXAMPLES = [
     {"question": f"What is the capital of {country}?", "answer": f"It is {city}.", "right": city == CAPITALS[country]}
@@ -16,14 +16,14 @@ EXAMPLES = [
     for country, city in zip(CAPITALS, np.roll(list(CAPITALS.values()), wrong).tolist(), strict=True)
 ]
 
-# Stands in for a model of yours: LogPerplexityQuality.from_transformers("your/model"), or from_endpoint(url, name).
-# This one has read nothing but the right answers.
+# Use your own model here: LogPerplexityQuality.from_transformers("your/model"), or from_endpoint(url, name). This small
+# one is trained on the right answers only.
 known = [f"{example['question']}\n{example['answer']}" for example in EXAMPLES if example["right"]]
 tokenizer = tiny_tokenizer(known)
 model = tiny_model(len(tokenizer), width=32, spread=0.05)
 read(model, tokenizer, known)
 
-# Once, offline: with many examples add progress=True, and resume="scores.jsonl" to go on after a crash.
+# Score once, offline. With many examples add progress=True, and resume="scores.jsonl" to continue after a crash.
 quality = LogPerplexityQuality.from_transformers(model, tokenizer)
 logs = [example["quality"] for example in quality.annotate(EXAMPLES)]
 examples = quality.annotate(EXAMPLES, scale="rank")
@@ -33,7 +33,7 @@ for example, log in sorted(zip(examples, logs, strict=True), key=lambda pair: -p
 
 
 def embed(text: str) -> np.ndarray:
-    """Stands in for an embedding model: counts of letter pairs, hashed by place in the alphabet."""
+    """Stands in for an embedding model: hashed counts of letter pairs."""
     counts = np.zeros(997)
     for first, second in zip(text.lower(), text.lower()[1:], strict=False):
         counts[(31 * ord(first) + ord(second)) % 997] += 1
@@ -44,9 +44,9 @@ vectors = np.stack([embed(example["question"]) for example in examples])
 query = embed("What is the capital of Portugal?")
 ranks = [example["quality"] for example in examples]
 for words, given in (("without quality", None), ("with quality", ranks)):
-    # lambda_b weighs cosine against quality; without quality it has no effect.
-    chosen = select(query, vectors, 3, "mmr", quality=given, lambda_d=0.75, lambda_b=0.5)
-    right = sum(examples[i]["right"] for i in chosen.indices)
+    # lambda_b weighs the cosine against quality; without quality it has no effect.
+    selection = select(query, vectors, 3, "mmr", quality=given, lambda_d=0.75, lambda_b=0.5)
+    right = sum(examples[i]["right"] for i in selection.indices)
     print(f"\nMMR {words}: {right} of 3 answers are right")
-    for i in chosen.indices:
+    for i in selection.indices:
         print(f"  {examples[i]['question']} {examples[i]['answer']}")

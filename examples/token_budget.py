@@ -1,4 +1,4 @@
-"""Fill a prompt up to a number of tokens, instead of with a number of documents."""
+"""Fill a prompt with as many documents as fit into a number of tokens."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ BUDGET = 250
 
 
 def tokens(document: Document) -> float:
-    """Four characters are about one token; your model's tokenizer tells exactly."""
+    """About four characters are one token; the tokenizer of your model gives the exact number."""
     return len(document.page_content) / 4
 
 
-# Without k the budget alone ends the choice: documents are added until none of the 50 fits any more.
+# Without k only the budget limits the selection: documents are added until none of the 50 fits.
 retriever = SetSelectRetriever(
     vectorstore=faiss_store(numpy_docs()), search_kwargs={"fetch_k": 50, "budget": BUDGET, "costs": tokens}
 )

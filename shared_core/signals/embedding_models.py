@@ -217,7 +217,9 @@ class CachedEmbedding:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise InvalidInputError(f"the cache of embeddings, {self.path}, cannot be used: {error}") from error
+            raise InvalidInputError(
+                f"the cache of embeddings, {self.path}, cannot be used: {error}. If the file is damaged, delete it"
+            ) from error
 
     def _read(self, database: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, Vectors]:
         database.execute(

@@ -72,16 +72,16 @@ def compare(
     Only texts are needed. With gold ids, subtopics or answers, the result recommends a setting and says how certain the
     recommendation is.
 
-    Exit code: 0 success; 1 done, but some lines could not be read or the run was stopped early; 2 could not run.
+    Exit code: 0 success; 1 done, but some lines could not be read or the run was interrupted; 2 could not run.
     """
     say = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         write = _report_writer(out)
-        default_title, corpus, asked, problems = _read_corpus(documents, queries, demo)
+        default_title, corpus, questions, problems = _read_corpus(documents, queries, demo)
         report_problems(say, problems)
         comparison = _compare(
-            say, corpus, asked, problems, model=model, cache=cache, title=title or default_title, k=k, fetch_k=fetch_k,
-            decide_by=decide_by, seed=seed, views=views,
+            say, corpus, questions, problems, model=model, cache=cache, title=title or default_title, k=k,
+            fetch_k=fetch_k, decide_by=decide_by, seed=seed, views=views,
         )  # fmt: skip
         # The report is written first, so that no failure of the terminal can lose it.
         write(comparison)
@@ -91,7 +91,10 @@ def compare(
     except (SetSelectError, ImportError, OSError) as error:
         stop(say, str(error))
     except KeyboardInterrupt:
-        stop(say, "stopped before there was a result; finished embeddings are kept: run the command again to continue")
+        stop(
+            say,
+            "interrupted before there was a result; finished embeddings are kept: run the same command again to resume",
+        )
     if out is not None:
         typer.echo(f"\nWritten: {out}")
     raise typer.Exit(WITH_PROBLEMS if problems or comparison.partial else FINE)
@@ -122,8 +125,8 @@ def _read_corpus(
         return "NumPy's docstrings", *demo_corpus(), []
     if documents is None or queries is None:
         raise InvalidParameterError("--documents and --queries are both needed, or --demo")
-    corpus, asked = read_documents(documents), read_queries(queries)
-    return documents.absolute().name, corpus.items, asked.items, [*corpus.problems, *asked.problems]
+    corpus, questions = read_documents(documents), read_queries(queries)
+    return documents.absolute().name, corpus.items, questions.items, [*corpus.problems, *questions.problems]
 
 
 def _compare(
@@ -163,10 +166,10 @@ def _compare(
 def _show(comparison: Comparison) -> None:
     show = result_console()
     facts = comparison.corpus
-    stopped = f" of {facts.planned_queries}, stopped early" if comparison.partial else ""
+    interrupted = f" of {facts.planned_queries}, interrupted" if comparison.partial else ""
     show.print(
         Text(
-            f"{comparison.title}: {facts.documents} documents, {facts.queries} queries{stopped}; "
+            f"{comparison.title}: {facts.documents} documents, {facts.queries} queries{interrupted}; "
             f"{facts.k} of the {facts.fetch_k} nearest; {facts.model}"
         )
     )

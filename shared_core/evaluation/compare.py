@@ -90,7 +90,7 @@ def compare(
     Returns
     -------
     Comparison
-        ``partial`` if Ctrl-C stopped it; the queries that were done are compared.
+        ``partial`` if Ctrl-C interrupted it; the finished queries are compared.
 
     Raises
     ------
@@ -210,7 +210,7 @@ def compare_candidates(
     (True, (0, 1))
     """
     need_extra()
-    asked = convert_all(queries, as_query, "queries")
+    given = convert_all(queries, as_query, "queries")
     _check(k, fetch_k, decide_by)
     tried = list(sweep() if settings is None else settings)
     if not tried or tried[0][0].method != "similarity":
@@ -220,7 +220,7 @@ def compare_candidates(
     without_candidates: list[str] = []
     partial = False
     try:
-        for query in track(asked, "Comparing"):
+        for query in track(given, "Comparing"):
             found = candidates_of(query)
             if len(found.documents):
                 outcomes.append(judge(query, found, selectors, k, view=len(outcomes) < views))
@@ -231,7 +231,7 @@ def compare_candidates(
             raise
         partial = True
     if not outcomes:
-        raise InvalidInputError(f"no candidates were found for any of {len(asked)} queries")
+        raise InvalidInputError(f"no candidates were found for any of {len(given)} queries")
     columns = measure(outcomes, k)
     values = {
         (setting, column.measure.key): estimate(column.values[setting], seed)
@@ -241,7 +241,7 @@ def compare_candidates(
     repeats = (0, "redundancy") in values
     return Comparison(
         title,
-        CorpusFacts(documents, len(outcomes), len(asked), model, k, fetch_k, seed, _versions()),
+        CorpusFacts(documents, len(outcomes), len(given), model, k, fetch_k, seed, _versions()),
         tuple(setting for setting, _ in tried),
         tuple(column.measure for column in columns),
         values,
@@ -343,7 +343,9 @@ def _notes_on(outcomes: Sequence[JudgedQuery], without_candidates: Sequence[str]
         notes.append(f"No candidates were found for {_some(without_candidates, 'query', 'queries')}.")
     lost = [label for outcome in outcomes for label in outcome.query.subtopics if label not in outcome.subtopics]
     if lost:
-        notes.append(f"No document covers {_some(lost, 'subtopic', 'subtopics')} of the queries: left out.")
+        notes.append(
+            f"No document covers {_some(lost, 'subtopic', 'subtopics')} of the queries: left out of the measures."
+        )
     with_gold = [outcome for outcome in outcomes if outcome.query.gold]
     reach = [len(o.candidates.intersection(o.query.gold)) / len(o.query.gold) for o in with_gold]
     if reach and np.mean(reach) < 1 - 1e-9:

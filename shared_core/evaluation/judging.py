@@ -101,7 +101,7 @@ def judge(query: Query, found: FoundCandidates, selectors: Sequence[Selector], k
     ids = [document.id for document in documents]
     unit, unit_query = (as_unit_rows(rows.astype(np.float64)) for rows in (candidates.vectors, candidates.query[None]))
     cosines = unit @ unit_query[0]
-    held = _find_answers([document.text for document in documents], query.answers)
+    contained = _find_answers([document.text for document in documents], query.answers)
     return JudgedQuery(
         query,
         _subtopics_of_candidates(query, documents) if found.subtopics is None else found.subtopics,
@@ -110,7 +110,7 @@ def judge(query: Query, found: FoundCandidates, selectors: Sequence[Selector], k
         relevance=np.array([cosines[picked].mean() for picked in picks]),
         sum_cosine=np.array([sum_cosine(unit_query[0], unit[picked]) for picked in picks]),
         redundancy=np.array([mean_pairwise_cosine(unit[p]) for p in picks]) if min(k, len(ids)) > 1 else None,
-        answered=np.array([held[picked].any(axis=0).mean() for picked in picks]) if query.answers else None,
+        answered=np.array([contained[picked].any(axis=0).mean() for picked in picks]) if query.answers else None,
         view=_view(query, documents, cosines, np.vstack([unit_query, unit]), picks) if view else None,
     )
 

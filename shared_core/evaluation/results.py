@@ -13,7 +13,7 @@ Needs = Literal["nothing", "gold", "subtopics", "perspectives", "answers"]
 class CorpusFacts:
     """The corpus and the conditions of the comparison.
 
-    ``queries`` counts the queries that were compared; it is less than ``planned_queries`` if the run was stopped early.
+    ``queries`` counts the queries that were compared; it is less than ``planned_queries`` if the run was interrupted.
     ``documents`` is None if a store was searched whose size is unknown. ``versions`` maps packages, and ``python``, to
     their versions.
     """
@@ -131,7 +131,7 @@ class Comparison:
     queries : tuple of QueryView
         The first queries in full, so that they can be looked at.
     partial : bool
-        Whether the run was stopped before the last query.
+        Whether the run was interrupted before the last query.
     notes : tuple of str
         Remarks for the reader: lines that could not be read, gold ids that no document has, ...
 

@@ -122,7 +122,7 @@ def test_ctrl_c_keeps_the_finished_queries(corpus: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(compare_module, "judge", judge)
     result = on(corpus, "--out", corpus / "report.json")
     assert result.exit_code == 1
-    assert "4 documents, 1 queries of 2, stopped early" in result.stdout
+    assert "4 documents, 1 queries of 2, interrupted" in result.stdout
     assert json.loads((corpus / "report.json").read_text(encoding="utf-8"))["partial"] is True
 
 

@@ -55,12 +55,12 @@
   }
 
   const slots = [...document.querySelectorAll(".slot-field select")];
-  const chooser = byId("query");
-  const chosen = () => slots.flatMap((select, slot) => (select.value === "" ? [] : [{ slot, setting: Number(select.value) }]));
+  const querySelect = byId("query");
+  const selected = () => slots.flatMap((select, slot) => (select.value === "" ? [] : [{ slot, setting: Number(select.value) }]));
   const label = (setting) => data.settings[setting].label;
 
   const line = (text, most) => cut(text.replace(/\s+/g, " "), most);
-  data.queries.forEach((query, i) => chooser.append(new Option(`${i + 1}. ${line(query.text, 90)}`, i)));
+  data.queries.forEach((query, i) => querySelect.append(new Option(`${i + 1}. ${line(query.text, 90)}`, i)));
   slots.forEach((select, slot) => {
     if (slot > 0) select.append(new Option("none", ""));
     let group = null;
@@ -190,8 +190,8 @@
   }
 
   function show() {
-    const query = data.queries[Number(chooser.value)];
-    const all = chosen().map((one) => ({ ...one, picks: query.picks[one.setting] ?? [] }));
+    const query = data.queries[Number(querySelect.value)];
+    const all = selected().map((one) => ({ ...one, picks: query.picks[one.setting] ?? [] }));
     for (const select of slots) {
       const taken = new Set(slots.filter((other) => other !== select).map((other) => other.value));
       for (const option of select.options) option.disabled = option.value !== "" && taken.has(option.value);
@@ -208,7 +208,7 @@
   }
 
   function step(by) {
-    chooser.value = String((Number(chooser.value) + by + data.queries.length) % data.queries.length);
+    querySelect.value = String((Number(querySelect.value) + by + data.queries.length) % data.queries.length);
     show();
   }
 
@@ -220,14 +220,14 @@
     }
   }
 
-  for (const select of [chooser, ...slots]) select.addEventListener("change", show);
+  for (const select of [querySelect, ...slots]) select.addEventListener("change", show);
   byId("before").addEventListener("click", () => step(-1));
   byId("after").addEventListener("click", () => step(1));
   for (const id of ["before", "after"]) byId(id).hidden = data.queries.length === 1;
   byId("explorer").addEventListener("pointerover", light);
   byId("explorer").addEventListener("pointerout", light);
   byId("explorer").hidden = false;
-  chooser.value = "0";
+  querySelect.value = "0";
   show();
   let seen = area.clientWidth;
   new ResizeObserver(() => {

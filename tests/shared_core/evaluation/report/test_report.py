@@ -114,7 +114,7 @@ def test_a_comparison_of_one_setting_without_gold_names_no_winner() -> None:
     assert "No winner is named" in page.text
     assert "Without gold texts no winner can be named." in page.text
     assert "There is no chart" in page.text
-    assert "Stopped early" in page.text
+    assert "Interrupted:" in page.text
     assert "1 of 3 planned queries" in page.text
 
 

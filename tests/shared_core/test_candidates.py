@@ -1,3 +1,5 @@
+"""The checks of the input, and what Candidates keep of it."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -8,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from shared_core import Candidates, InvalidInputError, SetSelectError
+from shared_core.candidates import CandidateBlock, as_unit_rows
 from tests import oracles
 from tests.shared_core.cases import UNUSABLE, gaussian, random_cases
 
@@ -21,7 +24,7 @@ def with_row(row: int, value: float) -> NDArray[np.float64]:
 
 
 def test_relevance_is_the_cosine() -> None:
-    for case in random_cases(10, 200):
+    for case in random_cases(10, 120):
         expected = oracles.cosines(case.query, case.vectors)
         actual = case.candidates.relevance
         atol = 1e-12 if case.vectors.dtype == np.float64 else 5e-7
@@ -48,7 +51,7 @@ def test_length_and_shapes() -> None:
     assert candidates.costs is None
 
 
-def test_companions_are_kept() -> None:
+def test_columns_and_ids_are_kept() -> None:
     candidates = Candidates(QUERY, VECTORS, quality=range(11), ids=list("abcdefghijk"), costs=[1] * 11)
     assert candidates.ids == tuple("abcdefghijk")
     assert candidates.quality is not None
@@ -85,7 +88,7 @@ def test_lists_of_floats_are_float64() -> None:
 
 
 @pytest.mark.parametrize("query_dtype", ["float16", "float32", "float64"])
-def test_query_follows_the_vectors(query_dtype: str) -> None:
+def test_the_query_takes_the_dtype_of_the_vectors(query_dtype: str) -> None:
     for dtype in (np.float32, np.float64):
         assert Candidates(QUERY.astype(query_dtype), VECTORS.astype(dtype)).query.dtype == dtype
 
@@ -99,8 +102,8 @@ def test_arrays_are_read_only(name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_callers_arrays_stay_theirs(dtype: Any) -> None:
-    # Unit rows and a unit query are where a copy could most easily be saved by mistake.
+def test_candidates_are_a_copy_by_default(dtype: Any) -> None:
+    # Unit rows and a unit query need no computation, so a copy of them could be forgotten.
     query, vectors = np.array([1, 0], dtype=dtype), np.array([[1, 0], [0, 1]], dtype=dtype)
     quality, costs = np.ones(2), np.ones(2)
     given = (query, vectors, quality, costs)
@@ -116,6 +119,58 @@ def test_the_callers_arrays_stay_theirs(dtype: Any) -> None:
     assert candidates.quality.tolist() == [1, 1]
     assert candidates.costs is not None
     assert candidates.costs.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("kind", ["unit", "any length", "zero", "tiny"])
+@pytest.mark.parametrize("copy", [True, False], ids=["copied", "not copied"])
+def test_the_callers_arrays_are_never_changed(copy: bool, kind: str, dtype: Any) -> None:
+    vectors = {
+        "unit": np.eye(5),
+        "any length": 7 * VECTORS,
+        "zero": np.vstack([VECTORS, np.zeros(5)]),
+        "tiny": np.vstack([VECTORS, 1e-30 * VECTORS]),
+    }[kind].astype(dtype)
+    given = QUERY.astype(dtype), vectors, np.ones(len(vectors)), np.ones(len(vectors))
+    if not given[0].any():
+        given[0][0] = 1
+    before = [array.tobytes() for array in given]
+    candidates = Candidates(given[0], given[1], quality=given[2], costs=given[3], copy=copy)
+    candidates.with_query(given[0])
+    candidates.take([0, 2])
+    assert [array.tobytes() for array in given] == before
+    assert all(array.flags.writeable for array in given)
+    assert not candidates.vectors.flags.writeable
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_without_a_copy_only_unit_rows_share_memory(dtype: Any) -> None:
+    unit = oracles.unit_rows(VECTORS).astype(dtype)
+    assert np.shares_memory(Candidates(QUERY, unit, copy=False).vectors, unit)
+    for vectors in (2 * unit, unit[:, ::-1], np.asfortranarray(unit), unit.astype(np.float16)):
+        candidates = Candidates(QUERY, vectors, copy=False)
+        assert not np.shares_memory(candidates.vectors, vectors)
+        assert np.array_equal(candidates.vectors, Candidates(QUERY, vectors).vectors)
+    assert not np.shares_memory(Candidates(QUERY, unit).vectors, unit)
+
+
+def test_take_keeps_the_columns_of_the_rows() -> None:
+    candidates = Candidates(QUERY, VECTORS, quality=range(11), ids=range(11), costs=range(11), sources="abcdefghijk")
+    for rows in ([7, 0, 3], np.array([7, 0, 3]), (7, 0, 3)):
+        part = candidates.take(rows)
+        assert np.array_equal(part.vectors, candidates.vectors[[7, 0, 3]])
+        assert part.relevance.tolist() == candidates.relevance[[7, 0, 3]].tolist()
+        assert part.ids == (7, 0, 3)
+        assert part.sources == ("h", "a", "d")
+        assert part.quality is not None
+        assert part.costs is not None
+        assert part.quality.tolist() == part.costs.tolist() == [7.0, 0.0, 3.0]
+        assert not part.vectors.flags.writeable
+
+
+def test_a_row_is_described_by_its_number_and_its_id() -> None:
+    assert Candidates(QUERY, VECTORS).describe_row(3) == "row 3"
+    assert Candidates(QUERY, VECTORS, ids=list("abcdefghijk")).describe_row(3) == "row 3 (id 'd')"
 
 
 def test_with_query() -> None:
@@ -136,7 +191,7 @@ def test_with_query() -> None:
 
 
 @pytest.mark.parametrize("query", [np.zeros(5), np.ones(4), np.full(5, np.nan), np.ones((1, 5))])
-def test_with_query_goes_through_the_same_gate(query: NDArray[np.float64]) -> None:
+def test_with_query_validates_the_query(query: NDArray[np.float64]) -> None:
     with pytest.raises(InvalidInputError):
         Candidates(QUERY, VECTORS).with_query(query)
 
@@ -173,6 +228,26 @@ def test_rows_of_any_length_are_normalised(dtype: Any, length: float) -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lengths_at_the_ends_of_the_range_give_finite_unit_rows(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    # The largest and the smallest length whose square the dtype can hold.
+    for length in (float(np.finfo(dtype).max) ** 0.5, float(np.finfo(dtype).tiny) ** 0.5):
+        for _ in range(50):
+            direction = oracles.unit(rng.normal(size=48))
+            row = (direction * length * (1 + rng.uniform(-3e-7, 3e-7))).astype(dtype)
+            vectors = np.vstack([[row] * 4, np.ones((1, 48))]).astype(dtype)
+            expected = oracles.unit_rows(vectors)
+            candidates = Candidates(row, vectors)
+            block = CandidateBlock.validate(row[None], as_unit_rows(vectors[None]))
+            for rows, relevance in (
+                (candidates.vectors, candidates.relevance),
+                (block.vectors[0], block.relevance[0]),
+            ):
+                np.testing.assert_allclose(rows, expected, rtol=0, atol=1e-6)
+                np.testing.assert_allclose(relevance, expected @ expected[0], rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("row", [0, 7, 10])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -183,7 +258,7 @@ def test_a_row_that_is_not_finite_is_named(value: float, row: int, dtype: Any) -
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("name", ["quality", "costs"])
-def test_a_companion_that_is_not_finite_is_rejected(value: float, name: str) -> None:
+def test_a_column_that_is_not_finite_is_rejected(value: float, name: str) -> None:
     column = np.ones(11)
     column[7] = value
     with pytest.raises(InvalidInputError, match=name[:4]):
@@ -197,13 +272,13 @@ def test_a_negative_cost_is_rejected() -> None:
 
 @pytest.mark.parametrize("name", ["quality", "ids", "costs"])
 @pytest.mark.parametrize("length", [0, 10, 12])
-def test_a_companion_of_another_length_names_both(name: str, length: int) -> None:
+def test_a_column_of_another_length_is_rejected_with_both_lengths(name: str, length: int) -> None:
     with pytest.raises(InvalidInputError, match=rf"(?s)(\b{length}\b.*\b11\b|\b11\b.*\b{length}\b)"):
         Candidates(QUERY, VECTORS, **{name: list(range(length))})
 
 
 @pytest.mark.parametrize("name", ["quality", "costs"])
-def test_a_companion_with_two_axes_is_rejected(name: str) -> None:
+def test_a_column_with_two_axes_is_rejected(name: str) -> None:
     with pytest.raises(InvalidInputError):
         Candidates(QUERY, VECTORS, **{name: np.ones((11, 1))})
 
@@ -252,12 +327,12 @@ def test_a_query_without_direction_is_rejected(query: Any) -> None:
         (QUERY, None),
     ],
 )
-def test_what_is_not_numbers_is_rejected(query: Any, vectors: Any) -> None:
+def test_values_that_are_not_numbers_are_rejected(query: Any, vectors: Any) -> None:
     with pytest.raises(InvalidInputError):
         Candidates(query, vectors)
 
 
-def test_errors_are_value_errors_of_the_family() -> None:
+def test_errors_are_value_errors_and_set_select_errors() -> None:
     assert issubclass(InvalidInputError, ValueError)
     assert issubclass(InvalidInputError, SetSelectError)
 
@@ -269,25 +344,76 @@ def test_attributes_cannot_be_replaced() -> None:
 
 
 @pytest.mark.parametrize("values", list(UNUSABLE.values()), ids=list(UNUSABLE))
-def test_what_cannot_become_an_array_is_refused_by_name(values: Any) -> None:
+def test_an_argument_that_cannot_become_an_array_is_named(values: Any) -> None:
     words = "masked values" if isinstance(values, np.ma.MaskedArray) else "cannot be made into an array"
     query, vectors = [1.0, 2.0], [[1.0, 2.0], [3.0, 4.0]]
-    for make in (Candidates, Candidates.borrow):
-        with pytest.raises(InvalidInputError, match=f"^vectors .*{words}"):
-            make(query, values)
-        with pytest.raises(InvalidInputError, match=f"^query .*{words}"):
-            make(values, vectors)
-        # The message about the vectors' shape would print the query's.
-        with pytest.raises(InvalidInputError, match=f"^query .*{words}"):
-            make(values, [1.0, 2.0])
-        for name in ("quality", "costs"):
-            with pytest.raises(InvalidInputError, match=f"^{name} .*{words}"):
-                make(query, vectors, **{name: values})
+    with pytest.raises(InvalidInputError, match=f"^vectors .*{words}"):
+        Candidates(query, values)
+    with pytest.raises(InvalidInputError, match=f"^query .*{words}"):
+        Candidates(values, vectors)
+    # The message about the shape of the vectors prints the shape of the query.
+    with pytest.raises(InvalidInputError, match=f"^query .*{words}"):
+        Candidates(values, [1.0, 2.0])
+    for name in ("quality", "costs"):
+        with pytest.raises(InvalidInputError, match=f"^{name} .*{words}"):
+            Candidates(query, vectors, **{name: values})
     with pytest.raises(InvalidInputError, match=words):
         Candidates(query, vectors).with_query(values)
 
 
 @pytest.mark.parametrize("name", ["ids", "sources"])
-def test_one_number_is_no_collection_of_names(name: str) -> None:
+def test_one_number_in_place_of_ids_is_refused(name: str) -> None:
     with pytest.raises(InvalidInputError, match=f"{name} must be a collection.*got 5"):
         Candidates(QUERY, VECTORS, **{name: 5})
+
+
+# --- blocks of queries ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int16])
+@pytest.mark.parametrize("shared", [True, False], ids=["shared candidates", "own candidates"])
+def test_a_block_holds_what_candidates_of_each_query_hold(shared: bool, dtype: Any) -> None:
+    rng = np.random.default_rng(5)
+    queries = 10 * rng.normal(size=(4, 7))
+    vectors = (100 * rng.normal(size=(1 if shared else 4, 9, 7))).astype(dtype)
+    vectors[0, 3] = 0
+    quality = rng.normal(size=(len(vectors), 9))
+    block = CandidateBlock.validate(queries, as_unit_rows(vectors), quality)
+    atol = 1e-12 if block.vectors.dtype == np.float64 else 1e-6
+    for i, query in enumerate(queries):
+        own = 0 if shared else i
+        one = Candidates(query, vectors[own])
+        assert block.vectors.dtype == block.queries.dtype == block.relevance.dtype == one.dtype
+        np.testing.assert_allclose(block.vectors[own], one.vectors, rtol=0, atol=atol)
+        np.testing.assert_allclose(block.queries[i], one.query, rtol=0, atol=atol)
+        np.testing.assert_allclose(block.relevance[i], one.relevance, rtol=0, atol=atol)
+    assert block.quality is not None
+    assert np.array_equal(block.quality, quality)
+
+
+ONES = np.ones((2, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("queries", "vectors", "quality"),
+    [
+        (np.zeros((2, 4)), ONES, None),
+        (np.full((2, 4), np.nan), ONES, None),
+        (np.ones((2, 5)), ONES, None),
+        (np.ones((3, 4)), ONES, None),
+        (np.ones((2, 4)), ONES, np.ones((2, 4))),
+        (np.ones((2, 4)), ONES, np.full((2, 3), np.inf)),
+        (np.ones((2, 4)), ONES[:1], np.ones((2, 3))),
+    ],
+)
+def test_a_block_with_an_error_is_refused(queries: Any, vectors: Any, quality: Any) -> None:
+    with pytest.raises(InvalidInputError):
+        CandidateBlock.validate(queries, as_unit_rows(vectors), quality)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_unit_rows_of_a_block_name_the_row_that_is_not_finite(value: float) -> None:
+    vectors = np.ones((3, 5, 4))
+    vectors[1, 2, 0] = value
+    with pytest.raises(InvalidInputError, match=r"^vectors: row 2 holds NaN or inf"):
+        as_unit_rows(vectors)

@@ -244,6 +244,11 @@ REFUSED: dict[str, tuple[type[ValueError], str, dict[str, Any]]] = {
         r"^vectors: row 7",
         {"vectors": changed(7, np.nan), "quality": np.zeros(4)},
     ),
+    "zero query before bad quality": (
+        InvalidInputError,
+        r"^query is the zero vector",
+        {"query": np.zeros(5), "quality": np.full(11, np.nan)},
+    ),
 }
 
 

@@ -138,6 +138,12 @@ def test_five_thousand_candidates_up_to_the_last_one(selector: Selector) -> None
     assert_numpy_selects_the_same(selector, candidates, 5000)
 
 
+@every_selector
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_long_vectors(selector: Selector, dtype: Any) -> None:
+    assert_numpy_selects_the_same(selector, Candidates(*text_like(203, 3072, dtype=dtype)), 12)
+
+
 @pytest.mark.parametrize("kind", ["duplicates", "flat quality", "low rank", "clusters"])
 def test_mmr_where_the_bound_of_the_compiled_loop_excludes_few_candidates(kind: str) -> None:
     rng = np.random.default_rng(405)

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from shared_core import NDPP, Candidates, InvalidParameterError, LinearKernel, LowRankKernel
 from tests import oracles
-from tests.shared_core.cases import NDPP_EXPONENTIAL, NDPP_LINEAR, gaussian, grids, random_cases
+from tests.shared_core.cases import gaussian, random_cases
 
 Factors = tuple[NDArray[np.float64], NDArray[np.float64] | None, NDArray[np.float64] | None]
 
 
 def random_factors(rng: np.random.Generator, rows: int) -> Factors:
-    """V, B and a skew C; now and then no skew part, an odd K', or more columns than there are rows."""
+    """V, B and a skew C; some without a skew part, some with an odd size of C, some with more columns than rows."""
     V = rng.normal(size=(rows, int(rng.integers(1, 17))))
     skew = int(rng.integers(0, 8))
     if skew == 0:
@@ -26,18 +26,8 @@ def random_factors(rng: np.random.Generator, rows: int) -> Factors:
     return V, rng.normal(size=(rows, skew)), C - C.T
 
 
-def test_a_thousand_cases_without_a_kernel_agree_with_the_reference() -> None:
-    for case in random_cases(50):
-        NDPP_LINEAR.check(case)
-
-
-def test_a_thousand_exponential_cases_agree_with_the_reference() -> None:
-    for case in random_cases(51):
-        NDPP_EXPONENTIAL.check(case)
-
-
-def test_a_thousand_low_rank_kernels_agree_with_the_reference() -> None:
-    for case in random_cases(52):
+def test_low_rank_kernels_agree_with_the_reference() -> None:
+    for case in random_cases(52, 300):
         n = len(case.vectors)
         rows = n + int(case.rng.integers(0, 20))
         V, B, C = random_factors(case.rng, rows)
@@ -56,8 +46,8 @@ def test_a_thousand_low_rank_kernels_agree_with_the_reference() -> None:
         oracles.assert_agrees(actual, expected, f"{relevance}, {case}")
 
 
-def test_a_thousand_linear_kernels_agree_with_the_reference() -> None:
-    for case in random_cases(53):
+def test_linear_kernels_agree_with_the_reference() -> None:
+    for case in random_cases(53, 300):
         n, d = case.vectors.shape
         W_V, W_B, C = random_factors(case.rng, d)
         rows = oracles.unit_rows(case.vectors)
@@ -72,7 +62,7 @@ def test_a_thousand_linear_kernels_agree_with_the_reference() -> None:
 
 
 def test_by_hand() -> None:
-    # Weights 0.8, 0.6, 0.6; L' of the first two: 0.64, 0.36, product of weights * cosine = 0.48 * 0.96.
+    # The weights are 0.8, 0.6 and 0.6. L' has 0.64 and 0.36 on its diagonal; between rows 0 and 2 it has 0.48 * 0.48.
     candidates = Candidates([1.0, 0.0, 0.0], [[0.8, 0.6, 0.0], [0.6, 0.8, 0.0], [0.6, 0.0, 0.8]])
     selection = NDPP().select(candidates, 2)
     assert selection.indices.tolist() == [0, 2]
@@ -81,7 +71,7 @@ def test_by_hand() -> None:
     np.testing.assert_allclose(selection.objective, 0.64 * second, rtol=1e-12)
 
 
-def test_past_the_rank_the_rest_comes_by_relevance() -> None:
+def test_after_the_rank_picks_are_filled_in_by_relevance() -> None:
     query, vectors = gaussian(3, 10, 3)
     selection = NDPP().select(Candidates(query, vectors), 7)
     assert selection.filled_from == 3
@@ -104,8 +94,8 @@ def test_the_rank_of_a_nonsymmetric_kernel_counts_both_parts(rank: int) -> None:
     assert selection.filled_from == np.linalg.matrix_rank(dense)
 
 
-def test_a_purely_skew_kernel_offers_nothing_to_a_greedy_method() -> None:
-    # Every single determinant is 0, though pairs are worth something.
+def test_with_a_purely_skew_kernel_all_picks_are_filled_in() -> None:
+    # The determinant of a single candidate is 0, so the greedy method finds nothing. Some pairs have one above 0.
     kernel = LowRankKernel(np.zeros((4, 1)), np.eye(4), [[0, 1, 0, 0], [-1, 0, 0, 0], [0, 0, 0, 2], [0, 0, -2, 0]])
     query, vectors = gaussian(4, 4, 6)
     selection = NDPP(kernel).select(Candidates(query, vectors), 3)
@@ -113,7 +103,7 @@ def test_a_purely_skew_kernel_offers_nothing_to_a_greedy_method() -> None:
     oracles.assert_same_picks(selection, oracles.top_k(query, vectors, 3))
 
 
-def test_shown_with_a_zero_pivot_but_a_regular_block() -> None:
+def test_shown_candidates_with_a_zero_pivot_and_a_regular_block() -> None:
     # L_shown = [[0, 1], [-1, 0]] has determinant 1, but its first pivot is 0.
     rng = np.random.default_rng(8)
     n = 8
@@ -131,7 +121,7 @@ def test_shown_with_a_zero_pivot_but_a_regular_block() -> None:
 
 
 def test_shown_under_a_nonsymmetric_kernel() -> None:
-    for case in random_cases(54, 300):
+    for case in random_cases(54, 150):
         n = len(case.vectors)
         V, B, C = random_factors(case.rng, n)
         dense = oracles.ndpp_dense(V, B, C)
@@ -145,18 +135,10 @@ def test_shown_under_a_nonsymmetric_kernel() -> None:
 
 
 def test_gains_may_rise_under_a_nonsymmetric_kernel() -> None:
-    # Attraction: together two items are worth more than the product of what each is worth alone.
+    # The skew part makes the determinant of the pair larger than the product of the two single ones.
     kernel = LowRankKernel(0.1 * np.eye(2), np.eye(2), [[0, 1], [-1, 0]])
     selection = NDPP(kernel).select(Candidates([1.0, 0.0], [[1.0, 0.1], [1.0, -0.1]]), 2)
     assert selection.gains[1] > selection.gains[0]
-
-
-@settings(deadline=None, derandomize=True)
-@given(grids(), st.sampled_from(["linear", "exponential"]))
-def test_agrees_where_everything_ties(data: tuple[np.ndarray, np.ndarray, int], relevance: str) -> None:
-    query, vectors, k = data
-    actual = NDPP(relevance=relevance).select(Candidates(query, vectors), k)
-    oracles.assert_agrees(actual, oracles.ndpp_greedy(query, vectors, k, relevance=relevance), data)
 
 
 @settings(deadline=None, derandomize=True, max_examples=50)
@@ -176,7 +158,7 @@ def test_objective_is_the_determinant(seed: int, n: int, k: int) -> None:
         assert selection.objective == pytest.approx(determinant, rel=1e-5)
 
 
-def test_temperature_sharpens() -> None:
+def test_a_low_temperature_selects_by_relevance_and_a_high_one_by_diversity() -> None:
     query, vectors = gaussian(9, 30, 20)
     cold = NDPP(relevance="exponential", temperature=1e-3).select(Candidates(query, vectors), 5)
     oracles.assert_same_picks(cold, oracles.top_k(query, vectors, 5))
@@ -186,7 +168,7 @@ def test_temperature_sharpens() -> None:
 
 
 def test_an_opposite_vector_does_not_count_as_relevant() -> None:
-    # The paper's r = cos enters squared: -1 would count as much as 1.
+    # Only r² enters the kernel. With the paper's r = cos, -1 would count as much as 1.
     candidates = Candidates([1.0, 0.0], [[-1.0, 0.0], [0.3, 1.0]])
     assert NDPP().select(candidates, 1).indices.tolist() == [1]
 
@@ -198,13 +180,13 @@ def test_an_unknown_relevance_is_rejected_with_what_is_allowed(relevance: Any) -
 
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0, np.nan, np.inf])
-def test_a_temperature_that_makes_no_sense_is_rejected(temperature: float) -> None:
+def test_a_temperature_out_of_range_is_refused(temperature: float) -> None:
     with pytest.raises(InvalidParameterError, match="temperature"):
         NDPP(temperature=temperature)
 
 
 def with_a_skew_part(seed: int, scale: float, dtype: Any) -> Any:
-    """What NDPP makes of a kernel of rank 4, two of it from a skew part of this scale."""
+    """The selection with a kernel of rank 4, of which 2 come from a skew part of this scale."""
     rng = np.random.default_rng(seed)
     V, B = rng.normal(size=(15, 2)), rng.normal(size=(15, 2))
     query, vectors = gaussian(seed + 1000, 15, 6, dtype)
@@ -214,20 +196,20 @@ def with_a_skew_part(seed: int, scale: float, dtype: Any) -> Any:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scale", [1, 100, 1e4])
-def test_the_rank_is_found_whatever_the_scale_of_the_skew_part(scale: float, dtype: Any) -> None:
+def test_the_rank_is_found_at_every_scale_of_the_skew_part(scale: float, dtype: Any) -> None:
     assert [with_a_skew_part(seed, scale, dtype).filled_from for seed in range(60)] == [4] * 60
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_skew_part_a_million_times_larger_may_hide_what_is_left_and_adds_nothing(dtype: Any) -> None:
-    # The ratios that are left are down to 4e-13 of what they are computed from, under the tolerance of 1e-10.
+def test_a_skew_part_a_million_times_larger_may_hide_ranks_and_adds_none(dtype: Any) -> None:
+    # The last ratios are as small as 4e-13 of the numbers that they are computed from; the tolerance is 1e-10.
     found = [with_a_skew_part(seed, 1e6, dtype).filled_from for seed in range(60)]
     assert set(found) <= {2, 3, 4}
     assert found.count(4) >= 30
 
 
 def test_the_tolerance_of_a_low_rank_kernel_does_not_depend_on_the_vectors() -> None:
-    # The last two are 2.5e-7 of the first: rounding in float32, and the kernel's rows are float64.
+    # The last two determinants are 2.5e-7 of the first. That is rounding error in float32, but the kernel is float64.
     kernel = LowRankKernel(np.diag([1, 1e-2, 5e-4, 5e-4]))
     query, vectors = gaussian(5, 4, 6)
     for dtype in (np.float32, np.float64):
@@ -237,7 +219,7 @@ def test_the_tolerance_of_a_low_rank_kernel_does_not_depend_on_the_vectors() -> 
 
 @pytest.mark.parametrize("temperature", [1e-300, 1e-309, 5e-324])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_temperature_of_next_to_nothing_is_relevance_order(temperature: float, dtype: Any) -> None:
+def test_the_lowest_temperatures_give_finite_gains_and_the_most_relevant_first(temperature: float, dtype: Any) -> None:
     query, vectors = gaussian(6, 11, 9, dtype)
     selection = NDPP(relevance="exponential", temperature=temperature).select(Candidates(query, vectors), 6)
     assert selection.filled_from is None

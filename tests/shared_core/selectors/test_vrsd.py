@@ -9,23 +9,13 @@ from hypothesis import strategies as st
 
 from shared_core import VRSD, Candidates
 from tests import oracles
-from tests.shared_core.cases import VRSD_GREEDY, VRSD_REFINED, gaussian, grids, random_cases
+from tests.shared_core.cases import Grid, gaussian, grids
 
 pytestmark = pytest.mark.usefixtures("either_way")
 
 
-def test_a_thousand_cases_agree_with_the_reference() -> None:
-    for case in random_cases(30):
-        VRSD_GREEDY.check(case)
-
-
-def test_a_thousand_refined_cases_agree_with_the_reference() -> None:
-    for case in random_cases(31):
-        VRSD_REFINED.check(case)
-
-
 def test_by_hand() -> None:
-    # The second pick is not the second most similar vector but the mirror image of the first.
+    # The second pick is the mirror image of the first. The second most similar vector is row 1.
     vectors = [[4.0, 3.0], [4.0, 3.1], [3.0, -4.0]]
     selection = VRSD().select(Candidates([1.0, 0.0], vectors), 2)
     assert selection.indices.tolist() == [0, 2]
@@ -34,7 +24,7 @@ def test_by_hand() -> None:
 
 
 def test_the_k_subset_sum_of_the_papers_proof() -> None:
-    # VRSD paper, equation 4, on vectors of one length: a set whose sum is parallel to the query has cosine 1.
+    # VRSD paper, equation 4, for vectors of equal length: a set whose sum is parallel to the query has cosine 1.
     angles = np.array([0.3, -0.3, 0.7, -0.2])
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     selection = VRSD(refine=True).select(Candidates([1.0, 0.0], vectors), 2)
@@ -47,26 +37,18 @@ def test_the_k_subset_sum_of_the_papers_proof() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_zero_sum_counts_as_cosine_zero(dtype: Any) -> None:
     query = np.array([1.0, 0.0, 0.0], dtype=dtype)
-    # Row 1 cancels row 0; with row 2 the sum points away from the query: 0 beats a negative cosine.
+    # Row 1 cancels row 0, so its cosine is 0. Row 2 makes the sum point away from the query, so its cosine is negative.
     row = np.array([-0.3, 0.7, 0.2])
     vectors = np.array([row, -3 * row, [-1.0, -0.1, 0.0]], dtype=dtype)
-    shown = VRSD().select(Candidates(query, vectors), 1, shown=[0])
-    assert shown.indices.tolist() == [1]
+    selection = VRSD().select(Candidates(query, vectors), 1, shown=[0])
+    assert selection.indices.tolist() == [1]
     before = oracles.cosine(query, row)
-    np.testing.assert_allclose(shown.gains, [0.0 - before], atol=1e-6)
+    np.testing.assert_allclose(selection.gains, [0.0 - before], atol=1e-6)
 
 
-@settings(deadline=None, derandomize=True)
-@given(grids())
-def test_greedy_agrees_where_everything_ties(data: tuple[np.ndarray, np.ndarray, int]) -> None:
-    query, vectors, k = data
-    actual = VRSD().select(Candidates(query, vectors), k)
-    oracles.assert_agrees(actual, oracles.vrsd(query, vectors, k), data)
-
-
-@settings(deadline=None, derandomize=True)
+@settings(deadline=None, derandomize=True, max_examples=60)
 @given(grids(), st.booleans())
-def test_objective_is_the_cosine_of_the_sum(data: tuple[np.ndarray, np.ndarray, int], refine: bool) -> None:
+def test_objective_is_the_cosine_of_the_sum(data: Grid, refine: bool) -> None:
     query, vectors, k = data
     selection = VRSD(refine=refine).select(Candidates(query, vectors), k)
     value = oracles.vrsd_value(query, vectors, selection.indices)
@@ -74,9 +56,9 @@ def test_objective_is_the_cosine_of_the_sum(data: tuple[np.ndarray, np.ndarray, 
     assert np.sum(selection.gains) == pytest.approx(selection.objective, abs=1e-12)
 
 
-@settings(deadline=None, derandomize=True)
+@settings(deadline=None, derandomize=True, max_examples=60)
 @given(grids())
-def test_refined_lies_between_greedy_and_the_optimum(data: tuple[np.ndarray, np.ndarray, int]) -> None:
+def test_the_refined_objective_lies_between_greedy_and_the_optimum(data: Grid) -> None:
     query, vectors, k = data
     candidates = Candidates(query, vectors)
     greedy = VRSD().select(candidates, k).objective
@@ -88,7 +70,7 @@ def test_refined_lies_between_greedy_and_the_optimum(data: tuple[np.ndarray, np.
 
 @settings(deadline=None, derandomize=True, max_examples=50)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 12), st.integers(1, 8), st.integers(1, 5))
-def test_refined_is_a_local_optimum(seed: int, n: int, d: int, k: int) -> None:
+def test_no_exchange_improves_a_refined_set(seed: int, n: int, d: int, k: int) -> None:
     query, vectors = gaussian(seed, n, d)
     selection = VRSD(refine=True).select(Candidates(query, vectors), min(k, n))
     picks = selection.indices.tolist()
@@ -98,18 +80,18 @@ def test_refined_is_a_local_optimum(seed: int, n: int, d: int, k: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_refined_never_falls_below_greedy(dtype: Any) -> None:
-    for seed in range(200):
+def test_refinement_never_lowers_the_objective(dtype: Any) -> None:
+    for seed in range(100):
         query, vectors = gaussian(seed, 40, 16, dtype)
         candidates = Candidates(query, vectors)
         greedy, refined = VRSD().select(candidates, 6), VRSD(refine=True).select(candidates, 6)
-        # Judged from the original vectors, so that float32 bookkeeping cannot flatter itself.
+        # The values are computed from the given vectors in float64, not taken from the selections.
         before = oracles.vrsd_value(query, vectors, greedy.indices)
         after = oracles.vrsd_value(query, vectors, refined.indices)
         assert after >= before - (0 if dtype == np.float64 else 1e-7), seed
 
 
-def test_refinement_finds_what_greedy_misses() -> None:
+def test_refinement_improves_some_sets() -> None:
     improved = 0
     for seed in range(50):
         query, vectors = gaussian(seed, 20, 8)
@@ -119,8 +101,9 @@ def test_refinement_finds_what_greedy_misses() -> None:
     assert improved > 0
 
 
-def test_in_float32_an_answer_better_by_more_than_rounding_is_taken() -> None:
-    # With row 0, row 2 gives 5e-6 more than row 1; that row 3 all but cancels row 0 out must not make them equal.
+def test_float32_distinguishes_scores_that_differ_by_more_than_rounding() -> None:
+    # After row 0, row 2 scores 5e-6 more than row 1. Row 3 almost cancels row 0, which has a large rounding error;
+    # this error must not count for rows 1 and 2.
     a, b = 0.4, 0.39995
     rows = np.array([[1.0, 0.0, 0.0], [np.cos(a), np.sin(a), 0.0], [np.cos(b), 0.0, np.sin(b)], [-1.0, 0.01, 0.0]])
     for dtype in (np.float32, np.float64):

@@ -34,8 +34,8 @@ with tempfile.TemporaryDirectory() as folder:
     file, out = Path(folder) / "pool.jsonl", Path(folder) / "kernel.safetensors"
     file.write_text("\n".join(map(json.dumps, pool)), encoding="utf-8")
     np.save(Path(folder) / "vectors.npy", minilm().embed_documents([item["question"] for item in pool]))
-    # The same in a shell: setselect train pool.jsonl --out kernel.safetensors --vectors vectors.npy --epochs 12
-    given = ["train", file, "--out", out, "--vectors", f"{folder}/vectors.npy", "--epochs", "12"]
+    # The same in a shell: setselect train pool.jsonl --out kernel.safetensors --vectors vectors.npy --epochs 6
+    given = ["train", file, "--out", out, "--vectors", f"{folder}/vectors.npy", "--epochs", "6"]
     # With matrices this small, synchronising threads takes longer than the computation.
     one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(

@@ -73,7 +73,7 @@ def test_length_and_sign_of_the_perspective_do_not_matter(
 
 
 @pytest.mark.parametrize("length", [1e-30, 1e-200, 1e30, 1e200])
-def test_a_perspective_may_be_of_any_length(length: float) -> None:
+def test_the_length_of_the_perspective_does_not_overflow(length: float) -> None:
     query, vectors, perspective = triple(5, 6)
     candidates = Candidates(query, vectors)
     expected = PAP(perspective, corpus=True).apply(candidates).relevance
@@ -83,9 +83,9 @@ def test_a_perspective_may_be_of_any_length(length: float) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("corpus", [False, True])
-def test_removing_leaves_nothing_of_the_perspective(dtype: Any, corpus: bool) -> None:
+def test_removing_leaves_no_component_along_the_perspective(dtype: Any, corpus: bool) -> None:
     query, vectors, perspective = triple(6, 8, 20)
-    # Nearly parallel: what remains is short, and its rounding errors long beside it.
+    # Nearly parallel: the projection is short, so rounding errors are large beside it.
     query = perspective + 1e-2 * query
     result = PAP(perspective, corpus).apply(Candidates(query.astype(dtype), vectors.astype(dtype)))
     p = oracles.unit(perspective)
@@ -96,7 +96,7 @@ def test_removing_leaves_nothing_of_the_perspective(dtype: Any, corpus: bool) ->
     assert result.vectors.dtype == result.query.dtype == dtype
 
 
-def test_emphasizing_brings_the_perspective_closer() -> None:
+def test_emphasizing_raises_the_cosine_with_the_perspective() -> None:
     query, _, perspective = triple(7, 8)
     before = oracles.cosine(query, perspective)
     after = oracles.cosine(PAP(perspective, direction="emphasize").project(query), perspective)
@@ -130,7 +130,7 @@ def test_a_row_along_the_perspective_becomes_a_zero_row(dtype: Any, factor: floa
         assert np.all(np.any(np.delete(result.vectors, 2, axis=0), axis=1))
 
 
-def test_a_zero_row_stays_one() -> None:
+def test_a_zero_row_stays_zero() -> None:
     query, vectors, perspective = triple(9, 7)
     vectors[3] = 0
     for direction in ("remove", "emphasize"):
@@ -139,7 +139,7 @@ def test_a_zero_row_stays_one() -> None:
         assert result.relevance[3] == 0
 
 
-def test_everything_else_is_kept() -> None:
+def test_other_fields_are_kept_and_the_input_is_not_changed() -> None:
     query, vectors, perspective = triple(10, 7)
     candidates = Candidates(query, vectors, quality=range(7), ids=list("abcdefg"), costs=range(7))
     before = candidates.query.tobytes(), candidates.vectors.tobytes()
@@ -198,7 +198,7 @@ def test_an_unknown_direction_is_rejected(direction: Any) -> None:
 # --- Table 4 --------------------------------------------------------------------------------------
 
 
-def test_the_modes_are_the_lines_of_table_4() -> None:
+def test_the_modes_are_the_rows_of_table_4() -> None:
     assert tuple(PERSPECTIVE_MODES) == (
         "base",
         "add",
@@ -217,7 +217,7 @@ def test_the_modes_are_the_lines_of_table_4() -> None:
 @given(seeds, sizes)
 def test_scores_are_those_of_table_4(mode: str, seed: int, d: int) -> None:
     query, vectors, perspective = triple(seed, d)
-    # Of other lengths, so that normalising first would show.
+    # The lengths differ, so that normalising the vectors first would give other scores.
     root, perspective, query = (
         3 * np.random.default_rng([seed, 2]).normal(size=d),
         0.5 * perspective,
@@ -230,7 +230,7 @@ def test_scores_are_those_of_table_4(mode: str, seed: int, d: int) -> None:
 
 
 @pytest.mark.parametrize("mode", PERSPECTIVE_MODES)
-def test_scores_leave_their_inputs_alone(mode: str) -> None:
+def test_scores_do_not_change_their_inputs(mode: str) -> None:
     query, vectors, perspective = triple(3, 6)
     given_ = (query, query + 1, perspective, vectors)
     before = [array.tobytes() for array in given_]
@@ -247,7 +247,7 @@ def test_an_unknown_mode_lists_what_is_allowed(mode: Any) -> None:
 
 
 @pytest.mark.parametrize("corpus", [False, True])
-def test_a_perspective_that_equals_the_query_but_for_float32_is_parallel(corpus: bool) -> None:
+def test_a_perspective_parallel_within_float32_rounding_is_rejected(corpus: bool) -> None:
     for seed in range(60):
         rng = np.random.default_rng(seed)
         query = rng.normal(size=int(rng.integers(2, 1000)))
@@ -262,7 +262,7 @@ def test_a_perspective_that_equals_the_query_but_for_float32_is_parallel(corpus:
 
 
 @pytest.mark.parametrize("values", list(UNUSABLE.values()), ids=list(UNUSABLE))
-def test_what_cannot_become_an_array_is_refused_by_name(values: Any) -> None:
+def test_an_input_that_cannot_become_an_array_is_named(values: Any) -> None:
     with pytest.raises(PerspectiveError, match=r"^perspective"):
         PAP(values)
     with pytest.raises(PerspectiveError, match=r"^query"):

@@ -1,4 +1,4 @@
-"""A real HTTP server that answers POST /v1/completions from a model at hand, in OpenAI's wire format."""
+"""An HTTP server that answers POST /v1/completions with a local model, in OpenAI's format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 
 
 class Completions:
-    """What the server is asked to do wrong, and what it has been asked."""
+    """What the server does wrong on purpose, and the requests that it got."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self.model, self.tokenizer = model, tokenizer
@@ -49,9 +49,9 @@ class Completions:
         with torch.no_grad():
             logs = torch.log_softmax(self.model(torch.tensor([ids])).logits[0].double(), dim=-1)
         made = int(logs[-1].argmax())
-        # As OpenAI and vLLM have it, the first token has no log-probability.
+        # As with OpenAI and vLLM, the first token has no log-probability.
         values = [None, *(float(logs[place, token]) for place, token in enumerate([*ids[1:], made]))]
-        # Bytes of one character share its place, and all but the last have no text.
+        # The bytes of one character share its offset, and all but the last have no text.
         starts.append(len(prompt))
         tokens = [prompt[a:b] for a, b in itertools.pairwise(starts)] + [self.tokenizer.decode([made])]
         starts = [start + self.drift * (place > 3) for place, start in enumerate(starts)]
@@ -96,7 +96,7 @@ def serving(completions: Completions) -> Iterator[str]:
             self.wfile.write(body.encode())
 
         def log_message(self, *_: object) -> None:
-            """Not on the terminal."""
+            """Print nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

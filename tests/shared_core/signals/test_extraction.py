@@ -31,14 +31,14 @@ NONE = QueryParts(QUERY, None)
 
 
 class Model:
-    """Answers every query alike and counts how often it was asked."""
+    """Gives every query the same answer and records the queries."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
-        self.asked: list[str] = []
+        self.queries: list[str] = []
 
     def split(self, query: str) -> Any:
-        self.asked.append(query)
+        self.queries.append(query)
         return self.answer
 
     async def asplit(self, query: str) -> Any:
@@ -67,11 +67,11 @@ async def test_a_valid_answer_in_any_form(answer: Any) -> None:
 
 @pytest.mark.parametrize("perspective", [None, "", "  ", "—", "."])
 @pytest.mark.parametrize("root", [QUERY, "", None])
-def test_no_perspective_is_no_failure(root: Any, perspective: Any) -> None:
+def test_an_answer_without_a_perspective_is_valid(root: Any, perspective: Any) -> None:
     model = Model((root, perspective))
     extractor = PerspectiveExtractor(model.split)
     assert [extractor.extract(QUERY), extractor.extract(QUERY)] == [NONE, NONE]
-    assert model.asked == [QUERY]
+    assert model.queries == [QUERY]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_no_perspective_is_no_failure(root: Any, perspective: Any) -> None:
         (("limit",), "not a pair"),
     ],
 )
-async def test_an_invalid_answer_projects_nothing_and_is_quoted(answer: Any, fault: str) -> None:
+async def test_an_invalid_answer_gives_no_perspective_and_a_warning_that_quotes_it(answer: Any, fault: str) -> None:
     model = Model(answer)
     extractor = PerspectiveExtractor(model.split, model.asplit)
     with pytest.warns(SetSelectWarning, match=fault) as caught:
@@ -100,7 +100,7 @@ async def test_an_invalid_answer_projects_nothing_and_is_quoted(answer: Any, fau
     assert repr(QUERY) in str(caught[0].message)
     with pytest.warns(SetSelectWarning, match=fault):
         assert await extractor.aextract(QUERY) == NONE
-    assert len(model.asked) == 2
+    assert len(model.queries) == 2
     model.answer = GOOD
     assert extractor.extract(QUERY) == GOOD
 
@@ -123,15 +123,15 @@ def test_case_punctuation_and_script_make_no_difference(query: str, perspective:
 
 
 @pytest.mark.parametrize("query", ["", "  ", "ferries", "?! ferries, ferries"])
-async def test_a_query_of_less_than_two_words_is_not_asked_about(query: str) -> None:
+async def test_a_query_of_fewer_than_two_words_is_not_sent_to_the_model(query: str) -> None:
     model = Model(GOOD)
     extractor = PerspectiveExtractor(model.split)
     assert extractor.extract(query) == QueryParts(query, None)
     assert await extractor.aextract(query) == QueryParts(query, None)
-    assert model.asked == []
+    assert model.queries == []
 
 
-async def test_a_failing_call_raises_as_it_is_and_is_not_kept() -> None:
+async def test_errors_of_the_model_are_raised_unchanged_and_not_cached() -> None:
     class Down(Exception):
         pass
 
@@ -150,27 +150,27 @@ async def test_a_failing_call_raises_as_it_is_and_is_not_kept() -> None:
     assert extractor.extract(QUERY) == GOOD
 
 
-def test_the_least_recently_asked_for_goes_first() -> None:
+def test_the_least_recently_used_answer_is_dropped_first() -> None:
     model = Model(("root", None))
     extractor = PerspectiveExtractor(model.split, cache_size=2)
     for query in ("in a", "in b", "in a", "in c", "in a", "in b"):
         extractor.extract(query)
-    assert model.asked == ["in a", "in b", "in c", "in b"]
+    assert model.queries == ["in a", "in b", "in c", "in b"]
 
 
-async def test_sync_and_async_share_what_is_kept() -> None:
+async def test_sync_and_async_share_the_cache() -> None:
     model = Model(GOOD)
     extractor = PerspectiveExtractor(model.split, model.asplit)
     extractor.extract(QUERY)
     assert await extractor.aextract(QUERY) == GOOD
-    assert model.asked == [QUERY]
+    assert model.queries == [QUERY]
 
 
-def test_a_cache_of_none_asks_each_time() -> None:
+def test_without_a_cache_the_model_is_asked_each_time() -> None:
     model = Model(GOOD)
     extractor = PerspectiveExtractor(model.split, cache_size=0)
     assert [extractor.extract(QUERY), extractor.extract(QUERY)] == [GOOD, GOOD]
-    assert len(model.asked) == 2
+    assert len(model.queries) == 2
 
 
 async def test_without_an_async_function_the_event_loop_stays_free() -> None:
@@ -206,7 +206,7 @@ def test_copies_extract_the_same(copied: Callable[[Any], PerspectiveExtractor]) 
     assert copied(extractor)._cache_size == 5
 
 
-def test_constructor_refuses_what_cannot_serve() -> None:
+def test_invalid_arguments_are_errors() -> None:
     with pytest.raises(InvalidParameterError, match="split must be a function"):
         PerspectiveExtractor("split")  # type: ignore[arg-type]
     with pytest.raises(InvalidParameterError, match="asplit must be an async function"):
@@ -253,7 +253,7 @@ async def test_what_each_form_of_perspective_means(perspective: Any, wanted: Que
     assert await aread_perspective(perspective, QUERY) == wanted
 
 
-async def test_functions_that_return_something_else() -> None:
+async def test_a_function_that_returns_something_else_is_an_error() -> None:
     async def later(query: str) -> str:
         return "against"
 
@@ -268,7 +268,7 @@ async def test_functions_that_return_something_else() -> None:
             await aread_perspective(function, QUERY)
 
 
-async def test_an_extractor_is_awaited_by_its_own_way() -> None:
+async def test_an_async_extractor_is_awaited() -> None:
     def split(query: str) -> QueryParts:
         raise AssertionError("the async path must not block")
 
@@ -278,7 +278,7 @@ async def test_an_extractor_is_awaited_by_its_own_way() -> None:
     assert await aread_perspective(PerspectiveExtractor(split, asplit), QUERY) == GOOD
 
 
-def test_the_ways_to_a_vector() -> None:
+def test_perspective_vector_is_checked_against_the_perspective() -> None:
     for perspective in (None, "against", [1.0], at_comma):
         assert check_perspective_vector("text", perspective) == "text"
     for perspective in (None, at_comma, PerspectiveExtractor(at_comma)):
@@ -290,7 +290,7 @@ def test_the_ways_to_a_vector() -> None:
         check_perspective_vector("root", None)
 
 
-def test_what_is_embedded() -> None:
+def test_the_text_to_embed() -> None:
     assert find_text_to_embed(None, QUERY, "text") is None
     assert find_text_to_embed(None, QUERY, "difference") is None
     assert find_text_to_embed(GOOD, QUERY, "text") == "argue against"
@@ -301,7 +301,7 @@ def test_what_is_embedded() -> None:
         find_text_to_embed(QueryParts("", "against"), QUERY, "difference")
 
 
-def test_the_projection_is_the_cores() -> None:
+def test_make_pap_gives_the_same_projection_as_pap() -> None:
     query, side, root = np.random.default_rng(0).standard_normal((3, 6))
     by_text = make_pap("against", query, side.tolist(), corpus=True, direction="emphasize")
     by_vector = make_pap(side, query, None)
@@ -317,7 +317,7 @@ def test_the_projection_is_the_cores() -> None:
         assert make_pap(perspective, query, None) is None
 
 
-def test_a_difference_of_nothing_is_no_projection() -> None:
+def test_a_zero_difference_gives_no_projection() -> None:
     query = np.random.default_rng(1).standard_normal(6)
     for root in (query, query.astype(np.float32)):
         assert make_pap(at_comma, query, root.tolist(), perspective_vector="difference") is None

@@ -39,7 +39,7 @@ ANSWERS = [
     "Elbe é",
     "{answer}",
 ]
-# Not trained on the texts with characters of several bytes, so that these take several tokens.
+# The tokenizer is not trained on the texts with multi-byte characters, so these characters take several tokens.
 TOKENIZER = tiny_tokenizer([*QUESTIONS[:3], *ANSWERS[:3]])
 STARTING = tiny_tokenizer([*QUESTIONS[:3], *ANSWERS[:3]], adds_start=True)
 MODEL = tiny_model(len(TOKENIZER))
@@ -48,7 +48,7 @@ TEMPLATES = ["{question}\n{answer}", "Q: {question} A: {answer}", "{{question}} 
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_thread() -> Iterator[None]:
-    """On tensors this small, threads that wait for each other take a hundred times as long as the work."""
+    """With tensors this small, synchronising threads takes a hundred times as long as the computation."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -58,7 +58,7 @@ def _one_thread() -> Iterator[None]:
 def oracle(
     tokenizer: Any, head: str, answer: str, *, model: Any = MODEL, keep: int | None = None
 ) -> tuple[float, list[int]]:
-    """RAGSys, 3.3.3, one token after the other; an answer's tokens are those that end behind the head, in bytes."""
+    """RAGSys, section 3.3.3, token by token; the answer has the tokens that end after the head, counted in bytes."""
     ids = tokenizer(head + answer)["input_ids"]
     lead = int(ids[0] == tokenizer.bos_token_id)
     sizes = [0] * lead + [len(token) for token in tokenizer.convert_ids_to_tokens(ids[lead:])]
@@ -105,7 +105,7 @@ def test_batches_and_padding_do_not_change_a_score(batch_size: int) -> None:
     np.testing.assert_allclose(found, alone[order], atol=1e-6)
 
 
-def test_a_token_that_spans_the_border_is_the_answers() -> None:
+def test_a_token_that_spans_the_border_belongs_to_the_answer() -> None:
     merging = tiny_tokenizer(["to the", "of the", "in the", "on the"] * 3)
     assert " the" in [merging.decode([i]) for i in range(len(merging))]
     model = tiny_model(len(merging))
@@ -118,7 +118,7 @@ def test_a_token_that_spans_the_border_is_the_answers() -> None:
     np.testing.assert_allclose(found.score(["of"], ["the"]), [wanted], atol=1e-6)
 
 
-def test_a_tokenizer_written_in_python_and_the_end_token_it_adds() -> None:
+def test_a_tokenizer_without_offsets_that_adds_an_end_token() -> None:
     tokenizer = ByT5Tokenizer()
     model = tiny_model(tokenizer.vocab_size + 125)
     assert not tokenizer.is_fast
@@ -131,14 +131,14 @@ def test_a_tokenizer_written_in_python_and_the_end_token_it_adds() -> None:
         assert value == pytest.approx(np.mean(wanted), abs=1e-6)
 
 
-def test_dropout_is_off_and_the_model_goes_back_as_it_came() -> None:
+def test_dropout_is_off_and_the_models_mode_is_restored() -> None:
     model = copy.deepcopy(MODEL).train()
     found = LogPerplexityQuality.from_transformers(model, TOKENIZER).score(QUESTIONS, ANSWERS)
     np.testing.assert_allclose(found, expected(), atol=1e-6)
     assert model.training
 
 
-def test_loads_by_name_and_remembers_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_model_loaded_by_name_has_that_name_as_its_id(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     MODEL.save_pretrained(tmp_path)
     TOKENIZER.save_pretrained(tmp_path)
     capfd.readouterr()
@@ -149,7 +149,9 @@ def test_loads_by_name_and_remembers_it(tmp_path: Path, capfd: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("tokenizer", [TOKENIZER, STARTING], ids=["plain", "with a start token"])
-def test_what_is_too_long_loses_the_front_of_the_question(tokenizer: Any, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_text_that_is_too_long_is_cut_at_the_front_of_the_question(
+    tokenizer: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
     tokenizer = copy.deepcopy(tokenizer)
     tokenizer.model_max_length = 12
     long = LogPerplexityQuality.from_transformers(MODEL, tokenizer)
@@ -164,13 +166,13 @@ def test_what_is_too_long_loses_the_front_of_the_question(tokenizer: Any, capfd:
     assert capfd.readouterr().err == ""
 
 
-def test_the_model_tells_its_own_length() -> None:
+def test_the_length_limit_is_read_from_the_model() -> None:
     with pytest.warns(SetSelectWarning, match="64 tokens"):
         quality().score(["xyz" * 40], ["a"])
 
 
 @pytest.mark.parametrize(("answer", "fits"), [("bbb", True), ("bbbb", False)])
-def test_an_answer_needs_a_token_before_it(answer: str, fits: bool) -> None:
+def test_one_token_must_stay_before_the_answer(answer: str, fits: bool) -> None:
     plain = tiny_tokenizer(["a"])
     short = LogPerplexityQuality.from_transformers(tiny_model(len(plain)), plain, max_length=4)
     if fits:
@@ -181,7 +183,7 @@ def test_an_answer_needs_a_token_before_it(answer: str, fits: bool) -> None:
             short.score(["q"], [answer])
 
 
-def test_a_start_token_counts_as_what_stands_before_the_answer() -> None:
+def test_a_start_token_is_enough_before_the_answer() -> None:
     bare = {"template": "{question}{answer}"}
     with pytest.raises(InvalidInputError, match="item 0 has nothing before it"):
         quality(**bare).score([""], ["Paris"])
@@ -189,7 +191,7 @@ def test_a_start_token_counts_as_what_stands_before_the_answer() -> None:
     assert found[0] == pytest.approx(oracle(STARTING, "", "Paris")[0], abs=1e-6)
 
 
-def test_a_model_that_overflows_is_no_quality() -> None:
+def test_a_model_that_overflows_is_an_error() -> None:
     broken = copy.deepcopy(MODEL)
     with torch.no_grad():
         broken.lm_head.weight.fill_(torch.nan)
@@ -197,7 +199,7 @@ def test_a_model_that_overflows_is_no_quality() -> None:
         LogPerplexityQuality.from_transformers(broken, TOKENIZER).score(["a"], ["b"])
 
 
-# --- what is refused, and the small print ---------------------------------------------------------
+# --- invalid input, and annotate ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ def test_a_model_that_overflows_is_no_quality() -> None:
         ("a", ["b"], "questions must be a list"),
     ],
 )
-def test_texts_that_are_none_are_named(questions: Any, answers: Any, words: str) -> None:
+def test_an_item_that_is_not_a_text_is_named(questions: Any, answers: Any, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
         quality().score(questions, answers)
 
@@ -220,13 +222,13 @@ def test_texts_that_are_none_are_named(questions: Any, answers: Any, words: str)
     "template",
     ["", "{answer}", "{question}", "{answer} {question}", "{question}{answer}{answer}", "{answer}{question}\n"],
 )
-def test_a_template_holds_the_question_and_ends_with_the_answer(template: str) -> None:
+def test_a_template_must_contain_the_question_and_end_with_the_answer(template: str) -> None:
     with pytest.raises(InvalidParameterError, match="template must contain"):
         quality(template=template)
 
 
 @pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"max_length": 1}, {"batch_size": 1.5}])
-def test_parameters_out_of_range(wrong: dict[str, Any]) -> None:
+def test_parameters_out_of_range_are_errors(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
         quality(**wrong)
 
@@ -236,11 +238,11 @@ def test_a_loaded_model_needs_its_tokenizer() -> None:
         LogPerplexityQuality.from_transformers(MODEL)
 
 
-def test_no_examples_no_scores() -> None:
+def test_no_examples_give_no_scores() -> None:
     assert quality().score([], []).shape == (0,)
 
 
-def test_progress_counts_what_is_computed(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_progress_bar_counts_the_computed_answers(capfd: pytest.CaptureFixture[str]) -> None:
     quality(batch_size=2).score([*QUESTIONS, QUESTIONS[0]], [*ANSWERS, ANSWERS[0]], progress=True)
     assert "7/7" in capfd.readouterr().err
 
@@ -260,7 +262,7 @@ def test_annotate_returns_copies() -> None:
 
 
 @pytest.mark.parametrize(("missing", "extra"), [("torch", "train"), ("openai", "openai")])
-def test_importing_needs_numpy_only_and_what_is_missing_is_named(missing: str, extra: str) -> None:
+def test_importing_needs_only_numpy_and_a_missing_library_is_named(missing: str, extra: str) -> None:
     code = f"""
 import sys
 sys.modules[{missing!r}] = None
@@ -284,7 +286,7 @@ class Crash(Exception):
 
 
 class Counting(LogPerplexityQuality):
-    """The real thing, that counts the answers it computes, and crashes in the batch after so many."""
+    """Records the answers that it computes, and crashes before the batch after ``crash_after`` of them."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -309,7 +311,7 @@ def counting(**settings: Any) -> Counting:
 
 
 @pytest.mark.parametrize("torn", [0, 1, 7, 30])
-def test_after_a_crash_only_what_is_missing_is_computed(torn: int, tmp_path: Path) -> None:
+def test_after_a_crash_only_missing_scores_are_computed(torn: int, tmp_path: Path) -> None:
     file = tmp_path / "scores.jsonl"
     whole = counting().score(QUESTIONS, ANSWERS)
     first = counting()
@@ -337,9 +339,7 @@ def test_equal_pairs_are_computed_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("other", [{"model_id": "other"}, {"template": TEMPLATES[1]}, {"max_length": 50}, {}], ids=str)
-def test_scores_are_taken_over_only_for_the_same_question_put_to_the_same_model(
-    other: dict[str, Any], tmp_path: Path
-) -> None:
+def test_scores_are_reused_only_for_the_same_pair_model_and_settings(other: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "scores.jsonl"
     counting().score(QUESTIONS, ANSWERS, resume=file)
     again = counting(**other)
@@ -362,7 +362,7 @@ def test_resume_needs_a_name_for_the_model(tmp_path: Path) -> None:
         ("one line, no end", 1),
     ],
 )
-def test_another_file_is_neither_read_nor_touched(content: str, line: int, tmp_path: Path) -> None:
+def test_a_file_of_another_kind_is_an_error_and_stays_unchanged(content: str, line: int, tmp_path: Path) -> None:
     file = tmp_path / "precious.json"
     file.write_text(content)
     with pytest.raises(InvalidInputError, match=f"precious.json: line {line} is not a score"):
@@ -370,7 +370,7 @@ def test_another_file_is_neither_read_nor_touched(content: str, line: int, tmp_p
     assert file.read_text() == content
 
 
-def test_a_folder_that_is_not_there_is_no_surprise_at_the_end(tmp_path: Path) -> None:
+def test_a_missing_folder_is_found_before_anything_is_computed(tmp_path: Path) -> None:
     early = counting()
     with pytest.raises(FileNotFoundError, match="nowhere"):
         early.score(["a"], ["b"], resume=tmp_path / "nowhere" / "scores.jsonl")
@@ -400,14 +400,14 @@ def test_both_back_ends_agree(template: str, start_token: str, completions: Comp
     assert found.model_id == "tiny"
 
 
-def test_the_key_of_the_environment_stays_at_home(completions: Completions) -> None:
+def test_the_key_of_the_environment_is_not_sent(completions: Completions) -> None:
     with serving(completions) as url:
         LogPerplexityQuality.from_endpoint(url, "tiny").score(["a"], ["b"])
         LogPerplexityQuality.from_endpoint(url, "tiny", api_key="given").score(["a"], ["b"])
     assert completions.authorization == ["Bearer none", "Bearer given"]
 
 
-def test_a_passing_failure_is_tried_again_and_a_lasting_one_loses_no_batch(
+def test_temporary_failures_are_retried_and_lasting_ones_lose_no_batch(
     completions: Completions, tmp_path: Path
 ) -> None:
     file = tmp_path / "scores.jsonl"
@@ -429,13 +429,15 @@ def test_a_passing_failure_is_tried_again_and_a_lasting_one_loses_no_batch(
     [({"echoes": False}, "does not echo"), ({"has_logprobs": False}, "no logprobs"), ({"drift": 2}, "does not fit")],
     ids=["no echo", "no logprobs", "places that do not fit"],
 )
-def test_a_server_that_cannot_is_found_out(fault: dict[str, Any], words: str, completions: Completions) -> None:
+def test_a_server_without_the_needed_output_is_an_error(
+    fault: dict[str, Any], words: str, completions: Completions
+) -> None:
     vars(completions).update(fault)
     with serving(completions) as url, pytest.raises(InvalidParameterError, match=words):
         LogPerplexityQuality.from_endpoint(url, "tiny").score(["What is it?"], ["Paris"])
 
 
-def test_an_answer_with_nothing_before_it_is_named(completions: Completions) -> None:
+def test_an_answer_with_nothing_before_it_is_an_error(completions: Completions) -> None:
     with serving(completions) as url:
         bare = LogPerplexityQuality.from_endpoint(url, "tiny", template="{question}{answer}")
         with pytest.raises(InvalidInputError, match="item 0 has nothing before it"):

@@ -44,24 +44,24 @@ def test_scaling_never_changes_the_order(values: list[float]) -> None:
 
 @pytest.mark.parametrize(("method", "expected"), [("none", 3.0), ("min-max", 0.5), ("rank", 0.5), ("z-score", 0.0)])
 @pytest.mark.parametrize("n", [1, 4])
-def test_equal_values_meet_in_the_middle(method: str, expected: float, n: int) -> None:
+def test_equal_values_become_the_middle_of_the_scale(method: str, expected: float, n: int) -> None:
     assert scale_quality([3.0] * n, method).tolist() == [expected] * n
 
 
 @every_scaler
-def test_nothing_scales_to_nothing(method: str) -> None:
+def test_no_values_scale_to_no_values(method: str) -> None:
     assert scale_quality([], method).shape == (0,)
 
 
 @pytest.mark.parametrize("values", [[-1.7e308, 0.0, 1.7e308], [0.0, 5e-324, 1e-323]])
-def test_the_whole_range_of_doubles(values: list[float]) -> None:
+def test_extreme_values_do_not_overflow(values: list[float]) -> None:
     assert scale_quality(values, "min-max").tolist() == [0.0, 0.5, 1.0]
     assert scale_quality(values, "rank").tolist() == [0.0, 0.5, 1.0]
     np.testing.assert_allclose(scale_quality(values, "z-score"), np.array([-1, 0, 1]) * 1.5**0.5)
 
 
 @every_scaler
-def test_the_callers_array_stays_as_it_is(method: str) -> None:
+def test_the_callers_array_is_not_changed(method: str) -> None:
     values = np.array([3.0, 1.0, 2.0])
     scaled = scale_quality(values, method)
     scaled[:] = 7
@@ -70,18 +70,18 @@ def test_the_callers_array_stays_as_it_is(method: str) -> None:
 
 @every_scaler
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_named(method: str, bad: float) -> None:
+def test_a_value_that_is_not_finite_is_named(method: str, bad: float) -> None:
     with pytest.raises(InvalidInputError, match="row 2 is"):
         scale_quality([0.0, 1.0, bad], method)
 
 
 @pytest.mark.parametrize("values", [3.0, [[1.0, 2.0]], ["a", "b"], [[1.0], [1.0, 2.0]]])
-def test_what_is_no_column_is_refused(values: Any) -> None:
+def test_an_input_that_is_not_a_column_is_an_error(values: Any) -> None:
     with pytest.raises(InvalidInputError, match="quality"):
         scale_quality(values, "rank")
 
 
-def test_an_unknown_scaler_is_told_the_known_ones() -> None:
+def test_an_unknown_scaler_lists_the_known_ones() -> None:
     with pytest.raises(InvalidParameterError, match="method must be one of none, min-max, rank, z-score, got 'minmax'"):
         scale_quality([1.0], "minmax")
 
@@ -113,7 +113,7 @@ def test_an_inner_product_index_ranks_by_relevance_and_quality(seed: int, lambda
     assert sorted(found[0].tolist()) == list(range(len(rows)))
 
 
-def test_the_columns_are_exact_in_double_precision_and_what_was_given_is_left_alone() -> None:
+def test_columns_are_exact_in_double_precision_and_inputs_are_not_changed() -> None:
     query, rows, quality = column_case(11)
     before = query.copy(), rows.copy(), quality.copy()
     joined = with_quality_column(rows, quality)
@@ -130,7 +130,7 @@ def test_the_columns_are_exact_in_double_precision_and_what_was_given_is_left_al
     np.testing.assert_allclose(odd, [[0, 0, 1], [1, 0, 2]], atol=1e-15)
 
 
-def test_choosing_from_such_an_index_is_mmr_with_quality() -> None:
+def test_selecting_from_such_an_index_is_mmr_with_quality() -> None:
     query, rows, quality = column_case(12)
     joined = with_quality_column(rows, quality)
     mmr = MMR(lambda_d=0.6, lambda_b=0.8)

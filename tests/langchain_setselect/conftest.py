@@ -10,7 +10,7 @@ from tests.embedding import corpus, embed
 
 
 class WordEmbeddings(Embeddings):
-    """Deterministic embeddings that count what they are asked for."""
+    """Deterministic embeddings that count their calls."""
 
     def __init__(self) -> None:
         self.documents = 0

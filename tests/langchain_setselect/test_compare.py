@@ -18,7 +18,7 @@ QUERIES: list[dict[str, Any]] = [
 ]
 
 
-def test_a_store_is_compared_as_its_documents_and_vectors_are(store: VectorStore, embeddings: WordEmbeddings) -> None:
+def test_a_store_is_compared_by_its_documents_and_vectors(store: VectorStore, embeddings: WordEmbeddings) -> None:
     texts = [text for text, _ in corpus()]
     embeddings.documents = 0
     found = compare_store(store, QUERIES, k=4, fetch_k=20, model="words", title="A store")
@@ -34,7 +34,7 @@ def test_a_store_is_compared_as_its_documents_and_vectors_are(store: VectorStore
     assert (found.title, found.corpus.model, found.corpus.documents) == ("A store", "words", None)
 
 
-def test_the_stores_own_filter_goes_through_and_labels_come_from_the_metadata() -> None:
+def test_the_stores_own_filter_is_used_and_labels_come_from_the_metadata() -> None:
     store = InMemoryVectorStore(WordEmbeddings())
     store.add_documents(
         [
@@ -51,7 +51,7 @@ def test_the_stores_own_filter_goes_through_and_labels_come_from_the_metadata() 
     numbers = [int(candidate.id.removeprefix("doc-")) for candidate in found.queries[0].candidates]
     assert len(numbers) == 20
     assert all(number % 2 == 0 for number in numbers)
-    # Harbours have odd numbers: no candidate covers them, and that is a miss.
+    # Documents about harbours have odd numbers, so no candidate covers them, which counts as a miss.
     assert {value.mean for (_, key), value in found.values.items() if key == "subtopic_recall"} == {0.5}
 
 
@@ -68,7 +68,7 @@ def test_a_store_without_embeddings_asks_for_them() -> None:
     assert compare_store(store, ["one"], k=2, embeddings=WordEmbeddings()).corpus.queries == 1
 
 
-def test_a_store_that_nobody_knows_is_embedded_with_a_warning() -> None:
+def test_the_texts_of_an_unknown_store_are_embedded_with_a_warning() -> None:
     known = InMemoryVectorStore(WordEmbeddings())
     known.add_texts(["one", "two", "three"])
 

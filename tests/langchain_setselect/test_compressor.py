@@ -44,7 +44,7 @@ OPTIONS: list[dict[str, Any]] = [
 
 
 class KeywordRetriever(BaseRetriever):
-    """Counts shared words, as BM25 does at heart: it knows no vectors."""
+    """Counts shared words, similar to BM25. It uses no vectors."""
 
     documents: list[Document]
     k: int = 30
@@ -63,7 +63,7 @@ def _nobody_was_warned_yet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def documents() -> list[Document]:
-    """Thirty of the corpus, out of order, as another retriever might hand them on."""
+    """Thirty documents of the corpus, out of order, as another retriever might return them."""
     rows = [(i * 7) % 60 for i in range(30)]
     return [Document(corpus()[i][0], metadata=dict(corpus()[i][1]), id=f"doc-{i}") for i in rows]
 
@@ -82,7 +82,7 @@ def expected(documents: list[Document], k: int, search_type: Any = "vrsd", **par
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_picks_are_those_of_the_core_over_the_same_documents(
+def test_picks_equal_those_of_the_core_over_the_same_documents(
     store: VectorStore, documents: list[Document], options: dict[str, Any]
 ) -> None:
     chosen = SetSelectCompressor(vectorstore=store, k=5, **options).compress_documents(documents, QUERY)
@@ -90,14 +90,12 @@ def test_picks_are_those_of_the_core_over_the_same_documents(
 
 
 @pytest.mark.parametrize("selector", [MMR(lambda_d=0.3), VRSD(refine=True), NDPP(relevance="exponential")])
-def test_a_selector_object_serves_instead_of_a_name(
-    store: VectorStore, documents: list[Document], selector: Any
-) -> None:
+def test_a_selector_object_replaces_a_name(store: VectorStore, documents: list[Document], selector: Any) -> None:
     chosen = SetSelectCompressor(vectorstore=store, selector=selector, k=5).compress_documents(documents, QUERY)
     assert numbers(chosen) == expected(documents, 5, selector)
 
 
-def test_it_chooses_what_the_retriever_chooses_among_the_same_documents(store: VectorStore) -> None:
+def test_it_selects_what_the_retriever_selects_among_the_same_documents(store: VectorStore) -> None:
     found = SetSelectRetriever(vectorstore=store, search_type="similarity", k=20, scores=False).invoke(QUERY)
     for options in OPTIONS:
         theirs = SetSelectRetriever(vectorstore=store, k=5, fetch_k=20, **options).invoke(QUERY)
@@ -114,7 +112,7 @@ def test_vectors_come_from_the_store_by_id(
     assert (embeddings.documents, embeddings.queries) == (0, 1)
 
 
-def test_what_the_store_does_not_know_is_embedded(
+def test_documents_that_the_store_does_not_know_are_embedded(
     store: VectorStore, documents: list[Document], embeddings: WordEmbeddings
 ) -> None:
     strangers = [document.model_copy(update={"id": f"stranger-{document.id}"}) for document in documents[::3]]
@@ -123,7 +121,9 @@ def test_what_the_store_does_not_know_is_embedded(
         chosen = SetSelectCompressor(vectorstore=store, k=8).compress_documents(mixed, QUERY)
     assert embeddings.documents == 10
     assert numbers(chosen) == expected(documents, 8)
-    assert {d.id.startswith("stranger") for d in chosen if d.id} == {True, False}, "both kinds are chosen from"
+    assert {d.id.startswith("stranger") for d in chosen if d.id} == {True, False}, (
+        "documents of both kinds are selected"
+    )
 
 
 def test_documents_without_ids_are_embedded_and_none_is_lost(
@@ -137,7 +137,7 @@ def test_documents_without_ids_are_embedded_and_none_is_lost(
     assert embeddings.documents == 30
 
 
-def test_one_warning_for_each_class_of_store(documents: list[Document], embeddings: WordEmbeddings) -> None:
+def test_there_is_one_warning_per_class_of_store(documents: list[Document], embeddings: WordEmbeddings) -> None:
     class Other(InMemoryVectorStore):
         pass
 
@@ -148,7 +148,7 @@ def test_one_warning_for_each_class_of_store(documents: list[Document], embeddin
         SetSelectCompressor(vectorstore=empty).compress_documents(documents, QUERY)
     with pytest.warns(EmbeddingFallbackWarning, match=r"Other has no vector.*CacheBackedEmbeddings"):
         SetSelectCompressor(vectorstore=other).compress_documents(documents, QUERY)
-    assert [warning.filename for warning in without] == [__file__], "the warning points at the user's line"
+    assert [warning.filename for warning in without] == [__file__], "the warning names the user's line"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for made in (
@@ -177,7 +177,7 @@ def test_a_cache_embeds_each_text_once_and_without_a_warning(
         assert embeddings.documents == 30
 
 
-async def test_async_and_sync_choose_the_same(
+async def test_async_and_sync_select_the_same(
     store: VectorStore, documents: list[Document], embeddings: WordEmbeddings
 ) -> None:
     for options in OPTIONS:
@@ -197,14 +197,14 @@ async def test_async_embeds_in_one_awaited_call(documents: list[Document], embed
     assert numbers(await SetSelectCompressor(embeddings=cached(embeddings), k=5).acompress_documents(documents, QUERY))
 
 
-async def test_nothing_in_nothing_out_and_nothing_embedded(store: VectorStore, embeddings: WordEmbeddings) -> None:
+async def test_without_documents_nothing_is_embedded(store: VectorStore, embeddings: WordEmbeddings) -> None:
     made = SetSelectCompressor(vectorstore=store)
     assert made.compress_documents([], QUERY) == []
     assert await made.acompress_documents([], QUERY) == []
     assert embeddings.queries == 0
 
 
-def test_fewer_documents_than_k_all_come_back(store: VectorStore, documents: list[Document]) -> None:
+def test_fewer_documents_than_k_are_all_returned(store: VectorStore, documents: list[Document]) -> None:
     chosen = SetSelectCompressor(vectorstore=store, k=50).compress_documents(documents, QUERY)
     assert sorted(numbers(chosen)) == sorted(numbers(documents))
 
@@ -231,7 +231,7 @@ def test_returned_documents_are_copies_with_scores(store: VectorStore, documents
     assert all(document == by_id[document.id] for document in plain)
 
 
-def test_shown_documents_count_as_picked_and_stay_out(store: VectorStore, documents: list[Document]) -> None:
+def test_shown_documents_count_as_picked_and_are_not_returned(store: VectorStore, documents: list[Document]) -> None:
     shown = [documents[3].id, documents[8].id, "not among them"]
     chosen = SetSelectCompressor(vectorstore=store, k=5, shown=shown).compress_documents(documents, QUERY)
     assert numbers(chosen) == expected(documents, 5, shown=[3, 8])
@@ -241,7 +241,9 @@ def test_shown_documents_count_as_picked_and_stay_out(store: VectorStore, docume
 
 
 @pytest.mark.parametrize("costs", ["tokens", lambda document: document.metadata["tokens"]], ids=["key", "function"])
-def test_a_budget_is_kept_and_used_up(store: VectorStore, documents: list[Document], costs: Any) -> None:
+def test_the_set_fills_the_budget_without_exceeding_it(
+    store: VectorStore, documents: list[Document], costs: Any
+) -> None:
     chosen = SetSelectCompressor(vectorstore=store, budget=40, costs=costs).compress_documents(documents, QUERY)
     tokens = [document.metadata["tokens"] for document in documents]
     assert numbers(chosen) == expected(documents, None, budget=40, costs=tokens)  # type: ignore[arg-type]
@@ -259,16 +261,16 @@ def test_quality_comes_from_a_key_or_a_function(store: VectorStore, documents: l
     chosen = SetSelectCompressor(vectorstore=store, k=5, quality=quality, **options)
     wanted = expected(documents, 5, **options, quality=values)
     assert numbers(chosen.compress_documents(documents, QUERY)) == wanted
-    assert wanted != expected(documents, 5, **options), "quality must matter for this test to mean anything"
+    assert wanted != expected(documents, 5, **options), "quality must matter for this test to test anything"
 
 
 @pytest.mark.parametrize("source", ["topic", lambda document: document.metadata["topic"]], ids=["key", "function"])
-def test_no_source_crowds_the_others_out(store: VectorStore, documents: list[Document], source: Any) -> None:
+def test_no_source_has_more_than_its_cap(store: VectorStore, documents: list[Document], source: Any) -> None:
     def topics(**options: Any) -> list[str]:
         made = SetSelectCompressor(vectorstore=store, k=6, search_type="similarity", **options)
         return [document.metadata["topic"] for document in made.compress_documents(documents, QUERY)]
 
-    assert len(set(topics())) < 6, "without a cap some topic must crowd for this test to mean anything"
+    assert len(set(topics())) < 6, "without a cap one topic must be frequent for this test to test anything"
     assert len(set(topics(source=source, max_per_source=1))) == 6
     capped = topics(source=source, max_per_source=2)
     assert len(capped) == 6
@@ -283,7 +285,7 @@ def test_near_duplicates_are_dropped(store: VectorStore, documents: list[Documen
     assert (vectors @ vectors.T - np.eye(len(vectors))).max() <= 0.45 + 1e-6
     plain = np.array([embed(corpus()[i][0]) for i in expected(documents, 8, "similarity")])
     plain /= np.linalg.norm(plain, axis=1, keepdims=True)
-    assert (plain @ plain.T - np.eye(8)).max() > 0.45, "there must be some to drop"
+    assert (plain @ plain.T - np.eye(8)).max() > 0.45, "there must be near-duplicates to drop"
 
 
 @pytest.mark.parametrize("direction", ["remove", "emphasize"])
@@ -333,7 +335,7 @@ async def test_it_compresses_what_a_keyword_retriever_found(store: VectorStore, 
     )
 
 
-async def test_it_stands_in_a_chain(store: VectorStore) -> None:
+async def test_it_works_in_a_chain(store: VectorStore) -> None:
     rows = [Document(text, metadata=dict(data), id=f"doc-{i}") for i, (text, data) in enumerate(corpus())]
     keyword = KeywordRetriever(documents=rows, k=25)
     made = SetSelectCompressor(vectorstore=store, k=5)
@@ -349,7 +351,7 @@ async def test_it_stands_in_a_chain(store: VectorStore) -> None:
     assert [numbers(found) for found in await chain.abatch([QUERY, QUERY])] == [wanted, wanted]
 
 
-def test_copies_and_pickles_choose_the_same(store: VectorStore, documents: list[Document]) -> None:
+def test_copies_and_pickles_select_the_same(store: VectorStore, documents: list[Document]) -> None:
     limits = {"max_per_source": 1, "source": "topic", "perspective": "northern"}
     made = SetSelectCompressor(vectorstore=store, selector=MMR(lambda_d=0.4), k=3, scores=False, **limits)
     wanted = made.compress_documents(documents, QUERY)
@@ -358,7 +360,7 @@ def test_copies_and_pickles_choose_the_same(store: VectorStore, documents: list[
         assert other.compress_documents(documents, QUERY) == wanted
 
 
-def test_calls_at_once_choose_as_single_calls_do(store: VectorStore, documents: list[Document]) -> None:
+def test_concurrent_calls_select_what_single_calls_select(store: VectorStore, documents: list[Document]) -> None:
     made = SetSelectCompressor(vectorstore=store, search_type="ndpp", k=5)
     queries = [f"{QUERY} {i}" for i in range(8)]
     one_by_one = [made.compress_documents(documents, query) for query in queries]
@@ -408,7 +410,7 @@ def test_it_needs_embeddings_and_says_how_to_give_them(embeddings: WordEmbedding
     assert numbers(chosen) == expected(documents, 4)
 
 
-def test_vectors_of_two_models_are_told_apart_by_their_length(
+def test_vectors_of_two_models_are_recognised_by_their_length(
     documents: list[Document], embeddings: WordEmbeddings
 ) -> None:
     class Longer(WordEmbeddings):
@@ -452,17 +454,17 @@ async def test_an_async_fetch_is_awaited_and_the_other_is_not_called(
     assert embeddings.documents == 0
 
 
-def test_pieces_of_one_document_are_documents_of_their_own(embeddings: WordEmbeddings) -> None:
+def test_pieces_that_share_an_id_are_separate_candidates(embeddings: WordEmbeddings) -> None:
     store = InMemoryVectorStore(embeddings)
     store.add_texts(["river mountain bread"], ids=["whole"])
     pieces = [Document(text, id="whole") for text in ("river", "mountain", "bread")]
     with pytest.warns(EmbeddingFallbackWarning):
         chosen = SetSelectCompressor(vectorstore=store, k=3).compress_documents(pieces, "bread")
     assert {document.page_content for document in chosen} == {"river", "mountain", "bread"}
-    assert chosen[0].page_content == "bread", "by its own vector, not the whole's"
+    assert chosen[0].page_content == "bread", "by its own vector, not that of the whole document"
 
 
-def test_the_same_document_twice_is_asked_for_once(embeddings: WordEmbeddings, documents: list[Document]) -> None:
+def test_a_document_that_occurs_twice_is_fetched_once(embeddings: WordEmbeddings, documents: list[Document]) -> None:
     class Strict(InMemoryVectorStore):
         pass
 

@@ -1,4 +1,4 @@
-"""The retriever among LangChain's other parts: tools, ensembles, configuration, callbacks; and crowded stores."""
+"""The retriever with LangChain's tools, ensembles, configuration and callbacks, and stores with one large source."""
 
 import copy
 import pickle
@@ -51,7 +51,7 @@ async def test_it_is_a_tool_for_an_agent(store: VectorStore) -> None:
     assert (answer.content, answer.tool_call_id) == (as_shown(retriever.invoke(QUERY)), "call-1")
 
 
-async def test_as_a_tool_it_can_hand_over_documents_and_show_its_scores(store: VectorStore) -> None:
+async def test_as_a_tool_it_returns_documents_with_scores(store: VectorStore) -> None:
     retriever = SetSelectRetriever(vectorstore=store, k=3)
     tool = create_retriever_tool(
         retriever,
@@ -69,7 +69,7 @@ async def test_as_a_tool_it_can_hand_over_documents_and_show_its_scores(store: V
         )
 
 
-async def test_it_takes_its_part_in_an_ensemble(store: VectorStore) -> None:
+async def test_it_works_in_an_ensemble(store: VectorStore) -> None:
     by_set = SetSelectRetriever(vectorstore=store, k=5)
     by_cosine = SetSelectRetriever(vectorstore=store, search_type="similarity", k=5)
     ensemble = EnsembleRetriever(retrievers=[by_set, by_cosine], weights=[0.7, 0.3])
@@ -105,7 +105,7 @@ async def test_fields_can_be_configured(store: VectorStore) -> None:
     assert (retriever | RunnableLambda(numbers)).invoke(QUERY, config={"configurable": settings}) == numbers(wanted)
 
 
-def test_what_is_not_configured_stays_as_it_was(store: VectorStore) -> None:
+def test_fields_that_are_not_configured_stay_unchanged(store: VectorStore) -> None:
     made = SetSelectRetriever(
         vectorstore=store, selector=MMR(lambda_d=0.2), perspective="northern", quality="quality", scores=False
     )
@@ -115,7 +115,7 @@ def test_what_is_not_configured_stays_as_it_was(store: VectorStore) -> None:
         configurable(made).invoke(QUERY, config={"configurable": {"search_type": "ndpp"}})
 
 
-def test_bad_configuration_is_refused_as_bad_arguments_are(store: VectorStore) -> None:
+def test_bad_configuration_is_refused_like_bad_arguments(store: VectorStore) -> None:
     retriever = configurable(SetSelectRetriever(vectorstore=store))
     for settings, message in (
         ({"search_type": "mrr"}, r"unknown selector 'mrr'"),
@@ -125,7 +125,7 @@ def test_bad_configuration_is_refused_as_bad_arguments_are(store: VectorStore) -
             retriever.invoke(QUERY, config={"configurable": settings})
 
 
-async def test_with_config_binds_and_batches_choose_as_single_calls_do(store: VectorStore) -> None:
+async def test_configured_and_batched_calls_select_what_single_calls_select(store: VectorStore) -> None:
     retriever = SetSelectRetriever(vectorstore=store, k=4, tags=["ours"])
     one_by_one = [retriever.invoke(query) for query in QUERIES]
     named = retriever.with_config(run_name="passages", tags=["theirs"], max_concurrency=2)
@@ -138,7 +138,7 @@ async def test_with_config_binds_and_batches_choose_as_single_calls_do(store: Ve
     assert await retriever.abatch(QUERIES, k=2) == [retriever.invoke(query, k=2) for query in QUERIES]
 
 
-def test_copied_pickled_and_configured_objects_choose_the_same(store: VectorStore) -> None:
+def test_copied_pickled_and_configured_objects_select_the_same(store: VectorStore) -> None:
     retriever = SetSelectRetriever(
         vectorstore=store, search_type="mmr", source="topic", max_per_source=1, k=5, lambda_mult=0.3, shown=["doc-3"]
     )
@@ -184,7 +184,7 @@ class AsyncListener(AsyncCallbackHandler):
         self.events.append(data)
 
 
-async def test_a_handler_sees_what_was_chosen_and_why(store: VectorStore) -> None:
+async def test_a_handler_receives_the_selection_and_its_reasons(store: VectorStore) -> None:
     retriever = SetSelectRetriever(vectorstore=store, search_type="mmr", k=3, fetch_k=12, lambda_mult=0.25)
     sync, also_sync, asynchronous = Listener(), Listener(), AsyncListener()
     documents = retriever.invoke(QUERY, config={"callbacks": [sync]})
@@ -202,7 +202,7 @@ async def test_a_handler_sees_what_was_chosen_and_why(store: VectorStore) -> Non
     assert sync.parents == sync.runs, "the event belongs to the retriever's own run"
 
 
-def test_the_event_tells_of_an_empty_choice_too(store: VectorStore) -> None:
+def test_an_empty_selection_sends_an_event_too(store: VectorStore) -> None:
     listener = Listener()
     retriever = SetSelectRetriever(vectorstore=store, score_threshold=1.0)
     assert retriever.invoke(QUERY, config={"callbacks": [listener]}) == []
@@ -210,7 +210,7 @@ def test_the_event_tells_of_an_empty_choice_too(store: VectorStore) -> None:
     assert (told["candidates"], told["ids"], told["gains"], told["relevance"]) == (20, [], [], [])
 
 
-async def test_the_event_reaches_handlers_of_whatever_stands_around(store: VectorStore) -> None:
+async def test_the_event_reaches_the_handlers_of_the_surrounding_chain(store: VectorStore) -> None:
     retriever = SetSelectRetriever(vectorstore=store, k=2)
     wanted = [document.id for document in retriever.invoke(QUERY)]
     in_a_tool, in_a_chain, in_a_stream = Listener(), Listener(), []
@@ -228,7 +228,7 @@ async def test_the_event_reaches_handlers_of_whatever_stands_around(store: Vecto
 
 
 class Describing:
-    """A selector that counts how often it is described, which an event costs."""
+    """A selector that counts the calls of repr, which an event needs."""
 
     def __init__(self) -> None:
         self.described = 0
@@ -241,7 +241,7 @@ class Describing:
         return "Describing()"
 
 
-async def test_no_event_is_built_where_nobody_listens(store: VectorStore) -> None:
+async def test_no_event_is_built_without_a_handler(store: VectorStore) -> None:
     selector = Describing()
     retriever = SetSelectRetriever(vectorstore=store, selector=selector)
     selector.described = 0
@@ -299,7 +299,7 @@ async def test_k_distinct_sources_come_back_whenever_there_are_k(
 ) -> None:
     store = make(others, embeddings)
     plain = SetSelectRetriever(vectorstore=store, search_type="similarity", k=k).invoke(QUERY)
-    assert {document.metadata["source"] for document in plain} == {"crowd"}, "the crowd must be in the way"
+    assert {document.metadata["source"] for document in plain} == {"crowd"}, "else this tests nothing"
     retriever = SetSelectRetriever(vectorstore=store, search_type=search_type, k=k, max_per_source=1)
     found = retriever.invoke(QUERY)
     assert len({document.metadata["source"] for document in found}) == len(found) == k
@@ -320,9 +320,7 @@ async def test_fewer_sources_than_k_give_fewer_documents(
 
 
 @CROWDED
-def test_documents_that_the_reader_has_count_for_their_source(
-    make: Callable[..., VectorStore], embeddings: WordEmbeddings
-) -> None:
+def test_shown_documents_count_for_their_source(make: Callable[..., VectorStore], embeddings: WordEmbeddings) -> None:
     retriever = SetSelectRetriever(vectorstore=make(9, embeddings), k=5, max_per_source=1)
     first = retriever.invoke(QUERY)
     second = retriever.invoke(QUERY, shown=[document.id for document in first])
@@ -331,7 +329,7 @@ def test_documents_that_the_reader_has_count_for_their_source(
 
 
 @CROWDED
-def test_the_last_round_chooses_as_the_core_does(make: Callable[..., VectorStore], embeddings: WordEmbeddings) -> None:
+def test_the_last_search_selects_like_the_core(make: Callable[..., VectorStore], embeddings: WordEmbeddings) -> None:
     found = SetSelectRetriever(vectorstore=make(9, embeddings), k=10, fetch_k=1000, max_per_source=1).invoke(QUERY)
     rows = crowded(9)
     vectors = np.array([vector for _, vector, _ in rows])
@@ -354,14 +352,14 @@ async def test_no_two_picks_are_nearer_than_the_threshold(
     for search_type in ("similarity", "vrsd", "mmr", "ndpp"):
         retriever = SetSelectRetriever(vectorstore=store, search_type=search_type, k=8)
         found = retriever.invoke(QUERY, drop_near_duplicates=0.6)
-        assert len(found) == 8, "more is fetched until there are k"
+        assert len(found) == 8, "wider searches fill the set"
         assert nearest_pair(found) <= 0.6 + 1e-6
         assert await retriever.ainvoke(QUERY, drop_near_duplicates=0.6) == found
     plain = SetSelectRetriever(vectorstore=store, search_type="similarity", k=8).invoke(QUERY)
-    assert nearest_pair(plain) > 0.9, "there must be some to drop"
+    assert nearest_pair(plain) > 0.9, "there must be near-duplicates to drop"
 
 
-def test_where_a_document_comes_from_is_a_key_or_a_function(store: VectorStore) -> None:
+def test_the_source_is_a_key_or_a_function(store: VectorStore) -> None:
     settings = {"vectorstore": store, "k": 6, "max_per_source": 1}
     by_key = SetSelectRetriever(source="topic", **settings).invoke(QUERY)
     by_function = SetSelectRetriever(source=lambda document: document.metadata["topic"], **settings).invoke(QUERY)
@@ -375,7 +373,7 @@ def test_a_missing_source_names_the_document(store: VectorStore) -> None:
         InvalidInputError, match=r"'source', but item 0\b.*no such key; its keys are .*'topic'.*source="
     ):
         SetSelectRetriever(vectorstore=store, max_per_source=1).invoke(QUERY)
-    assert SetSelectRetriever(vectorstore=store).invoke(QUERY), "the key is asked for where there is a cap only"
+    assert SetSelectRetriever(vectorstore=store).invoke(QUERY), "the key is read only with max_per_source"
 
 
 # What is refused
@@ -442,7 +440,7 @@ def test_constructors_raise_our_own_errors(embeddings: WordEmbeddings, cls: type
     assert "validation error" not in str(caught.value), "pydantic's wrapping hides the class of the error"
 
 
-def test_what_belongs_to_the_object_is_not_for_one_call(embeddings: WordEmbeddings) -> None:
+def test_arguments_of_the_constructor_are_refused_at_call_time(embeddings: WordEmbeddings) -> None:
     retriever = SetSelectRetriever(vectorstore=faiss(embeddings))
     with pytest.raises(InvalidParameterError, match=r"embeddings is set when SetSelectRetriever is made"):
         retriever.invoke(QUERY, embeddings=embeddings)

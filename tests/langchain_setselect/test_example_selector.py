@@ -88,18 +88,18 @@ def make(request: pytest.FixtureRequest, embeddings: WordEmbeddings) -> Make:
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-async def test_picks_are_those_of_the_core_over_the_examples_embeddings(make: Make, options: dict[str, Any]) -> None:
+async def test_picks_equal_those_of_the_core_over_the_examples_embeddings(make: Make, options: dict[str, Any]) -> None:
     made = make(k=5, **options)
     parameters = dict(options)
     search_type = parameters.pop("selector", parameters.pop("search_type", None))
     wanted = expected(5, 25, search_type, **parameters)
     chosen = made.select_examples({"question": QUESTION})
     assert rows_of(chosen) == wanted
-    assert chosen == [examples()[row] for row in wanted], "an example comes back as it went in"
+    assert chosen == [examples()[row] for row in wanted], "examples are returned as they were stored"
     assert await made.aselect_examples({"question": QUESTION}) == chosen
 
 
-def test_choosing_embeds_the_question_and_no_example(make: Make, embeddings: WordEmbeddings) -> None:
+def test_a_selection_embeds_the_question_and_no_example(make: Make, embeddings: WordEmbeddings) -> None:
     made = make()
     assert embeddings.documents == 40
     made.select_examples({"question": QUESTION})
@@ -122,7 +122,7 @@ async def test_the_constructors_arguments_are_langchains(embeddings: WordEmbeddi
     assert len(made.select_examples({"question": QUESTION})) == 6
 
 
-def test_a_store_that_langchains_selector_filled_serves_ours(embeddings: WordEmbeddings) -> None:
+def test_our_selector_uses_a_store_that_langchains_selector_filled(embeddings: WordEmbeddings) -> None:
     for store, settings in STORES.values():
         theirs = SemanticSimilarityExampleSelector.from_examples(
             examples(), embeddings, store, input_keys=["question"], **settings
@@ -131,7 +131,7 @@ def test_a_store_that_langchains_selector_filled_serves_ours(embeddings: WordEmb
         assert rows_of(ours.select_examples({"question": QUESTION})) == expected(5, 25)
 
 
-def test_langchains_selector_goes_on_with_a_store_that_ours_filled(make: Make) -> None:
+def test_langchains_selector_uses_a_store_that_our_selector_filled(make: Make) -> None:
     theirs = SemanticSimilarityExampleSelector(vectorstore=make().vectorstore, k=3, input_keys=["question"])
     assert rows_of(theirs.select_examples({"question": QUESTION})) == nearest(embed(QUESTION), 3)
 
@@ -153,7 +153,7 @@ async def test_examples_can_be_added(make: Make, embeddings: WordEmbeddings) -> 
     assert made.select_examples({"question": QUESTION})[0]["answer"] == "because 99", "the store keeps a copy"
 
 
-def test_input_keys_say_what_is_embedded(embeddings: WordEmbeddings) -> None:
+def test_input_keys_name_what_is_embedded(embeddings: WordEmbeddings) -> None:
     rows = [{"a": "river bread", "b": "violin", "out": "1"}, {"a": "engine", "b": "river bread", "out": "2"}]
     by_a = SetSelectExampleSelector.from_examples(rows, embeddings, InMemoryVectorStore, 1, ["a"])
     by_b = SetSelectExampleSelector.from_examples(rows, embeddings, InMemoryVectorStore, 1, ["b"])
@@ -178,7 +178,7 @@ def test_a_missing_input_key_is_named(make: Make) -> None:
         make(input_keys=["topics"])
 
 
-def test_example_keys_say_what_comes_back(make: Make) -> None:
+def test_example_keys_name_what_is_returned(make: Make) -> None:
     chosen = make(example_keys=["answer", "topic"]).select_examples({"question": QUESTION})
     assert chosen == [{"answer": f"because {row}", "topic": TOPICS[row % 6]} for row in expected()]
     assert set(make(example_keys=[]).select_examples({"question": QUESTION})[0]) == set(examples()[0])
@@ -187,7 +187,7 @@ def test_example_keys_say_what_comes_back(make: Make) -> None:
 async def test_the_three_orders(make: Make) -> None:
     by_choice = expected(6, 30)
     by_cosine = [row for row in nearest(embed(QUESTION), 40) if row in by_choice]
-    assert by_choice not in (by_cosine, by_cosine[::-1]), "the orders must differ for this test to mean anything"
+    assert by_choice not in (by_cosine, by_cosine[::-1]), "the orders must differ for this test to test anything"
     for order, wanted in {"selection": by_choice, "relevance": by_cosine, "nearest_last": by_cosine[::-1]}.items():
         made = make(k=6, order=order)
         assert rows_of(made.select_examples({"question": QUESTION})) == wanted
@@ -201,14 +201,14 @@ def test_quality_comes_from_a_key_or_a_function_of_the_example(
 ) -> None:
     options = {"search_type": "mmr", "lambda_mult": 0.5, "lambda_b": 0.3}
     wanted = expected(**options, quality=[example["stars"] for example in examples()])
-    assert wanted != expected(**options), "quality must matter for this test to mean anything"
+    assert wanted != expected(**options), "quality must matter for this test to test anything"
     given = {"search_kwargs": {"quality": quality}} if in_search_kwargs else {"quality": quality}
     assert rows_of(make(**options, **given).select_examples({"question": QUESTION})) == wanted
 
 
-def test_a_budget_with_a_users_counter_is_kept_and_used_up(make: Make) -> None:
+def test_the_set_fills_a_budget_counted_by_a_users_function(make: Make) -> None:
     def words(example: dict[str, Any]) -> int:
-        # Stands for a tokenizer: long answers cost more.
+        # A stand-in for a tokenizer: long answers cost more.
         return len(example["question"].split()) + len(example["answer"]) % 3
 
     costs = [words(example) for example in examples()]
@@ -225,14 +225,14 @@ def test_a_budget_with_a_users_counter_is_kept_and_used_up(make: Make) -> None:
 
 
 @pytest.mark.parametrize("source", ["topic", lambda example: example["topic"]], ids=["key", "function"])
-def test_no_source_crowds_the_others_out(make: Make, source: Any) -> None:
+def test_no_source_has_more_than_its_cap(make: Make, source: Any) -> None:
     chosen = make(k=6, search_type="similarity", source=source, max_per_source=1).select_examples(
         {"question": QUESTION}
     )
     assert {example["topic"] for example in chosen} == set(TOPICS)
 
 
-def test_a_missing_key_names_the_example_it_is_missing_in(make: Make) -> None:
+def test_the_example_that_lacks_a_key_is_named(make: Make) -> None:
     for settings in ({"quality": "likes", "search_type": "mmr"}, {"budget": 9, "costs": "likes"}):
         with pytest.raises(InvalidInputError, match=r"'likes', but item \d+.*has no such key.*'stars'"):
             make(**settings).select_examples({"question": QUESTION})
@@ -259,7 +259,7 @@ async def test_a_filter_goes_to_the_store(embeddings: WordEmbeddings) -> None:
 
 
 @pytest.mark.parametrize("direction", ["remove", "emphasize"])
-def test_a_perspective_changes_the_choice(make: Make, direction: str) -> None:
+def test_a_perspective_changes_the_selection(make: Make, direction: str) -> None:
     q, p = embed(QUESTION), embed("loud")
     projected = q + (1 if direction == "emphasize" else -1) * (q @ p) / (p @ p) * p
     found = nearest(projected, 20)
@@ -305,13 +305,13 @@ async def test_inside_a_few_shot_chat_prompt(make: Make) -> None:
     assert (await prompt.ainvoke({"question": QUESTION})).to_messages() == found
 
 
-def test_scores_stay_out_of_the_examples_whatever_is_asked_for(make: Make) -> None:
+def test_examples_never_contain_scores(make: Make) -> None:
     for settings in ({}, {"scores": False}, {"search_kwargs": {"scores": False}}):
         chosen = make(**settings).select_examples({"question": QUESTION})
         assert chosen == [examples()[row] for row in expected()]
 
 
-def test_fewer_examples_than_k_all_come_back(make: Make, embeddings: WordEmbeddings) -> None:
+def test_fewer_examples_than_k_are_all_returned(make: Make, embeddings: WordEmbeddings) -> None:
     assert len(make(k=100).select_examples({"question": QUESTION})) == 40
     empty = SetSelectExampleSelector(vectorstore=InMemoryVectorStore(embeddings), input_keys=["question"])
     assert empty.select_examples({"question": QUESTION}) == []
@@ -319,7 +319,7 @@ def test_fewer_examples_than_k_all_come_back(make: Make, embeddings: WordEmbeddi
     assert rows_of(empty.select_examples({"question": QUESTION})) == [1]
 
 
-def test_copies_and_pickles_choose_the_same(make: Make) -> None:
+def test_copies_and_pickles_select_the_same(make: Make) -> None:
     made = make(k=3, selector=MMR(lambda_d=0.4), order="nearest_last", perspective="northern", quality="stars")
     wanted = made.select_examples({"question": QUESTION})
     for other in (copy.copy(made), copy.deepcopy(made), made.model_copy(), pickle.loads(pickle.dumps(made))):
@@ -344,8 +344,8 @@ def test_bad_arguments_are_refused(embeddings: WordEmbeddings, arguments: dict[s
         SetSelectExampleSelector.from_examples(examples(), embeddings, InMemoryVectorStore, **arguments)
 
 
-async def test_a_misspelt_setting_does_not_vanish_in_the_store(embeddings: WordEmbeddings) -> None:
-    # InMemoryVectorStore.from_texts takes any argument and says nothing.
+async def test_a_misspelt_setting_is_not_passed_to_the_store(embeddings: WordEmbeddings) -> None:
+    # InMemoryVectorStore.from_texts accepts any argument.
     for name, ours in {"fetchk": "fetch_k", "lamda_mult": "lambda_mult", "max_per_sources": "max_per_source"}.items():
         with pytest.raises(InvalidParameterError, match=rf"there is no '{name}': did you mean '{ours}'"):
             SetSelectExampleSelector.from_examples(examples(), embeddings, InMemoryVectorStore, **{name: 3})

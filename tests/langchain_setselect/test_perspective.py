@@ -1,4 +1,4 @@
-"""A chat model's tool call becomes root and perspective, the framework's own parsing included."""
+"""A chat model's tool call becomes root and perspective; LangChain itself parses it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GOOD = {"root": "a {lower} speed limit", "perspective": "argue against"}
 
 
 class ToolCaller(BaseChatModel):
-    """Calls the one tool that it was given with ``arguments``; without arguments it only talks."""
+    """Calls its one tool with ``arguments``; without arguments it answers in text."""
 
     arguments: dict[str, Any] | None = None
     fails: bool = False
@@ -69,7 +69,7 @@ class ToolCaller(BaseChatModel):
         return self._generate(messages, stop, None, **kwargs)
 
 
-async def test_a_tool_call_becomes_parts_and_is_kept() -> None:
+async def test_a_tool_call_becomes_query_parts_and_is_cached() -> None:
     model = ToolCaller(arguments=GOOD)
     extractor = extractor_from_chat_model(model)
     wanted = QueryParts(GOOD["root"], GOOD["perspective"])
@@ -78,7 +78,7 @@ async def test_a_tool_call_becomes_parts_and_is_kept() -> None:
     assert model._asynchronous == []
 
 
-async def test_async_is_the_models_own() -> None:
+async def test_async_extraction_uses_the_models_async_method() -> None:
     model = ToolCaller(arguments=GOOD)
     extractor = extractor_from_chat_model(model, cache_size=0)
     for _ in range(2):
@@ -108,7 +108,7 @@ async def test_an_invalid_or_unparsable_answer_is_quoted(arguments: dict[str, An
         assert await extractor.aextract(QUERY) == QueryParts(QUERY, None)
 
 
-async def test_a_failing_call_raises_as_it_is() -> None:
+async def test_the_error_of_a_failing_call_is_raised_unchanged() -> None:
     extractor = extractor_from_chat_model(ToolCaller(fails=True))
     with pytest.raises(ConnectionError, match="the model is down"):
         extractor.extract(QUERY)
@@ -116,7 +116,7 @@ async def test_a_failing_call_raises_as_it_is() -> None:
         await extractor.aextract(QUERY)
 
 
-def test_a_prompt_of_ones_own_keeps_its_other_braces() -> None:
+def test_a_users_prompt_keeps_its_other_braces() -> None:
     model = ToolCaller(arguments=GOOD)
     extractor_from_chat_model(model, 'As {"root": …}: {query}').extract(QUERY)
     assert model._prompts == [f'As {{"root": …}}: {QUERY}']
@@ -124,7 +124,7 @@ def test_a_prompt_of_ones_own_keeps_its_other_braces() -> None:
         extractor_from_chat_model(model, "Split the query")
 
 
-def test_models_without_structured_output_are_refused_at_once() -> None:
+def test_models_without_structured_output_are_refused_at_construction() -> None:
     with pytest.raises(NotImplementedError):
         extractor_from_chat_model(FakeListChatModel(responses=["x"]))
 

@@ -1,4 +1,4 @@
-"""What a retriever keeps between calls must not be seen: changes count, copies are free, the event loop is not held."""
+"""Repeated calls: changed settings count, copies are independent, and the event loop is not blocked."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_fields_set_anew_count_at_the_next_call(store: VectorStore) -> None:
     assert contents(retriever.invoke(QUERY)) == as_new(store, k=5, perspective="hidden") != first
 
 
-def test_shown_ids_may_be_appended_to(store: VectorStore) -> None:
+def test_ids_appended_to_shown_count_at_the_next_call(store: VectorStore) -> None:
     shown: list[Any] = []
     retriever = SetSelectRetriever(vectorstore=store, k=1, fetch_k=30, shown=shown)
     picked = []
@@ -74,7 +74,7 @@ def test_arguments_of_one_call_do_not_last(store: VectorStore) -> None:
 
 
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))])
-def test_a_call_leaves_nothing_that_copies_or_comparisons_see(way: Any, store: VectorStore) -> None:
+def test_a_call_changes_neither_copies_nor_comparisons(way: Any, store: VectorStore) -> None:
     retriever = SetSelectRetriever(vectorstore=store, k=5)
     same = SetSelectRetriever(vectorstore=store, k=5)
     before = retriever.model_dump(exclude={"vectorstore"}), repr(retriever)
@@ -99,7 +99,7 @@ def test_returned_documents_share_nothing_with_the_stores(store: VectorStore) ->
 
 
 class Noted(Document):
-    """A document with a field of its own."""
+    """A document class with an additional field."""
 
     note: str = ""
 
@@ -112,13 +112,13 @@ def test_copies_keep_class_fields_and_what_was_set(embeddings: WordEmbeddings) -
         (copied,) = compressor.compress_documents([noted, Document("another")], text)
     assert type(copied) is Noted
     assert (copied.note, copied.id, copied.type) == ("kept", "n", "Document")
-    # The metadata were left at their default, and are set in the copy.
+    # The original did not set its metadata; the copy does.
     assert copied.model_dump(exclude_unset=True).keys() == {"page_content", "note", "id", "metadata"}
     assert noted.metadata == {}
     assert noted.model_dump(exclude_unset=True).keys() == {"page_content", "note", "id"}
 
 
-async def test_only_functions_of_the_users_leave_the_event_loops_thread(store: VectorStore) -> None:
+async def test_async_selections_leave_the_event_loops_thread(store: VectorStore) -> None:
     threads: list[threading.Thread] = []
 
     def quality(document: Document) -> float:
@@ -131,7 +131,7 @@ async def test_only_functions_of_the_users_leave_the_event_loops_thread(store: V
     assert threading.current_thread() not in threads
 
 
-def test_vectors_come_out_of_faiss_in_one_array(embeddings: WordEmbeddings) -> None:
+def test_faiss_returns_vectors_in_one_array(embeddings: WordEmbeddings) -> None:
     from langchain_setselect.stores.faiss import search
 
     texts, metadatas = zip(*corpus(), strict=True)

@@ -50,13 +50,13 @@ def expected(k: int, fetch_k: int, search_type: str, rows: list[int] | None = No
 
 
 @pytest.mark.parametrize("search_type", SEARCH_TYPES)
-def test_picks_are_those_of_the_core_over_the_stores_own_candidates(store: VectorStore, search_type: str) -> None:
+def test_picks_equal_those_of_the_core_over_the_stores_own_candidates(store: VectorStore, search_type: str) -> None:
     retriever = SetSelectRetriever(vectorstore=store, search_type=search_type, search_kwargs={"k": 5, "fetch_k": 30})
     parameters = {"lambda_mult": 0.5} if search_type == "mmr" else {}
     assert numbers(retriever.invoke(QUERY)) == expected(5, 30, search_type, **parameters)
 
 
-def test_no_text_is_embedded_but_the_query(store: VectorStore, embeddings: WordEmbeddings) -> None:
+def test_only_the_query_is_embedded(store: VectorStore, embeddings: WordEmbeddings) -> None:
     SetSelectRetriever(vectorstore=store).invoke(QUERY)
     assert (embeddings.documents, embeddings.queries) == (0, 1)
 
@@ -66,7 +66,7 @@ def test_the_default_is_four_of_twenty_by_vrsd(store: VectorStore) -> None:
 
 
 @pytest.mark.parametrize("make", [in_memory, faiss, faiss_inner_product])
-def test_swapping_as_retriever_for_this_class_keeps_a_correct_mmr(make: Any, embeddings: WordEmbeddings) -> None:
+def test_replacing_as_retriever_gives_the_stores_correct_mmr(make: Any, embeddings: WordEmbeddings) -> None:
     store = make(embeddings)
     for search_kwargs in ({}, {"k": 6}, {"k": 5, "fetch_k": 40, "lambda_mult": 0.2}):
         settings = {"fetch_k": max(20, 5 * search_kwargs.get("k", 4)), **search_kwargs}
@@ -76,7 +76,7 @@ def test_swapping_as_retriever_for_this_class_keeps_a_correct_mmr(make: Any, emb
 
 
 @pytest.mark.parametrize("search_type", SEARCH_TYPES)
-async def test_async_and_sync_choose_the_same(store: VectorStore, embeddings: WordEmbeddings, search_type: str) -> None:
+async def test_async_and_sync_select_the_same(store: VectorStore, embeddings: WordEmbeddings, search_type: str) -> None:
     retriever = SetSelectRetriever(vectorstore=store, search_type=search_type, k=5)
     assert await retriever.ainvoke(QUERY) == retriever.invoke(QUERY)
     assert embeddings.async_calls == 1, "ainvoke must await the embeddings' own async method"
@@ -90,18 +90,18 @@ async def test_async_takes_arguments_at_call_time(store: VectorStore) -> None:
     )
 
 
-def test_arguments_at_call_time_win(store: VectorStore) -> None:
+def test_arguments_at_call_time_override_the_constructors(store: VectorStore) -> None:
     retriever = SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={"k": 2, "lambda_mult": 1.0})
     assert numbers(retriever.invoke(QUERY, k=6, fetch_k=40, lambda_mult=0.1)) == expected(6, 40, "mmr", lambda_d=0.1)
     assert len(retriever.invoke(QUERY)) == 2
-    assert numbers(retriever.invoke(QUERY, search_type="vrsd")) == expected(2, 20, "vrsd"), "λ is not VRSD's"
+    assert numbers(retriever.invoke(QUERY, search_type="vrsd")) == expected(2, 20, "vrsd"), "VRSD has no λ"
     assert numbers(retriever.invoke(QUERY, selector=MMR(lambda_d=0.1))) == expected(2, 20, "mmr", lambda_d=0.1)
     plain = SetSelectRetriever(vectorstore=store, selector=MMR())
     assert numbers(plain.invoke(QUERY, search_type="ndpp")) == expected(4, 20, "ndpp")
 
 
 @pytest.mark.parametrize("selector", [MMR(lambda_d=0.3), VRSD(refine=True), NDPP(relevance="exponential")])
-def test_a_selector_object_serves_instead_of_a_name(store: VectorStore, selector: Any) -> None:
+def test_a_selector_object_replaces_a_name(store: VectorStore, selector: Any) -> None:
     retriever = SetSelectRetriever(vectorstore=store, selector=selector, k=5)
     query = embed(QUERY)
     rows = nearest(query, 25)
@@ -138,7 +138,7 @@ def test_scores_can_be_left_out(store: VectorStore) -> None:
         assert set(document.metadata) == {"number", "topic", "quality", "tokens"}
 
 
-def test_the_stores_own_filter_goes_through(embeddings: WordEmbeddings) -> None:
+def test_the_stores_own_filter_is_used(embeddings: WordEmbeddings) -> None:
     rows = [i for i, (_, metadata) in enumerate(corpus()) if metadata["topic"] == "harbour"]
     in_memory_filter = {"filter": lambda document: document.metadata["topic"] == "harbour"}
     faiss_filter = {"filter": {"topic": "harbour"}}
@@ -147,7 +147,7 @@ def test_the_stores_own_filter_goes_through(embeddings: WordEmbeddings) -> None:
         assert numbers(retriever.invoke(QUERY)) == expected(4, 8, "vrsd", rows)
 
 
-def test_a_filter_that_few_pass_still_finds_them_all_in_faiss(embeddings: WordEmbeddings) -> None:
+def test_faiss_finds_all_documents_that_pass_a_strict_filter(embeddings: WordEmbeddings) -> None:
     retriever = SetSelectRetriever(
         vectorstore=faiss(embeddings), k=2, fetch_k=2, search_kwargs={"filter": {"number": 59}}
     )
@@ -159,14 +159,14 @@ def test_fewer_candidates_than_k_are_all_returned(store: VectorStore) -> None:
     assert SetSelectRetriever(vectorstore=store, score_threshold=1.0).invoke(QUERY) == []
 
 
-def test_an_empty_store_gives_nothing(embeddings: WordEmbeddings) -> None:
+def test_an_empty_store_gives_an_empty_result(embeddings: WordEmbeddings) -> None:
     assert SetSelectRetriever(vectorstore=InMemoryVectorStore(embeddings)).invoke(QUERY) == []
     emptied = faiss(embeddings)
     emptied.delete([f"doc-{i}" for i in range(60)])
     assert SetSelectRetriever(vectorstore=emptied).invoke(QUERY) == []
 
 
-def test_the_threshold_is_a_cosine_and_comes_before_the_choice(store: VectorStore) -> None:
+def test_the_threshold_is_a_cosine_and_is_applied_before_the_selection(store: VectorStore) -> None:
     documents = SetSelectRetriever(vectorstore=store, search_type="mmr", lambda_mult=0.0, k=10).invoke(
         QUERY, score_threshold=0.2
     )
@@ -181,7 +181,7 @@ def test_the_threshold_is_a_cosine_and_comes_before_the_choice(store: VectorStor
     assert numbers(documents) == expected(min(10, len(near)), 50, "mmr", near, lambda_d=0.0)
 
 
-def test_shown_documents_do_not_come_back_and_count_as_picked(store: VectorStore) -> None:
+def test_shown_documents_count_as_picked_and_are_not_returned(store: VectorStore) -> None:
     retriever = SetSelectRetriever(vectorstore=store, k=4, fetch_k=20)
     first = retriever.invoke(QUERY)
     second = retriever.invoke(QUERY, shown=[d.id for d in first] + ["not in the store"])
@@ -191,7 +191,7 @@ def test_shown_documents_do_not_come_back_and_count_as_picked(store: VectorStore
     picks = select(
         query, np.array([embed(corpus()[row][0]) for row in rows]), 4, shown=[rows.index(i) for i in numbers(first)]
     ).indices
-    # VRSD starts from the sum of the shown, in whatever order they come.
+    # VRSD starts from the sum of the shown documents, in any order.
     assert numbers(second) == [rows[i] for i in picks]
 
 
@@ -206,7 +206,7 @@ def test_quality_comes_from_a_key_or_a_function(store: VectorStore) -> None:
         vectorstore=store, search_type="mmr", quality=lambda d: d.metadata["quality"], lambda_b=0.3
     )
     assert numbers(by_key.invoke(QUERY)) == numbers(by_function.invoke(QUERY)) == wanted
-    assert wanted != expected(4, 20, "mmr", lambda_d=0.5), "quality must matter for this test to mean anything"
+    assert wanted != expected(4, 20, "mmr", lambda_d=0.5), "quality must matter for this test to test anything"
 
 
 def test_a_missing_quality_names_the_document(store: VectorStore) -> None:
@@ -214,7 +214,7 @@ def test_a_missing_quality_names_the_document(store: VectorStore) -> None:
         SetSelectRetriever(vectorstore=store, search_type="mmr", quality="stars").invoke(QUERY)
 
 
-def test_a_budget_is_kept_and_used_up(store: VectorStore) -> None:
+def test_the_set_fills_the_budget_without_exceeding_it(store: VectorStore) -> None:
     retriever = SetSelectRetriever(vectorstore=store, budget=40, costs="tokens")
     documents = retriever.invoke(QUERY)
     spent = sum(d.metadata["tokens"] for d in documents)
@@ -243,7 +243,7 @@ def test_a_perspective_changes_the_search_and_the_scores(store: VectorStore, dir
     assert numbers(by_vector.invoke(QUERY, perspective=p)) == numbers(documents)
 
 
-def test_batch_and_threads_choose_as_single_calls_do(store: VectorStore) -> None:
+def test_batches_and_threads_select_what_single_calls_select(store: VectorStore) -> None:
     retriever = SetSelectRetriever(vectorstore=store, search_type="ndpp", k=5)
     queries = [f"{QUERY} {i}" for i in range(12)]
     one_by_one = [numbers(retriever.invoke(q)) for q in queries]
@@ -257,7 +257,7 @@ def test_batch_and_threads_choose_as_single_calls_do(store: VectorStore) -> None
     assert [numbers(d) for d in asyncio.run(all_at_once())] == one_by_one
 
 
-def test_copies_and_pickles_choose_the_same(store: VectorStore) -> None:
+def test_copies_and_pickles_select_the_same(store: VectorStore) -> None:
     retriever = SetSelectRetriever(
         vectorstore=store, selector=MMR(lambda_d=0.4), k=3, perspective="northern", scores=False
     )
@@ -274,7 +274,7 @@ def test_it_streams_in_a_chain(store: VectorStore) -> None:
     assert "".join(chain.stream(QUERY)) == "an answer"
 
 
-def test_documents_can_still_be_added_through_it(store: VectorStore) -> None:
+def test_documents_can_be_added_through_the_retriever(store: VectorStore) -> None:
     retriever = SetSelectRetriever(vectorstore=store, k=1)
     retriever.add_documents([Document(QUERY, id="new")], ids=["new"])
     assert retriever.invoke(QUERY)[0].id == "new"
@@ -311,7 +311,7 @@ def test_bad_arguments_are_refused_at_construction_and_at_call_time(
             SetSelectRetriever(vectorstore=store).invoke(QUERY, **arguments)
 
 
-def test_a_store_without_embeddings_says_which_argument_to_pass(embeddings: WordEmbeddings) -> None:
+def test_the_error_for_a_store_without_embeddings_names_the_argument(embeddings: WordEmbeddings) -> None:
     store = faiss(embeddings)
     store.embedding_function = embeddings.embed_query  # type: ignore[attr-defined]
     with pytest.raises(VectorSourceError, match=r"embeddings="):
@@ -341,6 +341,6 @@ def test_another_embedding_model_is_recognised_by_the_length(embeddings: WordEmb
             SetSelectRetriever(vectorstore=store, embeddings=Longer()).invoke(QUERY)
 
 
-def test_refuses_a_perspective_of_another_length(store: VectorStore) -> None:
+def test_a_perspective_of_another_length_is_refused(store: VectorStore) -> None:
     with pytest.raises(ValueError, match=r"perspective has length 3, the query 48"):
         SetSelectRetriever(vectorstore=store, perspective=[1.0, 2.0, 3.0]).invoke(QUERY)

@@ -18,7 +18,7 @@ QUERY = "old river passage"
 
 
 class Wrapped(VectorStore):
-    """A real store behind a class that setselect knows nothing about."""
+    """A real store behind a class that has no vector reader."""
 
     def __init__(self, inner: VectorStore) -> None:
         self.inner = inner
@@ -35,7 +35,7 @@ class Wrapped(VectorStore):
         return cls(InMemoryVectorStore.from_texts(texts, embedding, metadatas, **kwargs))
 
 
-def test_an_unknown_store_is_served_by_embedding_with_one_warning_a_class(embeddings: WordEmbeddings) -> None:
+def test_the_texts_of_an_unknown_store_are_embedded_with_one_warning_per_class(embeddings: WordEmbeddings) -> None:
     class Unknown(Wrapped):
         def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
             return self.inner.similarity_search_by_vector(embedding, k, **kwargs)
@@ -53,7 +53,7 @@ def test_an_unknown_store_is_served_by_embedding_with_one_warning_a_class(embedd
     assert documents == SetSelectRetriever(vectorstore=known, k=3).invoke(QUERY)
 
 
-async def test_a_cache_of_embeddings_comes_before_embedding(embeddings: WordEmbeddings) -> None:
+async def test_a_cache_of_embeddings_embeds_each_text_once(embeddings: WordEmbeddings) -> None:
     class UnknownCached(Wrapped):
         def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
             return self.inner.similarity_search_by_vector(embedding, k, **kwargs)
@@ -66,7 +66,7 @@ async def test_a_cache_of_embeddings_comes_before_embedding(embeddings: WordEmbe
     documents = retriever.invoke(QUERY)
     assert embeddings.documents == 20
     assert retriever.invoke(QUERY) == await retriever.ainvoke(QUERY) == documents
-    assert embeddings.documents == 20, "the second and third time they come from the cache"
+    assert embeddings.documents == 20, "the second and third calls use the cache"
     assert documents == SetSelectRetriever(vectorstore=known, k=3).invoke(QUERY)
 
 
@@ -82,7 +82,7 @@ async def test_the_fallback_is_async_too(embeddings: WordEmbeddings) -> None:
     assert embeddings.async_calls == 2
 
 
-async def test_a_store_that_searches_by_text_alone_serves_all_but_perspectives(embeddings: WordEmbeddings) -> None:
+async def test_a_store_that_searches_by_text_only_refuses_perspectives(embeddings: WordEmbeddings) -> None:
     class TextOnly(Wrapped):
         pass
 
@@ -98,7 +98,7 @@ async def test_a_store_that_searches_by_text_alone_serves_all_but_perspectives(e
         await retriever.ainvoke(QUERY, perspective="old")
 
 
-def test_a_registered_source_is_used_for_subclasses_too_and_without_a_warning(embeddings: WordEmbeddings) -> None:
+def test_a_registered_reader_serves_subclasses_without_a_warning(embeddings: WordEmbeddings) -> None:
     class Taught(Wrapped):
         pass
 
@@ -118,7 +118,7 @@ def test_a_registered_source_is_used_for_subclasses_too_and_without_a_warning(em
     assert embeddings.documents == 0
 
 
-async def test_an_async_source_is_awaited(embeddings: WordEmbeddings) -> None:
+async def test_an_async_reader_is_awaited(embeddings: WordEmbeddings) -> None:
     class Remote(Wrapped):
         pass
 
@@ -139,7 +139,7 @@ async def test_an_async_source_is_awaited(embeddings: WordEmbeddings) -> None:
     assert called == ["sync", "async"]
 
 
-def test_a_source_that_pairs_wrongly_is_found_out(embeddings: WordEmbeddings) -> None:
+def test_a_reader_that_returns_too_few_vectors_is_refused(embeddings: WordEmbeddings) -> None:
     class Careless(Wrapped):
         pass
 
@@ -208,7 +208,7 @@ def test_a_class_can_be_registered_by_its_name(embeddings: WordEmbeddings) -> No
 
 
 def number_sources(store: Any) -> None:
-    """Documents with integer ids in their metadata and none of their own."""
+    """Documents with integer ids in their metadata and no ``id``."""
 
     def search(store: Any, query: list[float], fetch_k: int, **kwargs: Any) -> Any:
         found = store.inner.similarity_search_by_vector(query, k=fetch_k)
@@ -230,7 +230,7 @@ def test_ids_in_the_metadata_may_be_integers(embeddings: WordEmbeddings) -> None
     assert not set(first) & set(then)
 
 
-def test_what_was_shown_cannot_be_matched_where_nobody_tells_an_id(embeddings: WordEmbeddings) -> None:
+def test_shown_is_refused_if_no_candidate_has_an_id(embeddings: WordEmbeddings) -> None:
     class Anonymous(Wrapped):
         pass
 
@@ -245,7 +245,7 @@ def test_what_was_shown_cannot_be_matched_where_nobody_tells_an_id(embeddings: W
         retriever.invoke(QUERY, shown=["doc-1"])
 
 
-def test_a_search_is_not_widened_past_what_the_store_gives(embeddings: WordEmbeddings) -> None:
+def test_a_search_is_not_widened_beyond_the_stores_limit(embeddings: WordEmbeddings) -> None:
     class Limited(Wrapped):
         pass
 
@@ -253,7 +253,7 @@ def test_a_search_is_not_widened_past_what_the_store_gives(embeddings: WordEmbed
 
     def search(store: Any, query: list[float], fetch_k: int, **kwargs: Any) -> Any:
         asked.append(fetch_k)
-        assert fetch_k <= 30, "more than this store can"
+        assert fetch_k <= 30, "more than this store allows"
         found = store.inner.similarity_search_by_vector(query, k=fetch_k)
         return found, [store.inner.store[d.id]["vector"] for d in found]
 
@@ -265,7 +265,7 @@ def test_a_search_is_not_widened_past_what_the_store_gives(embeddings: WordEmbed
     assert len(found) <= 6
 
 
-def test_a_faiss_document_that_took_a_place_is_found(embeddings: WordEmbeddings) -> None:
+def test_a_faiss_document_that_reuses_a_label_is_found(embeddings: WordEmbeddings) -> None:
     store: Any = faiss(embeddings)
     known = [store.docstore.search(f"doc-{i}") for i in range(5)]
     compressor = SetSelectCompressor(vectorstore=store, k=2)

@@ -24,19 +24,19 @@ PERSPECTIVE = "memory"
 SUBJECTS = ("coffee", "tea", "green tea", "cocoa", "water", "juice")
 EFFECTS = ("sleep", "memory", "heart rate", "digestion", "mood")
 TEXTS = [f"{subject} has effects on {effect}" for subject in SUBJECTS for effect in EFFECTS]
-# Near duplicates, so that relevance alone is a bad choice.
+# Near-duplicates, so that a selection by relevance alone is bad.
 TEXTS += [f"{text} indeed" for text in TEXTS[:10]]
 
 
 def embedding(text: str) -> list[float]:
-    """Of unit length, since FAISS does not scale what it is given."""
+    """The embedding at unit length, because FAISS does not scale vectors."""
     vector = embed(text)
     unit: list[float] = (vector / np.linalg.norm(vector)).tolist()
     return unit
 
 
 class CountingEmbedding(BaseEmbedding):
-    """Keeps what it was asked to embed, and whether by the async way."""
+    """Records the texts that it embeds, and which of them by the async methods."""
 
     _queries: list[str] = PrivateAttr(default_factory=list)
     _texts: list[str] = PrivateAttr(default_factory=list)
@@ -76,7 +76,7 @@ class CountingEmbedding(BaseEmbedding):
 
 
 class PlainStore(SimpleVectorStore):
-    """For tests that register a source of their own."""
+    """For tests that register their own reader."""
 
 
 def make_nodes() -> list[TextNode]:
@@ -143,7 +143,7 @@ def matrix(ids: Sequence[str]) -> NDArray[np.float64]:
 
 
 def expected(ids: Sequence[str], k: int, selector: Any = "vrsd", **parameters: Any) -> list[str]:
-    """What the core picks on the very vectors that were put in."""
+    """What the core picks from the vectors that were put in."""
     return [ids[i] for i in expected_selection(ids, k, selector, **parameters).indices]
 
 

@@ -18,7 +18,7 @@ QUERIES = [QUERY, "green tea and digestion", "mood"]
 
 
 @pytest.mark.parametrize("kind", ["simple", "idmap2"])
-def test_an_index_is_compared_as_its_nodes_and_vectors_are(kind: str, model: CountingEmbedding) -> None:
+def test_an_index_is_compared_by_its_nodes_and_vectors(kind: str, model: CountingEmbedding) -> None:
     index = make_index(kind, model)
     model.forget()
     queries = [{"text": text, "gold": [make_nodes()[i].node_id]} for i, text in enumerate(QUERIES)]
@@ -36,7 +36,7 @@ def test_an_index_is_compared_as_its_nodes_and_vectors_are(kind: str, model: Cou
     assert (found.title, found.corpus.documents) == ("An index", None)
 
 
-def test_the_stores_own_filter_goes_through_and_labels_come_from_the_metadata(model: CountingEmbedding) -> None:
+def test_the_stores_own_filter_is_used_and_labels_come_from_the_metadata(model: CountingEmbedding) -> None:
     nodes = [
         TextNode(
             id_=f"n{i}", text=text, embedding=embedding(text), metadata={"even": i % 2, "subtopics": [text.split()[0]]}

@@ -1,4 +1,4 @@
-"""The postprocessor where LlamaIndex's users put it, and no more than so many nodes of one document."""
+"""The postprocessor in LlamaIndex's engines, fusion and workflows; and caps on the nodes of one document."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_the_index_retriever_in_a_query_engine(index: VectorStoreIndex) ->
 
 
 def memory() -> ChatMemoryBuffer:
-    """The default one leaves a database connection open, of which Python warns."""
+    """The default memory leaves a database connection open, and Python warns about it."""
     return ChatMemoryBuffer.from_defaults(token_limit=3000)
 
 
@@ -89,7 +89,7 @@ async def test_chat_engines(way: str, kind: Any, index: VectorStoreIndex) -> Non
             found, said = streamed.source_nodes, "".join([token async for token in streamed.async_response_gen()])
     assert ids_of(found) == expected(NEAREST_FIRST, 5)
     places = [said.index(TEXTS[ALL.index(i)]) for i in expected(NEAREST_FIRST, 5)]
-    assert all(place >= 0 for place in places), "each chosen text is in the prompt, which MockLLM returns"
+    assert all(place >= 0 for place in places), "each selected text is in the prompt, which MockLLM returns"
     assert "selection_score" not in said
 
 
@@ -131,7 +131,7 @@ async def test_over_fused_results(index: VectorStoreIndex, model: CountingEmbedd
     vectors = np.array([embedding(node.text) for node in found])
     wanted = [ids_of(found)[i] for i in select(embedding(QUERY), vectors, 6).indices]
     assert ids_of(chosen) == wanted
-    # It has warned; the same again, the async way.
+    # The warning has been given; the async call gives none.
     assert ids_of(await post.apostprocess_nodes(await fused.aretrieve(QUERY), bundle())) == wanted
 
 
@@ -156,7 +156,7 @@ class Found(Event):
 
 
 class Rag(Workflow):
-    """Retrieve, choose, return: a step each."""
+    """Retrieve, select and return, in one workflow step each."""
 
     def __init__(self, index: VectorStoreIndex, **settings: Any) -> None:
         super().__init__(**settings)
@@ -227,7 +227,7 @@ def test_a_node_without_a_document_is_its_own_source(index: VectorStoreIndex, no
     assert ids_of(post.postprocess_nodes(nodes, bundle())) == expected(ALL, 6)
 
 
-def test_a_missing_source_says_so(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+def test_a_missing_source_is_an_error(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     post = SetSelectPostprocessor(index=index, max_per_source=1, source="file")
     with pytest.raises(InvalidInputError, match=r"'file'.*no such key; its keys are 'stars', 'subject'"):
         post.postprocess_nodes(nodes, bundle())
@@ -251,10 +251,10 @@ async def test_near_duplicates(limit: float, index: VectorStoreIndex, nodes: lis
     assert ids_of(await post.apostprocess_nodes(nodes, bundle())) == ids_of(chosen)
 
 
-def test_near_duplicates_are_filled_in_from_further_down(index: VectorStoreIndex) -> None:
+def test_near_duplicates_are_replaced_by_nodes_from_a_wider_search(index: VectorStoreIndex) -> None:
     options: dict[str, Any] = {"top_n": 5, "drop_near_duplicates": 0.7}
     assert len(SetSelectIndexRetriever(index, fetch_k=5, **options).retrieve(QUERY)) == 5
-    # Nobody can fill in for a postprocessor what the retriever did not find.
+    # A postprocessor cannot search for more nodes.
     few = index.as_retriever(similarity_top_k=5).retrieve(QUERY)
     assert len(SetSelectPostprocessor(index=index, **options).postprocess_nodes(few, bundle())) < 5
 

@@ -1,4 +1,4 @@
-"""LlamaIndex's tracing sees the postprocessor as it sees a reranker."""
+"""The postprocessor sends the events of a reranker."""
 
 from __future__ import annotations
 

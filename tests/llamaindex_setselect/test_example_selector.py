@@ -55,7 +55,7 @@ def texts_of(found: list[dict[str, Any]]) -> list[str]:
 
 
 def nearest_first() -> list[str]:
-    """Ids as a store hands them over, which ties could tell."""
+    """Ids in the order in which the store returns them, because ties depend on the order."""
     return [ALL[i] for i in np.argsort(-(matrix(ALL) @ embedding(QUERY)), kind="stable")]
 
 
@@ -64,12 +64,12 @@ def wanted(k: int = 5, selector: Any = "vrsd", **parameters: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("settings", SELECTORS, ids=str)
-def test_examples_are_the_cores_choice(settings: dict[str, Any], model: CountingEmbedding) -> None:
+def test_examples_are_the_cores_picks(settings: dict[str, Any], model: CountingEmbedding) -> None:
     selector = make(model, **settings)
     model.forget()
     found = selector.select_examples(QUERY)
     assert texts_of(found) == wanted(**settings)
-    assert all(example in examples() for example in found), "the examples come back as they were given"
+    assert all(example in examples() for example in found), "examples are returned as they were stored"
     assert model.queries == [QUERY]
     assert model.texts == [], "vectors come from the store"
 
@@ -91,12 +91,12 @@ def test_only_the_input_keys_are_embedded(model: CountingEmbedding) -> None:
     assert model.texts[len(TEXTS) :] == ["is mate a tea"]
     two = [{"question": "one", "context": "of two", "answer": "x"}]
     SetSelectExampleSelector.from_examples(two, model, input_keys=["question", "context"], template="{answer}")
-    # In the order of their names, as in the LangChain adapter.
+    # In the order of the keys, as in the LangChain adapter.
     assert model.texts[-1] == "of two one"
 
 
 @pytest.mark.parametrize("kind", ["simple", "flat ip"])
-def test_added_examples_are_chosen(kind: str, model: CountingEmbedding) -> None:
+def test_added_examples_are_selected(kind: str, model: CountingEmbedding) -> None:
     selector = make(model, kind, selector="similarity", top_n=1)
     before = selector.select_examples(QUERY)
     new = {"question": QUERY, "answer": "new"}
@@ -123,7 +123,7 @@ def test_no_examples_yet(model: CountingEmbedding) -> None:
     assert selector.select_examples(QUERY) == examples()[:1]
 
 
-def test_scores_are_in_the_examples_only_when_asked_for(model: CountingEmbedding) -> None:
+def test_examples_contain_scores_only_with_scores_true(model: CountingEmbedding) -> None:
     keys = {"question", "answer", "stars", "subject"}
     assert set(make(model).select_examples(QUERY)[0]) == keys
     assert set(make(model, scores=True).select_examples(QUERY)[0]) == {*keys, "selection_score"}
@@ -136,7 +136,7 @@ def test_order(model: CountingEmbedding) -> None:
     )
     assert selection == wanted()
     assert relevance == sorted(selection, key=lambda text: -np.dot(embedding(text), embedding(QUERY)))
-    assert relevance != selection, "or this test shows nothing"
+    assert relevance != selection, "otherwise this test shows nothing"
     assert nearest_last == relevance[::-1]
     with pytest.raises(InvalidParameterError, match="order must be one of"):
         make(model, order="nearest")
@@ -231,7 +231,7 @@ async def test_in_a_query_engine(way: str, index: VectorStoreIndex, model: Count
     assert str(await engine.aquery(QUERY)).startswith(written(selector))
 
 
-def test_a_prompt_that_is_filled_in_parts_does_not_copy_the_examples(model: CountingEmbedding) -> None:
+def test_partial_formatting_does_not_copy_the_examples(model: CountingEmbedding) -> None:
     selector = make(model)
     prompt = PromptTemplate("{examples}\n{query_str}", function_mappings={"examples": selector})
     part = prompt.partial_format(query_str=QUERY)
@@ -272,7 +272,7 @@ def test_wrong_settings_raise_at_construction(settings: dict[str, Any], message:
         SetSelectExampleSelector(index, template="{subject}", **settings)
 
 
-def test_nothing_in_the_index_is_changed(model: CountingEmbedding) -> None:
+def test_the_index_is_not_changed(model: CountingEmbedding) -> None:
     selector = make(model)
     selector.select_examples(QUERY)[0]["mine"] = True
     assert all(example in examples() for example in selector.select_examples(QUERY))
@@ -286,7 +286,7 @@ def stars(example: dict[str, Any]) -> float:
 
 @pytest.mark.parametrize("way", ["copy", "deepcopy", "pickle"])
 @pytest.mark.parametrize("kind", ["simple", "flat ip"])
-def test_copies_choose_the_same(kind: str, way: str, model: CountingEmbedding) -> None:
+def test_copies_select_the_same(kind: str, way: str, model: CountingEmbedding) -> None:
     selector = make(model, kind, selector="mmr", lambda_b=0.5, quality=stars, source=stars, max_per_source=1)
     duplicate: Any = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda s: pickle.loads(pickle.dumps(s))}
     again = duplicate[way](selector)
@@ -300,6 +300,6 @@ def test_copies_choose_the_same(kind: str, way: str, model: CountingEmbedding) -
         assert selector.select_examples(QUERY) == again.select_examples(QUERY)
 
 
-def test_over_an_index_of_ones_own(model: CountingEmbedding) -> None:
+def test_a_selector_over_a_users_index(model: CountingEmbedding) -> None:
     selector = SetSelectExampleSelector(make_index("flat l2", model), template="{subject}: {stars}", top_n=2)
     assert selector(query_str=QUERY).count("\n\n") == 1

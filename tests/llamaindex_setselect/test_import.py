@@ -1,4 +1,4 @@
-"""What an import brings, and what it says where LlamaIndex is missing."""
+"""What the import loads, and its error if LlamaIndex is missing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import llamaindex_setselect
 
 
-def test_importing_brings_no_store_client_and_nothing_of_the_extras() -> None:
+def test_the_import_loads_no_store_client_and_no_extra() -> None:
     heavy = "faiss chromadb qdrant_client lancedb pymilvus duckdb psycopg pandas scipy ir_measures torch typer"
     code = (
         "import llamaindex_setselect, langchain_setselect, sys; "
@@ -17,7 +17,7 @@ def test_importing_brings_no_store_client_and_nothing_of_the_extras() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_importing_without_llama_index_names_the_extra() -> None:
+def test_the_import_without_llama_index_names_the_extra() -> None:
     code = (
         "import sys; sys.modules['llama_index'] = None\n"
         "try: import llamaindex_setselect\n"
@@ -27,7 +27,7 @@ def test_importing_without_llama_index_names_the_extra() -> None:
     assert 'pip install "setselect[llamaindex]"' in done.stdout
 
 
-def test_all_is_what_is_exported() -> None:
+def test_all_names_the_exports() -> None:
     assert llamaindex_setselect.__all__ == [
         "SetSelectExampleSelector",
         "SetSelectIndexRetriever",

@@ -1,4 +1,4 @@
-"""An LLM's answer becomes root and perspective, and the query is projected as the core would."""
+"""An LLM's answer becomes root and perspective, and the query is projected as in the core."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ JSON = json.dumps(PARTS._asdict())
 
 
 class Writer(CustomLLM):
-    """Has no function calling, so that the answer is read out of its text."""
+    """Has no function calling, so the answer is parsed from its text."""
 
     answer: str = JSON
     _prompts: list[str] = PrivateAttr(default_factory=list)
@@ -58,7 +58,7 @@ class Writer(CustomLLM):
 
 
 class ToolCaller(MockFunctionCallingLLM):
-    """Calls the tool that it is given, as models with function calling do."""
+    """Calls its tool, as models with function calling do."""
 
     arguments: dict[str, Any]
 
@@ -68,7 +68,7 @@ class ToolCaller(MockFunctionCallingLLM):
         return [ToolSelection(tool_id="1", tool_name="SplitQuery", tool_kwargs=self.arguments)]
 
 
-async def test_text_is_parsed_and_kept() -> None:
+async def test_an_answer_in_text_is_parsed_and_cached() -> None:
     llm = Writer(answer=f"Here you are:\n{JSON}")
     extractor = extractor_from_llm(llm)
     assert extractor.extract(QUERY) == await extractor.aextract(QUERY) == PARTS
@@ -95,7 +95,7 @@ async def test_an_invalid_answer_is_quoted() -> None:
         assert await extractor.aextract(QUERY) == QueryParts(QUERY, None)
 
 
-async def test_a_call_that_fails_raises_as_it_is() -> None:
+async def test_the_error_of_a_failing_call_is_raised_unchanged() -> None:
     extractor = extractor_from_llm(Writer(answer="down"))
     with pytest.raises(ConnectionError, match="down"):
         extractor.extract(QUERY)
@@ -104,7 +104,7 @@ async def test_a_call_that_fails_raises_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("answer", ["no JSON at all", '{"root": ["a list"]}'])
-async def test_an_answer_that_cannot_be_parsed_is_an_invalid_one(answer: str) -> None:
+async def test_an_answer_that_cannot_be_parsed_is_invalid(answer: str) -> None:
     extractor = extractor_from_llm(Writer(answer=answer))
     with pytest.warns(SetSelectWarning, match="not a pair of root and perspective"):
         assert extractor.extract(QUERY) == QueryParts(QUERY, None)
@@ -113,7 +113,7 @@ async def test_an_answer_that_cannot_be_parsed_is_an_invalid_one(answer: str) ->
 
 
 class Silent(MockFunctionCallingLLM):
-    """Has tools and calls none."""
+    """Has tools, but calls none."""
 
     def get_tool_calls_from_response(
         self, response: ChatResponse, error_on_no_tool_call: bool = True, **kwargs: Any
@@ -121,7 +121,7 @@ class Silent(MockFunctionCallingLLM):
         return []
 
 
-async def test_an_answer_without_a_tool_call_is_an_invalid_one() -> None:
+async def test_an_answer_without_a_tool_call_is_invalid() -> None:
     extractor = extractor_from_llm(Silent())
     with pytest.warns(SetSelectWarning):
         assert extractor.extract(QUERY) == QueryParts(QUERY, None)
@@ -190,7 +190,7 @@ SIDES: list[dict[str, Any]] = [{}, {"corpus": True}, {"direction": "emphasize"}]
 @pytest.mark.parametrize("how", SIDES, ids=str)
 @pytest.mark.parametrize(("setting", "p"), FORMS)
 @pytest.mark.parametrize("embedded", [True, False])
-async def test_the_postprocessor_projects_as_the_core(
+async def test_the_postprocessor_projects_like_the_core(
     setting: dict[str, Any],
     p: list[float] | None,
     how: dict[str, Any],
@@ -208,7 +208,7 @@ async def test_the_postprocessor_projects_as_the_core(
 
 @pytest.mark.parametrize("how", SIDES, ids=str)
 @pytest.mark.parametrize(("setting", "p"), FORMS)
-async def test_the_retriever_searches_and_chooses_under_the_projection(
+async def test_the_retriever_searches_and_selects_with_the_projection(
     setting: dict[str, Any], p: list[float] | None, how: dict[str, Any], index: VectorStoreIndex
 ) -> None:
     fetched = nearest(p, 15, how.get("direction", "remove"))
@@ -237,7 +237,7 @@ async def test_the_async_path_awaits_the_extractor_and_the_model(
     assert model.asynchronous == [QUERY, SIDE]
 
 
-def test_a_side_is_embedded_once_and_never_taken_for_another(
+def test_a_perspective_is_embedded_once_while_it_stays_the_same(
     index: VectorStoreIndex, model: CountingEmbedding, nodes: list[NodeWithScore]
 ) -> None:
     post = SetSelectPostprocessor(top_n=4, index=index, perspective=lambda query: query.split()[-1])
@@ -248,10 +248,10 @@ def test_a_side_is_embedded_once_and_never_taken_for_another(
     assert model.queries == ["memory", "memory", "mood", "mood", "memory"]
 
 
-async def test_difference_takes_the_root_from_the_query_itself_under_hyde(
+async def test_with_hyde_the_difference_uses_the_query_itself(
     index: VectorStoreIndex, nodes: list[NodeWithScore]
 ) -> None:
-    """Hypothetical documents are searched for in place of the query; the perspective is still the query's."""
+    """HyDE searches for hypothetical documents instead of the query. The perspective is still the query's."""
     asked = QueryBundle(QUERY, custom_embedding_strs=["tea has effects on mood"])
     post = SetSelectPostprocessor(top_n=4, index=index, perspective=both_parts, perspective_vector="difference")
     plain = SetSelectPostprocessor(top_n=4, index=index, perspective=DIFFERENCE)
@@ -259,7 +259,7 @@ async def test_difference_takes_the_root_from_the_query_itself_under_hyde(
     assert ids_of(await post.apostprocess_nodes(nodes, asked)) == ids_of(plain.postprocess_nodes(nodes, asked))
 
 
-def test_without_nodes_the_model_is_not_asked(index: VectorStoreIndex) -> None:
+def test_without_nodes_the_model_is_not_called(index: VectorStoreIndex) -> None:
     llm = Writer()
     assert (
         SetSelectPostprocessor(index=index, perspective=extractor_from_llm(llm)).postprocess_nodes([], bundle()) == []
@@ -268,7 +268,7 @@ def test_without_nodes_the_model_is_not_asked(index: VectorStoreIndex) -> None:
 
 
 @pytest.mark.parametrize("make", [SetSelectPostprocessor, SetSelectIndexRetriever])
-def test_settings_that_cannot_be_are_refused_at_construction(make: Any, index: VectorStoreIndex) -> None:
+def test_impossible_settings_are_refused_at_construction(make: Any, index: VectorStoreIndex) -> None:
     for perspective in (SIDE, TEXT):
         with pytest.raises(InvalidParameterError, match="needs the root query"):
             make(index=index, perspective=perspective, perspective_vector="difference")
@@ -291,12 +291,12 @@ def test_to_dict_refuses_functions_and_extractors(perspective: Any, index: Vecto
         SetSelectPostprocessor(index=index, perspective=perspective).to_dict()
 
 
-def test_to_dict_keeps_the_way_to_the_vector(index: VectorStoreIndex) -> None:
+def test_to_dict_keeps_perspective_vector(index: VectorStoreIndex) -> None:
     data = SetSelectPostprocessor(index=index, perspective_vector="difference").to_dict()
     assert SetSelectPostprocessor.from_dict(data, index=index).perspective_vector == "difference"
 
 
-def test_copies_share_the_extractor_and_pickles_carry_it(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+def test_copies_share_the_extractor_and_pickles_contain_it(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     extractor = extractor_from_llm(Writer())
     post = SetSelectPostprocessor(top_n=4, index=index, perspective=extractor)
     assert copy.deepcopy(post).perspective is extractor

@@ -47,7 +47,7 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
 
 
 @pytest.mark.parametrize("settings", SELECTORS, ids=str)
-def test_picks_and_scores_are_the_cores(
+def test_picks_and_scores_equal_the_cores(
     settings: dict[str, Any], index: VectorStoreIndex, model: CountingEmbedding, nodes: list[NodeWithScore]
 ) -> None:
     chosen = SetSelectPostprocessor(top_n=7, index=index, **settings).postprocess_nodes(nodes, bundle())
@@ -69,7 +69,7 @@ def test_query_engine_end_to_end(kind: str, model: CountingEmbedding) -> None:
         response_mode=ResponseMode.COMPACT,
     )
     response = engine.query(QUERY)
-    # The retriever hands the nodes over in the order of relevance, which ties could tell.
+    # The retriever returns the nodes in the order of relevance, and ties depend on the order.
     order = [ALL[i] for i in expected_selection(ALL, len(ALL), "similarity").indices]
     assert ids_of(response.source_nodes) == expected(order, 5)
     assert model.queries == [QUERY], "the query is embedded by the retriever and not again"
@@ -84,11 +84,11 @@ async def test_query_engine_asynchronously(index: VectorStoreIndex, model: Count
     response = await engine.aquery(QUERY)
     order = [ALL[i] for i in expected_selection(ALL, len(ALL), "similarity").indices]
     assert ids_of(response.source_nodes) == expected(order, 5)
-    # LlamaIndex's async retriever keeps the query's embedding to itself.
+    # LlamaIndex's async retriever does not put the embedding into the query bundle.
     assert model.asynchronous == [QUERY, QUERY]
 
 
-async def test_async_is_the_same_choice(
+async def test_async_selects_the_same(
     index: VectorStoreIndex, model: CountingEmbedding, nodes: list[NodeWithScore]
 ) -> None:
     post = SetSelectPostprocessor(top_n=6, index=index, perspective=PERSPECTIVE)
@@ -112,7 +112,7 @@ def test_query_with_and_without_embedding(
     assert ids_of(post.postprocess_nodes(nodes, custom)) == expected(ALL, 4, query=mean)
 
 
-def test_embed_model_goes_before_the_indexs(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+def test_embed_model_overrides_the_indexs(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     own = CountingEmbedding()
     SetSelectPostprocessor(index=index, embed_model=own).postprocess_nodes(nodes, query_str=QUERY)
     assert own.queries == [QUERY]
@@ -127,7 +127,7 @@ def test_no_query_is_an_error(index: VectorStoreIndex, nodes: list[NodeWithScore
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_short_of_nodes(count: int, index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+def test_fewer_nodes_than_top_n(count: int, index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     chosen = SetSelectPostprocessor(top_n=4, index=index).postprocess_nodes(nodes[:count], bundle())
     assert sorted(ids_of(chosen)) == ALL[:count]
 
@@ -145,7 +145,7 @@ def test_duplicates_count_once_and_the_first_wins(index: VectorStoreIndex) -> No
     assert all(node.metadata["stars"] != "twin" for node in chosen)
 
 
-def test_nothing_given_is_changed(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+def test_the_inputs_are_not_changed(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     query = QueryBundle(QUERY)
     before = [node.to_dict() for node in nodes]
     given = list(nodes)
@@ -161,7 +161,7 @@ def test_nothing_given_is_changed(index: VectorStoreIndex, nodes: list[NodeWithS
     assert all(a is b for a, b in zip(nodes, given, strict=True))
 
 
-def test_prompt_and_embedding_text_stay_what_they_were(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+def test_scores_change_neither_prompt_nor_embedded_text(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     by_id = {n.node_id: n.node for n in nodes}
     post = SetSelectPostprocessor(index=index)
     chosen = post.postprocess_nodes(post.postprocess_nodes(nodes, bundle()), bundle())
@@ -171,7 +171,7 @@ def test_prompt_and_embedding_text_stay_what_they_were(index: VectorStoreIndex, 
             assert node.node.get_content(metadata_mode=mode) == by_id[node.node_id].get_content(metadata_mode=mode)
 
 
-def test_scores_off_leaves_the_metadata_alone(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+def test_without_scores_the_metadata_are_unchanged(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     chosen = SetSelectPostprocessor(index=index, scores=False).postprocess_nodes(nodes, bundle())
     by_id = {n.node_id: n.node for n in nodes}
     assert all(node.node == by_id[node.node_id] for node in chosen)
@@ -213,7 +213,7 @@ def test_perspective(
     assert model.queries == ([PERSPECTIVE] if as_text else []), "a text is embedded once, not for each query"
 
 
-def test_another_perspective_is_embedded_anew(
+def test_another_perspective_is_embedded(
     index: VectorStoreIndex, model: CountingEmbedding, nodes: list[NodeWithScore]
 ) -> None:
     post = SetSelectPostprocessor(index=index, perspective="sleep")
@@ -264,7 +264,7 @@ def test_threshold(threshold: float, index: VectorStoreIndex, nodes: list[NodeWi
     assert ids_of(post.postprocess_nodes(nodes, bundle())) == (expected(near, min(8, len(near))) if near else [])
 
 
-def test_shown_counts_as_chosen_and_does_not_return(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+def test_shown_nodes_count_as_picked_and_are_not_returned(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     first = ids_of(SetSelectPostprocessor(index=index, top_n=3).postprocess_nodes(nodes, bundle()))
     post = SetSelectPostprocessor(index=index, top_n=3, shown=[*first, first[0], "gone"])
     rest = ids_of(post.postprocess_nodes(nodes, bundle()))
@@ -274,7 +274,7 @@ def test_shown_counts_as_chosen_and_does_not_return(index: VectorStoreIndex, nod
     assert post.postprocess_nodes(nodes, bundle()) == []
 
 
-def test_kernel_rows_go_by_node_id(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+def test_kernel_rows_are_found_by_node_id(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     rows = np.random.default_rng(0).normal(size=(len(ALL), 6))
     names = ALL[::-1]
     post = SetSelectPostprocessor(index=index, selector="ndpp", kernel=LowRankKernel(rows, ids=names))
@@ -284,7 +284,7 @@ def test_kernel_rows_go_by_node_id(index: VectorStoreIndex, nodes: list[NodeWith
         post.to_dict()
 
 
-def test_threads_choose_the_same(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+def test_threads_select_the_same(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     post = SetSelectPostprocessor(index=index, top_n=5, perspective=PERSPECTIVE)
     queries = [f"{text} and mood" for text in TEXTS]
     alone = [ids_of(post.postprocess_nodes(nodes, query_str=q)) for q in queries]

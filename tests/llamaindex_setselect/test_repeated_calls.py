@@ -50,7 +50,7 @@ def test_fields_set_anew_count_at_the_next_call(index: VectorStoreIndex, nodes: 
     [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p)), lambda p: p.model_copy()],
     ids=["copy", "deepcopy", "pickle", "model_copy"],
 )
-def test_a_call_leaves_nothing_that_copies_or_comparisons_see(way: Any, nodes: list[NodeWithScore]) -> None:
+def test_a_call_changes_neither_copies_nor_comparisons(way: Any, nodes: list[NodeWithScore]) -> None:
     for scored in nodes:
         scored.node.embedding = CountingEmbedding()._get_query_embedding(scored.node.get_content())
     post, same = SetSelectPostprocessor(top_n=3), SetSelectPostprocessor(top_n=3)
@@ -78,7 +78,7 @@ def test_returned_nodes_share_nothing_with_those_given(
 
 
 class Spans(SimpleSpanHandler):
-    """Keeps the names of the spans that were entered."""
+    """Records the names of the spans."""
 
     names: list[str] = []  # noqa: RUF012
 
@@ -131,7 +131,7 @@ async def test_the_selection_is_the_same_with_a_span_handler(index: VectorStoreI
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_which_stores_are_told_their_nodes(kind: str) -> None:
+def test_which_searches_are_restricted_to_the_indexs_nodes(kind: str) -> None:
     assert takes_node_ids(make_store(kind)) is (kind == "simple")
 
 

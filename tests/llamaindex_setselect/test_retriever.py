@@ -1,4 +1,4 @@
-"""The retriever searches, chooses and returns, with one embedding of the query and none of the nodes."""
+"""The retriever searches, selects and returns; it embeds the query once, and no node."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def nearest(count: int, query: Any = None) -> list[str]:
 
 @pytest.mark.parametrize("kind", STORES)
 @pytest.mark.parametrize("settings", [{}, {"selector": "mmr", "lambda_mult": 0.5}, {"selector": MMR(0.2)}], ids=str)
-def test_picks_are_the_cores(kind: str, settings: dict[str, Any], model: CountingEmbedding) -> None:
+def test_picks_equal_the_cores(kind: str, settings: dict[str, Any], model: CountingEmbedding) -> None:
     retriever = SetSelectIndexRetriever(make_index(kind, model), top_n=5, **settings)
     chosen = retriever.retrieve(QUERY)
     wanted = expected_selection(nearest(25), 5, **settings)
@@ -59,7 +59,7 @@ def test_picks_are_the_cores(kind: str, settings: dict[str, Any], model: Countin
 
 
 @pytest.mark.parametrize("kind", STORES)
-async def test_async_is_the_same_choice(kind: str, model: CountingEmbedding) -> None:
+async def test_async_selects_the_same(kind: str, model: CountingEmbedding) -> None:
     retriever = SetSelectIndexRetriever(make_index(kind, model), top_n=5, perspective=PERSPECTIVE)
     chosen = await retriever.aretrieve(QUERY)
     assert model.asynchronous == model.queries == [QUERY, PERSPECTIVE]
@@ -67,7 +67,7 @@ async def test_async_is_the_same_choice(kind: str, model: CountingEmbedding) -> 
     assert model.texts == []
 
 
-def test_bundle_with_embedding_is_not_embedded_nor_changed(index: VectorStoreIndex, model: CountingEmbedding) -> None:
+def test_a_bundle_with_an_embedding_is_not_changed(index: VectorStoreIndex, model: CountingEmbedding) -> None:
     retriever = SetSelectIndexRetriever(index, perspective=embedding(PERSPECTIVE))
     query = bundle()
     retriever.retrieve(query)
@@ -117,7 +117,7 @@ def test_store_is_searched_with_the_projected_query(
 ) -> None:
     pap = PAP(embedding(PERSPECTIVE), corpus=corpus, direction=direction)
     found = nearest(10, pap.project(embedding(QUERY)))
-    assert set(found) != set(nearest(10)), "the case would not tell"
+    assert set(found) != set(nearest(10)), "otherwise this test shows nothing"
     wanted = VRSD().select(pap.apply(Candidates(embedding(QUERY), matrix(found))), 10)
     retriever = SetSelectIndexRetriever(
         make_index(kind, model), top_n=10, fetch_k=10, perspective=PERSPECTIVE, corpus=corpus, direction=direction
@@ -150,7 +150,7 @@ def test_budget_quality_and_threshold(index: VectorStoreIndex) -> None:
     assert ids_of(retriever.retrieve(QUERY)) == expected(found, 4, costs=costs, budget=5)
     filled = SetSelectIndexRetriever(index, fetch_k=20, budget=5, costs="stars").retrieve(QUERY)
     assert ids_of(filled) == expected(found, None, costs=costs, budget=5)
-    assert len(filled) > 4, "without top_n the budget alone ends the choice"
+    assert len(filled) > 4, "without top_n only the budget ends the selection"
     retriever = SetSelectIndexRetriever(index, selector="mmr", lambda_b=0.5, quality="stars")
     assert ids_of(retriever.retrieve(QUERY)) == expected(found, 4, "mmr", lambda_mult=0.5, lambda_b=0.5, quality=costs)
     assert SetSelectIndexRetriever(index, score_threshold=1).retrieve(QUERY) == []
@@ -194,7 +194,7 @@ def test_in_a_query_engine(index: VectorStoreIndex, model: CountingEmbedding) ->
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_index_nodes_are_followed_after_the_choice(asynchronous: bool, model: CountingEmbedding) -> None:
+async def test_index_nodes_are_followed_after_the_selection(asynchronous: bool, model: CountingEmbedding) -> None:
     behind = TextNode(id_="behind", text="what the pointer points to")
     pointer = IndexNode(id_="pointer", text=QUERY, index_id="there", obj=behind)
     index = VectorStoreIndex(make_nodes(), objects=[pointer], embed_model=model)
@@ -215,13 +215,13 @@ def test_framework_settings(index: VectorStoreIndex) -> None:
 
 
 @pytest.mark.parametrize("way", [copy.copy, lambda r: pickle.loads(pickle.dumps(r))], ids=["copy", "pickle"])
-def test_copies_choose_the_same(way: Any, index: VectorStoreIndex) -> None:
+def test_copies_select_the_same(way: Any, index: VectorStoreIndex) -> None:
     retriever = SetSelectIndexRetriever(index, perspective=PERSPECTIVE, selector="mmr", lambda_d=0.3)
     assert ids_of(way(retriever).retrieve(QUERY)) == ids_of(retriever.retrieve(QUERY))
 
 
 @pytest.mark.parametrize("kind", ["simple", "flat ip", "idmap2"])
-def test_threads_choose_the_same(kind: str, model: CountingEmbedding) -> None:
+def test_threads_select_the_same(kind: str, model: CountingEmbedding) -> None:
     index = make_index(kind, model)
     queries = [f"{text} and mood" for text in TEXTS]
     retriever = SetSelectIndexRetriever(index, perspective=PERSPECTIVE)

@@ -1,4 +1,4 @@
-"""What may be set, and how the postprocessor is copied, pickled and written to files."""
+"""Settings of the postprocessor, and its copies, pickles and files."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_index_over_another_store(index: VectorStoreIndex) -> None:
 
 @pytest.mark.parametrize("settings", SELECTORS, ids=str)
 @pytest.mark.parametrize("way", ["dict", "json", "pickle", "copy", "deepcopy", "model_copy"])
-def test_copies_choose_the_same(
+def test_copies_select_the_same(
     way: str, settings: dict[str, Any], index: VectorStoreIndex, nodes: list[NodeWithScore]
 ) -> None:
     post = SetSelectPostprocessor(
@@ -110,7 +110,7 @@ def test_copies_choose_the_same(
     assert [(n.node_id, n.score) for n in again.postprocess_nodes(nodes, bundle())] == wanted
 
 
-def test_dict_is_plain_and_leaves_the_runtime_out(index: VectorStoreIndex) -> None:
+def test_to_dict_is_plain_and_leaves_out_runtime_objects(index: VectorStoreIndex) -> None:
     post = SetSelectPostprocessor(selector=MMR(lambda_d=0.4), index=index, embed_model=MockEmbedding(embed_dim=2))
     data = json.loads(json.dumps(post.to_dict()))
     assert data["class_name"] == "SetSelectPostprocessor" == SetSelectPostprocessor.class_name()
@@ -121,12 +121,12 @@ def test_dict_is_plain_and_leaves_the_runtime_out(index: VectorStoreIndex) -> No
 @pytest.mark.parametrize(
     "settings", [{"quality": len}, {"costs": len}, {"selector": NDPP(LowRankKernel([[1.0]]))}], ids=str
 )
-def test_what_cannot_be_written_says_so(settings: dict[str, Any]) -> None:
+def test_to_dict_names_what_it_cannot_write(settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameterError, match="to_dict cannot write"):
         SetSelectPostprocessor(**settings).to_dict()
 
 
-def test_a_selector_without_a_name_says_so() -> None:
+def test_to_dict_refuses_a_selector_without_a_name() -> None:
     class Own:
         def select(self, candidates: Candidates, k: int | None = None, *, budget: Any = None, shown: Any = ()) -> Any:
             return VRSD().select(candidates, 1, budget=budget, shown=shown)
@@ -139,14 +139,14 @@ def test_a_selector_without_a_name_says_so() -> None:
 
 
 class Handler(LlamaDebugHandler):
-    """A handler such as tracing tools bring: it holds what cannot be pickled."""
+    """A handler like those of tracing tools: it holds an object that cannot be pickled."""
 
     def __init__(self) -> None:
         super().__init__(print_trace_on_end=False)
         self.sink = lambda event: None
 
 
-def test_pickling_leaves_callbacks_behind(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+def test_pickles_contain_no_callbacks(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     manager = CallbackManager([Handler()])
     post = SetSelectPostprocessor(index=index)
     post.callback_manager = manager

@@ -1,4 +1,4 @@
-"""Stored vectors are found in every store, belong to their node, and nothing is embedded for nothing."""
+"""Stored vectors are found in every store and belong to their node, and nothing is embedded without need."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def assert_own_vectors(found: Mapping[str, ArrayLike], ids: Sequence[str]) -> No
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_every_store_hands_back_what_was_put_in_without_embedding(kind: str, model: CountingEmbedding) -> None:
+def test_every_store_returns_its_vectors_without_embedding(kind: str, model: CountingEmbedding) -> None:
     post = SetSelectPostprocessor(index=make_index(kind, model))
     shuffled = [make_nodes()[i] for i in np.random.default_rng(3).permutation(len(TEXTS))]
     assert_own_vectors(fetch(post, shuffled), [n.node_id for n in shuffled])
@@ -72,7 +72,7 @@ def test_vector_store_alone_is_enough(kind: str, model: CountingEmbedding) -> No
     assert ids_of(post.postprocess_nodes(scored(make_nodes()), bundle())) == expected(ALL, 5)
 
 
-def test_faiss_store_without_index_says_so(model: CountingEmbedding, nodes: list[NodeWithScore]) -> None:
+def test_a_faiss_store_without_an_index_is_refused(model: CountingEmbedding, nodes: list[NodeWithScore]) -> None:
     post = SetSelectPostprocessor(vector_store=make_index("flat ip", model).vector_store)
     with pytest.raises(VectorSourceError, match="pass index="):
         post.postprocess_nodes(nodes, bundle())
@@ -87,8 +87,8 @@ def test_faiss_map_after_deletes_and_inserts(kind: str, deleted: list[str], mode
     post = SetSelectPostprocessor(index=index)
     assert_own_vectors(fetch(post, kept), [n.node_id for n in kept])
 
-    # The store gives the newcomer a label that is in use (its fault): whichever node it now names gets its own
-    # vector, and the other one none at all.
+    # The store gives the new node a label that is in use (an error of the store). The node that the label names now
+    # gets its own vector, and the other one gets none.
     index.insert_nodes([TextNode(id_="new", text="coffee and mood")])
     store = index.vector_store
     assert isinstance(store, FaissMapVectorStore)
@@ -110,7 +110,7 @@ def test_faiss_labels_follow_inserts(model: CountingEmbedding) -> None:
     index.insert_nodes(nodes[20:])
     assert_own_vectors(fetch(post, nodes), ALL)
 
-    # The same id once more, with another text: what counts is the vector that came last.
+    # The same id again, with another text: the last vector counts.
     index.insert_nodes([TextNode(id_="n0", text="water")])
     assert_same_vector(fetch(post, nodes[:1])["n0"], "water")
 
@@ -127,7 +127,7 @@ def test_faiss_labels_survive_persisting(model: CountingEmbedding, tmp_path: Any
     assert_own_vectors(fetch(SetSelectPostprocessor(index=index), make_nodes()), ALL)
 
 
-def test_dropped_node_is_left_out_with_its_name(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+def test_a_deleted_node_is_left_out_and_named(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     best = expected(ALL, 1)[0]
     index.vector_store.delete_nodes([best])
     post = SetSelectPostprocessor(vector_store=index.vector_store, top_n=40)
@@ -138,7 +138,7 @@ def test_dropped_node_is_left_out_with_its_name(index: VectorStoreIndex, nodes: 
     assert ids_of(chosen) == expected([i for i in ALL if i != best], 39)
 
 
-def test_dropped_node_that_carries_its_vector_stays(index: VectorStoreIndex, model: CountingEmbedding) -> None:
+def test_a_deleted_node_with_an_embedding_stays(index: VectorStoreIndex, model: CountingEmbedding) -> None:
     nodes = make_nodes()
     index.vector_store.delete_nodes(["n3"])
     nodes[3].embedding = embedding(TEXTS[3])
@@ -147,14 +147,14 @@ def test_dropped_node_that_carries_its_vector_stays(index: VectorStoreIndex, mod
     assert model.texts == []
 
 
-def test_all_nodes_dropped_is_no_choice(index: VectorStoreIndex) -> None:
+def test_if_all_nodes_are_deleted_the_result_is_empty(index: VectorStoreIndex) -> None:
     stranger = [NodeWithScore(node=TextNode(id_="x", text="x"))]
     post = SetSelectPostprocessor(vector_store=index.vector_store)
     with pytest.warns(SetSelectWarning, match="another index"):
         assert post.postprocess_nodes(stranger, bundle()) == []
 
 
-def test_nodes_of_another_retriever_are_embedded_where_there_is_a_model(
+def test_nodes_of_another_retriever_are_embedded_if_there_is_a_model(
     index: VectorStoreIndex, nodes: list[NodeWithScore], model: CountingEmbedding
 ) -> None:
     stranger = TextNode(id_="x", text=QUERY)
@@ -178,7 +178,7 @@ def test_a_node_deleted_between_search_and_fetch_is_left_out_by_the_retriever(in
         assert best not in ids_of(SetSelectIndexRetriever(index).retrieve(bundle()))
 
 
-def test_node_embeddings_serve_where_there_is_no_store(model: CountingEmbedding) -> None:
+def test_without_a_store_the_nodes_embeddings_are_used(model: CountingEmbedding) -> None:
     nodes = make_nodes()
     for node in nodes:
         node.embedding = embedding(node.text)
@@ -187,7 +187,7 @@ def test_node_embeddings_serve_where_there_is_no_store(model: CountingEmbedding)
     assert post.vector_source == "node embeddings only: there is no embed_model"
 
 
-def test_only_what_is_missing_is_embedded(model: CountingEmbedding) -> None:
+def test_only_nodes_without_a_vector_are_embedded(model: CountingEmbedding) -> None:
     nodes = make_nodes()
     for node in nodes[5:]:
         node.embedding = embedding(node.text)
@@ -210,20 +210,20 @@ async def test_only_what_is_missing_is_embedded_asynchronously(model: CountingEm
     assert model.asynchronous == model.texts == TEXTS[:5]
 
 
-async def test_a_cache_of_embeddings_comes_before_embedding(model: CountingEmbedding) -> None:
+async def test_a_cache_of_embeddings_embeds_each_text_once(model: CountingEmbedding) -> None:
     model.embeddings_cache = SimpleKVStore()
     post = SetSelectPostprocessor(embed_model=model)
     assert "the embeddings_cache of CountingEmbedding" in post.vector_source
     nodes = scored(make_nodes())
-    # No warning, which is an error here: each text is embedded once.
+    # A warning would be an error here. Each text is embedded once.
     picked = ids_of(post.postprocess_nodes(nodes, bundle()))
     assert len(model.texts) == len(TEXTS)
     assert ids_of(post.postprocess_nodes(nodes, bundle())) == picked == expected(ALL, 4)
     assert ids_of(await post.apostprocess_nodes(nodes, bundle())) == picked
-    assert len(model.texts) == len(TEXTS), "the second and third time they come from the cache"
+    assert len(model.texts) == len(TEXTS), "the second and third calls use the cache"
 
 
-async def test_an_async_source_is_awaited_and_the_other_is_not_called(model: CountingEmbedding) -> None:
+async def test_an_async_reader_is_awaited_and_the_sync_one_is_not_called(model: CountingEmbedding) -> None:
     class Remote(PlainStore):
         pass
 
@@ -250,7 +250,7 @@ async def test_an_async_source_is_awaited_and_the_other_is_not_called(model: Cou
         register_vector_source(Remote, fetch_stored, afunction="soon")  # type: ignore[arg-type]
 
 
-async def test_a_store_that_leaves_vectors_on_its_nodes_is_asked_for_the_others_only(model: CountingEmbedding) -> None:
+async def test_only_nodes_without_an_embedding_are_looked_up(model: CountingEmbedding) -> None:
     class Generous(PlainStore):
         pass
 
@@ -275,7 +275,7 @@ async def test_a_store_that_leaves_vectors_on_its_nodes_is_asked_for_the_others_
 
 
 @pytest.mark.parametrize("way", ["sort", "reverse", "clear"])
-def test_a_source_may_do_with_the_list_of_ids_what_it_likes(way: str, model: CountingEmbedding) -> None:
+def test_a_reader_may_change_the_list_of_ids(way: str, model: CountingEmbedding) -> None:
     class Busy(PlainStore):
         pass
 
@@ -290,7 +290,7 @@ def test_a_source_may_do_with_the_list_of_ids_what_it_likes(way: str, model: Cou
     assert ids_of(post.postprocess_nodes(scored(nodes), bundle())) == expected(ALL[::-1], 4)
 
 
-def test_text_is_embedded_as_the_index_does(model: CountingEmbedding) -> None:
+def test_texts_are_embedded_as_the_index_embeds_them(model: CountingEmbedding) -> None:
     node = TextNode(id_="a", text="tea", metadata={"mood": "calm", "stars": 1}, excluded_embed_metadata_keys=["stars"])
     index = make_index("simple", model, [])
     with pytest.warns(EmbeddingFallbackWarning):
@@ -329,7 +329,7 @@ def test_fallback_warns_once_per_store_class(
             post.postprocess_nodes(nodes, bundle())
 
 
-def test_a_source_serves_subclasses_and_the_nearest_class_wins(model: CountingEmbedding) -> None:
+def test_a_reader_serves_subclasses_and_the_nearest_class_wins(model: CountingEmbedding) -> None:
     class Child(PlainStore):
         pass
 
@@ -373,7 +373,7 @@ def test_vectors_of_different_models_name_the_node(index: VectorStoreIndex, node
         SetSelectPostprocessor(index=index).postprocess_nodes(nodes, bundle())
 
 
-def test_nothing_to_embed_with_names_the_argument(nodes: list[NodeWithScore]) -> None:
+def test_the_error_without_a_model_names_the_argument(nodes: list[NodeWithScore]) -> None:
     with pytest.raises(VectorSourceError, match="embed_model="):
         SetSelectPostprocessor().postprocess_nodes(nodes, query_str=QUERY)
     with pytest.raises(VectorSourceError, match="embed_model="):

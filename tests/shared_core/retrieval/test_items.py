@@ -1,4 +1,4 @@
-"""Numbers, names, rows and the order of a framework's items."""
+"""Numbers, names, order and text of a framework's items."""
 
 from __future__ import annotations
 

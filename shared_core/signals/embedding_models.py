@@ -181,7 +181,11 @@ class CachedEmbedding:
             raise InvalidInputError("there are no texts to embed")
         keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
         unique = dict(zip(keys, texts, strict=True))
-        with self._open() as database:
+        with self._errors_named():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # The timeout waits for other processes that write.
+            connection = sqlite3.connect(self.path, timeout=60)
+        with closing(connection) as database:
             with self._errors_named():
                 found = self._read(database, unique)
             # Texts of similar length share a batch, because models pad each batch to its longest text.
@@ -202,15 +206,6 @@ class CachedEmbedding:
                 f"name, delete {self.path}"
             )
         return np.stack([found[key] for key in keys])
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        with self._errors_named():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            # The timeout waits for other processes that write.
-            connection = sqlite3.connect(self.path, timeout=60)
-        with closing(connection) as database:
-            yield database
 
     @contextmanager
     def _errors_named(self) -> Iterator[None]:

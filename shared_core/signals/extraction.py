@@ -159,7 +159,6 @@ class PerspectiveExtractor:
             return parts
         with self._lock:
             self._cache[query] = parts
-            self._cache.move_to_end(query)
             while len(self._cache) > self._cache_size:
                 self._cache.popitem(last=False)
         return parts

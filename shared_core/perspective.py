@@ -81,8 +81,8 @@ class PAP:
                 "embed both with the same model"
             )
         unit = _as_unit(q, "query")
-        # Measured on the unit query, so a short query does not count as parallel. Embedding models compute in
-        # float32 at best, in whatever dtype the vectors come.
+        # Measured on the unit query, so a short query does not count as parallel. The tolerance is that of float32,
+        # because embedding models compute in float32 at best.
         if np.linalg.norm(unit + self._sign * unit.dot(self._unit) * self._unit) <= _NEGLIGIBLE["float32"]:
             raise PerspectiveError(
                 "the perspective is parallel to the query: removing it leaves nothing to search for. "

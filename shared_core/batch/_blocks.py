@@ -71,19 +71,7 @@ class Block:
 def read_blocks(
     queries: Blocks, vectors: Blocks, quality: Blocks | None, ids: Iterable[Hashable] | None, size: int
 ) -> tuple[Iterator[Block], int | None]:
-    """The blocks in their order, and the number of queries if it is known. ``size`` is for arrays alone.
-
-    Raises
-    ------
-    InvalidInputError
-        Shapes do not agree, or a value is not a number; for an iterator when its block is read.
-
-    Examples
-    --------
-    >>> blocks, total = read_blocks(np.ones((5, 2)), np.eye(2), None, None, 2)
-    >>> [len(block) for block in blocks], total
-    ([2, 2, 1], 5)
-    """
+    """The blocks in their order, and the number of queries if it is known. ``size`` is for arrays alone."""
     columns: dict[str, _Column] = {"queries": queries if isinstance(queries, Iterator) else _as_queries(queries)}
     rows = vectors if isinstance(vectors, Iterator) else as_numeric(vectors, "vectors")
     shared = None
@@ -115,8 +103,10 @@ def _read(columns: dict[str, _Column], shared: Candidates | None, total: int | N
         for name, column in sorted(columns.items(), key=lambda item: item[0] != leader):
             if isinstance(column, Iterator):
                 given = next(column, None)
-                if given is None:
+                if given is None and name == leader:
                     break
+                if given is None:
+                    raise InvalidInputError(f"{name}: no block is left for the queries from {start} on")
                 where = f" (the block from query {start} on)"
                 part = _as_queries(given, where) if name == "queries" else as_numeric(given, name + where)
                 # An empty block, or one without a length, is refused by its shape below.
@@ -126,9 +116,12 @@ def _read(columns: dict[str, _Column], shared: Candidates | None, total: int | N
             parts[name] = part
         if not parts:
             break
-        _check_shapes(parts, columns, start)
-        yield Block(start, shared=shared, **parts)
-        start += len(parts["queries"])
+        if not len(parts["queries"]):
+            raise InvalidInputError(f"{leader}: there are more blocks than the {start} queries need")
+        block = Block(start, shared=shared, **parts)
+        _check_shapes(block)
+        yield block
+        start += len(block)
     if not start:
         raise InvalidInputError(f"{leader}: the iterator is empty; it must yield blocks, one row for each query")
     for name, column in columns.items():
@@ -141,23 +134,15 @@ def _read(columns: dict[str, _Column], shared: Candidates | None, total: int | N
             )
 
 
-def _check_shapes(parts: dict[str, NDArray[Any]], columns: dict[str, _Column], start: int) -> None:
-    for name in columns:
-        if name not in parts:
-            raise InvalidInputError(f"{name}: no block is left for the queries from {start} on")
-    b = len(parts["queries"])
-    vectors, quality = parts.get("vectors"), parts.get("quality")
-    if not b:
-        raise InvalidInputError(f"vectors: there are more blocks than the {start} queries need")
-    if vectors is not None and (vectors.ndim != 3 or len(vectors) != b):
+def _check_shapes(block: Block) -> None:
+    vectors, quality = block.vectors, block.quality
+    where = f"the block from query {block.start} on must have shape"
+    if vectors is not None and (vectors.ndim != 3 or len(vectors) != len(block)):
         raise InvalidInputError(
-            f"vectors: the block from query {start} on must have shape ({b}, n, d), one set for each of its queries, "
-            f"got {vectors.shape}"
+            f"vectors: {where} ({len(block)}, n, d), one set for each of its queries, got {vectors.shape}"
         )
     if vectors is not None and quality is not None and quality.shape != vectors.shape[:2]:
-        raise InvalidInputError(
-            f"quality: the block from query {start} on must have shape {vectors.shape[:2]}, got {quality.shape}"
-        )
+        raise InvalidInputError(f"quality: {where} {vectors.shape[:2]}, got {quality.shape}")
 
 
 def _as_queries(values: ArrayLike, where: str = "") -> NDArray[Any]:

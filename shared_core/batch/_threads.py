@@ -17,11 +17,7 @@ _restore: Callable[[], None] | None = None
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BLAS on one thread, and as it was when the last of the overlapping calls ends. Needs threadpoolctl.
-
-    >>> with one_blas_thread():
-    ...     pass
-    """
+    """BLAS on one thread, and as it was when the last of the overlapping calls ends. Needs threadpoolctl."""
     global _inside, _restore
     with _lock:
         controller = _controller()

@@ -12,20 +12,7 @@ from ...errors import InvalidInputError, VectorSourceError
 
 
 class FaissFile:
-    """A search over the index in a file, opened read-only by memory map.
-
-    Raises InvalidInputError if FAISS cannot read the file or the index is empty, and VectorSourceError if an index of
-    this kind does not store vectors.
-
-    >>> import faiss, tempfile
-    >>> index = faiss.IndexFlatIP(2)
-    >>> index.add(np.eye(2, dtype=np.float32))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     faiss.write_index(index, f"{folder}/two.faiss")
-    ...     ids, vectors = FaissFile(Path(folder, "two.faiss"))(np.array([[0, 1]], dtype=np.float32), 5)
-    >>> ids[0].tolist(), vectors[0].tolist()
-    ([1, 0], [[0.0, 1.0], [1.0, 0.0]])
-    """
+    """A search over the index in a file, opened read-only by memory map."""
 
     def __init__(self, path: Path, threads: int = 1) -> None:
         try:

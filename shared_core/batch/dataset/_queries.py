@@ -141,12 +141,7 @@ def check_lengths(column: Any, name: str, where: str, dimension: int) -> None:
 
 
 def read_vectors(column: Any, dimension: int | None) -> Rows:
-    """The vectors of a ChunkedArray of lists or 1-d tensors of floats; without a dimension the commonest length counts.
-
-    >>> vectors, problems = read_vectors(pa.chunked_array([[[1.0, 2.0], [1.0], None, [0.0, 0.0]]]), 2)
-    >>> vectors[0].tolist(), problems[:3]
-    ([1.0, 2.0], [None, 'the vector has length 1, not 2', 'the vector is null'])
-    """
+    """The vectors of a column of lists or 1-d tensors of floats; without a dimension the commonest length counts."""
     lists = _as_lists(column)
     null = lists.is_null().to_numpy(zero_copy_only=False)
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)

@@ -43,9 +43,12 @@ class BlockActor:
         """Write the part of a block; the answer holds the pickled error, if there was one."""
         block = Block(**row)
         try:
-            # An error in __init__ would make Ray start the actor again and again.
+            # Here, because Ray would start an actor with an error in __init__ again and again.
             self._worker = self._worker or Worker(self._settings)
-            self._write(block, self._worker)
+            # Another actor may have died after it wrote the part and before it answered.
+            if not self._folder.has(block.number, block.rows):
+                self._check_tries(block)
+                self._worker.write_part(block, self._folder)
         except _EXPECTED as error:
             # As an answer, because Ray prints an error that is raised here twice, with a hundred lines of its own.
             pickled = pickle.dumps(error)
@@ -54,10 +57,7 @@ class BlockActor:
             return {"error": pickled}
         return {"error": b""}
 
-    def _write(self, block: Block, worker: Worker) -> None:
-        # Another actor may have died after it wrote the part and before it answered.
-        if self._folder.has(block.number, block.rows):
-            return
+    def _check_tries(self, block: Block) -> None:
         # Ray runs a block again without limit. A block that always kills its actor must end the run.
         if self._folder.count_try(block.number) >= self._max_tries:
             raise ChildProcessError(
@@ -65,18 +65,14 @@ class BlockActor:
                 f"{self._max_tries} times, perhaps because the memory was full: try fewer block_rows; the parts that "
                 "are written are kept"
             )
-        worker.write_part(block, self._folder)
 
 
 def write_parts(blocks: list[Block], settings: Settings, folder: OutputFolder, concurrency: int) -> Iterator[None]:
-    """Write the parts of these blocks with so many actors; yields once for each part.
-
-    An error in an actor is raised here. ChildProcessError: a block killed its actor five times, or Ray gave up.
-    """
+    """Write the parts of these blocks with so many actors; yields once for each part, and raises the actors' errors."""
     ray = _import_ray()
     actors = min(concurrency, len(blocks))
     folder.forget_tries()
-    with _ray_session(ray, actors), _quiet_ray_data():
+    with _ray_session(ray, actors):
         plan = ray.data.from_items([asdict(block) for block in blocks], override_num_blocks=len(blocks))
         plan.context.enable_progress_bars = False
         plan.context.raise_original_map_exception = True
@@ -126,14 +122,14 @@ def map_dataset(
 def stage_queries(queries: Any, settings: Settings, dimension: int | None, out: Path) -> Path:
     """The folder with a Ray Dataset's queries as Parquet files, written here unless it exists.
 
-    A Ray Dataset guarantees neither its order nor its blocks from one run to the next, and a stopped run needs both to
-    resume. Nothing but a run tells whether the Dataset is the same as before, hence a :class:`SetSelectWarning`.
+    A Ray Dataset may have another order and other blocks in each run, and a stopped run needs the same to resume.
     """
     ray = _import_ray()
     _check_dataset(ray, queries, settings, dimension)
     OutputFolder(out).check_owner()
     staged = out / STAGED
     if staged.is_dir():
+        # Only a run of the Dataset could tell whether it is the same as before.
         warnings.warn(
             f"the queries that an earlier call wrote to {staged} are used; for another dataset name another out",
             SetSelectWarning,
@@ -176,38 +172,12 @@ def _import_ray() -> Any:
 
 @contextmanager
 def _ray_session(ray: Any, actors: int) -> Iterator[None]:
-    """The Ray that runs already, or the cluster that RAY_ADDRESS names, or a new Ray on this machine."""
-    if ray.is_initialized():
-        yield
-        return
-    if os.environ.get("RAY_ADDRESS"):
-        ray.init(logging_level=logging.WARNING)
-    else:
-        # On other levels Ray's core says in red of each actor that it may not be restarted, although it may.
-        unset = "RAY_BACKEND_LOG_LEVEL" not in os.environ
-        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-        try:
-            ray.init(
-                num_cpus=max(actors, os.cpu_count() or 1),
-                object_store_memory=_STORE_BYTES,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-            )
-        finally:
-            if unset:
-                del os.environ["RAY_BACKEND_LOG_LEVEL"]
-    try:
-        yield
-    finally:
-        ray.shutdown()
-
-
-@contextmanager
-def _quiet_ray_data() -> Iterator[None]:
-    """Warnings of Ray Data without its progress reports."""
+    """The Ray that runs already, or the cluster that RAY_ADDRESS names, or a new Ray on this machine; it is quiet."""
     levels = {"ray.data": logging.WARNING, "ray.data._internal.progress": logging.ERROR}
     before = {name: logging.getLogger(name).level for name in levels}
+    running = ray.is_initialized()
+    if not running:
+        _start_ray(ray, actors)
     try:
         for name, level in levels.items():
             logging.getLogger(name).setLevel(level)
@@ -215,3 +185,25 @@ def _quiet_ray_data() -> Iterator[None]:
     finally:
         for name, level in before.items():
             logging.getLogger(name).setLevel(level)
+        if not running:
+            ray.shutdown()
+
+
+def _start_ray(ray: Any, actors: int) -> None:
+    if os.environ.get("RAY_ADDRESS"):
+        ray.init(logging_level=logging.WARNING)
+        return
+    # On other levels Ray's core says in red of each actor that it may not be restarted, although it may.
+    unset = "RAY_BACKEND_LOG_LEVEL" not in os.environ
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    try:
+        ray.init(
+            num_cpus=max(actors, os.cpu_count() or 1),
+            object_store_memory=_STORE_BYTES,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+    finally:
+        if unset:
+            del os.environ["RAY_BACKEND_LOG_LEVEL"]

@@ -91,12 +91,7 @@ def make_settings(
 
 
 def describe(value: Any) -> Any:
-    """An object as JSON values that depend on its contents: of an array the hash, of a file size and hash of both ends.
-
-    >>> from shared_core import VRSD
-    >>> describe(VRSD(refine=True))
-    {'VRSD': {'refine': True}}
-    """
+    """An object as JSON values that depend on its contents: an array's hash, a file's size and hash of both ends."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Path) and value.is_file():

@@ -88,11 +88,6 @@ class Worker:
                 f"the search got {len(vectors)} queries and returned {len(ids)} lists of ids and {len(candidates)} of "
                 "vectors"
             )
-        for own_ids, own in zip(ids, candidates, strict=True):
-            if len(own_ids) != len(own):
-                raise VectorSourceError(
-                    f"the search returned {len(own_ids)} ids and {len(own)} vectors for the same query"
-                )
         return ids, candidates
 
     def _select(
@@ -104,6 +99,8 @@ class Worker:
         alike: dict[Any, list[int]] = defaultdict(list)
         vectors: dict[int, NDArray[Any]] = {}
         for i, own in enumerate(candidates):
+            if len(ids[i]) != len(own):
+                raise VectorSourceError(f"the search returned {len(ids[i])} ids and {len(own)} vectors for a query")
             try:
                 vectors[i] = as_numeric(own, "vectors")
             except InvalidInputError as error:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, overload
 
@@ -171,7 +172,14 @@ def select_dataset(
     folder.open({"version": 1, **described})
     missing = [block for block in blocks if not folder.has(block.number, block.rows)]
     if missing:
-        for _ in _track(_write_parts(missing, settings, folder, concurrency), len(missing), progress):
+        written: Iterable[None]
+        if concurrency is None:
+            written = map(functools.partial(Worker(settings).write_part, folder=folder), missing)
+        else:
+            from ._ray_run import write_parts
+
+            written = write_parts(missing, settings, folder, concurrency)
+        for _ in _track(written, len(missing), progress):
             pass
     return folder.summarise(range(len(blocks)), resumed=len(blocks) - len(missing))
 
@@ -191,20 +199,6 @@ def _check_files(files: list[Path], settings: Settings, dimension: int | None) -
             id_type = id_type or kind
             if kind != id_type:
                 raise InvalidParameterError(f"{file}: ids are {kind}, in {files[0]} {id_type}; give all files one type")
-
-
-def _write_parts(
-    blocks: list[Block], settings: Settings, folder: OutputFolder, concurrency: int | None
-) -> Iterator[None]:
-    if concurrency is not None:
-        from ._ray_run import write_parts
-
-        yield from write_parts(blocks, settings, folder, concurrency)
-    else:
-        worker = Worker(settings)
-        for block in blocks:
-            worker.write_part(block, folder)
-            yield
 
 
 def _track(parts: Iterable[None], total: int, progress: bool) -> Iterable[None]:

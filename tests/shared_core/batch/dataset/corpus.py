@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 from pathlib import Path
@@ -19,13 +20,19 @@ from tests import oracles
 N, D, Q, K, FETCH_K = 400, 24, 230, 4, 20
 
 
+@functools.cache
 def corpus() -> NDArray[np.float32]:
     rows = np.random.default_rng(7).standard_normal((N, D)).astype(np.float32)
-    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    rows.flags.writeable = False
+    return rows
 
 
+@functools.cache
 def queries() -> NDArray[np.float32]:
-    return np.random.default_rng(8).standard_normal((Q, D)).astype(np.float32)
+    rows = np.random.default_rng(8).standard_normal((Q, D)).astype(np.float32)
+    rows.flags.writeable = False
+    return rows
 
 
 def names() -> list[str]:
@@ -55,6 +62,12 @@ def nearest(query: NDArray[Any]) -> NDArray[np.int64]:
 
 def by_brute_force(query: NDArray[Any]) -> tuple[list[int], oracles.Reference]:
     """MMR at λ = 0.5: the ids, and the reference result."""
+    return _by_brute_force(query.astype(np.float64).tobytes())
+
+
+@functools.cache
+def _by_brute_force(content: bytes) -> tuple[list[int], oracles.Reference]:
+    query = np.frombuffer(content)
     places = nearest(query)
     found = oracles.mmr(query, corpus()[places], K, lambda_d=0.5)
     return [int(places[i]) for i in found.picks], found

@@ -547,9 +547,9 @@ import sys, time
 from shared_core.batch.dataset import select_dataset
 from shared_core.batch.dataset._worker import Worker
 write_part = Worker.write_part
-def write_slowly(*arguments):
+def write_slowly(*arguments, **named):
     time.sleep(0.2)
-    write_part(*arguments)
+    write_part(*arguments, **named)
 Worker.write_part = write_slowly
 select_dataset(sys.argv[1], sys.argv[2], out=sys.argv[3], k=4, fetch_k=20, selector="mmr", lambda_d=0.5, block_rows=20)
 """

@@ -1,10 +1,10 @@
-"""What stored vectors cost, store by store: plain search, search with vectors, the whole retriever, embedding again.
+"""The cost of stored vectors, store by store: plain search, search with vectors, whole retriever, embedding again.
 
-20,000 random vectors of 384 dimensions, fetch_k = 100, k = 10, through the stores that the tests open. A query's own
-embedding takes nothing here (it is looked up), since every row would have it on top; only the row that embeds texts
-again embeds its query too. "With vectors" ends with the vectors as numpy arrays. Milliseconds are medians over queries,
-the contenders of a store taking turns, on one BLAS thread. A store whose package is missing is left out: `make
-bench-stores` runs this in each environment.
+20,000 random vectors of 384 dimensions, fetch_k = 100, k = 10, through the stores that the tests open. The query's own
+embedding is looked up and costs nothing here, because it would add the same time to every row; only the row that embeds
+the texts again embeds its query too. The time "with vectors" ends when the vectors are numpy arrays. Milliseconds are
+medians over the queries, on one BLAS thread; the contenders of a store take turns. A store whose package is missing is
+left out: `make bench-stores` runs this script in each environment.
 """
 
 import os
@@ -39,26 +39,33 @@ N, DIMENSION, FETCH_K, K = 20_000, 384, 100, 10
 harness.resize(N, DIMENSION)
 
 from langchain_setselect import SetSelectRetriever
-from langchain_setselect.vectors import reader_of
-from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
-from shared_core.retrieval import run_flow
+from llamaindex_setselect import SetSelectIndexRetriever
 from tests.stores.cases import every_store
 
-# What takes too long to fill, or is another setting of a store that is here already.
+# Left out: stores that take too long to fill, and further settings of a store that is in the list.
 LANGCHAIN = [
-    *("in memory", "FAISS flat, L2", "Chroma in memory, l2", "Chroma on a server, ip", "Qdrant in memory, Euclid"),
-    *(
-        "LanceDB",
-        "Milvus Lite FLAT, COSINE, given ids",
-        "PGVector, cosine",
-        "PGVectorStore, cosine",
-        "DuckDB in memory",
-    ),
+    "in memory",
+    "FAISS flat, L2",
+    "Chroma in memory, l2",
+    "Chroma on a server, ip",
+    "Qdrant in memory, Euclid",
+    "LanceDB",
+    "Milvus Lite FLAT, COSINE, given ids",
+    "PGVector, cosine",
+    "PGVectorStore, cosine",
+    "DuckDB in memory",
     "sqlite-vec",
 ]
 LLAMAINDEX = [
-    *("simple", "FAISS flat, L2", "Chroma in memory, l2", "Chroma on a server, ip", "Qdrant in memory, Euclid"),
-    *("LanceDB", "Milvus Lite FLAT, COSINE", "PostgreSQL, plain", "DuckDB in memory, lists"),
+    "simple",
+    "FAISS flat, L2",
+    "Chroma in memory, l2",
+    "Chroma on a server, ip",
+    "Qdrant in memory, Euclid",
+    "LanceDB",
+    "Milvus Lite FLAT, COSINE",
+    "PostgreSQL, plain",
+    "DuckDB in memory, lists",
 ]
 SECONDS = 2.0
 Run = Callable[[str], object]
@@ -66,8 +73,8 @@ Run = Callable[[str], object]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", default=[""], help="parts of stores' names")
-    parser.add_argument("--heading", action="store_true", help="print the table's head first")
+    parser.add_argument("--only", nargs="*", default=[""], help="measure only stores whose name contains one of these")
+    parser.add_argument("--heading", action="store_true", help="first print the heading of the table")
     asked = parser.parse_args()
     if asked.heading:
         print("| store | framework | search | with vectors | retriever, VRSD | retriever less with vectors |")
@@ -105,12 +112,11 @@ def row(name: str, framework: str, took: dict[str, float]) -> None:
 
 def of_langchain(case: harness.LangChainCase, folder: Path, stack: ExitStack) -> dict[str, Run]:
     store = stack.enter_context(case.open(harness.TableEmbeddings(harness.TABLE), folder))
-    source = reader_of(store)
-    assert source is not None
+    reader = harness.langchain_reader(store)
     retriever = SetSelectRetriever(vectorstore=store, k=K, fetch_k=FETCH_K)
     return {
         "search": lambda query: case.own(store, harness.QUERIES[query], FETCH_K),
-        "with vectors": lambda query: np.asarray(source.search(store, harness.QUERIES[query], FETCH_K)[1]),
+        "with vectors": lambda query: np.asarray(reader.search(store, harness.QUERIES[query], FETCH_K)[1]),
         "retriever": retriever.invoke,
     }
 
@@ -119,15 +125,13 @@ def of_llamaindex(case: harness.LlamaIndexCase, folder: Path, stack: ExitStack) 
     store = stack.enter_context(case.open(folder))
     index = harness.index_over(store, harness.TableEmbedding(table=harness.TABLE))
     plain = index.as_retriever(similarity_top_k=FETCH_K)
-    vectors = SetSelectPostprocessor(index=index)._vectors
     retriever = SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K)
 
     def search(query: str) -> list[Any]:
         return plain.retrieve(QueryBundle(query, embedding=harness.QUERIES[query]))
 
     def with_vectors(query: str) -> list[np.ndarray]:
-        nodes = [found.node for found in search(query)]
-        return arrays(run_flow(vectors.fetch(nodes, [node.node_id for node in nodes])))
+        return arrays(harness.node_vectors([found.node for found in search(query)], index=index))
 
     return {
         "search": search,
@@ -137,12 +141,12 @@ def of_llamaindex(case: harness.LlamaIndexCase, folder: Path, stack: ExitStack) 
 
 
 def arrays(found: dict[str, Any]) -> list[np.ndarray]:
-    """What is to be chosen from: some stores hand back lists of Python floats."""
+    """The vectors as arrays; some stores return lists of Python floats."""
     return [np.asarray(vector) for vector in found.values()]
 
 
 def embedding_again() -> None:
-    """The same FAISS index behind a class that setselect knows nothing of, with texts that people wrote."""
+    """The same FAISS index in a class that setselect does not know, with texts from NumPy's docstrings."""
     from _minilm import MiniLM, load_minilm, numpy_docs
     from langchain_community.vectorstores import FAISS
 
@@ -182,7 +186,7 @@ def embedding_again() -> None:
 
 
 def race(runs: dict[str, Run]) -> dict[str, float]:
-    """Median seconds of each; they take turns, query by query, until there is enough."""
+    """Median seconds of each contender. They take turns, query by query, for 25 to 200 turns."""
     queries = list(harness.QUERIES)
     took: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
@@ -196,7 +200,7 @@ def race(runs: dict[str, Run]) -> dict[str, float]:
             took[name].append(time.perf_counter() - begun)
         turn += 1
     medians = {name: statistics.median(seconds) for name, seconds in took.items()}
-    # Query by query, since a search of 300 ms varies by more than the rest takes.
+    # Differences are taken query by query, because a search of 300 ms varies by more than the retriever adds.
     fetched = took.get("with vectors", took["search"])
     medians["more"] = statistics.median(a - b for a, b in zip(took["retriever"], fetched, strict=True))
     return medians

@@ -14,7 +14,8 @@ from .reader import Hits, refuse_unknown
 
 def search(store: Any, query: list[float], fetch_k: int, **unknown: Any) -> Hits:
     """The table's own top ``fetch_k`` with their vectors, in one query."""
-    refuse_unknown("DuckDB", unknown)
+    if unknown:
+        refuse_unknown("DuckDB", unknown)
     columns, vectors = search_with_vectors(store._connection, store._table, query, fetch_k, store._vector_key)
     ids, texts = columns[store._id_key], columns[store._text_key]
     documents = [

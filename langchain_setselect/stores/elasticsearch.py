@@ -33,7 +33,8 @@ def refuse_sync(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hi
 
 def _check_arguments(store: Any, more: dict[str, Any]) -> None:
     unknown = {name: value for name, value in more.items() if name not in ("filter", "custom_query")}
-    refuse_unknown(type(store).__name__, unknown, "filter", "custom_query", "doc_builder")
+    if unknown:
+        refuse_unknown(type(store).__name__, unknown, "filter", "custom_query", "doc_builder")
 
 
 def _documents(store: Any, hits: list[dict[str, Any]], doc_builder: Any) -> list[Document]:

@@ -14,7 +14,8 @@ from .reader import Hits, refuse_unknown
 
 def search(store: Any, query: list[float], fetch_k: int, **unknown: Any) -> Hits:
     """The table's own top ``fetch_k`` with their vectors, in one call."""
-    refuse_unknown("LanceDB of langchain-lancedb", unknown)
+    if unknown:
+        refuse_unknown("LanceDB of langchain-lancedb", unknown)
     table, _ = store._get_or_create_table()
     if table is None:
         return [], []
@@ -38,7 +39,8 @@ def search_community(
     **unknown: Any,
 ) -> Hits:
     """The table's own top ``fetch_k`` with their vectors, in one call; ``query_type`` and ``score`` have no effect."""
-    refuse_unknown("LanceDB", unknown, "filter", "name", "prefilter", "metrics")
+    if unknown:
+        refuse_unknown("LanceDB", unknown, "filter", "name", "prefilter", "metrics")
     table = store.get_table(name)
     if table is None:
         return [], []

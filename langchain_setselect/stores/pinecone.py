@@ -50,7 +50,8 @@ def _open_asyncio_client(store: Any) -> Any:
 
 
 def _arguments(store: Any, *, filter: Any = None, namespace: str | None = None, **unknown: Any) -> dict[str, Any]:
-    refuse_unknown("PineconeVectorStore", unknown, "filter", "namespace")
+    if unknown:
+        refuse_unknown("PineconeVectorStore", unknown, "filter", "namespace")
     return {"filter": filter, "namespace": store._namespace if namespace is None else namespace}
 
 

@@ -14,25 +14,23 @@ from shared_core.stores.postgres import asearch_with_vectors, avectors_by_id, se
 from .reader import Hits, VectorReader, refuse_unknown
 
 
-def search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
+def search(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
     """The top ``fetch_k`` of a PGVector collection with their vectors, in one statement."""
-    refuse_unknown("PGVector", unknown, "filter")
     with store._make_sync_session() as session:
-        rows, vectors = search_with_vectors(session, _nearest(store, query, fetch_k, filter))
+        rows, vectors = search_with_vectors(session, _nearest(store, query, fetch_k, **more))
         # The store's own search raises this error too.
         if not rows and store.get_collection(session) is None:
             raise ValueError("Collection not found")
     return _documents(rows), vectors
 
 
-async def asearch(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
+async def asearch(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
     """Await what ``search`` returns, from a store made with ``async_mode``; another store runs in a thread."""
     if not store.async_mode:
-        return await run_in_executor(None, search, store, query, fetch_k, filter=filter, **unknown)
-    refuse_unknown("PGVector", unknown, "filter")
+        return await run_in_executor(None, search, store, query, fetch_k, **more)
     await store.__apost_init__()
     async with store._make_async_session() as session:
-        rows, vectors = await asearch_with_vectors(session, _nearest(store, query, fetch_k, filter))
+        rows, vectors = await asearch_with_vectors(session, _nearest(store, query, fetch_k, **more))
         if not rows and await store.aget_collection(session) is None:
             raise ValueError("Collection not found")
     return _documents(rows), vectors
@@ -65,9 +63,11 @@ def _in_collection(store: Any, *columns: Any) -> Any:
     )
 
 
-def _nearest(store: Any, query: list[float], fetch_k: int, filter: Any) -> Any:
+def _nearest(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Any:
     from sqlalchemy import asc
 
+    if unknown:
+        refuse_unknown("PGVector", unknown, "filter")
     row = store.EmbeddingStore
     distance = store.distance_strategy(query).label("distance")
     statement = _in_collection(store, row.id, row.document, row.cmetadata, distance, row.embedding)
@@ -93,7 +93,8 @@ async def _search_table(
     from sqlalchemy import text
 
     hybrid = more.pop("hybrid_search_config", table.hybrid_search_config)
-    refuse_unknown("PGVectorStore", more, "filter", "hybrid_search_config", "fts_query")
+    if more:
+        refuse_unknown("PGVectorStore", more, "filter", "hybrid_search_config", "fts_query")
     if hybrid:
         # The store itself searches twice and fuses the hits with a function of the user's.
         documents = await table.asimilarity_search_by_vector(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from langchain_core.documents import Document
 from numpy.typing import ArrayLike
@@ -47,9 +47,8 @@ class VectorReader(NamedTuple):
     widest: int = WIDEST
 
 
-def refuse_unknown(store: str, unknown: Mapping[str, Any], *known: str) -> None:
-    """Refuse search arguments that the store does not have."""
-    if unknown:
-        raise InvalidParameterError(
-            f"{store} takes no search argument {next(iter(unknown))!r}; it takes {', '.join(known) or 'none'}"
-        )
+def refuse_unknown(store: str, unknown: Mapping[str, Any], *known: str) -> NoReturn:
+    """Raise the error for search arguments that the store does not have."""
+    raise InvalidParameterError(
+        f"{store} takes no search argument {next(iter(unknown))!r}; it takes {', '.join(known) or 'none'}"
+    )

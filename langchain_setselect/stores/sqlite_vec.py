@@ -16,7 +16,8 @@ from .reader import Hits, refuse_unknown
 
 def search(store: Any, query: list[float], fetch_k: int, **unknown: Any) -> Hits:
     """The table's own top ``fetch_k`` with their vectors, in one statement."""
-    refuse_unknown("SQLiteVec", unknown)
+    if unknown:
+        refuse_unknown("SQLiteVec", unknown)
     rows, vectors = search_with_vectors(store._connection, store._table, query, fetch_k)
     return [Document(page_content=text, metadata=json.loads(metadata) or {}) for _, text, metadata in rows], vectors
 

@@ -53,7 +53,7 @@ def takes_node_ids(store: Any) -> bool:
     return not any(f"{cls.__module__}.{cls.__qualname__}" in READERS for cls in type(store).__mro__)
 
 
-READERS: dict[str, VectorReader] = {
+READERS: dict[type | str, VectorReader] = {
     "llama_index.vector_stores.faiss.base.FaissVectorStore": VectorReader(_fetch),
     "llama_index.vector_stores.faiss.map_store.FaissMapVectorStore": VectorReader(_fetch_mapped),
 }

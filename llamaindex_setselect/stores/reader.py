@@ -46,8 +46,11 @@ def read_with_client(
         found: Mapping[str, ArrayLike] = core.vectors_by_id(sync, ids=node_ids, **arguments(store))
         return found
 
+    if aclient is None:
+        return VectorReader(fetch, **settings)
+
     async def afetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Mapping[str, ArrayLike]:
-        awaited = None if aclient is None else aclient(store)
+        awaited = aclient(store)
         if awaited is None:
             return await asyncio.to_thread(fetch, store, node_ids, index)
         found: Mapping[str, ArrayLike] = await core.avectors_by_id(awaited, ids=node_ids, **arguments(store))

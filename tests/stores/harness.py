@@ -26,7 +26,9 @@ from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from langchain_setselect import vectors as langchain_vectors
+from llamaindex_setselect import SetSelectPostprocessor
 from llamaindex_setselect import vectors as llamaindex_vectors
+from shared_core.retrieval import run_flow
 from tests import oracles
 
 DIMENSION = 32
@@ -178,6 +180,12 @@ def fetch_nodes(store: Any, ids: list[str], index: VectorStoreIndex | None = Non
 async def afetch_nodes(store: Any, ids: list[str], index: VectorStoreIndex | None = None) -> Any:
     """Vectors by node id, awaited from the LlamaIndex store's vector reader."""
     return await llamaindex_reader(store).afetch(store, ids, index)
+
+
+def node_vectors(nodes: list[Any], **settings: Any) -> dict[str, Any]:
+    """Vectors by node id, as a postprocessor with these settings reads them."""
+    vectors = SetSelectPostprocessor(**settings)._vectors
+    return dict(run_flow(vectors.fetch(nodes, [node.node_id for node in nodes])))
 
 
 def own_search(store: VectorStore, vector: list[float], k: int, **search_kwargs: Any) -> list[Document]:

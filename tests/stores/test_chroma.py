@@ -11,7 +11,7 @@ import pytest
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
-from tests.stores.cases.chroma import _langchain, _llamaindex, client, server
+from tests.stores.cases.chroma import _langchain, client, server
 from tests.stores.harness import BY_ID, FETCH_K, QUERIES, ROWS, TableEmbeddings, index_over, langchain_reader, needs
 
 QUERY = "query 3"
@@ -25,16 +25,19 @@ def _requests(chroma: Any) -> list[str]:
 
 
 def test_langchain_asks_once_and_llamaindex_once_more(tmp_path: Path) -> None:
-    with _langchain("on a server", TableEmbeddings(), tmp_path / "a") as store:
+    needs("llama_index.vector_stores.chroma")
+    from llama_index.vector_stores.chroma import ChromaVectorStore
+
+    with _langchain("on a server", TableEmbeddings(), tmp_path) as store:
         sent = _requests(store._collection)  # type: ignore[attr-defined]
         found = SetSelectRetriever(vectorstore=store).invoke(QUERY)
         assert [path.rsplit("/", 1)[1] for path in sent] == ["query"]
         sent.clear()
         SetSelectCompressor(vectorstore=store).compress_documents(found, QUERY)
         assert [path.rsplit("/", 1)[1] for path in sent] == ["get"]
-    with _llamaindex("on a server", tmp_path / "b") as nodes:
-        index = index_over(nodes)
-        sent = _requests(nodes.client)
+        collection = store._client.create_collection("nodes")  # type: ignore[attr-defined]
+        index = index_over(ChromaVectorStore(chroma_collection=collection))
+        sent.clear()
         SetSelectIndexRetriever(index).retrieve(QUERY)
         assert [path.rsplit("/", 1)[1] for path in sent] == ["query", "get"]
 

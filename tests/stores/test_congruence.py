@@ -29,6 +29,7 @@ from tests.stores.harness import (
     brute_force,
     index_over,
     langchain_reader,
+    node_vectors,
 )
 
 ADDED = ("relevance_score", "selection_score")
@@ -151,11 +152,10 @@ class TestLlamaIndex:
         self, case: LlamaIndexCase, index: VectorStoreIndex, model: TableEmbedding, filters: Any
     ) -> None:
         model.forget()
-        postprocessor = SetSelectPostprocessor(index=index, selector="similarity", top_n=FETCH_K)
         for query in QUERIES:
             own = _own(index, query, filters)
             assert len(own) == FETCH_K
-            found = postprocessor._vectors.fetch([node.node for node in own], [node.node_id for node in own])
+            found = node_vectors([node.node for node in own], index=index)
             assert set(found) == {node.node_id for node in own}
             assert_stored([BY_ID[node.node_id] for node in own], [found[node.node_id] for node in own], case)
         assert (model.documents, model.queries) == (0, 0)

@@ -33,6 +33,7 @@ from tests.stores.harness import (
     index_over,
     langchain_reader,
     needs,
+    node_vectors,
 )
 
 QUERY = "query 3"
@@ -253,7 +254,7 @@ class TestPrecision:
     def test_llamaindex_with_half_vectors_gives_what_it_holds(self, tmp_path: Path) -> None:
         with cases._node_store({"use_halfvec": True}, tmp_path) as store:
             nodes = [node.node for node in index_over(store).as_retriever(similarity_top_k=FETCH_K).retrieve(QUERY)]
-            found = SetSelectPostprocessor(vector_store=store)._vectors.fetch(nodes, [node.node_id for node in nodes])
+            found = node_vectors(nodes, vector_store=store)
             wanted = self.half(np.array([BY_ID[node.node_id].vector for node in nodes], np.float32))
             np.testing.assert_array_equal([found[node.node_id] for node in nodes], wanted)
 
@@ -330,7 +331,7 @@ class TestIds:
             node = TextNode(id_="a", text="first", embedding=ROWS[0].vector)
             store.add([node])
             store.add([node.model_copy(update={"text": "second", "embedding": ROWS[1].vector})])
-            found = SetSelectPostprocessor(vector_store=store)._vectors.fetch([node], [node.node_id])
+            found = node_vectors([node], vector_store=store)
             assert np.asarray(found["a"]).tolist() == ROWS[1].vector
 
     def test_of_another_collection_are_unknown(self) -> None:

@@ -39,6 +39,8 @@ def tie_tolerance(dtype: np.dtype[Any]) -> float:
 
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """float32 for a dtype that fits into it without loss, else float64."""
+    if dtype in _TIES:
+        return dtype
     return np.dtype(np.float32) if np.result_type(dtype, np.float32) == np.float32 else np.dtype(np.float64)
 
 
@@ -330,4 +332,5 @@ class CandidateBlock:
         if columns is not None and (columns.shape != vectors.shape[:2] or not np.isfinite(columns).all()):
             raise InvalidInputError(f"quality must have shape {vectors.shape[:2]} and finite values")
         relevance = np.matmul(vectors, units[:, :, None])[:, :, 0]
-        return cls(units, vectors, np.ascontiguousarray(relevance), columns)
+        # Read-only as in Candidates: for writeable rows numba would compile its loops again.
+        return cls(units, read_only(vectors[:]), np.ascontiguousarray(relevance), columns)

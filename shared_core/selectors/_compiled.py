@@ -71,20 +71,23 @@ def dot_each(rows: FloatArray, x: FloatArray, out: FloatArray) -> None:
 
 @_compile()
 def vrsd(
-    rows: FloatArray, squares: FloatArray, relevance: Matrix, queries: Matrix, sums: Matrix, closed: NDArray[np.bool_],
-    tie: float, picks: Indices, cosines: Matrix,
+    rows: FloatArray, relevance: Matrix, queries: Matrix, sums: Matrix, closed: NDArray[np.bool_], tie: float,
+    picks: Indices, cosines: Matrix,
 ) -> None:  # fmt: skip
     """VRSD for each query of a batch, into ``picks`` and ``cosines``; ``sums`` holds what is shown, and is changed.
 
-    ``rows`` and ``squares`` have a batch axis of length b, or of length 1 if all queries share the candidates.
+    The batch axis of ``rows`` has length b, or length 1 if all queries share the candidates.
     """
     b, k = picks.shape
     n, d = rows.shape[1:]
     dots, in_dtype = np.empty(n, rows.dtype), np.empty(d, rows.dtype)
-    lengths, scores = np.empty(n), np.empty(n)
+    squares, lengths, scores = np.empty(n), np.empty(n), np.empty(n)
     for q in range(b):
         own = q if len(rows) > 1 else 0
         s = sums[q]
+        for v in range(n):
+            # A zero row has relevance 0.
+            squares[v] = 1.0 if relevance[q, v] != 0 else dot(rows[own, v], rows[own, v])
         for t in range(k):
             square, along = dot(s, s), dot(s, queries[q])
             dots[:] = 0
@@ -93,7 +96,7 @@ def vrsd(
                 dot_each(rows[own], in_dtype, dots)
             best = -1
             for v in range(n):
-                lengths[v] = square + 2.0 * dots[v] + squares[own, v]
+                lengths[v] = square + 2.0 * dots[v] + squares[v]
                 if closed[q, v]:
                     scores[v] = -np.inf
                 elif lengths[v] <= tie * (1.0 + square):
@@ -124,12 +127,16 @@ def mmr(
     # bound, and a candidate whose bound is below the best score is passed over.
     b, k = picks.shape
     n = rows.shape[1]
-    w, seen = np.empty(n), np.empty(n, np.int64)
+    w, seen, dots = np.empty(n), np.empty(n, np.int64), np.empty(n, rows.dtype)
     for q in range(b):
         own = q if len(rows) > 1 else 0
+        for j in range(start):
+            dot_each(rows[own], rows[own, picks[q, j]], dots)
+            for v in range(n):
+                m[q, v] = max(m[q, v], dots[v])
         for v in range(n):
             w[v] = weighted[q, v] - novelty * m[q, v]
-        seen[:] = 0
+        seen[:] = start
         for t in range(start, k):
             # The candidate of the highest bound comes first: few others are above its score.
             first = 0

@@ -50,7 +50,8 @@ class GreedyState:
 
     def close(self, scores: Scores) -> Scores:
         """Set all closed candidates of a new array of scores to -inf, and return it."""
-        scores[self.shown + self.picks] = -np.inf
+        if self.shown or self.picks:
+            scores[self.shown + self.picks] = -np.inf
         for constraint in self.constraints:
             scores[constraint.closed()] = -np.inf
         return scores

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,22 +83,23 @@ class MMR:
         gains: list[float] = []
         if not state.shown:
             # With nothing picked or shown the pick is argmax v, whatever λ_d is.
-            i = state.best(state.close(v), float(tie))
+            i = state.best(state.close(v), tie)
             gains.append(float(weighted[i]))
             state.take(i, v)
         state.close(weighted)  # -inf for every closed candidate, from here on
         loops = compiled_loops()
         if loops is not None and not state.constraints:
+            start = len(state.picks)
             picks, w = np.empty((1, state.target), np.int64), np.empty((1, state.target))
-            picks[0, : len(state.picks)] = state.picks
-            loops.mmr(rows[None], weighted[None], m[None], 1 - self.lambda_d, tie[None], picks, w, len(state.picks))
-            gains += w[0, len(state.picks) :].tolist()
+            picks[0, :start] = state.picks
+            loops.mmr(rows[None], weighted[None], m[None], 1 - self.lambda_d, np.array([tie]), picks, w, start)
+            gains += w[0, start:].tolist()
             state.picks[:] = picks[0].tolist()
         if state.picks and state.more():
             np.maximum(m, rows.dot(rows[state.picks[0]]), out=m)
         while state.more():
             w = weighted - (1 - self.lambda_d) * m
-            i = state.best(w, float(tie))
+            i = state.best(w, tie)
             gains.append(float(w[i]))
             state.take(i, weighted)
             if state.more():
@@ -114,6 +116,7 @@ class MMR:
         weighted, m = self.lambda_d * v, np.full(v.shape, NOTHING_PICKED)
         picks, gains = np.empty((b, k), np.int64), np.empty((b, k))
         # argmax v, as in select.
+        tie = np.broadcast_to(tie, (b,)).copy()
         picks[:, 0] = (v >= v.max(axis=1, keepdims=True) - tie[:, None]).argmax(axis=1)
         first = np.arange(b), picks[:, 0]
         gains[:, 0] = weighted[first]
@@ -121,11 +124,10 @@ class MMR:
         loops.mmr(block.vectors, weighted, m, 1 - self.lambda_d, tie, picks, gains, 1)
         return picks, gains
 
-    def _v(self, relevance: FloatArray, quality: Vector | None) -> tuple[Vector, Vector]:
-        """v_i, and how far apart rounding may put equal ones, for each query of a block."""
-        v = relevance.astype(np.float64)
-        tie = np.full(v.shape[:-1], tie_tolerance(relevance.dtype))
-        if quality is not None:
-            v = self.lambda_b * v + (1 - self.lambda_b) * quality
-            tie = tie + TIE_EPS * np.finfo(np.float64).eps * np.abs(v).max(axis=-1)
-        return v, tie
+    def _v(self, relevance: FloatArray, quality: Vector | None) -> tuple[Vector, Any]:
+        """v_i, and how far apart rounding may put equal ones (with quality, for each query of a block)."""
+        v, tie = relevance.astype(np.float64), tie_tolerance(relevance.dtype)
+        if quality is None:
+            return v, tie
+        v = self.lambda_b * v + (1 - self.lambda_b) * quality
+        return v, tie + TIE_EPS * np.finfo(np.float64).eps * np.abs(v).max(axis=-1)

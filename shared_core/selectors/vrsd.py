@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -96,8 +98,8 @@ class VRSD:
         picks, cosines = np.empty((b, k), np.int64), np.empty((b, k))
         closed, s = np.zeros((b, n), np.bool_), np.zeros(block.queries.shape)
         loops.vrsd(
-            block.vectors, np.vecdot(block.vectors, block.vectors), block.relevance.astype(np.float64),
-            block.queries.astype(np.float64), s, closed, tie_tolerance(block.vectors.dtype), picks, cosines,
+            block.vectors, block.relevance.astype(np.float64), block.queries.astype(np.float64), s, closed,
+            tie_tolerance(block.vectors.dtype), picks, cosines,
         )  # fmt: skip
         return picks, np.diff(cosines, axis=1, prepend=0.0)
 
@@ -108,17 +110,18 @@ class _Sum:
     def __init__(self, candidates: Candidates, shown: Iterable[int]) -> None:
         self.rows = candidates.vectors  # each v
         self.q = candidates.query.astype(np.float64)
-        self.q /= np.sqrt(self.q.dot(self.q))
+        self.q /= math.sqrt(self.q.dot(self.q))
         self.relevance = candidates.relevance.astype(np.float64)  # v·q
-        # ‖v‖²: 1, or 0 for a zero row, whose relevance is 0.
-        self.squares = np.ones(len(self.rows))
-        orthogonal = np.flatnonzero(self.relevance == 0)
-        if orthogonal.size:
-            self.squares[orthogonal] = self.rows[orthogonal].any(axis=1)
         self.tie = tie_tolerance(candidates.dtype)
-        self.s = np.zeros_like(self.q)
+        self.s = np.zeros(len(self.q))
         for i in shown:
             self.add(i)
+
+    @functools.cached_property
+    def squares(self) -> Vector:
+        """‖v‖² for each candidate v: 1, or 0 for a zero row."""
+        squares: Vector = np.vecdot(self.rows, self.rows).astype(np.float64)
+        return squares
 
     def add(self, i: int) -> None:
         """Add candidate ``i``."""
@@ -127,7 +130,7 @@ class _Sum:
     def cosine(self) -> float:
         """cos(s, q); 0 where s cancels out."""
         square = self.s.dot(self.s)
-        return float(self.s.dot(self.q) / np.sqrt(square)) if square > self.tie else 0.0
+        return float(self.s.dot(self.q)) / math.sqrt(square) if square > self.tie else 0.0
 
     def cosine_with_each(self) -> tuple[Vector, Vector]:
         """cos(s + v, q) for each candidate v, and ‖s + v‖²."""
@@ -181,7 +184,7 @@ def _greedy_compiled(s: _Sum, state: GreedyState) -> list[float]:
     closed[0, state.shown] = True
     loops = compiled_loops()
     assert loops is not None
-    loops.vrsd(s.rows[None], s.squares[None], s.relevance[None], s.q[None], s.s[None], closed, s.tie, picks, cosines)
+    loops.vrsd(s.rows[None], s.relevance[None], s.q[None], s.s[None], closed, s.tie, picks, cosines)
     state.picks += picks[0].tolist()
     found: list[float] = cosines[0].tolist()
     return found

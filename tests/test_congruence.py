@@ -1,5 +1,6 @@
-"""One corpus, one query, one set of options: every part of both adapters, and the core, choose the same items."""
+"""Every class of both adapters selects what the core selects, for the same corpus, query and options."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -31,7 +32,7 @@ SELECTORS = {
     "ndpp": NDPP(),
     "ndpp exponential": NDPP(relevance="exponential", temperature=0.2),
 }
-# As the adapters take them; ``expected`` says what they mean to the core.
+# The options of the adapters. ``expected`` translates them for the core.
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {},
     "quality": {"quality": "quality"},
@@ -54,13 +55,18 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+@functools.cache
+def embedded_rows() -> np.ndarray:
+    return np.array([embed(row["text"]) for row in ROWS])
+
+
 def expected(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
     query = embed(QUERY)
+    vectors = embedded_rows()
     pap = None
     if "perspective" in options:
         pap = PAP(embed(PERSPECTIVE), options.get("corpus", False), options.get("direction", "remove"))
     searched = query if pap is None else pap.project(query)
-    vectors = np.array([embed(row["text"]) for row in ROWS])
     cosines = vectors @ searched / np.linalg.norm(vectors, axis=1)
     nearest = np.argsort(-cosines, kind="stable")[: FETCH_K + len(options.get("shown", ()))]
     rows = [ROWS[i] for i in nearest]
@@ -73,8 +79,8 @@ def expected(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
         max_per_source=options.get("max_per_source"),
         drop_near_duplicates=options.get("drop_near_duplicates"),
     )
-    shown = [place for place, row in enumerate(rows) if f"doc-{row['number']}" in options.get("shown", ())]
-    chosen = choose(
+    shown = [position for position, row in enumerate(rows) if f"doc-{row['number']}" in options.get("shown", ())]
+    selection = choose(
         candidates if pap is None else pap.apply(candidates),
         selector,
         k,
@@ -82,9 +88,11 @@ def expected(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
         shown=shown,
         score_threshold=options.get("score_threshold"),
     )
-    return [rows[i]["number"] for i in chosen.indices]
+    return [rows[i]["number"] for i in selection.indices]
 
 
+# The stores are only read, so all tests share them.
+@functools.cache
 def langchain_store() -> InMemoryVectorStore:
     store = InMemoryVectorStore(WordEmbeddings())
     metadatas = [{k: v for k, v in row.items() if k != "text"} for row in ROWS]
@@ -92,6 +100,7 @@ def langchain_store() -> InMemoryVectorStore:
     return store
 
 
+@functools.cache
 def llamaindex_index() -> VectorStoreIndex:
     nodes = [
         TextNode(
@@ -105,76 +114,76 @@ def llamaindex_index() -> VectorStoreIndex:
     return VectorStoreIndex(nodes, embed_model=CountingEmbedding())
 
 
-def searched_for(options: dict[str, Any]) -> np.ndarray:
-    """What a retriever before a compressor or a postprocessor must have searched with to see the same candidates."""
+def search_vector(options: dict[str, Any]) -> np.ndarray:
+    """The vector with which a retriever before a compressor or a postprocessor finds the same candidates."""
     if "perspective" not in options:
         return embed(QUERY)
     return PAP(embed(PERSPECTIVE), direction=options.get("direction", "remove")).project(embed(QUERY))
 
 
-def of_retriever(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
+def select_with_retriever(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
     retriever = SetSelectRetriever(vectorstore=langchain_store(), selector=selector, k=k, fetch_k=FETCH_K, **options)
     return [document.metadata["number"] for document in retriever.invoke(QUERY)]
 
 
-def of_compressor(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
+def select_with_compressor(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
     store = langchain_store()
     fetched = FETCH_K + len(options.get("shown", ()))
-    documents: list[Document] = store.similarity_search_by_vector(searched_for(options).tolist(), k=fetched)
+    documents: list[Document] = store.similarity_search_by_vector(search_vector(options).tolist(), k=fetched)
     compressor = SetSelectCompressor(vectorstore=store, selector=selector, k=k, **options)
     return [document.metadata["number"] for document in compressor.compress_documents(documents, QUERY)]
 
 
-def of_example_selector(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
+def select_with_example_selector(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
     examples = SetSelectExampleSelector(
         vectorstore=langchain_store(), selector=selector, k=k, fetch_k=FETCH_K, input_keys=["question"], **options
     )
     return [example["number"] for example in examples.select_examples({"question": QUERY})]
 
 
-def of_postprocessor(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
+def select_with_postprocessor(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
     index = llamaindex_index()
     fetched = FETCH_K + len(options.get("shown", ()))
     nodes: list[NodeWithScore] = index.as_retriever(similarity_top_k=fetched).retrieve(
-        QueryBundle(QUERY, embedding=searched_for(options).tolist())
+        QueryBundle(QUERY, embedding=search_vector(options).tolist())
     )
     postprocessor = SetSelectPostprocessor(index=index, selector=selector, top_n=k, **options)
     return [node.metadata["number"] for node in postprocessor.postprocess_nodes(nodes, query_str=QUERY)]
 
 
-def of_index_retriever(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
+def select_with_index_retriever(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
     retriever = SetSelectIndexRetriever(llamaindex_index(), selector=selector, top_n=k, fetch_k=FETCH_K, **options)
     return [node.metadata["number"] for node in retriever.retrieve(QUERY)]
 
 
-def of_llamaindex_examples(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
+def select_with_llamaindex_example_selector(selector: Any, k: int, options: dict[str, Any]) -> list[int]:
     examples = LlamaIndexExampleSelector(
         llamaindex_index(), template="{number}", selector=selector, top_n=k, fetch_k=FETCH_K, **options
     )
     return [example["number"] for example in examples.select_examples(QUERY)]
 
 
-PARTS: list[Callable[[Any, int, dict[str, Any]], list[int]]] = [
-    of_retriever,
-    of_compressor,
-    of_example_selector,
-    of_postprocessor,
-    of_index_retriever,
-    of_llamaindex_examples,
+CLASSES: list[Callable[[Any, int, dict[str, Any]], list[int]]] = [
+    select_with_retriever,
+    select_with_compressor,
+    select_with_example_selector,
+    select_with_postprocessor,
+    select_with_index_retriever,
+    select_with_llamaindex_example_selector,
 ]
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
 @pytest.mark.parametrize("selector", SELECTORS.values(), ids=SELECTORS.keys())
-@pytest.mark.parametrize("part", PARTS, ids=[part.__name__[3:] for part in PARTS])
-def test_every_part_chooses_what_the_core_chooses(
-    part: Callable[[Any, int, dict[str, Any]], list[int]], selector: Any, options: dict[str, Any]
+@pytest.mark.parametrize("select_with", CLASSES, ids=[f.__name__.removeprefix("select_with_") for f in CLASSES])
+def test_every_class_selects_what_the_core_selects(
+    select_with: Callable[[Any, int, dict[str, Any]], list[int]], selector: Any, options: dict[str, Any]
 ) -> None:
     wanted = expected(selector, 5, options)
-    assert part(selector, 5, options) == wanted
+    assert select_with(selector, 5, options) == wanted
     assert wanted
 
 
 @pytest.mark.parametrize("name", [name for name in OPTIONS if name != "plain"])
-def test_the_option_matters(name: str) -> None:
+def test_every_option_changes_a_selection(name: str) -> None:
     assert any(expected(s, 5, OPTIONS[name]) != expected(s, 5, {}) for s in SELECTORS.values())

@@ -1,3 +1,5 @@
+"""Low-rank and linear kernels: their rows, their checks and their files."""
+
 from __future__ import annotations
 
 import pickle
@@ -66,12 +68,12 @@ def test_factors_multiply_to_the_kernel(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["low rank", "low rank, symmetric", "low rank, names"])
-def test_dense_low_rank(name: str) -> None:
+def test_a_dense_low_rank_kernel(name: str) -> None:
     np.testing.assert_allclose(KERNELS[name]().dense(), dense_of(name), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["linear", "linear, symmetric"])
-def test_dense_linear_is_on_unit_rows(name: str) -> None:
+def test_a_dense_linear_kernel_is_computed_from_unit_rows(name: str) -> None:
     kernel = KERNELS[name]()
     np.testing.assert_allclose(kernel.dense(VECTORS), dense_of(name), rtol=0, atol=1e-12)
     np.testing.assert_allclose(kernel.dense(7 * VECTORS), dense_of(name), rtol=0, atol=1e-12)
@@ -90,7 +92,7 @@ def test_rows_are_found_by_id() -> None:
     )
 
 
-def test_ids_need_not_be_of_one_kind() -> None:
+def test_ids_may_be_of_several_types() -> None:
     kernel = LowRankKernel(V[:3], ids=["a", 7, ("b", 1)])
     some = Candidates(QUERY, VECTORS[:2], ids=[("b", 1), "a"])
     np.testing.assert_allclose(kernel.factors(some)[0], V[[2, 0]])
@@ -102,14 +104,14 @@ def test_an_unknown_id_is_named(unknown: Any) -> None:
         NDPP(LowRankKernel(V, B, C)).select(Candidates(QUERY, VECTORS[:3], ids=[0, unknown, 2]), 2)
 
 
-def test_without_ids_the_numbers_must_match() -> None:
+def test_candidates_without_ids_must_be_as_many_as_the_rows() -> None:
     kernel = LowRankKernel(V, B, C)
     assert len(kernel.factors(Candidates(QUERY, VECTORS))[0]) == 9
     with pytest.raises(KernelError, match=r"(?s)8.*9|9.*8"):
         kernel.factors(Candidates(QUERY, VECTORS[:8]))
 
 
-def test_a_linear_kernel_serves_rows_it_has_never_seen() -> None:
+def test_a_linear_kernel_takes_other_candidates_than_it_was_learned_from() -> None:
     query, vectors = gaussian(13, 40, 5)
     factors = LinearKernel(W_V, W_B, C).factors(Candidates(query, vectors))
     rows = oracles.unit_rows(vectors)
@@ -122,7 +124,7 @@ def test_a_linear_kernel_of_another_dimension_is_rejected() -> None:
         LinearKernel(W_V, W_B, C).factors(Candidates(query, vectors))
 
 
-# --- what is no kernel ----------------------------------------------------------------------------
+# --- invalid kernels ------------------------------------------------------------------------------
 
 
 def spoiled(array: NDArray[np.float64], value: float) -> NDArray[np.float64]:
@@ -154,24 +156,24 @@ BAD: dict[str, tuple[Any, Any, Any]] = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_a_low_rank_kernel_that_is_none_is_rejected(what: str) -> None:
+def test_an_invalid_low_rank_kernel_is_refused(what: str) -> None:
     with pytest.raises(KernelError):
         LowRankKernel(*BAD[what])
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_a_linear_kernel_that_is_none_is_rejected(what: str) -> None:
+def test_an_invalid_linear_kernel_is_refused(what: str) -> None:
     with pytest.raises(KernelError):
         LinearKernel(*BAD[what])
 
 
 @pytest.mark.parametrize("ids", [list(range(8)), list(range(10)), [0] * 9, [[i] for i in range(9)]])
-def test_ids_that_do_not_name_the_rows_are_rejected(ids: Any) -> None:
+def test_ids_that_do_not_identify_the_rows_are_refused(ids: Any) -> None:
     with pytest.raises(KernelError):
         LowRankKernel(V, B, C, ids=ids)
 
 
-def test_the_callers_factors_stay_theirs() -> None:
+def test_a_kernel_keeps_a_copy_of_the_factors() -> None:
     given = V.copy(), B.copy(), C.copy()
     kernel = LowRankKernel(*given)
     assert all(array.flags.writeable for array in given)
@@ -183,7 +185,7 @@ def test_the_callers_factors_stay_theirs() -> None:
 
 
 @every_kernel
-def test_what_is_saved_is_loaded(name: str, tmp_path: Path) -> None:
+def test_a_loaded_kernel_equals_the_saved_one(name: str, tmp_path: Path) -> None:
     kernel = KERNELS[name]()
     path = tmp_path / "kernel.safetensors"
     kernel.save(path)
@@ -215,14 +217,14 @@ def rewrite(
     tensors: Callable[[NDArray[Any]], NDArray[Any]] = lambda tensor: tensor,
     metadata: Callable[[str, str], str] = lambda key, value: value,
 ) -> None:
-    """The same file with tensors or metadata changed, whatever the fields are called."""
+    """Write the same file with changed tensors or metadata; the names of the fields do not matter."""
     with safetensors.safe_open(path, framework="np") as file:
-        told = {key: metadata(key, value) for key, value in (file.metadata() or {}).items()}
-    save_file({key: np.ascontiguousarray(tensors(t)) for key, t in load_file(path).items()}, path, metadata=told)
+        changed = {key: metadata(key, value) for key, value in (file.metadata() or {}).items()}
+    save_file({key: np.ascontiguousarray(tensors(t)) for key, t in load_file(path).items()}, path, metadata=changed)
 
 
 def test_a_rewritten_file_still_loads(tmp_path: Path) -> None:
-    # Otherwise the tests below could fail for any reason.
+    # The tests below rely on it.
     path = tmp_path / "kernel.safetensors"
     LowRankKernel(V, B, C).save(path)
     rewrite(path)
@@ -297,7 +299,7 @@ def test_other_bytes_are_rejected(content: bytes, tmp_path: Path) -> None:
 
 
 class Trap:
-    """What a pickle may do to whoever loads it."""
+    """An object whose pickle runs code when it is loaded."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -330,7 +332,7 @@ def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
 
 
 def test_an_id_of_another_type_is_named() -> None:
-    # Stores have texts for ids where a file of examples has numbers.
+    # A store may return ids as texts that are numbers in the file of examples.
     kernel = LowRankKernel([[1.0], [2.0]], ids=[7, 8])
     with pytest.raises(
         KernelError, match="does not know id '7'; it was learned for 2 ids, 7 among them, of another type"

@@ -74,37 +74,48 @@ class MMR:
             ``k``, ``shown`` or ``budget`` does not fit the candidates.
         """
         state = GreedyState(candidates, k, budget, shown)
-        rows = candidates.vectors
         v, tie = self._v(candidates.relevance, candidates.quality)
-        weighted = self.lambda_d * v
-        m = np.full(len(v), NOTHING_PICKED)
-        for j in state.shown:
-            np.maximum(m, rows.dot(rows[j]), out=m)
         gains: list[float] = []
         if not state.shown:
             # With nothing picked or shown the pick is argmax v, whatever λ_d is.
-            i = state.best(state.close(v), tie)
-            gains.append(float(weighted[i]))
-            state.take(i, v)
-        state.close(weighted)  # -inf for every closed candidate, from here on
-        loops = compiled_loops()
-        if loops is not None and not state.constraints:
-            start = len(state.picks)
-            picks, w = np.empty((1, state.target), np.int64), np.empty((1, state.target))
-            picks[0, :start] = state.picks
-            loops.mmr(rows[None], weighted[None], m[None], 1 - self.lambda_d, np.array([tie]), picks, w, start)
-            gains += w[0, start:].tolist()
-            state.picks[:] = picks[0].tolist()
-        if state.picks and state.more():
-            np.maximum(m, rows.dot(rows[state.picks[0]]), out=m)
+            scores = state.close(v.copy())
+            i = state.best(scores, tie)
+            gains.append(float(self.lambda_d * v[i]))
+            state.take(i, scores)
+        by_numpy = state.constraints or compiled_loops() is None
+        greedy = self._greedy if by_numpy else self._greedy_compiled
+        gains += greedy(state, candidates.vectors, v, tie)
+        return make_selection(candidates, state.picks, gains)
+
+    def _greedy(self, state: GreedyState, rows: FloatArray, v: Vector, tie: float) -> list[float]:
+        """Algorithm 1 after its first pick; returns the gain of each further pick."""
+        m = np.full(len(v), NOTHING_PICKED)
+        for j in state.shown + state.picks:
+            np.maximum(m, rows.dot(rows[j]), out=m)
+        gains = []
         while state.more():
-            w = weighted - (1 - self.lambda_d) * m
+            w = state.close(self.lambda_d * v - (1 - self.lambda_d) * m)
             i = state.best(w, tie)
             gains.append(float(w[i]))
-            state.take(i, weighted)
+            state.take(i, w)
             if state.more():
                 np.maximum(m, rows.dot(rows[i]), out=m)
-        return make_selection(candidates, state.picks, gains)
+        return gains
+
+    def _greedy_compiled(self, state: GreedyState, rows: FloatArray, v: Vector, tie: float) -> list[float]:
+        """The same loop, compiled."""
+        m = np.full(len(v), NOTHING_PICKED)
+        for j in state.shown:
+            np.maximum(m, rows.dot(rows[j]), out=m)
+        weighted, start = state.close(self.lambda_d * v), len(state.picks)
+        picks, gains = np.empty((1, state.target), np.int64), np.empty((1, state.target))
+        picks[0, :start] = state.picks
+        loops = compiled_loops()
+        assert loops is not None
+        loops.mmr(rows[None], weighted[None], m[None], 1 - self.lambda_d, np.array([tie]), picks, gains, start)
+        state.picks[:] = picks[0].tolist()
+        found: list[float] = gains[0, start:].tolist()
+        return found
 
     def select_block(self, block: CandidateBlock, k: int) -> tuple[NDArray[np.int64], Vector] | None:
         """Indices and gains, shape (b, k) each, for a block of queries; None where only :meth:`select` can do it."""
@@ -113,10 +124,10 @@ class MMR:
         if loops is None or not 1 <= k <= n:
             return None
         v, tie = self._v(block.relevance, block.quality)
+        tie = np.broadcast_to(tie, (b,)).copy()
         weighted, m = self.lambda_d * v, np.full(v.shape, NOTHING_PICKED)
         picks, gains = np.empty((b, k), np.int64), np.empty((b, k))
-        # argmax v, as in select.
-        tie = np.broadcast_to(tie, (b,)).copy()
+        # The first pick is argmax v, as in select.
         picks[:, 0] = (v >= v.max(axis=1, keepdims=True) - tie[:, None]).argmax(axis=1)
         first = np.arange(b), picks[:, 0]
         gains[:, 0] = weighted[first]

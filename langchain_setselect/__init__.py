@@ -1,4 +1,4 @@
-"""setselect for LangChain: retrievers that choose the best set of documents, not the k nearest ones."""
+"""setselect for LangChain: the best set of documents, not the k nearest ones."""
 
 try:
     import langchain_core  # noqa: F401

@@ -140,19 +140,19 @@ def _embed(settings: SelectionSettings, texts: list[str]) -> Flow[list[float]]:
 def read_vectors(
     settings: SelectionSettings, nodes: Sequence[NodeWithScore], *, embed_unknown: bool, fetch_k: int | None = None
 ) -> Flow[Found]:
-    """The nodes that vectors are found for, each id once, with their vectors."""
-    by_id: dict[str, BaseNode] = {}
+    """The nodes for which there are vectors, each id once, with their vectors."""
+    first: dict[str, BaseNode] = {}
     for scored in nodes:
-        by_id.setdefault(scored.node.node_id, scored.node)
-    vectors = yield from settings._vectors.fetch([*by_id.values()], [*by_id], embed_unknown=embed_unknown)
-    ids = [name for name in by_id if name in vectors]
+        first.setdefault(scored.node.node_id, scored.node)
+    vectors = yield from settings._vectors.fetch([*first.values()], [*first], embed_unknown=embed_unknown)
+    ids = [name for name in first if name in vectors]
     exhausted = fetch_k is None or len(nodes) < fetch_k
-    return Found([by_id[name] for name in ids], ids, [vectors[name] for name in ids], fetch_k, exhausted)
+    return Found([first[name] for name in ids], ids, [vectors[name] for name in ids], fetch_k, exhausted)
 
 
 def copy_nodes(nodes: Sequence[NodeWithScore], selected: Selected, scores: bool) -> list[NodeWithScore]:
     """Copies of those of ``nodes`` that are selected, with the relevance as score and the gain in the metadata."""
-    by_id = {scored.node.node_id: scored for scored in reversed(nodes)}
+    by_node = {id(scored.node): scored for scored in nodes}
     copies = []
     relevance, gains = selected.selection.relevance.tolist(), selected.selection.gains.tolist()
     for node, cosine, gain in zip(selected.items, relevance, gains, strict=True):
@@ -162,7 +162,7 @@ def copy_nodes(nodes: Sequence[NodeWithScore], selected: Selected, scores: bool)
             for name in ("excluded_llm_metadata_keys", "excluded_embed_metadata_keys"):
                 changes[name] = [*(key for key in getattr(node, name) if key != GAIN_KEY), GAIN_KEY]
         changes = {"node": node.model_copy(update=changes), "score": cosine}
-        copies.append(by_id[node.node_id].model_copy(update=changes))
+        copies.append(by_node[id(node)].model_copy(update=changes))
     return copies
 
 

@@ -168,7 +168,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     def __getstate__(self) -> dict[Any, Any]:
         # BaseComponent's would drop what cannot be pickled (a quality function, for example) from this object too.
         state = super(BaseComponent, self).__getstate__()
-        # LlamaIndex creates the object anew from this state, which must hold fields only.
+        # LlamaIndex creates a new object from this state, which must hold fields only.
         kept = {name: value for name, value in self.__dict__.items() if name != "callback_manager"}
         return {**state, "__dict__": kept, "__pydantic_private__": None}
 

@@ -112,7 +112,7 @@ class NodeVectors:
         return f"{how}; no vector reader is registered for {type(self.store).__name__}"
 
     def need_model(self, purpose: str) -> BaseEmbedding:
-        """The embedding model, or an error that asks for one."""
+        """The embedding model, or an error that names the arguments for one."""
         if self.model is None:
             raise VectorSourceError(
                 f"there is no embedding model for {purpose}: pass embed_model= with the model that filled the store, "
@@ -131,7 +131,10 @@ class NodeVectors:
         reader = self.reader
         found: dict[str, ArrayLike] = {}
         if reader is not None:
-            wanted = [i for i, node in zip(ids, nodes, strict=True) if not reader.on_node or node.embedding is None]
+            # A copy, because a user's function may change the list.
+            wanted = [*ids]
+            if reader.on_node:
+                wanted = [name for name, node in zip(ids, nodes, strict=True) if node.embedding is None]
             if wanted:
                 arguments = self.store, wanted, self.index
                 stored = yield Step(
@@ -139,10 +142,9 @@ class NodeVectors:
                     None if reader.afetch is None else partial(reader.afetch, *arguments),
                 )
                 found = dict(stored)
-        for name, node in zip(ids, nodes, strict=True):
-            if name not in found and node.embedding is not None:
-                found[name] = node.embedding
         missing = [node for name, node in zip(ids, nodes, strict=True) if name not in found]
+        found.update((node.node_id, node.embedding) for node in missing if node.embedding is not None)
+        missing = [node for node in missing if node.embedding is None]
         if not missing:
             return found
         if reader is not None and not (embed_unknown and self.model is not None):

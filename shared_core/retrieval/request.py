@@ -32,7 +32,7 @@ from ..signals.extraction import (
 )
 from .items import ItemName, ItemNumber, read_numbers, read_values
 
-# A retriever that widens its search by itself never asks a store for more candidates than this.
+# A retriever that widens its search by itself never fetches more candidates than this.
 WIDEST = 20_000
 # LangChain's default. A user who replaces as_retriever(search_type="mmr") changes the class and nothing else.
 DEFAULT_LAMBDA_MULT = 0.5
@@ -92,7 +92,7 @@ def _call(function: Callable[[], T]) -> T:
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedQuery:
-    """A query's embedding, float64, shape (d,), and the projection that its perspective asks for."""
+    """A query's embedding, float64, shape (d,), and the projection on its perspective."""
 
     vector: NDArray[np.float64]
     pap: PAP | None
@@ -105,7 +105,7 @@ class EmbeddedQuery:
 
 
 class Found(NamedTuple):
-    """The items to select from, with their ids and vectors row by row; ``fetch_k`` items were wanted from a search.
+    """The items to select from, with their ids and vectors row by row; ``fetch_k`` is the size of the search for them.
 
     ``exhausted``: a wider search would not find more.
     """

@@ -15,12 +15,13 @@ from ..errors import InvalidInputError
 
 Blocks = ArrayLike | Iterator[ArrayLike]
 _Column = NDArray[Any] | Iterator[ArrayLike]
-# So many bytes are validated at a time: little enough for the processor's cache, and of a large memory map.
+# Queries' own candidates are validated in pieces of this size, because a piece fits into the processor's cache and a
+# memory map may not fit into memory.
 MAX_BYTES = 4 << 20
 
 
 def max_queries(size: int) -> int:
-    """How many queries with candidates of ``size`` bytes are validated at a time, at least one."""
+    """The number of queries in a piece if the candidates of each take ``size`` bytes."""
     return max(1, MAX_BYTES // max(1, size))
 
 
@@ -38,9 +39,9 @@ class Block:
         return len(self.queries)
 
     def split(self, length: int) -> list[Block]:
-        """Pieces of at most ``length`` queries, and at most :func:`max_queries` of this size."""
+        """Pieces of at most ``length`` queries, or fewer if the candidates of these take more than MAX_BYTES."""
         if self.shared is not None:
-            # The rows are validated already; what grows with the queries is their relevance.
+            # The shared rows are validated once. Only the relevance grows with the number of queries.
             size = self.shared.relevance.nbytes
         else:
             assert self.vectors is not None
@@ -53,7 +54,7 @@ class Block:
         return Block(self.start + part.start, self.queries[part], self.shared, vectors, quality)
 
     def validate(self) -> CandidateBlock:
-        """The whole block for a compiled loop; InvalidInputError where something in it is wrong."""
+        """The whole block for a compiled loop; raises InvalidInputError if any part of it is wrong."""
         if self.shared is not None:
             return CandidateBlock.validate(self.queries, self.shared.vectors[None], self.shared.quality)
         assert self.vectors is not None

@@ -174,24 +174,25 @@ class BlockSelector:
     """A selector's compiled loop for whole blocks of queries, if it has one."""
 
     def __init__(self, selector: Selector) -> None:
-        self._select_block: Any = getattr(selector, "select_block", None)
+        # None: each query needs a call of its own.
+        self.loop: Any = getattr(selector, "select_block", None)
 
     def select(self, block: Block, k: int) -> Selections | None:
         """The selections of a block; None if each query needs :class:`Candidates` of its own.
 
         That is so without a compiled loop, and if the block has an error: :class:`Candidates` find its query and words.
         """
-        select_block = self._select_block
-        if select_block is None:
+        loop = self.loop
+        if loop is None:
             return None
         try:
             validated = block.validate()
         except InvalidInputError:
             return None
-        found = select_block(validated, k)
+        found = loop(validated, k)
         if found is None:
             # Without numba, for example. Validating further blocks would be in vain.
-            self._select_block = None
+            self.loop = None
             return None
         indices, gains = found
         relevance = np.take_along_axis(validated.relevance, indices, axis=1).astype(np.float64)

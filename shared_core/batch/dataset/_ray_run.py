@@ -1,4 +1,4 @@
-"""The same run on Ray Data (extra ``ray``).
+"""The run of :func:`select_dataset` on Ray Data (extra ``ray``).
 
 The actors get the position of each block, a few numbers. An actor reads its block, selects, and writes the block's part
 under a name that depends on the block alone. If an actor dies, Ray runs its block again, so that each part is written
@@ -24,7 +24,7 @@ from ._settings import Settings
 from ._worker import Worker
 
 MAX_TRIES = 5
-# Raised on purpose, or by a disk, a network or an installation.
+# Errors raised on purpose, or by a disk, a network or an installation.
 _EXPECTED = (SetSelectError, OSError, ImportError)
 # Only the plan and its answers are in Ray's object store, which takes a third of the memory by default.
 _STORE_BYTES = 128 << 20
@@ -68,7 +68,7 @@ class BlockActor:
 
 
 def write_parts(blocks: list[Block], settings: Settings, folder: OutputFolder, concurrency: int) -> Iterator[None]:
-    """Write the parts of these blocks with so many actors; yields once for each part, and raises the actors' errors."""
+    """Write the parts of the blocks with ``concurrency`` actors; yields after each part, raises the actors' errors."""
     ray = _import_ray()
     actors = min(concurrency, len(blocks))
     folder.forget_tries()

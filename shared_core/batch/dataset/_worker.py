@@ -112,8 +112,10 @@ class Worker:
             k = min(self.settings.k, shape[0])
             step = max_queries(vectors[members[0]].nbytes)
             for piece in (members[start : start + step] for start in range(0, len(members), step)):
-                block = QueryBlock(0, queries[piece], vectors=np.stack([vectors[i] for i in piece]))
-                found = self._blocks.select(block, k)
+                found = None
+                if self._blocks.loop is not None:
+                    block = QueryBlock(0, queries[piece], vectors=np.stack([vectors[i] for i in piece]))
+                    found = self._blocks.select(block, k)
                 for place, i in enumerate(piece):
                     selections[i] = (
                         self._select_one(queries[i], ids[i], vectors[i], k) if found is None else found[place]

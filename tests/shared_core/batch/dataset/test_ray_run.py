@@ -172,10 +172,10 @@ def test_a_dataset_comes_back_as_a_dataset(ray: Any, index: Path) -> None:
 def test_a_dataset_with_a_folder_is_staged_once_and_resumed(ray: Any, index: Path, tmp_path: Path) -> None:
     def arrays_of_several_lengths(batch: dict[str, Any]) -> dict[str, Any]:
         rows = np.empty(len(batch["id"]), object)
-        rows[:] = [asked[i][: D - (i == 5)] for i in batch["id"]]
+        rows[:] = [vectors[i][: D - (i == 5)] for i in batch["id"]]
         return {"id": batch["id"], "vector": rows}
 
-    asked, out = queries()[:20], tmp_path / "sets"
+    vectors, out = queries()[:20], tmp_path / "sets"
     dataset = ray.data.range(20, override_num_blocks=1).map_batches(arrays_of_several_lengths)
     done = select_dataset(dataset, index, out=out, concurrency=1, block_rows=6, **NEAREST)
     assert (done.rows, done.errors, done.parts) == (20, 1, 4)
@@ -192,20 +192,20 @@ def test_a_dataset_with_a_folder_is_staged_once_and_resumed(ray: Any, index: Pat
 
 
 def test_arrays_in_a_dataset_are_vectors(ray: Any, index: Path) -> None:
-    asked = queries()[:20]
-    [tensors] = ray.get(ray.data.from_numpy(asked).to_arrow_refs())
+    vectors = queries()[:20]
+    [tensors] = ray.get(ray.data.from_numpy(vectors).to_arrow_refs())
     found = select_table(tensors, index, vector_column="data", id_column=None, **NEAREST)
     assert found["ids"].to_pylist() == select_table(table().slice(0, 20), index, **NEAREST)["ids"].to_pylist()
     with pytest.raises(InvalidInputError, match=f"length 2, those of the index {D}"):
-        select_dataset(ray.data.from_numpy(asked[:, :2]), index, vector_column="data", id_column="data", **NEAREST)
+        select_dataset(ray.data.from_numpy(vectors[:, :2]), index, vector_column="data", id_column="data", **NEAREST)
 
 
 def test_the_command_starts_ray_and_prints_none_of_its_messages(index: Path, files: Path, tmp_path: Path) -> None:
     # In another process, so that it starts a Ray of its own.
-    asked = ["batch", "--queries", files, "--index", index, "--out", tmp_path / "sets", "--ray"]
+    options = ["batch", "--queries", files, "--index", index, "--out", tmp_path / "sets", "--ray"]
     code = "from shared_core.cli import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, asked), "--block-rows", "150", "--selector", "similarity"],
+        [sys.executable, "-c", code, *map(str, options), "--block-rows", "150", "--selector", "similarity"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, f"{Q} rows in 2 parts: {tmp_path / 'sets'}\n"), done.stderr

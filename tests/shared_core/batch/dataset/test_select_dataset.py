@@ -228,10 +228,10 @@ def test_an_index_is_mapped_into_memory(kind: str, tmp_path: Path) -> None:
         index.train(part)
         index.add(part)
         faiss.write_index(index, str(tmp_path / name))
-    asked = [sys.executable, "-c", _GROWTH, str(tmp_path / "index"), str(tmp_path / "small")]
+    command = [sys.executable, "-c", _GROWTH, str(tmp_path / "index"), str(tmp_path / "small")]
     grown = int(
         subprocess.run(
-            asked, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+            command, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
         ).stdout
     )
     # The vectors take 30 MB and are opened twice. HNSW's graph of 3 MB may be copied.
@@ -288,15 +288,15 @@ def test_fast_scan_codes_are_refused_unless_they_are_refined(index: Path) -> Non
 
 
 def test_a_database_is_searched_through_a_function() -> None:
-    asked = []
+    calls = []
 
     def search(vectors: Any, k: int) -> tuple[list[Any], list[Any]]:
-        asked.append((len(vectors), k))
+        calls.append((len(vectors), k))
         places = [np.argsort(-(corpus() @ v), kind="stable")[:k] for v in vectors]
         return [[f"doc {i}" for i in one] for one in places], [corpus()[one] for one in places]
 
     found = select_table(table(), search, **SETTINGS)
-    assert asked == [(Q, FETCH_K)]
+    assert calls == [(Q, FETCH_K)]
     assert found["ids"].to_pylist() == [[f"doc {i}" for i in by_brute_force(query)[0]] for query in queries()]
 
 
@@ -370,14 +370,14 @@ def test_texts_are_embedded_and_bad_texts_have_errors(tmp_path: Path) -> None:
     index = faiss.IndexFlatIP(rows.shape[1])
     index.add(rows)
     faiss.write_index(index, str(tmp_path / "index.faiss"))
-    asked = pa.table({"id": range(4), "text": ["How is bread made?", None, " ", "Who plays the violin?"]})
-    found = select_table(asked, tmp_path / "index.faiss", k=1, fetch_k=4, selector="similarity", text_column="text")
+    given = pa.table({"id": range(4), "text": ["How is bread made?", None, " ", "Who plays the violin?"]})
+    found = select_table(given, tmp_path / "index.faiss", k=1, fetch_k=4, selector="similarity", text_column="text")
     assert [row and texts[row[0]] for row in found["ids"].to_pylist()] in (
         ["bread and flour", None, None, "a violin"], ["bread and yeast", None, None, "a violin"],
     )  # fmt: skip
     assert found["error"].to_pylist() == [None, "the text is null", "the text is blank", None]
     with pytest.raises(InvalidInputError, match="the model's vectors have length 384, the index's 24"):
-        select_table(asked, flat_index(tmp_path / "other.faiss"), k=1, text_column="text")
+        select_table(given, flat_index(tmp_path / "other.faiss"), k=1, text_column="text")
 
 
 def test_other_settings_than_those_of_the_folder_are_named(index: Path, files: Path, tmp_path: Path) -> None:
@@ -461,8 +461,8 @@ def test_missing_and_unreadable_files_are_named(index: Path, files: Path, tmp_pa
 
 def test_a_file_with_vectors_of_another_length_is_refused_at_once(index: Path, tmp_path: Path) -> None:
     longer = np.ones((100, D + 1), np.float32)
-    asked = pa.table({"id": range(100), "vector": list(longer)})
-    pq.write_table(asked, tmp_path / "longer.parquet")
+    given = pa.table({"id": range(100), "vector": list(longer)})
+    pq.write_table(given, tmp_path / "longer.parquet")
     with pytest.raises(InvalidInputError, match=rf"longer\.parquet.* length {D + 1}, those of the index {D}"):
         select_dataset(tmp_path / "longer.parquet", index, out=tmp_path / "sets", **SETTINGS)
     assert not (tmp_path / "sets").exists()

@@ -123,7 +123,7 @@ def search_and_embed(
     except NotImplementedError as error:
         if projected:
             raise VectorSourceError(
-                f"{name} cannot be searched by vector, which a perspective needs: call register_vector_source to teach it"
+                f"{name} cannot be searched by vector, which a perspective needs: call register_vector_source for it"
             ) from error
         found = yield Step(
             partial(store.similarity_search, text, k=fetch_k, **store_kwargs),

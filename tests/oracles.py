@@ -1,7 +1,7 @@
-"""Slow reference answers, written from the papers' formulas and from nothing else.
+"""Slow reference implementations, written from the formulas of the papers alone.
 
-Nothing here imports the package under test: everything is float64, plain loops, determinants by brute force
-and optima by exhaustion, so that an agreement with the package means something.
+Nothing here imports the package under test. Everything is computed in float64 with plain loops, determinants from
+scratch and optima by trying all sets, so that the references share no error with the package.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 FLOAT32_ROUNDING = 5e-7
-"""How far a cosine may move when rows and query are stored in float32 and multiplied there."""
+"""The largest error of a cosine that is computed in float32."""
 
 ZERO_SUM = 1e-12
-"""Length under which a sum of unit rows is the zero vector."""
+"""A sum of unit rows that is at most this long counts as the zero vector."""
 
 
-class Chosen(Protocol):
-    """What the comparators need of a selection."""
+class SelectionLike(Protocol):
+    """The attributes of a selection that the comparisons read."""
 
     @property
     def indices(self) -> NDArray[np.int64]: ...
@@ -42,20 +42,20 @@ class Chosen(Protocol):
 
 @dataclass(frozen=True)
 class Step:
-    """What a method thinks of every candidate at one step."""
+    """The scores of all candidates at one step of a method."""
 
     scores: Floats
     gains: Floats
     slack: Floats
-    """How far float32 input may move each score."""
+    """The largest error of each score for float32 input."""
     before: float = 0.0
-    """How far it may move the value of what was picked before, which a gain subtracts."""
+    """The largest error of the objective before this step, which a gain subtracts."""
     filled: bool = False
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A reference answer, and the way to ask for the scores along any other order of picks."""
+    """A reference selection, and the scores after any other sequence of picks."""
 
     picks: tuple[int, ...]
     gains: tuple[float, ...]
@@ -72,7 +72,7 @@ class Reference:
 
 
 def unit_rows(vectors: ArrayLike) -> Floats:
-    """Rows of length 1; the zero row stays."""
+    """Rows of length 1; a zero row stays zero."""
     rows = np.array(vectors, dtype=np.float64)
     for row in rows:
         largest = max(map(abs, row.tolist()))
@@ -102,19 +102,19 @@ def is_single(vectors: ArrayLike) -> bool:
 
 
 def near_pairs(vectors: ArrayLike, threshold: float) -> Mask:
-    """(n, n): whose cosine is above the threshold; a row that is zero has cosine 0 with all."""
+    """(n, n): the pairs with a cosine above the threshold. The cosine of a zero row is 0."""
     rows = unit_rows(vectors)
     near: Mask = rows @ rows.T > threshold
     return near
 
 
-def crowded(i: int, taken: Sequence[int], sources: Sequence[Hashable] | None, most: int) -> bool:
-    """Whether the source of `i` has its share among what is taken."""
+def source_is_full(i: int, taken: Sequence[int], sources: Sequence[Hashable] | None, most: int) -> bool:
+    """Whether `taken` holds `most` candidates of the source of `i`."""
     assert sources is not None
     return sum(sources[j] == sources[i] for j in taken) >= most
 
 
-# --- the greedy frame -----------------------------------------------------------------------------
+# --- the greedy loop ------------------------------------------------------------------------------
 
 
 def _greedy(
@@ -132,9 +132,9 @@ def _greedy(
     max_per_source: int | None = None,
     drop_near_duplicates: float | None = None,
 ) -> Reference:
-    """Argmax after argmax over what is not picked, not shown and within the limits; of equal scores the lower index."""
+    """One argmax after the other over the candidates that no condition forbids. Ties go to the lower index."""
     n = len(np.asarray(vectors))
-    price = np.zeros(n) if costs is None else np.asarray(costs, dtype=np.float64)
+    cost = np.zeros(n) if costs is None else np.asarray(costs, dtype=np.float64)
     single = is_single(vectors)
     equal = 16 * float(np.finfo(np.float32 if single else np.float64).eps)
     if tie is not None:
@@ -145,9 +145,9 @@ def _greedy(
         mask[list(shown)] = False
         mask[list(picked)] = False
         if budget is not None:
-            mask &= price <= budget - sum(price[i] for i in picked)
+            mask &= cost <= budget - sum(cost[i] for i in picked)
         if max_per_source is not None:
-            mask &= [not crowded(i, [*shown, *picked], sources, max_per_source) for i in range(n)]
+            mask &= [not source_is_full(i, [*shown, *picked], sources, max_per_source) for i in range(n)]
         if near is not None:
             mask &= ~near[[*shown, *picked]].any(axis=0)
         return mask
@@ -204,16 +204,18 @@ def top_k(
     costs: ArrayLike | None = None,
     budget: float | None = None,
     shown: Sequence[int] = (),
-    **limits: Any,
+    **constraints: Any,
 ) -> Reference:
-    """Order of cosine with the query, the lower index first among equals."""
+    """Candidates in the order of their cosine with the query."""
     relevance = cosines(query, vectors)
     slack = np.full(len(relevance), FLOAT32_ROUNDING)
 
     def scores_of(picked: Sequence[int], mask: Mask) -> Step:
         return Step(relevance, relevance, slack)
 
-    return _greedy(query, vectors, scores_of, k=k, costs=costs, budget=budget, shown=shown, combine=math.fsum, **limits)
+    return _greedy(
+        query, vectors, scores_of, k=k, costs=costs, budget=budget, shown=shown, combine=math.fsum, **constraints
+    )
 
 
 # --- VRSD -----------------------------------------------------------------------------------------
@@ -238,7 +240,7 @@ def _sum_cosine(q: Floats, rows: Floats, picks: Sequence[int]) -> float:
 
 
 def _sum_slack(total: Floats) -> float:
-    """A short sum's direction is worth little in float32: the rounding of its square weighs as 1 / square."""
+    """The largest error of the cosine of a sum in float32: it grows with 1 / square for sums shorter than 1."""
     square = float(total @ total)
     return FLOAT32_ROUNDING if square <= ZERO_SUM**2 else FLOAT32_ROUNDING / min(1.0, square)
 
@@ -251,9 +253,9 @@ def vrsd(
     costs: ArrayLike | None = None,
     budget: float | None = None,
     shown: Sequence[int] = (),
-    **limits: Any,
+    **constraints: Any,
 ) -> Reference:
-    """VRSD paper, Algorithm 1, lines 3-16, on unit vectors; what is shown is in S before line 1."""
+    """VRSD paper, Algorithm 1, lines 3-16, on unit vectors. S holds the shown candidates from the start."""
     q, rows = unit(query), unit_rows(vectors)
 
     def scores_of(picked: Sequence[int], mask: Mask) -> Step:
@@ -268,7 +270,9 @@ def vrsd(
             slack[i] = _sum_slack(t)
         return Step(scores, scores - before, slack, before=_sum_slack(s))
 
-    return _greedy(query, vectors, scores_of, k=k, costs=costs, budget=budget, shown=shown, combine=math.fsum, **limits)
+    return _greedy(
+        query, vectors, scores_of, k=k, costs=costs, budget=budget, shown=shown, combine=math.fsum, **constraints
+    )
 
 
 @dataclass(frozen=True)
@@ -291,19 +295,20 @@ def best_exchange(
     max_per_source: int | None = None,
     drop_near_duplicates: float | None = None,
 ) -> Exchange | None:
-    """The exchange of one pick for one candidate that leaves the highest cosine of the sum, or None.
+    """The exchange of one pick for one candidate that gives the highest cosine of the sum, or None.
 
-    Not in the paper: the local search that repairs what Algorithm 1's greedy choice leaves on the table (the
-    problem is NP-complete, section 3.1). Earliest position first, then lowest index, among equals.
+    It is not in the paper. The problem is NP-complete (section 3.1), and the local search improves the greedy result.
+    Ties go to the earliest position, then to the lowest index.
 
-    Every limit must hold after it. Where a limit and not `k` ended the choice, none may free room for another pick,
-    each limit seen by itself: what the budget leaves over must not do for another candidate, a pick goes only for
-    one of its own source, and under `drop_near_duplicates` none goes at all.
+    Every condition must hold after the exchange. If a condition ended the selection before `k` picks, an exchange must
+    not make another pick possible, by any condition alone: the rest of the budget must be too small for every other
+    candidate, a pick can only be replaced by a candidate of its own source, and with `drop_near_duplicates` there is no
+    exchange.
     """
     q, rows = unit(query), unit_rows(vectors)
     n = len(rows)
     outside = [i for i in range(n) if i not in picks and i not in shown]
-    price = np.zeros(n) if costs is None else np.asarray(costs, dtype=np.float64)
+    cost = np.zeros(n) if costs is None else np.asarray(costs, dtype=np.float64)
     full = k is not None and len(picks) >= k
     near = None if drop_near_duplicates is None else near_pairs(vectors, drop_near_duplicates)
     if near is not None and not full:
@@ -317,15 +322,15 @@ def best_exchange(
         for newcomer, t, length in zip(outside, sums, lengths, strict=True):
             if budget is not None:
                 after = [*picks[:position], newcomer, *picks[position + 1 :]]
-                left = budget - sum(price[i] for i in after)
-                spare = [i for i in outside if i != newcomer and price[i] <= left]
+                left = budget - sum(cost[i] for i in after)
+                spare = [i for i in outside if i != newcomer and cost[i] <= left]
                 if left < 0 or (spare and not full):
                     continue
             if max_per_source is not None:
                 assert sources is not None
                 if not full and sources[newcomer] != sources[picks[position]]:
                     continue
-                if crowded(newcomer, rest, sources, max_per_source):
+                if source_is_full(newcomer, rest, sources, max_per_source):
                     continue
             if near is not None and near[newcomer, rest].any():
                 continue
@@ -345,14 +350,14 @@ def vrsd_refined(
     costs: ArrayLike | None = None,
     budget: float | None = None,
     shown: Sequence[int] = (),
-    **limits: Any,
+    **constraints: Any,
 ) -> Reference:
-    """Algorithm 1 of the VRSD paper, then best-improvement exchange until nothing gains more than 1e-9."""
+    """VRSD paper, Algorithm 1, then the best exchange, repeated while it improves the cosine by more than 1e-9."""
     q, rows = unit(query), unit_rows(vectors)
-    start = vrsd(query, vectors, k, costs=costs, budget=budget, shown=shown, **limits)
+    start = vrsd(query, vectors, k, costs=costs, budget=budget, shown=shown, **constraints)
     picks = list(start.picks)
     while True:
-        exchange = best_exchange(query, vectors, picks, k=k, costs=costs, budget=budget, shown=shown, **limits)
+        exchange = best_exchange(query, vectors, picks, k=k, costs=costs, budget=budget, shown=shown, **constraints)
         if exchange is None or exchange.value - _sum_cosine(q, rows, [*shown, *picks]) <= 1e-9:
             break
         picks[exchange.position] = exchange.newcomer
@@ -371,7 +376,7 @@ def vrsd_refined(
 
 
 def best_vrsd_set(query: ArrayLike, vectors: ArrayLike, k: int) -> tuple[frozenset[int], float]:
-    """The optimum of the problem of VRSD paper, section 3.1: every k-subset is tried."""
+    """VRSD paper, section 3.1: the optimum among all sets of k."""
     q, rows = unit(query), unit_rows(vectors)
     subsets = itertools.combinations(range(len(rows)), k)
     best = max(subsets, key=lambda subset: _sum_cosine(q, rows, subset))
@@ -392,9 +397,9 @@ def mmr(
     costs: ArrayLike | None = None,
     budget: float | None = None,
     shown: Sequence[int] = (),
-    **limits: Any,
+    **constraints: Any,
 ) -> Reference:
-    """RAGSys, Algorithm 1 (MMR with quality bias); without quality v_i is the cosine alone."""
+    """RAGSys, Algorithm 1 (MMR with a bias for quality). Without quality v_i is the cosine."""
     rows = unit_rows(vectors)
     relevance = cosines(query, vectors)
     bias = None if quality is None else np.asarray(quality, dtype=np.float64)
@@ -413,7 +418,9 @@ def mmr(
         w = np.array([lambda_d * v[i] - (1 - lambda_d) * max(between[i, j] for j in before) for i in range(len(rows))])
         return Step(w, w, slack)
 
-    return _greedy(query, vectors, scores_of, k=k, costs=costs, budget=budget, shown=shown, combine=math.fsum, **limits)
+    return _greedy(
+        query, vectors, scores_of, k=k, costs=costs, budget=budget, shown=shown, combine=math.fsum, **constraints
+    )
 
 
 # --- NDPP -----------------------------------------------------------------------------------------
@@ -432,7 +439,7 @@ def ndpp_dense(V: ArrayLike, B: ArrayLike | None = None, C: ArrayLike | None = N
 def ndpp_weights(
     relevance: Floats, kind: str = "linear", temperature: float = 0.1, *, peak: float | None = None
 ) -> Floats:
-    """NDPP paper, section 4.4.1: the diagonal of R, kept positive by max(cos, 1e-6) or the exponential."""
+    """NDPP paper, section 4.4.1: the diagonal of R, made positive by max(cos, 1e-6) or by the exponential."""
     if kind == "linear":
         return np.array([max(c, 1e-6) for c in relevance])
     top = max(relevance) if peak is None else peak
@@ -440,7 +447,7 @@ def ndpp_weights(
 
 
 def mapped_cosines(query: ArrayLike, vectors: ArrayLike, W: ArrayLike) -> tuple[Floats, Floats]:
-    """cos(q W, e W) of each row e, 0 for what W maps to zero; and how far float32 input may move each.
+    """cos(q W, e W) of each row e, 0 where W maps to zero; and its largest error for float32 input.
 
     NDPP paper, section 4.4.1, with one linear map for both encoders.
     """
@@ -459,7 +466,7 @@ def mapped_cosines(query: ArrayLike, vectors: ArrayLike, W: ArrayLike) -> tuple[
         e = mapped(row)
         both = length(q) * length(e)
         cos.append(math.fsum(a * b for a, b in zip(q, e, strict=True)) / both if both else 0.0)
-        # The shorter the image, the more of it is rounding of the vector.
+        # The rounding error of the vector weighs more in a short image.
         moved.append(FLOAT32_ROUNDING * size * (1 / length(q) + 1 / length(e)) if both else 0.0)
     return np.array(cos), np.array(moved)
 
@@ -486,13 +493,13 @@ def ndpp_greedy(
     costs: ArrayLike | None = None,
     budget: float | None = None,
     shown: Sequence[int] = (),
-    **limits: Any,
+    **constraints: Any,
 ) -> Reference:
-    """NDPP paper, section 4.4.2, equation 11, on L' = R L R (4.4.1): every determinant from scratch.
+    """NDPP paper, section 4.4.2, equation 11, on L' = R L R (4.4.1); every determinant is computed from scratch.
 
-    What is shown conditions the process: det(L'_{S + shown}) / det(L'_shown). `kernel` is the dense L of the
-    candidates; without one L is the Gram matrix of the unit rows. With `W_R` the cosines of R are those of the
-    vectors times W_R.
+    The process is conditioned on the shown candidates: det(L'_{S + shown}) / det(L'_shown). `kernel` is the dense L of
+    the candidates; without it, L is the Gram matrix of the unit rows. With `W_R`, R has the cosines of the vectors
+    times W_R.
     """
     rows = unit_rows(vectors)
     cos = cosines(query, vectors)
@@ -508,15 +515,15 @@ def ndpp_greedy(
     adapted = np.diag(r) @ L @ np.diag(r)
     largest = float(np.max(np.diag(L)))
     floor = (1e-6 if is_single(vectors) else 1e-10) * largest
-    # What was filled up is no part of S, whose determinant would be 0; steps are asked for in order.
+    # Picks that were filled in are not part of S, because its determinant would be 0. Steps are computed in order.
     exhausted: set[tuple[int, ...]] = set()
 
     def scores_of(picked: Sequence[int], mask: Mask) -> Step:
         n = len(rows)
-        nothing_left = Step(cos, np.zeros(n), np.full(n, FLOAT32_ROUNDING), filled=True)
+        fill_in = Step(cos, np.zeros(n), np.full(n, FLOAT32_ROUNDING), filled=True)
         if tuple(picked[:-1]) in exhausted:
             exhausted.add(tuple(picked))
-            return nothing_left
+            return fill_in
         before = [*shown, *picked]
         others = [i for i in range(n) if mask[i]]
         plain = np.zeros(n)
@@ -526,8 +533,8 @@ def ndpp_greedy(
         offers = mask & (plain > floor)
         if not offers.any():
             exhausted.add(tuple(picked))
-            return nothing_left
-        # A float32 cosine moves the weight, a float32 row the ratio; both by about one rounding.
+            return fill_in
+        # A float32 cosine changes the weight, and a float32 row changes the ratio, each by one rounding error.
         slack = generous**2 * (plain + FLOAT32_ROUNDING * largest) - gain
         return Step(np.where(offers, gain, -np.inf), gain, np.abs(slack))
 
@@ -540,9 +547,9 @@ def ndpp_greedy(
         budget=budget,
         shown=shown,
         combine=math.prod,
-        # A ratio of two determinants carries more noise than one rounding: equal means equal to ten digits.
+        # A ratio of two determinants has a larger rounding error, so ratios are equal if ten digits are.
         tie=1e-10,
-        **limits,
+        **constraints,
     )
 
 
@@ -550,7 +557,7 @@ def ndpp_greedy(
 
 
 def pap(query: ArrayLike, perspective: ArrayLike, direction: str = "remove") -> Floats:
-    """PIR paper, section 3.1: q_p = q - (q.p / |p|^2) p; "emphasize" turns the sign of the second term."""
+    """PIR paper, section 3.1: q_p = q - (q.p / |p|^2) p; "emphasize" adds the second term."""
     q, p = np.asarray(query, dtype=np.float64), np.asarray(perspective, dtype=np.float64)
     component = (q @ p) / (p @ p) * p
     return q - component if direction == "remove" else q + component
@@ -559,13 +566,13 @@ def pap(query: ArrayLike, perspective: ArrayLike, direction: str = "remove") -> 
 def pap_plus_explicit(
     query: ArrayLike, perspective: ArrayLike, vectors: ArrayLike, direction: str = "remove"
 ) -> tuple[Floats, Floats]:
-    """PIR paper, section 3.1: q_p, and c_p of every candidate, each projected on its own."""
+    """PIR paper, section 3.1: q_p, and c_p of every candidate, each computed separately."""
     rows = np.asarray(vectors, dtype=np.float64)
     return pap(query, perspective, direction), np.array([pap(c, perspective, direction) for c in rows])
 
 
 def table4_score(mode: str, query: ArrayLike, root: ArrayLike, perspective: ArrayLike, candidate: ArrayLike) -> float:
-    """One line of PIR paper, Table 4, for one candidate."""
+    """PIR paper, Table 4: the score of one candidate in one mode."""
     q, r, p, c = (np.asarray(x, dtype=np.float64) for x in (query, root, perspective, candidate))
     match mode:
         case "base":
@@ -587,22 +594,22 @@ def table4_score(mode: str, query: ArrayLike, root: ArrayLike, perspective: Arra
         case "pap+":
             return cosine(pap(q, p), pap(c, p))
         case _:
-            raise AssertionError(f"Table 4 has no line {mode!r}")
+            raise AssertionError(f"Table 4 has no mode {mode!r}")
 
 
 # --- comparison -----------------------------------------------------------------------------------
 
 
-def assert_same_picks(actual: Chosen, expected: Reference, about: Any = "") -> None:
-    """The picks are the reference's; in float32 another passes only where its score ties with the best."""
+def assert_same_picks(actual: SelectionLike, expected: Reference, about: Any = "") -> None:
+    """The picks are those of the reference. In float32 another pick passes if its score ties with the best one."""
     picks = [int(i) for i in actual.indices]
     if picks == list(expected.picks):
         return
-    told = f"{about}\nactual   {picks}\nexpected {list(expected.picks)}"
-    assert expected.single, f"picks differ in float64: {told}\n{_first_difference(picks, expected)}"
+    message = f"{about}\nactual   {picks}\nexpected {list(expected.picks)}"
+    assert expected.single, f"picks differ in float64: {message}\n{_first_difference(picks, expected)}"
     for position, pick in enumerate(picks):
         before = picks[:position]
-        assert not expected.finished(before), f"position {position} is one too many: {told}"
+        assert not expected.finished(before), f"position {position} is one too many: {message}"
         now = expected.step(before)
         best = int(np.argmax(now.scores))
         top, got = float(now.scores[best]), float(now.scores[pick])
@@ -610,33 +617,33 @@ def assert_same_picks(actual: Chosen, expected: Reference, about: Any = "") -> N
         allowance = 16 * np.finfo(np.float32).eps * scale + now.slack[best] + now.slack[pick]
         assert got >= top - allowance, (
             f"position {position}: pick {pick} scores {got!r}, candidate {best} {top!r}, "
-            f"apart by {top - got:.3g} with {allowance:.3g} allowed: {told}"
+            f"apart by {top - got:.3g} with {allowance:.3g} allowed: {message}"
         )
-    assert expected.finished(picks), f"stopped too early: {told}"
+    assert expected.finished(picks), f"stopped too early: {message}"
 
 
-def assert_agrees(actual: Chosen, expected: Reference, about: Any = "") -> None:
-    """Picks, gains, relevance, objective and filled_from are the reference's along the picks made."""
+def assert_agrees(actual: SelectionLike, expected: Reference, about: Any = "") -> None:
+    """Picks, gains, relevance, objective and filled_from are those of the reference, given the same picks before."""
     assert_same_picks(actual, expected, about)
     picks = [int(i) for i in actual.indices]
     assert len(set(picks)) == len(picks), f"repeated picks {picks}: {about}"
     gains: list[float] = []
-    room: list[float] = []
+    tolerance: list[float] = []
     filled_from = None
     for position, pick in enumerate(picks):
         now = expected.step(picks[:position])
         gains.append(float(now.gains[pick]))
-        room.append(4 * (float(now.slack[pick]) + now.before) if expected.single else 0.0)
+        tolerance.append(4 * (float(now.slack[pick]) + now.before) if expected.single else 0.0)
         if now.filled and filled_from is None:
             filled_from = position
     if expected.combine is math.prod:
-        # Products span many orders of magnitude: an absolute tolerance would accept anything for small ones.
-        room = [1e-6 * abs(gain) + spare for gain, spare in zip(gains, room, strict=True)]
-        close(actual.gains, gains, room, "gains", about, digits=0)
+        # Products range over many orders of magnitude, so an absolute tolerance would accept any small one.
+        tolerance = [1e-6 * abs(gain) + more for gain, more in zip(gains, tolerance, strict=True)]
+        close(actual.gains, gains, tolerance, "gains", about, digits=0)
         product = math.prod(actual.gains)
         close([actual.objective], [product], [1e-9 * abs(product)], "product of the gains", about, digits=0)
     else:
-        close(actual.gains, gains, room, "gains", about)
+        close(actual.gains, gains, tolerance, "gains", about)
         close([actual.objective], [math.fsum(actual.gains)], [1e-12], "sum of the gains", about)
     near = [2e-6 * expected.single] * len(picks)
     close(actual.relevance, expected.relevance[picks], near, "relevance", about)
@@ -646,51 +653,51 @@ def assert_agrees(actual: Chosen, expected: Reference, about: Any = "") -> None:
 
 
 def assert_refined(
-    actual: Chosen,
+    actual: SelectionLike,
     expected: Reference,
     query: ArrayLike,
     vectors: ArrayLike,
     about: Any = "",
     **conditions: Any,
 ) -> None:
-    """As `assert_agrees` for float64; in float32 the exchanges may take another path to a set as good."""
+    """As `assert_agrees` for float64. In float32 other exchanges may lead to another set that is equally good."""
     picks = [int(i) for i in actual.indices]
     assert len(set(picks)) == len(picks), f"repeated picks {picks}: {about}"
-    told = f"{about}\nactual   {picks}\nexpected {list(expected.picks)}"
+    message = f"{about}\nactual   {picks}\nexpected {list(expected.picks)}"
     shown = list(conditions.get("shown", ()))
     if picks != list(expected.picks):
-        assert expected.single, f"picks differ in float64: {told}"
+        assert expected.single, f"picks differ in float64: {message}"
         now = expected.step([])
         if not shown:
             first = float(now.scores[picks[0]])
-            assert first >= np.max(now.scores) - 2.5e-6, f"first pick scores {first!r}: {told}"
+            assert first >= np.max(now.scores) - 2.5e-6, f"first pick scores {first!r}: {message}"
         value = vrsd_value(query, vectors, [*shown, *picks])
         better = best_exchange(query, vectors, picks, **conditions)
-        assert better is None or better.value <= value + 2.5e-6, f"{better} beats {value!r}: {told}"
+        assert better is None or better.value <= value + 2.5e-6, f"{better} beats {value!r}: {message}"
     sets = [[*shown, *picks[:j]] for j in range(len(picks) + 1)]
-    values = [vrsd_value(query, vectors, chosen) for chosen in sets]
-    slack = [4 * _sum_slack(_sum(unit_rows(vectors), chosen)) * expected.single for chosen in sets]
+    values = [vrsd_value(query, vectors, picked) for picked in sets]
+    slack = [4 * _sum_slack(_sum(unit_rows(vectors), picked)) * expected.single for picked in sets]
     gains = [after - before for before, after in itertools.pairwise(values)]
-    room = [before + after for before, after in itertools.pairwise(slack)]
-    close(actual.gains, gains, room, "gains", told)
+    tolerance = [before + after for before, after in itertools.pairwise(slack)]
+    close(actual.gains, gains, tolerance, "gains", message)
     near = [2e-6 * expected.single] * len(picks)
-    close(actual.relevance, expected.relevance[picks], near, "relevance", told)
-    close([actual.objective], [values[-1] - values[0]], [slack[-1] + slack[0]], "objective", told)
-    close([actual.objective], [math.fsum(actual.gains)], [1e-12], "sum of the gains", told)
+    close(actual.relevance, expected.relevance[picks], near, "relevance", message)
+    close([actual.objective], [values[-1] - values[0]], [slack[-1] + slack[0]], "objective", message)
+    close([actual.objective], [math.fsum(actual.gains)], [1e-12], "sum of the gains", message)
     assert actual.filled_from is None
 
 
 def close(
     actual: Iterable[float],
     expected: Iterable[float],
-    room: Iterable[float],
+    tolerance: Iterable[float],
     what: str,
     about: Any = "",
     digits: float = 1e-9,
 ) -> None:
-    """Equal to nine digits (absolute below 1), and to `room` on top of it."""
-    for position, (a, e, spare) in enumerate(zip(actual, expected, room, strict=True)):
-        assert abs(a - e) <= digits * max(1.0, abs(e)) + spare, (
+    """Equal to nine digits (absolute below 1), with `tolerance` in addition."""
+    for position, (a, e, more) in enumerate(zip(actual, expected, tolerance, strict=True)):
+        assert abs(a - e) <= digits * max(1.0, abs(e)) + more, (
             f"{what}[{position}]: actual {a!r}, expected {e!r}, apart by {abs(a - e):.3g}: {about}"
         )
 

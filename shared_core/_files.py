@@ -17,20 +17,8 @@ from .errors import InvalidInputError
 def write_atomically(path: str | os.PathLike[str], data: bytes | str) -> None:
     """Write a file in one step: after a kill or a power cut it holds the old content or the new one, whole.
 
-    Parameters
-    ----------
-    path : path
-        An existing file, or link, of this name is replaced.
-    data : bytes or str
-        Text is written as UTF-8.
+    A link of this name is replaced, not followed. Text is written as UTF-8. If an OSError is raised, no part is left.
 
-    Raises
-    ------
-    OSError
-        The file cannot be written; no part of it is left.
-
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_atomically(folder + "/note.txt", "whole")
@@ -63,18 +51,9 @@ class Journal:
     A last line without a line break is torn. :meth:`read` leaves it out and :meth:`begin` removes it, provided that
     it starts as the lines of this journal do. Nothing else is ever removed.
 
-    Parameters
-    ----------
-    path : path
-    start : str
-        The text with which each record's line starts, such as ``'{"key": "'``.
-    record : str
-        What one record is, for messages, such as ``"a score"``.
-    header : mapping, optional
-        The first line of a new file.
+    Each record's line starts with ``start``, such as ``'{"key": "'``. Messages call a record ``record``, such as
+    ``"a score"``. ``header`` is the first line of a new file.
 
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     journal = Journal(folder + "/scores.jsonl", '{"key": ', "a score")
@@ -96,14 +75,8 @@ class Journal:
     def read(self) -> Iterator[tuple[int, Any]]:
         """The number and the value of each whole line, the header's too; None where a line is not JSON.
 
-        The file is not changed. A file that does not exist has no lines.
-
-        Raises
-        ------
-        InvalidInputError
-            The file ends with a part of a line that this journal did not write.
-        OSError
-            The file cannot be read.
+        The file is not changed. A file that does not exist has no lines. If the file ends with a part of a line that
+        this journal did not write, that is an InvalidInputError.
         """
         content = self.path.read_bytes() if self.path.exists() else b""
         *lines, torn = content.split(b"\n")
@@ -115,13 +88,7 @@ class Journal:
         self._size, self._whole = len(content), len(content) - len(torn)
 
     def begin(self) -> None:
-        """Create the file, or remove the torn last line that :meth:`read` found, so that records can be appended.
-
-        Raises
-        ------
-        OSError
-            The file cannot be written, or its folder does not exist.
-        """
+        """Create the file, or remove the torn last line that :meth:`read` found, so that records can be appended."""
         with self.path.open("ab") as file:
             size = file.tell()
             # Lines that another process appended since the file was read are kept.
@@ -131,13 +98,7 @@ class Journal:
                 _write(file, self._header)
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Add a line for each record, in one write, and wait until the lines are on the disk.
-
-        Raises
-        ------
-        OSError
-            The file cannot be written.
-        """
+        """Add a line for each record, in one write, and wait until the lines are on the disk."""
         lines = b"".join(map(_line, records))
         if lines:
             # Without a buffer the lines of two processes do not mix.

@@ -34,15 +34,6 @@ def read_pool(path: Path | str, question: str = "question", answer: str = "answe
     With ``ids`` the key ``id`` is read too, a string or a whole number: all lines must have one, or none. Other keys
     are ignored.
 
-    Raises
-    ------
-    InvalidInputError
-        The file cannot be read or has no item.
-    InvalidParameterError
-        The suffix is another.
-
-    Examples
-    --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "pool.jsonl"
     >>> _ = path.write_text('{"id": 7, "q": "1 + 1?", "a": "2"}' + chr(10) + '{"q": "2 + 2?"}')

@@ -52,11 +52,7 @@ class Files:
 
     @classmethod
     def beside(cls, out: Path, labels: Path | None = None, plot: Path | None = None) -> Files:
-        """The names, from that of the kernel; a wrong suffix or a missing folder is an InvalidParameterError.
-
-        >>> str(Files.beside(Path("kernel.safetensors")).labels)
-        'kernel.labels.jsonl'
-        """
+        """The names, from that of the kernel; a wrong suffix or a missing folder is an InvalidParameterError."""
         if out.suffix != ".safetensors":
             raise InvalidParameterError(f"--out must end in .safetensors, got {out}")
         if plot is not None and plot.suffix.lower() not in PLOT_SUFFIXES:
@@ -125,11 +121,7 @@ def import_function(name: str) -> Symbols:
 
 
 def find_queries(items: Sequence[Mapping[str, str]], feedback: Feedback) -> list[int]:
-    """Rows of the items that can be queries: with coverage, those whose answers have symbols.
-
-    >>> find_queries([{"answer": "count(all)"}, {"answer": "seven"}], CoverageFeedback())
-    [0]
-    """
+    """Rows of the items that can be queries: with coverage, those whose answers have symbols."""
     if not isinstance(feedback, CoverageFeedback):
         return list(range(len(items)))
     rows = [row for row, item in enumerate(items) if any(True for _ in feedback.symbols(item["answer"]))]

@@ -33,23 +33,8 @@ def read_checkpoint(
 ) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     """Tensors and state of a fit with these settings; None if the file does not exist.
 
-    With ``partly`` only the given settings are compared, not those that the file has besides.
-
-    Raises
-    ------
-    InvalidInputError
-        The file is truncated, not a checkpoint, or of a later version.
-    InvalidParameterError
-        The file was written with other settings; the message names them.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import torch
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_checkpoint(folder + "/fit", {"a": torch.ones(1)}, {"seed": 0}, {"epoch": 3})
-    ...     read_checkpoint(folder + "/fit", {"seed": 0})
-    ({'a': tensor([1.])}, {'epoch': 3})
+    With ``partly`` only the given settings are compared, not those that the file has besides. A file that is damaged,
+    of another kind or of a later version is an InvalidInputError; one with other settings an InvalidParameterError.
     """
     from safetensors import SafetensorError, safe_open
 

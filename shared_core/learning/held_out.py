@@ -18,21 +18,7 @@ from .neighbours import Neighbours
 def split_labels(
     labels: Sequence[LabelledSubset], neighbours: Neighbours, share: float, seed: int
 ) -> tuple[list[LabelledSubset], list[int]]:
-    """The labels to train on, and the rows of the held-out items; duplicates of an item stay together.
-
-    Raises
-    ------
-    InvalidInputError
-        There are fewer than two different items.
-
-    Examples
-    --------
-    >>> pool = Neighbours([{"a": n} for n in range(3)], np.eye(3))
-    >>> labels = [LabelledSubset(n, ((n + 1) % 3,), 0.5) for n in range(3)]
-    >>> trained, held_out = split_labels(labels, pool, 0.4, seed=0)
-    >>> len(trained), len(held_out)
-    (2, 1)
-    """
+    """The labels to train on, and the rows of the held-out items; duplicates of an item stay together."""
     queries = sorted({entry.query for entry in labels})
     # A duplicate of a held-out item must not be trained on.
     groups = neighbours.groups(queries) if queries else []
@@ -52,15 +38,6 @@ class HeldOut:
 
     ``vectors`` has shape (n, d), ``queries`` are rows of the pool. A selector picks k of the ``fetch_k`` items that are
     nearest to a query; its kernel knows the items by ``ids`` (default: 0..n-1).
-
-    Examples
-    --------
-    >>> from shared_core import TopK
-    >>> items = [{"question": str(n), "answer": str(n)} for n in range(3)]
-    >>> vectors = np.array([[1.0, 0.0], [1.0, 0.1], [1.0, 0.3]])
-    >>> held_out = HeldOut(Neighbours(items, vectors), vectors, [0], lambda query, some: float(some[0]["answer"]), 1, 2)
-    >>> held_out.values(TopK()).tolist()
-    [1.0]
     """
 
     def __init__(

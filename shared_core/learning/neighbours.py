@@ -27,13 +27,6 @@ class Neighbours:
     Duplicates are items with the same ``question`` and ``answer`` (items without these keys: with the same content),
     and items whose vectors have the same direction up to rounding. Values that JSON cannot store are compared by their
     ``repr``.
-
-    Examples
-    --------
-    >>> items = [{"question": q, "answer": "a"} for q in ("x", "y", "y", "z")]
-    >>> pool = Neighbours(items, [[1.0, 0.0], [1.0, 1.0], [1.0, 1.0], [0.0, 1.0]])
-    >>> [rows.tolist() for rows in pool.nearest([0, 1], 3)]
-    [[1, 2, 3], [0, 3]]
     """
 
     def __init__(self, items: Sequence[Mapping[str, Any]], vectors: ArrayLike) -> None:
@@ -61,10 +54,6 @@ class Neighbours:
         """These Q rows in groups of duplicates, and of duplicates of duplicates, ordered by their first row.
 
         Cost: O(Q² d) in the vectors' dtype.
-
-        >>> items = [{"question": q, "answer": "a"} for q in ("x", "y", "y", "z")]
-        >>> Neighbours(items, [[1.0, 0.0], [1.0, 1.0], [1.0, 1.0], [2.0, 0.0]]).groups([0, 1, 2, 3])
-        [[0, 3], [1, 2]]
         """
         rows = np.asarray(queries, dtype=np.int64)
         place = {row: n for n, row in enumerate(rows.tolist())}
@@ -90,11 +79,7 @@ class Neighbours:
         return list(found.values())
 
     def sha256(self) -> str:
-        """A digest that identifies these items and vectors.
-
-        >>> Neighbours([{"a": 1}], [[1.0]]).sha256() == Neighbours([{"a": 2}], [[1.0]]).sha256()
-        False
-        """
+        """A digest that identifies these items and vectors."""
         digest = self._digest.copy()
         digest.update(f"{self._given.dtype.str} {self._given.shape}\n".encode())
         digest.update(self._given.data)
@@ -146,20 +131,13 @@ class Neighbours:
         return near[order[:count]].astype(np.int64)
 
     def _exact(self, query: int, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        unit = _unit(self._given[query : query + 1])[0]
-        step = max(1, _BLOCK // len(unit))
-        parts = [_unit(self._given[rows[at : at + step]]) * unit for at in range(0, len(rows), step)]
-        return np.concatenate([np.empty(0), *(part.sum(axis=1) for part in parts)])
+        """Cosines of a query with rows, in float64."""
+        unit, step = self._unit(np.array([query]))[0], max(1, _BLOCK // self._given.shape[1])
+        parts = [(self._unit(rows[at : at + step]) * unit).sum(axis=1) for at in range(0, len(rows), step)]
+        return np.concatenate([np.empty(0), *parts])
 
-
-def _unit(rows: FloatArray) -> NDArray[np.float64]:
-    wide = rows.astype(np.float64)
-    # Values of 1e200 overflow in a square.
-    largest = np.abs(wide).max(axis=1, keepdims=True)
-    wide /= np.where(largest > 0, largest, 1)
-    lengths = np.sqrt((wide * wide).sum(axis=1, keepdims=True))
-    wide /= np.where(lengths > 0, lengths, 1)
-    return wide
+    def _unit(self, rows: NDArray[np.intp]) -> FloatArray:
+        return as_unit_rows(self._given[rows].astype(np.float64))
 
 
 def _pair(item: Mapping[str, Any], row: int) -> str | None:

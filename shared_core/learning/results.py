@@ -98,29 +98,7 @@ class Fitted:
 def plot(path: Path | str, fitted: Fitted, title: str = "") -> None:
     """Draw the loss and the held-out feedback of each epoch, with a line for each selector that learns nothing.
 
-    Parameters
-    ----------
-    path : path
-        Ends in .svg or .png. Equal fits give equal .svg files.
-    fitted : Fitted
-    title : str
-
-    Raises
-    ------
-    ImportError
-        matplotlib is missing (extra ``train``).
-    OSError
-        The file cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> history = (Epoch(0, None, None, 0.7), Epoch(1, 0.5, None, 0.9))
-    >>> fitted = Fitted(LinearKernel([[1.0]]), 1, 0.9, {"NDPP()": 0.8}, 0.1, 0.02, history, (3,))
-    >>> path = Path(tempfile.mkdtemp()) / "plot.svg"
-    >>> plot(path, fitted, "learned in a night")
-    >>> "learned in a night" in path.read_text(encoding="utf-8")
-    True
+    The path ends in .svg or .png; equal fits give equal .svg files.
     """
     # pyplot would keep every figure and may look for a screen.
     matplotlib, figures = import_library("matplotlib", "train"), import_library("matplotlib.figure", "train")

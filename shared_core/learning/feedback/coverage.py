@@ -122,15 +122,7 @@ class CoverageFeedback:
     def score(self, pairs: Sequence[Pair]) -> list[float]:
         """The share for each pair.
 
-        Parameters
-        ----------
-        pairs : sequence of (item, sequence of items)
-            Mappings with a text under the key ``answer``. An example whose answer has no symbols adds nothing.
-
-        Returns
-        -------
-        list of n float
-            Each in [0, 1].
+        Items are mappings with a text under the key ``answer``. An example whose answer has no symbols adds nothing.
 
         Raises
         ------

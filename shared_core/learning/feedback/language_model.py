@@ -100,16 +100,8 @@ class LanguageModelFeedback:
 
         Parameters
         ----------
-        model : str, path or loaded causal language model
-            Load it yourself to choose a precision or quantisation.
-        tokenizer : str, path or loaded tokenizer, optional
-            Default: the one of the model's name.
-        device : str or torch.device, optional
-            Default: the device of a loaded model; for a name the GPU if there is one.
-        max_length : int >= 2, optional
-            The largest number of tokens of a prompt with its answer; default: the limit of model and tokenizer.
-        model_id : str, optional
-            Default: the name from which the model was loaded.
+        model, tokenizer, device, max_length, model_id
+            See :meth:`LogPerplexityQuality.from_transformers`. ``max_length`` counts a prompt with its answer.
         **settings
             ``batch_size`` and the parts of the template: see the class.
 
@@ -141,10 +133,8 @@ class LanguageModelFeedback:
 
         Parameters
         ----------
-        base_url, model, api_key, timeout, max_retries
+        base_url, model, api_key, timeout, max_retries, model_id
             See :meth:`LogPerplexityQuality.from_endpoint`. No other key than this ``api_key`` is sent.
-        model_id : str, optional
-            Default: the model's name.
         **settings
             ``batch_size``, ``price`` and the parts of the template: see the class.
 
@@ -181,15 +171,7 @@ class LanguageModelFeedback:
     def score(self, pairs: Sequence[Pair]) -> list[float]:
         """The log-probability of the answer for each pair.
 
-        Parameters
-        ----------
-        pairs : sequence of (item, sequence of items)
-            Mappings with texts under the keys that the template names. A subset may be empty.
-
-        Returns
-        -------
-        list of n float
-            Each at most 0.
+        Items are mappings with texts under the keys that the template names; a subset may be empty.
 
         Raises
         ------

@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._validation import as_numeric, check_integer, check_number
-from ...candidates import working_dtype
+from ..._validation import FloatArray, as_numeric, check_integer, check_number
+from ...candidates import as_unit_rows, working_dtype
 from ...errors import InvalidInputError
 
 PATHS = 3
 EACH = 32
-
-Matrix = NDArray[np.float64]
 
 
 class GreedyDraws:
@@ -73,7 +71,7 @@ class GreedyDraws:
 
     def __call__(self, query: int, candidates: NDArray[np.int64], rng: np.random.Generator) -> list[tuple[int, ...]]:
         """Different subsets of ``candidates`` for one item."""
-        unit = _unit(self._rows[np.concatenate(([query], candidates))])
+        unit = as_unit_rows(self._rows[np.concatenate(([query], candidates))].astype(np.float64))
         weights = unit[1:].dot(unit[0]) / self.temperature
         steps = min(self.k, len(candidates))
         # With few subsets, one whole path is better than the starts of three.
@@ -87,7 +85,7 @@ class GreedyDraws:
 
 
 def _path(
-    rows: Matrix, weights: Matrix, steps: int, each: int, noise: float, rng: np.random.Generator, *, exact: bool
+    rows: FloatArray, weights: FloatArray, steps: int, each: int, noise: float, rng: np.random.Generator, *, exact: bool
 ) -> list[list[int]]:
     sets: list[list[int]] = []
     picks: list[int] = []
@@ -109,10 +107,3 @@ def _path(
         ratios -= column * column
         picks.append(pick)
     return sets
-
-
-def _unit(rows: NDArray[np.floating]) -> Matrix:
-    wide = rows.astype(np.float64)
-    lengths = np.sqrt(np.einsum("nd,nd->n", wide, wide))[:, None]
-    wide /= np.where(lengths > 0, lengths, 1)
-    return wide

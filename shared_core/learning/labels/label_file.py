@@ -21,40 +21,10 @@ Scored = list[tuple[tuple[int, ...], float]]
 class LabelFile:
     """A journal with a header that holds the settings, then a line for each labelled item.
 
-    The constructor reads and checks the file and changes nothing. ``begin`` makes it ready to append.
-
-    Parameters
-    ----------
-    path : path
-        The file; it need not exist, but its folder must.
-    settings : mapping
-        Everything that makes the labels of one run differ from another's, as plain values. ``k`` and ``subsets`` are
-        the size of the largest subset and the number of subsets of an item (None: any number).
-    pool : int
-        The number of items; rows are 0..pool - 1.
-
-    Attributes
-    ----------
-    known : dict of int to list of (tuple of int, float)
-        The subsets and scores of the items in the file, by the item's row.
-
-    Raises
-    ------
-    InvalidParameterError
-        The file was started with other settings, or by a later version; the message names them.
-    InvalidInputError
-        A line is damaged or of another kind; the message names it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> settings = {"k": 2, "subsets": None, "seed": 0}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = LabelFile(folder + "/labels.jsonl", settings, 9)
-    ...     file.begin()
-    ...     file.append(3, [((7, 1), 0.25), ((0, 5), 0.5)])
-    ...     LabelFile(folder + "/labels.jsonl", settings, 9).known
-    {3: [((7, 1), 0.25), ((0, 5), 0.5)]}
+    The constructor reads and checks the file and changes nothing; ``begin`` makes it ready to append. ``settings`` is
+    everything that makes the labels of one run differ from another's, as plain values: among them ``k``, the size of
+    the largest subset, and ``subsets``, the number of subsets of an item (None: any). ``pool`` is the number of items.
+    ``known`` has the subsets and scores of the items in the file, by the item's row.
     """
 
     def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any], pool: int) -> None:
@@ -132,11 +102,6 @@ def describe_callable(thing: Any) -> str:
 
     The text is its ``fingerprint`` (a string, or a method that returns one), else the name of a function or class, else
     its ``repr`` without addresses.
-
-    Examples
-    --------
-    >>> describe_callable("random"), describe_callable(describe_callable)
-    ('random', 'shared_core.learning.labels.label_file.describe_callable')
     """
     if isinstance(thing, str):
         return thing

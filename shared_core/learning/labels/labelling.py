@@ -231,14 +231,7 @@ def best(labels: Iterable[LabelledSubset], share: float = 0.1) -> list[LabelledS
 
 
 def check_labels(labels: Iterable[LabelledSubset], n: int) -> list[LabelledSubset]:
-    """The labels as a list.
-
-    Raises
-    ------
-    InvalidInputError
-        An entry is not a LabelledSubset of different rows of n items, or its score is not finite; the message has its
-        number.
-    """
+    """The labels as a list; the message about an entry that does not fit n items has its number."""
     known = list(labels)
     for place, entry in enumerate(known):
         if not isinstance(entry, LabelledSubset):

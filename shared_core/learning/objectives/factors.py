@@ -88,23 +88,8 @@ class _Factors(nn.Module):
 
 
 class RowFactors(_Factors):
-    """A row of V and of B for each of M items; all of V, B and λ are trained.
+    """A row of V (M, K) and of B (M, K') for each of M items; V, B and λ (one for each two columns of B) are trained.
 
-    Parameters
-    ----------
-    V : array-like, shape (M, K)
-    B : array-like, shape (M, K'), optional
-        Without it (or with K' = 0) the kernel is a symmetric DPP.
-    rates : array-like, shape (K' // 2,)
-        λ > 0 of each block of C.
-
-    Raises
-    ------
-    InvalidInputError
-        Shapes do not agree, a value is NaN or inf (the message names the row), or a rate is not positive.
-
-    Examples
-    --------
     >>> factors = RowFactors([[1.0], [2.0]], [[1.0, 0.0], [0.0, 1.0]], [0.5])
     >>> factors.to_kernel().dense().round(6).tolist()
     [[1.0, 2.5], [1.5, 4.0]]
@@ -120,28 +105,10 @@ class RowFactors(_Factors):
     def principal(
         cls, vectors: ArrayLike, K: int, K_skew: int, *, seed: int, scale: float = 0.1, rate: float = 1.0
     ) -> Self:
-        """Start at the embeddings: V Vᵀ is the best approximation of E Eᵀ of rank K, E the unit vectors.
+        """Start at the embeddings (M, d): V Vᵀ is the best approximation of E Eᵀ of rank K, E the unit vectors.
 
-        Parameters
-        ----------
-        vectors : array-like, shape (M, d)
-            The pool's embeddings, of any length.
-        K, K_skew : int
-            Columns of V (at least 1) and of B (at least 0). Columns of V beyond the rank of the vectors start at
-            random, as those of B do, because a column of zeros is never trained.
-        seed : int
-            Seed of the random columns.
-        scale : float > 0
-            Approximate length of a row of B at the start. B = 0 would stay 0.
-        rate : float > 0
-            Every λ at the start.
-
-        Raises
-        ------
-        InvalidInputError
-            The vectors are not a matrix, or hold NaN or inf.
-        InvalidParameterError
-            A parameter is out of its range.
+        Columns of V beyond the rank of the vectors start at random, as those of B do, because a column of zeros is
+        never trained. ``scale`` is the approximate length of a row of B at the start, ``rate`` every λ.
         """
         rng = _random(K, K_skew, seed, scale, rate)
         unit = unit_rows(vectors)
@@ -179,26 +146,11 @@ class RowFactors(_Factors):
 
 
 class LinearFactors(_Factors):
-    """V = E W_V and B = E W_B, E the unit vectors: serves items that came after training; W_V, W_B, λ are trained.
+    """V = E W_V and B = E W_B, E the unit vectors of ``vectors`` (M, d); W_V (d, K), W_B (d, K') and λ are trained.
 
-    The cost of a step does not depend on the size of the pool: a step needs the rows of E in the batch, EᵀE and
-    Eᵀ diag(w) E.
+    The kernel serves items that came after training. The cost of a step does not depend on the size of the pool: a
+    step needs the rows of E in the batch, EᵀE and Eᵀ diag(w) E. ``state_dict`` does not contain the vectors.
 
-    Parameters
-    ----------
-    vectors : array-like, shape (M, d)
-        Embeddings of any length; copied, float32 stays float32. They are not part of ``state_dict``.
-    W_V : array-like, shape (d, K)
-    W_B : array-like, shape (d, K'), optional
-    rates : array-like, shape (K' // 2,)
-
-    Raises
-    ------
-    InvalidInputError
-        Shapes do not agree, a value is NaN or inf (the message names the row), or a rate is not positive.
-
-    Examples
-    --------
     >>> factors = LinearFactors([[2.0, 0.0], [3.0, 4.0]], [[1.0, 0.0], [0.0, 1.0]])
     >>> factors.rows()[0].detach().numpy().round(6).tolist()
     [[1.0, 0.0], [0.6, 0.8]]
@@ -220,10 +172,7 @@ class LinearFactors(_Factors):
     def principal(
         cls, vectors: ArrayLike, K: int, K_skew: int, *, seed: int, scale: float = 0.1, rate: float = 1.0
     ) -> Self:
-        """Start at the embeddings: W_V is the identity if K = d, else the K principal directions.
-
-        Parameters and errors are those of :meth:`RowFactors.principal`, except that K is at most d.
-        """
+        """Start at the embeddings: W_V is the identity if K = d, else the K ≤ d principal directions."""
         rng = _random(K, K_skew, seed, scale, rate)
         unit = unit_rows(vectors)
         d = unit.shape[1]

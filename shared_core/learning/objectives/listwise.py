@@ -20,21 +20,8 @@ from .likelihood import RIDGE
 class LearnedRelevance(nn.Module):
     """log r_i = cos(q W_R, e_i W_R) / (2·temperature): a trained relevance (NDPP paper, 4.4.1: encoders of its own).
 
-    W_R starts at the identity; W_R and the temperature are trained. With ``mapped=False`` there is no W_R.
-
-    Parameters
-    ----------
-    vectors : Tensor, shape (n, d)
-        Unit vectors of the pool; the queries are among them.
-    temperature : float > 0
-        At the start.
-    mapped : bool
-
-    Examples
-    --------
-    >>> relevance = LearnedRelevance(torch.eye(2, dtype=torch.float64), 0.5)
-    >>> relevance.logs(torch.tensor([0]), torch.tensor([[0, 1]])).tolist()
-    [[1.0, 0.0]]
+    W_R starts at the identity; W_R and the temperature are trained. With ``mapped=False`` there is no W_R. ``vectors``
+    (n, d) are the unit vectors of the pool; the queries are among them.
     """
 
     unit: Tensor
@@ -80,34 +67,7 @@ class Listwise:
     teach the decisions of greedy MAP.
 
     τ is ``sharpness`` times the mean standard deviation of the scores in a list, so the unit of the feedback does not
-    matter.
-
-    Parameters
-    ----------
-    factors : RowFactors or LinearFactors
-    relevance : LearnedRelevance
-    labels : iterable of LabelledSubset
-        Lists whose scores are all equal teach nothing and are left out.
-    sharpness : float > 0
-    pull : float >= 0
-    ridge : float >= 0
-        Added to the diagonal of L_S.
-
-    Raises
-    ------
-    InvalidInputError
-        No list is left: each query has only one subset of a size, or equal scores.
-    InvalidParameterError
-        A parameter is out of its range.
-
-    Examples
-    --------
-    >>> from shared_core.learning.objectives.factors import LinearFactors
-    >>> factors = LinearFactors([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]])
-    >>> labels = [LabelledSubset(0, (1,), 0.2), LabelledSubset(0, (2,), 0.9)]
-    >>> loss = Listwise(factors, LearnedRelevance(factors.unit, 0.5), labels)
-    >>> len(loss), loss(torch.tensor([0])).item() > 0
-    (1, True)
+    matter. Lists whose scores are all equal teach nothing and are left out. ``ridge`` is added to the diagonal of L_S.
     """
 
     def __init__(

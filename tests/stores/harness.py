@@ -1,5 +1,5 @@
-"""One corpus of random vectors for every store, embedders that know each text's vector and count what they are asked
-for, and what a store has to bring along to be put through the tests of this folder."""
+"""What all tests of stores share: one corpus of random vectors, embedders that look vectors up and count their calls,
+and the description of a store that the tests of every store need."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Row(NamedTuple):
 
 
 def _vector(rng: np.random.Generator) -> list[float]:
-    # Of many lengths, so that no metric ranks as another does; exact in float32.
+    # Vectors of many lengths, so that each metric gives another order. The numbers are exact in float32.
     direction = rng.standard_normal(DIMENSION)
     row = direction / np.linalg.norm(direction) * rng.uniform(0.5, 2)
     floats: list[float] = row.astype(np.float32).tolist()
@@ -61,7 +61,7 @@ def _rows(n: int = 240) -> list[Row]:
 
 
 def _queries() -> dict[str, list[float]]:
-    # [seed, 0] would be the generator of the rows.
+    # Numbers from 1, because [seed, 0] is the generator of the rows.
     return {f"query {i}": _vector(np.random.default_rng([20261121, i + 1])) for i in range(20)}
 
 
@@ -74,7 +74,7 @@ RED = MetadataFilters(filters=[MetadataFilter(key="colour", value="red")])
 
 
 def resize(n: int, dimension: int) -> None:
-    """Another size of everything above, for the benchmark; before the cases are imported."""
+    """Change the size of the corpus, for the benchmark. Call it before the cases are imported."""
     global DIMENSION, ROWS, BY_ID, BY_TEXT, QUERIES, TABLE
     DIMENSION = dimension
     ROWS = _rows(n)
@@ -85,7 +85,7 @@ def resize(n: int, dimension: int) -> None:
 
 
 def needs(*modules: str) -> None:
-    """Skip where a package is not installed, or fail where SETSELECT_REQUIRE says so: modules, or "all -module"."""
+    """Skip the test if a package is missing; fail if SETSELECT_REQUIRE names it ("all -x" names all except x)."""
     required = os.environ.get("SETSELECT_REQUIRE", "").split()
     for module in modules:
         try:
@@ -97,7 +97,7 @@ def needs(*modules: str) -> None:
 
 
 def free_port() -> int:
-    """A port on loopback that nobody listens on."""
+    """A free port on loopback."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -105,7 +105,7 @@ def free_port() -> int:
 
 
 class TableEmbeddings(Embeddings):
-    """LangChain's side: looks vectors up, and counts."""
+    """LangChain embeddings that look vectors up in a table and count the calls."""
 
     def __init__(self, table: dict[str, list[float]] = TABLE) -> None:
         self.table = table
@@ -130,7 +130,7 @@ class TableEmbeddings(Embeddings):
 
 
 class TableEmbedding(BaseEmbedding):
-    """LlamaIndex's side: the same."""
+    """A LlamaIndex embedding model that looks vectors up in a table and counts the calls."""
 
     table: dict[str, list[float]] = TABLE
     _counts: dict[str, int] = PrivateAttr(default_factory=lambda: {"documents": 0, "queries": 0})
@@ -194,7 +194,7 @@ def own_search(store: VectorStore, vector: list[float], k: int, **search_kwargs:
 
 
 def fill(store: VectorStore) -> None:
-    # No more at a time than any store takes.
+    # The smallest limit of a store for one call.
     for start in range(0, len(ROWS), 4000):
         some = ROWS[start : start + 4000]
         store.add_texts([row.text for row in some], [dict(row.metadata) for row in some], ids=[row.id for row in some])
@@ -202,15 +202,15 @@ def fill(store: VectorStore) -> None:
 
 @dataclass(frozen=True)
 class LangChainCase:
-    """A LangChain store, and what has to be known to check it.
+    """A LangChain store in one setting, and what a test needs to know about it.
 
-    ``open(embeddings, folder)`` gives the store filled with ROWS, and closes what it opened. ``red`` are the search
+    ``open(embeddings, folder)`` returns the store filled with ROWS, and closes it at the end. ``red`` are the search
     arguments, in the store's own syntax, for documents whose colour is red. ``own`` is the store's plain search by
     vector. ``by_id``: vectors can be looked up by document id. ``row_of`` finds the row that a document came from.
-    ``scaled``: the store keeps vectors of length 1. ``precision``: how far each number may be from what was inserted;
-    0 means bit-equal. ``aopen`` opens the store within the event loop, where its client is tied to one; by default
-    the async tests use that of ``open``. ``filters``: whether the store knows filters by metadata; ``red`` is empty
-    where it does not.
+    ``scaled``: the store keeps vectors of length 1. ``precision``: the largest allowed difference between a stored and
+    an inserted number; 0 means bit-equal. ``aopen`` opens the store in the running event loop, for clients that belong
+    to a loop; without it the async tests use ``open``. ``filters``: the store has filters by metadata; else ``red`` is
+    empty.
     """
 
     name: str
@@ -227,9 +227,9 @@ class LangChainCase:
 
 @dataclass(frozen=True)
 class LlamaIndexCase:
-    """A LlamaIndex store; ``open(folder)`` gives it empty, and closes what it opened. The rest as above.
+    """A LlamaIndex store in one setting. ``open(folder)`` returns it empty, and closes it at the end.
 
-    ``filters``: whether the store knows filters by metadata.
+    The other fields are those of :class:`LangChainCase`.
     """
 
     name: str
@@ -260,14 +260,14 @@ def index_over(store: BasePydanticVectorStore, model: TableEmbedding | None = No
 
 
 async def aindex_over(store: BasePydanticVectorStore, model: TableEmbedding) -> VectorStoreIndex:
-    """As :func:`index_over`, awaiting the store."""
+    """An index over the empty store, filled with ROWS by the store's async methods."""
     index = VectorStoreIndex.from_vector_store(store, embed_model=model)
     await index.ainsert_nodes(nodes())
     return index
 
 
 def assert_stored(rows: list[Row], vectors: Any, case: LangChainCase | LlamaIndexCase) -> None:
-    """Each vector is the one that was inserted, bit by bit or to the store's precision."""
+    """Check that each vector is the inserted one, bit by bit or within the store's precision."""
     wanted = np.array([row.vector for row in rows], dtype=np.float32)
     got = np.array([np.asarray(vector) for vector in vectors])
     assert got.shape == wanted.shape
@@ -280,6 +280,6 @@ def assert_stored(rows: list[Row], vectors: Any, case: LangChainCase | LlamaInde
 
 
 def brute_force(query: str, rows: list[Row], k: int = K) -> list[str]:
-    """Ids of what VRSD picks among these rows by the slow reference, from the vectors that were inserted."""
+    """Ids of VRSD's picks among these rows by the slow reference implementation, from the inserted vectors."""
     picked = oracles.vrsd(QUERIES[query], [row.vector for row in rows], k)
     return [rows[i].id for i in picked.picks]

@@ -1,4 +1,4 @@
-"""Azure AI Search: what its clients are asked, fields that cannot be read back, and what goes wrong on the way."""
+"""Azure AI Search: the requests that its clients send, fields that are not retrievable, and errors."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,13 +79,13 @@ class TestLangChain:
         assert all(set(d.metadata) >= {"id", "colour", "number"} for d in found)
         assert not any("content_vector" in d.metadata for d in found)
 
-    def test_a_choice_of_fields_gets_that_of_the_vectors(self, store: VectorStore, replay: AzureReplay) -> None:
+    def test_select_gets_the_field_of_the_vectors(self, store: VectorStore, replay: AzureReplay) -> None:
         reader = langchain_reader(store)
         for select in (["id", "content", "colour"], "id, content,colour"):
             documents, vectors = reader.search(store, QUERY, 5, select=select)
             assert replay.requests[-1].body["select"] == "id,content,colour,content_vector"
             np.testing.assert_array_equal(vectors, _stored(d.metadata["id"] for d in documents))
-            # Without the field of metadata every other field is: but for the vector.
+            # Without the metadata field, the store puts all other fields into the metadata, but not the vector.
             assert all(set(d.metadata) >= {"id", "colour"} for d in documents)
             assert not any("content_vector" in d.metadata for d in documents)
 
@@ -94,7 +94,7 @@ class TestLangChain:
         with pytest.raises(InvalidParameterError, match="hybrid"):
             reader.search(store, QUERY, 5, search_type="hybrid")
 
-    def test_more_than_one_answer_holds_is_asked_for_again(self, store: VectorStore, replay: AzureReplay) -> None:
+    def test_more_hits_than_one_answer_holds_take_more_requests(self, store: VectorStore, replay: AzureReplay) -> None:
         reader = langchain_reader(store)
         whole, _ = reader.search(store, QUERY, FETCH_K)
         replay.page = 15
@@ -109,7 +109,7 @@ class TestLangChain:
         documents, _ = reader.search(store, QUERY, 5)
         first = documents[0]
         store.client.merge_documents([{"id": first.metadata["id"], "content_vector": None}])  # type: ignore[attr-defined]
-        # Nothing finds it by vector, but a text may.
+        # A search by vector does not find it, but a search by text may.
         found, vectors = reader.search(store, QUERY, len(ROWS))
         assert len(found) == len(vectors) == len(ROWS) - 1
         found, vectors = reader.search(store, QUERY, len(ROWS), search_text=first.page_content)
@@ -121,7 +121,7 @@ class TestLangChain:
         assert len(found) == 5
 
     @pytest.mark.parametrize("attributes", [{"hidden": True}, {"stored": False, "hidden": True}])
-    async def test_a_field_that_cannot_be_read_back_is_named(
+    async def test_an_error_names_a_field_that_is_not_retrievable(
         self, replay: AzureReplay, package: str, attributes: dict[str, Any]
     ) -> None:
         needs_client(package)
@@ -133,11 +133,11 @@ class TestLangChain:
             with pytest.raises(VectorSourceError, match="'content_vector' is not retrievable"):
                 await retriever.ainvoke("query 3")
 
-    def test_half_precision_gives_what_it_keeps(self, replay: AzureReplay, package: str) -> None:
+    def test_half_precision_returns_the_stored_numbers(self, replay: AzureReplay, package: str) -> None:
         needs_client(package)
         with langchain_over(replay, package, TableEmbeddings()) as store:
             fill(store)
-            # The store makes no such index, but takes one that is there.
+            # The store creates no such index, but uses an existing one.
             [field] = [field for field in replay.indexes["passages"]["fields"] if field["name"] == "content_vector"]
             field["type"] = "Collection(Edm.Half)"
             reader = langchain_reader(store)
@@ -205,12 +205,12 @@ class TestLlamaIndex:
         found = fetch_nodes(index.vector_store, asked, index)
         assert set(found) == set(IDS)
         np.testing.assert_array_equal([found[name] for name in IDS], _stored(IDS))
-        # Two ids in one are neither.
+        # Two ids joined by a comma are not read as two ids.
         assert fetch_nodes(index.vector_store, [f"{IDS[0]},{IDS[1]}"], index) == {}
         replay.requests.clear()
         assert fetch_nodes(index.vector_store, [], index) == {}
         assert replay.requests == []
-        # A store without an async client is asked in a thread.
+        # A store without an async client runs in a thread.
         assert set(await afetch_nodes(index.vector_store, IDS[:3], index)) == set(IDS[:3])
 
     async def test_with_an_async_client_alone_only_async_methods_work(self, replay: AzureReplay) -> None:

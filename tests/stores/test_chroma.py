@@ -1,4 +1,4 @@
-"""What is Chroma's own: documents without text, filters by content, a server that goes away."""
+"""What only Chroma has: documents without text, filters by content, a server that stops."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ QUERY = "query 3"
 
 
 def _requests(chroma: Any) -> list[str]:
-    """The requests that a client sends from now on."""
+    """A list that collects the requests which the client sends from now on."""
     sent: list[str] = []
     chroma._client._session.event_hooks["request"].append(lambda request: sent.append(request.url.path))
     return sent
 
 
-def test_langchain_asks_once_and_llamaindex_once_more(tmp_path: Path) -> None:
+def test_langchain_sends_one_request_and_llamaindex_one_more(tmp_path: Path) -> None:
     needs("llama_index.vector_stores.chroma")
     from llama_index.vector_stores.chroma import ChromaVectorStore
 
@@ -51,7 +51,7 @@ def test_filters_by_content_and_by_more_than_equality_pass_through(tmp_path: Pat
         assert all(number < 100 and "9" in str(number) for number in numbers)
 
 
-def test_what_has_no_text_is_no_document_as_in_the_stores_own_search(tmp_path: Path) -> None:
+def test_rows_without_text_are_left_out_as_in_the_stores_own_search(tmp_path: Path) -> None:
     with _langchain("in memory", TableEmbeddings(), tmp_path) as store:
         row = ROWS[0]
         store._collection.upsert(ids=["bare"], embeddings=[row.vector])  # type: ignore[attr-defined]
@@ -63,7 +63,7 @@ def test_what_has_no_text_is_no_document_as_in_the_stores_own_search(tmp_path: P
         np.testing.assert_array_equal(vectors, np.array(wanted, np.float32))
 
 
-def test_vectors_belong_to_their_ids_in_whatever_order_they_are_asked_for(tmp_path: Path) -> None:
+def test_vectors_belong_to_their_ids_in_any_order(tmp_path: Path) -> None:
     needs("chromadb")
     from shared_core.stores.chroma import vectors_by_id
 
@@ -77,7 +77,7 @@ def test_vectors_belong_to_their_ids_in_whatever_order_they_are_asked_for(tmp_pa
         assert vectors_by_id(collection, []) == {}
 
 
-async def test_a_server_that_goes_away_is_the_clients_own_error(tmp_path: Path) -> None:
+async def test_a_stopped_server_raises_the_clients_own_error(tmp_path: Path) -> None:
     needs("langchain_chroma", "llama_index.vector_stores.chroma")
     import chromadb
     from langchain_chroma import Chroma
@@ -96,7 +96,7 @@ async def test_a_server_that_goes_away_is_the_clients_own_error(tmp_path: Path) 
             lambda: SetSelectRetriever(vectorstore=store).invoke(QUERY),
             lambda: SetSelectCompressor(vectorstore=store).compress_documents(documents, QUERY),
             lambda: SetSelectIndexRetriever(index).retrieve(QUERY),
-            # The search went well and the connection is lost before the vectors are there.
+            # The search succeeded, and the connection is lost before the look-up.
             lambda: SetSelectPostprocessor(index=index).postprocess_nodes(nodes, query_str=QUERY),
         ):
             with pytest.raises(httpx.HTTPError):

@@ -1,5 +1,5 @@
-"""One corpus, twenty queries, every store in both frameworks: the candidates are the store's own, their vectors those
-that were inserted, the picks what brute force picks from these, and no text is embedded."""
+"""One corpus and twenty queries through every store of both frameworks. The candidates are the store's own, the vectors
+are the inserted ones, the picks are those of brute force, and no text is embedded."""
 
 from collections.abc import Iterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""What is DuckDB's own: one connection among threads, and rows without a vector."""
+"""What only DuckDB has: one connection that threads share, and rows without a vector."""
 
 import doctest
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ def store(tmp_path: Path) -> Iterator[Any]:
 
 
 class Counting:
-    """Stands before a connection or relation, and counts what is asked of it to the end."""
+    """Wraps a connection or relation, and counts the queries that run to the end."""
 
     def __init__(self, inside: Any, asked: list[str]) -> None:
         self.inside = inside
@@ -85,7 +85,7 @@ def test_threads_share_one_connection(store: Any) -> None:
         )
 
 
-def test_what_the_connection_has_not_committed_is_found(store: Any) -> None:
+def test_uncommitted_rows_of_the_connection_are_found(store: Any) -> None:
     store._connection.begin()
     store.add_texts(["query 1"], [{"colour": "red", "number": 999}], ids=["new"])
     documents, vectors = search(store, QUERY, 1)
@@ -93,7 +93,7 @@ def test_what_the_connection_has_not_committed_is_found(store: Any) -> None:
     store._connection.rollback()
 
 
-def test_a_document_without_a_vector_is_left_out_by_its_name(store: Any) -> None:
+def test_a_document_without_a_vector_is_left_out_with_its_name(store: Any) -> None:
     store._connection.execute("INSERT INTO embeddings VALUES ('bare', 'no vector', NULL, '{}')")
     everything = len(ROWS) + 1
     assert "no vector" in [d.page_content for d in own_search(store, QUERY, everything)]
@@ -104,7 +104,7 @@ def test_a_document_without_a_vector_is_left_out_by_its_name(store: Any) -> None
     assert "no vector" not in [d.page_content for d in found]
 
 
-def test_a_document_without_metadata_is_as_the_store_gives_it(store: Any) -> None:
+def test_a_document_without_metadata_is_as_the_store_returns_it(store: Any) -> None:
     store._connection.execute("UPDATE embeddings SET metadata = NULL WHERE id < ?", [ROWS[120].id])
     documents, _ = search(store, QUERY, FETCH_K)
     assert documents == own_search(store, QUERY, FETCH_K)
@@ -129,7 +129,7 @@ def test_columns_of_other_names(tmp_path: Path) -> None:
         np.testing.assert_array_equal(vectors, np.array([ROWS[2].vector, ROWS[1].vector], dtype=np.float32))
 
 
-def test_filters_are_refused_for_it_has_none(store: Any) -> None:
+def test_filters_are_refused_because_the_store_has_none(store: Any) -> None:
     with pytest.raises(InvalidParameterError, match="no search argument 'filter'; it takes none"):
         search(store, QUERY, 5, filter={"colour": "red"})
 

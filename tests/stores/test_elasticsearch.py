@@ -1,5 +1,5 @@
-"""Elasticsearch's own ways: what the requests say, in which both kinds of server find the vectors; filters, builders,
-documents without a vector, refusals and broken connections. Replayed: the client is real, the server is not."""
+"""What only Elasticsearch has: requests that servers before and after 9.2 answer with vectors, filters, builders,
+documents without a vector, refusals and broken connections. The client is real, the server is replayed."""
 
 import asyncio
 from collections.abc import Iterator
@@ -39,9 +39,7 @@ def vectors_of(documents: Any) -> list[list[float]]:
 
 
 class TestLangChain:
-    def test_one_request_which_is_the_stores_own_and_asks_for_the_vectors(
-        self, server: ElasticReplay, store: Any
-    ) -> None:
+    def test_the_one_request_is_the_stores_own_plus_the_vectors(self, server: ElasticReplay, store: Any) -> None:
         cases.own_search(store, QUERY, 40, **cases.RED)
         langchain_side.search(store, QUERY, 40, **cases.RED)
         own, ours = server.requests
@@ -109,7 +107,7 @@ class TestLangChain:
             picked = retriever.invoke("query 0")
         assert {d.page_content for d in picked} == {d.page_content for d in documents[1:]}
 
-    def test_an_index_that_gives_no_vector_at_all_is_an_error(self, server: ElasticReplay, store: Any) -> None:
+    def test_an_index_that_returns_no_vector_at_all_is_an_error(self, server: ElasticReplay, store: Any) -> None:
         server.indices["passages"].excluded = ["vector"]
         with pytest.raises(VectorSourceError, match="'passages', field 'vector'"):
             langchain_side.search(store, QUERY, 5)
@@ -118,7 +116,7 @@ class TestLangChain:
         documents, vectors = langchain_side.search(store, QUERY, 5, filter=[{"ids": {"values": ["gone"]}}])
         assert len(documents) == len(vectors) == 0
 
-    def test_what_cannot_be_searched_by_vector_is_refused(self, server: ElasticReplay, store: Any) -> None:
+    def test_a_store_that_cannot_be_searched_by_vector_is_refused(self, server: ElasticReplay, store: Any) -> None:
         from elasticsearch.helpers.vectorstore import DenseVectorStrategy
 
         hybrid = cases.langchain(server, TableEmbeddings(), strategy=DenseVectorStrategy(hybrid=True))

@@ -1,5 +1,4 @@
-"""What goes wrong between a search and its vectors, in every store: never a wrong vector beside a document, never a
-quiet answer."""
+"""Faults between a search and its vectors, in every store: no document gets a wrong vector, no fault stays silent."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ class TestLangChain:
         with case.open(TableEmbeddings(NUMBERS), tmp_path) as store:
             yield store
 
-    async def test_a_query_of_another_length_two_documents_with_one_text_and_a_store_that_knows_nothing_of_it(
+    async def test_a_query_of_another_length_and_two_documents_with_one_text(
         self, case: LangChainCase, store: VectorStore
     ) -> None:
         retriever = SetSelectRetriever(vectorstore=store, search_type="similarity", k=3)
@@ -161,7 +160,7 @@ def test_an_empty_store_answers_as_its_own_search_does(case: LlamaIndexCase, tmp
 
 
 def _answer(call: Callable[[], Any]) -> Any:
-    """What a call returns, or the kind of error that it ends in: some stores raise where there is nothing."""
+    """What a call returns, or the class of its error: some stores raise if they find nothing."""
     try:
         return call()
     except Exception as error:

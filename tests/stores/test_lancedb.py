@@ -1,4 +1,4 @@
-"""What is LanceDB's own: metrics, filters before or after the search, indexes that compress, two LangChain stores."""
+"""What only LanceDB has: metrics, filters before or after the search, compressing indexes, two LangChain stores."""
 
 import asyncio
 import shutil
@@ -52,7 +52,7 @@ def store(tmp_path: Path) -> Iterator[Any]:
 
 @pytest.fixture
 def executed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Every query that a table was asked."""
+    """Every query that runs on a table."""
     import lancedb
 
     queries: list[Any] = []
@@ -104,13 +104,13 @@ def test_arguments_that_it_does_not_have_are_refused(store: Any, tmp_path: Path)
         search_community(store, QUERY, 5, where="metadata.number < 60")
     with (
         lancedb_cases.langchain(TableEmbeddings(), tmp_path / "other") as other,
-        # Its own search takes a filter and heeds it not.
+        # The store's own search accepts a filter and ignores it.
         pytest.raises(InvalidParameterError, match="no search argument 'filter'; it takes none"),
     ):
         search(other, QUERY, 5, filter="id = '1'")
 
 
-def test_an_index_that_compresses_finds_others_and_hands_back_exact_vectors(table: Any) -> None:
+def test_a_compressing_index_finds_other_rows_and_returns_exact_vectors(table: Any) -> None:
     plain = [search_with_vectors(table, query, FETCH_K)[0]["id"].to_pylist() for query in QUERIES.values()]
     lancedb_cases.compress(table)
     through_index = []
@@ -121,7 +121,7 @@ def test_an_index_that_compresses_finds_others_and_hands_back_exact_vectors(tabl
     assert plain != through_index
 
 
-def test_half_precision_comes_back_as_what_is_left_of_the_numbers(tmp_path: Path) -> None:
+def test_half_precision_returns_the_stored_numbers(tmp_path: Path) -> None:
     table = lancedb_cases.table(tmp_path, kind="float16")
     rows, vectors = search_with_vectors(table, QUERY, FETCH_K)
     halves = np.array([BY_ID[name].vector for name in rows["id"].to_pylist()], dtype=np.float16)
@@ -130,7 +130,7 @@ def test_half_precision_comes_back_as_what_is_left_of_the_numbers(tmp_path: Path
     assert {row.dtype for row in vectors_by_id(table, [ROWS[0].id]).values()} == {np.dtype(np.float32)}
 
 
-def test_double_precision_comes_back_as_single(tmp_path: Path) -> None:
+def test_double_precision_returns_single(tmp_path: Path) -> None:
     rows, vectors = search_with_vectors(lancedb_cases.table(tmp_path, kind="float64"), QUERY, FETCH_K)
     _assert_exact(rows["text"].to_pylist(), vectors)
 
@@ -155,12 +155,12 @@ def test_look_up_by_id_leaves_out_what_is_unknown_and_what_has_no_vector(tmp_pat
     found = vectors_by_id(table, ["gone", "bare", "b", "it's", "' OR true --"], "numbers", "`Key`")
     assert {name: row.tolist() for name, row in found.items()} == {"it's": [1, 2], "b": [3, 4]}
     assert vectors_by_id(table, [], "numbers", "`Key`") == {}
-    # Neither does a search find what has no vector.
+    # A search does not find rows without a vector either.
     hits, vectors = search_with_vectors(table, [1.0, 2.0], 3, "numbers")
     assert (hits["Key"].to_pylist(), vectors.tolist()) == (["it's", "b"], [[1, 2], [3, 4]])
 
 
-def test_several_vectors_a_row_are_refused(tmp_path: Path) -> None:
+def test_several_vectors_per_row_are_refused(tmp_path: Path) -> None:
     import lancedb
     import pyarrow as pa
 
@@ -177,7 +177,7 @@ def test_a_query_of_another_length_names_both(store: Any) -> None:
         search_community(store, QUERY[:-1], 5)
 
 
-def test_a_table_that_is_lost_gives_the_clients_own_error(table: Any, tmp_path: Path) -> None:
+def test_a_lost_table_raises_the_clients_own_error(table: Any, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "vectorstore.lance")
     for ask in (lambda: search_with_vectors(table, QUERY, 5), lambda: vectors_by_id(table, [ROWS[0].id])):
         with pytest.raises(RuntimeError, match="Not found"):
@@ -195,7 +195,7 @@ def test_without_a_table_or_without_rows_there_is_nothing(store: Any, tmp_path: 
     assert search(LanceDB(TableEmbeddings(), tmp_path / "empty"), QUERY, 5) == ([], [])
 
 
-async def test_searches_at_one_time(store: Any) -> None:
+async def test_searches_in_parallel(store: Any) -> None:
     retriever = SetSelectRetriever(vectorstore=store, k=K, fetch_k=FETCH_K)
     names = list(QUERIES)[:12]
     found = await asyncio.gather(*(retriever.ainvoke(name) for name in names))
@@ -204,7 +204,7 @@ async def test_searches_at_one_time(store: Any) -> None:
     ]
 
 
-def test_metadata_does_not_grow_a_vector(store: Any) -> None:
+def test_no_vector_is_added_to_the_metadata(store: Any) -> None:
     picked = SetSelectRetriever(vectorstore=store, k=K).invoke("query 1")
     assert all(set(d.metadata) <= {"colour", "number", "relevance_score", "selection_score"} for d in picked)
 

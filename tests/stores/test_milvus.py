@@ -1,5 +1,5 @@
-"""What of Milvus the tests for every store do not reach. Each runs where its packages are: the two frameworks' stores
-want different versions of the client."""
+"""What only Milvus has. Each test runs in the environment that has its packages: the two frameworks' stores need
+different versions of the client."""
 
 import struct
 from collections.abc import Callable, Iterator
@@ -52,7 +52,7 @@ ODD_IDS = ["it's", 'say "hi"', "back\\slash", "ends\\", "a\nb\r\tc", "{braces}",
 
 @dataclass
 class Watched:
-    """Requests that reach Milvus Lite's server: their names, in order, and what is to happen when one comes in."""
+    """The names of the requests that reach Milvus Lite's server, and a function to call when one arrives."""
 
     requests: list[str] = field(default_factory=list)
     then: Callable[[], Any] = bool
@@ -73,7 +73,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
 
         return method
 
-    # A server takes hold of these when it starts.
+    # A server reads these methods when it starts.
     for name in ("DescribeCollection", "HasCollection", "Search", "HybridSearch", "Query"):
         monkeypatch.setattr(MilvusServicer, name, with_a_look(name, getattr(MilvusServicer, name)))
     return watched
@@ -96,7 +96,7 @@ def client(path: str) -> Iterator[Any]:
 
 
 def collection(client: Any, ids: list[Any], index: str = "FLAT", metric: str = "L2", **vector_settings: Any) -> str:
-    """A collection of these ids, with the first rows' vectors."""
+    """A collection with these ids and the vectors of the first rows."""
     from pymilvus import DataType
 
     schema = client.create_schema(auto_id=False)
@@ -113,7 +113,7 @@ def collection(client: Any, ids: list[Any], index: str = "FLAT", metric: str = "
 
 
 class TestTheCollection:
-    """Either version of the client."""
+    """The core's functions, with both versions of the client."""
 
     @pytest.mark.parametrize("index", ["IVF_FLAT", "IVF_SQ8", "HNSW_SQ"])
     @pytest.mark.parametrize("metric", ["COSINE", "L2", "IP"])
@@ -153,12 +153,12 @@ class TestTheCollection:
             assert await avectors_by_id(aclient, name, [], field="vector") == {}
         assert vectors_by_id(client, name, asked[-1:], field="vector") == {}
 
-    async def test_one_request_a_call(self, client: Any, path: str, watched: Watched) -> None:
+    async def test_one_request_per_call(self, client: Any, path: str, watched: Watched) -> None:
         from pymilvus import AsyncMilvusClient
 
         name = collection(client, ["a", "b"])
         async with AsyncMilvusClient(path) as aclient:
-            # The first call of each client asks for the schema, once.
+            # The first call of each client reads the schema.
             for first in (True, False):
                 watched.requests.clear()
                 search_with_vectors(client, name, QUERY, 2, field="vector")
@@ -205,7 +205,7 @@ class TestTheCollection:
         assert hits == []
         assert len(vectors) == 0
 
-    async def test_a_connection_lost_in_mid_call_is_the_clients_own_error(
+    async def test_a_connection_lost_during_a_call_raises_the_clients_own_error(
         self, client: Any, path: str, watched: Watched
     ) -> None:
         from milvus_lite.server_manager import server_manager_instance
@@ -226,11 +226,11 @@ class TestTheCollection:
 
 
 class TestWhatAServerSends:
-    """Kinds of storage that Milvus Lite has not: the client's own results, made of what a server would send."""
+    """Types of vectors that Milvus Lite does not have: the client's own results, built from a server's messages."""
 
     @staticmethod
     def result(values: dict[str, Any], valid: tuple[bool, ...] = ()) -> Any:
-        """What the client makes of an answer to a search for three rows of four dimensions."""
+        """The client's result for a search that found three rows of four dimensions."""
         needs("pymilvus")
         from pymilvus.client.search_result import SearchResult
         from pymilvus.grpc_gen import schema_pb2
@@ -253,7 +253,7 @@ class TestWhatAServerSends:
     def test_narrower_numbers_are_widened_exactly(self, kind: str) -> None:
         numbers = np.rint(self.NUMBERS) if kind == "int8" else self.NUMBERS
         stored: Any = {
-            # The upper half of each number: these need no more bits.
+            # The upper half of each number. These numbers need no more bits.
             "bfloat16": lambda: b"".join(struct.pack("<f", x)[2:] for x in numbers.ravel()),
             "float16": lambda: numbers.astype("<f2").tobytes(),
             "int8": lambda: numbers.astype(np.int8).tobytes(),
@@ -280,7 +280,7 @@ class TestWhatAServerSends:
 
 
 class OtherEmbeddings(TableEmbeddings):
-    """A second model: its vectors are those of the first, backwards."""
+    """A second model, whose vectors are those of the first in reverse order."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         return [row[::-1] for row in super().embed_documents(texts)]
@@ -334,13 +334,13 @@ class TestLangChain:
         assert exact(documents, vectors)
         await store.aclient.close()
 
-    def test_an_argument_that_it_has_not_is_refused_as_by_the_store(self, store: Any) -> None:
+    def test_an_unknown_argument_is_refused_as_by_the_store(self, store: Any) -> None:
         with pytest.raises(TypeError, match="filter"):
             store.similarity_search_by_vector(QUERY, filter="number == 3")
         with pytest.raises(TypeError, match="filter"):
             for_langchain.search(store, QUERY, FETCH_K, filter="number == 3")
 
-    async def test_one_request_a_query(self, store: Any, watched: Watched) -> None:
+    async def test_one_request_per_query(self, store: Any, watched: Watched) -> None:
         retriever = SetSelectRetriever(vectorstore=store, k=K, fetch_k=FETCH_K)
         for first in (True, False):
             watched.requests.clear()
@@ -350,7 +350,7 @@ class TestLangChain:
                 assert watched.requests == ["Search", "Search"]
         await store.aclient.close()
 
-    async def test_the_compressor_asks_once(self, store: Any, watched: Watched) -> None:
+    async def test_the_compressor_sends_one_request(self, store: Any, watched: Watched) -> None:
         own = store.similarity_search_by_vector(QUERY, k=FETCH_K)
         compressor = SetSelectCompressor(vectorstore=store, k=K)
         for first in (True, False):
@@ -363,7 +363,7 @@ class TestLangChain:
         await store.aclient.close()
 
     @pytest.mark.parametrize("auto_id", [False, True])
-    def test_keys_are_found_by_a_store_that_does_not_know_of_what_kind_they_are(
+    def test_keys_are_found_by_a_store_that_does_not_know_their_type(
         self, embeddings: TableEmbeddings, path: str, auto_id: bool
     ) -> None:
         with langchain_store(embeddings, Path(path).parent, "FLAT", "L2", auto_id=auto_id) as store:
@@ -379,7 +379,7 @@ class TestLangChain:
             if not auto_id:
                 assert set(ids) == set(names)
 
-    def test_reopened_by_another_that_has_added_nothing(self, store: Any, embeddings: TableEmbeddings) -> None:
+    def test_a_collection_opened_by_a_store_that_added_nothing(self, store: Any, embeddings: TableEmbeddings) -> None:
         from langchain_milvus import Milvus
 
         other = Milvus(embeddings, connection_args=store._connection_args, enable_dynamic_field=True)
@@ -407,7 +407,7 @@ class TestLangChain:
             assert documents == store.similarity_search_by_vector(QUERY, k=FETCH_K, expr='about["colour"] == "red"')
             assert exact(documents, vectors)
 
-    def test_of_dense_vectors_and_words_the_dense_are_searched(self, embeddings: TableEmbeddings, path: str) -> None:
+    def test_dense_vectors_are_searched_and_sparse_ones_are_not(self, embeddings: TableEmbeddings, path: str) -> None:
         needs("langchain_milvus")
         from langchain_milvus import BM25BuiltInFunction
 
@@ -435,7 +435,7 @@ class TestLangChain:
             )
             assert [row_of(d).id for d in picked] == brute_force("query 7", nearest[:FETCH_K])
 
-    def test_of_two_dense_fields_one_has_to_be_named(self, embeddings: TableEmbeddings, path: str) -> None:
+    def test_one_of_two_dense_fields_must_be_named(self, embeddings: TableEmbeddings, path: str) -> None:
         both = [embeddings, OtherEmbeddings()]
         settings: dict[str, Any] = {"vector_field": ["one", "two"], "index_params": None, "search_params": None}
         with langchain_store(both, Path(path).parent, "FLAT", "L2", **settings) as store:
@@ -453,7 +453,7 @@ class TestLangChain:
             nearest = sorted(ROWS, key=lambda row: float(np.linalg.norm(np.subtract(row.vector, QUERY))))
             assert [row_of(d).id for d in picked] == brute_force("query 7", nearest[:FETCH_K])
 
-    def test_a_store_of_words_only_says_so(self, path: str) -> None:
+    def test_a_store_without_dense_vectors_is_an_error(self, path: str) -> None:
         needs("langchain_milvus")
         from langchain_milvus import BM25BuiltInFunction
 
@@ -475,7 +475,7 @@ class TestLlamaIndex:
             store.add(nodes())
             yield store
 
-    async def test_one_request_a_lookup(self, store: Any, watched: Watched) -> None:
+    async def test_one_request_per_look_up(self, store: Any, watched: Watched) -> None:
         ids = [row.id for row in ROWS[:FETCH_K]]
         for first in (True, False):
             watched.requests.clear()
@@ -501,13 +501,13 @@ class TestLlamaIndex:
         assert [node.node_id for node in await retriever.aretrieve("query 7")] == wanted
         await store.aclient.close()
 
-    async def test_without_an_async_client_a_thread_asks(self, path: str) -> None:
+    async def test_a_store_without_an_async_client_runs_in_a_thread(self, path: str) -> None:
         with llamaindex_store(Path(path).parent, "FLAT", "IP", use_async_client=False) as store:
             store.add(nodes())
             found = await afetch_nodes(store, [ROWS[3].id, "gone"])
         assert found.keys() == {ROWS[3].id}
 
-    def test_a_store_of_words_only_says_so(self, path: str) -> None:
+    def test_a_store_without_dense_vectors_is_an_error(self, path: str) -> None:
         with (
             llamaindex_store(
                 Path(path).parent, "FLAT", "IP", enable_dense=False, enable_sparse=True, use_async_client=False

@@ -1,5 +1,5 @@
-"""OpenSearch's own ways: every kind of search and filter of LangChain's store, hybrid search, serverless collections,
-documents without a vector, refusals and broken connections. Replayed: the client is real, the server is not."""
+"""What only OpenSearch has: all kinds of search and filter of LangChain's store, hybrid search, serverless collections,
+documents without a vector, refusals and broken connections. The client is real, the server is replayed."""
 
 import warnings
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ class TestLangChain:
         self, server: ElasticReplay, store: Any, arguments: dict[str, Any]
     ) -> None:
         with warnings.catch_warnings():
-            # langchain-community says so of lucene_filter.
+            # langchain-community's warning about lucene_filter.
             warnings.filterwarnings("ignore", "`lucene_filter` is deprecated")
             documents, vectors = langchain_side.search(store, QUERY, 30, **arguments)
             assert list(documents) == own_search(store, QUERY, 30, **arguments)
@@ -104,7 +104,7 @@ class TestLangChain:
 
     def test_a_document_without_a_vector_is_left_out_with_a_warning(self, server: ElasticReplay, store: Any) -> None:
         del server.indices["passages"].documents[ROWS[7].id]["vector_field"]
-        # What the filter lets through is found, whether it is near or has a vector or not.
+        # Every document that passes the filter is found, also without a vector.
         among = {"ids": {"values": [row.id for row in ROWS[:20]]}}
         arguments = {"boolean_filter": among, "subquery_clause": "should"}
         documents, vectors = langchain_side.search(store, QUERY, 20, **arguments)
@@ -114,13 +114,13 @@ class TestLangChain:
         with pytest.warns(SetSelectWarning, match=f"no vector for '{ROWS[7].id}'"):
             assert {d.id for d in retriever.invoke("query 0")} == {row.id for row in ROWS[:20]} - {ROWS[7].id}
 
-    def test_an_index_that_gives_no_vector_at_all_is_an_error(self, server: ElasticReplay, store: Any) -> None:
+    def test_an_index_that_returns_no_vector_at_all_is_an_error(self, server: ElasticReplay, store: Any) -> None:
         server.indices["passages"].excluded = ["vector_field"]
         with pytest.raises(VectorSourceError, match="'passages', field 'vector_field'"):
             langchain_side.search(store, QUERY, 5)
         assert langchain_side.fetch(store, [ROWS[0].id]) == {}
 
-    def test_nothing_found_is_no_error_and_asks_once(self, server: ElasticReplay, store: Any) -> None:
+    def test_nothing_found_is_no_error_and_one_request(self, server: ElasticReplay, store: Any) -> None:
         documents, vectors = langchain_side.search(store, QUERY, 5, filter={"ids": {"values": ["gone"]}})
         assert len(documents) == len(vectors) == 0
         assert len(server.requests) == 1
@@ -157,7 +157,7 @@ class TestLangChain:
 
 
 class _Serverless:
-    """As of a collection on Amazon OpenSearch Serverless, which signs requests and gives documents ids of its own."""
+    """Credentials as for Amazon OpenSearch Serverless, which needs signed requests and generates ids of documents."""
 
     service = "aoss"
 

@@ -1,4 +1,4 @@
-"""Pinecone: what its client is asked, namespaces, and what goes wrong on the way."""
+"""Pinecone: the requests that its client sends, namespaces, and errors."""
 
 import asyncio
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ def test_filter_and_namespace_go_through_untouched(store: VectorStore, replay: P
         langchain_side.search(store, QUERY, 5, where={})
 
 
-def test_a_record_without_a_text_is_no_document(store: VectorStore, replay: PineconeReplay) -> None:
+def test_a_record_without_a_text_is_left_out(store: VectorStore, replay: PineconeReplay) -> None:
     with client(replay) as index:
         index.upsert(vectors=[{"id": "bare", "values": QUERY, "metadata": {"colour": "red"}}], namespace="mine")
     documents, vectors = langchain_side.search(store, QUERY, 5)
@@ -93,7 +93,7 @@ def test_a_record_without_a_dense_vector_is_left_out_with_its_name(store: Vector
     assert {document.id for document in found} == set(BY_ID)
 
 
-async def test_vectors_by_id_come_a_hundred_a_request_without_those_unknown(
+async def test_vectors_by_id_take_one_request_per_hundred_without_unknown_ids(
     store: VectorStore, replay: PineconeReplay
 ) -> None:
     ids = [row.id for row in ROWS] + ["gone"]
@@ -111,7 +111,7 @@ async def test_vectors_by_id_come_a_hundred_a_request_without_those_unknown(
     assert all(np.array_equal(awaited[name], found[name]) for name in found)
 
 
-async def test_searches_side_by_side_share_the_client_that_is_open(store: VectorStore, replay: PineconeReplay) -> None:
+async def test_parallel_searches_share_the_open_client(store: VectorStore, replay: PineconeReplay) -> None:
     from pinecone import PineconeAsyncio
 
     needs("aiohttp_retry")
@@ -127,20 +127,18 @@ async def test_searches_side_by_side_share_the_client_that_is_open(store: Vector
     async with PineconeAsyncio(api_key="none") as service, service.IndexAsyncio(host=replay.host) as index:
         given = type(store)(index=index, embedding=TableEmbeddings(), namespace="mine")
         assert await all_of(given) == wanted
-        # Still open, for it is the caller's.
+        # Still open, because it belongs to the caller.
         await index.describe_index_stats()
 
 
-async def test_an_argument_that_the_store_has_not_is_refused_in_async_code_too(
-    store: VectorStore, replay: PineconeReplay
-) -> None:
+async def test_an_unknown_argument_is_refused_in_async_code_too(store: VectorStore, replay: PineconeReplay) -> None:
     async with alangchain_over(replay, TableEmbeddings()) as entered:
         for each in (store, entered):
             with pytest.raises(InvalidParameterError, match="where"):
                 await langchain_side.asearch(each, QUERY, 5, where={})
 
 
-# The client itself tries again after 500, 502, 503 and 504 and after a broken connection, for up to eight seconds.
+# The client retries after 500, 502, 503, 504 and after a broken connection, for up to eight seconds.
 async def test_the_clients_own_error_comes_through_when_the_server_fails(
     store: VectorStore, replay: PineconeReplay
 ) -> None:

@@ -1,5 +1,5 @@
-"""What is PostgreSQL's own: indexes and their options, half precision, rows without a vector, filters, hybrid search,
-ids of any type, a connection that is cut."""
+"""What only PostgreSQL has: indexes and their options, half precision, rows without a vector, filters, hybrid search,
+ids of any type, broken connections."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NOBODY = "00000000-0000-0000-0000-00000000dead"
 
 @contextmanager
 def statements(engine: Any) -> Iterator[list[str]]:
-    """What an engine sends."""
+    """The statements that an engine sends."""
     from sqlalchemy import event
 
     sent: list[str] = []
@@ -59,7 +59,7 @@ def statements(engine: Any) -> Iterator[list[str]]:
 
 @contextmanager
 def cut(engine: Any) -> Iterator[list[str]]:
-    """The server ends the connection just as vectors are asked for; what was asked so far."""
+    """The server closes the connection when vectors are requested; returns the statements sent so far."""
     from sqlalchemy import event
 
     asked: list[str] = []
@@ -97,7 +97,7 @@ def index() -> Iterator[VectorStoreIndex]:
 
 
 def assert_own(store: Any, query: str = QUERY, k: int = FETCH_K, exact: Any = lambda x: x, **kwargs: Any) -> list[Any]:
-    """The source finds what the store finds, with the vectors that were inserted."""
+    """Check that the reader finds what the store finds, with the inserted vectors."""
     reader = langchain_reader(store)
     documents, vectors = reader.search(store, QUERIES[query], k, **kwargs)
     assert list(documents) == store.similarity_search_by_vector(QUERIES[query], k=k, **kwargs)
@@ -146,7 +146,7 @@ class TestStatements:
             assert ["vector_send" in statement for statement in sent] == [False, True]
         assert [node.node_id for node in found] == [node.node_id for node in picked]
 
-    def test_only_what_was_found_is_turned_into_bytes(self, collection: Any) -> None:
+    def test_only_the_vectors_of_found_rows_are_converted_to_bytes(self, collection: Any) -> None:
         with statements(collection._engine) as sent:
             assert_own(collection)
         place = sent[0].index
@@ -168,7 +168,7 @@ class TestFilters:
         assert 0 < len(found) <= FETCH_K
         assert [d.id for d in assert_own(table, filter=condition)] == [d.id for d in found]
 
-    def test_what_is_no_filter_is_refused(self, collection: Any, table: Any) -> None:
+    def test_unknown_arguments_are_refused(self, collection: Any, table: Any) -> None:
         for store in (collection, table):
             for wrong in ({"colour": {"$near": "red"}}, ["red"]):
                 with pytest.raises(ValueError, match=r"[Ii]nvalid|[Ee]xpected"):
@@ -190,7 +190,7 @@ class TestFilters:
 
 
 class TestIndexes:
-    """With an index, and full scans off, the option decides how many rows are found."""
+    """With an index and without full scans, an option of the index limits how many rows are found."""
 
     @pytest.mark.parametrize("kind", ["HNSW", "IVFFlat"])
     def test_of_a_table_with_the_stores_query_options(self, kind: str) -> None:
@@ -210,7 +210,7 @@ class TestIndexes:
                 for inner.index_query_options in options:
                     with statements(store._engine._pool) as sent:
                         numbers.append(len(assert_own(store)))
-                    # An option and a search, ours and the store's own.
+                    # Ours and the store's own search each send an option and a statement.
                     assert len(sent) == 4
                 assert 0 < numbers[0] < FETCH_K == numbers[1]
 
@@ -245,13 +245,13 @@ class TestPrecision:
     def half(vectors: np.ndarray) -> np.ndarray:
         return vectors.astype(np.float16).astype(np.float32)
 
-    def test_a_table_of_half_vectors_gives_what_it_holds(self) -> None:
+    def test_a_table_of_half_vectors_returns_the_stored_numbers(self) -> None:
         with database() as (name, address), cases.table(address("asyncpg"), TableEmbeddings()) as store:
             execute(f'ALTER TABLE "Passages" ALTER embedding TYPE halfvec({DIMENSION})', name)
             fill(store)
             assert len(assert_own(store, exact=self.half)) == FETCH_K
 
-    def test_llamaindex_with_half_vectors_gives_what_it_holds(self, tmp_path: Path) -> None:
+    def test_llamaindex_with_half_vectors_returns_the_stored_numbers(self, tmp_path: Path) -> None:
         with cases._node_store({"use_halfvec": True}, tmp_path) as store:
             nodes = [node.node for node in index_over(store).as_retriever(similarity_top_k=FETCH_K).retrieve(QUERY)]
             found = node_vectors(nodes, vector_store=store)
@@ -294,13 +294,13 @@ class TestRowsWithoutAVector:
 class TestIds:
     @pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
     @pytest.mark.parametrize("id_type", ["UUID", "INTEGER", "TEXT"])
-    def test_of_a_table_are_of_any_type_and_strangers_are_left_out(self, driver: str, id_type: str) -> None:
+    def test_of_a_table_are_of_any_type_and_impossible_ones_are_left_out(self, driver: str, id_type: str) -> None:
         names = [str(i) if id_type == "INTEGER" else row.id for i, row in enumerate(ROWS)]
         with (
             database() as (_, address),
             cases.table(address(driver), TableEmbeddings(), id_type=id_type) as store,
         ):
-            # The store hands ids to asyncpg as they come, which takes no text for a number.
+            # The store passes ids to asyncpg unchanged, and asyncpg does not read a string as a number.
             keys = [int(name) if (id_type, driver) == ("INTEGER", "asyncpg") else name for name in names]
             store.add_texts([row.text for row in ROWS], ids=keys)
             fetch = langchain_reader(store).fetch
@@ -347,7 +347,7 @@ class TestIds:
 
 
 class TestHybridSearch:
-    def test_of_a_table_is_the_stores_own_and_costs_one_more(self, table: Any) -> None:
+    def test_of_a_table_is_the_stores_own_and_one_statement_more(self, table: Any) -> None:
         from langchain_postgres.v2.hybrid_search_config import HybridSearchConfig, reciprocal_rank_fusion
 
         config = HybridSearchConfig(
@@ -358,7 +358,7 @@ class TestHybridSearch:
         assert ROWS[77].id in [document.id for document in found]
         assert len(sent) == 3 + 2
 
-    def test_of_nodes_has_vectors_for_what_words_found(self, tmp_path: Path) -> None:
+    def test_of_nodes_has_vectors_for_hits_of_the_text_search(self, tmp_path: Path) -> None:
         with cases._node_store({"hybrid_search": True}, tmp_path) as store:
             index = index_over(store)
             retriever = index.as_retriever(vector_store_query_mode="hybrid", similarity_top_k=10, sparse_top_k=5)
@@ -370,14 +370,14 @@ class TestHybridSearch:
 
 
 class TestErrors:
-    def test_a_query_of_another_length_is_the_servers_error(self, collection: Any, table: Any) -> None:
+    def test_a_query_of_another_length_raises_the_servers_error(self, collection: Any, table: Any) -> None:
         from sqlalchemy.exc import DBAPIError
 
         for store in (collection, table):
             with pytest.raises(DBAPIError, match=f"different vector dimensions {DIMENSION} and 3"):
                 langchain_reader(store).search(store, [1.0, 2.0, 3.0], 5)
 
-    async def test_a_collection_that_is_gone_is_the_stores_error(self) -> None:
+    async def test_a_deleted_collection_raises_the_stores_error(self) -> None:
         with database() as (_, address):
             with cases.collection(address("psycopg"), TableEmbeddings()) as store:
                 assert SetSelectRetriever(vectorstore=store).invoke(QUERY) == []
@@ -392,7 +392,7 @@ class TestErrors:
                 with pytest.raises(ValueError, match="async"):
                     SetSelectRetriever(vectorstore=other).invoke(QUERY)
 
-    async def test_the_inner_store_can_be_awaited_only(self, tmp_path: Path) -> None:
+    async def test_the_inner_store_can_only_be_awaited(self, tmp_path: Path) -> None:
         async with cases._async_table("asyncpg", "COSINE_DISTANCE", (), TableEmbeddings(), tmp_path) as store:
             inner = store._PGVectorStore__vs  # type: ignore[attr-defined]
             found = await SetSelectRetriever(vectorstore=inner).ainvoke(QUERY)
@@ -417,7 +417,7 @@ class TestErrors:
                     call()
                 assert raised.value.connection_invalidated
                 assert len(asked) == 1
-                # The pool has dropped it.
+                # The pool has dropped the broken connection.
                 call()
 
     async def test_a_connection_cut_under_langchain_awaited(self, tmp_path: Path) -> None:

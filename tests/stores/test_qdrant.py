@@ -1,4 +1,4 @@
-"""What only Qdrant has: its own filters and search arguments, names and spellings, sparse vectors, a wire to be cut."""
+"""What only Qdrant has: its filters and arguments, named and sparse vectors, spellings of ids, broken connections."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class TestLangChain:
             with pytest.raises(AssertionError, match="nonsense"):
                 ask(store, QUERY, K, nonsense=1)
 
-    def test_keys_of_the_payload_that_the_user_chose(self, tmp_path: Path) -> None:
+    def test_payload_keys_of_the_user(self, tmp_path: Path) -> None:
         keys = {"content_payload_key": "text", "metadata_payload_key": "about"}
         with langchain(DOT, TableEmbeddings(), tmp_path, **keys) as store:
             fill(store)
@@ -125,7 +125,7 @@ class TestLangChain:
                 "_collection_name": "rows",
             }
 
-    def test_points_without_the_vector_are_never_found_and_have_none(self, tmp_path: Path) -> None:
+    def test_points_without_the_vector_are_not_found_and_not_looked_up(self, tmp_path: Path) -> None:
         with langchain(Kind(vector="dense", sparse=True), TableEmbeddings(), tmp_path) as store:
             fill(store)
             store.client.delete_vectors("rows", ["dense"], [ROWS[0].id])
@@ -134,7 +134,7 @@ class TestLangChain:
             assert len(documents) == len(vectors) == len(ROWS) - 1
             assert set(document_vectors(store, [ROWS[0].id, ROWS[1].id])) == {ROWS[1].id}
 
-    def test_one_number_is_no_query(self, tmp_path: Path) -> None:
+    def test_a_query_of_one_number_is_refused(self, tmp_path: Path) -> None:
         with langchain(Kind(metric="EUCLID"), TableEmbeddings(), tmp_path) as store:
             fill(store)
             assert store.client.query_points("rows", [0.5]).points, "numpy stretches it to any length"
@@ -150,7 +150,7 @@ class TestLangChain:
 
 
 class TestStorage:
-    def test_this_process_keeps_float32_whatever_it_is_asked_for(self, local: QdrantClient) -> None:
+    def test_the_local_mode_keeps_float32_for_every_datatype(self, local: QdrantClient) -> None:
         compress = models.ScalarQuantization(scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8))
         half = UNNAMED.model_copy(update={"datatype": models.Datatype.FLOAT16})
         local.create_collection("rows", half, quantization_config=compress)
@@ -182,7 +182,7 @@ class TestStorage:
         np.testing.assert_array_equal([found["7"], found[str(2**64 - 1)]], stored(ROWS[1:3]))
         assert vectors_by_id(local, "rows", []) == vectors_by_id(local, "nowhere", ["gone"]) == {}
 
-    def test_only_the_vector_that_was_asked_for(self, local: QdrantClient) -> None:
+    def test_only_the_named_vector_is_returned(self, local: QdrantClient) -> None:
         named = {"text": UNNAMED, "image": UNNAMED, "": UNNAMED}
         local.create_collection("rows", named, sparse_vectors_config={"words": models.SparseVectorParams()})
         words = models.SparseVector(indices=[1], values=[1.0])
@@ -196,7 +196,7 @@ class TestStorage:
 
 
 class TestLlamaIndex:
-    def test_a_node_that_has_only_a_sparse_vector_is_left_out_by_name(self, local: QdrantClient) -> None:
+    def test_a_node_with_only_a_sparse_vector_is_left_out_with_its_name(self, local: QdrantClient) -> None:
         store = llamaindex(Kind(metric="DOT", sparse=True), client=local)
         index = filled(store)
         local.delete_vectors("rows", ["text-dense"], [ROWS[0].id])
@@ -217,7 +217,7 @@ class TestLlamaIndex:
         assert {node.metadata["number"] for node in nodes} == set(range(20, 90))
         assert len(picked) == K
 
-    async def test_a_store_with_a_sync_client_is_asked_from_a_thread(self, local: QdrantClient) -> None:
+    async def test_a_store_with_only_a_sync_client_runs_in_a_thread(self, local: QdrantClient) -> None:
         store = llamaindex(DOT, client=local)
         index = filled(store)
         ids = [row.id for row in ROWS[:K]]
@@ -261,7 +261,7 @@ class Wire:
                 return {"exists": self.local.collection_exists(parts[1])}
             case ["points"]:
                 records = self.local.retrieve(parts[1], body["ids"], body["with_payload"], body["with_vector"])
-                # The order in which a server answers is its own.
+                # A server answers in an order of its own.
                 return [record.model_dump(mode="json") for record in reversed(records)]
             case ["points", "query"]:
                 return {"points": [point.model_dump(mode="json") for point in self._query(parts[1], body)]}
@@ -272,7 +272,7 @@ class Wire:
         points = self.local.query_points(
             collection, asked.query, asked.using, query_filter=asked.filter, limit=asked.limit or 10
         ).points
-        # As a server does: it searches, then reads what it has found.
+        # As on a server, the search comes first, and reading the points second.
         self.between()
         vectors = {
             r.id: r.vector for r in self.local.retrieve(collection, [p.id for p in points], False, asked.with_vector)
@@ -333,7 +333,7 @@ def remote(wire: Wire, local: QdrantClient) -> Iterator[Any]:
 
 
 class TestOverHttp:
-    def test_one_request_a_search_and_it_says_what_the_stores_own_says(self, wire: Wire, remote: Any) -> None:
+    def test_one_request_per_search_equal_to_the_stores_own(self, wire: Wire, remote: Any) -> None:
         some = models.Filter(must_not=[models.HasIdCondition(has_id=[ROWS[3].id])])
         arguments: dict[str, Any] = {
             "filter": some,
@@ -358,7 +358,7 @@ class TestOverHttp:
         SetSelectRetriever(vectorstore=remote, k=K, fetch_k=FETCH_K).invoke("query 3")
         assert len(wire.requests) == 1
 
-    async def test_the_async_way_makes_one_request_too(self, wire: Wire, remote: Any) -> None:
+    async def test_an_async_search_sends_one_request_too(self, wire: Wire, remote: Any) -> None:
         retriever = SetSelectRetriever(vectorstore=remote, k=K, fetch_k=FETCH_K)
         wanted = retriever.invoke("query 3")
         wire.requests.clear()
@@ -379,7 +379,7 @@ class TestOverHttp:
         assert len(picked) == K
         assert first.metadata["_id"] not in {document.metadata["_id"] for document in picked}
 
-    def test_only_ids_that_a_server_can_read_travel(self, wire: Wire, remote: Any) -> None:
+    def test_only_ids_that_a_server_can_read_are_sent(self, wire: Wire, remote: Any) -> None:
         ids = ["gone", "007", str(2**64), "7", UUID(ROWS[0].id).hex]
         assert list(document_vectors(remote, ids)) == ids[-1:]
         assert [body["ids"] for *_, body in wire.requests] == [[7, ROWS[0].id]]
@@ -387,7 +387,7 @@ class TestOverHttp:
         assert len(wire.requests) == 1
 
     @pytest.mark.parametrize("halfway", [False, True])
-    def test_a_lost_connection_is_the_clients_own_error(self, wire: Wire, remote: Any, halfway: bool) -> None:
+    def test_a_lost_connection_raises_the_clients_own_error(self, wire: Wire, remote: Any, halfway: bool) -> None:
         wire.cut, wire.halfway = 0, halfway
         with pytest.raises(ResponseHandlingException):
             SetSelectRetriever(vectorstore=remote).invoke("query 3")
@@ -395,7 +395,7 @@ class TestOverHttp:
             document_vectors(remote, [ROWS[0].id])
 
     @pytest.mark.parametrize("halfway", [False, True])
-    async def test_a_request_more_in_llamaindex_and_a_connection_lost_before_it(
+    async def test_llamaindex_sends_one_request_more_and_the_connection_breaks_before_it(
         self, wire: Wire, local: QdrantClient, halfway: bool
     ) -> None:
         bundle = QueryBundle("query 3", embedding=QUERY)
@@ -426,7 +426,7 @@ class TestOverHttp:
             await retriever.aretrieve(bundle)
         await client.close()
 
-    def test_nobody_listens(self) -> None:
+    def test_a_server_that_does_not_listen_raises_the_clients_own_error(self) -> None:
         client = QdrantClient(f"http://127.0.0.1:{free_port()}", check_compatibility=False)
         gone = QdrantVectorStore(client, "rows", TableEmbeddings(), validate_collection_config=False)
         for ask in (lambda: search(gone, QUERY, K), lambda: document_vectors(gone, [ROWS[0].id])):
@@ -451,7 +451,7 @@ def over_existing(store: Any) -> VectorStoreIndex:
 
 
 @pytest.mark.parametrize("spelling", ["as the store says it", "as it was given"])
-def test_what_the_reader_has_is_known_by_the_id_in_the_metadata(store: Any, spelling: str) -> None:
+def test_shown_documents_are_known_by_the_id_in_the_metadata(store: Any, spelling: str) -> None:
     retriever = SetSelectRetriever(vectorstore=store, k=K)
     first = retriever.invoke("query 3")
     assert all(document.id is None for document in first)

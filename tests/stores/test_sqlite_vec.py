@@ -1,4 +1,4 @@
-"""What is sqlite-vec's own: connections tied to a thread, and two tables that may disagree."""
+"""What only sqlite-vec has: connections that belong to a thread, and two tables that may disagree."""
 
 import asyncio
 import doctest
@@ -41,7 +41,7 @@ def test_the_examples_hold(store: Any) -> None:
         assert doctest.DocTestRunner().run(test).failed == 0
 
 
-async def test_many_at_one_time_whatever_thread_the_connection_is_for(tied_or_not: Any) -> None:
+async def test_parallel_searches_with_and_without_a_connection_of_one_thread(tied_or_not: Any) -> None:
     retriever = SetSelectRetriever(vectorstore=tied_or_not, k=K, fetch_k=FETCH_K)
     names = list(QUERIES)
     found = await asyncio.gather(*(retriever.ainvoke(name) for name in names))
@@ -54,7 +54,7 @@ def test_a_search_is_one_statement(store: Any) -> None:
     statements: list[str] = []
     store._connection.set_trace_callback(statements.append)
     search(store, QUERY, FETCH_K)
-    # What else is seen is the extension's reading of its own tables.
+    # The other statements are the extension's, which reads its own tables.
     assert sum("MATCH" in statement for statement in statements) == 1
     assert all("MATCH" in statement or "documents_vec_" in statement for statement in statements)
 
@@ -72,7 +72,7 @@ def test_a_document_without_a_vector_is_never_found(store: Any) -> None:
 
 
 def test_the_vector_is_the_one_that_was_searched(store: Any) -> None:
-    # The store keeps a second copy beside the text, which nothing keeps in step.
+    # The store keeps a second copy of the vector beside the text, and does not update it.
     store._connection.execute("UPDATE documents SET text_embedding = NULL")
     documents, vectors = search(store, QUERY, FETCH_K)
     np.testing.assert_array_equal(
@@ -86,8 +86,8 @@ def test_an_empty_table(store: Any) -> None:
     assert (documents, len(vectors)) == ([], 0)
 
 
-def test_filters_are_refused_for_it_has_none(store: Any) -> None:
-    # Its own search takes a filter and heeds it not.
+def test_filters_are_refused_because_the_store_has_none(store: Any) -> None:
+    # The store's own search accepts a filter and ignores it.
     with pytest.raises(InvalidParameterError, match="no search argument 'filter'; it takes none"):
         search(store, QUERY, 5, filter={"colour": "red"})
 

@@ -1,4 +1,4 @@
-"""Weaviate: what its client is asked, named vectors, and what goes wrong on the way."""
+"""Weaviate: the requests that its client sends, named vectors, and errors."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -55,7 +55,7 @@ def store(replay: WeaviateReplay) -> Iterator[VectorStore]:
 
 @pytest.fixture
 def named(replay: WeaviateReplay) -> Iterator[Any]:
-    """A collection whose objects have two vectors: "body", that of the row, and "title", turned round."""
+    """A collection whose objects have two vectors: "body" is the row's, "title" the same numbers in reverse order."""
     import weaviate
     from weaviate.classes.config import Configure, DataType, Property
     from weaviate.classes.data import DataObject
@@ -96,7 +96,7 @@ def test_a_search_is_one_call_that_asks_for_vectors(store: VectorStore, replay: 
     assert not any("vector" in document.metadata for document in picked)
 
 
-def test_what_the_stores_own_search_takes_goes_through(store: VectorStore, replay: WeaviateReplay) -> None:
+def test_arguments_of_the_stores_own_search_go_through(store: VectorStore, replay: WeaviateReplay) -> None:
     from weaviate.classes.query import Filter
 
     rich = (
@@ -125,7 +125,7 @@ def test_a_caller_who_asks_for_the_vector_gets_it_beside_the_document(store: Vec
     assert not any("vector" in document.metadata for document in documents)
 
 
-async def test_vectors_of_the_name_that_is_searched_for_come_back(named: Any, replay: WeaviateReplay) -> None:
+async def test_vectors_of_the_searched_name_are_returned(named: Any, replay: WeaviateReplay) -> None:
     needs("langchain_weaviate")
     async with alangchain_over(replay, TableEmbeddings()) as store:
         for name, way in (("body", 1), ("title", -1)):
@@ -151,7 +151,7 @@ async def test_vectors_of_the_name_that_is_searched_for_come_back(named: Any, re
 def test_an_object_without_a_vector_is_left_out_with_its_text_known(store: VectorStore, replay: WeaviateReplay) -> None:
     documents, _ = langchain_side.search(store, QUERY, 1)
     first = BY_TEXT[documents[0].page_content]
-    # It was found by its vector, which another caller takes away before it is read back.
+    # The search found it by its vector, which another caller deletes before the server reads it.
     replay.lost = {first.id}
     documents, vectors = langchain_side.search(store, QUERY, FETCH_K)
     assert [d.page_content for d, v in zip(documents, vectors, strict=True) if v is None] == [first.text]
@@ -211,7 +211,7 @@ async def test_the_clients_own_error_comes_through_when_the_connection_breaks(
     async def at_once(seconds: float) -> None:
         pass
 
-    # The client tries again six times, after a minute of waiting in all that nothing can shorten.
+    # The client retries six times and waits a minute in all, which no setting can shorten.
     monkeypatch.setattr("weaviate.retry.time", SimpleNamespace(sleep=lambda seconds: None))
     monkeypatch.setattr("weaviate.retry.asyncio", SimpleNamespace(sleep=at_once))
     async with alangchain_over(replay, TableEmbeddings()) as other:
@@ -253,10 +253,10 @@ class TestLlamaIndex:
             awaited = await afetch_nodes(store, [*IDS, "gone"])
         assert set(awaited) == set(IDS)
         np.testing.assert_array_equal([awaited[name] for name in IDS], _stored(ROWS))
-        # Without an async client a thread asks.
+        # A store without an async client runs in a thread.
         assert set(await afetch_nodes(index.vector_store, IDS[:3], index)) == set(IDS[:3])
 
-    def test_vectors_under_a_name_of_their_own_cost_one_call_more(self, replay: WeaviateReplay) -> None:
+    def test_named_vectors_take_one_more_call(self, replay: WeaviateReplay) -> None:
         import weaviate
         from weaviate.classes.config import Configure
 
@@ -269,7 +269,7 @@ class TestLlamaIndex:
             collection = client.collections.create(
                 "Passages", vector_config=[Configure.Vectors.self_provided(name="body")]
             )
-            # The store itself writes no named vectors.
+            # The store itself does not write named vectors.
             objects = [get_data_object(node) for node in nodes()]
             for each in objects:
                 each.vector = {"body": BY_ID[each.uuid].vector}
@@ -289,10 +289,10 @@ class TestLlamaIndex:
         with pytest.raises(WeaviateQueryError, match="replayed fault"):
             fetch_nodes(index.vector_store, IDS[:3], index)
         with pytest.raises(ValueError, match="replayed fault"):
-            # The store's own translation of that error.
+            # The store translates that error.
             SetSelectIndexRetriever(index).retrieve("query 3")
 
 
 def _copied(arguments: dict[str, Any]) -> dict[str, Any]:
-    # The store adds to the lists that it is given.
+    # The store appends to the lists of its caller.
     return {name: list(value) if isinstance(value, list) else value for name, value in arguments.items()}

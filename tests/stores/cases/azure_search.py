@@ -1,4 +1,4 @@
-"""Azure's own clients, speaking TLS to a server on loopback that answers as the documentation of the service says."""
+"""Azure AI Search: Azure's own clients, over TLS, against a replayed server on loopback."""
 
 import importlib
 from collections.abc import AsyncIterator, Iterator
@@ -20,7 +20,7 @@ PACKAGES = ("langchain_community", "langchain_azure_ai")
 
 
 def options(replay: AzureReplay) -> dict[str, Any]:
-    """What the clients are told besides the address: whom to trust, and not to try again."""
+    """Options of the clients: the certificate to trust, and no retries."""
     return {"connection_verify": str(replay.certificate), "retry_total": 0}
 
 
@@ -49,8 +49,8 @@ def langchain_over(replay: AzureReplay, package: str, embeddings: Embeddings, **
     """``vector``: attributes of the field with the vectors."""
     module = importlib.import_module(f"{package}.vectorstores.azuresearch")
     with pytest.MonkeyPatch.context() as patch:
-        # langchain-azure-ai hands its client options to the sync client alone, but makes another on the way to its
-        # async one.
+        # langchain-azure-ai passes its client options only to the sync client that the caller uses, not to a second one
+        # that it needs for its async client.
         patch.setenv("REQUESTS_CA_BUNDLE", str(replay.certificate))
         store = module.AzureSearch(
             replay.endpoint,
@@ -64,7 +64,7 @@ def langchain_over(replay: AzureReplay, package: str, embeddings: Embeddings, **
     try:
         yield store
     finally:
-        # Its __del__ would close them too, with an event loop that it leaves behind.
+        # The store's __del__ would close them in a new event loop and leave that loop open.
         store.client.close()
         store.client = store.async_client = None
 
@@ -103,7 +103,7 @@ async def allamaindex_over(replay: AzureReplay, **settings: Any) -> AsyncIterato
 
 
 def _create_index(replay: AzureReplay, **settings: Any) -> None:
-    # By a store of its own: an index client does not tell the search client that it makes whom to trust.
+    # In a separate store: an index client does not pass the certificate to the search client that it makes.
     from azure.core.credentials import AzureKeyCredential
     from azure.search.documents.indexes import SearchIndexClient
     from llama_index.vector_stores.azureaisearch import IndexManagement
@@ -147,7 +147,7 @@ def needs_client(package: str) -> None:
 
 
 def _own(store: Any, vector: list[float], k: int, filters: str | None = None) -> list[Document]:
-    # Its public search by vector takes a text, and embeds it.
+    # The store's public search by vector takes a text and embeds it.
     module = importlib.import_module(type(store).__module__)
     found = module._results_to_documents(store._simple_search(vector, "", k, filters=filters))
     return [document for document, _ in found]

@@ -1,4 +1,4 @@
-"""Chroma: in this process, and on a server over loopback that these tests start and stop."""
+"""Chroma: in this process, on disk, and on a server on loopback that the tests start and stop."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ from tests.stores.harness import LangChainCase, LlamaIndexCase, fill, free_port,
 
 @contextmanager
 def server(folder: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """Chroma's own server on a port of its own, with its data in the folder."""
+    """Chroma's server on a free port, with its data in the folder."""
     port = free_port()
     command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(folder), "--port", str(port)]
     process = subprocess.Popen([*command, "--host", "127.0.0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -57,12 +57,12 @@ def client(kind: str, folder: Path) -> Iterator[Any]:
             with server(folder) as (port, _):
                 http = chromadb.HttpClient("127.0.0.1", port)
                 yield http
-                # Its close() leaves the connections open.
+                # The client's close() leaves its connections open.
                 for part in (http, http._admin_client):  # type: ignore[attr-defined]
                     part._server._session.close()
 
 
-# For cosine Chroma's index keeps unit vectors and lengths, whose product is the vector but for the last bit.
+# For cosine, Chroma's index keeps unit vectors and lengths. Their product may differ from the vector in the last bit.
 LAST_BIT = 2.0**-22
 KINDS = {"in memory": "l2", "on disk": "cosine", "on a server": "ip"}
 

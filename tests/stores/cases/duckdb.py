@@ -25,7 +25,7 @@ def langchain(kind: str, embeddings: Embeddings, folder: Path) -> Iterator[Vecto
     from langchain_community.vectorstores import DuckDB
 
     class Inserting(DuckDB):
-        """Fills itself as it does without pandas: DuckDB before 1.4 cannot read the strings of pandas 3."""
+        """Adds rows as if pandas were missing: DuckDB before 1.4 cannot read the strings of pandas 3."""
 
         def add_texts(self, *arguments: Any, **more: Any) -> list[str]:
             with patch.dict(sys.modules, {"pandas": None}):
@@ -38,7 +38,7 @@ def langchain(kind: str, embeddings: Embeddings, folder: Path) -> Iterator[Vecto
 
 
 def own_search(store: Any, vector: list[float], k: int) -> list[Document]:
-    """It can be asked in words only."""
+    """The store's plain search, which takes a text only."""
     other = copy(store)
     other._embedding = TableEmbeddings({"asked": vector})
     found: list[Document] = other.similarity_search("asked", k)
@@ -46,7 +46,7 @@ def own_search(store: Any, vector: list[float], k: int) -> list[Document]:
 
 
 def row_of(document: Document) -> Row:
-    # The store tells no ids.
+    # The store's documents have no ids.
     return BY_TEXT[document.page_content]
 
 
@@ -57,7 +57,7 @@ def llamaindex(kind: str, length: int | None, folder: Path) -> Iterator[BasePyda
     from llama_index.vector_stores.duckdb import DuckDBVectorStore
 
     class Offline(DuckDBVectorStore):
-        """Makes its table without loading from the net an extension for full texts, which it does not use yet."""
+        """Creates its table without the extension for full-text search, which it would download and does not use."""
 
         @classmethod
         def _initialize_table(cls, conn: Any, table_name: str, embed_dim: int | None) -> None:

@@ -1,4 +1,4 @@
-"""Elasticsearch before and after 9.2, from which on a new index keeps vectors out of ``_source``: replayed, not run."""
+"""Elasticsearch, replayed, before and after 9.2, which keeps the vectors of new indexes out of ``_source``."""
 
 import asyncio
 import warnings
@@ -17,7 +17,7 @@ from tests.stores.harness import BY_TEXT, DIMENSION, ROWS, LangChainCase, LlamaI
 from tests.stores.replay.elastic import ElasticReplay, replay
 
 OLD, NEW = "8.18.0", "9.2.0"
-# For cosine a new index keeps unit vectors and lengths, whose product is the vector but for the last bit.
+# For cosine, a new index keeps unit vectors and lengths. Their product may differ from the vector in the last bit.
 LAST_BIT = 2.0**-22
 RED = {"filter": [{"term": {"metadata.colour.keyword": "red"}}]}
 
@@ -39,7 +39,7 @@ def langchain(server: ElasticReplay, embeddings: Embeddings, metric: str = "COSI
 
 
 def exact() -> dict[str, Any]:
-    """Arguments for brute force by a script."""
+    """Arguments for an exact search by a script."""
     needs("langchain_elasticsearch")
     from langchain_elasticsearch import ElasticsearchStore
 
@@ -79,27 +79,27 @@ async def _alangchain(version: str, embeddings: Embeddings, _: Path) -> AsyncIte
 
 
 def own_search(store: Any, vector: list[float], k: int, **arguments: Any) -> list[Document]:
-    """The store's plain search by vector, which comes with scores only."""
+    """The store's plain search by vector, which exists only with scores."""
     return [d for d, _ in store.similarity_search_by_vector_with_relevance_scores(vector, k, **arguments)]
 
 
 def llamaindex(server: ElasticReplay) -> BasePydanticVectorStore:
     """A store over the server, empty, for any event loop."""
     with warnings.catch_warnings():
-        # The store's class is written in the manner of Pydantic 1.
+        # The store's class uses the style of Pydantic 1.
         warnings.filterwarnings("ignore", "Support for class-based `config` is deprecated", DeprecationWarning)
         needs("llama_index.vector_stores.elasticsearch")
     from elasticsearch import AsyncElasticsearch
     from llama_index.vector_stores.elasticsearch import ElasticsearchStore
 
-    # By default the client belongs to the loop of its first call, and the store's calls run in whichever is current.
+    # By default the client belongs to the event loop of its first call, and the store runs calls in the current one.
     client = AsyncElasticsearch(server.url, node_class="httpxasync")
     policy = type(asyncio.get_event_loop_policy())
     get_event_loop, run = policy.get_event_loop, asyncio.run
     try:
         store: BasePydanticVectorStore = ElasticsearchStore("passages", es_client=client)
     finally:
-        # nest_asyncio, which the store applies to the whole process, would make event loops that nobody closes.
+        # The store applies nest_asyncio to the whole process, which makes event loops and does not close them.
         setattr(policy, "get_event_loop", get_event_loop)  # noqa: B010
         asyncio.run = run
     return store
@@ -107,7 +107,7 @@ def llamaindex(server: ElasticReplay) -> BasePydanticVectorStore:
 
 @contextmanager
 def current_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """An event loop for this thread, in which the store runs its async client; between two tests there is none."""
+    """An event loop for this thread, in which the store runs its async client. Between tests there is none."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:

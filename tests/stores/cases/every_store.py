@@ -1,4 +1,4 @@
-"""Every store's cases, one line a store."""
+"""The cases of all stores."""
 
 from tests.stores.cases import (
     azure_search,

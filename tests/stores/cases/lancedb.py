@@ -1,4 +1,4 @@
-"""LanceDB, tables on disk read within this process: plain, in half precision, and with an index that compresses."""
+"""LanceDB: tables on disk, in single and half precision, and with a compressing index."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -45,7 +45,7 @@ def table(folder: Path, name: str = "vectorstore", kind: str = "float32") -> Any
 
 
 def compress(stored: Any) -> None:
-    """Give the table an index that finds by what is left of the vectors in 8 bytes each."""
+    """Give the table an index that compresses each vector to 8 bytes."""
     from lancedb.index import IvfPq
 
     kind = IvfPq(distance_type="l2", num_partitions=2, num_sub_vectors=16, num_bits=4)
@@ -53,7 +53,7 @@ def compress(stored: Any) -> None:
 
 
 def row_of(document: Document) -> Row:
-    # The store tells no ids.
+    # The store's documents have no ids.
     return BY_TEXT[document.page_content]
 
 
@@ -64,7 +64,7 @@ def langchain(embeddings: Embeddings, folder: Path) -> Iterator[VectorStore]:
     from langchain_lancedb import LanceDB
 
     class Carrying(LanceDB):
-        """Tells the embeddings that it was made with, which the retriever would be given otherwise."""
+        """Has an ``embeddings`` property, which the original lacks, so that the retriever needs no ``embeddings=``."""
 
         @property
         def embeddings(self) -> Embeddings:
@@ -76,7 +76,7 @@ def langchain(embeddings: Embeddings, folder: Path) -> Iterator[VectorStore]:
 
 
 def own_langchain_search(store: Any, vector: list[float], k: int) -> list[Document]:
-    """It can be asked in words only."""
+    """The store's plain search, which takes a text only."""
     other = copy(store)
     other._embedding_function = TableEmbeddings({"asked": vector})
     found: list[Document] = other.similarity_search("asked", k)
@@ -95,19 +95,19 @@ def community(
     stored = table(folder, kind=kind)
     if prepare is not None:
         prepare(stored)
-    # Its default is that what is added takes the place of what was there.
+    # By default, added rows replace the old ones.
     yield LanceDB(lancedb.connect(folder), embeddings, mode="append")
 
 
 @contextmanager
 def llamaindex(folder: Path, **more: Any) -> Iterator[BasePydanticVectorStore]:
     """LlamaIndex's store."""
-    # pandas: the adapter needs it and does not say so.
+    # The adapter needs pandas but does not declare it.
     needs("pandas", "llama_index.vector_stores.lancedb")
     from llama_index.vector_stores.lancedb import LanceDBVectorStore
 
     with warnings.catch_warnings():
-        # On opening, it lists the tables in a way that LanceDB wants to be rid of.
+        # When it opens, it lists the tables by a method that LanceDB has deprecated.
         warnings.filterwarnings("ignore", r"table_names\(\) is deprecated", DeprecationWarning)
         store = LanceDBVectorStore(str(folder), **more)
     yield store

@@ -1,4 +1,4 @@
-"""Stores of this process: in memory, and FAISS in its kinds."""
+"""The frameworks' stores in memory, and FAISS with several kinds of index."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -63,7 +63,7 @@ def _faiss(kind: str, embeddings: Embeddings, folder: Path) -> Iterator[VectorSt
 
 
 def _own_faiss_search(store: VectorStore, vector: list[float], k: int, **search_kwargs: Any) -> list[Document]:
-    # It filters what it has fetched, by default 20 documents.
+    # The store filters the documents that it has fetched, by default 20.
     return own_search(store, vector, k, fetch_k=len(ROWS), **search_kwargs)
 
 
@@ -96,7 +96,7 @@ LANGCHAIN = [
         for kind in INDEXES
     ),
 ]
-# LlamaIndex's FAISS stores know no filter, and look vectors up by label, which an IVF index can by its direct map only.
+# LlamaIndex's FAISS stores have no filters. They look vectors up by label; an IVF index needs a direct map for that.
 LLAMAINDEX = [
     LlamaIndexCase("simple", _simple),
     *(

@@ -1,5 +1,5 @@
-"""Milvus Lite: a file, served from within this process. LangChain's store needs pymilvus 3 and LlamaIndex's needs 2,
-so that no environment runs all of these."""
+"""Milvus Lite: a file, served by this process. LangChain's store needs pymilvus 3 and LlamaIndex's needs pymilvus 2, so
+no environment runs all of these cases."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -17,7 +17,7 @@ from tests.stores.harness import BY_ID, BY_TEXT, DIMENSION, ROWS, LangChainCase,
 
 @contextmanager
 def database(folder: Path) -> Iterator[str]:
-    """The name of Milvus Lite's file, and the end of the server behind it."""
+    """The name of Milvus Lite's file; stops the server at the end."""
     path = str(folder / "milvus.db")
     try:
         yield path
@@ -32,7 +32,7 @@ def langchain_store(embeddings: Any, folder: Path, index: str, metric: str, **se
     needs("langchain_milvus", "milvus_lite")
     from langchain_milvus import Milvus
 
-    # The store's own default for HNSW looks at no more than ten.
+    # By default the store's HNSW search considers only ten rows.
     search_params = {"metric_type": metric, "params": {"ef": 240} if index in ("HNSW", "AUTOINDEX") else {}}
     with database(folder) as path:
         store = Milvus(
@@ -51,11 +51,11 @@ def langchain_store(embeddings: Any, folder: Path, index: str, metric: str, **se
 
 
 def seal(client: Any, path: str, collection: str) -> None:
-    """Have the index built: what has only just been added is compared one by one, whatever the index."""
+    """Have the index built: without one, Milvus Lite compares new rows one by one."""
     from milvus_lite.server_manager import server_manager_instance
 
     client.flush(collection)
-    # It is built in the background, and no request waits for that.
+    # Milvus Lite builds the index in the background, and no request waits for it.
     server_manager_instance._servers[path][1].get_collection(collection)._wait_for_bg()
 
 

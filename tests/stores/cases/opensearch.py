@@ -1,5 +1,4 @@
-"""OpenSearch before and after 3.0, from which on an index puts the vectors it keeps back into ``_source`` when that is
-read: replayed, not run."""
+"""OpenSearch, replayed, before and after 3.0, which restores the vectors in ``_source`` from the index."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -43,7 +42,7 @@ def llamaindex(server: ElasticReplay, **arguments: Any) -> Any:
     from llama_index.vector_stores.opensearch import OpensearchVectorClient, OpensearchVectorStore
     from opensearchpy import AsyncOpenSearch, OpenSearch
 
-    # Clients that it makes itself it closes when it is garbage, in an event loop that it puts in place of the current.
+    # The store would close clients of its own making on deletion, in an event loop that replaces the current one.
     clients = {"os_client": OpenSearch(server.url), "os_async_client": AsyncOpenSearch(server.url)}
     return OpensearchVectorStore(OpensearchVectorClient(server.url, "passages", DIMENSION, **clients, **arguments))
 

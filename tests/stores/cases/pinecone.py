@@ -1,4 +1,4 @@
-"""Pinecone's own client, speaking to a server on loopback that answers as Pinecone's documentation says."""
+"""Pinecone: its own client against a replayed server on loopback."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -32,7 +32,7 @@ def llamaindex_over(replay: PineconeReplay, **settings: Any) -> Iterator[BasePyd
     from llama_index.vector_stores.pinecone import PineconeVectorStore
 
     with client(replay) as index:
-        # The bar that counts what is sent.
+        # The progress bar of the client.
         yield PineconeVectorStore(pinecone_index=index, insert_kwargs={"show_progress": False}, **settings)
 
 
@@ -40,7 +40,7 @@ def llamaindex_over(replay: PineconeReplay, **settings: Any) -> Iterator[BasePyd
 async def alangchain_over(
     replay: PineconeReplay, embeddings: Embeddings, **settings: Any
 ) -> AsyncIterator[VectorStore]:
-    """With the asyncio client open, as ``async with`` leaves it."""
+    """The store with its asyncio client open, as within ``async with store``."""
     from langchain_pinecone import PineconeVectorStore
 
     store = PineconeVectorStore(host=replay.host, pinecone_api_key="none", embedding=embeddings, **settings)
@@ -75,5 +75,5 @@ def _llamaindex(folder: Path) -> Iterator[BasePydanticVectorStore]:
 
 
 LANGCHAIN = [LangChainCase("Pinecone, replayed", _langchain, {"filter": {"colour": "red"}}, aopen=_alangchain)]
-# The vectors on the nodes are the decimals of the answer, which are float32 when they are rounded to it.
+# The vectors on the nodes are the decimal numbers of the answer, which are exact after rounding to float32.
 LLAMAINDEX = [LlamaIndexCase("Pinecone, replayed", _llamaindex, precision=2.0**-24)]

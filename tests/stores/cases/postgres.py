@@ -1,4 +1,4 @@
-"""PostgreSQL with pgvector: both stores of langchain-postgres, called and awaited, and LlamaIndex's in its kinds."""
+"""PostgreSQL with pgvector: both stores of langchain-postgres, sync and async, and LlamaIndex's in its settings."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -14,7 +14,7 @@ from tests.stores.cases.postgres_server import database
 from tests.stores.harness import DIMENSION, ROWS, LangChainCase, LlamaIndexCase, fill, needs
 
 HALF = 2.0**-11 * 2
-# Every row, so that the index finds what a full scan would.
+# All rows, so that the index finds the same rows as a full scan.
 HNSW = {"hnsw_m": 16, "hnsw_ef_construction": 64, "hnsw_ef_search": len(ROWS)}
 
 
@@ -33,7 +33,7 @@ def collection(url: str, embeddings: Embeddings, **settings: Any) -> Iterator[An
 
 @asynccontextmanager
 async def async_collection(url: str, embeddings: Embeddings, **settings: Any) -> AsyncIterator[Any]:
-    """The same, to be awaited."""
+    """langchain-postgres's PGVector with ``async_mode``, empty."""
     needs("langchain_postgres")
     from langchain_postgres import PGVector
 
@@ -48,7 +48,7 @@ async def async_collection(url: str, embeddings: Embeddings, **settings: Any) ->
 def table(
     url: str, embeddings: Embeddings, columns: tuple[str, ...] = (), id_type: str = "UUID", **settings: Any
 ) -> Iterator[Any]:
-    """langchain-postgres's PGVectorStore, empty, some metadata in columns of their own."""
+    """langchain-postgres's PGVectorStore, empty, with some metadata in separate columns."""
     needs("langchain_postgres")
     from langchain_postgres import Column, PGEngine, PGVectorStore
 
@@ -69,7 +69,7 @@ def table(
 async def async_table(
     url: str, embeddings: Embeddings, columns: tuple[str, ...] = (), **settings: Any
 ) -> AsyncIterator[Any]:
-    """The same, on the event loop that is running."""
+    """langchain-postgres's PGVectorStore, empty, on the running event loop."""
     needs("langchain_postgres")
     from langchain_postgres import Column, PGEngine, PGVectorStore
     from sqlalchemy.ext.asyncio import create_async_engine

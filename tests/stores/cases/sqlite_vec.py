@@ -24,7 +24,7 @@ from tests.stores.harness import (
 
 
 def connect(file: Path, **more: Any) -> sqlite3.Connection:
-    """As the store's own ``create_connection``; also where Python was built to load no extensions."""
+    """A connection like the store's own, also where Python was built without loadable extensions."""
     import sqlite_vec
 
     if hasattr(sqlite3.Connection, "enable_load_extension"):
@@ -61,14 +61,14 @@ def langchain(embeddings: Embeddings, folder: Path, **more: Any) -> Iterator[Vec
     from langchain_community.vectorstores import SQLiteVec
 
     class Carrying(SQLiteVec):
-        """Tells the embeddings that it was made with, which the retriever would be given otherwise."""
+        """Has an ``embeddings`` property, which the original lacks, so that the retriever needs no ``embeddings=``."""
 
         @property
         def embeddings(self) -> Embeddings:
             return embeddings
 
         def get_dimensionality(self) -> int:
-            # It would embed a text that the table of vectors does not have.
+            # The original embeds a text that the table of vectors does not have.
             return DIMENSION
 
     with closing(connect(folder / "store.sqlite", **more)) as connection:
@@ -78,7 +78,7 @@ def langchain(embeddings: Embeddings, folder: Path, **more: Any) -> Iterator[Vec
 
 
 def row_of(document: Document) -> Row:
-    # The store tells no ids.
+    # The store's documents have no ids.
     return BY_TEXT[document.page_content]
 
 

@@ -1,4 +1,4 @@
-"""Weaviate's own client, speaking gRPC and REST to a server on loopback that answers as Weaviate's protocol says."""
+"""Weaviate: its own client, over gRPC and REST, against a replayed server on loopback."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -14,7 +14,7 @@ from tests.stores.replay.weaviate import WeaviateReplay, replaying
 
 
 def address(replay: WeaviateReplay) -> dict[str, Any]:
-    # The checks at the start would ask PyPI for the newest client.
+    # The client's checks at the start would request its newest version from PyPI.
     return {
         "http_host": "127.0.0.1",
         "http_port": replay.port,

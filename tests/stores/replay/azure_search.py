@@ -1,9 +1,9 @@
-"""An Azure AI Search service on loopback, as far as indexes, uploads, vector queries and filters go.
+"""A replayed Azure AI Search service on loopback: indexes, uploads, vector queries and filters.
 
 Vector queries: https://learn.microsoft.com/en-us/azure/search/vector-search-how-to-query; which fields an answer has,
 and how many rows: https://learn.microsoft.com/en-us/azure/search/search-pagination-page-layout; the request:
-https://learn.microsoft.com/en-us/rest/api/searchservice/documents/search-post; the rest, the wording of refusals apart,
-is as the client's own models read and write it.
+https://learn.microsoft.com/en-us/rest/api/searchservice/documents/search-post. All else follows the client's own
+models, except the wording of errors.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ OPERATORS = {"eq": "==", "ne": "!=", "gt": ">", "lt": "<", "ge": ">=", "le": "<=
 
 
 class Refused(Exception):
-    """The service's 400, with its message."""
+    """An error that the service answers with status 400 and this message."""
 
 
 class AzureReplay(Replay):
-    # The most that the service puts in one answer.
+    # The most hits in one answer of the service.
     page = 1000
 
     def __init__(self, certificate: Path) -> None:
@@ -159,12 +159,12 @@ def _passes(row: dict[str, Any], wanted: str | None, fields: dict[str, Any]) -> 
         literal = value[1:-1].replace("''", "'") if value.startswith("'") else float(value)
         return f"(row[{name!r}] {OPERATORS[found['operator']]} {literal!r})"
 
-    # Its and, or, not and parentheses are Python's.
+    # The words and, or, not and the parentheses of the filter mean the same in Python.
     return bool(eval(COMPARISON.sub(python, wanted), {"__builtins__": {}}, {"row": row}))
 
 
 def _certificate(folder: Path) -> Path:
-    """A certificate for 127.0.0.1 with its key, in one file; it is its own authority."""
+    """A self-signed certificate for 127.0.0.1 with its key, in one file."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

@@ -1,5 +1,5 @@
-"""Elasticsearch and OpenSearch as far as their documentation tells: what the client's own bulk call indexes is kept,
-knn and script_score queries are answered by brute force. Formats, by page:
+"""A replayed Elasticsearch or OpenSearch server: it keeps what the client's bulk call indexes, and answers knn and
+script_score queries by brute force. The formats follow these pages of the documentation:
 
 bulk          elastic.co/docs/api/doc/elasticsearch/operation/operation-bulk, docs.opensearch.org/latest/api-reference/document-apis/bulk
 search        elastic.co/docs/api/doc/elasticsearch/operation/operation-search, docs.opensearch.org/latest/api-reference/search-apis/search
@@ -45,7 +45,7 @@ class ElasticReplay(Replay):
 
     @property
     def searches(self) -> list[Any]:
-        """Bodies of the searches since the last ``requests.clear()``."""
+        """The bodies of the searches since the last ``requests.clear()``."""
         return [request.body for request in self.requests if request.path.endswith("/_search")]
 
     def reply(self, request: Request) -> tuple[int, Any]:
@@ -92,7 +92,7 @@ class ElasticReplay(Replay):
         for line in rest:
             ((action, place),) = line.items()
             index, status, result = self.indices[place["_index"]], 200, "deleted"
-            # A serverless collection names the document itself.
+            # A serverless collection generates the id of a document.
             document = place.get("_id") or f"auto-{len(index.documents)}"
             if action == "delete":
                 if index.documents.pop(document, None) is None:
@@ -179,13 +179,13 @@ class _Handler(http_replay._Handler):
         data = b"" if found is None else json.dumps(found).encode()
         self.send_response(status)
         if self.server.product == "elasticsearch":
-            # Without it the client refuses to go on, as it may not be Elasticsearch.
+            # The client refuses a server that does not name its product.
             self.send_header("X-Elastic-Product", "Elasticsearch")
             self.send_header("Content-Type", "application/vnd.elasticsearch+json;compatible-with=8")
         else:
             self.send_header("Content-Type", "application/json; charset=UTF-8")
         self.send_header("Content-Length", str(len(data)))
-        # Async clients of one test must find no connection that belongs to another's event loop.
+        # An async client must not reuse a connection that belongs to the event loop of another test.
         self.send_header("Connection", "close")
         self.end_headers()
         self.close_connection = True

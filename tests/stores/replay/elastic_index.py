@@ -1,4 +1,4 @@
-"""What an index of Elasticsearch or OpenSearch keeps, and how its documents match a query and score, by brute force."""
+"""An index of the replayed Elasticsearch or OpenSearch server: its documents, and their matches and scores."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Index:
         self.vectors = {name: field for name, field in self.properties.items() if field.get("type") in kinds}
         settings = body.get("settings", {})
         newer = version >= ((9, 2) if product == "elasticsearch" else (3, 0))
-        # Rebuilt from what the index itself keeps, not from the document that was sent.
+        # Restored from the index, not from the document that was sent.
         self.derived = newer and settings.get("index.mapping.exclude_source_vectors", True)
         self.hidden = self.derived and product == "elasticsearch"
         self.excluded: list[str] = body.get("mappings", {}).get("_source", {}).get("excludes", [])
@@ -102,7 +102,7 @@ class Index:
         return {names[i]: float(scored[i]) for i in best}
 
     def scores(self, query: Mapping[str, Any]) -> dict[str, float]:
-        """Ids of the documents that match, with their scores."""
+        """The ids of the documents that match, with their scores."""
         ((kind, body),) = query.items()
         match kind:
             case "match_all":
@@ -170,7 +170,7 @@ class Index:
     def _value(self, name: str, source: Any, field: str) -> Any:
         if field == "_id":
             return name
-        # Strings are mapped dynamically as text with a keyword beside it.
+        # Dynamic mapping makes a string a text with a subfield "keyword".
         for part in field.removesuffix(".keyword").split("."):
             source = source.get(part) if isinstance(source, dict) else None
         return None if isinstance(source, str) and not field.endswith(".keyword") else source

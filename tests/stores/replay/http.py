@@ -1,5 +1,5 @@
-"""What the small servers share that stand in, on loopback, for stores which only run elsewhere: they keep what the
-client's own calls put in and answer in the documented format, so that the real client speaks to a real socket."""
+"""The common part of the replayed servers. Each runs on loopback in place of a server that cannot be installed here: it
+keeps what the real client sends, and answers in the format of the vendor's documentation."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Request(NamedTuple):
 
 
 class Replay(ThreadingHTTPServer):
-    """A server on a free port, with what it was asked and, if told so, a fault: a status to refuse with, or "cut" to
-    break the connection half way through the answer."""
+    """A server on a free port. ``requests`` are those so far. ``fault``: a status to answer with, or "cut" to break the
+    connection in the middle of an answer."""
 
     daemon_threads = True
     block_on_close = False
@@ -42,7 +42,7 @@ class Replay(ThreadingHTTPServer):
         return int(self.server_address[1])
 
     def answer(self, request: Request) -> tuple[int, Any]:
-        """Status and what goes out as JSON."""
+        """The status and the JSON of the answer."""
         raise NotImplementedError
 
     def reply(self, request: Request) -> tuple[int, Any]:
@@ -65,10 +65,10 @@ class Replay(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is no news."""
+        """Print nothing when a client disconnects."""
 
     def hang_up(self) -> None:
-        # Clients keep connections alive, on which a handler waits.
+        # Handlers wait on connections that clients keep alive.
         for connection in list(self._open):
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -76,7 +76,7 @@ class Replay(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # One packet an answer: a head of its own would wait for the client's delayed acknowledgement.
+    # One packet per answer. A separate packet for the head would wait for the client's delayed acknowledgement.
     wbufsize = -1
     server: Replay
 
@@ -105,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(replay: Replay, tls: ssl.SSLContext | None = None) -> Iterator[None]:
-    """The server, answering in a thread of its own until the block ends."""
+    """The server, which answers in a separate thread until the block ends."""
     if tls is not None:
         replay.socket = tls.wrap_socket(replay.socket, server_side=True)
     thread = threading.Thread(target=replay.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
@@ -120,12 +120,12 @@ def serving(replay: Replay, tls: ssl.SSLContext | None = None) -> Iterator[None]
 
 
 def as_written(vector: Any) -> list[float]:
-    """Each number as a server that stores float32 writes it: the shortest decimals that stand for it."""
+    """Each number as a server that stores float32 writes it: the shortest decimal form that identifies it."""
     return [float(str(number)) for number in np.asarray(vector, dtype=np.float32)]
 
 
 def scores(vectors: Any, query: Any, metric: str) -> Any:
-    """Higher is nearer."""
+    """The score of each row; a higher score is nearer."""
     rows, wanted = np.asarray(vectors, dtype=np.float64), np.asarray(query, dtype=np.float64)
     match metric:
         case "cosine":

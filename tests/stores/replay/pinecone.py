@@ -1,8 +1,8 @@
-"""A Pinecone index on loopback, as far as upsert, query, fetch, delete and its filters go.
+"""A replayed Pinecone index on loopback: upsert, query, fetch, delete and filters.
 
 Queries: https://www.pinecone.io/docs/api/operation/query/ and
 https://docs.pinecone.io/legacy/reference/api/data-plane/query; fetching by id:
-https://docs.pinecone.io/reference/api/2026-07/data-plane/fetch; the other answers are as the client's own models read.
+https://docs.pinecone.io/reference/api/2026-07/data-plane/fetch; the other answers follow the client's own models.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class PineconeReplay(Replay):
         rows = [
             row for row in self.namespaces.get(namespace, {}).values() if _passes(row["metadata"], body.get("filter"))
         ]
-        # A record that has sparse values only is as far away as can be.
+        # A record with sparse values only comes last.
         dense = [row["values"] or [0.0] * self.dimension for row in rows]
         found = scores(dense, query, self.metric) if rows else np.zeros(0)
         matches = []
@@ -79,7 +79,7 @@ class PineconeReplay(Replay):
     def _fetch(self, arguments: dict[str, list[str]]) -> tuple[int, Any]:
         namespace = arguments.get("namespace", [""])[0]
         rows = self.namespaces.get(namespace, {})
-        # Not in the order asked: the answer is a map.
+        # In another order than requested: the answer is a map.
         known = sorted(set(arguments["ids"]) & rows.keys(), reverse=True)
         vectors = {name: {**rows[name], "values": as_written(rows[name]["values"])} for name in known}
         return 200, {"vectors": vectors, "namespace": namespace, "usage": {"readUnits": 1}}
@@ -101,7 +101,7 @@ class PineconeReplay(Replay):
 
 
 def _as_stored(metadata: dict[str, Any]) -> dict[str, Any]:
-    # Every number comes back as a floating-point one.
+    # Pinecone returns every number as a floating-point number.
     return {
         key: float(value) if isinstance(value, int) and not isinstance(value, bool) else value
         for key, value in metadata.items()

@@ -1,8 +1,8 @@
-"""A Weaviate server on loopback: its gRPC calls, by the protocol that the client brings along (weaviate.proto.v1), and
-the few things that the client asks by REST, as far as collections, batches, searches by vector and filters go.
+"""A replayed Weaviate server on loopback: collections, batches, searches by vector and filters. It serves gRPC by the
+protocol in the client's package (weaviate.proto.v1), and the few REST calls of the client.
 
-Named vectors: https://docs.weaviate.io/academy/py/named_vectors/nv_queries/searches; all of them come back where
-vectors are asked for without a name: https://github.com/weaviate/weaviate/pull/4253
+Named vectors: https://docs.weaviate.io/academy/py/named_vectors/nv_queries/searches; a request for vectors without a
+name returns all of them: https://github.com/weaviate/weaviate/pull/4253
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ INDEX: dict[str, Any] = {
 
 
 class WeaviateReplay(Replay):
-    """``asked``: the gRPC searches so far; ``fault``: "unavailable" or "cut" for these; ``lost``: objects that are
-    found by their vectors, but come without."""
+    """``asked``: the gRPC searches so far; ``fault``: "unavailable" or "cut" for these; ``lost``: objects that a search
+    finds by their vectors, but returns without them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class WeaviateReplay(Replay):
                 self.classes[name] = {**DEFAULTS, **index, "properties": [], **given}
                 self.classes[name]["properties"] = [_property(each) for each in self.classes[name]["properties"]]
                 for config in self.classes[name].get("vectorConfig", {}).values():
-                    # What the caller says little or nothing about.
+                    # Defaults for what the caller leaves out.
                     told = config.get("vectorIndexConfig") or {}
                     config |= {**INDEX, "vectorIndexConfig": {**INDEX["vectorIndexConfig"], **told}}
                 self.objects[name] = {}
@@ -127,7 +127,7 @@ class WeaviateReplay(Replay):
         return batch_delete_pb2.BatchDeleteReply(matches=len(gone), successful=len(gone))
 
     def search(self, request: Any) -> Any:
-        """The reply, or a ValueError with the message of the server's refusal."""
+        """The reply; a ValueError with the server's message if it refuses."""
         from weaviate.proto.v1 import search_get_pb2
 
         filters = request.filters if request.HasField("filters") else None
@@ -145,7 +145,7 @@ class WeaviateReplay(Replay):
                 metadata.score, metadata.score_present = score, True
             if name not in self.lost:
                 _fill_vectors(metadata, row["vectors"], request.metadata)
-            # Without a word about properties, all of them.
+            # All properties, if the request names none.
             every = not request.HasField("properties") or request.properties.return_all_nonref_properties
             for key, value in row["properties"].items():
                 if every or key in request.properties.non_ref_properties:
@@ -165,7 +165,7 @@ class WeaviateReplay(Replay):
         if not names and len(of_all) > 1:
             raise ValueError("multiple target vectors found, please specify target vector name")
         name = names[0] if names else next(iter(of_all), "default")
-        # Nothing finds by vector what has none.
+        # A search by vector does not find an object without one.
         having = [(key, row) for key, row in rows if row["vectors"].get(name)]
         if not having:
             return []

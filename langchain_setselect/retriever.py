@@ -121,25 +121,16 @@ def embed_query(request: Request, embeddings: Embeddings, query: str) -> Flow[Em
 
 
 def search_store(
-    store: VectorStore,
-    embeddings: Embeddings,
-    text: str,
-    query: EmbeddedQuery,
-    fetch_k: int,
-    store_kwargs: dict[str, Any],
+    store: VectorStore, embeddings: Embeddings, text: str, query: EmbeddedQuery, fetch_k: int, kwargs: dict[str, Any]
 ) -> Flow[Hits]:
     """The store's documents next to the query, and their vectors: stored ones, or embeddings of the texts."""
     reader = find_reader(type(store))
     if reader is None:
-        projected = query.pap is not None
-        hits: Hits = yield from search_and_embed(
-            store, embeddings, text, query.search_vector, projected, fetch_k, store_kwargs
-        )
-        return hits
+        return (yield from search_and_embed(store, embeddings, text, query, fetch_k, kwargs))
     arguments = (store, query.search_vector, fetch_k)
     documents, vectors = yield Step(
-        partial(reader.search, *arguments, **store_kwargs),
-        None if reader.asearch is None else partial(reader.asearch, *arguments, **store_kwargs),
+        partial(reader.search, *arguments, **kwargs),
+        None if reader.asearch is None else partial(reader.asearch, *arguments, **kwargs),
     )
     if len(documents) != len(vectors):
         raise VectorSourceError(f"the vector reader returned {len(documents)} documents and {len(vectors)} vectors")

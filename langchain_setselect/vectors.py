@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from shared_core.errors import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError
-from shared_core.retrieval import Flow, Step, find_registered
+from shared_core.retrieval import EmbeddedQuery, Flow, Step, find_registered
 
 from .stores import READERS
 from .stores.reader import (
@@ -105,29 +105,23 @@ def find_reader(store_class: type) -> VectorReader | None:
 
 
 def search_and_embed(
-    store: VectorStore,
-    embeddings: Embeddings,
-    text: str,
-    vector: list[float],
-    projected: bool,
-    fetch_k: int,
-    store_kwargs: dict[str, Any],
+    store: VectorStore, embeddings: Embeddings, text: str, query: EmbeddedQuery, fetch_k: int, kwargs: dict[str, Any]
 ) -> Flow[Hits]:
     """Search a store that has no vector reader, and embed the texts of what it finds."""
-    name = type(store).__name__
+    name, vector = type(store).__name__, query.search_vector
     try:
         found = yield Step(
-            partial(store.similarity_search_by_vector, vector, k=fetch_k, **store_kwargs),
-            partial(store.asimilarity_search_by_vector, vector, k=fetch_k, **store_kwargs),
+            partial(store.similarity_search_by_vector, vector, k=fetch_k, **kwargs),
+            partial(store.asimilarity_search_by_vector, vector, k=fetch_k, **kwargs),
         )
     except NotImplementedError as error:
-        if projected:
+        if query.pap is not None:
             raise VectorSourceError(
                 f"{name} cannot be searched by vector, which a perspective needs: call register_vector_source for it"
             ) from error
         found = yield Step(
-            partial(store.similarity_search, text, k=fetch_k, **store_kwargs),
-            partial(store.asimilarity_search, text, k=fetch_k, **store_kwargs),
+            partial(store.similarity_search, text, k=fetch_k, **kwargs),
+            partial(store.asimilarity_search, text, k=fetch_k, **kwargs),
         )
     vectors = yield from embed_texts(
         embeddings,

@@ -1,11 +1,12 @@
 """The greedy loops of vrsd.py and mmr.py for numba: one function per algorithm, with a batch axis in front.
 
-Each loop repeats the numpy loop of its selector. The picks are identical except for ties within rounding error. A
-single query is a batch of one. Constraints other than k are handled by the numpy loops alone. Only ``compiled_loops``
-of ``_greedy.py`` imports this module, because it needs numba.
+``vrsd`` repeats the numpy loop of its selector. ``mmr`` makes the same picks, but it computes a score only where the
+score may be the highest. The picks are identical to those of numpy except for ties within rounding error. A single
+query is a batch of one. NDPP, and constraints other than k, are left to numpy. Only ``compiled_loops`` of
+``_greedy.py`` imports this module, because it needs numba.
 
-All compiled functions are in one file, because numba checks whether its cache on disk is up to date by the file of the
-function that is called, and by no other file.
+All compiled functions are in one file. numba keeps compiled code on disk, and renews it only if the file of the called
+function has changed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from .._validation import FloatArray
 
-# As in vrsd.py; a constant from another file would not renew the cache.
+# The same as in vrsd.py. numba would not notice that a constant in another file has changed.
 MAX_TIE = 64.0
 
 Matrix = NDArray[np.float64]
@@ -27,19 +28,19 @@ Indices = NDArray[np.int64]
 
 
 def _compile(**options: Any) -> Callable[[Any], Any]:
-    """Decorator: compile at the first call, and keep the machine code on disk where there is a folder for it."""
+    """Decorator: compile at the first call, and keep the machine code on disk if numba finds a folder for it."""
 
     def decorate(function: Any) -> Any:
         try:
             return njit(nogil=True, cache=True, error_model="numpy", **options)(function)
         except RuntimeError:
-            # numba finds no folder to write to; each process compiles for itself.
+            # numba finds no folder to write to. Each process compiles for itself.
             return njit(nogil=True, error_model="numpy", **options)(function)
 
     return decorate
 
 
-# "reassoc" and "contract" let the compiler sum in any order, as BLAS does, and nothing else.
+# "reassoc" and "contract" let the compiler sum in any order and fuse products with sums, as BLAS does.
 @_compile(fastmath={"reassoc", "contract"})
 def dot(a: FloatArray, b: FloatArray) -> Any:
     """Dot product, in the dtype of the two."""
@@ -74,9 +75,10 @@ def vrsd(
     rows: FloatArray, relevance: Matrix, queries: Matrix, sums: Matrix, closed: NDArray[np.bool_], tie: float,
     picks: Indices, cosines: Matrix,
 ) -> None:  # fmt: skip
-    """VRSD for each query of a batch, into ``picks`` and ``cosines``; ``sums`` holds what is shown, and is changed.
+    """VRSD for each query of a batch, into ``picks`` and ``cosines``.
 
-    The batch axis of ``rows`` has length b, or length 1 if all queries share the candidates.
+    q numbers the queries, t the picks, and v the candidates. ``sums`` holds the sum of each query's shown candidates,
+    and is changed. The batch axis of ``rows`` has length b, or length 1 if all queries share the candidates.
     """
     b, k = picks.shape
     n, d = rows.shape[1:]
@@ -86,7 +88,7 @@ def vrsd(
         own = q if len(rows) > 1 else 0
         s = sums[q]
         for v in range(n):
-            # A zero row has relevance 0.
+            # Rows have length 1 or 0, and a zero row has relevance 0.
             squares[v] = 1.0 if relevance[q, v] != 0 else dot(rows[own, v], rows[own, v])
         for t in range(k):
             square, along = dot(s, s), dot(s, queries[q])
@@ -121,10 +123,12 @@ def mmr(
 ) -> None:  # fmt: skip
     """MMR for each query of a batch: the picks from number ``start`` on, into ``picks`` and ``gains``.
 
-    ``m`` knows of the shown candidates and of no pick. -inf in ``weighted`` is a closed candidate. Both are changed.
+    q numbers the queries, t and j the picks, and v the candidates. ``m`` holds each candidate's highest cosine with a
+    shown candidate. ``weighted`` is λ_d·v, or -inf for a closed candidate, and ``novelty`` is 1 − λ_d. ``m`` and
+    ``weighted`` are changed.
     """
-    # A score w can only fall, because m can only rise. So the score at which a candidate was last computed is an upper
-    # bound, and a candidate whose bound is below the best score is passed over.
+    # A score w can only fall, because m can only rise. So the last computed score of a candidate is an upper bound, and
+    # a candidate whose bound is below the best score is skipped. seen[v] is the number of picks that m[q, v] counts.
     b, k = picks.shape
     n = rows.shape[1]
     w, seen, dots = np.empty(n), np.empty(n, np.int64), np.empty(n, rows.dtype)
@@ -138,7 +142,7 @@ def mmr(
             w[v] = weighted[q, v] - novelty * m[q, v]
         seen[:] = start
         for t in range(start, k):
-            # The candidate of the highest bound comes first: few others are above its score.
+            # The candidate of the highest bound comes first: few other bounds are above its score.
             first = 0
             for v in range(n):
                 if w[v] > w[first]:

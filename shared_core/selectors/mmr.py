@@ -14,7 +14,7 @@ from ..candidates import TIE_EPS, CandidateBlock, Candidates, tie_tolerance
 from ._greedy import GreedyState, compiled_loops
 from .base import Selection, make_selection, register_selector
 
-# m_i before anything is picked: below any cosine, and finite, because -inf minus -inf is NaN.
+# The initial m_i: below any cosine, and finite. With -inf the score of a closed candidate would be -inf + inf = NaN.
 NOTHING_PICKED = -4.0
 
 Vector = NDArray[np.float64]
@@ -25,10 +25,11 @@ Vector = NDArray[np.float64]
 class MMR:
     """Candidates that are relevant, good, and unlike what is picked already (RAGSys, Algorithm 1).
 
-    With v_i = λ_b·cos(q, e_i) + (1 − λ_b)·b_i, or cos(q, e_i) where there is no quality b, the first pick is
-    argmax v. Each further pick maximises w_i = λ_d·v_i − (1 − λ_d)·m_i, where m_i is the highest cosine of e_i with
-    a picked candidate. A gain is λ_d·v_i for the first pick and w_i for the others. Objective: their sum. Cost: one
-    pass over the vectors per pick, O(nkd); the compiled loop passes over candidates that cannot be next.
+    q and e_i are the unit vectors of :class:`Candidates`, and v_i = λ_b·cos(q, e_i) + (1 − λ_b)·b_i, or cos(q, e_i)
+    without a quality b. The first pick is argmax v. Each further pick maximises w_i = λ_d·v_i − (1 − λ_d)·m_i, where
+    m_i is the highest cosine of e_i with a picked candidate. A gain is λ_d·v_i for the first pick and w_i for the
+    others. Objective: their sum. Cost: one pass over the vectors per pick, O(nkd). The compiled loop skips candidates
+    that cannot be the next pick.
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ class MMR:
         return found
 
     def select_block(self, block: CandidateBlock, k: int) -> tuple[NDArray[np.int64], Vector] | None:
-        """Indices and gains, shape (b, k) each, for a block of queries; None where only :meth:`select` can do it."""
+        """Indices and gains, shape (b, k) each, for a block of queries; None if each query needs :meth:`select`."""
         loops = compiled_loops()
         b, n = block.relevance.shape
         if loops is None or not 1 <= k <= n:
@@ -136,7 +137,7 @@ class MMR:
         return picks, gains
 
     def _v(self, relevance: FloatArray, quality: Vector | None) -> tuple[Vector, Any]:
-        """v_i, and how far apart rounding may put equal ones (with quality, for each query of a block)."""
+        """v_i, and its tie tolerance: for a block with quality an array of shape (b,), else one number."""
         v, tie = relevance.astype(np.float64), tie_tolerance(relevance.dtype)
         if quality is None:
             return v, tie

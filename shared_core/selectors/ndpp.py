@@ -48,8 +48,8 @@ class NDPP:
         cos is the cosine of the vectors, whatever relevance the kernel has learned. None: the relevance that the
         kernel has learned (its ``log_relevance``); ``"linear"`` if it has none.
     temperature : float > 0 or None
-        Temperature of ``"exponential"``; it has no effect otherwise. The lower it is, the more relevance counts
-        against diversity. None: 0.1.
+        Temperature of ``"exponential"``; it has no effect otherwise. The lower it is, the more relevance counts, and
+        the less diversity. None: 0.1.
 
     Raises
     ------
@@ -98,7 +98,7 @@ class NDPP:
             returns something other than n finite numbers.
         """
         state = GreedyState(candidates, k, budget, shown)
-        log_r2 = state.close(2 * self._log_r(candidates))
+        log_r2 = state.close(2 * self._log_r(candidates))  # log r_i²; -inf for a closed candidate
         lu = _IncrementalLU(candidates, self.kernel, state.shown, state.target)
         gains: list[float] = []
         while state.more():
@@ -117,8 +117,8 @@ class NDPP:
         return make_selection(candidates, state.picks, gains, product=True, filled_from=filled_from)
 
     def _log_r(self, candidates: Candidates) -> Matrix:
-        """log r: as logarithms, neither a small r nor a low temperature underflows."""
-        # log_relevance is not part of the Kernel protocol: a kernel with nothing but factors is valid.
+        """log r, because r itself would underflow where it is small or the temperature is low."""
+        # log_relevance is not part of the Kernel protocol: a kernel with factors alone is valid.
         log_relevance = None if self.relevance is not None else getattr(self.kernel, "log_relevance", None)
         learned = None if log_relevance is None else log_relevance(candidates)
         if learned is not None:
@@ -138,11 +138,11 @@ class NDPP:
 
 
 class _IncrementalLU:
-    """det(L_{S+i}) / det(L_S) for every i, updated as S grows: an unpivoted LU, one pick per step.
+    """det(L_{S+i}) / det(L_S) for every candidate i, updated as S grows: an LU without pivoting, one step per pick.
 
-    The ratio is the pivot d_i that LU would give item i next. Row and column of a pick are computed from the factors
-    V, B and C minus what earlier picks explain, so L itself is never formed. R multiplies each ratio by r_i², which
-    the caller does.
+    The ratio is d_i, the pivot of candidate i if it were the next step. The row and the column of a pick are computed
+    from the factors V, B and C, minus the share of earlier picks, so L itself is never formed. The caller multiplies
+    each ratio by r_i², which is the effect of R.
     """
 
     def __init__(self, candidates: Candidates, kernel: Kernel | None, shown: list[int], k: int) -> None:
@@ -151,14 +151,14 @@ class _IncrementalLU:
         else:
             self.V, self.B, self.C = kernel.factors(candidates)
         self.symmetric = not self.B.shape[1]
-        # d_i; the diagonal of L, because the skew part B C Bᵀ adds 0 to it.
+        # d_i starts as the diagonal of L. The skew part B C Bᵀ adds 0 to a diagonal.
         self.d: Matrix = np.vecdot(self.V, self.V)
         # The largest number that d_i was computed from.
         self.scale = self.d.copy()
         # The rows of a LowRankKernel are float64 whatever the candidates' vectors are.
         self.tolerance = RANK_TOLERANCE["float64" if isinstance(kernel, LowRankKernel) else candidates.dtype.name]
         steps = len(shown) + k
-        self.lower = np.empty((steps, len(candidates)))  # row t: column t of the factor L, for all items
+        self.lower = np.empty((steps, len(candidates)))  # row t: column t of the lower factor, for all candidates
         self.upper = np.empty((steps, len(candidates)))
         self.t = 0
         if shown:
@@ -171,7 +171,7 @@ class _IncrementalLU:
         return logs
 
     def log_noise(self, i: int) -> float:
-        """How far apart rounding may put the logarithms of ratios equal to that of ``i``."""
+        """The tie tolerance for the logarithm of the ratio of ``i``."""
         return TIE_EPS * float(np.finfo(np.float64).eps * self.scale[i] / self.d[i])
 
     def add(self, i: int) -> None:
@@ -197,8 +197,8 @@ class _IncrementalLU:
         return even + odd, even - odd
 
     def _condition_on(self, shown: list[int]) -> None:
-        # One solve for all shown items, because a single pivot of a skew part may be 0 where the whole block is
-        # regular. Pseudo-inverses, because the reader may have seen the same text twice.
+        # One solve for all shown candidates, because a single pivot of a skew part may be 0 although the whole block is
+        # regular. Pseudo-inverses, because the block is singular if the reader has seen the same text twice.
         columns, rows = self._column_and_row(shown)
         block = rows[:, shown]
         if self.symmetric:

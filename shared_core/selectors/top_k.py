@@ -1,4 +1,4 @@
-"""Selection by relevance alone: what every vector store does, as the baseline and with the same interface."""
+"""Selection by relevance alone, as every vector store does it: the baseline, with the interface of the others."""
 
 from __future__ import annotations
 

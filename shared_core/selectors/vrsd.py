@@ -18,7 +18,7 @@ from ._greedy import GreedyState, compiled_loops, lowest_of_best
 from .base import Selection, make_selection, register_selector
 
 MIN_IMPROVEMENT = 1e-9
-# Where s + v is short, its cosine has a larger rounding error than other cosines, up to this many times.
+# A short s + v has a cosine with a large rounding error. The tie tolerance grows with that error, up to this factor.
 MAX_TIE = 64.0
 
 Vector = NDArray[np.float64]
@@ -30,9 +30,9 @@ class VRSD:
     """The set whose sum vector points at the query (VRSD paper, section 3.2, Algorithm 1). It has no parameter to tune.
 
     The first pick is the candidate of the highest cosine. Each further pick is the candidate v that maximises
-    cos(s + v, q), where s is the sum of the unit vectors picked so far. Objective: cos(s, q). The exact optimum is
-    NP-complete (section 3.1); on small random cases the greedy set is optimal in 57 to 98 % and the refined set in
-    89 to 99 %. Cost: one pass over the vectors per pick, O(nkd).
+    cos(s + v, q), where s is the sum of the unit vectors picked so far. Objective: cos(s, q). Finding the best set is
+    NP-hard (section 3.1). On small random cases the greedy set is optimal in 57 to 98 % and the refined set in 89 to
+    99 %. Cost: one pass over the vectors per pick, O(nkd).
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class VRSD:
         return make_selection(candidates, state.picks, gains)
 
     def select_block(self, block: CandidateBlock, k: int) -> tuple[NDArray[np.int64], Vector] | None:
-        """Indices and gains, shape (b, k) each, for a block of queries; None where only :meth:`select` can do it."""
+        """Indices and gains, shape (b, k) each, for a block of queries; None if each query needs :meth:`select`."""
         loops = compiled_loops()
         b, n = block.relevance.shape
         if loops is None or self.refine or not 1 <= k <= n:
@@ -105,7 +105,7 @@ class VRSD:
 
 
 class _Sum:
-    """The sum s of the unit vectors of what is shown and picked, in float64."""
+    """The sum s of the unit vectors of the shown and the picked candidates, in float64."""
 
     def __init__(self, candidates: Candidates, shown: Iterable[int]) -> None:
         self.rows = candidates.vectors  # each v
@@ -147,8 +147,8 @@ class _Sum:
         return self._cosines(along, lengths)
 
     def tie_at(self, length: float) -> float:
-        """How far apart rounding may put equal cosines of sums of this squared length."""
-        # s·v has the rounding error of ‖s‖, which weighs more the shorter s + v is.
+        """The tie tolerance for cosines of sums whose squared length is ``length``."""
+        # The rounding error of s·v grows with ‖s‖. The cosine divides it by ‖s + v‖, so a short s + v enlarges it.
         noise = float(self.s.dot(self.s)) / max(length, self.tie)
         return self.tie * min(max(noise, 1.0), MAX_TIE)
 
@@ -157,7 +157,7 @@ class _Sum:
         return dots
 
     def _cosines(self, along: Vector, lengths: Vector) -> Vector:
-        """along / √lengths; 0 where the sum cancels out, so that only rounding is left of it."""
+        """along / √lengths; 0 where the sum cancels out, because only rounding errors are left of it."""
         cancelled = lengths <= self.tie * (1.0 + self.s.dot(self.s))
         cosines: Vector = along / np.sqrt(np.where(cancelled, 1.0, lengths))
         cosines[cancelled] = 0.0
@@ -165,11 +165,14 @@ class _Sum:
 
 
 def _greedy(s: _Sum, state: GreedyState) -> list[float]:
-    """Algorithm 1; returns the cosine of the sum after each pick."""
+    """Algorithm 1; returns the cosine of the sum after each pick.
+
+    The first pick is the paper's d_0: while s = 0, cos(s + v, q) is the cosine of v and q.
+    """
     cosines = []
     while state.more():
-        scores, lengths = s.cosine_with_each()  # cos(t, q) of t = s + v, for each v in R
-        state.close(scores)
+        scores, lengths = s.cosine_with_each()  # cos(t, q) and ‖t‖² of t = s + v, for each v
+        state.close(scores)  # -inf for each v that is not in R
         p = state.best(scores, s.tie_at(lengths[scores.argmax()]))
         cosines.append(float(scores[p]))
         state.take(p, scores)

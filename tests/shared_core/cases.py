@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -113,24 +112,22 @@ def grids(draw_: st.DrawFn, *, n_max: int = 9, d_max: int = 4) -> Grid:
 # --- numpy and compiled loops ---------------------------------------------------------------------
 
 
-def ways() -> tuple[str, ...]:
-    """The loops that this environment has: numpy's, and numba's where it is installed."""
-    if find_spec("numba") is not None:
+def available_loops() -> tuple[str, ...]:
+    """The loops that this environment has: numpy's, and numba's where it is installed and switched on."""
+    if _greedy.compiled_loops() is not None:
         return "numpy", "compiled"
     if "numba" in os.environ.get("SETSELECT_REQUIRE", "").split():
-        pytest.fail("numba is not installed")
+        pytest.fail("numba is not installed or is switched off")
     return ("numpy",)
 
 
 @contextmanager
-def loops(way: str) -> Iterator[None]:
-    """VRSD and MMR select with the loops of numpy, or with the compiled ones."""
+def use_loops(way: str) -> Iterator[None]:
+    """Let VRSD and MMR select with the loops of numpy, or with the compiled ones (see :func:`available_loops`)."""
     with pytest.MonkeyPatch.context() as patch:
         if way == "numpy":
             for module in (vrsd, mmr):
                 patch.setattr(module, "compiled_loops", lambda: None)
-        else:
-            assert _greedy.compiled_loops() is not None
         yield
 
 
@@ -200,8 +197,8 @@ class Pair:
     def check(self, query: ArrayLike, vectors: ArrayLike, k: int | None, about: Any = "", **conditions: Any) -> None:
         """Select with the loops of numpy and with the compiled ones, and compare with the reference."""
         expected = self.expected(query, vectors, k, **conditions)
-        for way in ways():
-            with loops(way):
+        for way in available_loops():
+            with use_loops(way):
                 actual = self.select(query, vectors, k, **conditions)
             self.assert_agrees(actual, expected, query, vectors, k, f"{way}, {about}", **conditions)
 

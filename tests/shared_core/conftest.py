@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.shared_core.cases import loops, ways
+from tests.shared_core.cases import available_loops, use_loops
 
 
 @pytest.fixture(scope="module", params=["numpy", "compiled"])
 def either_way(request: pytest.FixtureRequest) -> Iterator[str]:
     """Run every test of a module twice: with the loops of numpy, and with those that numba compiles."""
-    if request.param not in ways():
+    if request.param not in available_loops():
         pytest.skip("needs numba")
-    with loops(request.param):
+    with use_loops(request.param):
         yield request.param

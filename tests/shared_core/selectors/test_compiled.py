@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from shared_core import MMR, VRSD, Candidates, Selector, SetSelectWarning
 from shared_core.selectors import _greedy, mmr, vrsd
-from tests.shared_core.cases import gaussian, loops
+from tests.shared_core.cases import gaussian, use_loops
 
 numba = pytest.importorskip("numba")
+if numba.config.DISABLE_JIT:
+    pytest.skip("numba is switched off", allow_module_level=True)
 
 SELECTORS = [MMR(lambda_d=0.5), MMR(lambda_d=0.75), VRSD(), VRSD(refine=True)]
 every_selector = pytest.mark.parametrize("selector", SELECTORS, ids=repr)
@@ -32,7 +34,7 @@ def text_like(n: int, d: int, seed: int = 0, dtype: Any = np.float32) -> tuple[N
 
 def assert_numpy_selects_the_same(selector: Selector, candidates: Candidates, k: int, **conditions: Any) -> None:
     compiled = selector.select(candidates, k, **conditions)
-    with loops("numpy"):
+    with use_loops("numpy"):
         expected = selector.select(candidates, k, **conditions)
     assert compiled.indices.tolist() == expected.indices.tolist()
     np.testing.assert_allclose(compiled.gains, expected.gains, atol=1e-5)

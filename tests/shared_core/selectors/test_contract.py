@@ -40,12 +40,12 @@ from tests.shared_core.cases import (
     Case,
     Grid,
     Pair,
+    available_loops,
     gaussian,
     grids,
-    loops,
     names,
     random_cases,
-    ways,
+    use_loops,
 )
 
 quick = settings(deadline=None, derandomize=True, max_examples=30)
@@ -56,7 +56,7 @@ each_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
 BLOCK_PAIRS = [pair for pair in GREEDY_PAIRS if hasattr(pair.selector, "select_block")]
 
 
-def _with_loops(pairs: Sequence[Pair]) -> Any:
+def _make_fixture(pairs: Sequence[Pair]) -> Any:
     """A fixture that runs every test of a pair, with the compiled loops too if its selector has one."""
     params = [
         (p, way)
@@ -67,16 +67,16 @@ def _with_loops(pairs: Sequence[Pair]) -> Any:
 
     def run(request: pytest.FixtureRequest) -> Iterator[Pair]:
         pair, way = request.param
-        if way not in ways():
+        if way not in available_loops():
             pytest.skip("needs numba")
-        with loops(way):
+        with use_loops(way):
             yield pair
 
     return pytest.fixture(run, scope="module", params=params, ids=[f"{p.name}-{way}" for p, way in params])
 
 
-pair = _with_loops(PAIRS)
-greedy_pair = _with_loops(GREEDY_PAIRS)
+pair = _make_fixture(PAIRS)
+greedy_pair = _make_fixture(GREEDY_PAIRS)
 
 
 def same(a: Selection, b: Selection) -> bool:
@@ -143,7 +143,7 @@ def test_every_floating_dtype_agrees_with_the_reference(pair: Pair, dtype: Any) 
 @pytest.mark.parametrize("pair", BLOCK_PAIRS, ids=names)
 @pytest.mark.parametrize("shared", [True, False], ids=["shared candidates", "own candidates"])
 def test_blocks_of_queries_agree_with_the_reference(pair: Pair, shared: bool) -> None:
-    if "compiled" not in ways():
+    if "compiled" not in available_loops():
         pytest.skip("needs numba")
     for case in random_cases(32, 60, n_max=40):
         queries = np.stack([case.query, -case.query, 3 * case.query])
@@ -168,7 +168,7 @@ def test_blocks_are_refused_where_only_single_selections_can_be_made(pair: Pair)
     assert pair.selector.select_block(block, 0) is None
     assert pair.selector.select_block(block, 6) is None
     assert VRSD(refine=True).select_block(block, 2) is None
-    with loops("numpy"):
+    with use_loops("numpy"):
         assert pair.selector.select_block(block, 2) is None
 
 
@@ -268,8 +268,8 @@ def test_agrees_with_the_reference_and_keeps_every_condition(pair: Pair, about: 
         question = ask(case, pair, about)
         query, vectors, k, conditions = case.query, case.vectors, question.k, question.conditions
         expected = pair.expected(query, vectors, k, **conditions)
-        for way in ways():
-            with loops(way):
+        for way in available_loops():
+            with use_loops(way):
                 if not expected.picks:
                     with pytest.raises(NothingLeftError):
                         pair.select(query, vectors, k, **conditions)

@@ -1,4 +1,8 @@
-"""The numpy core of setselect: candidates in, the best set of k out. See the README for which method when."""
+"""The numpy core of setselect: it selects the best set of k candidates. docs/choosing.md says which method to use when.
+
+To read it, start with candidates.py and selectors/base.py. Then follow selectors/vrsd.py, mmr.py, ndpp.py, each with
+one algorithm, and perspective.py.
+"""
 
 from .batch.select_many import Selections, select_many, select_stream
 from .candidates import Candidates

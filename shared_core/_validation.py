@@ -47,7 +47,7 @@ def check_one_of(value: Any, what: str, allowed: Sequence[str]) -> str:
 
 
 def as_identifiers(values: Iterable[Hashable] | None, what: str) -> tuple[Hashable, ...]:
-    """``values`` as a tuple of ids, empty for None; a single string is refused, not taken apart."""
+    """``values`` as a tuple of ids, empty for None. A string is refused, because its characters would become ids."""
     if isinstance(values, str):
         raise InvalidParameterError(f"{what} takes a collection of ids, not one string: [{values!r}]")
     try:
@@ -90,7 +90,7 @@ def as_column(values: ArrayLike, n: int, what: str, least: float = -math.inf) ->
 
 
 def as_names(values: Iterable[Hashable], n: int, what: str) -> tuple[Hashable, ...]:
-    """``values`` as a tuple of n hashables; the message names the row that cannot be hashed."""
+    """``values`` as a tuple of n hashables. If a row cannot be hashed, the message names it."""
     try:
         names = tuple(values)
     except (TypeError, ValueError, RuntimeError):

@@ -69,7 +69,7 @@ def _unit_rows(given: NDArray[Any], ids: tuple[Hashable, ...] | None, copy: bool
         if np.abs(squares - 1).max() <= _TIES[rows.dtype] / 4:
             return rows
         low, high = _SAFE_SQUARES[rows.dtype]
-        # Written so that NaN fails the test.
+        # A comparison with NaN is false, so ``not (... and ...)`` is also true for a row with NaN.
         if not (squares.min() > low and squares.max() < high):
             rows, squares = _rescaled(rows, squares, ids)
     squares[squares == 0] = 1
@@ -96,7 +96,7 @@ def _rescaled(rows: FloatArray, squares: FloatArray, ids: tuple[Hashable, ...] |
 
 
 def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
-    """``query`` at unit length, in ``dtype``; it must be as long as the vectors of this ``shape``.
+    """``query`` at unit length, in ``dtype``. ``shape`` is that of the vectors, whose length the query must have.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any
     low, high = _SAFE_SQUARES[dtype]
     if low < square < high:
         return read_only(unit * unit.dtype.type(1 / math.sqrt(square)))
-    # A query of length 1e-30 or 1e30 has a direction too; only zero and non-finite ones do not.
+    # A query of length 1e-30 or 1e30 has a direction too. Only a zero or non-finite query has none.
     q = q.astype(np.float64)
     if not np.isfinite(q).all():
         raise InvalidInputError("query holds NaN or inf")
@@ -210,7 +210,7 @@ class Candidates:
         n = len(given)
         names = None if ids is None else as_names(ids, n, "ids")
         unit = as_unit_vector(query, given.shape, working_dtype(given.dtype))
-        # A list has become an array of our own already.
+        # as_numeric has already copied a list into a new array.
         rows = _unit_rows(given, names, copy and not isinstance(vectors, (list, tuple)))
         if max_per_source is not None and sources is None:
             raise InvalidInputError("max_per_source needs sources, one for each candidate")
@@ -268,7 +268,7 @@ class Candidates:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """float32 or float64: what the vectors are computed in."""
+        """float32 or float64: the dtype of the vectors and of what is computed from them."""
         return self.vectors.dtype
 
     def describe_row(self, row: int) -> str:
@@ -318,9 +318,9 @@ class CandidateBlock:
         Raises
         ------
         InvalidInputError
-            Something is wrong with one of the queries. Make :class:`Candidates` of each one to find out which.
+            A query, or a row or the quality of its candidates, is invalid. :class:`Candidates` of each query say which.
         """
-        # A float64 query too long for float32 becomes inf, which as_unit_rows refuses.
+        # A float64 value too large for float32 becomes inf, which as_unit_rows refuses.
         with np.errstate(over="ignore"):
             given = as_numeric(queries, "queries").astype(vectors.dtype, copy=False)
         units = as_unit_rows(given)

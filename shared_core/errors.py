@@ -27,7 +27,7 @@ class InvalidInputError(SetSelectError, ValueError):
 
 
 class InvalidParameterError(SetSelectError, ValueError):
-    """A parameter is unknown or out of its range; the message lists what is allowed."""
+    """A parameter is unknown or out of its range. The message lists what is allowed."""
 
 
 class NothingLeftError(InvalidParameterError):
@@ -55,4 +55,4 @@ class SetSelectWarning(UserWarning):
 
 
 class EmbeddingFallbackWarning(SetSelectWarning):
-    """The candidates' texts are embedded again, because no way to read the store's vectors is known."""
+    """The candidates' texts are embedded again, because setselect cannot read the vectors of this store."""

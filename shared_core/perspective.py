@@ -15,7 +15,7 @@ Vector = NDArray[np.float64]
 
 PERSPECTIVE_MODES = ("base", "add", "concat", "cast", "cast+", "dual-sum", "tri-sum", "pap", "pap+")
 DIRECTIONS = ("remove", "emphasize")
-# A projected unit vector that is at most this long consists of rounding errors. By dtype of the vectors.
+# By dtype of the vectors: a projected unit vector that is at most this long consists of rounding errors.
 _NEGLIGIBLE = {"float32": 1e-6, "float64": 1e-12}
 
 
@@ -24,7 +24,7 @@ class PAP:
     """Project the query (PAP), or the query and the candidates (PAP+), onto the complement of a perspective p.
 
     q_p = q − (q·p / ‖p‖²) p, and with ``corpus=True`` c_p = c − (c·p / ‖p‖²) p for each candidate c. The length and
-    the sign of p make no difference. ``direction="emphasize"`` adds the component along p instead of removing it.
+    the sign of p make no difference. ``direction="emphasize"`` adds the component along p instead of subtracting it.
 
     Removing helps if the words of the perspective dominate the topic ("articles that *oppose* X"). It does harm if
     the perspective is itself what the query asks for ("news from *Canada*"): use no perspective there, or emphasize.
@@ -183,7 +183,7 @@ def _cosines(vector: Vector, rows: Vector) -> Vector:
 
 
 def _as_vector(values: ArrayLike, what: str) -> Vector:
-    """``values`` as a finite float64 vector, in an array of its own."""
+    """A copy of ``values`` as a finite float64 vector."""
     try:
         vector = as_numeric(values, what).astype(np.float64)
     except InvalidInputError as error:

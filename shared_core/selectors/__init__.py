@@ -1,1 +1,1 @@
-"""The four selectors, what they return, and how one is called."""
+"""The four selectors, their result, and the functions that call them."""

@@ -45,7 +45,7 @@ class Budget:
     def __init__(self, candidates: Candidates, budget: float, shown: Sequence[int]) -> None:
         if candidates.costs is None:
             raise BudgetError("a budget needs costs: pass Candidates(..., costs=...), one for each candidate")
-        # 0.2 + 0.1 is a little more than 0.3 in floating point, and still fits.
+        # In floating point 0.2 + 0.1 is slightly above 0.3. The margin lets such a sum fit.
         self.left = check_number(budget, "budget") + 1e-12 * abs(budget)
         self.costs = candidates.costs
         self.shown = list(shown)
@@ -62,7 +62,7 @@ class Budget:
         self.left -= float(self.costs[i])
 
     def exchangeable(self, picks: Sequence[int], *, full: bool) -> Mask:
-        """Candidates that fit in place of a pick; if not ``full``, those that leave too little for another pick."""
+        """Candidates that fit in place of a pick. If not ``full``, they must also leave too little for another pick."""
         left = self.left + self.costs[list(picks)][:, None] - self.costs[None, :]
         allowed = left >= 0
         if not full:
@@ -74,7 +74,7 @@ class Budget:
         return allowed
 
     def exchange(self, leaver: int, newcomer: int) -> None:
-        """Spend the difference."""
+        """Spend the difference of the two costs."""
         self.left += float(self.costs[leaver] - self.costs[newcomer])
 
     def _open_costs(self, picks: Sequence[int]) -> NDArray[np.float64]:
@@ -110,17 +110,17 @@ class PerSource:
         return same
 
     def exchange(self, leaver: int, newcomer: int) -> None:
-        """Count one less and one more."""
+        """Count one pick less for the leaver's source, and one more for the newcomer's."""
         self.counts[self.source[leaver]] -= 1
         self.counts[self.source[newcomer]] += 1
 
 
 class NearDuplicates:
-    """No two picks whose cosine is above a threshold, shown candidates included."""
+    """The cosine of a pick with another pick or a shown candidate must not be above a threshold."""
 
     def __init__(self, candidates: Candidates, threshold: float, shown: Sequence[int]) -> None:
         self.rows = candidates.vectors
-        # The cosine of a copy may be 1 plus rounding; it is not above a threshold of 1.
+        # Rounding can put the cosine of a copy slightly above 1. It must not count as above a threshold of 1.
         self.threshold = threshold + tie_tolerance(candidates.dtype)
         self.near: dict[int, Mask] = {}
         self.taken = np.zeros(len(candidates), dtype=np.int64)
@@ -145,6 +145,6 @@ class NearDuplicates:
         return allowed
 
     def exchange(self, leaver: int, newcomer: int) -> None:
-        """Open what was near to the leaver alone; close what is near to the newcomer."""
+        """Open the candidates that are near to the leaver only. Close those near to the newcomer."""
         self.taken -= self.near.pop(leaver)
         self.take(newcomer)

@@ -1,4 +1,4 @@
-"""What all greedy selectors share: which candidates are open, which are picked, and which of equal scores wins."""
+"""What all greedy selectors share: the open candidates, the picks, and the rule for equal scores."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def lowest_of_best(scores: Scores, tie: float) -> int:
     """
     best = int(scores.argmax())
     before = scores[:best]
-    # Most of the time the second look ends here.
+    # Usually no earlier score is within the tolerance. Then the search for the lowest index is skipped.
     if best and before.max() >= scores[best] - tie:
         return int((before >= scores[best] - tie).argmax())
     return best
@@ -128,7 +128,7 @@ def _check_k(k: int, available: int, n: int) -> int:
 
 @functools.cache
 def compiled_loops() -> ModuleType | None:
-    """The compiled loops, or None where numba is missing, broken or switched off (``NUMBA_DISABLE_JIT=1``).
+    """The compiled loops; None if numba is missing, broken or switched off (``NUMBA_DISABLE_JIT=1``).
 
     numba is imported by the first selection and not with the package: the import takes 0.2 to 0.4 seconds.
     """
@@ -138,7 +138,7 @@ def compiled_loops() -> ModuleType | None:
         if getattr(numba.config, "DISABLE_JIT", 0):
             return None
         from . import _compiled
-    # Any exception: a numpy that numba does not support is an ImportError, a broken library an OSError.
+    # Any exception: numba raises ImportError for a numpy that it does not support, and OSError for a broken library.
     except Exception as error:
         if not (isinstance(error, ModuleNotFoundError) and error.name == "numba"):
             warnings.warn(

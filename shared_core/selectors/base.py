@@ -55,7 +55,7 @@ class Selection:
 
 @runtime_checkable
 class Selector(Protocol):
-    """What selects a set: one of the four of this package, or a class of your own (see :func:`register_selector`)."""
+    """An object that selects a set: one of the four selectors here, or your own (see :func:`register_selector`)."""
 
     def select(
         self,
@@ -191,12 +191,12 @@ def make_selector(name: str, **parameters: Any) -> Selector:
     return selector
 
 
-# typed: True == 1, but only one of them is a bool.
+# typed=True keeps the parameters True and 1 apart. They are equal, but only True is a bool.
 _made = functools.lru_cache(maxsize=128, typed=True)(make_selector)
 
 
 def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Selector:
-    """A selector from a name and its parameters, or the object itself, which takes no parameters.
+    """The selector of this name with these parameters, or the object itself. An object takes no parameters.
 
     >>> from shared_core import VRSD
     >>> resolve_selector("vrsd", {"refine": True}) == resolve_selector(VRSD(refine=True), {})
@@ -204,9 +204,11 @@ def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Se
     """
     if isinstance(selector, str):
         try:
-            # Selectors are immutable, so equal calls share one. One with a kernel is not kept: kernels can be large.
+            # Selectors are immutable, so equal calls share one object. A selector with a kernel is not cached, because
+            # kernels can be large.
             return make_selector(selector, **parameters) if "kernel" in parameters else _made(selector, **parameters)
         except TypeError:
+            # A parameter cannot be hashed, so the cache cannot be used.
             return make_selector(selector, **parameters)
     if not isinstance(selector, Selector) or isinstance(selector, type):
         raise InvalidParameterError(
@@ -214,7 +216,7 @@ def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Se
         )
     if parameters:
         raise InvalidParameterError(
-            f"parameters {', '.join(parameters)} go with a selector's name; {selector!r} is an object with its own"
+            f"{selector!r} is an object with parameters of its own: set {', '.join(parameters)} when you make it"
         )
     return selector
 

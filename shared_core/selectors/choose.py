@@ -1,4 +1,4 @@
-"""Selection from arrays, and for adapters: with an empty answer instead of an error when candidates run short."""
+"""``select`` for arrays; ``choose`` for adapters, which returns a smaller set if there are too few candidates."""
 
 from __future__ import annotations
 
@@ -96,9 +96,9 @@ def choose(
     shown: Iterable[int] = (),
     score_threshold: float | None = None,
 ) -> Selection:
-    """Select up to ``k`` candidates of a relevance of at least ``score_threshold``.
+    """Select up to ``k`` candidates whose relevance is at least ``score_threshold``.
 
-    Where fewer than ``k`` candidates are available, all of them are selected.
+    If fewer than ``k`` candidates are available, all of them are selected.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def choose(
     budget : float, optional
         The sum of the candidates' costs that the set must not exceed.
     shown : iterable of int
-        Rows that the reader has seen already. They count whatever their relevance is.
+        Rows that the reader has seen already. ``score_threshold`` does not apply to them.
     score_threshold : float in [-1, 1], optional
         The lowest cosine with the query that a pick may have.
 
@@ -121,7 +121,7 @@ def choose(
     Raises
     ------
     InvalidParameterError, BudgetError
-        As :meth:`Selector.select`, except for a ``k`` above the number of candidates.
+        As :meth:`Selector.select`, but a ``k`` above the number of candidates is no error.
 
     Examples
     --------

@@ -27,15 +27,16 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | str) -> None:
     """
     target = Path(path)
     aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
-    # "x" refuses a name that exists, so a link that somebody put there is not followed.
-    with aside.open("xb") as file:
-        try:
+    # Mode "x" refuses a name that exists, so it does not follow a link that somebody put there.
+    file = aside.open("xb")
+    try:
+        with file:
             _write(file, data.encode() if isinstance(data, str) else data)
-            # Renamed before the content is on the disk, the name would stand for an empty file after a power cut.
-            aside.replace(target)
-        except BaseException:
-            aside.unlink(missing_ok=True)
-            raise
+        # The content is on the disk before the file gets its name: a power cut must not leave an empty file.
+        aside.replace(target)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
@@ -75,8 +76,8 @@ class Journal:
     def read(self) -> Iterator[tuple[int, Any]]:
         """The number and the value of each whole line, the header's too; None where a line is not JSON.
 
-        The file is not changed. A file that does not exist has no lines. If the file ends with a part of a line that
-        this journal did not write, that is an InvalidInputError.
+        The file is not changed. A file that does not exist has no lines. An InvalidInputError is raised if the file
+        ends with a part of a line that this journal did not write.
         """
         content = self.path.read_bytes() if self.path.exists() else b""
         *lines, torn = content.split(b"\n")
@@ -101,12 +102,12 @@ class Journal:
         """Add a line for each record, in one write, and wait until the lines are on the disk."""
         lines = b"".join(map(_line, records))
         if lines:
-            # Without a buffer the lines of two processes do not mix.
+            # Without a buffer, each call is one write, so the lines of two processes do not mix.
             with self.path.open("ab", buffering=0) as file:
                 _write(file, lines)
 
     def error(self, number: int, problem: str = "") -> InvalidInputError:
-        """The error for a line: ``problem``, or that the line is no record of this journal."""
+        """The error for a line with this ``problem``; by default, that the line is no record of this journal."""
         problem = problem or f"is not {self._record}: the file is damaged or of another kind; name another file"
         return InvalidInputError(f"{self.path}: line {number} {problem}")
 

@@ -42,9 +42,9 @@ class Neighbours:
         self._digest = hashlib.sha256()
         same: dict[str, list[int]] = {}
         for row, item in enumerate(self.items):
-            whole = _text(item, row)
+            whole = _as_text(item, row)
             self._digest.update(whole.encode() + b"\n")
-            same.setdefault(_pair(item, row) or whole, []).append(row)
+            same.setdefault(_as_pair(item, row) or whole, []).append(row)
         self._same = {row: group for group in same.values() if len(group) > 1 for row in group}
 
     def __len__(self) -> int:
@@ -66,9 +66,9 @@ class Neighbours:
             return n
 
         for n, (row, cosines) in enumerate(self._cosines(rows.tolist(), rows)):
-            slack, equal = self._equal(cosines.dtype)
+            slack, equal = self._tolerances(cosines.dtype)
             near = rows[np.flatnonzero(cosines >= equal - slack)]
-            alike = near[self._exact(row, near) >= equal].tolist()
+            alike = near[self._exact_cosines(row, near) >= equal].tolist()
             for other in (*alike, *self._same.get(row, ())):
                 if other in place:
                     one, two = sorted((lead(n), lead(place[other])))
@@ -97,7 +97,7 @@ class Neighbours:
                 raise InvalidInputError(
                     f"vectors: row {row} is zero, so it has no nearest items; leave it out of queries"
                 )
-        return [read_only(self._of(row, cosines, count)) for row, cosines in self._cosines(queries)]
+        return [read_only(self._nearest_of(row, cosines, count)) for row, cosines in self._cosines(queries)]
 
     def _cosines(
         self, queries: Sequence[int], among: NDArray[np.int64] | None = None
@@ -109,28 +109,28 @@ class Neighbours:
             cosines = self._rows[block] @ rows.T
             yield from zip(block.tolist(), cosines, strict=True)
 
-    def _equal(self, dtype: np.dtype[Any]) -> tuple[float, float]:
+    def _tolerances(self, dtype: np.dtype[Any]) -> tuple[float, float]:
         """The rounding error of a cosine in a product of matrices, and the cosine from which vectors count as equal."""
         return (self._rows.shape[1] + 16) * float(np.finfo(dtype).eps), 1 - tie_tolerance(dtype)
 
-    def _of(self, query: int, cosines: FloatArray, count: int) -> NDArray[np.int64]:
+    def _nearest_of(self, query: int, cosines: FloatArray, count: int) -> NDArray[np.int64]:
         # In a product of matrices the rounding of a cosine depends on the other rows of the block. The product only
-        # finds rows that may be near; _exact decides with cosines that depend on the two rows alone.
-        slack, equal = self._equal(cosines.dtype)
+        # finds rows that may be near; _exact_cosines decides with cosines that depend on the two rows alone.
+        slack, equal = self._tolerances(cosines.dtype)
         cosines[query] = -np.inf
         cosines[self._same.get(query, [])] = -np.inf
         alike = np.flatnonzero(cosines >= equal - slack)
-        cosines[alike[self._exact(query, alike) >= equal]] = -np.inf
+        cosines[alike[self._exact_cosines(query, alike) >= equal]] = -np.inf
         left = int(np.count_nonzero(cosines > -np.inf))
         if not left:
             return np.empty(0, dtype=np.int64)
         border = len(cosines) - min(count, left)
         least = np.partition(cosines, border)[border]
         near = np.flatnonzero((cosines >= least - slack) & (cosines > -np.inf))
-        order = np.lexsort((near, -np.round(self._exact(query, near), _DECIMALS)))
+        order = np.lexsort((near, -np.round(self._exact_cosines(query, near), _DECIMALS)))
         return near[order[:count]].astype(np.int64)
 
-    def _exact(self, query: int, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    def _exact_cosines(self, query: int, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Cosines of a query with rows, in float64."""
         unit, step = self._unit(np.array([query]))[0], max(1, _BLOCK // self._given.shape[1])
         parts = [(self._unit(rows[at : at + step]) * unit).sum(axis=1) for at in range(0, len(rows), step)]
@@ -140,21 +140,21 @@ class Neighbours:
         return as_unit_rows(self._given[rows].astype(np.float64))
 
 
-def _pair(item: Mapping[str, Any], row: int) -> str | None:
+def _as_pair(item: Mapping[str, Any], row: int) -> str | None:
     if "question" in item and "answer" in item:
-        return _text({"question": item["question"], "answer": item["answer"]}, row)
+        return _as_text({"question": item["question"], "answer": item["answer"]}, row)
     return None
 
 
-def _text(item: Mapping[str, Any], row: int) -> str:
+def _as_text(item: Mapping[str, Any], row: int) -> str:
     """A text that is equal for equal items; the order of their keys does not matter."""
     if not isinstance(item, Mapping):
         raise InvalidInputError(f"items: row {row} is {item!r}; every item must be a mapping (question, answer, ...)")
     try:
-        return json.dumps(dict(item), sort_keys=True, default=_plain)
+        return json.dumps(dict(item), sort_keys=True, default=_as_plain)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(f"items: row {row} cannot be compared with others: {error}") from error
 
 
-def _plain(value: Any) -> Any:
+def _as_plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else repr(value)

@@ -57,7 +57,7 @@ class Run:
             self._load(*found)
             return
         unlearned = (NDPP(), NDPP(relevance="exponential", temperature=settings.temperature), VRSD(), TopK())
-        self.unlearned = {_name(selector): held_out.values(selector).tolist() for selector in unlearned}
+        self.unlearned = {_describe(selector): held_out.values(selector).tolist() for selector in unlearned}
         self._measure(None)
 
     def train(self, progress: bool, on_epoch: Callable[[Epoch], object] | None) -> None:
@@ -65,9 +65,12 @@ class Run:
         tell, epochs = on_epoch or (lambda epoch: None), self.settings.epochs
         for epoch in self.history:
             tell(epoch)
-        with _bar(epochs, len(self.history) - 1, progress) as advance:
-            while len(self.history) <= epochs and len(self.history) - 1 - self._peak() < self.settings.patience:
-                self._measure(self._epoch(len(self.history)))
+        with _progress_bar(epochs, len(self.history) - 1, progress) as advance:
+            while (
+                len(self.history) <= epochs
+                and len(self.history) - 1 - self._last_improvement() < self.settings.patience
+            ):
+                self._measure(self._train_epoch(len(self.history)))
                 if self.checkpoint is not None:
                     self._save(self.checkpoint)
                 tell(self.history[-1])
@@ -75,7 +78,7 @@ class Run:
 
     def fitted(self) -> Fitted:
         """The best epoch's kernel, compared with the selectors that learn nothing."""
-        number = self._best()
+        number = self._best_epoch()
         self.task.parts.load_state_dict(self.best)
         means = {name: float(np.mean(values)) for name, values in self.unlearned.items()}
         rival = max(means, key=means.__getitem__)
@@ -96,7 +99,7 @@ class Run:
             )
         return fitted
 
-    def _epoch(self, number: int) -> float:
+    def _train_epoch(self, number: int) -> float:
         order = np.random.default_rng([self.settings.seed, 1, number]).permutation(self.task.size)
         total = 0.0
         for start in range(0, len(order), self.batch_size):
@@ -108,25 +111,27 @@ class Run:
             total += loss.item() * len(batch)
         mean = total / len(order)
         if not np.isfinite(mean) or not all(bool(part.isfinite().all()) for part in self.task.parts.parameters()):
-            raise InvalidParameterError(f"epoch {number}: the numbers overflowed (loss {mean}): lower learning_rate")
+            raise InvalidParameterError(
+                f"epoch {number}: the numbers overflowed (loss {mean}): lower the learning rate"
+            )
         return mean
 
     def _measure(self, loss: float | None) -> None:
         values = self.held_out.values(NDPP(self.task.kernel()))
         likelihood = None if self.task.likelihood is None else self.task.likelihood()
         self.history.append(Epoch(len(self.history), loss, likelihood, float(values.mean())))
-        if self._best() == len(self.history) - 1:
+        if self._best_epoch() == len(self.history) - 1:
             self.values = values.tolist()
             self.best = {name: part.detach().clone() for name, part in self.task.parts.state_dict().items()}
 
-    def _best(self) -> int:
+    def _best_epoch(self) -> int:
         """The number of the epoch with the best picks, the first of equals."""
         return max(range(len(self.history)), key=lambda n: (self.history[n].feedback, -n))
 
-    def _peak(self) -> int:
+    def _last_improvement(self) -> int:
         """The number of the last epoch that brought an improvement."""
         if self.task.likelihood is None:
-            return self._best()
+            return self._best_epoch()
         values = [-np.inf if epoch.likelihood is None else epoch.likelihood for epoch in self.history]
         return max(range(len(values)), key=lambda n: (values[n], -n))
 
@@ -156,7 +161,7 @@ class Run:
         self.adam.load_state_dict(whole)
 
 
-def _name(selector: Selector) -> str:
+def _describe(selector: Selector) -> str:
     """The repr of a selector without the parameters that have their defaults."""
     given = [
         f"{field.name}={getattr(selector, field.name)!r}"
@@ -167,7 +172,7 @@ def _name(selector: Selector) -> str:
 
 
 @contextlib.contextmanager
-def _bar(total: int, done: int, shown: bool) -> Iterator[Callable[[Epoch], None]]:
+def _progress_bar(total: int, done: int, shown: bool) -> Iterator[Callable[[Epoch], None]]:
     if not shown:
         yield lambda epoch: None
         return

@@ -71,7 +71,7 @@ def score_all(feedback: Feedback, pairs: Sequence[Pair], where: Sequence[str] | 
         raise InvalidParameterError(
             f"feedback must be a function of a query's item and a subset's items, got {feedback!r}"
         )
-    return [_finite(value, name) for value, name in zip(values, names, strict=True)]
+    return [_check_finite(value, name) for value, name in zip(values, names, strict=True)]
 
 
 class CoverageFeedback:
@@ -138,7 +138,7 @@ class CoverageFeedback:
         wanted = self._find_symbols(query, where, None)
         if not wanted:
             raise InvalidInputError(
-                f"{where}query item: its {self.answer!r}, {_short(query[self.answer])}, has no symbols by "
+                f"{where}query item: its {self.answer!r}, {_shorten(query[self.answer])}, has no symbols by "
                 f"{self._symbols_name()}, so it has no coverage: leave the item out, or pass symbols= for such answers"
             )
         missing = wanted
@@ -162,7 +162,7 @@ class CoverageFeedback:
             found = frozenset(self.symbols(text))
         except Exception as error:
             error.add_note(
-                f"setselect: while {self._symbols_name()} read {_short(text)}, the {self.answer!r} of the {whose}"
+                f"setselect: while {self._symbols_name()} read {_shorten(text)}, the {self.answer!r} of the {whose}"
             )
             raise
         self._known[text] = found
@@ -181,7 +181,7 @@ def _call(feedback: Feedback, pair: Pair, name: str) -> Any:
         raise
 
 
-def _finite(value: Any, name: str) -> float:
+def _check_finite(value: Any, name: str) -> float:
     try:
         if isinstance(value, (str, bytes, bool, np.bool_)) or np.ndim(value) != 0:
             raise TypeError
@@ -193,5 +193,5 @@ def _finite(value: Any, name: str) -> float:
     return number
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return repr(text if len(text) <= 80 else text[:77] + "...")

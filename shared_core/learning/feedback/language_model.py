@@ -159,10 +159,10 @@ class LanguageModelFeedback:
         """
         if not self.model_id:
             raise InvalidParameterError("the model has no name that identifies its scores: pass model_id=")
-        told = {"model": self.model_id, "limit": self._model.limit, **self.template.settings}
+        parts = {"model": self.model_id, "limit": self._model.limit, **self.template.settings}
         if isinstance(self._model, EndpointModel):
-            told["endpoint"] = self._model.base_url
-        return f"LanguageModelFeedback({json.dumps(told, ensure_ascii=False)})"
+            parts["endpoint"] = self._model.base_url
+        return f"LanguageModelFeedback({json.dumps(parts, ensure_ascii=False)})"
 
     def __call__(self, query_item: Item, subset_items: Sequence[Item], /) -> float:
         """The log-probability for one query and one subset; see :meth:`score`."""

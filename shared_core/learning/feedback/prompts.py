@@ -102,7 +102,7 @@ class PromptTemplate:
                 raise InvalidParameterError(f"{name} must be a text, got {text!r}")
         self.settings = given
         self._keys = {"question": question, "answer": answer}
-        self._parts = _parts(example)
+        self._parts = _parse_example(example)
 
     def prompt(self, row: int, query: Mapping[str, Any], subset: Sequence[Mapping[str, Any]]) -> Prompt:
         """The prompt for one query and its examples; an InvalidInputError names what an item lacks."""
@@ -137,7 +137,7 @@ class PromptTemplate:
         raise InvalidInputError(f"{whose}: its {key!r} is {value!r}, not a text")
 
 
-def _parts(example: str) -> list[tuple[str, str]]:
+def _parse_example(example: str) -> list[tuple[str, str]]:
     """For each field the text before it, and its name."""
     wrong = InvalidParameterError(
         "example must have plain fields such as {question}, and {answer} once and at its end; a brace is written {{ or "

@@ -97,17 +97,17 @@ class LabelFile:
         return right_size and query not in subset and all(map(self._is_row, subset))
 
 
-def describe_callable(thing: Any) -> str:
+def describe_callable(value: Any) -> str:
     """A text that identifies a feedback or a way to draw, the same after the program is restarted.
 
     The text is its ``fingerprint`` (a string, or a method that returns one), else the name of a function or class, else
     its ``repr`` without addresses.
     """
-    if isinstance(thing, str):
-        return thing
-    own = getattr(thing, "fingerprint", None)
+    if isinstance(value, str):
+        return value
+    own = getattr(value, "fingerprint", None)
     if own is not None:
         return str(own() if callable(own) else own)
-    if hasattr(thing, "__qualname__"):
-        return f"{thing.__module__}.{thing.__qualname__}"
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(thing))
+    if hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))

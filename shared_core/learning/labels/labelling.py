@@ -181,9 +181,9 @@ def label(
         tell(f"to label: {len(missing)} items, {sum(len(sets) for _, sets in drawn())} subsets; {cost}")
     if file is not None:
         file.begin()
-    with _bar(len(wanted), len(wanted) - len(missing), progress) as advance:
+    with _progress_bar(len(wanted), len(wanted) - len(missing), progress) as advance:
         for row, sets in drawn():
-            with _note(row):
+            with _note_item(row):
                 where = [f"item {row}, subset {place} (rows {subset})" for place, subset in enumerate(sets)]
                 scores = score_all(feedback, pairs(row, sets), where)
             known[row] = list(zip(sets, scores, strict=True))
@@ -277,7 +277,7 @@ def _draw(
 ) -> list[tuple[int, ...]]:
     """The subsets that ``draw`` returns for one item, checked, each with its nearest row last."""
     rank = {row: place for place, row in enumerate(candidates.tolist())}
-    with _note(query):
+    with _note_item(query):
         sets = draw(query, candidates, np.random.default_rng([seed, query]))
         given = [tuple(check_integer(row, "a row that draw returned") for row in subset) for subset in sets]
     for place, subset in enumerate(given):
@@ -325,7 +325,7 @@ def _check_candidates(row: int, count: int, k: int, needed: int) -> None:
 
 
 @contextlib.contextmanager
-def _note(row: int) -> Iterator[None]:
+def _note_item(row: int) -> Iterator[None]:
     try:
         yield
     except Exception as error:
@@ -334,7 +334,7 @@ def _note(row: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _bar(total: int, done: int, shown: bool) -> Iterator[Callable[[list[float]], None]]:
+def _progress_bar(total: int, done: int, shown: bool) -> Iterator[Callable[[list[float]], None]]:
     if not shown:
         yield lambda scores: None
         return

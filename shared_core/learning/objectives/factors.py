@@ -84,7 +84,7 @@ class _Factors(nn.Module):
         return torch.cat((turned, torch.zeros_like(b[..., turned.shape[-1] :])), -1)
 
     def _skew(self, b: Tensor) -> tuple[Matrix | None, Matrix | None]:
-        return (_numpy(b), _numpy(self.C())) if self.skew_rank else (None, None)
+        return (_as_numpy(b), _as_numpy(self.C())) if self.skew_rank else (None, None)
 
 
 class RowFactors(_Factors):
@@ -96,8 +96,8 @@ class RowFactors(_Factors):
     """
 
     def __init__(self, V: ArrayLike, B: ArrayLike | None = None, rates: ArrayLike = ()) -> None:
-        v = _matrix(V, "V")
-        b = np.zeros((len(v), 0)) if B is None else _matrix(B, "B", len(v))
+        v = _as_matrix(V, "V")
+        b = np.zeros((len(v), 0)) if B is None else _as_matrix(B, "B", len(v))
         super().__init__(b.shape[1], rates)
         self.V, self.B = nn.Parameter(torch.from_numpy(v)), nn.Parameter(torch.from_numpy(b))
 
@@ -110,7 +110,7 @@ class RowFactors(_Factors):
         Columns of V beyond the rank of the vectors start at random, as those of B do, because a column of zeros is
         never trained. ``scale`` is the approximate length of a row of B at the start, ``rate`` every λ.
         """
-        rng = _random(K, K_skew, seed, scale, rate)
+        rng = _check_start(K, K_skew, seed, scale, rate)
         unit = unit_rows(vectors)
         directions, values = principal_directions(unit)
         kept = int((values[:K] > 1e-10 * values[0]).sum())
@@ -140,9 +140,9 @@ class RowFactors(_Factors):
         return Pool(v, b, squares_v, squares_b, Grams(*products) if grams else None)
 
     def to_kernel(self, ids: Iterable[Hashable] | None = None) -> LowRankKernel:
-        """The kernel as it stands, its rows called ``ids`` (by default 0..M-1)."""
+        """The current kernel, its rows called ``ids`` (by default 0..M-1)."""
         b, c = self._skew(self.B)
-        return LowRankKernel(_numpy(self.V), b, c, ids)
+        return LowRankKernel(_as_numpy(self.V), b, c, ids)
 
 
 class LinearFactors(_Factors):
@@ -161,8 +161,8 @@ class LinearFactors(_Factors):
 
     def __init__(self, vectors: ArrayLike, W_V: ArrayLike, W_B: ArrayLike | None = None, rates: ArrayLike = ()) -> None:
         unit = unit_rows(vectors)
-        w_v = _matrix(W_V, "W_V", unit.shape[1])
-        w_b = np.zeros((len(w_v), 0)) if W_B is None else _matrix(W_B, "W_B", len(w_v))
+        w_v = _as_matrix(W_V, "W_V", unit.shape[1])
+        w_b = np.zeros((len(w_v), 0)) if W_B is None else _as_matrix(W_B, "W_B", len(w_v))
         super().__init__(w_b.shape[1], rates)
         self.W_V, self.W_B = nn.Parameter(torch.from_numpy(w_v)), nn.Parameter(torch.from_numpy(w_b))
         self.register_buffer("unit", unit, persistent=False)
@@ -173,7 +173,7 @@ class LinearFactors(_Factors):
         cls, vectors: ArrayLike, K: int, K_skew: int, *, seed: int, scale: float = 0.1, rate: float = 1.0
     ) -> Self:
         """Start at the embeddings: W_V is the identity if K = d, else the K ≤ d principal directions."""
-        rng = _random(K, K_skew, seed, scale, rate)
+        rng = _check_start(K, K_skew, seed, scale, rate)
         unit = unit_rows(vectors)
         d = unit.shape[1]
         if d < K:
@@ -211,9 +211,9 @@ class LinearFactors(_Factors):
         return Pool(v, b, squares_v, squares_b, self.grams() if grams else None)
 
     def to_kernel(self) -> LinearKernel:
-        """The kernel as it stands."""
+        """The current kernel."""
         b, c = self._skew(self.W_B)
-        return LinearKernel(_numpy(self.W_V), b, c)
+        return LinearKernel(_as_numpy(self.W_V), b, c)
 
 
 Factors = RowFactors | LinearFactors
@@ -276,7 +276,7 @@ def _blocks(rows: Tensor) -> Iterator[Tensor]:
         yield rows[start : start + _BLOCK].to(torch.float64)
 
 
-def _random(K: int, K_skew: int, seed: int, scale: float, rate: float) -> np.random.Generator:
+def _check_start(K: int, K_skew: int, seed: int, scale: float, rate: float) -> np.random.Generator:
     """Check the parameters of ``principal``; the generator of its random columns."""
     check_integer(K, "K", 1)
     check_integer(K_skew, "K_skew", 0)
@@ -285,7 +285,7 @@ def _random(K: int, K_skew: int, seed: int, scale: float, rate: float) -> np.ran
     return np.random.default_rng(check_integer(seed, "seed", 0))
 
 
-def _matrix(values: ArrayLike, name: str, rows: int | None = None) -> Matrix:
+def _as_matrix(values: ArrayLike, name: str, rows: int | None = None) -> Matrix:
     matrix = as_numeric(values, name).astype(np.float64, order="C")
     if matrix.ndim != 2 or (rows is None and 0 in matrix.shape) or (rows is not None and len(matrix) != rows):
         wanted = "at least one row and one column" if rows is None else f"{rows} rows"
@@ -296,5 +296,5 @@ def _matrix(values: ArrayLike, name: str, rows: int | None = None) -> Matrix:
     return matrix
 
 
-def _numpy(tensor: Tensor) -> Matrix:
+def _as_numpy(tensor: Tensor) -> Matrix:
     return np.array(tensor.detach().cpu().numpy())

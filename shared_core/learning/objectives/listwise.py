@@ -18,7 +18,7 @@ from .likelihood import RIDGE
 
 
 class LearnedRelevance(nn.Module):
-    """log r_i = cos(q W_R, e_i W_R) / (2·temperature): a trained relevance (NDPP paper, 4.4.1: encoders of its own).
+    """log r_i = cos(q W_R, e_i W_R) / (2·temperature): a trained relevance (NDPP paper, 4.4.1: separate encoders).
 
     W_R starts at the identity; W_R and the temperature are trained. With ``mapped=False`` there is no W_R. ``vectors``
     (n, d) are the unit vectors of the pool; the queries are among them.
@@ -82,7 +82,7 @@ class Listwise:
     ) -> None:
         self.factors, self.relevance = factors, relevance
         self.pull, self.ridge = check_number(pull, "pull", 0), check_number(ridge, "ridge", 0)
-        grouped = _grouped(labels)
+        grouped = _group(labels)
         spreads = [scores.std() for lists in grouped.values() for _, scores in lists]
         if not spreads:
             raise InvalidInputError(
@@ -160,7 +160,7 @@ class Listwise:
         return torch.where(t > 0, t * (t.clamp_min(1e-300).log() - logs), 0.0).sum(-1)
 
 
-def _grouped(
+def _group(
     labels: Iterable[LabelledSubset],
 ) -> dict[int, list[tuple[NDArray[np.int64], NDArray[np.float64]]]]:
     """Subsets and scores of each query, a list for each size; lists of equal scores are left out."""

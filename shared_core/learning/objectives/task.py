@@ -29,7 +29,7 @@ class Task:
 
     ``parts`` is everything that is trained, ``groups`` the parameters with their learning rates (for Adam), ``loss``
     maps int64 (m,), numbers of examples in 0..size-1, to a scalar, ``likelihood`` is the mean log-likelihood of the
-    held-out subsets if the objective has one, and ``kernel`` makes the kernel as it stands.
+    held-out subsets if the objective has one, and ``kernel`` makes the current kernel.
     """
 
     parts: nn.ModuleDict
@@ -57,12 +57,14 @@ def make_task(
         parts = nn.ModuleDict({"factors": factors, "relevance": relevance})
         matrices, numbers = ([p for p in parts.parameters() if (p.ndim == 2) is matrix] for matrix in (True, False))
         groups = [{"params": matrices, "lr": rate}, {"params": numbers, "lr": _FASTER * rate}]
-        return Task(parts, groups, listwise, len(listwise), None, lambda: _kernel(factors, ids, *relevance.numbers()))
+        return Task(
+            parts, groups, listwise, len(listwise), None, lambda: _make_kernel(factors, ids, *relevance.numbers())
+        )
 
     def among(labels: Sequence[LabelledSubset]) -> dict[str, Any]:
         if settings.normalisation == "pool":
             return {}
-        candidates, relevance = _candidates(settings, neighbours, vectors, labels)
+        candidates, relevance = _find_candidates(settings, neighbours, vectors, labels)
         return {"candidates": candidates, "relevance": relevance}
 
     # The best of each part by itself: held-out labels must not decide which labels are trained on.
@@ -75,7 +77,7 @@ def make_task(
     parts = nn.ModuleDict({"factors": factors})
     return Task(
         parts, [{"params": list(parts.parameters()), "lr": rate}], loss, len(loss),
-        lambda: loss.held_out(subsets, **inside), lambda: _kernel(factors, ids, None, settings.temperature),
+        lambda: loss.held_out(subsets, **inside), lambda: _make_kernel(factors, ids, None, settings.temperature),
     )  # fmt: skip
 
 
@@ -91,14 +93,14 @@ def _make_factors(settings: FitSettings, vectors: NDArray[np.floating]) -> Facto
     made = kind.principal(vectors, rank, settings.skew_rank, seed=settings.seed, scale=scale)
     if not settings.listwise:
         with torch.no_grad():
-            by = _scale(torch.linalg.eigvalsh(made.grams().vv).clamp_min(0).numpy(), settings.k)
+            by = _find_scale(torch.linalg.eigvalsh(made.grams().vv).clamp_min(0).numpy(), settings.k)
             for part in made.parameters():
                 if part.ndim == 2:
                     part.mul_(by)
     return made.to(settings.device)
 
 
-def _scale(eigenvalues: NDArray[np.float64], size: int) -> float:
+def _find_scale(eigenvalues: NDArray[np.float64], size: int) -> float:
     """s for which subsets of a DPP with kernel s² L have ``size`` items on average, or half its rank if that is less.
 
     The average is Σ s²λ / (1 + s²λ).
@@ -112,7 +114,7 @@ def _scale(eigenvalues: NDArray[np.float64], size: int) -> float:
     return float(np.exp(high))
 
 
-def _kernel(
+def _make_kernel(
     factors: Factors, ids: Sequence[Hashable] | None, w_r: NDArray[np.float64] | None, temperature: float
 ) -> LinearKernel | LowRankKernel:
     if isinstance(factors, RowFactors):
@@ -122,7 +124,7 @@ def _kernel(
     return LinearKernel(maps.W_V, maps.W_B, maps.C, W_R=w_r, temperature=temperature)
 
 
-def _candidates(
+def _find_candidates(
     settings: FitSettings,
     neighbours: Neighbours,
     vectors: NDArray[np.floating],

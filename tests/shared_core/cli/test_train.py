@@ -245,7 +245,7 @@ def test_ctrl_c_while_labelling_keeps_the_labels_and_the_next_run_ends_as_if_not
 def test_ctrl_c_while_fitting_writes_the_best_so_far_and_the_next_run_goes_on(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train_epoch = Run._epoch
+    train_epoch = Run._train_epoch
 
     def epoch(self: Run, number: int) -> float:
         loss = train_epoch(self, number)
@@ -254,7 +254,7 @@ def test_ctrl_c_while_fitting_writes_the_best_so_far_and_the_next_run_goes_on(
         return loss
 
     with monkeypatch.context() as patched:
-        patched.setattr(Run, "_epoch", epoch)
+        patched.setattr(Run, "_train_epoch", epoch)
         result = run(folder, *SMALL, "--epochs", "100", "--patience", "100")
     assert result.exit_code == 1, result.stderr
     assert "interrupted while fitting: this is the best epoch so far; run the same command again" in result.stderr

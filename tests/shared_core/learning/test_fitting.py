@@ -745,7 +745,7 @@ def test_what_does_not_fit_is_refused(change: dict[str, Any], match: str) -> Non
 
 
 def test_a_loss_that_runs_away_says_what_to_do() -> None:
-    with pytest.raises(InvalidParameterError, match=r"epoch \d: the numbers overflowed .*: lower learning_rate"):
+    with pytest.raises(InvalidParameterError, match=r"epoch \d: the numbers overflowed .*: lower the learning rate"):
         quick(objective="likelihood", learning_rate=1e200, epochs=5)
 
 

@@ -41,7 +41,7 @@ class Block:
     def split(self, length: int) -> list[Block]:
         """Pieces of at most ``length`` queries, or fewer if the candidates of these take more than MAX_BYTES."""
         if self.shared is not None:
-            # The shared rows are validated once. Only the relevance grows with the number of queries.
+            # The shared rows are validated once. Each further query adds only its relevance.
             size = self.shared.relevance.nbytes
         else:
             assert self.vectors is not None
@@ -54,7 +54,7 @@ class Block:
         return Block(self.start + part.start, self.queries[part], self.shared, vectors, quality)
 
     def validate(self) -> CandidateBlock:
-        """The whole block for a compiled loop; raises InvalidInputError if any part of it is wrong."""
+        """The whole block for a compiled loop. If any part is wrong, an InvalidInputError is raised."""
         if self.shared is not None:
             return CandidateBlock.validate(self.queries, self.shared.vectors[None], self.shared.quality)
         assert self.vectors is not None
@@ -72,14 +72,14 @@ class Block:
 def read_blocks(
     queries: Blocks, vectors: Blocks, quality: Blocks | None, ids: Iterable[Hashable] | None, size: int
 ) -> tuple[Iterator[Block], int | None]:
-    """The blocks in their order, and the number of queries if it is known. ``size`` is for arrays alone."""
+    """The blocks in order, and the number of queries if it is known. Arrays are split into blocks of length ``size``."""
     columns: dict[str, _Column] = {"queries": queries if isinstance(queries, Iterator) else _as_queries(queries)}
     rows = vectors if isinstance(vectors, Iterator) else as_numeric(vectors, "vectors")
     shared = None
     if not isinstance(rows, Iterator) and rows.ndim != 3:
         if isinstance(quality, Iterator):
             raise InvalidInputError("quality in blocks needs candidates of each query's own: vectors (Q, n, d)")
-        # Block.candidates puts each query in the place of this one.
+        # Block.candidates replaces this query of ones by each query.
         shared = Candidates(np.ones(rows.shape[-1:]), rows, quality=quality, ids=ids, copy=False)
     else:
         if ids is not None:

@@ -17,7 +17,7 @@ _restore: Callable[[], None] | None = None
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BLAS on one thread, and as it was when the last of the overlapping calls ends. Needs threadpoolctl."""
+    """BLAS on one thread. The end of the last overlapping call restores its threads. Needs threadpoolctl."""
     global _inside, _restore
     with _lock:
         controller = _controller()

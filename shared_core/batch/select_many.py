@@ -19,7 +19,7 @@ from ..selectors.base import Selection, Selector, resolve_selector
 from ._blocks import Block, Blocks, read_blocks
 from ._threads import one_blas_thread
 
-# The progress bar moves on after so many queries at the latest.
+# The most queries between two updates of the progress bar.
 _MAX_PIECE = 1024
 
 
@@ -77,8 +77,8 @@ def select_many(
 ) -> Selections:
     """Select ``k`` for each query, from shared candidates or from each query's own.
 
-    The result is the one of :func:`select` for each query, except for ties within rounding error, and does not depend
-    on the number of ``workers``. With numba, VRSD and MMR validate and select for blocks of queries.
+    The result is that of :func:`select` for each query, except for ties within rounding error. It does not depend on
+    the number of ``workers``. With numba, VRSD and MMR validate and select for blocks of queries.
 
     Parameters
     ----------
@@ -180,7 +180,8 @@ class BlockSelector:
     def select(self, block: Block, k: int) -> Selections | None:
         """The selections of a block; None if each query needs :class:`Candidates` of its own.
 
-        That is so without a compiled loop, and if the block has an error: :class:`Candidates` find its query and words.
+        None means that there is no compiled loop, or that the block has an error. In the second case the call for the
+        query in error raises an error that names it.
         """
         loop = self.loop
         if loop is None:
@@ -191,7 +192,7 @@ class BlockSelector:
             return None
         found = loop(validated, k)
         if found is None:
-            # Without numba, for example. Validating further blocks would be in vain.
+            # Numba is missing, for example. Further blocks need no validation.
             self.loop = None
             return None
         indices, gains = found

@@ -1,4 +1,4 @@
-"""What the adapters use of the core: settings become a checked request, and a request selects a framework's items."""
+"""The part of the core that the adapters call. Settings become a checked request, which selects a framework's items."""
 
 from .._validation import as_identifiers, check_integer, check_one_of
 from .items import ORDERS, join_values, sort_items

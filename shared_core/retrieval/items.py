@@ -20,7 +20,7 @@ ORDERS = ("selection", "relevance", "nearest_last")
 
 
 def read_numbers(items: Sequence[Any], given: ItemNumber, what: str) -> NDArray[np.float64]:
-    """One finite number per item, float64, shape (n,); messages call the numbers ``what`` and name the item.
+    """One finite number per item, float64, shape (n,). Messages use ``what`` for the numbers, and name the item.
 
     >>> read_numbers(["a", "bcd"], len, "costs").tolist()
     [1.0, 3.0]
@@ -77,7 +77,7 @@ def _from_mapping(item: Any, row: int, values: Mapping[Any, Any], what: str) -> 
 
 
 def sort_items(items: Sequence[Any], relevance: Sequence[float], order: str) -> list[Any]:
-    """Selected items in one of the ``ORDERS``: as selected, most relevant first, or most relevant last (as CEIL does).
+    """Selected items in one of the ``ORDERS``: as selected, most relevant first, or most relevant last.
 
     >>> sort_items("abc", [0.2, 0.9, 0.5], "nearest_last")
     ['a', 'c', 'b']

@@ -32,7 +32,7 @@ from ..signals.extraction import (
 )
 from .items import ItemName, ItemNumber, read_numbers, read_values
 
-# A retriever that widens its search by itself never fetches more candidates than this.
+# The most candidates that a retriever fetches when it widens its search by itself.
 WIDEST = 20_000
 # LangChain's default. A user who replaces as_retriever(search_type="mmr") changes the class and nothing else.
 DEFAULT_LAMBDA_MULT = 0.5
@@ -51,7 +51,7 @@ Flow = Generator[Step, Any, T]
 
 
 def run_flow(flow: Flow[T]) -> T:
-    """The result of ``flow``; what a step raises is raised where the flow yielded the step."""
+    """The result of ``flow``. An exception of a step is raised in the flow, at the line that yielded the step."""
     try:
         step = next(flow)
         while True:
@@ -198,7 +198,7 @@ class Request:
         return request, rest
 
     def find_text_to_embed(self, query: str) -> Flow[str | None]:
-        """The text whose embedding the projection needs besides the query's; None if it needs none."""
+        """The text whose embedding the projection needs besides that of the query; None if it needs no other."""
         if self.perspective is None:
             return None
         parts = yield Step(
@@ -210,7 +210,7 @@ class Request:
     def as_query(
         self, embedding: Sequence[float], embedded: Sequence[float] | None, own: Sequence[float] | None = None
     ) -> EmbeddedQuery:
-        """The query under its perspective; ``embedded`` is the embedding of what :meth:`find_text_to_embed` returned.
+        """The query with its perspective; ``embedded`` is the embedding of what :meth:`find_text_to_embed` returned.
 
         ``own`` is the embedding of the query's own words if ``embedding`` is that of other words (HyDE).
 
@@ -241,10 +241,10 @@ class Request:
     def search_and_select(
         self, query: EmbeddedQuery, search: Callable[[int], Flow[Found]], widest: int | None
     ) -> Flow[Selected]:
-        """Search for ``fetch_k`` candidates and select; search for more while that may fill a set that was cut short.
+        """Search for ``fetch_k`` candidates and select. If a constraint cuts the set short, search for more candidates.
 
-        ``search(fetch_k)`` is a flow. ``widest`` is the most that the store gives at a time; with None the first
-        search is the only one.
+        ``search(fetch_k)`` is a flow. ``widest`` is the most candidates that one search of the store can return. With
+        None there is only one search.
         """
         fetch_k: int | None = self.fetch_k
         while fetch_k is not None:
@@ -254,7 +254,7 @@ class Request:
         return selected
 
     def select(self, found: Found, query: EmbeddedQuery) -> Selected:
-        """Select among items; of items with one id only the first is a candidate, and an id of None equals no other."""
+        """Select among the items. Of items with the same id only the first is a candidate; an id of None is no id."""
         if not found.items:
             return Selected([], Selection(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0), found, False)
         items, ids, vectors = found.items, found.ids, _as_rows(found.vectors, found.ids)
@@ -380,7 +380,7 @@ def _check_perspective(perspective: Any, how: str, direction: str, corpus: Any) 
 
 
 def _check_item_value(value: Any, what: str) -> Any:
-    """``value`` if numbers or names of items can be read by it."""
+    """``value`` if it can give numbers or names of items."""
     if value is None or isinstance(value, (str, Mapping)) or callable(value):
         return value
     raise InvalidParameterError(
@@ -393,7 +393,7 @@ def _check_cosine(value: Any, what: str) -> float | None:
 
 
 def _as_rows(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:
-    """``vectors`` as an array; rows of different lengths are an error that names the first odd one."""
+    """``vectors`` as an array. If a row differs in length from the first, the error names it."""
     if not isinstance(vectors, np.ndarray):
         for name, row in zip(ids, vectors, strict=True):
             if len(row) != len(vectors[0]):
@@ -405,7 +405,7 @@ def _as_rows(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:
 
 
 def _wider(selected: Selected, widest: int) -> int | None:
-    """How many candidates the next search should find; None if it would not help, or would be wider than ``widest``."""
+    """The size of the next search; None if more candidates would not help, or if ``widest`` is reached."""
     found = selected.found
     if not selected.cut_short or found.exhausted or found.fetch_k is None:
         return None

@@ -16,8 +16,8 @@ _LEAST_LOG = -1e100
 
 def cosines_with_query(candidates: Candidates) -> Matrix:
     """Cosine of each candidate with the query, shape (n,), float64."""
-    # Row by row, unlike the matrix product of Candidates.relevance: copies of a row get the same cosine to the last
-    # bit. The logarithm of a small cosine, or a low temperature, would enlarge a difference.
+    # vecdot computes each row alone, unlike the matrix product of Candidates.relevance, so copies of a row get exactly
+    # the same cosine. The logarithm of a small cosine, or a low temperature, would enlarge a difference.
     cosines: Matrix = np.vecdot(candidates.vectors, candidates.query).astype(np.float64)
     return cosines
 
@@ -40,8 +40,8 @@ def mapped_cosines(candidates: Candidates, W_R: Matrix) -> Matrix:
     # A product below this length is the rounding error of unit vectors that map to zero.
     negligible = TIE_EPS * float(np.finfo(candidates.dtype).eps) * float(np.linalg.norm(columns))
     query = _unit(np.vecdot(columns, candidates.query.astype(np.float64)), negligible)
-    # Row by row, as above, would take five times as long as the rest of a selection. So each distinct row goes through
-    # the matrix product once, and its copies get the same result.
+    # Computing each row alone, as above, would take five times as long as the rest of a selection. So each distinct row
+    # goes through the matrix product once, and its copies get the same result.
     rows = candidates.vectors
     places: dict[bytes, int] = {}
     index = [places.setdefault(row.tobytes(), len(places)) for row in rows]

@@ -42,9 +42,9 @@ class LearnedKernel:
         """log r of each candidate, shape (n,), float64, at most 0; None if the kernel has no temperature.
 
         r_i = exp(cos(q W_R, e_i W_R) / (2·temperature)), divided by its maximum among the candidates, where q and e_i
-        are the unit vectors. Without W_R it is their plain cosine. A vector that W_R maps to zero has cosine 0 with
-        everything. (The paper, 4.4.1, trains encoders E_Q and E_P for the similarity; here one linear map stands for
-        both.)
+        are the unit vectors. Without W_R the cosine is that of q and e_i. A vector that W_R maps to zero has cosine 0
+        with every vector. (The paper, 4.4.1, trains encoders E_Q and E_P for the similarity; here one linear map takes
+        the place of both.)
 
         Raises
         ------
@@ -65,7 +65,7 @@ class LearnedKernel:
         return log_exponential(mapped_cosines(candidates, np.asarray(self.W_R)), self.temperature)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a safetensors file in one step: the file is the old kernel or the new one at every moment.
+        """Write a safetensors file in one step: at every moment the file holds the old kernel or the new one.
 
         Raises
         ------
@@ -99,12 +99,12 @@ class LearnedKernel:
             raise KernelError(f"{path}: {error}") from None
 
     def _metadata(self) -> dict[str, str]:
-        """What goes into the file beside the arrays."""
+        """What the file holds besides the arrays."""
         return {}
 
     @classmethod
     def _arguments(cls, metadata: dict[str, str]) -> dict[str, Any]:
-        """Arguments of the class out of the file's metadata."""
+        """Arguments of the class, from the file's metadata."""
         return {}
 
     def _arrays(self) -> tuple[Matrix, Matrix, Matrix]:
@@ -112,7 +112,7 @@ class LearnedKernel:
         return first, second, skew
 
     def _set_checked(self, **more: Any) -> None:
-        """Check the factors and the relevance, and keep read-only copies; ``more`` is kept as it is."""
+        """Check the factors and the relevance, and keep read-only copies; ``more`` is stored unchecked."""
         factors = _check_factors(self._names, *(getattr(self, name) for name in self._names))
         w_r, temperature = _check_relevance(self.W_R, self.temperature)
         fields = dict(zip(self._names, factors, strict=True)) | {"W_R": w_r, "temperature": temperature} | more
@@ -135,7 +135,7 @@ def multiply_factors(V: Matrix, B: Matrix, C: Matrix) -> Matrix:
 def _check_factors(
     names: tuple[str, str, str], v: ArrayLike, b: ArrayLike | None, c: ArrayLike | None
 ) -> tuple[Matrix, Matrix, Matrix]:
-    """Read-only float64 copies of the three; without ``b`` and ``c`` these have no columns."""
+    """Read-only float64 copies of the three factors. Without ``b`` and ``c`` their copies have no columns."""
     if (b is None) != (c is None):
         raise KernelError(f"{names[1]} and C belong together: give both or neither")
     first = _check_matrix(v, names[0], empty=False)

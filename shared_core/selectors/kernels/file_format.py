@@ -38,11 +38,11 @@ def write_kernel(
     """Write the arrays of a kernel of this kind; ``extra`` and ``temperature`` go into the file's metadata."""
     metadata = {"format": FORMAT, "version": str(FORMAT_VERSION), "kind": kind, **extra}
     if temperature is not None:
-        # repr reads back as the same float, to the last bit.
+        # float(repr(x)) is exactly x.
         metadata["temperature"] = repr(temperature)
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     made = _safetensors().numpy.save(contiguous, metadata=metadata)
-    # safetensors orders its header at random. Sorted, the same kernel always gives the same file.
+    # safetensors orders its header at random. The header is sorted here, so that a kernel always gives the same file.
     size = int.from_bytes(made[:8], "little")
     header = json.dumps(json.loads(made[8 : 8 + size]), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     padded = header.encode()

@@ -1,4 +1,4 @@
-"""A kernel computed from the stored vectors."""
+"""An NDPP kernel that is computed from the stored vectors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LinearKernel(LearnedKernel):
     ------
     KernelError
         Shapes do not agree, a value is NaN or inf, C is not skew-symmetric, the temperature is not above 0, or W_R
-        comes without one. In a selection: the candidates' vectors are not of length d.
+        comes without a temperature. In a selection: the candidates' vectors are not of length d.
 
     Examples
     --------

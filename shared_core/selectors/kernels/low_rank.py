@@ -1,4 +1,4 @@
-"""A kernel with one row for each known item."""
+"""An NDPP kernel with one row for each known item."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class LowRankKernel(LearnedKernel):
     ------
     KernelError
         Shapes do not agree, a value is NaN or inf, C is not skew-symmetric, an id occurs twice, the temperature is
-        not above 0, or W_R comes without one. In a selection: a candidate's id is unknown (the message names it).
+        not above 0, or W_R comes without a temperature. In a selection: a candidate's id is unknown (the message names
+        it).
 
     Examples
     --------

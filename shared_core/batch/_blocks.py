@@ -72,7 +72,7 @@ class Block:
 def read_blocks(
     queries: Blocks, vectors: Blocks, quality: Blocks | None, ids: Iterable[Hashable] | None, size: int
 ) -> tuple[Iterator[Block], int | None]:
-    """The blocks in order, and the number of queries if it is known. Arrays are split into blocks of length ``size``."""
+    """The blocks in order, and the number of queries if it is known. Blocks of arrays have ``size`` queries."""
     columns: dict[str, _Column] = {"queries": queries if isinstance(queries, Iterator) else _as_queries(queries)}
     rows = vectors if isinstance(vectors, Iterator) else as_numeric(vectors, "vectors")
     shared = None

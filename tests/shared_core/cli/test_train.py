@@ -104,7 +104,7 @@ def test_with_no_options_it_writes_the_kernel_of_the_python_call(folder: Path) -
     drawing = (folder / "kernel.svg").read_text(encoding="utf-8")
     assert "pool.jsonl: listwise, k = 4" in drawing
     assert "NDPP(relevance='exponential', temperature=0.1)" in drawing
-    # What it says at the end is Python that runs.
+    # The last lines of the output are Python code that runs.
     code = out[out.index("from shared_core import") :]
     found: dict[str, Any] = {}
     exec(code, found)
@@ -112,7 +112,7 @@ def test_with_no_options_it_writes_the_kernel_of_the_python_call(folder: Path) -
     assert found["selector"].kernel.temperature == fitted.kernel.temperature
 
 
-def test_its_defaults_are_those_of_label_and_fit_and_the_prompt() -> None:
+def test_the_defaults_are_those_of_label_and_fit_and_the_prompt() -> None:
     ours = inspect.signature(train).parameters
     for field in dataclasses.fields(FitSettings):
         assert ours[field.name].default == field.default, field.name
@@ -125,7 +125,7 @@ def test_its_defaults_are_those_of_label_and_fit_and_the_prompt() -> None:
     assert ours["llm_batch_size"].default == prompt["batch_size"].default
 
 
-def test_a_row_kernel_goes_by_the_ids_and_bad_lines_are_named(folder: Path) -> None:
+def test_a_row_kernel_uses_the_ids_and_bad_lines_are_named(folder: Path) -> None:
     bad = [
         "{oops",
         json.dumps({"id": "z", "question": "no answer?"}),
@@ -144,7 +144,7 @@ def test_a_row_kernel_goes_by_the_ids_and_bad_lines_are_named(folder: Path) -> N
     assert LowRankKernel.load(folder / "kernel.safetensors").ids == tuple(f"q{row}" for row in range(60))
 
 
-def test_rows_of_the_vectors_stand_for_lines_bad_ones_too(folder: Path) -> None:
+def test_the_vectors_have_a_row_for_each_line_bad_lines_included(folder: Path) -> None:
     run(folder, *SMALL)
     lines = (folder / "pool.jsonl").read_text(encoding="utf-8").splitlines()
     (folder / "pool.jsonl").write_text("\n".join(["oops", "", *lines]), encoding="utf-8")
@@ -164,7 +164,7 @@ def test_other_keys_words_and_no_ids(folder: Path) -> None:
     assert "str.split" in json.loads(header)["settings"]["feedback"]
 
 
-def test_symbols_of_ones_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_custom_function_for_symbols(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     (folder / "my_symbols.py").write_text("def words(text):\n    return text.split('(')\n", encoding="utf-8")
     try:
@@ -191,8 +191,8 @@ def test_answers_without_symbols_are_examples_only(folder: Path) -> None:
     assert any(7 in subset for entry in labelled for subset in entry["subsets"])
 
 
-def test_learning_that_does_not_help_is_said_and_the_exit_code_says_so(folder: Path) -> None:
-    # Whatever holds an answer of each kind covers everything, and six of the nearest always do.
+def test_learning_that_does_not_help_gives_a_warning_and_its_exit_code(folder: Path) -> None:
+    # A set with an answer of each kind covers everything, and any six of the nearest are such a set.
     items, _ = read(folder)
     for row, item in enumerate(items):
         item["answer"] = "f(g(x))" if row % 2 else "f(h(x))"
@@ -212,7 +212,7 @@ def ctrl_c() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("ctrl_c")
-def test_ctrl_c_while_labelling_keeps_the_labels_and_the_next_run_ends_as_if_nothing_had_been(
+def test_ctrl_c_while_labelling_keeps_the_labels_and_the_next_run_resumes(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     labels, taken = folder / "kernel.labels.jsonl", 0
@@ -242,7 +242,7 @@ def test_ctrl_c_while_labelling_keeps_the_labels_and_the_next_run_ends_as_if_not
 
 
 @pytest.mark.usefixtures("ctrl_c")
-def test_ctrl_c_while_fitting_writes_the_best_so_far_and_the_next_run_goes_on(
+def test_ctrl_c_while_fitting_writes_the_best_kernel_and_the_next_run_resumes(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train_epoch = Run._train_epoch
@@ -312,7 +312,7 @@ def test_what_cannot_run_says_why_before_anything_is_labelled(folder: Path, more
     assert not (folder / "kernel.labels.jsonl").exists()
 
 
-def test_files_that_are_none(folder: Path) -> None:
+def test_invalid_files_are_refused(folder: Path) -> None:
     assert "--out must end in .safetensors" in run(folder, out="kernel.bin").stderr
     np.save(folder / "vectors.npy", np.ones((59, 8)))
     assert "vectors must have shape (60, d)" in run(folder).stderr
@@ -399,7 +399,7 @@ def test_an_endpoint_is_not_called_before_a_yes(folder: Path, gpt: tuple[Any, An
     assert arrays_of(folder / "again.safetensors") == arrays_of(folder / "kernel.safetensors")
 
 
-def test_an_endpoint_that_is_not_there_leaves_no_traceback(folder: Path) -> None:
+def test_an_endpoint_that_does_not_answer_leaves_no_traceback(folder: Path) -> None:
     result = run(folder, "--endpoint", "http://127.0.0.1:9/v1", "--llm", "tiny", "--yes")
     assert result.exit_code == 2
     assert "error: http://127.0.0.1:9/v1: Connection error" in result.stderr

@@ -47,11 +47,11 @@ def test_what_is_written_is_read_bit_for_bit(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["fit"]
 
 
-def test_there_may_be_none_yet(tmp_path: Path) -> None:
+def test_a_missing_file_gives_none(tmp_path: Path) -> None:
     assert read_checkpoint(tmp_path / "fit", SETTINGS) is None
 
 
-def test_a_later_one_takes_the_place_of_the_first(tmp_path: Path) -> None:
+def test_a_later_checkpoint_replaces_the_first(tmp_path: Path) -> None:
     path = str(tmp_path / "fit")
     for number in (1, 2):
         write_checkpoint(path, tensors(), SETTINGS, {"number": number})
@@ -68,7 +68,7 @@ def test_a_later_one_takes_the_place_of_the_first(tmp_path: Path) -> None:
         ({"new": 1}, ["new (then None, now 1)"]),
     ],
 )
-def test_other_settings_are_refused_by_name_and_the_file_is_left(
+def test_other_settings_are_refused_by_name_and_the_file_is_unchanged(
     tmp_path: Path, change: dict[str, Any], named: list[str]
 ) -> None:
     path = tmp_path / "fit"
@@ -81,7 +81,7 @@ def test_other_settings_are_refused_by_name_and_the_file_is_left(
     assert path.read_bytes() == before
 
 
-def test_a_setting_that_is_gone_is_named(tmp_path: Path) -> None:
+def test_a_missing_setting_is_named(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "fit", tensors(), SETTINGS, STATE)
     with pytest.raises(InvalidParameterError, match=r"seed \(then 3, now None\)"):
         read_checkpoint(tmp_path / "fit", {name: value for name, value in SETTINGS.items() if name != "seed"})
@@ -96,7 +96,7 @@ def test_a_truncated_file_is_refused(tmp_path: Path, kept: int) -> None:
         read_checkpoint(path, SETTINGS)
 
 
-def test_a_kernel_is_no_checkpoint(tmp_path: Path) -> None:
+def test_the_file_of_a_kernel_is_refused(tmp_path: Path) -> None:
     LinearKernel(np.eye(3)).save(tmp_path / "kernel.safetensors")
     before = (tmp_path / "kernel.safetensors").read_bytes()
     with pytest.raises(InvalidInputError, match=r"kernel\.safetensors: .*, but not a checkpoint of a fit"):
@@ -131,7 +131,7 @@ def test_another_version_and_missing_parts_are_refused(tmp_path: Path) -> None:
             read_checkpoint(path, SETTINGS)
 
 
-def test_a_write_that_fails_leaves_the_old_one_and_nothing_else(tmp_path: Path) -> None:
+def test_a_write_that_fails_leaves_the_old_checkpoint_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "fit"
     write_checkpoint(path, tensors(), SETTINGS, STATE)
     before = path.read_bytes()

@@ -65,7 +65,7 @@ def one_thread() -> Any:
 
 
 def topics(n: int, seed: int, noise: float = 2.0, kinds: int = 6, each: int = 2) -> tuple[list[dict[str, str]], Matrix]:
-    """Items with some topics; a vector tells these, and beside them something longer that means nothing."""
+    """Items with some topics; a vector has the topics, and longer noise beside them."""
     rng = np.random.default_rng(seed)
     has = np.zeros((n, kinds))
     for row in has:
@@ -81,7 +81,7 @@ def small(n: int = 24) -> tuple[list[dict[str, str]], Matrix]:
 
 
 def quick(**more: Any) -> Fitted:
-    """A fit in a moment, whatever comes of it."""
+    """A short fit; its warnings are ignored."""
     items, vectors = small()
     settings: dict[str, Any] = {"k": 2, "fetch_k": 12, "epochs": 3, "skew_rank": 3, "batch_size": 7, **more}
     given = (settings.pop("items", items), settings.pop("vectors", vectors), settings.pop("feedback", COVERAGE))
@@ -127,7 +127,7 @@ def test_the_history_and_the_epoch_that_is_kept(objective: str, kernel: str) -> 
     assert fitted.feedback == max(values)
     assert type(fitted.kernel) is (LinearKernel if kernel == "linear" else LowRankKernel)
 
-    # By hand: what the kernel that was kept picks for the held-out items, and what NDPP without one picks.
+    # The picks for the held-out items, computed here: of the kept kernel and of the selectors that learn nothing.
     def measured(selector: Selector) -> Matrix:
         found = []
         for query in fitted.held_out:
@@ -154,12 +154,12 @@ def test_the_history_and_the_epoch_that_is_kept(objective: str, kernel: str) -> 
 
 
 def test_the_first_epoch_is_the_unlearned_kernel() -> None:
-    """The start is E Eᵀ and the plain relevance; a skew part of .1 does not turn a choice here."""
+    """The start is E Eᵀ and the plain relevance."""
     fitted = quick(skew_rank=0, epochs=1)
     assert fitted.history[0].feedback == fitted.unlearned["NDPP(relevance='exponential', temperature=0.1)"]
 
 
-def test_the_parameters_do_what_they_say() -> None:
+def test_the_parameters_shape_the_kernel() -> None:
     fitted = quick(rank=5, skew_rank=3, kernel="rows")
     assert isinstance(fitted.kernel, LowRankKernel)
     assert np.shape(fitted.kernel.V) == (24, 5)
@@ -179,7 +179,7 @@ def test_the_parameters_do_what_they_say() -> None:
 
 
 def trained(path: Path, **more: Any) -> dict[str, Any]:
-    """Every trained number after the last epoch, whichever epoch is kept."""
+    """All trained numbers after the last epoch."""
     quick(checkpoint=path, patience=9, **more)
     whole = load_file(path)
     return {name: tensor.numpy() for name, tensor in whole.items() if name.startswith("now.")}
@@ -192,7 +192,7 @@ def test_all_parts_are_trained(objective: str, kernel: str, tmp_path: Path) -> N
     first = trained(tmp_path / "first", learning_rate=1e-12, **settings)
     last = trained(tmp_path / "last", learning_rate=0.02, **settings)
     names = {"now.factors.W_V", "now.factors.W_B"} if kernel == "linear" else {"now.factors.V", "now.factors.B"}
-    # The rates of C are among them, which the reference code leaves as they are.
+    # The reference code of the paper does not train the rates of C; here they are trained.
     names |= {"now.factors.free_rates"} if objective != "listwise" else RELEVANT
     assert set(first) == set(last) == names
     for name in first:
@@ -204,7 +204,7 @@ RELEVANT = {"now.factors.free_rates", "now.relevance.W_R", "now.relevance.log_te
 
 
 class Rising:
-    """Likes what it has not seen better than all before: a kernel whose picks are others."""
+    """Each new set gets a higher number than all sets before, so new picks always count as better."""
 
     fingerprint = "rising"
 
@@ -222,7 +222,7 @@ def labels_of(**more: Any) -> list[LabelledSubset]:
 
 
 @pytest.mark.parametrize("objective", ["listwise", "likelihood"])
-def test_without_labels_they_are_made(objective: str) -> None:
+def test_fit_makes_its_own_labels(objective: str) -> None:
     made = labels_of(draw="greedy" if objective == "listwise" else "random", seed=4)
     found = quick(objective=objective, seed=4)
     assert_same(found.kernel, quick(objective=objective, seed=4, labels=iter(made)).kernel)
@@ -254,7 +254,7 @@ def test_the_same_input_gives_the_same_kernel_bit_for_bit(objective: str, kernel
 
 
 @every_objective
-def test_the_random_state_of_the_program_neither_counts_nor_changes(objective: str) -> None:
+def test_global_random_states_have_no_effect_and_do_not_change(objective: str) -> None:
     found = []
     for seed in (1, 2):
         np.random.seed(seed)  # noqa: NPY002
@@ -267,8 +267,8 @@ def test_the_random_state_of_the_program_neither_counts_nor_changes(objective: s
 
 
 @every_objective
-def test_what_is_held_out_is_not_trained_on(objective: str, tmp_path: Path) -> None:
-    """Other scores of the held-out items' subsets change no trained number; of the others' they do."""
+def test_held_out_items_are_not_trained_on(objective: str, tmp_path: Path) -> None:
+    """Other scores for the subsets of held-out items change no trained number; for those of other items they do."""
     labels, settings = labels_of(), OBJECTIVES[objective]
     held_out = quick(labels=labels, **settings).held_out
     changed = {
@@ -285,7 +285,7 @@ def test_what_is_held_out_is_not_trained_on(objective: str, tmp_path: Path) -> N
 
 
 @every_objective
-def test_the_unit_of_the_feedback_does_not_count(objective: str) -> None:
+def test_the_unit_of_the_feedback_does_not_matter(objective: str) -> None:
     labels = labels_of()
     scaled = [LabelledSubset(e.query, e.subset, 1000 * e.score) for e in labels]
     found = [quick(labels=some, feedback=Rising(), **OBJECTIVES[objective]).kernel for some in (labels, scaled)]
@@ -295,7 +295,7 @@ def test_the_unit_of_the_feedback_does_not_count(objective: str) -> None:
 
 @every_objective
 @every_kernel
-def test_nothing_of_the_callers_is_changed(objective: str, kernel: str) -> None:
+def test_the_input_is_unchanged(objective: str, kernel: str) -> None:
     items, vectors = small()
     labels = labels_of()
     before = copy.deepcopy(items), vectors.copy(), list(labels)
@@ -316,11 +316,11 @@ def test_vectors_may_be_lists_or_of_single_precision_or_of_any_length() -> None:
             np.testing.assert_allclose(arrays(other.kernel)[name], array, atol=1e-3, err_msg=name)
 
 
-def test_the_device_may_be_named_or_given() -> None:
+def test_the_device_may_be_a_name_or_an_object() -> None:
     assert_same(quick(device="cpu").kernel, quick(device=torch.device("cpu")).kernel)
 
 
-def test_on_a_gpu_the_kernel_is_the_same_but_for_rounding() -> None:
+def test_a_gpu_gives_the_same_kernel_up_to_rounding() -> None:
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
     for setting in OBJECTIVES.values():
@@ -333,7 +333,7 @@ def test_on_a_gpu_the_kernel_is_the_same_but_for_rounding() -> None:
 # --- when to stop, and when to warn -----------------------------------------------------------------
 
 
-def test_it_stops_when_nothing_gets_better() -> None:
+def test_a_fit_stops_without_improvement() -> None:
     for patience in (1, 3):
         fitted = quick(labels=labels_of(), feedback=lambda query, subset: 1.0, epochs=9, patience=patience)
         assert len(fitted.history) == 1 + patience
@@ -343,7 +343,7 @@ def test_it_stops_when_nothing_gets_better() -> None:
     assert len(rising.history) - 1 == min(rising.epoch + 1, 9)
 
 
-def test_the_paper_stops_by_the_held_out_likelihood_and_still_keeps_the_best_picks() -> None:
+def test_the_likelihood_decides_when_to_stop_and_the_picks_which_epoch_is_kept() -> None:
     items, vectors = topics(60, 5, noise=1.0)
     fitted = quick(
         items=items, vectors=vectors, objective="likelihood", epochs=60, patience=2, learning_rate=0.003
@@ -364,7 +364,7 @@ def test_it_warns_when_learning_did_not_help(feedback: str) -> None:
         row = int(query["question"].split()[1])
         return float(np.mean([unit[row] @ unit[int(item["question"].split()[1])] for item in subset]))
 
-    # One pick: the most similar is what NDPP takes first, so that there is nothing to gain.
+    # With one pick NDPP takes the most similar item, so nothing can be gained.
     k, chosen = (1, similarity) if feedback == "similarity" else (2, noise)
     with pytest.warns(SetSelectWarning, match="learning did not help: on") as caught:
         fitted = fit(items, vectors, chosen, k=k, fetch_k=20, epochs=2, skew_rank=2, seed=3)
@@ -377,10 +377,10 @@ def test_it_warns_when_learning_did_not_help(feedback: str) -> None:
     assert caught[0].filename == __file__
 
 
-def test_what_matters_is_learned_and_serves_queries_that_came_later() -> None:
-    """Half of a vector, and the longer half, means nothing: E Eᵀ takes it for a difference, the learned map does not.
+def test_the_relevant_part_of_the_vectors_is_learned_and_serves_later_queries() -> None:
+    """The longer half of each vector is noise: for E Eᵀ it separates items, and the learned map ignores it.
 
-    No warning here: pytest makes them errors.
+    There is no warning here, because pytest turns warnings into errors.
     """
     items, vectors = topics(200, 0)
     fitted = fit(
@@ -403,7 +403,7 @@ def test_what_matters_is_learned_and_serves_queries_that_came_later() -> None:
 
 
 def halves(kinds: int, copies: int, noise: float = 0.0, seed: int = 0) -> tuple[list[dict[str, str]], Matrix]:
-    """Left and right halves of some kinds, each some times over; a vector tells kind and side and nothing else."""
+    """Several copies of the left and right halves of some kinds; a vector has kind and side only."""
     items, vectors, rng = [], [], np.random.default_rng(seed)
     for kind, side, copy_ in itertools.product(range(kinds), "lr", range(copies)):
         items.append({"question": f"{kind} {side} {copy_}", "answer": f"{kind} {side}"})
@@ -412,7 +412,7 @@ def halves(kinds: int, copies: int, noise: float = 0.0, seed: int = 0) -> tuple[
 
 
 def complete_kinds(query: Item, subset: Sequence[Item]) -> float:
-    """How many kinds have both halves."""
+    """The number of kinds with both halves."""
     seen = {item["answer"] for item in subset}
     return float(sum(f"{kind} l" in seen and f"{kind} r" in seen for kind in range(9)))
 
@@ -420,12 +420,12 @@ def complete_kinds(query: Item, subset: Sequence[Item]) -> float:
 @pytest.mark.parametrize("normalisation", ["pool", "candidates"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_halves_that_belong_together_need_the_skew_part(normalisation: str, seed: int) -> None:
-    """Where an NDPP is above the DPP of the same rank, and why.
+    """A case in which an NDPP has a higher likelihood than the DPP of the same rank.
 
-    The best subsets are a left and a right half of one kind. Under a symmetric kernel det L_S = L_ii L_jj - L_ij²:
-    items are together at most as often as if they did not know of each other, and to keep halves of different kinds
-    apart their vectors would all have to be parallel, those of one kind as well. A skew part adds (b_i C b_j)²:
-    what belongs together is probable, the rest is not.
+    The best subsets are a left and a right half of one kind. With a symmetric kernel det L_S = L_ii L_jj - L_ij²: two
+    items occur together at most as often as if they were independent. To keep halves of different kinds apart, all
+    vectors would have to be parallel, also those of one kind. A skew part adds (b_i C b_j)², so that the two halves of
+    one kind can be probable together and other pairs improbable.
     """
     items, vectors = halves(4, 8)
     labels = label(items, vectors, complete_kinds, k=2, candidates=63, seed=seed)
@@ -442,9 +442,9 @@ def test_halves_that_belong_together_need_the_skew_part(normalisation: str, seed
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_greedy_picks_of_halves_that_belong_together_need_the_skew_part(seed: int) -> None:
-    """The same under the listwise objective, on what is picked for held-out items.
+    """The same with the listwise objective, for the picks of held-out items.
 
-    The relevance is held where it is: trained along, it finds another way here.
+    The relevance is not trained: a trained relevance finds another solution here.
     """
     items, vectors = halves(4, 8, noise=0.05, seed=seed)
     labels = label(items, vectors, complete_kinds, k=2, candidates=63, draw="greedy", seed=seed)
@@ -466,7 +466,9 @@ def test_greedy_picks_of_halves_that_belong_together_need_the_skew_part(seed: in
 
 @every_objective
 @every_kernel
-def test_stopped_after_any_epoch_it_goes_on_to_the_same_kernel(objective: str, kernel: str, tmp_path: Path) -> None:
+def test_a_fit_that_is_stopped_after_any_epoch_resumes_to_the_same_kernel(
+    objective: str, kernel: str, tmp_path: Path
+) -> None:
     settings: dict[str, Any] = {"kernel": kernel, "epochs": 4, "patience": 4, **OBJECTIVES[objective]}
     whole = quick(**settings)
 
@@ -520,7 +522,7 @@ def test_a_checkpoint_of_other_settings_is_refused_by_name(name: str, tmp_path: 
         InvalidParameterError, match=rf"started with other settings: {name} \(then .*\. Remove the file"
     ) as caught:
         quick(**(base | {name: OTHERWISE[name]}))
-    # Each objective has its own rate and batch.
+    # Each objective has its own learning rate and batch size.
     assert str(caught.value).count("(then ") <= (3 if name == "objective" else 1)
     assert path.read_bytes() == before
 
@@ -540,7 +542,7 @@ def test_a_checkpoint_of_other_labels_or_items_is_refused_by_name(tmp_path: Path
             quick(**{"labels": labels, "checkpoint": path, **change})
 
 
-def test_a_kernel_or_half_a_checkpoint_is_refused_and_left(tmp_path: Path) -> None:
+def test_a_kernel_or_a_truncated_checkpoint_is_refused_and_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "kernel.safetensors"
     fitted = quick(epochs=1, checkpoint=tmp_path / "fit")
     fitted.kernel.save(path)
@@ -558,7 +560,7 @@ def test_a_kernel_or_half_a_checkpoint_is_refused_and_left(tmp_path: Path) -> No
 
 
 class Slow:
-    """Coverage that takes a while, so that labelling can be killed in the middle."""
+    """Slow coverage, so that labelling can be killed in the middle."""
 
     fingerprint = "slow coverage"
 
@@ -574,7 +576,7 @@ class Slow:
 
 
 def work(folder: Path, seconds: float, options: dict[str, Any]) -> None:
-    """Label and fit, going on from what there is, and save the kernel: what a killed process is started again with."""
+    """Label and fit, resuming from existing files, and save the kernel: the work of a process that is killed."""
     torch.set_num_threads(1)
     items, vectors = topics(30, 5, noise=1.0)
     objective = OBJECTIVES[options["objective"]]
@@ -630,7 +632,7 @@ def starter() -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.parametrize(("objective", "kernel"), [("listwise", "linear"), ("pool", "rows")])
-def test_killed_at_random_moments_and_started_again_it_ends_with_the_same_kernel(
+def test_a_fit_that_is_killed_at_random_moments_resumes_to_the_same_kernel(
     objective: str, kernel: str, starter: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     options = {"objective": objective, "kernel": kernel}
@@ -649,7 +651,7 @@ def test_killed_at_random_moments_and_started_again_it_ends_with_the_same_kernel
     def changes() -> int:
         return checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
 
-    # Twice while labelling, twice while fitting, and then it may end.
+    # It is killed twice while labelling and twice while fitting; then it may end.
     for progress in (lines, lines, changes, changes, None):
         starter.stdin.write(json.dumps([str(disturbed), options]) + "\n")
         started = starter.stdout.readline()
@@ -739,12 +741,12 @@ SOUND = [LabelledSubset(q, (s,), float(s)) for q in range(4) for s in range(5, 9
         ({"feedback": lambda query, subset: float("inf"), "labels": SOUND}, r"held-out item \d, rows"),
     ],
 )
-def test_what_does_not_fit_is_refused(change: dict[str, Any], match: str) -> None:
+def test_input_that_does_not_fit_is_refused(change: dict[str, Any], match: str) -> None:
     with pytest.raises(InvalidInputError, match=match):
         quick(**change)
 
 
-def test_a_loss_that_runs_away_says_what_to_do() -> None:
+def test_an_overflow_says_what_to_do() -> None:
     with pytest.raises(InvalidParameterError, match=r"epoch \d: the numbers overflowed .*: lower the learning rate"):
         quick(objective="likelihood", learning_rate=1e200, epochs=5)
 
@@ -752,7 +754,7 @@ def test_a_loss_that_runs_away_says_what_to_do() -> None:
 # --- what is shown ----------------------------------------------------------------------------------
 
 
-def test_the_bar_goes_on_where_it_was(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_bar_resumes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     labels = labels_of()
     quick(labels=labels, epochs=1, patience=9, checkpoint=tmp_path / "fit")
     assert capsys.readouterr() == ("", "")

@@ -40,7 +40,7 @@ def nearest(query: int) -> list[int]:
     return order
 
 
-def test_the_picks_are_the_selectors_among_the_nearest_and_the_nearest_stands_last() -> None:
+def test_the_selector_picks_among_the_nearest_and_the_nearest_pick_is_last() -> None:
     found = held_out(Noting()).picks(NDPP())
     for query, picks in zip((3, 8, 1), found, strict=True):
         among = nearest(query)[:6]
@@ -49,7 +49,7 @@ def test_the_picks_are_the_selectors_among_the_nearest_and_the_nearest_stands_la
         assert sorted(picks, key=among.index, reverse=True) == list(picks)
 
 
-def test_the_values_are_the_feedbacks_and_no_set_is_scored_twice() -> None:
+def test_the_values_are_those_of_the_feedback_and_no_set_is_scored_twice() -> None:
     feedback = Noting()
     measured = held_out(feedback)
     for selector in (TopK(), NDPP(), TopK(), NDPP(relevance="exponential", temperature=1e-3)):
@@ -61,7 +61,7 @@ def test_the_values_are_the_feedbacks_and_no_set_is_scored_twice() -> None:
     assert len(set(feedback.asked)) == len(feedback.asked)
 
 
-def test_a_feedback_that_scores_many_gets_what_is_missing_in_one_call() -> None:
+def test_a_feedback_with_score_gets_all_new_pairs_in_one_call() -> None:
     calls: list[int] = []
 
     class Batched(Noting):
@@ -75,7 +75,7 @@ def test_a_feedback_that_scores_many_gets_what_is_missing_in_one_call() -> None:
     assert calls == [3, 0] or calls == [3]
 
 
-def test_kernels_with_rows_are_asked_by_row_or_by_id() -> None:
+def test_row_kernels_are_looked_up_by_row_or_by_id() -> None:
     v = RNG.normal(size=(N, 4))
     ids = [f"item {n}" for n in range(N)]
     by_row = held_out(Noting()).picks(NDPP(LowRankKernel(v)))
@@ -83,7 +83,7 @@ def test_kernels_with_rows_are_asked_by_row_or_by_id() -> None:
     assert held_out(Noting()).picks(NDPP(LinearKernel(np.eye(4)))) == held_out(Noting()).picks(NDPP())
 
 
-def test_itself_and_its_duplicates_are_never_picked() -> None:
+def test_a_query_and_its_duplicates_are_never_picked() -> None:
     items = [*ITEMS[:-1], {**ITEMS[3], "number": N - 1}]
     measured = HeldOut(Neighbours(items, VECTORS), VECTORS, [3], Noting(), N, N)
     assert set(measured.picks(TopK())[0]) == set(range(N)) - {3, N - 1}
@@ -93,7 +93,7 @@ def test_there_may_be_fewer_candidates_than_k() -> None:
     assert [len(picks) for picks in held_out(Noting(), k=5, fetch_k=2).picks(TopK())] == [2, 2, 2]
 
 
-def test_nothing_given_is_changed() -> None:
+def test_the_input_is_unchanged() -> None:
     vectors, queries = VECTORS.copy(), [3, 8]
     vectors.setflags(write=False)
     measured = HeldOut(Neighbours(ITEMS, vectors), vectors, queries, Noting(), 2, 5)
@@ -103,7 +103,7 @@ def test_nothing_given_is_changed() -> None:
     np.testing.assert_array_equal(vectors, VECTORS)
 
 
-def test_a_value_that_is_no_number_names_the_item_and_the_rows() -> None:
+def test_a_value_that_is_not_a_number_names_the_item_and_the_rows() -> None:
     with pytest.raises(InvalidInputError, match=r"held-out item 3, rows \(\d+, \d+, \d+\)"):
         held_out(lambda query, subset: float("nan")).values(TopK())
 

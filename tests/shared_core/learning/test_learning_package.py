@@ -32,7 +32,7 @@ def test_labels_are_made_without_torch() -> None:
     assert loaded == "[]"
 
 
-def test_torch_comes_with_the_first_fit() -> None:
+def test_torch_is_imported_with_the_first_use_of_fit() -> None:
     pytest.importorskip("torch")
     loaded = child(
         "import sys, shared_core.learning as learning\n"
@@ -43,7 +43,7 @@ def test_torch_comes_with_the_first_fit() -> None:
     assert loaded == "False True"
 
 
-def test_without_torch_everything_else_is_there_and_fit_says_what_to_install() -> None:
+def test_without_torch_everything_else_works_and_fit_says_what_to_install() -> None:
     said = child(
         "import sys\n"
         "sys.modules['torch'] = None\n"
@@ -57,7 +57,7 @@ def test_without_torch_everything_else_is_there_and_fit_says_what_to_install() -
     assert "setselect[train]" in said
 
 
-def test_all_names_are_there_and_are_what_they_say() -> None:
+def test_all_public_names_exist() -> None:
     pytest.importorskip("torch")
     assert sorted(learning.__all__) == list(learning.__all__)
     for name in learning.__all__:
@@ -70,6 +70,6 @@ def test_all_names_are_there_and_are_what_they_say() -> None:
     assert fit is same
 
 
-def test_what_is_not_there_is_named() -> None:
+def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match=r"module 'shared_core\.learning' has no attribute 'fits'"):
         learning.fits  # noqa: B018

@@ -20,7 +20,7 @@ def different(n: int) -> list[dict[str, Any]]:
 
 
 def exactly(items: list[dict[str, Any]], vectors: list[list[int]], query: int, count: int) -> list[int]:
-    """Cosines compared as fractions, without a root or a rounding."""
+    """Cosines compared as exact fractions, without square roots or rounding."""
     a = vectors[query]
     keys = {}
     for row, b in enumerate(vectors):
@@ -43,7 +43,7 @@ def pools(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[list[int]], list[
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @given(case=pools(), count=st.integers(1, 15))
-def test_agrees_with_fractions_whatever_the_lengths(dtype: Any, case: Any, count: int) -> None:
+def test_agrees_with_exact_fractions_for_vectors_of_any_length(dtype: Any, case: Any, count: int) -> None:
     items, vectors, scales = case
     scaled = np.ldexp(np.array(vectors, dtype=dtype), np.array(scales)[:, None]).astype(dtype)
     queries = [row for row, vector in enumerate(vectors) if any(vector)]
@@ -52,7 +52,7 @@ def test_agrees_with_fractions_whatever_the_lengths(dtype: Any, case: Any, count
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_agrees_with_brute_force_and_does_not_depend_on_what_else_is_asked(
+def test_agrees_with_brute_force_and_does_not_depend_on_the_other_queries(
     dtype: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(0)
@@ -92,7 +92,7 @@ def test_which_items_are_duplicates(one: dict[str, Any], other: dict[str, Any], 
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_direction_that_differs_by_roundings_only_is_the_same(dtype: Any) -> None:
+def test_directions_that_differ_only_by_rounding_are_the_same(dtype: Any) -> None:
     rng = np.random.default_rng(1)
     text = rng.normal(size=384)
     again = text * (1 + 2 * np.finfo(dtype).eps * rng.uniform(-1, 1, size=384))
@@ -112,7 +112,7 @@ def test_memory_is_bounded_by_blocks() -> None:
     assert peak < 0.5 * 1500 * 20_000 * 4
 
 
-def test_the_fingerprint_tells_items_vectors_and_their_type() -> None:
+def test_the_digest_depends_on_items_vectors_and_their_dtype() -> None:
     items, vectors = different(3), np.arange(6.0).reshape(3, 2)
     same = Neighbours(items, vectors).sha256()
     assert Neighbours([dict(reversed(item.items())) for item in items], vectors.tolist()).sha256() == same
@@ -150,7 +150,7 @@ def test_a_zero_row_is_a_candidate_of_cosine_zero() -> None:
     assert Neighbours(different(4), vectors).nearest([0], 9)[0].tolist() == [3, 1, 2]
 
 
-def test_groups_hold_what_nearest_leaves_out_and_are_transitive() -> None:
+def test_groups_hold_the_duplicates_that_nearest_leaves_out_and_are_transitive() -> None:
     rng = np.random.default_rng(0)
     once = rng.standard_normal((40, 48))
     # The same texts embedded in another batch, and at another length; in float32 and float64.

@@ -43,7 +43,7 @@ def programs(text: str) -> list[str]:
     return [part.split()[0] for part in text.split("|")]
 
 
-def test_many_at_once_are_as_one_by_one_and_nothing_of_the_callers_is_changed() -> None:
+def test_one_call_for_many_pairs_equals_single_calls_and_the_input_is_unchanged() -> None:
     pairs = [(F, [G]), (G, [F, H]), (H, (F, G)), (F, [])]
     before = copy.deepcopy(pairs)
     feedback = CoverageFeedback()
@@ -53,7 +53,7 @@ def test_many_at_once_are_as_one_by_one_and_nothing_of_the_callers_is_changed() 
     assert pairs == before
 
 
-def test_key_and_hook_are_the_users_and_a_text_is_read_once() -> None:
+def test_key_and_function_may_be_the_users_and_a_text_is_read_once() -> None:
     seen: list[str] = []
 
     def words(text: str) -> list[str]:
@@ -66,7 +66,7 @@ def test_key_and_hook_are_the_users_and_a_text_is_read_once() -> None:
     assert seen == ["a b c d", "d a", "a"]
 
 
-def test_pickled_it_is_the_same() -> None:
+def test_a_pickled_feedback_is_the_same() -> None:
     feedback = CoverageFeedback("bash", programs)
     pair = ({"bash": "ls | wc -l"}, [{"bash": "cat x | wc -l"}])
     share = feedback(*pair)
@@ -75,7 +75,7 @@ def test_pickled_it_is_the_same() -> None:
     assert again.fingerprint == feedback.fingerprint
 
 
-def test_fingerprints_tell_hook_and_key_apart() -> None:
+def test_fingerprints_differ_between_functions_and_keys() -> None:
     made = [CoverageFeedback(), CoverageFeedback("bash"), CoverageFeedback(symbols=programs)]
     made += [CoverageFeedback(symbols=length), CoverageFeedback(symbols=str.split)]
     prints = [feedback.fingerprint for feedback in made]
@@ -107,7 +107,7 @@ def test_what_cannot_be_scored_is_named(pair: Any, words: str) -> None:
         feedback(*pair)
 
 
-def test_a_hook_that_fails_is_told_of_the_text() -> None:
+def test_the_error_of_a_function_names_the_text() -> None:
     def fails(text: str) -> list[str]:
         raise KeyError(text)
 
@@ -117,7 +117,7 @@ def test_a_hook_that_fails_is_told_of_the_text() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"answer": 3}, {"symbols": "split"}])
-def test_parameters_that_are_none(wrong: dict[str, Any]) -> None:
+def test_invalid_parameters_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
         CoverageFeedback(**wrong)
 
@@ -150,14 +150,14 @@ def test_score_is_preferred() -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, "1", None, True, np.array([1.0]), 1j, b"1"], ids=repr)
-def test_a_result_that_is_no_finite_number_is_named(value: Any) -> None:
+def test_a_result_that_is_not_a_finite_number_is_named(value: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"feedback for pair 1 is .* finite number"):
         score_all(Batched([1, value]), PAIRS)
     with pytest.raises(InvalidInputError, match="feedback for item 7 is"):
         score_all(lambda query, subset: value if query["n"] == 2 else 1, PAIRS, ["item 3", "item 7"])
 
 
-def test_lengths_that_do_not_fit_and_what_is_no_feedback() -> None:
+def test_wrong_lengths_and_objects_that_are_not_a_feedback_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="3 results for 2 pairs"):
         score_all(Batched([1, 2, 3]), PAIRS)
     with pytest.raises(InvalidParameterError, match="1 names for 2 pairs"):
@@ -166,7 +166,7 @@ def test_lengths_that_do_not_fit_and_what_is_no_feedback() -> None:
         score_all(3, PAIRS)  # type: ignore[arg-type]
 
 
-def test_what_a_function_raises_comes_through_with_the_pairs_name() -> None:
+def test_the_exception_of_a_function_is_passed_on_with_the_name_of_the_pair() -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         score_all(lambda query, subset: 1 / (query["n"] - 2), PAIRS, ["item 3", "item 7"])
     assert "item 7" in caught.value.__notes__[0]

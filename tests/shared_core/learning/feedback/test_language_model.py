@@ -63,7 +63,7 @@ DROPPED = "context was full"
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_thread() -> Iterator[None]:
-    """On tensors this small, threads that wait for each other take a hundred times as long as the work."""
+    """For tensors this small, synchronising threads takes a hundred times as long as the work."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -120,7 +120,7 @@ def test_the_sum_over_the_answers_tokens_agrees_with_the_oracle(model: Any, toke
     assert all(type(value) is float for value in found)
 
 
-def test_padding_and_batches_do_not_matter_and_the_same_comes_out_again() -> None:
+def test_padding_and_batches_do_not_matter_and_the_result_is_reproducible() -> None:
     alone = feedback(batch_size=1)
     whole = feedback(batch_size=5)
     np.testing.assert_allclose(whole.score(PAIRS), alone.score(PAIRS), atol=2e-5)
@@ -131,7 +131,7 @@ def test_padding_and_batches_do_not_matter_and_the_same_comes_out_again() -> Non
     np.testing.assert_allclose(shuffled, np.array(whole.score(PAIRS))[order], atol=2e-5)
 
 
-def test_the_last_example_stands_next_to_the_question_and_nothing_is_changed() -> None:
+def test_the_last_example_is_next_to_the_question_and_the_input_is_unchanged() -> None:
     before = copy.deepcopy(PAIRS)
     found = score_all(feedback(), PAIRS)
     assert abs(found[3] - found[4]) > 0.1
@@ -148,7 +148,7 @@ def test_templates_and_keys() -> None:
     assert found == pytest.approx([oracle(GPT2, TOKENIZER, head, "Paris")[0]], abs=2e-5)
 
 
-def test_equal_prompts_are_asked_once_and_none_is_none() -> None:
+def test_equal_prompts_are_scored_once_and_no_pairs_give_no_scores() -> None:
     twice = feedback(batch_size=100)
     seen: list[int] = []
     ask = twice._model.score
@@ -180,7 +180,7 @@ def test_a_shared_instruction_read_once_changes_nothing(model: Any, tokenizer: A
     lead = int(tokenizer is STARTING)
     assert len(start.ids) >= len(tokenizer(INSTRUCTION, add_special_tokens=False)["input_ids"]) + lead - 1
     plain = [one for item in items for one in local.score([item])]
-    # Twice, as a model writes into what it goes on from.
+    # Twice, because a model writes into the cache that it continues from.
     for _ in range(2):
         for one, other in zip(local.score(items, start), plain, strict=True):
             assert one.mean == pytest.approx(other.mean, abs=1e-5)
@@ -224,7 +224,7 @@ def test_a_start_of_other_prompts_is_not_used() -> None:
     ],
     ids=["windows", "recurrent", "rotations that depend on the length"],
 )
-def test_architectures_that_cannot_go_on_from_a_start_read_it_all(model: Any) -> None:
+def test_architectures_that_cannot_continue_from_a_shared_start_read_every_prompt_whole(model: Any) -> None:
     model.eval()
     shared = feedback(model, BYTES, instruction=INSTRUCTION, batch_size=3)
     items = [Item(row, f"{INSTRUCTION}{row}", "Paris") for row in range(3)]
@@ -271,7 +271,7 @@ def test_a_context_that_is_just_full_loses_nothing_and_the_instruction_stays() -
     assert caught[0].filename == __file__
 
 
-def test_the_model_tells_its_own_length() -> None:
+def test_the_length_limit_comes_from_the_model() -> None:
     with pytest.warns(SetSelectWarning, match=DROPPED):
         feedback(tiny_model(384, positions=64)).score(PAIRS)
 
@@ -285,7 +285,7 @@ def test_question_and_answer_that_do_not_fit_are_named() -> None:
 # --- names, sizes and what is refused -------------------------------------------------------------
 
 
-def test_fingerprints_tell_models_and_templates_apart() -> None:
+def test_fingerprints_differ_between_models_and_templates() -> None:
     made = [{}, {"model_id": "other"}, {"instruction": "x"}, {"example": "{answer}"}, {"separator": "x"}]
     made += [{"answer": "sql"}, {"question": "q"}, {"max_length": 100}]
     prints = [feedback(**settings).fingerprint for settings in made]
@@ -363,7 +363,7 @@ def test_an_endpoint_agrees_with_the_oracle(completions: Completions) -> None:
         (413, "prompt too long"),
     ],
 )
-def test_what_the_server_refuses_for_its_length_is_asked_again_with_less(
+def test_a_prompt_that_the_server_refuses_for_its_length_is_sent_again_with_fewer_examples(
     status: int, words: str, completions: Completions
 ) -> None:
     completions.limit, completions.status, completions.words = 40, status, words
@@ -375,7 +375,7 @@ def test_what_the_server_refuses_for_its_length_is_asked_again_with_less(
     assert str(caught[0].message) == str(local[0].message)
 
 
-def test_other_refusals_are_the_callers(completions: Completions) -> None:
+def test_other_refusals_reach_the_caller(completions: Completions) -> None:
     completions.limit, completions.words = 0, "no such model"
     with serving(completions) as url:
         remote = LanguageModelFeedback.from_endpoint(url, "tiny")

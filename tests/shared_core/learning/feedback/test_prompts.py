@@ -26,11 +26,11 @@ def context(query: Any, subset: Any, **settings: Any) -> str:
         ({"example": "{answer}", "answer": "topic"}, "all\n\n"),
     ],
 )
-def test_the_texts_stand_as_they_are(settings: dict[str, str], text: str) -> None:
+def test_texts_enter_the_prompt_unchanged(settings: dict[str, str], text: str) -> None:
     assert context(BRACES, [PLAIN], **settings) == text
 
 
-def test_answer_is_what_the_key_says_and_examples_go_from_the_front() -> None:
+def test_the_keys_name_question_and_answer_and_examples_are_dropped_from_the_front() -> None:
     template = PromptTemplate("I", "{question}={answer}", "|", "q", "sql")
     items = [{"q": f"q{i}", "sql": f"s{i}", "answer": "no"} for i in range(3)]
     prompt = template.prompt(4, items[2], items[:2])
@@ -48,13 +48,13 @@ def test_answer_is_what_the_key_says_and_examples_go_from_the_front() -> None:
     ["", "{question}", "{answer} ", "{answer}{answer}", "{question} {answer", "{question!r} {answer}", "{} {answer}",
      "{question:>9} {answer}", "{question.a} {answer}", "{question[0]} {answer}", "{answer:s}", "}{answer}"],
 )  # fmt: skip
-def test_templates_that_are_none(example: str) -> None:
+def test_invalid_templates_are_refused(example: str) -> None:
     with pytest.raises(InvalidParameterError, match="example must have plain fields"):
         context(PLAIN, [], example=example)
 
 
 @pytest.mark.parametrize("name", ["instruction", "example", "separator", "question", "answer"])
-def test_settings_are_texts(name: str) -> None:
+def test_settings_must_be_texts(name: str) -> None:
     with pytest.raises(InvalidParameterError, match=f"{name} must be a text, got None"):
         context(PLAIN, [], **{name: None})
 

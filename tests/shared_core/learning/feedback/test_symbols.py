@@ -40,12 +40,12 @@ def parsed(text: str) -> set[Any]:
 @pytest.mark.parametrize("key", ["funql", "prolog"])
 def test_geoquery_as_pythons_parser_reads_it(key: str) -> None:
     for text in texts("geoquery/geoquery.jsonl", key):
-        # Prolog's not is a keyword of Python's.
+        # Prolog's not is a keyword in Python.
         readable = text.replace("not(", "is_not(")
         assert structural_symbols(readable) == parsed(readable), text
 
 
-def test_mtop_as_its_tokens_tell() -> None:
+def test_mtop_agrees_with_its_tokens() -> None:
     for text in texts("mtop/mtop.jsonl", "logical_form"):
         wanted: set[Any] = set()
         around: list[str] = []
@@ -104,5 +104,5 @@ def test_brackets_too_few_or_too_many(text: str, wanted: set[Any]) -> None:
 
 
 @pytest.mark.parametrize("piece", ["f(", ")", "(f ", "[A ", "]", "'", '"', "a", "\\", "(", " "])
-def test_long_and_odd_texts_take_time_as_their_length(piece: str) -> None:
+def test_the_time_for_long_and_odd_texts_is_linear_in_their_length(piece: str) -> None:
     assert len(structural_symbols(piece * 20_000)) <= 2

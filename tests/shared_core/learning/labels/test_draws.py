@@ -24,7 +24,7 @@ def drawn(draw: GreedyDraws, seed: int = 0, among: NDArray[np.int64] = AMONG) ->
 
 
 @given(st.data())
-def test_subsets_are_of_the_candidates_of_one_to_k_and_none_twice(data: st.DataObject) -> None:
+def test_subsets_are_one_to_k_of_the_candidates_and_all_different(data: st.DataObject) -> None:
     k = data.draw(st.integers(1, 5), "k")
     among = np.array(data.draw(st.permutations(range(1, 40)), "among"))[: data.draw(st.integers(k, 39), "n")]
     subsets = data.draw(st.none() | st.integers(2 * k, 300), "subsets")
@@ -38,7 +38,7 @@ def test_subsets_are_of_the_candidates_of_one_to_k_and_none_twice(data: st.DataO
         assert all(type(row) is int for row in subset)
 
 
-def test_the_first_path_is_the_greedy_choice_without_a_kernel() -> None:
+def test_the_first_path_is_the_greedy_selection_without_a_kernel() -> None:
     for temperature in (0.05, 0.5, 5.0):
         found = {frozenset(subset) for subset in drawn(GreedyDraws(VECTORS, 4, temperature=temperature))}
         chosen = NDPP(relevance="exponential", temperature=temperature).select(
@@ -49,7 +49,7 @@ def test_the_first_path_is_the_greedy_choice_without_a_kernel() -> None:
             assert frozenset(picks[:size]) in found
 
 
-def test_each_step_is_seen_with_many_next_items() -> None:
+def test_each_step_is_drawn_with_many_next_items() -> None:
     """Beside the picks so far stand those a kernel may put first and some at random."""
     found = [frozenset(subset) for subset in drawn(GreedyDraws(VECTORS, 3))]
     sizes = [sum(len(subset) == size for subset in found) for size in (1, 2, 3)]
@@ -98,7 +98,7 @@ def test_copies_and_zero_rows_do_not_break_it() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
-def test_nothing_given_is_changed(dtype: Any) -> None:
+def test_the_input_is_unchanged(dtype: Any) -> None:
     vectors = (10 * VECTORS).astype(dtype)
     before, among = vectors.copy(), AMONG.copy()
     vectors.setflags(write=False)
@@ -107,7 +107,7 @@ def test_nothing_given_is_changed(dtype: Any) -> None:
     np.testing.assert_array_equal(vectors, before)
 
 
-def test_the_fingerprint_tells_draws_apart() -> None:
+def test_fingerprints_differ_between_draws() -> None:
     every: list[dict[str, Any]] = [{}, {"k": 3}, {"subsets": 5}, {"temperature": 0.2}, {"noise": 0.1}]
     names = [GreedyDraws(VECTORS, **{"k": 2, **change}).fingerprint for change in every]
     assert len(set(names)) == len(names)
@@ -130,6 +130,6 @@ def test_parameters_out_of_range(change: dict[str, Any], match: str) -> None:
 
 
 @pytest.mark.parametrize("vectors", [[1.0, 2.0], [["a"]], [[1.0], [2.0, 3.0]]])
-def test_vectors_that_are_none(vectors: Any) -> None:
+def test_invalid_vectors_are_refused(vectors: Any) -> None:
     with pytest.raises(InvalidInputError, match="vectors"):
         GreedyDraws(vectors, 1)

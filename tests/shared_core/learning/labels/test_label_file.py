@@ -25,7 +25,7 @@ def begun(folder: Path) -> Path:
     return path
 
 
-def test_what_was_written_is_read_to_the_last_bit(tmp_path: Path) -> None:
+def test_labels_are_read_back_to_the_last_bit(tmp_path: Path) -> None:
     path = begun(tmp_path)
     assert LabelFile(path, SETTINGS, 9).known == {3: FIRST, 2: SECOND}
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -33,7 +33,7 @@ def test_what_was_written_is_read_to_the_last_bit(tmp_path: Path) -> None:
     assert lines[2] == {"query": 2, "subsets": [[8, 0]], "scores": [3.0]}
 
 
-def test_a_line_is_on_the_disk_before_the_next_is_begun(tmp_path: Path) -> None:
+def test_a_line_is_on_the_disk_before_the_next_one_is_written(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
     file = LabelFile(path, SETTINGS, 9)
     file.begin()
@@ -42,7 +42,7 @@ def test_a_line_is_on_the_disk_before_the_next_is_begun(tmp_path: Path) -> None:
     assert LabelFile(path, SETTINGS, 9).known == {3: FIRST}
 
 
-def test_torn_at_any_byte_and_gone_on_with(tmp_path: Path) -> None:
+def test_a_file_that_is_torn_at_any_byte_can_be_resumed(tmp_path: Path) -> None:
     path = begun(tmp_path)
     whole = path.read_bytes()
     header, first, _ = whole.splitlines(keepends=True)
@@ -88,7 +88,7 @@ def test_torn_at_any_byte_and_gone_on_with(tmp_path: Path) -> None:
         b'{"key": "a", "log_probability": -1.0}',
     ],
 )
-def test_a_foreign_or_damaged_line_is_named_and_the_file_left_as_it_is(tmp_path: Path, line: bytes) -> None:
+def test_a_foreign_or_damaged_line_is_named_and_the_file_is_unchanged(tmp_path: Path, line: bytes) -> None:
     path = begun(tmp_path)
     content = path.read_bytes() + line + b"\n" + b'{"query": 5, "sub'
     path.write_bytes(content)
@@ -97,7 +97,7 @@ def test_a_foreign_or_damaged_line_is_named_and_the_file_left_as_it_is(tmp_path:
     assert path.read_bytes() == content
 
 
-def test_a_number_of_subsets_that_was_agreed_on_is_held_to(tmp_path: Path) -> None:
+def test_the_number_of_subsets_in_the_settings_is_checked(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
     file = LabelFile(path, {**SETTINGS, "subsets": 2}, 9)
     file.begin()
@@ -107,14 +107,14 @@ def test_a_number_of_subsets_that_was_agreed_on_is_held_to(tmp_path: Path) -> No
         LabelFile(path, {**SETTINGS, "subsets": 2}, 9)
 
 
-def test_an_item_that_stands_there_twice(tmp_path: Path) -> None:
+def test_an_item_that_is_labelled_twice_is_refused(tmp_path: Path) -> None:
     path = begun(tmp_path)
     path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[1])
     with pytest.raises(InvalidInputError, match="line 4 labels item 3 a second time"):
         LabelFile(path, SETTINGS, 9)
 
 
-def test_a_tail_that_no_run_of_ours_left(tmp_path: Path) -> None:
+def test_a_last_line_that_setselect_did_not_write_is_refused(tmp_path: Path) -> None:
     path = begun(tmp_path)
     content = path.read_bytes() + b"my notes"
     path.write_bytes(content)
@@ -124,7 +124,7 @@ def test_a_tail_that_no_run_of_ours_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"a,b\n1,2\n", b"notes", b"{}\n", b'{"format": "other", "version": 1}\n', b"\n"])
-def test_another_kind_of_file(tmp_path: Path, content: bytes) -> None:
+def test_a_file_of_another_kind_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
     with pytest.raises(InvalidInputError, match=r"notes\.txt: line 1 is"):
@@ -132,7 +132,7 @@ def test_another_kind_of_file(tmp_path: Path, content: bytes) -> None:
     assert path.read_bytes() == content
 
 
-def test_an_empty_file_is_begun(tmp_path: Path) -> None:
+def test_an_empty_file_gets_a_header(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
     path.touch()
     LabelFile(path, SETTINGS, 9).begin()
@@ -153,14 +153,14 @@ def test_other_settings_are_named_with_both_values(tmp_path: Path) -> None:
     assert path.read_bytes() == content
 
 
-def test_a_later_version(tmp_path: Path) -> None:
+def test_a_later_version_is_refused(tmp_path: Path) -> None:
     path = begun(tmp_path)
     path.write_bytes(path.read_bytes().replace(b'"version": 1', b'"version": 2', 1))
     with pytest.raises(InvalidParameterError, match="format version 2, this setselect reads version 1"):
         LabelFile(path, SETTINGS, 9)
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         LabelFile(tmp_path / "none" / "labels.jsonl", SETTINGS, 9).begin()
 
@@ -183,9 +183,9 @@ class Told:
     fingerprint = "as a string"
 
 
-def test_names_are_the_same_after_a_restart_and_tell_settings() -> None:
+def test_descriptions_are_the_same_after_a_restart_and_depend_on_settings() -> None:
     assert describe_callable("random") == "random"
-    assert describe_callable(test_a_later_version) == f"{__name__}.test_a_later_version"
+    assert describe_callable(test_a_later_version_is_refused) == f"{__name__}.test_a_later_version_is_refused"
     assert describe_callable(Plain()) == describe_callable(Plain()) != describe_callable(Plain(0.6))
     assert describe_callable(Addressed()) == describe_callable(Addressed())
     assert " at 0x" not in describe_callable(functools.partial(pow, 2))
@@ -193,7 +193,7 @@ def test_names_are_the_same_after_a_restart_and_tell_settings() -> None:
     assert describe_callable(Told()) == "as a string"
 
 
-def test_settings_that_json_reads_back_otherwise_still_agree(tmp_path: Path) -> None:
+def test_settings_with_rounded_numbers_and_other_characters_still_agree(tmp_path: Path) -> None:
     settings: dict[str, Any] = {**SETTINGS, "weight": 0.1 + 0.2, "text": "é😀"}
     LabelFile(tmp_path / "l", settings, 9).begin()
     assert LabelFile(tmp_path / "l", settings, 9).known == {}

@@ -78,7 +78,7 @@ def test_subsets_are_of_the_nearest_do_not_overlap_and_have_the_nearest_last(dat
             assert sorted(subset, key=near.index, reverse=True) == list(subset)
 
 
-def test_the_score_is_the_feedbacks_for_the_items_in_their_order() -> None:
+def test_the_feedback_gets_the_items_in_their_order() -> None:
     items, vectors = pool(20)
     labels = label(items, vectors, numbered, k=3, candidates=9)
     for entry in labels:
@@ -90,7 +90,7 @@ def test_the_score_is_the_feedbacks_for_the_items_in_their_order() -> None:
 
 def test_an_item_never_teaches_itself() -> None:
     items, vectors = pool(12)
-    # 3 and 7: the same record, embedded otherwise; 4 and 8: the same text, another answer.
+    # 3 and 7: the same record with another vector; 4 and 8: the same text with another answer.
     items[7] = {**items[3], "number": 7, "id": "again"}
     vectors[7] = vectors[3] + 0.1
     vectors[8] = 3 * vectors[4]
@@ -117,7 +117,7 @@ def test_all_subsets_of_an_item_are_scored_in_one_call() -> None:
     assert calls == [3] * 9
 
 
-def test_the_seed_decides_and_other_items_do_not() -> None:
+def test_draws_depend_on_the_seed_and_not_on_other_items() -> None:
     items, vectors = pool(30)
     whole = label(items, vectors, numbered, k=4, candidates=20, seed=5)
     assert label(items, vectors, numbered, k=4, candidates=20, seed=5) == whole
@@ -128,7 +128,7 @@ def test_the_seed_decides_and_other_items_do_not() -> None:
     assert first != sorted(first), "drawn at random, not cut off the list"
 
 
-def test_every_candidate_is_drawn_as_often() -> None:
+def test_all_candidates_are_drawn_equally_often() -> None:
     items, vectors = pool(40)
     drawn = [by_query(label(items, vectors, numbered, k=2, candidates=6, subsets=1, seed=s)) for s in range(30)]
     places = Counter(nearest(vectors, q).index(row) for found in drawn for q in found for row in found[q][0])
@@ -138,7 +138,7 @@ def test_every_candidate_is_drawn_as_often() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_nothing_of_the_callers_is_changed(dtype: Any) -> None:
+def test_the_input_is_unchanged(dtype: Any) -> None:
     items, vectors = pool(8)
     vectors = vectors.astype(dtype)
     before, text = vectors.copy(), json.dumps(items)
@@ -153,7 +153,7 @@ def test_nothing_of_the_callers_is_changed(dtype: Any) -> None:
 # --- a draw of one's own --------------------------------------------------------------------------
 
 
-def test_a_draw_of_ones_own() -> None:
+def test_a_custom_draw() -> None:
     items, vectors = pool(15)
     seen: dict[int, tuple[list[int], float]] = {}
 
@@ -161,7 +161,7 @@ def test_a_draw_of_ones_own() -> None:
         seen[query] = rows.tolist(), rng.random()
         with pytest.raises(ValueError, match="read-only"):
             rows[0] = 0
-        # Overlapping, and in no order.
+        # They overlap and are not sorted.
         return [rows[:2], (rows[4], rows[0]), [int(rows[0]), int(rows[3])]]
 
     labels = label(items, vectors, numbered, k=2, candidates=5, draw=near_and_far, seed=3)
@@ -184,13 +184,13 @@ def test_a_draw_of_ones_own() -> None:
         ([], "draw returned 0 subsets of item 1; it must return at least one"),
     ],
 )
-def test_what_a_draw_gives_is_checked(given: list[Any], match: str) -> None:
+def test_the_result_of_a_draw_is_checked(given: list[Any], match: str) -> None:
     items, vectors = pool(5)
     with pytest.raises(InvalidParameterError, match=match):
         label(items, vectors, numbered, k=2, candidates=4, queries=[1], draw=lambda *_: given)
 
 
-def test_a_draw_that_gives_another_number_or_fails() -> None:
+def test_a_draw_that_returns_a_wrong_number_or_fails() -> None:
     items, vectors = pool(5)
     with pytest.raises(InvalidParameterError, match="draw returned 1 subsets of item 1; it must return 2"):
         label(items, vectors, numbered, k=2, candidates=4, queries=[1], subsets=2, draw=lambda *_: [[0, 2]])
@@ -199,7 +199,7 @@ def test_a_draw_that_gives_another_number_or_fails() -> None:
     assert caught.value.__notes__ == ["setselect: while labelling item 1"]
 
 
-def test_a_draw_may_give_smaller_subsets() -> None:
+def test_a_draw_may_return_smaller_subsets() -> None:
     items, vectors = pool(9)
     labels = label(items, vectors, numbered, k=3, candidates=6, draw=lambda q, rows, rng: [rows[:1], rows[:3]])
     assert {len(entry.subset) for entry in labels} == {1, 3}
@@ -213,7 +213,7 @@ def greedily(**more: Any) -> list[LabelledSubset]:
     return label(items, vectors, numbered, **{"k": 3, "candidates": 12, "draw": "greedy", **more})
 
 
-def test_greedy_draws_are_of_the_nearest_of_all_sizes_and_have_the_nearest_last() -> None:
+def test_greedy_draws_have_all_sizes_and_the_nearest_item_last() -> None:
     _, vectors = pool(25)
     for query, drawn in by_query(greedily()).items():
         near = nearest(vectors, query)[:12]
@@ -224,7 +224,7 @@ def test_greedy_draws_are_of_the_nearest_of_all_sizes_and_have_the_nearest_last(
             assert sorted(subset, key=near.index, reverse=True) == list(subset)
 
 
-def test_greedy_draws_hold_the_greedy_choice_itself() -> None:
+def test_greedy_draws_contain_the_greedy_selection() -> None:
     _, vectors = pool(25)
     for query, drawn in by_query(greedily()).items():
         near = nearest(vectors, query)[:12]
@@ -240,7 +240,7 @@ def test_greedy_draws_depend_on_the_seed_and_not_on_other_items() -> None:
     assert max(map(len, by_query(whole).values())) <= 30
 
 
-def test_the_name_is_short_for_the_class() -> None:
+def test_the_name_greedy_stands_for_the_class() -> None:
     _, vectors = pool(25)
     assert greedily(subsets=40) == greedily(draw=GreedyDraws(vectors, 3, 40))
 
@@ -282,7 +282,7 @@ class Slow:
         return [int(line) for line in self.notes.read_text().splitlines()] if self.notes.exists() else []
 
 
-# Run as a script below: a process of its own that can be killed.
+# A script for a process that can be killed.
 CHILD = """
 import sys
 from pathlib import Path
@@ -345,7 +345,7 @@ def test_ctrl_c_leaves_a_usable_file(tmp_path: Path) -> None:
     assert feedback.calls() == list(range(20))
 
 
-def test_a_torn_line_costs_its_item(tmp_path: Path) -> None:
+def test_a_torn_line_loses_only_its_item(tmp_path: Path) -> None:
     items, vectors = pool(10)
     feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
     labels = label(items, vectors, feedback, k=2, candidates=6, resume=path)
@@ -356,7 +356,7 @@ def test_a_torn_line_costs_its_item(tmp_path: Path) -> None:
     assert path.read_bytes() == whole
 
 
-def test_other_items_may_be_asked_for_later(tmp_path: Path) -> None:
+def test_other_items_may_be_labelled_later(tmp_path: Path) -> None:
     items, vectors = pool(10)
     feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
     whole = label(items, vectors, numbered, k=2, candidates=6)
@@ -381,7 +381,7 @@ def test_other_items_may_be_asked_for_later(tmp_path: Path) -> None:
         ({"items": [{**item, "id": 1} for item in pool(10)[0]]}, "items and vectors ("),
     ],
 )
-def test_a_file_of_another_run_is_refused_and_left(tmp_path: Path, change: dict[str, Any], named: str) -> None:
+def test_a_file_of_another_run_is_refused_and_unchanged(tmp_path: Path, change: dict[str, Any], named: str) -> None:
     items, vectors = pool(10)
     path = tmp_path / "labels.jsonl"
     ours = {"items": items, "vectors": vectors, "feedback": numbered, "k": 2, "candidates": 6, "resume": path}
@@ -394,7 +394,7 @@ def test_a_file_of_another_run_is_refused_and_left(tmp_path: Path, change: dict[
     assert path.read_bytes() == content
 
 
-def test_a_damaged_file_is_refused_by_line(tmp_path: Path) -> None:
+def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     items, vectors = pool(10)
     path = tmp_path / "labels.jsonl"
     label(items, vectors, numbered, k=2, candidates=6, resume=path)
@@ -404,7 +404,7 @@ def test_a_damaged_file_is_refused_by_line(tmp_path: Path) -> None:
         label(items, vectors, numbered, k=2, candidates=6, resume=path)
 
 
-def test_a_feedback_that_fails_is_passed_on_and_what_was_scored_is_kept(tmp_path: Path) -> None:
+def test_the_exception_of_a_feedback_is_passed_on_and_earlier_scores_are_kept(tmp_path: Path) -> None:
     items, vectors = pool(10)
     path = tmp_path / "labels.jsonl"
 
@@ -423,7 +423,7 @@ def test_a_feedback_that_fails_is_passed_on_and_what_was_scored_is_kept(tmp_path
     assert found == label(items, vectors, numbered, k=2, candidates=6)
 
 
-def test_a_score_that_is_no_number_names_item_and_subset() -> None:
+def test_a_score_that_is_not_a_number_names_item_and_subset() -> None:
     items, vectors = pool(6)
     with pytest.raises(InvalidInputError, match=r"item 0, subset 0 \(rows \(\d, \d\)\)"):
         label(items, vectors, lambda query, subset: float("nan"), k=2, candidates=4)
@@ -450,7 +450,7 @@ class Remote(Slow):
         return super().score(pairs)
 
 
-def test_what_a_remote_feedback_will_cost_is_said_before_it_is_called(
+def test_the_cost_of_a_remote_feedback_is_reported_before_it_is_called(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     items, vectors = pool(10)
@@ -472,9 +472,7 @@ def test_what_a_remote_feedback_will_cost_is_said_before_it_is_called(
     assert capsys.readouterr() == ("", "")
 
 
-def test_the_bar_counts_items_goes_on_where_it_was_and_shows_the_mean(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_bar_counts_items_resumes_and_shows_the_mean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     items, vectors = pool(8)
     path = tmp_path / "labels.jsonl"
     label(items, vectors, numbered, k=2, candidates=6, queries=range(5), resume=path)
@@ -521,7 +519,7 @@ def test_parameters_out_of_range(change: dict[str, Any], match: str) -> None:
         label(items, vectors, numbered, **{"k": 2, "candidates": 6, **change})
 
 
-def test_too_few_candidates_come_to_light_before_anything_is_scored_or_written(tmp_path: Path) -> None:
+def test_too_few_candidates_are_refused_before_anything_is_scored_or_written(tmp_path: Path) -> None:
     items, vectors = pool(5)
     items[4] = {**items[3], "number": 4}
     feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
@@ -541,7 +539,7 @@ def entries(scores: Sequence[float]) -> list[LabelledSubset]:
 
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=40), st.integers(1, 100))
-def test_best_keeps_the_highest_in_order_and_the_earlier_of_equals(scores: list[int], percent: int) -> None:
+def test_best_keeps_the_highest_scores_in_order_and_the_earlier_of_equals(scores: list[int], percent: int) -> None:
     labels = entries([score / 2 for score in scores])
     count = max(1, percent * len(scores) // 100)
     kept: list[LabelledSubset] = []
@@ -551,14 +549,14 @@ def test_best_keeps_the_highest_in_order_and_the_earlier_of_equals(scores: list[
     assert best(labels, percent / 100) == expected
 
 
-def test_best_is_a_tenth_over_all_items() -> None:
+def test_best_keeps_a_tenth_over_all_items() -> None:
     assert [entry.score for entry in best(iter(entries(list(range(25)))))] == [23, 24]
     assert len(best(entries([0.0] * 3))) == 1
-    # In floats, .29 * 100 is less than 29.
+    # In floats, 0.29 * 100 is less than 29.
     assert len(best(entries([0.0] * 100), 0.29)) == 29
 
 
-def test_best_refuses() -> None:
+def test_best_refuses_invalid_input() -> None:
     with pytest.raises(InvalidInputError, match="labels are empty"):
         best([])
     with pytest.raises(InvalidInputError, match="scores of labels: row 1 is nan"):

@@ -49,7 +49,7 @@ def plain(tensor: Any) -> NDArray[np.float64]:
 
 @every_kind
 @every_rank
-def test_c_has_the_blocks_of_the_paper_and_multiplies_as_it_is_written(kind: str, K: int, K_skew: int) -> None:
+def test_c_has_the_blocks_of_the_paper(kind: str, K: int, K_skew: int) -> None:
     factors = KINDS[kind](K, K_skew)
     expected = skew(K_skew, parts(M if kind == "rows" else D, K, K_skew)[2])
     np.testing.assert_allclose(plain(factors.C()), expected, rtol=1e-12)
@@ -58,12 +58,12 @@ def test_c_has_the_blocks_of_the_paper_and_multiplies_as_it_is_written(kind: str
 
 
 @pytest.mark.parametrize("rate", [1e-12, 1e-3, 1.0, 19.9, 20.1, 41.0, 1e6])
-def test_a_rate_comes_out_as_it_went_in(rate: float) -> None:
+def test_rates_are_unchanged_by_their_parametrisation(rate: float) -> None:
     factors = RowFactors(np.ones((2, 1)), np.ones((2, 2)), [rate])
     assert factors.rates.item() == pytest.approx(rate, rel=1e-10)
 
 
-def test_a_rate_stays_positive_wherever_training_pushes_it() -> None:
+def test_a_rate_stays_positive_for_any_trained_parameter() -> None:
     factors = RowFactors(np.ones((2, 1)), np.ones((2, 2)), [0.5])
     adam = torch.optim.SGD([factors.free_rates], lr=50.0)
     for _ in range(3):
@@ -79,7 +79,7 @@ def test_a_rate_stays_positive_wherever_training_pushes_it() -> None:
 
 @every_kind
 @every_rank
-def test_rows_and_grams_are_those_of_v_and_b(kind: str, K: int, K_skew: int) -> None:
+def test_rows_and_grams_agree_with_v_and_b(kind: str, K: int, K_skew: int) -> None:
     factors = KINDS[kind](K, K_skew)
     v, b, _ = parts(M, K, K_skew) if kind == "rows" else parts(D, K, K_skew)
     v, b = (v, b) if kind == "rows" else (UNIT @ v, UNIT @ b)
@@ -145,7 +145,7 @@ def test_linear_factors_have_the_rows_that_their_kernel_serves(K: int, K_skew: i
 
 
 @every_kind
-def test_a_kernel_keeps_its_values_while_training_goes_on(kind: str) -> None:
+def test_a_kernel_keeps_its_values_during_further_training(kind: str) -> None:
     factors = KINDS[kind](2, 2)
     kernel = factors.to_kernel()
     first = next(iter(factors.parameters()))
@@ -158,7 +158,7 @@ def test_a_kernel_keeps_its_values_while_training_goes_on(kind: str) -> None:
 
 
 @every_kind
-def test_the_arrays_given_are_copied_and_left_alone(kind: str) -> None:
+def test_the_given_arrays_are_copied_and_unchanged(kind: str) -> None:
     given = [array.copy() for array in parts(M if kind == "rows" else D, 2, 2)]
     vectors = UNIT.copy()
     factors = RowFactors(*given) if kind == "rows" else LinearFactors(vectors, *given)
@@ -177,7 +177,7 @@ def test_all_of_v_b_and_the_rates_are_trained_and_saved_but_not_the_vectors() ->
     assert set(linear.state_dict()) == {"W_V", "W_B", "free_rates"}
 
 
-def test_a_state_taken_up_again_gives_the_same_kernel() -> None:
+def test_a_loaded_state_gives_the_same_kernel() -> None:
     first, second = (
         LinearFactors(VECTORS, *parts(D, 2, 2)),
         LinearFactors(VECTORS, np.zeros((D, 2)), np.zeros((D, 2)), [9]),
@@ -211,7 +211,7 @@ def test_the_signs_of_the_directions_are_fixed() -> None:
 
 
 @pytest.mark.parametrize("cls", [RowFactors, LinearFactors])
-def test_a_start_depends_on_its_seed_and_on_nothing_else(cls: Any) -> None:
+def test_a_start_depends_on_its_seed_only(cls: Any) -> None:
     first, same, other = (cls.principal(VECTORS, 3, 4, seed=seed).rows() for seed in (1, 1, 2))
     np.testing.assert_array_equal(plain(first[1]), plain(same[1]))
     assert not np.allclose(plain(first[1]), plain(other[1]))
@@ -219,14 +219,14 @@ def test_a_start_depends_on_its_seed_and_on_nothing_else(cls: Any) -> None:
 
 
 @pytest.mark.parametrize("cls", [RowFactors, LinearFactors])
-def test_b_starts_as_long_as_asked(cls: Any) -> None:
+def test_b_starts_with_the_given_length(cls: Any) -> None:
     many = np.random.default_rng(0).normal(size=(500, 50))
     factors = cls.principal(many, 3, 40, seed=0, scale=0.3, rate=2.5)
     assert np.linalg.norm(plain(factors.rows()[1]), axis=1).mean() == pytest.approx(0.3, rel=0.1)
     np.testing.assert_allclose(plain(factors.rates), 2.5)
 
 
-def test_columns_beyond_the_rank_of_the_vectors_are_no_zeros() -> None:
+def test_columns_beyond_the_rank_of_the_vectors_are_not_zero() -> None:
     flat = np.random.default_rng(0).normal(size=(M, 2)) @ np.random.default_rng(1).normal(size=(2, D))
     for vectors in (flat, flat[:, :3]):
         v = plain(RowFactors.principal(vectors, 5, 0, seed=0).V)

@@ -23,7 +23,7 @@ VECTORS = np.random.default_rng(1).normal(size=(M, D))
 UNIT = oracles.unit_rows(VECTORS)
 RANKS = [(3, 4), (2, 3), (4, 0), (1, 1), (3, 1)]
 SUBSETS = [[0, 1], [4], [8, 2, 5], [1, 7], [0, 6, 3, 1]]
-# Some lists are longer than K + K' and some are not: the normaliser is computed in two ways.
+# Some lists are longer than K + K' and some are shorter, so both ways to compute the normaliser are tested.
 CANDIDATES = [[1, 0], [4, 5, 6], [2, 3, 5, 8], [0, 1, 2, 3, 4, 5, 6, 7, 8], [6, 0, 3, 1, 8]]
 RELEVANCE = [np.random.default_rng(9).uniform(0.05, 1, len(c)).tolist() for c in CANDIDATES]
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -100,7 +100,7 @@ def dense_penalty(v: Matrix, b: Matrix, alpha: float, beta: float) -> float:
 @every_rank
 @every_setting
 @pytest.mark.parametrize("ridge", [1e-5, 0.1])
-def test_the_loss_is_that_of_dense_determinants(kind: str, K: int, K_skew: int, setting: str, ridge: float) -> None:
+def test_the_loss_equals_that_of_dense_determinants(kind: str, K: int, K_skew: int, setting: str, ridge: float) -> None:
     v, b, kernel = rows_of(kind, K, K_skew)
     expected = dense_log_likelihoods(kernel, setting, ridge)
     factors = factors_of(kind, K, K_skew)
@@ -118,7 +118,7 @@ def test_the_loss_is_that_of_dense_determinants(kind: str, K: int, K_skew: int, 
 
 @every_rank
 @every_setting
-def test_linear_factors_lose_what_row_factors_with_their_rows_lose(K: int, K_skew: int, setting: str) -> None:
+def test_linear_factors_have_the_loss_of_row_factors_with_the_same_rows(K: int, K_skew: int, setting: str) -> None:
     w_v, w_b, rates = parts(D, K, K_skew)
     rows = RowFactors(UNIT @ w_v, UNIT @ w_b, rates)
     losses = [loss_of(f, setting)(torch.arange(5)) for f in (rows, LinearFactors(VECTORS, w_v, w_b, rates))]
@@ -150,7 +150,7 @@ def test_the_probabilities_of_all_subsets_of_the_candidates_sum_to_one(K: int, K
         assert np.exp(found).sum() + empty == pytest.approx(1, rel=1e-9)
 
 
-def test_many_subsets_are_taken_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_subsets_are_scored_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     factors = factors_of("rows", 3, 4)
     whole = [log_likelihood(factors, SUBSETS, **given) for given in SETTINGS.values()]
     monkeypatch.setattr("shared_core.learning.objectives.likelihood._ROWS_AT_ONCE", 8)
@@ -164,9 +164,9 @@ def test_many_subsets_are_taken_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch
 @every_kind
 @every_rank
 @every_setting
-def test_the_gradient_is_that_of_central_differences(kind: str, K: int, K_skew: int, setting: str) -> None:
+def test_the_gradient_equals_central_differences(kind: str, K: int, K_skew: int, setting: str) -> None:
     factors = factors_of(kind, K, K_skew)
-    # With a ridge of 1e-5 the loss bends too much near a set beyond the rank for differences to say anything.
+    # With a ridge of 1e-5 the loss near a set beyond the rank is too curved for finite differences.
     loss, batch = loss_of(factors, setting, alpha=0.03, beta=0.2, ridge=0.05), torch.tensor([4, 0, 2])
     loss(batch).backward()
     step = 1e-5
@@ -187,14 +187,14 @@ def test_the_gradient_is_that_of_central_differences(kind: str, K: int, K_skew: 
 
 
 @every_setting
-def test_the_gradient_of_a_skew_part_that_decides_is_not_zero(setting: str) -> None:
+def test_the_gradient_of_a_skew_part_that_matters_is_not_zero(setting: str) -> None:
     factors = factors_of("rows", 2, 4)
     loss_of(factors, setting)(torch.arange(5)).backward()
     for name, parameter in factors.named_parameters():
         assert np.abs(parameter.grad.numpy()).max() > 1e-3, name
 
 
-def test_items_that_never_occur_weigh_one() -> None:
+def test_items_that_never_occur_have_weight_one() -> None:
     loss = loss_of(factors_of("rows", 2, 2), "pool", [[0, 1], [1], [1, 5]])
     np.testing.assert_array_equal(loss.weights, [1, 1 / 3, 1, 1, 1, 1, 1, 1, 1])
 
@@ -216,7 +216,7 @@ def test_a_subset_beyond_the_rank_or_with_an_item_twice_stays_finite(kind: str, 
     assert np.isfinite(loss.held_out(SUBSETS, **SETTINGS[setting]))
 
 
-def test_nothing_given_is_changed() -> None:
+def test_the_input_is_unchanged() -> None:
     subsets = [np.array(s) for s in SUBSETS]
     candidates = [np.array(s) for s in CANDIDATES]
     relevance = [np.array(r) for r in RELEVANCE]
@@ -254,7 +254,7 @@ def trained(factors: Any, subsets: list[list[int]], epochs: int, seed: int) -> L
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_samples_of_a_known_kernel_give_it_back(seed: int) -> None:
+def test_a_known_kernel_is_recovered_from_its_samples(seed: int) -> None:
     """Held out, at least 95 % of the way from the first likelihood to that of the kernel that was sampled."""
     rng = np.random.default_rng(seed)
     n, K, K_skew = 8, 4, 4
@@ -285,7 +285,7 @@ def test_items_that_come_together_need_the_skew_part() -> None:
     for K_skew in (4, 0):
         factors = RowFactors(rng.normal(size=(4, 4)), 0.3 * rng.normal(size=(4, K_skew)), np.ones(K_skew // 2))
         found[K_skew] = trained(factors, labels, 60, 0).held_out(held_out)
-    # Either may end in a local optimum; that of the full-rank symmetric kernel is far below.
+    # Both may end in a local optimum; the optimum of the full-rank symmetric kernel is far below.
     assert found[0] < truth - 0.5
     assert found[4] > found[0] + 0.3
 
@@ -324,7 +324,7 @@ def among(subsets: Any, candidates: Any, relevance: Any = None) -> Callable[[], 
         (among([[0]], [[0, 1]], [[np.nan, 1.0]]), "relevance of subset 0: number 0 is nan"),
     ],
 )
-def test_labels_that_are_none_are_refused(make: Callable[[], object], message: str) -> None:
+def test_invalid_labels_are_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         make()
 

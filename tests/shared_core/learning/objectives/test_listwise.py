@@ -41,7 +41,8 @@ LABELS = [
     *labelled(9, ((4,), 0.4), ((0,), 0.4)),
     *labelled(7, ((6,), 1.0), ((5,), 0.0), ((4,), 0.5), ((6, 5), 0.6), ((6, 4), 0.6), ((0, 1, 2, 3), 0.9)),
 ]
-# By hand: size 1 and 2 of query 0, size 3 of query 3, size 1 of query 7. The rest is equal or alone.
+# The lists that teach: sizes 1 and 2 of query 0, size 3 of query 3, size 1 of query 7. The others have equal scores or
+# one subset.
 LISTS = [
     (0, [(1,), (2,)], [0.2, 0.9]),
     (0, [(1, 2), (3, 4), (5, 1)], [0.5, 0.1, 0.8]),
@@ -120,7 +121,7 @@ def divergences(
 @every_rank
 @every_map
 @pytest.mark.parametrize(("sharpness", "ridge"), [(0.3, 1e-5), (1.0, 0.1)])
-def test_the_loss_is_that_of_dense_determinants(
+def test_the_loss_equals_that_of_dense_determinants(
     kind: str, K: int, K_skew: int, mapped: bool, sharpness: float, ridge: float
 ) -> None:
     relevance = relevance_of(mapped)
@@ -135,7 +136,7 @@ def test_the_loss_is_that_of_dense_determinants(
 
 
 @every_kind
-def test_the_pull_is_towards_where_the_matrices_began(kind: str) -> None:
+def test_the_pull_is_towards_the_start_of_the_matrices(kind: str) -> None:
     factors, relevance = factors_of(kind, 3, 4), relevance_of(True)
     plain = Listwise(factors, relevance, LABELS, pull=0)
     pulled = Listwise(factors, relevance, LABELS, pull=0.25)
@@ -145,13 +146,13 @@ def test_the_pull_is_towards_where_the_matrices_began(kind: str) -> None:
     with torch.no_grad():
         for n, part in enumerate([*factors.parameters(), *relevance.parameters()]):
             part.add_(0.01 * (n + 1))
-            # Single numbers, the rates and the temperature, go where they like.
+            # Single numbers, the rates and the temperature, are not pulled.
             moves += part.numel() * (0.01 * (n + 1)) ** 2 if part.ndim == 2 else 0.0
     assert moves > 0
     assert (pulled(everything) - plain(everything)).item() == pytest.approx(0.25 * moves, rel=1e-9)
 
 
-def test_a_kernel_that_orders_the_subsets_as_the_feedback_does_loses_nothing() -> None:
+def test_a_kernel_that_orders_the_subsets_as_the_feedback_does_has_no_loss() -> None:
     """p = t where L_ii r_i² is in proportion to exp(score / τ): no other value is 0."""
     labels = labelled(0, ((1,), 0.0), ((2,), 1.0), ((3,), 0.25))
     spread = np.std([0.0, 1.0, 0.25])
@@ -166,7 +167,7 @@ def test_a_kernel_that_orders_the_subsets_as_the_feedback_does_loses_nothing() -
 
 
 @every_kind
-def test_the_unit_of_the_scores_does_not_count(kind: str) -> None:
+def test_the_unit_of_the_scores_does_not_matter(kind: str) -> None:
     factors, relevance = factors_of(kind, 3, 2), relevance_of(True)
     everything = torch.arange(3)
     plain = Listwise(factors, relevance, LABELS)
@@ -177,7 +178,7 @@ def test_the_unit_of_the_scores_does_not_count(kind: str) -> None:
         assert again(everything).item() == pytest.approx(plain(everything).item(), rel=1e-9)
 
 
-def test_tau_is_the_mean_spread_of_what_teaches() -> None:
+def test_tau_is_the_mean_spread_of_the_lists_that_teach() -> None:
     loss = Listwise(factors_of("rows", 3, 2), relevance_of(True), LABELS, sharpness=0.7)
     assert loss.tau == pytest.approx(0.7 * np.mean([np.std(scores) for _, _, scores in LISTS]))
 
@@ -190,7 +191,7 @@ def test_lists_that_teach_nothing_are_left_out() -> None:
     assert found(torch.arange(3)).item() == expected(torch.arange(3)).item()
 
 
-def test_the_order_within_a_subset_does_not_count() -> None:
+def test_the_order_within_a_subset_does_not_matter() -> None:
     factors, relevance = factors_of("rows", 3, 4), relevance_of(True)
     turned = [LabelledSubset(e.query, e.subset[::-1], e.score) for e in LABELS]
     found = [Listwise(factors, relevance, some)(torch.arange(3)).item() for some in (LABELS, turned)]
@@ -203,9 +204,9 @@ def test_the_order_within_a_subset_does_not_count() -> None:
 @every_kind
 @every_rank
 @every_map
-def test_the_gradient_is_that_of_central_differences(kind: str, K: int, K_skew: int, mapped: bool) -> None:
+def test_the_gradient_equals_central_differences(kind: str, K: int, K_skew: int, mapped: bool) -> None:
     factors, relevance = factors_of(kind, K, K_skew), relevance_of(mapped)
-    # With a small ridge the loss bends too much near a set beyond the rank for differences to say anything.
+    # With a small ridge the loss near a set beyond the rank is too curved for finite differences.
     loss, batch = Listwise(factors, relevance, LABELS, pull=0.02, ridge=0.05), torch.tensor([2, 0, 1])
     with torch.no_grad():
         for part in factors.parameters():
@@ -261,7 +262,7 @@ def test_scores_far_apart_stay_finite() -> None:
 @every_kind
 @every_rank
 @every_map
-def test_the_kernel_serves_what_was_trained(kind: str, K: int, K_skew: int, mapped: bool) -> None:
+def test_the_kernel_has_the_trained_parameters(kind: str, K: int, K_skew: int, mapped: bool) -> None:
     """NDPP's greedy choice under the kernel is that of determinants of R L R of the trained parameters."""
     settings = FitSettings(
         kernel=kind,

@@ -21,7 +21,7 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
     return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
 
 
-def test_it_begins_as_the_plain_cosine() -> None:
+def test_the_start_is_the_plain_cosine() -> None:
     for mapped in (True, False):
         logs = LearnedRelevance(unit_rows(VECTORS), 0.2, mapped=mapped).logs(torch.tensor(QUERIES), torch.tensor(ITEMS))
         assert logs.dtype == torch.float64
@@ -30,7 +30,7 @@ def test_it_begins_as_the_plain_cosine() -> None:
             np.testing.assert_allclose(logs[n].detach().numpy(), expected, rtol=1e-12)
 
 
-def test_a_trained_map_and_temperature_enter() -> None:
+def test_a_trained_map_and_temperature_are_used() -> None:
     relevance = LearnedRelevance(unit_rows(VECTORS), 0.2)
     w_r = RNG.normal(size=(4, 4))
     with torch.no_grad():
@@ -42,7 +42,7 @@ def test_a_trained_map_and_temperature_enter() -> None:
         np.testing.assert_allclose(logs[n].detach().numpy(), expected, rtol=1e-12)
 
 
-def test_a_kernel_with_these_numbers_has_the_same_relevance_but_for_its_maximum() -> None:
+def test_a_kernel_with_these_numbers_has_the_same_relevance_up_to_its_maximum() -> None:
     relevance = LearnedRelevance(unit_rows(VECTORS), 0.3)
     with torch.no_grad():
         relevance.W_R.add_(0.3 * torch.from_numpy(RNG.normal(size=(4, 4))))
@@ -56,7 +56,7 @@ def test_a_kernel_with_these_numbers_has_the_same_relevance_but_for_its_maximum(
     np.testing.assert_allclose(found, logs - logs.max(), atol=1e-12)
 
 
-def test_numbers_are_copies_and_without_a_map_there_is_none() -> None:
+def test_numbers_are_copies_and_without_a_map_w_r_is_none() -> None:
     relevance = LearnedRelevance(unit_rows(VECTORS), 0.25)
     w_r, _ = relevance.numbers()
     assert w_r is not None
@@ -77,5 +77,5 @@ def test_a_zero_row_has_cosine_zero_and_a_finite_gradient() -> None:
     assert np.isfinite(relevance.W_R.grad.numpy()).all()
 
 
-def test_vectors_are_no_part_of_what_is_saved() -> None:
+def test_the_state_does_not_contain_the_vectors() -> None:
     assert set(LearnedRelevance(unit_rows(VECTORS)).state_dict()) == {"W_R", "log_temperature"}

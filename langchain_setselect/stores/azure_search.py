@@ -17,7 +17,7 @@ from shared_core.stores.azure_search import (
     vectors_by_id,
 )
 
-from .reader import Hits
+from .reader import Hits, refuse_unknown
 
 
 def search(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
@@ -60,4 +60,6 @@ def _arguments(
         raise InvalidParameterError(
             f"setselect searches by vector, which AzureSearch calls 'similarity'; got search_type={search_type!r}"
         )
+    if "filter" in more:
+        refuse_unknown("AzureSearch", {"filter": more["filter"]}, "filters")
     return {"field": _module(store).FIELDS_CONTENT_VECTOR, "filter": filters, **more}

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from shared_core.errors import InvalidParameterError, VectorSourceError
 from shared_core.stores.milvus import asearch_with_vectors, avectors_by_id, search_with_vectors, vectors_by_id
 
-from .reader import Hits
+from .reader import Hits, refuse_unknown
 
 
 def search(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
@@ -85,14 +85,17 @@ def _arguments(
                 f"Milvus has no vector field {field!r} to search; it has {', '.join(map(repr, params))}"
             )
         param = params[field]
-    return {
+    arguments = {
         "field": field,
         "output_fields": store._get_output_fields(),
         "search_params": param,
         "filter": expr,
         "timeout": store.timeout or timeout,
-        **more,
     }
+    refused = {name: more[name] for name in more if name in arguments}
+    if refused:
+        refuse_unknown("Milvus", refused, "param", "expr", "timeout", "anns_field")
+    return {**arguments, **more}
 
 
 def _dense_fields(store: Any) -> list[str]:

@@ -57,9 +57,9 @@ def search_with_vectors(
     VectorSourceError
         The field holds binary or sparse vectors.
     """
-    request = _search_request(query, k, field, output_fields, arguments)
+    fields = [*output_fields, field]
     try:
-        found = client.search(collection, **request)
+        found = client.search(collection, data=[query], limit=k, anns_field=field, output_fields=fields, **arguments)
     except Exception as error:
         if _has_no_reason(error):
             _check_length(query, field, _dimension(client.describe_collection(collection), field))
@@ -78,9 +78,11 @@ async def asearch_with_vectors(
     **arguments: Any,
 ) -> tuple[list[Mapping[str, Any]], Vectors]:
     """Await what :func:`search_with_vectors` returns, from a ``pymilvus.AsyncMilvusClient``."""
-    request = _search_request(query, k, field, output_fields, arguments)
+    fields = [*output_fields, field]
     try:
-        found = await client.search(collection, **request)
+        found = await client.search(
+            collection, data=[query], limit=k, anns_field=field, output_fields=fields, **arguments
+        )
     except Exception as error:
         if _has_no_reason(error):
             _check_length(query, field, _dimension(await client.describe_collection(collection), field))
@@ -126,12 +128,6 @@ async def avectors_by_id(
     """Await what :func:`vectors_by_id` returns, from a ``pymilvus.AsyncMilvusClient``."""
     found = await client.query(collection, **_lookup(ids, field, id_field)) if ids else None
     return _by_id(found, id_field, field)
-
-
-def _search_request(
-    query: Sequence[float], k: int, field: str, output_fields: Sequence[str], arguments: Mapping[str, Any]
-) -> dict[str, Any]:
-    return {"data": [query], "limit": k, "anns_field": field, "output_fields": [*output_fields, field], **arguments}
 
 
 def _lookup(ids: Sequence[str | int], field: str, id_field: str) -> dict[str, Any]:

@@ -89,10 +89,12 @@ class TestLangChain:
             assert all(set(d.metadata) >= {"id", "colour"} for d in documents)
             assert not any("content_vector" in d.metadata for d in documents)
 
-    def test_other_kinds_of_search_are_refused(self, store: VectorStore) -> None:
+    def test_other_kinds_of_search_and_unknown_arguments_are_refused(self, store: VectorStore) -> None:
         reader = langchain_reader(store)
         with pytest.raises(InvalidParameterError, match="hybrid"):
             reader.search(store, QUERY, 5, search_type="hybrid")
+        with pytest.raises(InvalidParameterError, match="'filter'; it takes filters"):
+            reader.search(store, QUERY, 5, filter="colour eq 'red'")
 
     def test_more_hits_than_one_answer_holds_take_more_requests(self, store: VectorStore, replay: AzureReplay) -> None:
         reader = langchain_reader(store)

@@ -153,7 +153,8 @@ def test_a_closed_connection_gives_the_clients_own_error(store: Any) -> None:
 
 def test_an_empty_table(store: Any) -> None:
     store._connection.execute("DELETE FROM embeddings")
-    assert search(store, QUERY, 5) == ([], [])
+    documents, vectors = search(store, QUERY, 5)
+    assert list(documents) == list(vectors) == []
     assert vectors_by_id(store._connection, "embeddings", [ROWS[0].id]) == {}
 
 

@@ -334,11 +334,15 @@ class TestLangChain:
         assert exact(documents, vectors)
         await store.aclient.close()
 
-    def test_an_unknown_argument_is_refused_as_by_the_store(self, store: Any) -> None:
+    async def test_an_argument_that_the_store_names_otherwise_is_refused(self, store: Any) -> None:
         with pytest.raises(TypeError, match="filter"):
             store.similarity_search_by_vector(QUERY, filter="number == 3")
-        with pytest.raises(TypeError, match="filter"):
+        with pytest.raises(InvalidParameterError, match="'filter'; it takes param, expr"):
             for_langchain.search(store, QUERY, FETCH_K, filter="number == 3")
+        with pytest.raises(InvalidParameterError, match="'filter'; it takes param, expr"):
+            await for_langchain.asearch(store, QUERY, FETCH_K, filter="number == 3")
+        with pytest.raises(TypeError, match="limit"):
+            for_langchain.search(store, QUERY, FETCH_K, limit=3)
 
     async def test_one_request_per_query(self, store: Any, watched: Watched) -> None:
         retriever = SetSelectRetriever(vectorstore=store, k=K, fetch_k=FETCH_K)

@@ -77,41 +77,41 @@ def vrsd(
 ) -> None:  # fmt: skip
     """VRSD for each query of a batch, into ``picks`` and ``cosines``.
 
-    q numbers the queries, t the picks, and v the candidates. ``sums`` holds the sum of each query's shown candidates,
+    ``step`` numbers the picks, and v the candidates. ``sums`` holds the sum of each query's shown candidates,
     and is changed. The batch axis of ``rows`` has length b, or length 1 if all queries share the candidates.
     """
     b, k = picks.shape
     n, d = rows.shape[1:]
     dots, in_dtype = np.empty(n, rows.dtype), np.empty(d, rows.dtype)
-    squares, lengths, scores = np.empty(n), np.empty(n), np.empty(n)
-    for q in range(b):
-        own = q if len(rows) > 1 else 0
-        s = sums[q]
+    squares, t_squared, scores = np.empty(n), np.empty(n), np.empty(n)
+    for query in range(b):
+        own = query if len(rows) > 1 else 0
+        s = sums[query]
         for v in range(n):
             # Rows have length 1 or 0, and a zero row has relevance 0.
-            squares[v] = 1.0 if relevance[q, v] != 0 else dot(rows[own, v], rows[own, v])
-        for t in range(k):
-            square, along = dot(s, s), dot(s, queries[q])
+            squares[v] = 1.0 if relevance[query, v] != 0 else dot(rows[own, v], rows[own, v])
+        for step in range(k):
+            square, along = dot(s, s), dot(s, queries[query])
             dots[:] = 0
             if square > 0:
                 in_dtype[:] = s
                 dot_each(rows[own], in_dtype, dots)
             best = -1
             for v in range(n):
-                lengths[v] = square + 2.0 * dots[v] + squares[v]
-                if closed[q, v]:
+                t_squared[v] = square + 2.0 * dots[v] + squares[v]
+                if closed[query, v]:
                     scores[v] = -np.inf
-                elif lengths[v] <= tie * (1.0 + square):
+                elif t_squared[v] <= tie * (1.0 + square):
                     scores[v] = 0.0
                 else:
-                    scores[v] = (along + relevance[q, v]) / np.sqrt(lengths[v])
+                    scores[v] = (along + relevance[query, v]) / np.sqrt(t_squared[v])
                 if best < 0 or scores[v] > scores[best]:
                     best = v
-            least = scores[best] - tie * min(max(square / max(lengths[best], tie), 1.0), MAX_TIE)
+            least = scores[best] - tie * min(max(square / max(t_squared[best], tie), 1.0), MAX_TIE)
             p = 0
             while p < best and scores[p] < least:
                 p += 1
-            picks[q, t], cosines[q, t], closed[q, p] = p, scores[p], True
+            picks[query, step], cosines[query, step], closed[query, p] = p, scores[p], True
             for c in range(d):
                 s[c] += rows[own, p, c]
 
@@ -123,25 +123,25 @@ def mmr(
 ) -> None:  # fmt: skip
     """MMR for each query of a batch: the picks from number ``start`` on, into ``picks`` and ``gains``.
 
-    q numbers the queries, t and j the picks, and v the candidates. ``m`` holds each candidate's highest cosine with a
+    ``step`` and j number the picks, and v the candidates. ``m`` holds each candidate's highest cosine with a
     shown candidate. ``weighted`` is λ_d·v, or -inf for a closed candidate, and ``novelty`` is 1 − λ_d. ``m`` and
     ``weighted`` are changed.
     """
     # A score w can only fall, because m can only rise. So the last computed score of a candidate is an upper bound, and
-    # a candidate whose bound is below the best score is skipped. seen[v] is the number of picks that m[q, v] counts.
+    # a candidate whose bound is below the best score is skipped. m[query, v] counts the first seen[v] picks.
     b, k = picks.shape
     n = rows.shape[1]
     w, seen, dots = np.empty(n), np.empty(n, np.int64), np.empty(n, rows.dtype)
-    for q in range(b):
-        own = q if len(rows) > 1 else 0
+    for query in range(b):
+        own = query if len(rows) > 1 else 0
         for j in range(start):
-            dot_each(rows[own], rows[own, picks[q, j]], dots)
+            dot_each(rows[own], rows[own, picks[query, j]], dots)
             for v in range(n):
-                m[q, v] = max(m[q, v], dots[v])
+                m[query, v] = max(m[query, v], dots[v])
         for v in range(n):
-            w[v] = weighted[q, v] - novelty * m[q, v]
+            w[v] = weighted[query, v] - novelty * m[query, v]
         seen[:] = start
-        for t in range(start, k):
+        for step in range(start, k):
             # The candidate of the highest bound comes first: few other bounds are above its score.
             first = 0
             for v in range(n):
@@ -150,17 +150,17 @@ def mmr(
             top = -np.inf
             for at in range(-1, n):
                 v = first if at < 0 else at
-                if w[v] >= top - ties[q] and weighted[q, v] > -np.inf:
-                    for j in range(seen[v], t):
-                        m[q, v] = max(m[q, v], dot(rows[own, v], rows[own, picks[q, j]]))
-                    seen[v] = t
-                    w[v] = weighted[q, v] - novelty * m[q, v]
+                if w[v] >= top - ties[query] and weighted[query, v] > -np.inf:
+                    for j in range(seen[v], step):
+                        m[query, v] = max(m[query, v], dot(rows[own, v], rows[own, picks[query, j]]))
+                    seen[v] = step
+                    w[v] = weighted[query, v] - novelty * m[query, v]
                     top = max(top, w[v])
             # ``first`` stays the pick if another thread changes the rows meanwhile: the index must be valid.
             i = first
             for v in range(n):
-                if seen[v] == t and w[v] >= top - ties[q]:
+                if seen[v] == step and w[v] >= top - ties[query]:
                     i = v
                     break
-            picks[q, t], gains[q, t] = i, w[i]
-            weighted[q, i] = w[i] = -np.inf
+            picks[query, step], gains[query, step] = i, w[i]
+            weighted[query, i] = w[i] = -np.inf

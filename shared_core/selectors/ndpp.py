@@ -181,20 +181,20 @@ class _IncrementalLU:
         column = column - self.upper[:t, i].dot(self.lower[:t])
         row = column if self.symmetric else row - self.lower[:t, i].dot(self.upper[:t])
         self.lower[t], self.upper[t] = column / self.d[i], row
-        self._explain(self.lower[t] * self.upper[t])
+        self._subtract(self.lower[t] * self.upper[t])
         self.t += 1
 
-    def _explain(self, product: Matrix) -> None:
+    def _subtract(self, product: Matrix) -> None:
         self.d -= product
         np.maximum(self.scale, np.abs(product), out=self.scale)
 
     def _column_and_row(self, i: int | list[int]) -> tuple[Matrix, Matrix]:
         """L[:, i] and L[i, :], both with the n candidates on the last axis."""
-        even = self.V.dot(self.V[i].T).T
+        symmetric_part = self.V.dot(self.V[i].T).T
         if self.symmetric:
-            return even, even
-        odd = self.B.dot(self.C.dot(self.B[i].T)).T
-        return even + odd, even - odd
+            return symmetric_part, symmetric_part
+        skew_part = self.B.dot(self.C.dot(self.B[i].T)).T
+        return symmetric_part + skew_part, symmetric_part - skew_part
 
     def _condition_on(self, shown: list[int]) -> None:
         # One solve for all shown candidates, because a single pivot of a skew part may be 0 although the whole block is

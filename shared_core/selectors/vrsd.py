@@ -135,16 +135,16 @@ class _Sum:
     def cosine_with_each(self) -> tuple[Vector, Vector]:
         """cos(s + v, q) for each candidate v, and ‖s + v‖²."""
         # ‖s + v‖² = ‖s‖² + 2 s·v + ‖v‖²: one pass over the vectors, and no (n, d) temporary.
-        lengths = self.s.dot(self.s) + 2.0 * self._dots() + self.squares
-        return self._cosines(self.s.dot(self.q) + self.relevance, lengths), lengths
+        t_squared = self.s.dot(self.s) + 2.0 * self._dots() + self.squares
+        return self._cosines(self.s.dot(self.q) + self.relevance, t_squared), t_squared
 
     def cosine_without_each(self, picks: list[int], dots_with_picks: FloatArray) -> Vector:
         """(picks, n): cos(s - p + v, q) for each pick p and candidate v."""
         dots = self._dots()
-        lengths = (self.s.dot(self.s) - 2.0 * dots[picks] + self.squares[picks])[:, None]
-        lengths = lengths + 2.0 * (dots - dots_with_picks) + self.squares
+        t_squared = (self.s.dot(self.s) - 2.0 * dots[picks] + self.squares[picks])[:, None]
+        t_squared = t_squared + 2.0 * (dots - dots_with_picks) + self.squares
         along = (self.s.dot(self.q) - self.relevance[picks])[:, None] + self.relevance
-        return self._cosines(along, lengths)
+        return self._cosines(along, t_squared)
 
     def tie_at(self, length: float) -> float:
         """The tie tolerance for cosines of sums whose squared length is ``length``."""
@@ -156,10 +156,10 @@ class _Sum:
         dots: FloatArray = self.rows.dot(self.s.astype(self.rows.dtype))
         return dots
 
-    def _cosines(self, along: Vector, lengths: Vector) -> Vector:
-        """along / √lengths; 0 where the sum cancels out, because only rounding errors are left of it."""
-        cancelled = lengths <= self.tie * (1.0 + self.s.dot(self.s))
-        cosines: Vector = along / np.sqrt(np.where(cancelled, 1.0, lengths))
+    def _cosines(self, along: Vector, t_squared: Vector) -> Vector:
+        """along / √t_squared; 0 where the sum cancels out, because only rounding errors are left of it."""
+        cancelled = t_squared <= self.tie * (1.0 + self.s.dot(self.s))
+        cosines: Vector = along / np.sqrt(np.where(cancelled, 1.0, t_squared))
         cosines[cancelled] = 0.0
         return cosines
 
@@ -171,9 +171,9 @@ def _greedy(s: _Sum, state: GreedyState) -> list[float]:
     """
     cosines = []
     while state.more():
-        scores, lengths = s.cosine_with_each()  # cos(t, q) and ‖t‖² of t = s + v, for each v
+        scores, t_squared = s.cosine_with_each()  # cos(t, q) and ‖t‖² of t = s + v, for each v
         state.close(scores)  # -inf for each v that is not in R
-        p = state.best(scores, s.tie_at(lengths[scores.argmax()]))
+        p = state.best(scores, s.tie_at(t_squared[scores.argmax()]))
         cosines.append(float(scores[p]))
         state.take(p, scores)
         s.add(p)

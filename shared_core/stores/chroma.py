@@ -62,11 +62,6 @@ def vectors_by_id(collection: Any, ids: Sequence[str]) -> dict[str, NDArray[np.f
     dict of str to ndarray, float32, shape (d,)
         In the collection's own order, which is not that of ``ids``.
 
-    Raises
-    ------
-    chromadb.errors.ChromaError
-        From the client.
-
     Examples
     --------
     >>> import chromadb

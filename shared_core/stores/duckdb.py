@@ -89,11 +89,6 @@ def vectors_by_id(
     dict of str to ndarray, float32, shape (d,)
         In the table's own order, which is not that of ``ids``.
 
-    Raises
-    ------
-    duckdb.Error
-        From the client.
-
     Examples
     --------
     >>> import duckdb  # doctest: +SKIP

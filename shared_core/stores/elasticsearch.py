@@ -79,11 +79,6 @@ async def avectors_by_id(client: Any, index: str, field: str, ids: Sequence[str]
     dict of str to ndarray, float32, shape (d,)
         In the server's order, which is not that of ``ids``. As exact as those of :func:`search_with_vectors`.
 
-    Raises
-    ------
-    elasticsearch.ApiError, elasticsearch.TransportError
-        From the client.
-
     Examples
     --------
     >>> await avectors_by_id(client, "passages", "embedding", ["a", "b"])  # doctest: +SKIP

@@ -90,8 +90,6 @@ def vectors_by_id(
     ------
     VectorSourceError
         The column holds several vectors per row.
-    Exception
-        From the client.
 
     Examples
     --------

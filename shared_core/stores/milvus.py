@@ -111,10 +111,6 @@ def vectors_by_id(
     dict of id, as the collection has it, to ndarray, float32, shape (d,)
         In the collection's own order, which is not that of ``ids``; rows whose vector is null are left out.
 
-    Raises
-    ------
-    pymilvus.MilvusException
-        From the client.
     VectorSourceError
         The field holds binary or sparse vectors.
     """

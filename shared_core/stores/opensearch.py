@@ -34,11 +34,6 @@ def vectors_by_id(
         indexes; scaled to length 1 where the module's docstring says so; ``half_float`` fields of 3.x and ``byte``
         and ``binary`` fields return what they keep.
 
-    Raises
-    ------
-    opensearchpy.OpenSearchException
-        From the client.
-
     Examples
     --------
     >>> vectors_by_id(client, "passages", "embedding", ["a", "b"])  # doctest: +SKIP

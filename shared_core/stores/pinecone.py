@@ -66,11 +66,6 @@ def vectors_by_id(index: Any, ids: Sequence[str], namespace: str | None = None) 
     dict of str to ndarray, float32, shape (d,)
         In Pinecone's order. Records without a dense vector are left out.
 
-    Raises
-    ------
-    pinecone.exceptions.PineconeException
-        From the client.
-
     Examples
     --------
     >>> index = pinecone.Pinecone(api_key="...").Index(host="...")  # doctest: +SKIP

@@ -63,11 +63,6 @@ def vectors_by_id(connection: Any, statement: Any) -> dict[str, Row]:
     dict of str to ndarray, float32, shape (d,)
         In the order of the statement. Rows without a vector are left out. If an id occurs more than once, the last
         row counts.
-
-    Raises
-    ------
-    sqlalchemy.exc.DBAPIError
-        From the driver.
     """
     return _by_id(connection.execute(_as_bytes(statement)).all())
 

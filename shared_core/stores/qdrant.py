@@ -91,11 +91,6 @@ def vectors_by_id(client: Any, collection: str, ids: Sequence[str], names: Seque
         Under the ids as they were given. Left out: ids that the collection does not have, ids that no Qdrant
         collection can have, and points without a vector of these names.
 
-    Raises
-    ------
-    Exception
-        From the client.
-
     Examples
     --------
     >>> from qdrant_client import QdrantClient, models

@@ -68,8 +68,6 @@ def vectors_by_id(collection: Any, ids: Sequence[str]) -> dict[str, Row]:
     ------
     VectorSourceError
         The objects have several named vectors, or a vector is a multi-vector.
-    weaviate.exceptions.WeaviateBaseError
-        From the client.
 
     Examples
     --------

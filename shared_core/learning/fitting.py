@@ -98,6 +98,8 @@ def fit(
         ``checkpoint`` or ``resume`` cannot be written.
     ImportError
         torch, safetensors or tqdm is missing (extra ``train``).
+    TypeError
+        ``options`` has a name that is not a field of :class:`FitSettings`.
 
     Warns
     -----
@@ -116,6 +118,10 @@ def fit(
     >>> len(fitted.history), fitted.kernel.W_V.shape
     (5, (6, 6))
     """
+    names = [field.name for field in dataclasses.fields(FitSettings)]
+    unknown = [name for name in options if name not in names]
+    if unknown:
+        raise TypeError(f"fit has no option {unknown[0]!r}; its options are {', '.join(names)}")
     given = dataclasses.replace(settings or FitSettings(), **options)
     _check_device(given.device)
     neighbours = Neighbours(items, vectors)
@@ -124,7 +130,7 @@ def fit(
         raise InvalidParameterError(
             f"rank must be at most {rows.shape[1]}, the length of the vectors, got {given.rank}"
         )
-    names = _check_ids(ids, len(rows), given.kernel)
+    row_names = _check_ids(ids, len(rows), given.kernel)
     identity = given.identity()
     if checkpoint is not None:
         identity |= {"feedback": describe_callable(feedback), "items and vectors": neighbours.sha256()}
@@ -150,9 +156,9 @@ def fit(
         tell(f"to fit: at most {prompts:,} prompts, for the picks of {len(held_out)} held-out items")
     if checkpoint is not None:
         identity["labels"] = digest_labels(known)
-    picks = HeldOut(neighbours, rows, held_out, feedback, given.k, given.fetch_k, names)
+    picks = HeldOut(neighbours, rows, held_out, feedback, given.k, given.fetch_k, row_names)
     apart = set(held_out)
-    task = make_task(given, neighbours, rows, trained, [entry for entry in known if entry.query in apart], names)
+    task = make_task(given, neighbours, rows, trained, [entry for entry in known if entry.query in apart], row_names)
     run = Run(task, picks, given, checkpoint, identity)
     run.train(progress, on_epoch)
     return run.fitted()

@@ -140,9 +140,11 @@ class FitSettings:
                 object.__setattr__(self, name, check_number(getattr(self, name), name, low))
         if self.fetch_k < self.k:
             raise InvalidParameterError(f"fetch_k must be at least k={self.k}, got {self.fetch_k}")
-        if check_number(self.share, "share", 0, 1) == 0:
+        for name in ("share", "held_out"):
+            object.__setattr__(self, name, check_number(getattr(self, name), name, 0, 1))
+        if self.share == 0:
             raise InvalidParameterError("share must be above 0, got 0")
-        if not 0 < check_number(self.held_out, "held_out", 0, 1) < 1:
+        if not 0 < self.held_out < 1:
             raise InvalidParameterError(f"held_out must be between 0 and 1, got {self.held_out}")
         if not isinstance(self.learn_relevance, bool):
             raise InvalidParameterError(f"learn_relevance must be True or False, got {self.learn_relevance!r}")

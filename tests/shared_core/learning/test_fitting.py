@@ -31,7 +31,7 @@ from shared_core import (
     SetSelectWarning,
     TopK,
 )
-from shared_core.learning import CoverageFeedback, LabelledSubset, label
+from shared_core.learning import CoverageFeedback, FitSettings, LabelledSubset, label
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
@@ -226,6 +226,24 @@ def test_fit_makes_its_own_labels(objective: str) -> None:
     made = labels_of(draw="greedy" if objective == "listwise" else "random", seed=4)
     found = quick(objective=objective, seed=4)
     assert_same(found.kernel, quick(objective=objective, seed=4, labels=iter(made)).kernel)
+
+
+def test_options_may_be_keywords_or_an_object() -> None:
+    items, vectors = small()
+    given: dict[str, Any] = {"k": 2, "fetch_k": 12, "epochs": 3, "skew_rank": 3, "batch_size": 7}
+    expected = quick()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SetSelectWarning)
+        found = [
+            fit(items, vectors, COVERAGE, settings=FitSettings(**given)),
+            # A keyword replaces the field of the object.
+            fit(items, vectors, COVERAGE, settings=FitSettings(**{**given, "epochs": 9, "k": 1}), epochs=3, k=2),
+        ]
+    for fitted in found:
+        assert_same(fitted.kernel, expected.kernel)
+        assert fitted.history == expected.history
+    with pytest.raises(TypeError, match=r"fit has no option 'epoch'; its options are objective, .*epochs"):
+        fit(items, vectors, COVERAGE, epoch=3)
 
 
 def test_rows_may_have_names() -> None:

@@ -11,7 +11,6 @@ from langchain_core.documents import Document
 from numpy.typing import ArrayLike
 
 from shared_core.stores.faiss import search_with_vectors, vectors_by_label
-from shared_core.stores.rows import stack_rows
 
 from .reader import Hits, refuse_unknown
 
@@ -62,8 +61,8 @@ def _documents(
     store: Any, labels: Any, vectors: Any, passes: Callable[[Document], bool] | None = None
 ) -> tuple[list[Document], Any]:
     documents: list[Document] = []
-    rows: list[Any] = []
-    for label, vector in zip(labels.tolist(), vectors, strict=True):
+    rows: list[int | None] = []
+    for row, label in enumerate(labels.tolist()):
         name = store.index_to_docstore_id.get(label)
         document = store.docstore.search(name)
         if not isinstance(document, Document):
@@ -72,5 +71,7 @@ def _documents(
             rows.append(None)
         elif passes is None or passes(document):
             documents.append(document if document.id else document.model_copy(update={"id": name}))
-            rows.append(vector)
-    return documents, stack_rows(rows)
+            rows.append(row)
+    if None in rows:
+        return documents, [None if row is None else vectors[row] for row in rows]
+    return documents, vectors if len(rows) == len(vectors) else vectors[rows]

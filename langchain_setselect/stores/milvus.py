@@ -76,7 +76,7 @@ def _arguments(
     **more: Any,
 ) -> dict[str, Any]:
     """Arguments of the core's search; ``anns_field`` names the field to search, ``more`` is for ``client.search``."""
-    field = anns_field or _the_dense_field(store)
+    field = anns_field or _find_dense_field(store)
     if param is None:
         # The store keeps one entry per vector field, in the order of the fields.
         params = dict(zip(store.vector_fields, store._as_list(store.search_params), strict=False))
@@ -105,7 +105,7 @@ def _dense_fields(store: Any) -> list[str]:
     return [field for field, model in models if not store._is_sparse_embedding(model)]
 
 
-def _the_dense_field(store: Any) -> str:
+def _find_dense_field(store: Any) -> str:
     # A store with several fields searches all of them by the query's text. A vector can be searched in one field.
     fields = _dense_fields(store)
     if len(fields) == 1:

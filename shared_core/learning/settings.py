@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from .._validation import check_integer, check_number, check_one_of
 from ..errors import InvalidParameterError
 
@@ -146,8 +148,9 @@ class FitSettings:
             raise InvalidParameterError("share must be above 0, got 0")
         if not 0 < self.held_out < 1:
             raise InvalidParameterError(f"held_out must be between 0 and 1, got {self.held_out}")
-        if not isinstance(self.learn_relevance, bool):
+        if not isinstance(self.learn_relevance, (bool, np.bool_)):
             raise InvalidParameterError(f"learn_relevance must be True or False, got {self.learn_relevance!r}")
+        object.__setattr__(self, "learn_relevance", bool(self.learn_relevance))
 
     @property
     def listwise(self) -> bool:

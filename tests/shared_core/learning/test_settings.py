@@ -29,7 +29,8 @@ def test_settings_are_values() -> None:
 
 def test_numbers_of_numpy_become_those_of_python() -> None:
     given: dict[str, Any] = {
-        "k": np.int64(2), "rank": np.int32(3), "temperature": np.float32(0.5), "share": np.float64(0.5)
+        "k": np.int64(2), "rank": np.int32(3), "temperature": np.float32(0.5), "share": np.float64(0.5),
+        "learn_relevance": np.bool_(False),
     }  # fmt: skip
     assert json.loads(json.dumps(FitSettings(**given).identity()))["temperature"] == 0.5
     assert json.loads(json.dumps(FitSettings(**given, objective="likelihood").identity()))["share"] == 0.5

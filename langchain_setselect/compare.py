@@ -1,4 +1,4 @@
-"""Every method compared on your own LangChain store (extra ``eval``)."""
+"""Compare every method on your own LangChain store (extra ``eval``)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def compare_store(
     search_kwargs : mapping, optional
         Arguments of the store's search, which go to it unchanged: ``{"filter": ...}``.
     model : str, optional
-        Name of the embedding model, for the record; by default the name that the embeddings give.
+        Name of the embedding model, for the report; by default the name that the embeddings give.
     **options
         The other options of :func:`shared_core.evaluation.compare.compare_candidates`.
 

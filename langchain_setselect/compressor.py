@@ -32,7 +32,7 @@ from .vectors import describe_embedding, embed_texts, reader_of
 class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
     """Selects the best *set* of ``k`` among the documents of any retriever: keyword, hybrid, ensemble, multi-query.
 
-    Vectors come from ``vectorstore`` by the documents' ids. Documents that it does not know are embedded. With
+    Vectors come from ``vectorstore`` by the documents' ids. Documents that the store does not know are embedded. With
     LangChain's ``CacheBackedEmbeddings`` as ``embeddings``, each text is embedded once.
 
     Parameters
@@ -140,10 +140,10 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
     def _request(self, kwargs: dict[str, Any]) -> tuple[Request, bool, dict[str, Any]]:
         request, scores, rest = super()._request(kwargs)
         if "fetch_k" in self.search_kwargs:
-            raise InvalidParameterError("a compressor fetches nothing: set fetch_k in the retriever before it")
+            raise InvalidParameterError("SetSelectCompressor has no argument 'fetch_k': it does not search a store")
         if rest:
             raise InvalidParameterError(
-                f"SetSelectCompressor has no argument {next(iter(rest))!r}: it searches no store"
+                f"SetSelectCompressor has no argument {next(iter(rest))!r}: it does not search a store"
             )
         return request, scores, rest
 
@@ -158,7 +158,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
 
 
 def _drop_ambiguous(ids: Sequence[str | None], documents: Sequence[Document]) -> list[str | None]:
-    """``ids`` with None for each that occurs with different texts, as pieces of one document may have."""
+    """``ids`` with None for each id that occurs with different texts, such as that of a document split into pieces."""
     texts: dict[str | None, str] = {}
     ambiguous = {
         name

@@ -40,7 +40,8 @@ class SetSelectExampleSelector(SelectionSettings, BaseExampleSelector):
     example_keys : list of str, optional
         The keys of an example to return; by default all.
     input_keys : list of str, optional
-        Which inputs are embedded; by default all. Of a stored example, its values under these keys are embedded.
+        Which inputs are embedded; by default all. The embedding of a stored example is that of its values under these
+        keys.
     order : {"selection", "relevance", "nearest_last"}
         Order of the result: as selected, most relevant first, or most relevant last, next to the question.
     quality, costs, source : str, callable or mapping, optional
@@ -88,7 +89,7 @@ class SetSelectExampleSelector(SelectionSettings, BaseExampleSelector):
         input_keys: list[str] | None = None,
         **settings: Any,
     ) -> Self:
-        """Put examples into a new store and select from them; arguments that are no settings go to ``from_texts``.
+        """Put examples into a new store and select from them; arguments that are not settings go to ``from_texts``.
 
         Raises
         ------

@@ -65,7 +65,7 @@ class _Splitter:
         self._prompt = prompt
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # LangChain's chain for structured output cannot be pickled. The model may be.
+        # LangChain's chain for structured output cannot be pickled, so it is made again from the model.
         return type(self), self._arguments
 
     def split(self, query: str) -> Any:

@@ -71,7 +71,7 @@ class SelectionSettings(BaseModel):
                 raise InvalidParameterError(
                     f"{type(self).__name__} has no argument {name!r}; it has {', '.join(sorted(known | set(own)))}"
                 )
-        # LangChain's configurable_fields creates an object from all its fields, those with their default included.
+        # LangChain's configurable_fields passes all fields to the constructor, including those that have their default.
         rebuilt = own.keys() <= fields.keys() and fields["search_type"] == own["search_type"].default
         if fields.get("selector") is not None and "search_type" in fields and not rebuilt:
             raise InvalidParameterError("give search_type or selector, not both")
@@ -80,7 +80,7 @@ class SelectionSettings(BaseModel):
         if more:
             fields["search_kwargs"] = {**(fields.get("search_kwargs") or {}), **more}
         super().__init__(**fields)
-        # A pydantic validator would wrap the error in a ValidationError.
+        # The settings are checked here, because a pydantic validator would wrap the error in a ValidationError.
         self._request({})
 
     def _request(self, kwargs: dict[str, Any]) -> tuple[Request, bool, dict[str, Any]]:
@@ -94,7 +94,7 @@ class SelectionSettings(BaseModel):
         if "search_type" in kwargs and kwargs.get("selector") is not None:
             raise InvalidParameterError("give search_type or selector, not both")
         if "selector" in kwargs or kwargs.get("search_type", defaults["search_type"]) != defaults["search_type"]:
-            # The usual selector's parameters are not those of another selector for this call.
+            # The parameters of the configured selector do not fit another selector that is given for this call.
             defaults = {name: value for name, value in defaults.items() if name not in parameter_names()}
         if "search_type" in kwargs:
             defaults["selector"] = None
@@ -123,7 +123,7 @@ def embed_query(request: Request, embeddings: Embeddings, query: str) -> Flow[Em
 def search_store(
     store: VectorStore, embeddings: Embeddings, text: str, query: EmbeddedQuery, fetch_k: int, kwargs: dict[str, Any]
 ) -> Flow[Hits]:
-    """The store's documents next to the query, and their vectors: stored ones, or embeddings of the texts."""
+    """The store's documents nearest to the query, and their vectors: stored ones, or embeddings of the texts."""
     reader = find_reader(type(store))
     if reader is None:
         return (yield from search_and_embed(store, embeddings, text, query, fetch_k, kwargs))
@@ -136,7 +136,7 @@ def search_store(
         raise VectorSourceError(f"the vector reader returned {len(documents)} documents and {len(vectors)} vectors")
     if isinstance(vectors, np.ndarray) or all(vector is not None for vector in vectors):
         return documents, vectors
-    # Not all stores have ids. The text names a document too.
+    # Some stores return documents without ids. The beginning of the text then names the document.
     missing = [
         name or document.page_content[:60]
         for document, name, vector in zip(documents, read_ids(store, reader, documents), vectors, strict=True)
@@ -144,8 +144,8 @@ def search_store(
     ]
     warnings.warn(
         f"the store has no vector for {missing[0]!r}"
-        + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
-        + ": left out (deleted between search and fetch?)",
+        + (f" and {len(missing) - 1} more documents" if len(missing) > 1 else "")
+        + ". Documents without a vector, such as those that were deleted during the search, are left out",
         SetSelectWarning,
         stacklevel=2,
     )
@@ -154,7 +154,7 @@ def search_store(
 
 
 def read_ids(store: VectorStore | None, reader: VectorReader | None, documents: Sequence[Document]) -> list[str | None]:
-    """The documents' ids, from where this store keeps them."""
+    """The documents' ids. The store's vector reader knows where the store keeps them."""
     if reader is None or reader.id_of is document_id:
         return [document.id for document in documents]
     return [reader.id_of(store, document) for document in documents]
@@ -212,12 +212,13 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         An object (or a name) in place of ``search_type``.
     search_kwargs : dict
         The keys below, the selector's own parameters (``lambda_mult``, 0.5 as in LangChain; ``refine``; ``kernel``;
-        ...), and any other parameter of this class except ``embeddings``. The same keys work as arguments of the
-        constructor and at call time: ``retriever.invoke(query, k=3)``. Other keys (``filter``, for example) go to the
-        store unchanged; the constructor does not take them as arguments.
+        ...), and any other parameter of this class except ``vectorstore`` and ``embeddings``. The same keys work as
+        arguments of the constructor and at call time: ``retriever.invoke(query, k=3)``. Other keys (``filter``, for
+        example) go to the store unchanged; the constructor does not take them as arguments.
 
         - ``k`` (4): how many documents.
-        - ``fetch_k``: how many candidates; max(20, 5k) by default, or 50 if only a budget is given.
+        - ``fetch_k``: how many candidates; max(20, 5k) by default, or 50 if only a budget is given. The number of
+          ``shown`` ids is added.
         - ``score_threshold``: the lowest cosine with the query that a document may have.
         - ``shown``: ids of documents that the reader has already. Those that the search finds count as picked, and
           are not returned.
@@ -230,10 +231,11 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         provided that the store returns its vectors.
     perspective : str, array-like of shape (d,), callable or PerspectiveExtractor, optional
         What is projected out of the query before the search (PAP, perspective-aware projection): a text, its
-        embedding, a function of the query that returns a text or None, or an extractor.
+        embedding, a function of the query that returns a text, ``QueryParts`` or None (no projection), or an extractor,
+        which finds it in the query with a language model (:func:`extractor_from_chat_model`).
     perspective_vector : {"text", "difference"}
         The vector to project on: the embedding of the perspective's text, or the query's embedding minus that of its
-        root, which needs an extractor.
+        root, which needs ``QueryParts`` or an extractor.
     direction : {"remove", "emphasize"}
     corpus : bool
         Project the candidates too (PAP+).
@@ -278,7 +280,7 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
     @model_validator(mode="before")
     @classmethod
     def validate_search_type(cls, values: dict[str, Any]) -> Any:
-        """Replaces LangChain's check, which knows LangChain's search types only; ours is made at construction."""
+        """Replaces LangChain's check, which accepts its own search types only. ``__init__`` checks ``search_type``."""
         return values
 
     @property
@@ -338,5 +340,5 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
             check_shown(request, ids)
             return Found(documents, ids, vectors, fetch_k, exhausted=len(documents) < fetch_k)
 
-        # Without a vector reader a wider search would embed what it finds.
+        # Without a vector reader a wider search would embed all texts that it finds.
         return (yield from request.search_and_select(embedded, search, None if reader is None else reader.widest))

@@ -1,4 +1,4 @@
-"""Where the vectors of a LangChain vector store are stored, and what replaces them where no store returns them."""
+"""The vector readers of LangChain's stores. For a store without one, the texts of the candidates are embedded."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def register_vector_source(
     Parameters
     ----------
     store_class : type or str
-        The store's class, subclasses included; or its full name (``"package.module.Class"``), which is matched
-        without an import of the class.
+        The store's class, or its full name (``"package.module.Class"``), which is matched without an import of the
+        class. Subclasses are included unless they have their own vector reader.
     search : callable
         ``search(store, query_vector, fetch_k, **store_kwargs) -> (documents, vectors)``: the store's own top
         ``fetch_k`` for a ``list[float]``, and the vectors that it stores for them, row by row, as an array of shape
@@ -127,10 +127,10 @@ def search_and_embed(
         embeddings,
         [document.page_content for document in found],
         type(store),
-        f"setselect does not know how {name} returns its vectors, so each query embeds the texts of its candidates "
-        f"again ({len(found)} this time) with {type(embeddings).__name__}. This often takes 5 ms a text on a CPU, or "
-        "costs money at an API. langchain_setselect.register_vector_source teaches it in ten lines; "
-        "CacheBackedEmbeddings as embeddings= embeds each text once",
+        f"no vector reader is registered for {name}, so each query embeds the texts of its candidates again "
+        f"({len(found)} this time) with {type(embeddings).__name__}. This often takes 5 ms a text on a CPU, or costs "
+        "money at an API. Register a reader with langchain_setselect.register_vector_source (about ten lines), or pass "
+        "CacheBackedEmbeddings as embeddings=, which embeds each text once",
     )
     return found, vectors
 
@@ -138,7 +138,7 @@ def search_and_embed(
 def embed_texts(
     embeddings: Embeddings, texts: list[str], warned: Hashable, message: str, stacklevel: int = 2
 ) -> Flow[list[list[float]]]:
-    """One vector per text, with a warning once for each ``warned``, unless a cache embeds each text only once."""
+    """One vector per text. Without a cache, the first call with a key ``warned`` warns with ``message``."""
     if not texts:
         return []
     if not _is_cache(embeddings) and warned not in _WARNED:

@@ -57,7 +57,7 @@ class SelectionSettings(BaseModel):
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    # The last perspective's model, text and embedding: most often the next query has the same perspective.
+    # Model, text and embedding of the last perspective. The next query most often has the same perspective.
     _perspective_memory: tuple[BaseEmbedding | None, str, list[float]] | None = PrivateAttr(default=None)
 
     def __init__(self, **settings: Any) -> None:
@@ -78,7 +78,7 @@ class SelectionSettings(BaseModel):
         # Vectors of one store under the ids of another store's index would be wrong.
         store = self.vector_store
         if self.index is not None and store is not None and store is not self.index.vector_store:
-            raise InvalidParameterError("index= is over another store than vector_store=: give one of them")
+            raise InvalidParameterError("index= uses another store than vector_store=: give one of them")
 
     @property
     def _vectors(self) -> NodeVectors:
@@ -124,7 +124,7 @@ def embed_query(settings: SelectionSettings, request: Request, bundle: QueryBund
         settings._perspective_memory = (model, text, embedded)
     own = None
     if settings.perspective_vector == "difference" and bundle.custom_embedding_strs:
-        # The search is for other words (HyDE). The perspective is the difference of the query's own words and its root.
+        # With HyDE the search is for other words than the query's. The difference needs the query's own words.
         own = yield from _embed(settings, [bundle.query_str])
     return request.as_query(vector, embedded, own)
 
@@ -151,7 +151,7 @@ def read_vectors(
 
 
 def copy_nodes(nodes: Sequence[NodeWithScore], selected: Selected, scores: bool) -> list[NodeWithScore]:
-    """Copies of those of ``nodes`` that are selected, with the relevance as score and the gain in the metadata."""
+    """Copies of the selected nodes, with the relevance as score and, if ``scores``, the gain in the metadata."""
     by_node = {id(scored.node): scored for scored in nodes}
     copies = []
     relevance, gains = selected.selection.relevance.tolist(), selected.selection.gains.tolist()

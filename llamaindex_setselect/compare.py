@@ -1,4 +1,4 @@
-"""Every method compared on your own LlamaIndex index (extra ``eval``)."""
+"""Compare every method on your own LlamaIndex index (extra ``eval``)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def compare_index(
     filters : MetadataFilters, optional
         The store's own filter.
     model : str, optional
-        Name of the embedding model, for the record; by default the name that the model gives.
+        Name of the embedding model, for the report; by default the name that the model gives.
     **options
         The other options of :func:`shared_core.evaluation.compare.compare_candidates`.
 

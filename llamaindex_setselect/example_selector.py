@@ -82,7 +82,7 @@ class SetSelectExampleSelector:
                 options[name] = _OfNode(options[name])
         if options.get("max_per_source") is not None and options.get("source") is None:
             raise InvalidParameterError("max_per_source needs source=: a key of the example or a function of it")
-        # Scores would be keys of the example.
+        # With scores=True the gain would be added to the metadata, which is the example.
         self._retriever = SetSelectIndexRetriever(index, **{"scores": False, **options})
 
     @classmethod
@@ -152,7 +152,7 @@ class SetSelectExampleSelector:
             return self.separator.join(self.template.format(**example) for example in examples)
         except (KeyError, IndexError) as error:
             raise InvalidInputError(
-                f"the template has the key {error.args[0]!r}, which an example lacks; write its keys in braces"
+                f"the template has the key {error.args[0]!r}, which an example lacks: name only keys of examples"
             ) from None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:

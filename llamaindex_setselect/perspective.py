@@ -13,7 +13,8 @@ from llama_index.core.prompts import PromptTemplate
 from shared_core.retrieval import Flow, Step, run_flow, run_flow_async
 from shared_core.signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, check_prompt
 
-# LlamaIndex raises plain ValueErrors for answers without JSON or without a tool call, and for many other reasons.
+# LlamaIndex raises a plain ValueError for an answer without JSON or without a tool call, and for many other reasons.
+# Only the beginning of the message tells them apart.
 _UNPARSABLE = (
     "Could not extract json string",
     "LLM did not return any tool calls",

@@ -25,14 +25,14 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     """Selects the best *set* of ``top_n`` nodes out of those that a retriever found.
 
     ``index.as_query_engine(similarity_top_k=50, node_postprocessors=[SetSelectPostprocessor(index=index)])``
-    is the whole set-up. Vectors come from the store of ``index`` or ``vector_store``, else from the nodes. Texts are
-    embedded again only if both have none, with an ``EmbeddingFallbackWarning``.
+    is all that a query engine needs. Vectors come from the store of ``index`` or ``vector_store``, else from the nodes.
+    Texts are embedded again only if both have none, with an ``EmbeddingFallbackWarning``.
 
     Parameters
     ----------
     top_n : int
-        How many nodes to return, at least 1; fewer if there are fewer. By default 4, or, with a ``budget``, as many
-        as fit.
+        How many nodes to return, at least 1; fewer if the retriever found fewer. By default 4, or, with a ``budget``,
+        as many as fit.
     selector : str or Selector
         ``"vrsd"``, ``"mmr"``, ``"ndpp"``, ``"similarity"``, another registered name, or an object.
     **parameters
@@ -70,7 +70,8 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         Ids of nodes that the reader has already. Those among the nodes count as picked, and are not returned.
     scores : bool
         Add each node's gain to the metadata of the returned copy, as ``selection_score``, hidden from the LLM and
-        from embedding. ``score`` is always the cosine with the query (the projected one).
+        from embedding. ``score`` is always the cosine with the query, which is projected if there is a
+        perspective.
 
     Raises
     ------
@@ -78,7 +79,8 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         At construction: an unknown field or selector, a value out of range, a budget without costs,
         ``perspective_vector="difference"`` with a text or a vector.
     PerspectiveError
-        In a call: the perspective is parallel to the query, or a function returned something that is no perspective.
+        In a call: the perspective is parallel to the query, or a function returned something other than a
+        text, ``QueryParts`` or None.
     InvalidInputError
         In a call: there is no query, a stored vector holds NaN or inf (the message names the node's id) or differs in
         length from the query, or a node lacks a quality.
@@ -88,7 +90,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     Notes
     -----
     ``to_dict`` leaves out ``index``, ``vector_store`` and ``embed_model``, which live in this process only:
-    pass them to ``from_dict(data, index=index)``. It refuses kernels, functions and extractors. Deep copies
+    pass them to ``from_dict(data, index=index)``. ``to_dict`` refuses kernels, functions and extractors. Deep copies
     share ``index``, ``vector_store``, ``embed_model`` and the extractor.
 
     Examples
@@ -166,7 +168,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         return {**data, **{key: value for key, value in plain.items() if key in data}}
 
     def __getstate__(self) -> dict[Any, Any]:
-        # BaseComponent's would drop what cannot be pickled (a quality function, for example) from this object too.
+        # BaseComponent.__getstate__ would remove what cannot be pickled (a quality function) from this object too.
         state = super(BaseComponent, self).__getstate__()
         # LlamaIndex creates a new object from this state, which must hold fields only.
         kept = {name: value for name, value in self.__dict__.items() if name != "callback_manager"}
@@ -188,7 +190,7 @@ def _as_name_and_parameters(selector: str | Selector, parameters: dict[str, Any]
             parameters = {f.name: getattr(selector, f.name) for f in dataclasses.fields(selector) if f.init}
         name = next((n for n in selector_names() if _makes(n, parameters, selector)), None)
     if name is None:
-        raise InvalidParameterError(f"to_dict has no name for {selector!r}: register_selector gives it one")
+        raise InvalidParameterError(f"to_dict needs a registered selector, got {selector!r}: call register_selector")
     parameters = {k: v.item() if isinstance(v, np.generic) else v for k, v in parameters.items()}
     for key, value in parameters.items():
         if value is not None and not isinstance(value, (bool, int, float, str)):

@@ -22,7 +22,7 @@ from shared_core.retrieval import Flow, Found, Step, as_identifiers, run_flow, r
 from ._settings import SelectionSettings, copy_nodes, embed_query, read_vectors, refuse_unknown
 from .stores.faiss import takes_node_ids
 
-# VectorIndexRetriever ignores arguments that it does not know, so its signature says which it knows.
+# VectorIndexRetriever ignores arguments that it does not know. Its signature lists those that it knows.
 _OWN = {"index", "similarity_top_k", "filters", "embed_model", "callback_manager", "object_map", "verbose", "kwargs"}
 _SEARCH_NAMES = {"vector_store_kwargs", *inspect.signature(VectorIndexRetriever).parameters} - _OWN
 _OPTIONS = set(SelectionSettings.model_fields) - {"index", "vector_store"}
@@ -48,7 +48,7 @@ class SetSelectIndexRetriever(BaseRetriever):
     selector : str or Selector
         See :class:`SetSelectPostprocessor`.
     shown : iterable of str
-        Ids of nodes that the reader has already. They count as picked, and are not returned. It may be set between
+        Ids of nodes that the reader has already. They count as picked, and are not returned. The ids can be set between
         calls: ``retriever.shown = [node.node_id for node in answer.source_nodes]``.
     callback_manager, object_map, verbose
         As for other retrievers; by default the index's.
@@ -141,7 +141,7 @@ class SetSelectIndexRetriever(BaseRetriever):
             nodes = yield Step(partial(retriever._retrieve, searched), partial(retriever._aretrieve, searched))
             return (yield from read_vectors(settings, nodes, embed_unknown=False, fetch_k=fetch_k))
 
-        # Without a vector reader a wider search would embed what it finds.
+        # Without a vector reader a wider search would embed all texts that it finds.
         reader = settings._vectors.reader
         selected = yield from request.search_and_select(query, search, None if reader is None else reader.widest)
         return copy_nodes(nodes, selected, settings.scores)

@@ -1,4 +1,4 @@
-"""Where the vectors of nodes come from: the store, the nodes themselves, or, last, the embedding model."""
+"""Where the vectors of nodes come from: the store, the nodes themselves or, if neither has them, the model."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def register_vector_source(
     ----------
     store_class : type or str
         The store's class, or its full name (``"package.module.Class"``), which is matched without an import of the
-        class. Subclasses are included unless they have their own source. A later registration replaces an earlier
-        one.
+        class. Subclasses are included unless they have their own vector reader. A later registration replaces an
+        earlier one.
     function : callable
         ``function(store, node_ids, index) -> {node_id: vector}``; ``index`` is the ``VectorStoreIndex`` or None. Ids
         that the store does not know are left out.
@@ -125,13 +125,13 @@ class NodeVectors:
     ) -> Flow[Mapping[str, ArrayLike]]:
         """Vectors by node id; nodes that the store does not know are embedded, or left out with a warning.
 
-        They are embedded if ``embed_unknown``: a node of another retriever was never in the store. A node that the
-        store's own search found was deleted since, and is left out.
+        ``embed_unknown`` is True for nodes of any retriever, which the store may never have held. It is False after the
+        store's own search: a node without a vector has been deleted since, and is left out.
         """
         reader = self.reader
         found: dict[str, ArrayLike] = {}
         if reader is not None:
-            # A copy, because a user's function may change the list.
+            # ``wanted`` is a copy, because a user's function may change the list.
             wanted = [*ids]
             if reader.on_node:
                 wanted = [name for name, node in zip(ids, nodes, strict=True) if node.embedding is None]
@@ -167,7 +167,7 @@ class NodeVectors:
 
     def _warn_once(self, model: BaseEmbedding, number: int) -> None:
         kind = None if self.store is None else type(self.store)
-        # A model with a cache embeds each text once, which is not worth a warning.
+        # A model with a cache embeds each text only once, so there is no repeated cost to warn about.
         if kind in _warned or model.embeddings_cache is not None:
             return
         _warned.add(kind)

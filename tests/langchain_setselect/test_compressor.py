@@ -374,11 +374,11 @@ def test_concurrent_calls_select_what_single_calls_select(store: VectorStore, do
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"fetch_k": 30}, r"fetches nothing: set fetch_k"),
-        ({"search_kwargs": {"fetch_k": 30}}, r"fetches nothing: set fetch_k"),
+        ({"fetch_k": 30}, r"no argument 'fetch_k': it does not search a store"),
+        ({"search_kwargs": {"fetch_k": 30}}, r"no argument 'fetch_k': it does not search a store"),
         ({"kk": 3}, r"SetSelectCompressor has no argument 'kk'.*max_per_source"),
         ({"filter": {"topic": "river"}}, r"no argument 'filter'"),
-        ({"search_kwargs": {"filter": {"topic": "river"}}}, r"no argument 'filter': it searches no store"),
+        ({"search_kwargs": {"filter": {"topic": "river"}}}, r"no argument 'filter': it does not search a store"),
         ({"search_kwargs": {"lamda_mult": 0.3}}, r"did you mean 'lambda_mult'"),
         ({"search_kwargs": {"vectorstore": None}}, r"vectorstore is set when SetSelectCompressor is made"),
         ({"k": 0}, r"k must be at least 1"),

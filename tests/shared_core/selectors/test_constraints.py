@@ -20,7 +20,7 @@ from shared_core import (
     select,
 )
 from tests import oracles
-from tests.shared_core.cases import NDPP_LINEAR, PAIRS, Pair, gaussian, names, random_cases
+from tests.shared_core.cases import NDPP_LINEAR, PAIRS, VRSD_REFINED, Pair, gaussian, names, random_cases
 
 every_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
 both_dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -66,6 +66,13 @@ def test_refinement_exchanges_picks_where_the_caps_end_the_selection() -> None:
         assert set(Counter(sources[i] for i in refined.indices).values()) == {2}
         better += refined.objective > greedy.objective + 1e-9
     assert better > 10
+
+
+def test_an_exchange_opens_the_near_duplicates_of_the_replaced_pick() -> None:
+    # In some of these cases a second exchange needs a candidate that was near to a replaced pick alone.
+    for seed in range(150):
+        query, vectors = gaussian(seed, 24, 5)
+        VRSD_REFINED.check(query, vectors, 5, f"seed {seed}", drop_near_duplicates=0.5)
 
 
 @every_pair

@@ -13,7 +13,7 @@ except ImportError as error:
     if error.name not in ("typer", "rich"):
         raise
     raise ImportError(
-        'the command setselect needs typer and rich: pip install "setselect[eval]", or [train] for setselect train'
+        'the command setselect needs typer and rich: pip install "setselect[eval]" ("setselect[train]" to train)'
     ) from error
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -33,6 +33,6 @@ def main() -> None:
     """Run the program."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A terminal that cannot show λ shows a question mark.
+            # If the terminal's encoding lacks a character such as λ, a question mark is shown.
             stream.reconfigure(errors="replace")
     app()

@@ -45,7 +45,7 @@ def report_problems(say: Console, problems: Sequence[Problem]) -> None:
 
 
 def result_console() -> Console:
-    """A console for results on stdout; into a file or pipe it writes lines of up to 160 columns, where rich has 80."""
+    """A console for results on stdout; into a file or pipe it writes lines of up to 160 columns, where rich uses 80."""
     show = Console(highlight=False)
     return show if show.is_terminal else Console(highlight=False, width=160)
 

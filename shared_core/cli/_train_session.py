@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from ..learning.labels.labelling import LabelledSubset
     from ..learning.results import Epoch, Fitted
 
-# The key comes only from here: other users of the machine can read a command line, and the key in OPENAI_API_KEY is not
-# meant for every server.
+# The key is read only from this environment variable: other users of the machine can read a command line, and the key
+# in OPENAI_API_KEY is not meant for every server.
 KEY = "SETSELECT_API_KEY"
 Symbols = Callable[[str], Iterable[Any]]
 SYMBOLS: dict[str, Symbols] = {"coverage": structural_symbols, "words": str.split}
@@ -52,7 +52,7 @@ class Files:
 
     @classmethod
     def beside(cls, out: Path, labels: Path | None = None, plot: Path | None = None) -> Files:
-        """The names, from that of the kernel; a wrong suffix or a missing folder is an InvalidParameterError."""
+        """All paths, derived from the kernel's; a wrong suffix or a missing folder is an InvalidParameterError."""
         if out.suffix != ".safetensors":
             raise InvalidParameterError(f"--out must end in .safetensors, got {out}")
         if plot is not None and plot.suffix.lower() not in PLOT_SUFFIXES:
@@ -121,7 +121,7 @@ def import_function(name: str) -> Symbols:
 
 
 def find_queries(items: Sequence[Mapping[str, str]], feedback: Feedback) -> list[int]:
-    """Rows of the items that can be queries: with coverage, those whose answers have symbols."""
+    """Rows of the items that can be queries: all, or with coverage those whose answers have symbols."""
     if not isinstance(feedback, CoverageFeedback):
         return list(range(len(items)))
     rows = [row for row, item in enumerate(items) if any(True for _ in feedback.symbols(item["answer"]))]
@@ -183,7 +183,7 @@ def fit_or_best(
             known.append(entry)
             yield entry
 
-    # The number of prompts was said by Consent.
+    # ``say`` is silent here, because Consent has already said the number of prompts.
     common: dict[str, Any] = {"ids": pool.ids, "checkpoint": files.checkpoint, "say": lambda line: None}
     common["on_epoch"] = _log_into(files.log)
     try:
@@ -193,7 +193,7 @@ def fit_or_best(
         if not known or not files.checkpoint.exists():
             raise
     say.print("interrupted while fitting: this is the best epoch so far; run the same command again to resume")
-    # The checkpoint has an epoch or more, so this fit trains no further.
+    # The checkpoint holds at least one epoch, so a fit of one epoch trains no further.
     return fit(pool.items, vectors, feedback, known, settings=replace(settings, epochs=1), **common), False
 
 
@@ -237,7 +237,7 @@ def show_result(show: Console, fitted: Fitted, files: Files) -> None:
         table.add_row(Text(name), f"{value:.4f}")
     show.print(table)
     difference = f"{fitted.gain:+.4f}, standard error {fitted.standard_error:.4f}"
-    show.print(Text(f"\nlearned, against the best that learns nothing: {difference}"))
+    show.print(Text(f"\nlearned minus the best selector that learns nothing: {difference}"))
     written = {"kernel": files.kernel, "labels": files.labels, "checkpoint": files.checkpoint, "log": files.log}
     for what, path in {**written, "plot": files.plot}.items():
         show.print(Text(f"{what:<11}{path}"))

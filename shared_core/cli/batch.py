@@ -21,7 +21,7 @@ _OPTIONS = {"id_column=None": "--row-numbers"} | {name: "--" + name.replace("_",
 
 def batch(
     queries: Annotated[Path, typer.Option(help="A Parquet file of queries, or a folder of such files.")],
-    index: Annotated[Path, typer.Option(help="The file of a FAISS index. It is mapped into memory, not loaded.")],
+    index: Annotated[Path, typer.Option(help="File of a FAISS index. It is mapped into memory, not loaded.")],
     out: Annotated[Path, typer.Option(help="A folder for the parts. Readers of Parquet take it as one table.")],
     k: Annotated[int, typer.Option("--k", help="Number of picks for each query.")] = 5,
     fetch_k: Annotated[int, typer.Option(help="Number of nearest candidates to select from.")] = 100,
@@ -51,7 +51,7 @@ def batch(
 
     After Ctrl-C or a crash the same command resumes: parts that exist are not written again.
 
-    Exit code: 0 success, 1 done but some rows have an error in place of a selection, 2 could not run.
+    Exit code: 0 success; 1 done, but some rows have an error in place of a selection; 2 could not run.
     """
     say = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
@@ -102,5 +102,5 @@ def _load_kernel(path: str) -> Any:
     try:
         return LinearKernel.load(path)
     except KernelError:
-        # A kernel of the other kind; if the file has none, this raises the error.
+        # The file holds a low-rank kernel. If it holds none at all, this call raises the error.
         return LowRankKernel.load(path)

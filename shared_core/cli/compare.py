@@ -57,7 +57,8 @@ def compare(
         str | None,
         typer.Option(
             help="Measure that decides: subtopic_recall, answers, p_recall, recall, ndcg, success or alpha_ndcg. "
-            "Default: the first of subtopic_recall, answers, p_recall, recall that the queries allow."
+            "Default: the first of subtopic_recall, answers, p_recall, recall that at least half as many queries "
+            "allow as any other of them."
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
@@ -69,8 +70,8 @@ def compare(
 ) -> None:
     """Compare every method on your own documents and queries.
 
-    Only texts are needed. With gold ids, subtopics or answers, the result recommends a setting and says how certain the
-    recommendation is.
+    Only texts are needed. If queries have gold (ids of the right documents), subtopics or answers, the result
+    recommends a setting and says how certain the recommendation is.
 
     Exit code: 0 success; 1 done, but some lines could not be read or the run was interrupted; 2 could not run.
     """
@@ -101,7 +102,7 @@ def compare(
 
 
 def _report_writer(out: Path | None) -> Callable[[Comparison], None]:
-    """A function that writes the result. It fails now, and not after the comparison, if the path or jinja2 is wrong."""
+    """A function that writes the result. A wrong path or a missing jinja2 is an error now, before the comparison."""
     if out is None:
         return lambda comparison: None
     if out.suffix.lower() not in (".html", ".json"):

@@ -63,7 +63,7 @@ def train(
     yes: Annotated[bool, typer.Option("--yes", help="Call the endpoint without asking first.")] = False,
     objective: Annotated[str, typer.Option(help="listwise, or likelihood (the NDPP paper's).")] = "listwise",
     kernel: Annotated[
-        str, typer.Option(help="linear also serves items that come later; rows has a row for each id.")
+        str, typer.Option(help="linear: also serves items that are added later. rows: one row for each id.")
     ] = "linear",
     k: Annotated[int, typer.Option("--k", min=1, help="Number of examples to pick.")] = 4,
     fetch_k: Annotated[
@@ -75,16 +75,27 @@ def train(
     draw: Annotated[
         str | None, typer.Option(help="greedy (default for listwise) or random (default for the likelihood).")
     ] = None,
-    rank: Annotated[int | None, typer.Option(min=1, help="Columns of V. Default: length of the vectors.")] = None,
-    skew_rank: Annotated[int, typer.Option(min=0, help="Columns of B; 0 gives a symmetric kernel.")] = 32,
-    temperature: Annotated[float, typer.Option(help="Temperature of the relevance at the start.")] = 0.1,
+    rank: Annotated[
+        int | None,
+        typer.Option(min=1, help="Columns of V, the symmetric part of the kernel. Default: length of the vectors."),
+    ] = None,
+    skew_rank: Annotated[
+        int, typer.Option(min=0, help="Columns of B, the skew-symmetric part; 0 gives a symmetric kernel.")
+    ] = 32,
+    temperature: Annotated[float, typer.Option(help="Temperature of the exponential relevance at the start.")] = 0.1,
     learn_relevance: Annotated[bool, typer.Option(help=_LISTWISE + "train the map of the relevance too.")] = True,
     sharpness: Annotated[
         float, typer.Option(help=_LISTWISE + "temperature of the target, in standard deviations of the scores.")
     ] = 0.6,
-    pull: Annotated[float, typer.Option(min=0, help=_LISTWISE + "weight of the pull towards the start.")] = 1e-3,
-    share: Annotated[float, typer.Option(help=_LIKELIHOOD + "share of the labels to train on.")] = 0.1,
-    normalisation: Annotated[str, typer.Option(help=_LIKELIHOOD + "over the pool or the candidates.")] = "pool",
+    pull: Annotated[
+        float, typer.Option(min=0, help=_LISTWISE + "weight of the penalty on the distance from the start.")
+    ] = 1e-3,
+    share: Annotated[
+        float, typer.Option(help=_LIKELIHOOD + "share of the labels to train on, those with the highest scores.")
+    ] = 0.1,
+    normalisation: Annotated[
+        str, typer.Option(help=_LIKELIHOOD + "probabilities over the subsets of the pool or of the candidates.")
+    ] = "pool",
     alpha: Annotated[float, typer.Option(min=0, help=_LIKELIHOOD + "weight of the penalty on V.")] = 0.01,
     beta: Annotated[float, typer.Option(min=0, help=_LIKELIHOOD + "weight of the penalty on B.")] = 0.01,
     ridge: Annotated[
@@ -102,7 +113,7 @@ def train(
     ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Largest number of epochs.")] = 30,
     patience: Annotated[int, typer.Option(min=1, help="Stop after this many epochs without improvement.")] = 8,
-    held_out: Annotated[float, typer.Option(help="Share of the items that measures and is not trained on.")] = 0.2,
+    held_out: Annotated[float, typer.Option(help="Share of the items that is measured on and not trained on.")] = 0.2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of draws, split, start and batches.")] = 0,
     device: Annotated[str, typer.Option(help="Device that trains the kernel: cpu, cuda.")] = "cpu",
     labels: Annotated[Path | None, typer.Option(help="File for the labels. Default: beside OUT.")] = None,
@@ -121,7 +132,7 @@ def train(
     try:
         settings = FitSettings(**{name: context.params[name] for name in names})
         files = Files.beside(out, labels, plot)
-        # A missing package is reported now, before hours of labelling.
+        # A missing package is reported here, before hours of labelling.
         for name in ("torch", "safetensors", "matplotlib", "tqdm"):
             import_library(name, "train")
         from ..learning.results import plot as draw_plot
@@ -163,10 +174,13 @@ def train(
     except KeyboardInterrupt:
         stop(say, f"interrupted {phase}: run the same command again to resume")
     except Exception as error:
-        # openai's errors are recognised without importing it; it need not be installed.
+        # The package openai may be missing, so its errors are recognised by the name of their module.
         if type(error).__module__.partition(".")[0] != "openai":
             raise
-        stop(say, f"{endpoint}: {error}; the labels so far are kept in {files.labels}: run it again to resume")
+        stop(
+            say,
+            f"{endpoint}: {error}; the labels so far are kept in {files.labels}: run the same command again to resume",
+        )
     show_result(result_console(), fitted, files)
     raise typer.Exit(FINE if whole and fitted.helped and not found.problems else WITH_PROBLEMS)
 

@@ -78,11 +78,11 @@ def load_model(name: str = DEFAULT_MODEL) -> SentenceModel:
     from transformers.utils import logging
 
     path, fingerprint = _locate(name)
-    # Loading would show a progress bar in the middle of the caller's.
+    # The progress bar of transformers would appear in the middle of the caller's.
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         model = SentenceTransformer(path, local_files_only=Path(path).is_dir())
-    # A wrong name, a network failure and a damaged folder raise dozens of undocumented exceptions.
+    # A wrong name, a network failure and a damaged folder raise many undocumented exceptions.
     except Exception as error:
         raise InvalidParameterError(f"model {name!r} cannot be loaded: {error}") from error
     return SentenceModel(name, fingerprint, model)
@@ -202,8 +202,8 @@ class CachedEmbedding:
         lengths = {len(vector) for vector in found.values()}
         if len(lengths) > 1:
             raise InvalidInputError(
-                f"model {self.model!r} has given vectors of lengths {sorted(lengths)}: if it has changed under its "
-                f"name, delete {self.path}"
+                f"model {self.model!r} has given vectors of lengths {sorted(lengths)}: if the model has changed and "
+                f"kept its name, delete {self.path}"
             )
         return np.stack([found[key] for key in keys])
 

@@ -20,9 +20,9 @@ from ..errors import InvalidParameterError, PerspectiveError, SetSelectWarning
 from ..perspective import PAP
 
 PERSPECTIVE_VECTORS = ("text", "difference")
-# The embeddings of two texts that mean the same to a model differ by float32 rounding, whose direction means nothing.
+# A difference of two embeddings below this share of the query's length is float32 rounding without a meaning.
 _NEGLIGIBLE = 1e-6
-# Scripts that put no space between words: each character counts as a word.
+# Characters of scripts without spaces between words. Each of these characters counts as a word.
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 

@@ -79,7 +79,7 @@ class TransformersModel:
         self._model = model if device is None else model.to(device)
         self.name = str(getattr(model, "name_or_path", "") or "")
         self.limit = _read_limit(model, tokenizer) if max_length is None else check_integer(max_length, "max_length", 2)
-        # Logits take one row of the vocabulary for each token, and those of the context are not needed.
+        # Each token has one row of logits over the vocabulary. The rows of the context are not needed.
         self._keeps = "logits_to_keep" in inspect.signature(model.forward).parameters
 
     def count_tokens(self, items: Sequence[Item]) -> list[int]:
@@ -142,7 +142,7 @@ class TransformersModel:
         return float(picked.cpu().double().mean())
 
     def _encode(self, items: Sequence[Item]) -> list[tuple[list[int], int, int]]:
-        """For each item: tokens up to the answer's last, where the answer begins, and how many special ones lead."""
+        """For each item: tokens up to the answer's last, the place of its first, and how many special ones lead."""
         tokenizer = self._tokenizer
         fast = bool(getattr(tokenizer, "is_fast", False))
         full = tokenizer(
@@ -169,7 +169,7 @@ class TransformersModel:
         return encoded
 
     def _fit(self, item: Item, ids: list[int], first: int, lead: int) -> tuple[list[int], int, bool]:
-        """Tokens that fit into the limit, where the answer begins, and whether the context was cut at the front."""
+        """Tokens that fit into the limit, the place of the answer's first, and whether the context was cut in front."""
         if first == 0:
             raise InvalidInputError(_describe_missing_context(item))
         excess = 0 if self.limit is None else len(ids) - self.limit
@@ -206,7 +206,7 @@ class EndpointModel:
                 prompt=[item.context + item.answer for item in items],
                 echo=True,
                 logprobs=1,
-                # Some servers refuse 0. _read ignores the token that they add.
+                # Some servers refuse max_tokens=0. _read ignores the token that they add.
                 max_tokens=1,
                 temperature=0,
             )
@@ -260,11 +260,9 @@ def _common_start(*rows: list[int]) -> list[int]:
 
 
 def _can_continue(cache: Any, config: Any) -> bool:
-    """Whether a model gives the same scores from this cache of ``transformers`` as from one pass over the whole text.
-
-    It does for plain keys and values. Sliding windows forget the front, states of recurrent layers include the
-    padding, and rotary embeddings that depend on the length of the text ("dynamic", "longrope") differ.
-    """
+    """Whether a model gives the same scores from this cache as from one pass over the whole text."""
+    # Plain keys and values do. Sliding windows forget the front, states of recurrent layers include the padding, and
+    # rotary embeddings of the kinds "dynamic" and "longrope" depend on the length of the text.
     layers = getattr(cache, "layers", None) or []
     plain = len(layers) > 0 and all(type(layer).__name__ == "DynamicLayer" for layer in layers)
     rotations = str([getattr(config, name, None) for name in ("rope_parameters", "rope_scaling")])
@@ -283,7 +281,7 @@ def _check_finite(mean: float, item: Item) -> float:
 def _read_limit(model: Any, tokenizer: Any) -> int | None:
     config = model.config.get_text_config()
     known = (getattr(config, "max_position_embeddings", None), getattr(tokenizer, "model_max_length", None))
-    # A tokenizer without a limit says 1e30.
+    # A tokenizer without a limit reports 1e30.
     return min((length for length in known if isinstance(length, int) and 1 < length < 10**9), default=None)
 
 

@@ -221,7 +221,7 @@ class LogPerplexityQuality:
         question, answer : str
             The keys of the two texts.
         scale : str
-            See :func:`scale_quality`. Ranks, minimum, mean and so on are taken over these examples.
+            See :func:`scale_quality`. The scale is computed over these examples.
         progress, resume
             See :meth:`score`.
 
@@ -299,7 +299,7 @@ def _as_pairs(questions: Iterable[str], answers: Iterable[str]) -> list[tuple[st
 
 
 def _read_scores(journal: Journal) -> dict[str, float]:
-    """The scores in a journal, by key; the journal is begun, so that a missing folder is found before the work."""
+    """The scores in a journal, by key. Beginning the journal finds a missing folder before the model runs."""
     known = {}
     for number, entry in journal.read():
         try:

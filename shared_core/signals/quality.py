@@ -15,8 +15,9 @@ QUALITY_SCALERS = ("none", "min-max", "rank", "z-score")
 def scale_quality(values: ArrayLike, method: str) -> NDArray[np.float64]:
     """Bring quality to a scale on which :class:`MMR` can weigh it against cosines.
 
-    RAGSys (Algorithm 1) adds b_i to a cosine without scaling it. A mean log-probability (RAGSys, section 3.3.3) runs
-    from minus infinity to 0, so without scaling λ_b means something else for each model.
+    RAGSys (Algorithm 1) adds the quality b_i to a cosine, with the weights 1 − λ_b and λ_b, and does not scale it. A
+    mean log-probability (RAGSys, section 3.3.3) runs from minus infinity to 0. Without scaling, the same λ_b therefore
+    has another effect for each model.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The comparison of every method on a corpus: the candidates of each query once, and the picks of every setting."""
+"""Compare every method on a corpus: one search for the candidates of a query, and the picks of every setting."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def compare(
 
     Exact search finds the ``fetch_k`` nearest documents of each query, and every setting picks ``k`` of them. Documents
     and queries are all that is needed. What the queries hold besides their text (gold ids, subtopics, roots, answers:
-    see :class:`Query`) adds measures. Without any of it, no winner can be named.
+    see :class:`Query`) adds measures. If no query has gold ids, subtopics or answers, no winner can be named.
 
     Parameters
     ----------
@@ -74,18 +74,18 @@ def compare(
     settings : sequence of (Setting, Selector), optional
         Default: :func:`sweep`. The first must be plain similarity, against which the others are tested.
     decide_by : str, optional
-        Key of the measure that decides. Default: the first of subtopic recall, answers, p-recall and recall that the
-        queries allow.
+        Key of the measure that decides. Default: the first of subtopic recall, answers, p-recall and recall that at
+        least half as many queries allow as any other of them.
     model, title : str
         Names for the report.
     seed : int
         Seed for bootstrap intervals and permutation tests.
     views : int
-        The number of queries, from the first, that the result keeps in full, so that they can be looked at.
+        How many queries the result keeps in full, starting with the first, so that the report can show them.
     track : callable
         ``track(items, description)`` returns the items, and may show a progress bar.
     notes : sequence of str
-        Notes for the report, before its own.
+        Notes for the report. They come before those of the comparison.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def compare(
     Raises
     ------
     InvalidInputError
-        There are no documents or no queries, two have one id, or the vectors are not valid.
+        There are no documents or no queries, two have the same id, or the vectors are not valid.
     InvalidParameterError
         ``k`` or ``fetch_k`` is out of range, or ``decide_by`` is not among the measures.
     ImportError
@@ -125,7 +125,8 @@ def compare(
     query_rows = _as_vectors(embed_queries, [query.text for query in cleaned], "queries")
     if rows.shape[1] != query_rows.shape[1]:
         raise InvalidInputError(
-            f"documents have vectors of length {rows.shape[1]}, queries of {query_rows.shape[1]}; both need one model"
+            f"vectors of documents have length {rows.shape[1]}, those of queries {query_rows.shape[1]}: embed both "
+            "with the same model"
         )
     carriers = carriers_of(corpus)
     labels = {document.id: document.subtopics for document in corpus}
@@ -197,7 +198,7 @@ def compare_candidates(
     Raises
     ------
     InvalidInputError
-        There are no queries, two have one id, a vector is not valid, or no query has candidates.
+        There are no queries, two have the same id, a vector is not valid, or no query has candidates.
     InvalidParameterError, ImportError
         See :func:`compare`.
 
@@ -214,7 +215,7 @@ def compare_candidates(
     _check(k, fetch_k, decide_by)
     tried = list(sweep() if settings is None else settings)
     if not tried or tried[0][0].method != "similarity":
-        raise InvalidParameterError("the first of settings must be plain similarity: named('similarity', TopK())")
+        raise InvalidParameterError("the first entry of settings must be plain similarity: named('similarity', TopK())")
     selectors = [selector for _, selector in tried]
     outcomes: list[JudgedQuery] = []
     without_candidates: list[str] = []
@@ -295,7 +296,7 @@ def need_extra() -> None:
 
 def nearest_rows(queries: NDArray[np.floating], rows: NDArray[np.floating], fetch_k: int) -> NDArray[np.intp]:
     """(Q, fetch_k): the rows of the highest cosine, best first; equal cosines go to the lower row."""
-    # A zero query gets the first rows here; its candidates are refused later, with its id.
+    # A zero query gets the first rows here. judge() refuses it later, and names its id.
     unit, unit_queries = (as_unit_rows(some, copy=False).astype(np.float32, copy=False) for some in (rows, queries))
     found = []
     step = max(1, _BLOCK // len(unit))
@@ -344,7 +345,7 @@ def _notes_on(outcomes: Sequence[JudgedQuery], without_candidates: Sequence[str]
     lost = [label for outcome in outcomes for label in outcome.query.subtopics if label not in outcome.subtopics]
     if lost:
         notes.append(
-            f"No document covers {_some(lost, 'subtopic', 'subtopics')} of the queries: left out of the measures."
+            f"No document covers {_some(lost, 'subtopic', 'subtopics')} of the queries. The measures leave these out."
         )
     with_gold = [outcome for outcome in outcomes if outcome.query.gold]
     reach = [len(o.candidates.intersection(o.query.gold)) / len(o.query.gold) for o in with_gold]
@@ -361,7 +362,7 @@ def _note_unknown_ids(queries: Sequence[Query], known: set[str]) -> list[str]:
     missing = [name for ids in named for name in ids if name not in known]
     if not missing:
         return []
-    return [f"No document has the id that queries name in {_some(missing, 'place', 'places')}."]
+    return [f"Queries name ids that no document has, in {_some(missing, 'place', 'places')}."]
 
 
 def _without_unknown_ids(query: Query, known: set[str]) -> Query:

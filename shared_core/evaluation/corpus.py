@@ -92,7 +92,7 @@ class ReadResult(NamedTuple, Generic[_Item]):
 
 
 class RawRecord(NamedTuple):
-    """What a file holds in one place, before it becomes a document or a query; or the problem with it."""
+    """One record of a file, before it becomes a document or a query; or the problem with it."""
 
     file: str
     line: int | None
@@ -180,7 +180,7 @@ def as_document(record: str | Mapping[str, Any] | Document, default_id: str) -> 
 
 
 def as_query(record: str | Mapping[str, Any] | Query, default_id: str) -> Query:
-    """A query from its text, or from a record (see :func:`read_queries`); ``root_query`` is PIR's ``root``."""
+    """A query from its text, or from a record (see :func:`read_queries`). PIR's key ``root_query`` means ``root``."""
     if isinstance(record, Query):
         return record
     if isinstance(record, str):
@@ -204,7 +204,7 @@ def as_query(record: str | Mapping[str, Any] | Query, default_id: str) -> Query:
 def convert_all(records: Iterable[Any], convert: Callable[[Any, str], _Item], what: str) -> list[_Item]:
     """Documents or queries from records, by :func:`as_document` or :func:`as_query`; an error names the position."""
     if isinstance(records, (str, bytes, Mapping)):
-        raise InvalidInputError(f"{what} must be several, in a list, got a single {type(records).__name__}")
+        raise InvalidInputError(f"{what} must be a list, got a single {type(records).__name__}")
     items: dict[str, _Item] = {}
     for position, record in enumerate(records):
         try:

@@ -64,7 +64,7 @@ def docstrings() -> dict[str, str]:
     found: dict[str, str] = {}
     seen: set[int] = set()
     with warnings.catch_warnings():
-        # Reading a deprecated name warns; its docstring is used too.
+        # Reading a deprecated name gives a warning. Its docstring is used too.
         warnings.simplefilter("ignore")
         for module in map(importlib.import_module, MODULES):
             for name in sorted(getattr(module, "__all__", dir(module))):

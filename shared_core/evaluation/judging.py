@@ -1,4 +1,4 @@
-"""What the picks of every setting are worth: judged query by query, then measured over all queries."""
+"""The picks of every setting, judged query by query, and the measures over all queries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .results import CandidateView, Estimate, Measure, Needs, QueryView
 
 Matrix = NDArray[np.float64]
 EXCERPT = 240  # characters of a candidate's text that a view keeps
-# The id of unknown documents beyond the candidates that cover a subtopic; no store has such an id.
+# Stands for documents of the store that are not candidates and may cover a subtopic. No store has such an id.
 BEYOND = "\0beyond the candidates"
 # Decimals of places on the map and of cosines: finer than a pixel, and coarse enough that all machines agree.
 _DIGITS = 6
@@ -63,7 +63,7 @@ class FoundCandidates:
 
 @dataclass(frozen=True, eq=False)
 class JudgedQuery:
-    """The picks of every setting for one query, and their worth; arrays have one value for each setting.
+    """The picks of every setting for one query, and their measures; arrays have one value for each setting.
 
     ``redundancy`` is None if a single text was picked, ``answered`` is None if the query has no answers.
     """
@@ -147,7 +147,7 @@ def _subtopics_of_candidates(query: Query, documents: Sequence[Document]) -> dic
     if not query.subtopics and not labels.keys() >= set(query.gold):
         # The labels of the gold documents that were not found are unknown.
         return {}
-    # The store may hold documents on a subtopic that no candidate covers: that subtopic is missed, not void.
+    # The store may hold documents on a subtopic that no candidate covers, so this subtopic counts as missed.
     return dict.fromkeys(query.subtopics, (BEYOND,)) | subtopics_of(query, carriers_of(documents), labels)
 
 
@@ -159,7 +159,7 @@ def _find_answers(texts: list[str], answers: Sequence[str]) -> NDArray[np.bool_]
 
 
 def _whole_words(answer: str) -> str:
-    # Han, Kana, Thai, Lao and Khmer have no spaces between words.
+    # Han, Kana, Thai, Lao and Khmer have no spaces between words, so other characters may touch the answer.
     unspaced = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
     before = "" if unspaced.match(answer[:1]) else r"(?<!\w)"
     after = "" if unspaced.match(answer[-1:]) else r"(?!\w)"

@@ -9,7 +9,7 @@ from .judging import Matrix, MeasureValues, estimate
 from .measures import paired_test
 from .results import Estimate, Recommendation, Setting
 
-# The measures that can decide by default, the most specific knowledge of what is right first.
+# The measures that can decide by default. Those that use the most specific knowledge of what is right come first.
 DECIDING = ("subtopic_recall", "answers", "p_recall", "recall")
 # The measures that decide only on request.
 ON_REQUEST = ("alpha_ndcg", "ndcg", "success")
@@ -25,9 +25,9 @@ def recommend(
 
     Among settings with equal means similarity comes first, so that only a better setting replaces it, then settings
     without a parameter. The runner-up is of another method, because neighbours in a sweep pick nearly the same. Each
-    p value is that of one comparison. The text says whether the one against similarity holds if every setting that was
-    tried is counted (Bonferroni). The measure ``decide_by`` decides, or by default the first of ``DECIDING`` that has
-    at least half as many queries as any other of them.
+    p value is that of one comparison. The text says whether the one against similarity stays below 0.05 when it is
+    multiplied by the number of other settings (Bonferroni). The measure ``decide_by`` decides, or by default the first
+    of ``DECIDING`` that has at least half as many queries as any other of them.
     """
     by_key = {one.measure.key: one for one in found}
     deciding = [key for key in by_key if key in (*DECIDING, *ON_REQUEST)]
@@ -42,7 +42,7 @@ def recommend(
     measure, values = by_key[key]
     means = values.mean(axis=1)
     if not values.any():
-        nothing = f"No setting can be named: {measure.name} is 0 for all. No candidate holds what the queries ask for."
+        nothing = f"No setting can be named: {measure.name} is 0 for all. No setting picked what the queries ask for."
         return Recommendation(None, None, None, nothing, None, None)
     best = _best(settings, means, range(len(settings)))
     others = [i for i, setting in enumerate(settings) if setting.method != settings[best].method]
@@ -65,7 +65,7 @@ def recommend(
 
 
 def check_deciding(key: str | None) -> None:
-    """Refuse a key that no queries could allow."""
+    """Raise for a key that is not that of a deciding measure, whatever the queries hold."""
     if key is not None and key not in (*DECIDING, *ON_REQUEST):
         raise InvalidParameterError(f"decide_by must be one of {', '.join((*DECIDING, *ON_REQUEST))}, got {key!r}")
 
@@ -95,10 +95,10 @@ def _similarity_sentence(lead: Matrix, p: float | None, tried: int, seed: int) -
         return f"{said}: more than chance, even if all {tried} other settings that were tried are counted."
     if p < CHANCE:
         return (
-            f"{said}: more than chance for one comparison, but the best of {tried + 1} settings is often lucky. "
+            f"{said}: more than chance for one comparison, but not if all {tried} other settings are counted. "
             "Take it as a hint."
         )
-    return f"{said}: that may be chance, and similarity may do as well. More queries would tell."
+    return f"{said}: that may be chance, and similarity may do as well. A comparison with more queries can decide."
 
 
 def _rival_sentence(label: str, mean: float, p: float | None) -> str:

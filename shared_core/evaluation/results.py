@@ -129,7 +129,7 @@ class Comparison:
         Mean cosine of the picks with their query; mean cosine between the picks of a query. Every ``redundancy`` is
         None if each query has one pick.
     queries : tuple of QueryView
-        The first queries in full, so that they can be looked at.
+        The first queries in full, for the report.
     partial : bool
         Whether the run was interrupted before the last query.
     notes : tuple of str

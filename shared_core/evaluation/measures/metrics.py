@@ -160,7 +160,8 @@ def success_at_k(ranked: Sequence[Hashable], gold: Collection[Hashable], k: int)
 def p_recall_at_k(success: ArrayLike, root_of: Sequence[Hashable]) -> float:
     """p-Recall@k: mean over root queries of the mean success of their perspectives, in [0, 1] (PIR 2.3, equation 1).
 
-    Every root query has the same weight, however many perspectives it has. In plain recall every query has.
+    Every root query has the same weight, however many perspectives it has. Plain recall gives every query the same
+    weight.
 
     Parameters
     ----------
@@ -196,10 +197,10 @@ def perspective_shares(
     """Share of each perspective among the gold documents that root queries find, summing to 1 (PIR 2.5, Table 3).
 
     A root query names no perspective, so an unbiased retriever finds all of them equally often. The shares count
-    documents: each gold document of any of a root query's perspectives among its first k, summed over all root queries
-    before dividing. (The paper's percentages are such fractions: 27.9, 44.3, 27.9 are 17, 27 and 17 of 61.) A root
-    query that finds nothing has no weight. The shares show a bias only if each perspective has equally many gold
-    documents, as in the paper's corpora.
+    documents: the gold documents of each perspective among the first k of a root query are counted, the counts of all
+    root queries are added, and each sum is divided by the total. (The paper's percentages are such fractions: 27.9,
+    44.3, 27.9 are 17, 27 and 17 of 61.) A root query that finds nothing has no weight. The shares show a bias only if
+    each perspective has equally many gold documents, as in the paper's corpora.
 
     Parameters
     ----------
@@ -209,7 +210,7 @@ def perspective_shares(
         For each root query, the gold documents of each of its perspectives. A document counts for each perspective that
         names it, so leave out a perspective such as "general" that covers the others.
     k : int >= 1
-        Probably 1 in the paper: section 2.1 states the mean of its column "Support" about the top document.
+        Probably 1 in the paper, whose section 2.1 gives the mean of its column "Support" for the top document.
 
     Returns
     -------

@@ -37,16 +37,16 @@ def rank_measures(
 ) -> dict[str, Floats]:
     """Measures of each query's ranking, in the notation of ir_measures.
 
-    ``R@5``, ``nDCG@10``, ``RR@10`` and every other measure that ir_measures can compute on this machine, and these
-    measures of subtopics:
+    A name is ``R@5``, ``nDCG@10``, ``RR@10`` or that of another measure that ir_measures can compute on this machine,
+    or one of these measures of subtopics:
 
     - ``alpha_nDCG@10``: a document's gain is the sum over its subtopics of (1 − α) to the power of the number of
       earlier documents of that subtopic. Gains are discounted by log2(1 + rank), and their sum is divided by that of
       the greedy ideal ranking (Clarke et al., SIGIR 2008). α is 0.5, or as in ``alpha_nDCG(alpha=0.9)@10``. The greedy
       ideal is an approximation, so a value can be slightly above 1. Its ties go to the last id, as text, as in ndeval.
     - ``ERR_IA@10``: intent-aware expected reciprocal rank (Chapelle et al., Information Retrieval 2011). All subtopics
-      are equally probable, and a relevant document satisfies with probability 1/2. The value is divided by that of a
-      ranking whose every document is relevant to every subtopic, as in ndeval.
+      are equally probable, and a relevant document satisfies the reader with probability 0.5. The value is
+      divided by that of a ranking whose every document is relevant to every subtopic, as in ndeval.
     - ``StRecall@10``: share of the subtopics that the first ten documents cover (Zhai, Cohen and Lafferty, SIGIR 2003).
 
     A subtopic counts if it has a relevant document. ``rel=2`` in a name counts only grades of 2 and above.

@@ -11,11 +11,11 @@ from ._text import clip, clip_middle
 
 _BYTES = 1_150_000  # the limit for this data, so that the whole file stays below 1.5 MB
 _EXCERPTS = (600, 400, 280, 200, 140, 100, 70, 40)  # characters of a candidate's text; the first that fits is used
-_ID, _QUERY = 120, 2000
+_ID, _QUERY = 120, 2000  # the most characters of an id and of a query's text
 
 
 def query_data(comparison: Comparison) -> str:
-    """The views as JSON that is safe inside a script element; texts of candidates are cut until the data fits."""
+    """The views as JSON that is safe inside a script element; the texts of candidates are cut until the JSON fits."""
     for excerpt in _EXCERPTS:
         text = json.dumps(_data(comparison, excerpt), ensure_ascii=False, separators=(",", ":"))
         # Without "<" neither an end tag nor a comment can begin. "&" has no meaning inside a script element.

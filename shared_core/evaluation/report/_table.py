@@ -29,7 +29,7 @@ class Cell(NamedTuple):
 
 
 class Column(NamedTuple):
-    """One measure with a cell for each setting; ``queries`` is their number if it is not that of all queries."""
+    """One measure with a cell for each setting; ``queries`` names their number if not all queries allow the measure."""
 
     measure: Measure
     queries: str | None

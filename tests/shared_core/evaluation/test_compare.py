@@ -229,7 +229,7 @@ def test_ids_that_no_document_has_are_noted_and_left_out() -> None:
     found = tiny({"text": "?", "gold": ["b", "gone"], "subtopics": {"x": ["gone"], "y": ["c"]}})
     assert mean(found, "similarity", "recall") == 1.0
     assert mean(found, "similarity", "subtopic_recall") == 0.0
-    assert "No document has the id that queries name in 2 places ('gone', 'gone')." in found.notes
+    assert "Queries name ids that no document has, in 2 places ('gone', 'gone')." in found.notes
 
 
 def test_subtopics_that_nothing_covers_are_noted() -> None:
@@ -289,8 +289,8 @@ def test_search_is_exact_in_one_block_and_in_several(monkeypatch: pytest.MonkeyP
         ({"k": 0}, "k must be"),
         ({"k": 3, "fetch_k": 2}, "fetch_k = 2 is below k = 3"),
         ({"k": 4}, "k = 4, but there are only 3 documents"),
-        ({"settings": []}, "first of settings must be plain similarity"),
-        ({"settings": [named("MMR", MMR())]}, "first of settings must be plain similarity"),
+        ({"settings": []}, "first entry of settings must be plain similarity"),
+        ({"settings": [named("MMR", MMR())]}, "first entry of settings must be plain similarity"),
         ({"decide_by": "best"}, "got 'best'"),
     ],
 )
@@ -303,7 +303,7 @@ def test_parameters_out_of_range_are_refused(options: dict[str, Any], message: s
     ("vectors", "query", "message"),
     [
         (TINY_VECTORS[:2], TINY_QUERY, r"vectors of documents must have shape \(3, d\), got \(2, 2\)"),
-        (TINY_VECTORS, [1.0, 2.0, 3.0], "documents have vectors of length 2, queries of 3"),
+        (TINY_VECTORS, [1.0, 2.0, 3.0], "vectors of documents have length 2, those of queries 3"),
         (TINY_VECTORS, [1.0, math.nan], "vectors of queries: row 0 holds NaN or inf"),
         (TINY_VECTORS, [0.0, 0.0], "query '1': .*zero"),
     ],

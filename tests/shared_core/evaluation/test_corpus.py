@@ -168,7 +168,7 @@ def test_errors_for_python_callers_name_the_position() -> None:
         convert_all(["A", 3], as_document, "documents")
     with pytest.raises(InvalidInputError, match="queries, position 1: id '1' occurs a second time"):
         convert_all(["A", Query("1", "B")], as_query, "queries")
-    with pytest.raises(InvalidInputError, match="documents must be several"):
+    with pytest.raises(InvalidInputError, match="documents must be a list"):
         convert_all("one text", as_document, "documents")
     with pytest.raises(InvalidInputError, match="there are no queries"):
         convert_all([], as_query, "queries")

@@ -60,7 +60,7 @@ def read(model: GPT2LMHeadModel, tokenizer: PreTrainedTokenizerFast, texts: Sequ
     torch.set_num_threads(1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     encoded = [torch.tensor(tokenizer(text)["input_ids"]) for text in texts]
-    # Padding goes to the right, where a causal model does not look. The loss ignores targets of -100.
+    # A causal model does not read later tokens, so padding on the right changes nothing. The loss ignores -100.
     inputs, targets = (torch.nn.utils.rnn.pad_sequence(encoded, True, padding) for padding in (0, -100))
     for _ in range(steps):
         optimizer.zero_grad()

@@ -1,4 +1,4 @@
-"""One source with many near-copies: a limit for each source, and no two passages that say the same."""
+"""One source with many near-copies: a cap on the documents of each source, and no two near-duplicates."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
-# Frameworks and model take seconds to import. Functions import them, so that the first lines are printed before.
+# Frameworks and model take seconds to import. Functions import them, so that the first lines appear at once.
 if TYPE_CHECKING:
     from langchain_community.vectorstores import FAISS
     from llama_index.core import VectorStoreIndex
@@ -32,7 +32,7 @@ QUESTIONS = (
     "Draw normal random numbers and save them to a text file",
 )
 K, FETCH_K = 5, 50
-# Docstrings with a cosine this high differ in little more than the name of the function.
+# Docstrings with a cosine of at least this value differ in little more than the name of the function.
 REPEAT = 0.75
 # Width of the column with the names of the rows.
 _LABELS = 9
@@ -153,8 +153,8 @@ def main(argv: Sequence[str]) -> int:
     width = None if sys.stdout.isatty() else int(columns) if columns.isdigit() else 120
     console = Console(highlight=False, width=width)
     console.print(
-        "\n[bold]setselect[/] selects the documents for a prompt as a set. The nearest documents often repeat one half "
-        "of a question and leave out the other half.\n"
+        "\n[bold]setselect[/] selects the documents for a prompt as a set. The nearest documents often all answer one "
+        "half of a question, and none answers the other half.\n"
         f"Below: the {K} docstrings that each method picks from the {FETCH_K} that are nearest to the question."
     )
     docs = numpy_docs(lambda batches, _: track(batches, "Embedding the docstrings (first run only)", console=console))
@@ -180,7 +180,7 @@ def main(argv: Sequence[str]) -> int:
     )
     if len(questions) > 1:
         console.print(
-            'Try your own question: make demo QUERY="How do I ...?" The methods differ less if it has only one part.'
+            'Try your own question: make demo QUERY="How do I ...?" The methods differ less for a question of one part.'
         )
     return _verdict(console, len(questions) * len(METHODS), differing)
 

@@ -1,4 +1,4 @@
-"""LangChain: few-shot examples by a kernel learned from which examples help together (data set GeoQuery)."""
+"""LangChain: few-shot examples selected by NDPP with a kernel that learned which examples help together (GeoQuery)."""
 
 from __future__ import annotations
 

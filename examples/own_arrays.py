@@ -32,6 +32,7 @@ queries = np.stack([topics[0] + topics[1], topics[1] + topics[2], topics[2] + to
 many = select_many(queries, vectors, k=2)
 print("topics for three queries:   ", [topics_of(row) for row in many.indices])
 
-# A DPP can pick at most d candidates, here 3. The rest is filled in by relevance, from position filled_from on.
+# NDPP (a determinantal point process) can pick at most d candidates, here 3. From position filled_from on, the most
+# relevant of the other candidates follow.
 flat = select(query[:3], vectors[:, :3], k=5, selector="ndpp")
 print(f"NDPP in 3 dimensions: picks {flat.indices.tolist()}, filled in from position {flat.filled_from}")

@@ -1,4 +1,4 @@
-"""LangChain: a chat model finds the stance in the question, and the search ignores it in favour of the topic."""
+"""LangChain: a chat model finds the stance in the question, and the search ignores the stance."""
 
 from __future__ import annotations
 

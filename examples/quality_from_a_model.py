@@ -8,7 +8,7 @@ from _tiny_lm import read, tiny_model, tiny_tokenizer
 from shared_core import select
 from shared_core.signals.perplexity import LogPerplexityQuality
 
-# Every question occurs twice, once with a wrong answer. Few-shot examples and metadata of documents are both dicts.
+# Every question occurs twice, once with a wrong answer.
 CAPITALS = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Japan": "Tokyo", "Peru": "Lima"}
 EXAMPLES = [
     {"question": f"What is the capital of {country}?", "answer": f"It is {city}.", "right": city == CAPITALS[country]}

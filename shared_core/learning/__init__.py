@@ -32,7 +32,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Labels need no torch, so torch is imported with the first use of fit.
+    # Labelling works without torch, so torch is imported at the first use of fit.
     if name == "fit":
         import_library("torch", "train")
         from .fitting import fit

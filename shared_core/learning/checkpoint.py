@@ -20,7 +20,7 @@ FORMAT_VERSION = 1
 def write_checkpoint(
     path: str | os.PathLike[str], tensors: Mapping[str, Tensor], settings: Mapping[str, Any], state: Mapping[str, Any]
 ) -> None:
-    """Replace the checkpoint in one step; a resumed fit must have the same ``settings``. The mappings are JSON."""
+    """Replace the checkpoint in one step. ``settings`` and ``state`` are JSON values; see :func:`read_checkpoint`."""
     from safetensors.torch import save
 
     metadata = {"format": FORMAT, "version": str(FORMAT_VERSION)}
@@ -33,8 +33,8 @@ def read_checkpoint(
 ) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     """Tensors and state of a fit with these settings; None if the file does not exist.
 
-    With ``partly`` only the given settings are compared, not those that the file has besides. A file that is damaged,
-    of another kind or of a later version is an InvalidInputError; one with other settings an InvalidParameterError.
+    With ``partly`` only the given settings are compared; the file may have further ones. An InvalidInputError is raised
+    for a file that is damaged, of another kind or of another version, an InvalidParameterError for other settings.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -64,12 +64,12 @@ def read_checkpoint(
 
 def _check_settings(path: str | os.PathLike[str], then: dict[str, Any], now: dict[str, Any], partly: bool) -> None:
     names = [name for name in (now if partly else {**then, **now}) if then.get(name) != now.get(name)]
-    # Where the objectives differ, the settings that only one of them has need no mention.
+    # If the objectives differ, the message leaves out the settings that only one of them has.
     names = [name for name in names if name in then and name in now] or names
     if names == ["labels"]:
         raise InvalidParameterError(
-            f"{path}: started with other labels. Pass the same labels (label keeps them in its resume file; a model's "
-            "scores may differ from run to run), or name another checkpoint"
+            f"{path}: started with other labels. Use the labels of that fit (a resume file keeps labels, because a "
+            "model may score differently in a second run), or name another file for the checkpoint"
         )
     if names:
         differing = ", ".join(f"{name} (then {then.get(name)!r}, now {now.get(name)!r})" for name in names)

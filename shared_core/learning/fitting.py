@@ -1,4 +1,4 @@
-"""Fitting a kernel to pseudo-labels, and measuring it on held-out items (NDPP paper, 4.3)."""
+"""Fitting a kernel to pseudo-labels (scored subsets), and measuring it on held-out items (NDPP paper, 4.3)."""
 
 from __future__ import annotations
 
@@ -51,8 +51,9 @@ def fit(
     """Learn a kernel for :class:`NDPP` from labelled subsets of examples, and measure it on held-out items.
 
     After each epoch the kernel selects k examples for each held-out item, as it will when it serves. The feedback for
-    these examples decides which epoch is kept and whether learning helped: NDPP without a kernel, VRSD and similarity
-    are measured on the same items, and a warning says when one of them is as good within a standard error.
+    these examples decides which epoch is kept and whether learning helped. NDPP without a kernel, VRSD and similarity
+    are measured on the same items. A warning is given if the kernel's gain over the best of them does not exceed one
+    standard error.
 
     Parameters
     ----------
@@ -166,7 +167,7 @@ def fit(
 
 def _check_device(device: Any) -> None:
     try:
-        # A device may have a name and still not exist, or lack float64.
+        # A device with a valid name may be missing on this machine, or may not support float64.
         torch.zeros(1, dtype=torch.float64, device=device)
     except (RuntimeError, TypeError, AssertionError, NotImplementedError) as error:
         raise InvalidParameterError(f"device {device!r} cannot be used: {error}") from None
@@ -179,7 +180,7 @@ def _check_ids(ids: Sequence[Hashable] | None, n: int, kernel: str) -> list[Hash
         raise InvalidParameterError("ids name the rows of kernel='rows'; a linear kernel has no rows: leave ids out")
     names = list(ids)
     if len(names) != n:
-        raise InvalidInputError(f"ids must be {n}, one for each item, got {len(names)}")
+        raise InvalidInputError(f"ids must have {n} entries, one for each item, got {len(names)}")
     if len(set(as_names(names, n, "ids"))) < n:
         raise InvalidInputError("ids: a name occurs more than once; each item needs its own")
     return names

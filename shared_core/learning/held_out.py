@@ -61,10 +61,10 @@ class HeldOut:
         found = []
         for query, rows in zip(self.queries, self._rows, strict=True):
             ids = rows.tolist() if self._ids is None else [self._ids[row] for row in rows]
-            # Kept for all queries, the candidates' vectors would fill the memory.
+            # The vectors are copied for one query at a time: those of all queries together would fill the memory.
             candidates = Candidates(self._vectors[query], self._vectors[rows], ids=ids)
             picks = selector.select(candidates, min(self._k, len(rows))).indices
-            # The candidates are sorted, the nearest first.
+            # The candidates are sorted, the nearest first, so the highest index is the least similar pick.
             found.append(tuple(rows[np.sort(picks)[::-1]].tolist()))
         return found
 

@@ -1,4 +1,4 @@
-"""The nearest items of items in one pool, without the item itself and its duplicates; exact, in bounded memory."""
+"""The nearest neighbours of the items of a pool, without the item and its duplicates; exact, in bounded memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..errors import InvalidInputError
 
 # Cosines in memory at the same time.
 _BLOCK = 1 << 22
-# Cosines are rounded to so many decimals, because equal cosines of vectors of different lengths differ in the last
+# Cosines are rounded to this many decimals, because equal cosines of vectors of different lengths differ in the last
 # bits.
 _DECIMALS = 12
 
@@ -51,7 +51,7 @@ class Neighbours:
         return len(self.items)
 
     def groups(self, queries: Sequence[int]) -> list[list[int]]:
-        """These Q rows in groups of duplicates, and of duplicates of duplicates, ordered by their first row.
+        """These Q rows in groups, ordered by their first row. Duplicates, and duplicates of duplicates, share a group.
 
         Cost: O(Q² d) in the vectors' dtype.
         """
@@ -89,8 +89,8 @@ class Neighbours:
         """For each of Q query rows up to ``count`` rows with the highest cosine, int64, read-only.
 
         The nearest row is first; ties go to the lower row. The query and its duplicates are left out. The result for a
-        query does not depend on the other queries. A query whose vector is zero is an InvalidInputError. Cost: O(Q n d)
-        in the vectors' dtype.
+        query does not depend on the other queries. A query with a zero vector raises an InvalidInputError. Cost:
+        O(Q n d) in the vectors' dtype.
         """
         for row in queries:
             if not self._rows[row].any():

@@ -1,4 +1,4 @@
-"""The outcome of learning a kernel: the kernel, its worth on held-out items, and each epoch, also as a drawing."""
+"""The outcome of a fit: the kernel, its feedback on held-out items, and the figures of each epoch, also as a plot."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Epoch:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A learned kernel and its worth on held-out items.
+    """A learned kernel and its feedback on held-out items.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Fitted:
     def helped(self) -> bool:
         """Whether the gain on the held-out items exceeds one standard error.
 
-        The same items decided which epoch is kept, so that the gain is above 0 in more than half of all fits of noise.
+        The same items decided which epoch is kept, so the gain is above 0 in more than half of all fits to noise.
         """
         return self.gain > self.standard_error
 
@@ -100,7 +100,7 @@ def plot(path: Path | str, fitted: Fitted, title: str = "") -> None:
 
     The path ends in .svg or .png; equal fits give equal .svg files.
     """
-    # pyplot would keep every figure and may look for a screen.
+    # The figure is made without pyplot, which keeps every figure in memory and may need a display.
     matplotlib, figures = import_library("matplotlib", "train"), import_library("matplotlib.figure", "train")
     with matplotlib.rc_context({"svg.hashsalt": "setselect", "svg.fonttype": "none"}):
         figure = figures.Figure(figsize=(7, 5), layout="constrained")

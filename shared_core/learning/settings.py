@@ -1,4 +1,4 @@
-"""The options of a fit, checked once and carried in one object."""
+"""The options of a fit, checked once and held in one object."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OPTIONAL = {"rank", "batch_size", "learning_rate"}
 _NAMES = {"objective": OBJECTIVES, "kernel": KERNELS, "normalisation": NORMALISATIONS}
 _OF_LISTWISE = {"learn_relevance", "sharpness", "pull"}
 _OF_LIKELIHOOD = {"share", "normalisation", "alpha", "beta", "ridge"}
-# A fit that resumes may differ in these.
+# A fit that resumes may have other values of these.
 _FREE = {"epochs", "patience", "device"}
 
 
@@ -45,10 +45,10 @@ _FREE = {"epochs", "patience", "device"}
 class FitSettings:
     """The options of :func:`fit`, with its defaults.
 
-    ``objective="listwise"`` orders the subsets of each query by their determinant as the feedback orders them, under
-    L' = R L R, the kernel as it is served; the relevance R is trained too. ``"likelihood"`` is the objective of the
-    NDPP paper (4.3): it makes the best subsets probable. It mostly learns which items are neighbours, and often ends
-    below a kernel that was not trained.
+    ``objective="listwise"`` trains the kernel so that, among the subsets of one query, a subset with higher feedback
+    has a larger determinant. The determinant is of L' = R L R, the kernel as it is served; the relevance R is trained
+    too. ``"likelihood"`` is the objective of the NDPP paper (4.3): it makes the best subsets probable. This objective
+    mostly learns which items are neighbours, and its kernel often has lower feedback than one that was not trained.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class FitSettings:
     def __post_init__(self) -> None:
         for name, allowed in _NAMES.items():
             check_one_of(getattr(self, name), name, allowed)
-        # A number of numpy becomes Python's, which JSON can store.
+        # Numbers of numpy are converted to Python's, because JSON cannot store them.
         for name, least in _LEAST_INTEGERS.items():
             if getattr(self, name) is not None or name not in _OPTIONAL:
                 object.__setattr__(self, name, check_integer(getattr(self, name), name, least))
@@ -164,7 +164,7 @@ class FitSettings:
 
     def count_prompts(self, held_out: int) -> int:
         """The largest number of prompts that a fit with so many held-out items sends to a language model."""
-        # A set of picks for each item: in each epoch, before the first, and of four selectors that learn nothing.
+        # An item gets one prompt in each epoch, one before the first, and one for each of four unlearned selectors.
         return held_out * (self.epochs + 1 + 4)
 
     def identity(self) -> dict[str, Any]:

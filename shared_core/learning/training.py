@@ -1,4 +1,4 @@
-"""The training loop: epochs, their worth on held-out items, and a checkpoint after each."""
+"""The training loop: epochs, the feedback on held-out items after each, and checkpoints."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from .settings import FitSettings
 class Run:
     """The training loop and its state; all of the state goes into the checkpoint.
 
-    The checkpoint is read at once if it exists, and written after each epoch. It must have been started with the same
-    ``identity`` (plain values).
+    The constructor reads the checkpoint if it exists; it must have the same ``identity`` (JSON values). Each epoch
+    replaces it.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Run:
             self.best = {name: part.detach().clone() for name, part in self.task.parts.state_dict().items()}
 
     def _best_epoch(self) -> int:
-        """The number of the epoch with the best picks, the first of equals."""
+        """The number of the epoch with the highest feedback; of equal epochs the first."""
         return max(range(len(self.history)), key=lambda n: (self.history[n].feedback, -n))
 
     def _last_improvement(self) -> int:

@@ -1,1 +1,1 @@
-"""What says how good a subset of examples is: coverage, or a language model."""
+"""Feedback: how well a subset of examples helps, by coverage or by a language model."""

@@ -77,8 +77,8 @@ def score_all(feedback: Feedback, pairs: Sequence[Pair], where: Sequence[str] | 
 class CoverageFeedback:
     """The share of the symbols of a query's answer that occur in the answers of the subset.
 
-    It needs no model: it is a cheap estimate of whether a model could compose the query's answer from the examples.
-    It is 1 if each symbol occurs in some example, and 0 if no symbol does or the subset is empty.
+    The share is a cheap estimate, without a model, of whether a model could compose the query's answer from the
+    examples. It is 1 if each symbol occurs in some example, and 0 if no symbol does or the subset is empty.
 
     Parameters
     ----------

@@ -218,7 +218,7 @@ class LanguageModelFeedback:
         alike: dict[tuple[str, str], list[Prompt]] = {}
         for prompt in prompts:
             alike.setdefault(prompt.item()[1:], []).append(prompt)
-        # Prompts of similar length share a batch. The longest come first, so that too little memory shows at once.
+        # Prompts of similar length share a batch. The longest come first, so that a lack of memory shows at once.
         order = sorted(alike, key=lambda texts: -sum(map(len, texts)))
         start = None
         if self.template.settings["instruction"] and isinstance(model, TransformersModel) and prompts:
@@ -260,12 +260,12 @@ class LanguageModelFeedback:
                 if len(prompts) == 1:
                     prompts[0].drop(f"the endpoint says: {error}")
                     continue
-            # The server does not say which prompt is too long.
+            # The server does not say which prompt is too long, so each is scored by itself.
             return [scored for prompt in prompts for scored in self._score_batch([prompt], start)]
 
 
 def _is_too_long(error: Exception) -> bool:
-    # openai is not imported to recognise its errors; servers differ in status code and message.
+    # The errors of openai are recognised without importing it. Servers differ in status code and message.
     if getattr(error, "status_code", None) not in (400, 413, 422):
         return False
     return getattr(error, "code", None) == "context_length_exceeded" or _LENGTH.search(str(error)) is not None

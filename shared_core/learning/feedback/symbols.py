@@ -10,7 +10,7 @@ Symbol = str | tuple[str, ...]
 _CALLS = re.compile(
     r"""\\.|(?<!\w)'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(?P<open>(?:(?<![\w.:])[\w.:]+)?\()|(?P<close>\))""", re.S
 )
-# An apostrophe is no quote in Lisp.
+# In Lisp an apostrophe does not open a string.
 _LISP = re.compile(
     r"""\\.|"(?:[^"\\]|\\.)*"|(?P<open>\(\s*(?:[^\s()\[\]"',;\d][^\s()\[\]"',;]*)?)|(?P<close>\))""", re.S
 )

@@ -1,4 +1,4 @@
-"""Subsets near the picks of greedy MAP, for labels that teach a kernel the decisions that it has to make."""
+"""Subsets near the picks of greedy MAP (maximum a posteriori): labels for the decisions that a kernel makes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ EACH = 32
 
 
 class GreedyDraws:
-    """Draws for :func:`label`: alternatives to each step of greedy MAP (CEIL, too, draws near the MAP).
+    """Draws for :func:`label`: alternatives to each step of greedy MAP, the selection of :class:`NDPP`.
 
-    A path is a greedy selection with the unlearned kernel, E Eᵀ with exponential relevance. The first path is exact;
-    the others add Gumbel noise to the logarithms of the gains. At each step a subset is drawn for each of several next
-    items: the picks so far and that item. Half of these items have the largest gains with noise, the others are
-    random. So the subsets have 1 to k items, and the subsets of one size show what each next item is worth.
+    A path is a greedy selection with the unlearned kernel E Eᵀ (E the unit vectors) and exponential relevance. The
+    first path is exact; the others add Gumbel noise to the logarithms of the gains. At each step, several items that
+    could come next each give one subset: the picks so far and that item. Half of these items have the largest gains
+    with noise, the others are random. So the subsets have 1 to k items, and the subsets of one size show what each next
+    item is worth.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ class GreedyDraws:
         unit = as_unit_rows(self._rows[np.concatenate(([query], candidates))].astype(np.float64))
         weights = unit[1:].dot(unit[0]) / self.temperature
         steps = min(self.k, len(candidates))
-        # With few subsets, one whole path is better than the starts of three.
+        # If few subsets are allowed, one whole path is better than the first steps of three.
         paths = max(1, min(PATHS, self.subsets // (2 * steps)))
         each = max(2, self.subsets // (paths * steps))
         found: dict[frozenset[int], tuple[int, ...]] = {}

@@ -40,7 +40,8 @@ class LabelFile:
             if query in self.known:
                 raise self._journal.error(
                     number,
-                    f"labels item {query} a second time, perhaps by two runs at the same time; remove one of them",
+                    f"labels item {query} a second time, perhaps by two runs at the same time; remove one of the two "
+                    "lines",
                 )
             self.known[query] = scored
 
@@ -64,7 +65,7 @@ class LabelFile:
         if version != VERSION:
             raise InvalidParameterError(
                 f"{path}: the labels have format version {version}, this setselect reads version {VERSION}; use the "
-                "setselect that wrote them, or name another file"
+                "version of setselect that wrote them, or name another file"
             )
         differing = [
             f"{name} ({settings.get(name)!r} there, {self._settings.get(name)!r} here)"
@@ -98,7 +99,7 @@ class LabelFile:
 
 
 def describe_callable(value: Any) -> str:
-    """A text that identifies a feedback or a way to draw, the same after the program is restarted.
+    """A text that identifies a feedback or a draw; it is the same after the program is restarted.
 
     The text is its ``fingerprint`` (a string, or a method that returns one), else the name of a function or class, else
     its ``repr`` without addresses.

@@ -22,7 +22,7 @@ from .draws import GreedyDraws
 from .label_file import LabelFile, Scored, describe_callable
 
 Draw = Callable[[int, NDArray[np.int64], np.random.Generator], Iterable[Sequence[int]]]
-"""``(query_row, candidate_rows, rng)`` to subsets of ``candidate_rows``, which are read-only, the nearest first."""
+"""A function ``(query_row, candidate_rows, rng)`` that returns subsets of the candidates (read-only, nearest first)."""
 DRAWS = ("random", "greedy")
 
 
@@ -70,7 +70,7 @@ def label(
     The candidates of an item are the nearest items in the pool by cosine; ties go to the lower row. The item itself
     and its exact duplicates are left out, because an example that holds the answer teaches nothing. Duplicates are
     items with the same ``question`` and ``answer`` (items without these keys: with the same content), and items whose
-    vectors have the same direction up to rounding, which is so for equal texts, whatever their answers.
+    vectors have the same direction up to rounding, such as equal questions with different answers.
 
     The rows of a subset are in reverse order of nearness, so a language model reads the nearest example last, next to
     the question. The order does not change a determinant.
@@ -78,8 +78,8 @@ def label(
     Parameters
     ----------
     items : sequence of n mappings
-        The pool. The feedback gets them unchanged. A ``resume`` file recognises texts, numbers and lists of these, and
-        other values by their ``repr``.
+        The pool. The feedback gets them unchanged. A ``resume`` file identifies texts, numbers and lists of these by
+        their value, and anything else by its ``repr``.
     vectors : array-like, shape (n, d)
         The items' embeddings, of any length; the vector of a training item must not be zero.
     feedback : Feedback
@@ -87,14 +87,14 @@ def label(
     k : int >= 1
         The size of a subset; for draws of several sizes the largest.
     candidates : int >= k
-        How many of the nearest items subsets are drawn from; fewer if the pool has fewer.
+        The number of nearest items from which subsets are drawn; fewer if the pool has fewer.
     subsets : int >= 1, optional
         Subsets for each item. Default: the number of its candidates // k; for "greedy" at most 96 k.
     draw : "random", "greedy" or callable
         "random": subsets of k that do not overlap (paper). "greedy": at most ``subsets`` subsets of 1 to k items near
         the picks of greedy MAP, see :class:`GreedyDraws`. Or ``draw(query_row, candidate_rows, rng)``, which returns
         subsets of 1 to k of the candidates (int64, nearest first); they may overlap. If ``subsets`` is given, it must
-        return so many.
+        return that many.
     queries : iterable of int, optional
         The rows of the training items, in the order of labelling; default: all.
     seed : int >= 0
@@ -103,7 +103,7 @@ def label(
         A file of JSON lines. The labels of each item are added at once, and labels of earlier runs with the same
         items, vectors and settings are read from it; ``queries`` may differ. A run that is killed loses at most the
         current item. The file identifies the feedback by its ``fingerprint`` (a string, or a method that returns one),
-        else by its name or ``repr``: if the code of a function changes, the file does not notice.
+        else by its name or ``repr``. A change in the code of a function is not detected.
     progress : bool
         Show a bar (tqdm) with the rate, the time left and the mean score.
     say : callable, optional
@@ -309,7 +309,9 @@ def _check_queries(queries: Iterable[int] | None, n: int) -> list[int]:
 
 
 def _describe_need(k: int, needed: int) -> str:
-    return f"a subset of k={k}" if needed == k else f"{needed // k} subsets of k={k} that do not overlap"
+    return (
+        f"drawing a subset of k={k}" if needed == k else f"drawing {needed // k} subsets of k={k} that do not overlap"
+    )
 
 
 def _check_candidates(row: int, count: int, k: int, needed: int) -> None:
@@ -319,7 +321,7 @@ def _check_candidates(row: int, count: int, k: int, needed: int) -> None:
         )
     if count < needed:
         raise InvalidParameterError(
-            f"item {row}: {_describe_need(k, needed)} needs {needed} candidates, it has {count}; leave it out of "
+            f"item {row}: {_describe_need(k, needed)} needs {needed} candidates, but it has {count}; leave it out of "
             "queries"
         )
 

@@ -1,1 +1,1 @@
-"""What a fit maximises, and the factors that it changes."""
+"""The objectives of a fit, and the factors of a kernel that it trains."""

@@ -45,10 +45,9 @@ class Pool(NamedTuple):
 
 
 class _Factors(nn.Module):
-    """C has a block [[0, λ], [−λ, 0]] for each two columns of B; λ is the softplus of the trained parameter.
+    """C has a block [[0, λ], [−λ, 0]] for each two columns of B; λ is the softplus of the trained parameter."""
 
-    With an odd K' the last column of B meets only zeros.
-    """
+    # If K' is odd, the last row and column of C are zero, so the last column of B has no effect.
 
     def __init__(self, skew_rank: int, rates: ArrayLike) -> None:
         super().__init__()

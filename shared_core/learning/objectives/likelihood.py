@@ -26,16 +26,17 @@ Lists = Iterable[ArrayLike]
 class Likelihood:
     """The loss of a batch of labelled subsets: minus the regularised mean log-likelihood (NDPP paper, 4.3.3).
 
-    −(1/n) Σ [log det(L_S + ridge·I) − normaliser] + α Σ 1/γ_i ‖v_i‖² + β Σ 1/γ_i ‖b_i‖². The penalties are summed over
-    all M items; γ_i is the number of subsets that hold item i, or 1 if none does. The normaliser log det(L + I) is
-    computed as log det(I + ZᵀZ X) with Z = [V B] and X = blkdiag(I, C). This is linear in the size of the pool and
-    correct for any rank; the published form through C⁻¹ fails for an odd rank.
+    The loss is −(1/n) Σ [log det(L_S + ridge·I) − normaliser] + α Σ 1/γ_i ‖v_i‖² + β Σ 1/γ_i ‖b_i‖². The penalties are
+    summed over all M items; γ_i is the number of subsets that hold item i, or 1 if none does. The normaliser
+    log det(L + I) is computed as log det(I + ZᵀZ X) with Z = [V B] and X = blkdiag(I, C). This form is linear in the
+    size of the pool and correct for any rank; the published form through C⁻¹ fails for an odd rank.
 
     ``subsets`` are N lists of rows of the pool. With ``normalisation="pool"`` a subset's probability is over all
     subsets of the pool; with ``"candidates"`` over the subsets of its ``candidates`` (N lists of rows that include its
     own), with L' = R L R as the kernel is used: log det(L'_S) − log det(L' + I). ``relevance`` (N lists of positive
-    numbers) is the r of each candidate; default: 1. The ridge is added to L_S, so that a subset larger than the rank,
-    or with the same text twice, has a finite loss and a small r does not vanish beside it.
+    numbers) is the r of each candidate; default: 1. With the ridge, a subset that is larger than the rank or holds the
+    same text twice has a finite loss. The ridge is added to L_S and not to L'_S, where it could exceed r² L_ii of a
+    candidate with a small r.
     """
 
     def __init__(
@@ -111,11 +112,7 @@ def log_likelihood(
 
 
 class _Labels:
-    """Labelled subsets, checked and padded.
-
-    ``items`` (N, c) are rows of the pool: the candidates, or the subset itself without them; ``held`` is their mask.
-    ``places`` (N, s) of the subset among them have the mask ``inside``.
-    """
+    """Labelled subsets, checked and padded."""
 
     def __init__(self, factors: Factors, subsets: Lists, candidates: Lists | None, relevance: Lists | None) -> None:
         sets = _check_rows(subsets, "subset", len(factors))
@@ -131,7 +128,9 @@ class _Labels:
             if missing:
                 raise InvalidInputError(f"subset {n} holds row {missing[0]}, which is not among its candidates")
             places.append(np.array([place[row] for row in subset.tolist()]))
+        # Rows of the pool (N, c) with their mask: the candidates of each subset, or the subset if there are none.
         self.items, self.held = _pad(lists, factors.device)
+        # The places of each subset (N, s) among these rows, with their mask.
         self.places, self.inside = _pad(places, factors.device)
         self.relevance = None
         if relevance is not None:

@@ -58,7 +58,7 @@ class _List(NamedTuple):
 
 
 class Listwise:
-    """The loss of a batch of queries: the divergence between the worth of subsets and the kernel's view of them.
+    """The loss of a batch of queries: how far the kernel's distribution over subsets is from that of the feedback.
 
     A list holds the subsets of one query that have one size. Its loss is the Kullback–Leibler divergence
     Σ_S t_S (log t_S − log p_S) with t = softmax(score / τ) and p = softmax(log det L'_S), where L' = R L R is the

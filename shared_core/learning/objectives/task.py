@@ -19,7 +19,7 @@ from .factors import Factors, LinearFactors, RowFactors, unit_rows
 from .likelihood import Likelihood
 from .listwise import LearnedRelevance, Listwise
 
-# The learning rate of single numbers (temperature, λ) is so many times that of matrices, with the listwise objective.
+# With the listwise objective, the learning rate of scalars (temperature, λ) is this many times that of matrices.
 _FASTER = 20.0
 
 
@@ -67,7 +67,7 @@ def make_task(
         candidates, relevance = _find_candidates(settings, neighbours, vectors, labels)
         return {"candidates": candidates, "relevance": relevance}
 
-    # The best of each part by itself: held-out labels must not decide which labels are trained on.
+    # The best labels of each part are taken separately: held-out labels must not decide which labels are trained on.
     trained, held_out = best(trained, settings.share), best(held_out, settings.share)
     loss = Likelihood(
         factors, [entry.subset for entry in trained], settings.alpha, settings.beta, settings.ridge,
@@ -82,16 +82,14 @@ def make_task(
 
 
 def _make_factors(settings: FitSettings, vectors: NDArray[np.floating]) -> Factors:
-    """Factors that start at the embeddings, for the likelihood scaled to subsets of about k items.
-
-    The likelihood is over all subsets of the pool. It starts where a subset of V Vᵀ has k items on average, and with
-    rows of B as long as those of V: with far shorter rows B would stay where it is, since its gradient is cubic in B.
-    """
+    """Factors that start at the embeddings, for the likelihood scaled to subsets of about k items."""
     kind: type[LinearFactors | RowFactors] = LinearFactors if settings.kernel == "linear" else RowFactors
     rank = settings.rank or vectors.shape[1]
     scale = 0.1 if settings.listwise else 1.0
     made = kind.principal(vectors, rank, settings.skew_rank, seed=settings.seed, scale=scale)
     if not settings.listwise:
+        # The likelihood is over all subsets of the pool. It starts where a subset of V Vᵀ has k items on average, and
+        # with rows of B as long as those of V: with far shorter rows B would not change, as its gradient is cubic in B.
         with torch.no_grad():
             by = _find_scale(torch.linalg.eigvalsh(made.grams().vv).clamp_min(0).numpy(), settings.k)
             for part in made.parameters():
@@ -101,10 +99,8 @@ def _make_factors(settings: FitSettings, vectors: NDArray[np.floating]) -> Facto
 
 
 def _find_scale(eigenvalues: NDArray[np.float64], size: int) -> float:
-    """s for which subsets of a DPP with kernel s² L have ``size`` items on average, or half its rank if that is less.
-
-    The average is Σ s²λ / (1 + s²λ).
-    """
+    """s for which subsets of a DPP with kernel s² L have ``size`` items on average, at most half the rank of L."""
+    # The average is Σ s²λ / (1 + s²λ) over the eigenvalues λ of L; it grows with s, so s is found by bisection.
     low, high = -40.0, 40.0
     wanted = min(size, int((eigenvalues > 1e-10 * eigenvalues.max()).sum()) / 2)
     for _ in range(60):
@@ -139,6 +135,6 @@ def _find_candidates(
         rows = list(dict.fromkeys([*nearest[entry.query].tolist(), *entry.subset]))
         cosines = unit[rows].dot(unit[entry.query])
         candidates.append(rows)
-        # With a low temperature far items would have relevance 0, which has no logarithm.
+        # With a low temperature, distant items would have relevance 0, which has no logarithm.
         relevance.append(np.maximum(np.exp((cosines - cosines.max()) / (2 * settings.temperature)), 1e-150))
     return candidates, relevance

@@ -17,7 +17,7 @@ _restore: Callable[[], None] | None = None
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BLAS on one thread. The end of the last overlapping call restores its threads. Needs threadpoolctl."""
+    """Run BLAS on one thread until the last of the overlapping calls ends. Without threadpoolctl nothing changes."""
     global _inside, _restore
     with _lock:
         controller = _controller()
@@ -36,7 +36,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @functools.cache
 def _controller() -> Any:
-    # Made once, because the search through the process's libraries takes longer than a small batch.
+    # The controller is made once: its search through the process's libraries takes longer than a small batch.
     try:
         from threadpoolctl import ThreadpoolController
     except ImportError:

@@ -85,7 +85,7 @@ def select_many(
     queries : array-like, shape (Q, d), Q >= 1, or an iterator of blocks of shape (b, d)
     vectors : array-like, shape (n, d) shared by all queries, or (Q, n, d), or an iterator of blocks (b, n, d)
         A memory map of shape (Q, n, d) is read a few MB at a time, or one query's candidates where these are larger.
-        Of an iterator at most two blocks are in memory. Blocks of queries, vectors and quality must have equal lengths.
+        At most two blocks of an iterator are in memory. Blocks of queries, vectors and quality must have equal lengths.
     k : int
         The number of picks for each query, 1..n.
     selector, **parameters
@@ -174,7 +174,7 @@ class BlockSelector:
     """A selector's compiled loop for whole blocks of queries, if it has one."""
 
     def __init__(self, selector: Selector) -> None:
-        # None: each query needs a call of its own.
+        # None means that each query needs a call of its own.
         self.loop: Any = getattr(selector, "select_block", None)
 
     def select(self, block: Block, k: int) -> Selections | None:
@@ -244,8 +244,8 @@ def _select_one(selector: Selector, block: Block, i: int, k: int) -> Selection:
     try:
         return selector.select(block.candidates(i), k)
     except SetSelectError as error:
-        # A copy, because a selector may raise the same object again; made without the constructor, because that of a
-        # selector's own error may take other arguments.
+        # The error is copied, because a selector may raise the same object again. The copy is made without the
+        # constructor, because the class of a selector's own error may take other arguments.
         named = type(error).__new__(type(error))
         named.__dict__.update(error.__dict__)
         named.args = (f"query {block.start + i}: {error}",)

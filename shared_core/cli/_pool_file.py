@@ -75,7 +75,9 @@ def read_pool(path: Path | str, question: str = "question", answer: str = "answe
         raise InvalidInputError(f"{path} has no item that can be read{first}")
     without = [place for place, name in zip(places, names, strict=True) if name is None]
     if ids and without and len(without) < len(names):
-        raise InvalidInputError(f"{path}:{without[0]}: there is no 'id', but other lines have one: give all or none")
+        raise InvalidInputError(
+            f"{path}:{without[0]}: there is no 'id', but other lines have one: give all lines an id, or none"
+        )
     return PoolFile(items, [name for name in names if name is not None] or None, rows, lines, problems)
 
 

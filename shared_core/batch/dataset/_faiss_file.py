@@ -1,4 +1,4 @@
-"""A FAISS index that is read where it is on disk, so that the processes of a machine share its pages."""
+"""A FAISS index that is mapped into memory from its file, so that the processes of a machine share its pages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FaissFile:
     def __call__(
         self, vectors: NDArray[np.float32], k: int
     ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float32]]]:
-        """For each row of ``vectors`` (n, d) the ids (m,) of its nearest ``k`` and their vectors (m, d), m <= k."""
+        """For each row of ``vectors`` (n, d), the ids (m,) of its nearest ``k`` and their vectors (m, d), m <= k."""
         before = self._faiss.omp_get_max_threads()
         self._faiss.omp_set_num_threads(self._threads)
         try:
@@ -54,7 +54,7 @@ class FaissFile:
             raise VectorSourceError(f"FAISS could not search {self._path}: {error}") from None
         finally:
             self._faiss.omp_set_num_threads(before)
-        # Where fewer were found, the rows end with -1.
+        # If FAISS finds fewer than k, the row ends with -1.
         exists = rows >= 0
         counts = exists.sum(axis=1)
         ids = rows if self._ids is None else np.where(exists, self._ids[rows], -1)
@@ -62,15 +62,15 @@ class FaissFile:
 
     def _check_vectors(self) -> None:
         faiss = self._faiss
-        # Before the first search, because an IVF index without vectors ends the whole process when it is searched.
-        # An IndexRefine has the vectors itself.
+        # This check comes before the first search, because a search of an IVF index without vectors ends the process.
+        # An IndexRefine has the vectors itself, whatever index it refines.
         refined = isinstance(self._searched, faiss.IndexRefine)
         ivf = None if refined else faiss.downcast_index(faiss.try_extract_index_ivf(self._searched))
         try:
             if ivf is None:
                 self._searched.reconstruct(0)
                 return
-            # A request for a vector would end the process too.
+            # A request for a vector of a fast-scan index would end the process too.
             if isinstance(ivf, faiss.IndexIVFFastScan):
                 raise RuntimeError("fast-scan codes are not stored row by row")
             vector = np.empty(ivf.d, np.float32)

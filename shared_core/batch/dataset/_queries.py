@@ -20,7 +20,7 @@ from ._settings import OUTPUT_COLUMNS, Settings
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 # Float32 vectors (n, d), and for each row None or the reason why its vector is unusable.
 Rows = tuple[NDArray[np.float32], list[str | None]]
-# If the first so many vectors all have one length that is not the index's, the file belongs to another index.
+# If the first SAMPLE vectors of a file all have the same length and it is not the index's, the run is refused.
 SAMPLE = 100
 _BATCH_ROWS = 4096
 
@@ -37,7 +37,7 @@ class Block:
 
 
 def list_files(paths: Paths) -> list[Path]:
-    """The files in their order; of a folder those in it, by name."""
+    """The files in the given order; a folder stands for the .parquet files in it, sorted by name."""
     files: list[Path] = []
     for path in (Path(one).absolute() for one in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)):
         # As readers of Parquet do, skip names that begin with an underscore or a dot.
@@ -208,12 +208,12 @@ def _find_problems(vectors: NDArray[np.float32]) -> list[str | None]:
 def _list_type(kind: Any) -> Any:
     """The list type in which rows of this type are stored; None if they are not lists."""
     if isinstance(kind, pa.BaseExtensionType):
-        # Tensors of Arrow, and of Ray, which makes them of arrays. Only tensors of one dimension are vectors.
+        # The extension types are Arrow's tensors, and those that Ray makes of arrays. Only 1-d tensors are vectors.
         if getattr(kind, "ndim", len(getattr(kind, "shape", ()))) != 1:
             return None
         kind = kind.storage_type
         if pa.types.is_struct(kind):
-            # Ray's tensors of different lengths.
+            # Ray stores tensors of different lengths as structs.
             kind = kind.field("data").type if kind.get_field_index("data") >= 0 else None
     list_types = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     return kind if kind is not None and any(is_type(kind) for is_type in list_types) else None

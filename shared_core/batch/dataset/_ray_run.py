@@ -26,7 +26,7 @@ from ._worker import Worker
 MAX_TRIES = 5
 # Errors raised on purpose, or by a disk, a network or an installation.
 _EXPECTED = (SetSelectError, OSError, ImportError)
-# Only the plan and its answers are in Ray's object store, which takes a third of the memory by default.
+# Only the plan and its answers are in Ray's object store, which takes 30 % of the memory by default.
 _STORE_BYTES = 128 << 20
 
 
@@ -43,16 +43,16 @@ class BlockActor:
         """Write the part of a block; the answer holds the pickled error, if there was one."""
         block = Block(**row)
         try:
-            # Here, because Ray would start an actor with an error in __init__ again and again.
+            # The worker is made here, because Ray restarts an actor that fails in __init__ again and again.
             self._worker = self._worker or Worker(self._settings)
             # Another actor may have died after it wrote the part and before it answered.
             if not self._folder.has(block.number, block.rows):
                 self._check_tries(block)
                 self._worker.write_part(block, self._folder)
         except _EXPECTED as error:
-            # As an answer, because Ray prints an error that is raised here twice, with a hundred lines of its own.
+            # The error is returned: if it were raised, Ray would print it twice, with a hundred lines of its own.
             pickled = pickle.dumps(error)
-            # An error that cannot be unpickled is raised here after all.
+            # If the driver could not unpickle the error, this line raises here.
             pickle.loads(pickled)
             return {"error": pickled}
         return {"error": b""}
@@ -93,7 +93,7 @@ def write_parts(blocks: list[Block], settings: Settings, folder: OutputFolder, c
             # An unexpected error in an actor; Ray shows the actor's own traceback.
             raise
         except ray.exceptions.RayError as error:
-            raise ChildProcessError(f"Ray gave up: {error}") from error
+            raise ChildProcessError(f"Ray ended the run: {error}") from error
 
 
 def map_dataset(
@@ -122,14 +122,14 @@ def map_dataset(
 def stage_queries(queries: Any, settings: Settings, dimension: int | None, out: Path) -> Path:
     """The folder with a Ray Dataset's queries as Parquet files, written here unless it exists.
 
-    A Ray Dataset may have another order and other blocks in each run, and a stopped run needs the same to resume.
+    The order and the blocks of a Ray Dataset may change from run to run; a stopped run needs the same ones to resume.
     """
     ray = _import_ray()
     _check_dataset(ray, queries, settings, dimension)
     OutputFolder(out).check_owner()
     staged = out / STAGED
     if staged.is_dir():
-        # Only a run of the Dataset could tell whether it is the same as before.
+        # Only running the Dataset would show whether it is the same as before.
         warnings.warn(
             f"the queries that an earlier call wrote to {staged} are used; for another dataset name another out",
             SetSelectWarning,
@@ -164,8 +164,8 @@ def _import_ray() -> Any:
         import ray.data
     except ImportError as error:
         raise ImportError(
-            "Ray is needed for more than one worker, and for queries that are neither paths nor, with select_table, a "
-            'table in memory: pip install "setselect[ray]"'
+            'Ray workers and Ray Datasets need Ray: pip install "setselect[ray]" (a table in memory needs no Ray with '
+            "select_table)"
         ) from error
     return ray
 
@@ -193,7 +193,7 @@ def _start_ray(ray: Any, actors: int) -> None:
     if os.environ.get("RAY_ADDRESS"):
         ray.init(logging_level=logging.WARNING)
         return
-    # On other levels Ray's core says in red of each actor that it may not be restarted, although it may.
+    # At other levels Ray's core prints in red for each actor that it may not be restarted, although it may.
     unset = "RAY_BACKEND_LOG_LEVEL" not in os.environ
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     try:

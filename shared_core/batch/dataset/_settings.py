@@ -21,7 +21,7 @@ from ...signals.embedding_models import DEFAULT_MODEL, fingerprint
 Search = Callable[[NDArray[np.float32], int], tuple[Sequence[Any], Sequence[Any]]]
 
 OUTPUT_COLUMNS = ("ids", "gains", "relevance", "error")
-# Read from both ends of a file to identify it. An index may be too large to be read whole.
+# A file is identified by this many bytes at each end, because an index may be too large to be read whole.
 _END_BYTES = 1 << 20
 
 

@@ -44,7 +44,7 @@ class Worker:
         self._dimension: int | None = getattr(self._search, "dimension", None)
         self._embed = None if settings.model is None else load_model(settings.model).embed_queries
         self._blocks = BlockSelector(settings.selector)
-        # A kernel may have a row for each id.
+        # A kernel may have a row for each id, so it needs the candidates' ids.
         self._needs_ids = getattr(settings.selector, "kernel", None) is not None
 
     def write_part(self, block: Block, folder: OutputFolder) -> None:
@@ -80,7 +80,7 @@ class Worker:
         return pa.table([first, *columns.values(), problems], schema=output_schema(settings, queries.schema))
 
     def _search_candidates(self, vectors: NDArray[np.float32]) -> tuple[Sequence[Any], Sequence[Any]]:
-        # FAISS uses BLAS: a single thread needs a limit for both.
+        # FAISS uses BLAS, so a single thread needs a limit on both.
         with one_blas_thread() if self.settings.threads == 1 else nullcontext():
             ids, candidates = self._search(vectors, self.settings.fetch_k)
         if len(ids) != len(vectors) or len(candidates) != len(vectors):
@@ -123,7 +123,7 @@ class Worker:
         return selections
 
     def _select_one(self, query: NDArray[np.float32], ids: Any, vectors: NDArray[Any], k: int) -> Selection | str:
-        # With tolist, because a kernel looks for Python's values and not for numpy's.
+        # tolist converts the ids to Python's values, which a kernel needs to find its rows.
         names = (ids.tolist() if isinstance(ids, np.ndarray) else list(ids)) if self._needs_ids else None
         try:
             return self.settings.selector.select(Candidates(query, vectors, ids=names, copy=False), k)

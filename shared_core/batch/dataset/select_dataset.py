@@ -76,7 +76,7 @@ def select_dataset(
     progress: bool = False,
     **parameters: Any,
 ) -> Summary | Any:
-    """Select ``k`` of the ``fetch_k`` nearest for each query of files of any length.
+    """Select ``k`` of the ``fetch_k`` nearest candidates for each query of Parquet files of any length.
 
     Each query gets a row with its id, ``ids`` (the picks in their order), ``gains``, ``relevance`` (cosines with the
     query) and ``error``: null, or why there is no selection (a vector with NaN, of another length or zero, a null, a
@@ -96,6 +96,7 @@ def select_dataset(
         machines must see the folder, the queries and the index under the same path.
         None is for a Ray Dataset alone: the result is a Ray Dataset, computed lazily.
     k, fetch_k : int
+        The number of picks for each query, and the number of nearest candidates to select from.
     selector, **parameters
         As in :func:`shared_core.select`.
     id_column : str or None
@@ -110,7 +111,7 @@ def select_dataset(
     threads : int
         Threads of FAISS in each process. More than 1 is seldom faster here.
     block_rows : int
-        Queries per part. What is written depends on it in the last bit at most, and never on ``concurrency``.
+        Queries per part. It changes the written numbers in the last bit at most; ``concurrency`` does not change them.
     progress : bool
         Show a bar over the blocks on the error output (rich).
 
@@ -146,7 +147,7 @@ def select_dataset(
     block_rows = check_integer(block_rows, "block_rows", least=1)
     if concurrency is not None:
         concurrency = check_integer(concurrency, "concurrency", least=1)
-    # Here as well as in the workers, so that an error of all rows is raised at once.
+    # The index is opened here as well as in the workers, so that an error of all rows is raised at once.
     dimension = FaissFile(settings.index).dimension if isinstance(settings.index, Path) else None
     if not isinstance(queries, (str, os.PathLike, list, tuple)):
         from ._ray_run import map_dataset, stage_queries

@@ -179,7 +179,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         {"vectors": lambda: iter([ONES])},
     ),
     "vectors too few": (
-        r"the blocks of vectors have 2 rows, queries has shape \(4, 5\): they must be as many",
+        r"the blocks of vectors have 2 rows, queries has shape \(4, 5\): they must have as many rows",
         {"vectors": lambda: iter([np.ones((2, 3, 5))])},
     ),
     "no block of vectors": (
@@ -195,7 +195,10 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         {"vectors": lambda: iter([np.ones((5, 3, 5))])},
     ),
     "one number": ("vectors: the block from query 0", {"vectors": lambda: iter([1.0])}),
-    "fewer queries": ("must be as many", {"queries": lambda: iter([ONES]), "vectors": lambda: np.ones((5, 3, 5))}),
+    "fewer queries": (
+        "must have as many rows",
+        {"queries": lambda: iter([ONES]), "vectors": lambda: np.ones((5, 3, 5))},
+    ),
     "more queries": (
         "from query 4 on must have",
         {"queries": lambda: iter([ONES] * 2), "vectors": lambda: np.ones((4, 3, 5))},

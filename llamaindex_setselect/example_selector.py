@@ -150,10 +150,12 @@ class SetSelectExampleSelector:
         """The examples in the template's format."""
         try:
             return self.separator.join(self.template.format(**example) for example in examples)
-        except (KeyError, IndexError) as error:
+        except KeyError as error:
             raise InvalidInputError(
                 f"the template has the key {error.args[0]!r}, which an example lacks: name only keys of examples"
             ) from None
+        except IndexError:
+            raise InvalidInputError("the template has a field without a name, {}: name a key of the examples") from None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         # PromptTemplate.partial_format copies its functions. A deep copy would copy all examples and vectors per query.

@@ -159,8 +159,8 @@ def _find_answers(texts: list[str], answers: Sequence[str]) -> NDArray[np.bool_]
 
 
 def _whole_words(answer: str) -> str:
-    # Han, Kana, Thai, Lao and Khmer have no spaces between words, so other characters may touch the answer.
-    unspaced = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+    # Han, Kana, Thai, Lao, Myanmar and Khmer have no spaces between words, so other characters may touch the answer.
+    unspaced = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
     before = "" if unspaced.match(answer[:1]) else r"(?<!\w)"
     after = "" if unspaced.match(answer[-1:]) else r"(?!\w)"
     return before + re.escape(answer) + after

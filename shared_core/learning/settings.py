@@ -141,7 +141,7 @@ class FitSettings:
             if getattr(self, name) is not None or name not in _OPTIONAL:
                 object.__setattr__(self, name, check_number(getattr(self, name), name, low))
         if self.fetch_k < self.k:
-            raise InvalidParameterError(f"fetch_k must be at least k={self.k}, got {self.fetch_k}")
+            raise InvalidParameterError(f"fetch_k must be at least k = {self.k}, got {self.fetch_k}")
         for name in ("share", "held_out"):
             object.__setattr__(self, name, check_number(getattr(self, name), name, 0, 1))
         if self.share == 0:

@@ -280,7 +280,7 @@ def test_ctrl_c_while_fitting_writes_the_best_kernel_and_the_next_run_resumes(
         (["--held-out", "1"], "--held-out must be between 0 and 1"),
         (["--temperature", "0"], "--temperature must be"),
         (["--normalisation", "some"], "--normalisation must be one of"),
-        (["--k", "5", "--fetch-k", "4"], "--fetch-k must be at least k=5"),
+        (["--k", "5", "--fetch-k", "4"], "--fetch-k must be at least --k = 5"),
         (["--rank", "9"], "--rank must be at most 8"),
         (["--plot", "plot.pdf"], "--plot must end in .svg or .png"),
         (["--plot", "no/folder/plot.svg"], "--plot: the folder "),

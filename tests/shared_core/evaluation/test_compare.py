@@ -117,6 +117,14 @@ def test_answers_are_found_as_whole_words_regardless_of_case_and_spaces() -> Non
     assert mean(found, "VRSD", "answers") == 0.75
 
 
+@pytest.mark.parametrize(("text", "answer"), [("東京都庁", "東京"), ("မြန်မာနိုင်ငံ", "မြန်မာ"), ("ภาษาไทย", "ไทย")])
+def test_answers_in_scripts_without_spaces_are_found_inside_words(text: str, answer: str) -> None:
+    found = compare(
+        [{"id": "a", "text": text}, {"id": "b", "text": "b"}], [{"text": "?", "answers": [answer]}], words, k=2
+    )
+    assert mean(found, "similarity", "answers") == 1
+
+
 def test_every_setting_picks_what_select_picks_from_the_nearest() -> None:
     documents = passages()
     vectors = np.array([embed(record["text"]) for record in documents])

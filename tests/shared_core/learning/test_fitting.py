@@ -700,7 +700,7 @@ def test_a_fit_that_is_killed_at_random_moments_resumes_to_the_same_kernel(
         ({"kernel": "dense"}, "kernel must be one of linear, rows"),
         ({"k": 0}, "k must be at least 1"),
         ({"fetch_k": 0}, "fetch_k must be at least 1"),
-        ({"k": 5, "fetch_k": 4}, "fetch_k must be at least k=5, got 4"),
+        ({"k": 5, "fetch_k": 4}, "fetch_k must be at least k = 5, got 4"),
         ({"rank": 0}, "^rank must be at least 1, got 0"),
         ({"rank": 2.5}, "^rank must be an integer"),
         ({"rank": 15}, "^rank must be at most 14, the length of the vectors, got 15"),

@@ -29,7 +29,7 @@ _AZURE = VectorReader(
     widest=10_000,
 )
 
-# By the full name of the store's class, so that a store whose package is missing costs nothing.
+# The keys are full names of classes, so that no store's package has to be imported.
 READERS: dict[type | str, VectorReader] = {
     "langchain_core.vectorstores.in_memory.InMemoryVectorStore": VectorReader(in_memory.search, fetch=in_memory.fetch),
     "langchain_azure_ai.vectorstores.azuresearch.AzureSearch": _AZURE,

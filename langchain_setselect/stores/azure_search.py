@@ -21,7 +21,7 @@ from .reader import Hits, refuse_unknown
 
 
 def search(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
-    """The index's own top ``fetch_k`` by vector with their vectors, in one call; ``more`` is for ``client.search``."""
+    """The index's own top ``fetch_k`` by vector with their vectors, in one call; ``client.search`` gets ``more``."""
     rows, vectors = search_with_vectors(store.client, query, fetch_k, **_arguments(store, **more))
     return [_module(store)._result_to_document(row) for row in rows], vectors
 

@@ -14,7 +14,7 @@ from .reader import Hits
 
 
 def search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **more: Any) -> Hits:
-    """The collection's own top ``fetch_k`` with their vectors, in one call; ``more`` is for ``collection.query``."""
+    """The collection's own top ``fetch_k`` with their vectors, in one call; ``collection.query`` gets ``more``."""
     rows, vectors = search_with_vectors(store._collection, query, fetch_k, where=filter, **more)
     # Rows without text are left out, as in the store's own search.
     kept = [place for place, (_, text, _) in enumerate(rows) if text is not None]

@@ -20,7 +20,7 @@ def search(store: Any, query: list[float], fetch_k: int, **unknown: Any) -> Hits
     ids, texts = columns[store._id_key], columns[store._text_key]
     documents = [
         Document(
-            # Only documents without a vector get an id: the warning that leaves them out names it.
+            # Only documents without a vector get an id, for the warning that they are left out.
             id=ids[i] if vectors[i] is None else None,
             page_content=texts[i],
             metadata={**json.loads(metadata), "_similarity_score": similarity} if metadata else {},

@@ -27,7 +27,7 @@ async def asearch(store: Any, query: list[float], fetch_k: int, *, doc_builder: 
 
 
 def refuse_sync(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
-    """Raise the error of a store that can only be awaited."""
+    """Raise the error for a sync search of an asynchronous store."""
     raise VectorSourceError(f"{type(store).__name__} is asynchronous: use ainvoke, or an ElasticsearchStore")
 
 

@@ -15,7 +15,7 @@ from .reader import Hits, refuse_unknown
 
 
 def search(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
-    """The collection's own top ``fetch_k`` with their vectors, in one request; ``more`` is for ``_arguments``."""
+    """The collection's own top ``fetch_k`` with their vectors, in one request; ``_arguments`` explains ``more``."""
     if store.col is None:
         return [], []
     arguments = _arguments(store, **more)
@@ -61,7 +61,7 @@ def _lookup(store: Any, ids: Sequence[str]) -> dict[str, Any]:
     fields = _dense_fields(store)
     if len(fields) != 1:
         return {"ids": [], "field": ""}
-    # Milvus refuses a word where keys are numbers. A word is the id of another store's document.
+    # Milvus refuses ids that are not numbers if its keys are numbers. Such ids belong to documents of another store.
     possible = [name for name in ids if name.isdecimal()] if store.auto_id else ids
     return {"ids": possible, "field": fields[0], "id_field": store._primary_field}
 
@@ -75,7 +75,7 @@ def _arguments(
     anns_field: str | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Arguments of the core's search; ``anns_field`` names the field to search, ``more`` is for ``client.search``."""
+    """Arguments of the core's search; ``anns_field`` names the field to search, ``client.search`` gets ``more``."""
     field = anns_field or _find_dense_field(store)
     if param is None:
         # The store keeps one entry per vector field, in the order of the fields.
@@ -106,7 +106,7 @@ def _dense_fields(store: Any) -> list[str]:
 
 
 def _find_dense_field(store: Any) -> str:
-    # A store with several fields searches all of them by the query's text. A vector can be searched in one field.
+    # A store with several fields searches all of them by the query's text. A search by vector uses one field.
     fields = _dense_fields(store)
     if len(fields) == 1:
         return fields[0]

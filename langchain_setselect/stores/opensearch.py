@@ -18,9 +18,10 @@ _FIELD = "vector_field"
 
 
 def search(store: Any, query: list[float], fetch_k: int, *, metadata_field: str = "metadata", **more: Any) -> Hits:
-    """The store's own top ``fetch_k``, by its ``similarity_search_by_vector``, for which ``more`` is.
+    """The store's own top ``fetch_k`` with their vectors; its ``similarity_search_by_vector`` gets ``more``.
 
-    One call, because the store receives the vectors anyway; a second one for its hybrid search, which omits them.
+    One call is enough, because the store receives the vectors with the hits. Its hybrid search omits the vectors, so a
+    second call reads them.
     """
     # "*" returns all indexed fields in place of the metadata.
     found = store.similarity_search_by_vector(query, fetch_k, metadata_field="*", **more)

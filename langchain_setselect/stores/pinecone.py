@@ -41,11 +41,9 @@ async def afetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
 
 
 def _open_asyncio_client(store: Any) -> Any:
-    """The asyncio client that the caller gave the store, or that ``async with store`` opened; else None.
-
-    Without one, the store would open a client and a connection per search, and close the client while other searches
-    use it. Its sync client keeps its connections, and threads can share it.
-    """
+    """The asyncio client that the caller gave the store, or that ``async with store`` opened; else None."""
+    # Otherwise the store would open a client and a connection per search, and close the client while other searches use
+    # it. The store's sync client keeps its connections, and threads can share it.
     return store._async_index if store._async_index_provided or store._async_index_context_open else None
 
 

@@ -13,7 +13,7 @@ from .reader import Hits
 
 
 def search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **more: Any) -> Hits:
-    """The collection's own top ``fetch_k`` by the dense vector, in one call; ``more`` is for ``client.query_points``.
+    """The collection's own top ``fetch_k`` by the dense vector, in one call; ``client.query_points`` gets ``more``.
 
     The store's own search makes a second call, for the collection's configuration.
     """

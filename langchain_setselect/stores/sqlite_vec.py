@@ -23,7 +23,7 @@ def search(store: Any, query: list[float], fetch_k: int, **unknown: Any) -> Hits
 
 
 async def asearch(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
-    """Run ``search`` in a thread if the connection allows it, else in this one."""
+    """Run ``search`` in another thread if the connection allows it, otherwise in the caller's."""
     try:
         return await run_in_executor(None, search, store, query, fetch_k, **more)
     except sqlite3.ProgrammingError:

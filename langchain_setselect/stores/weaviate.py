@@ -13,7 +13,7 @@ from .reader import Hits
 
 
 def search(store: Any, query: list[float], fetch_k: int, *, tenant: str | None = None, **more: Any) -> Hits:
-    """The collection's own top ``fetch_k`` with their vectors, in one call; ``more`` is for ``query.hybrid``."""
+    """The collection's own top ``fetch_k`` with their vectors, in one call; ``query.hybrid`` gets ``more``."""
     with store._tenant_context(tenant) as collection:
         objects, vectors = search_with_vectors(collection, query, fetch_k, **_arguments(store, more))
     return _documents(store, objects, more), vectors

@@ -82,7 +82,7 @@ def _milvus_arguments(store: Any) -> dict[str, Any]:
 
 
 def _qdrant_arguments(store: Any) -> dict[str, Any]:
-    # A store with an async client alone learns in its first query whether the vector has a name.
+    # A store that has only an async client learns in its first query whether the vector has a name.
     is_known = store.dense_vector_name == "" or store.client is not None
     names = [store.dense_vector_name] if is_known else [store.dense_vector_name, ""]
     return {"collection": store.collection_name, "names": names}
@@ -108,7 +108,7 @@ def _weaviate_async_collection(store: Any) -> Any:
 
 _CLIENT = attrgetter("client")
 
-# By the full name of the store's class, so that a store whose package is missing costs nothing.
+# The keys are full names of classes, so that no store's package has to be imported.
 READERS: dict[type | str, VectorReader] = {
     **faiss.READERS,
     "llama_index.core.vector_stores.simple.SimpleVectorStore": VectorReader(_fetch_simple),
@@ -141,8 +141,8 @@ READERS: dict[type | str, VectorReader] = {
         _opensearch_arguments,
         widest=10_000,
     ),
-    # The store writes a node that came from a document under the document's id and its own. An id does not tell which
-    # of them it is, so such nodes are not found by id; but the store's search leaves vectors on the nodes.
+    # The store writes a node that came from a document under "<document's id>#<node's id>". The node's id alone does
+    # not give this key, so such nodes are not found by id. The store's own search leaves vectors on the nodes.
     "llama_index.vector_stores.pinecone.base.PineconeVectorStore": read_with_client(
         pinecone, _CLIENT, arguments=lambda store: {"namespace": store.namespace}, on_node=True, widest=10_000
     ),

@@ -46,9 +46,9 @@ def _fetch_mapped(store: Any, node_ids: Sequence[str], index: VectorStoreIndex |
 
 
 def takes_node_ids(store: Any) -> bool:
-    """Whether a search of this store can be restricted to given nodes, which FAISS's cannot.
+    """Whether a search of this store can be restricted to given nodes; a search of FAISS cannot.
 
-    It needs no restriction: a label that the index does not know is an error in LlamaIndex's own search.
+    FAISS needs no restriction: LlamaIndex's own search raises an error for a label that the index does not know.
     """
     return not any(f"{cls.__module__}.{cls.__qualname__}" in READERS for cls in type(store).__mro__)
 

@@ -118,7 +118,7 @@ def _split(rows: list[dict[str, Any]], field: str) -> tuple[list[dict[str, Any]]
 
 
 def _lookup(ids: Sequence[str], key: str, field: str) -> dict[str, Any]:
-    # Azure's keys hold neither quotes nor commas, but ids of another store's documents may.
+    # Azure's keys have no quotes and no commas, but the ids of another store's documents may have them.
     names = ",".join(name.replace("'", "''") for name in ids)
     return {
         "search_text": "*",

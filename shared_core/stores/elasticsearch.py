@@ -1,6 +1,6 @@
 """Stored vectors out of Elasticsearch, in one search.
 
-The request names the vector field in ``fields``, which every version answers. Since 9.2 a new index leaves vectors out
+The request names the vector field in ``fields``, which every version supports. Since 9.2 a new index leaves vectors out
 of ``_source``, and older servers refuse the option that includes them there (``_source.exclude_vectors``).
 """
 
@@ -29,7 +29,8 @@ def search_with_vectors(
         With a strategy that searches by vector, approximate or exact.
     query : sequence of d floats
     k : int
-        Up to 50, the search considers 50 candidates per shard, as the store's own does; beyond, 1.5 × k.
+        For k up to 50 the search considers 50 candidates per shard, as the store's own search does. For a larger k it
+        considers 1.5 × k, at most 10 000.
     **arguments
         Passed to ``store.search`` unchanged: ``filter``, ``custom_query``.
 
@@ -130,7 +131,7 @@ def _split(hits: list[dict[str, Any]], store: Any) -> tuple[list[dict[str, Any]]
         fields = hit.get("fields", {})
         rows.append(_vector(fields.pop(store.vector_field, None)))
         if not fields:
-            # A function of the user's that makes documents from hits gets them as from a plain search.
+            # A hit must look like one of a plain search, because a function of the user's may make documents from it.
             hit.pop("fields", None)
     return hits, stack_hits(rows, store.index, store.vector_field)
 

@@ -54,14 +54,14 @@ def search_with_vectors(
     if k == 0:
         return np.zeros(0, np.int64), np.zeros((0, index.d), np.float32)
     if _is_id_map(index):
-        # IDMap does not forward reconstruct and search_and_reconstruct to the index inside, IDMap2 does.
+        # IDMap2 forwards reconstruct and search_and_reconstruct to the index inside; IDMap does not.
         places, vectors = search_with_vectors(_inside(index), query, k)
         return _ids_of(index)[places], vectors
     try:
         _, found, vectors = index.search_and_reconstruct(query[None], k)
     except RuntimeError as error:
         raise _no_vectors(index) from error
-    # FAISS fills the end with the label -1 if it finds fewer than k.
+    # If FAISS finds fewer than k, it fills the rest with the label -1.
     kept = found[0] >= 0
     return found[0][kept], vectors[0][kept]
 
@@ -139,6 +139,6 @@ def _through_id_map(index: Any, keys: NDArray[np.int64]) -> NDArray[np.float32]:
 
 def _no_vectors(index: Any) -> VectorSourceError:
     return VectorSourceError(
-        f"{type(index).__name__} cannot return the vectors it stores by label. "
+        f"{type(index).__name__} does not return the vectors that it stores. "
         "For an IVF index call index.make_direct_map(); otherwise register a vector reader of your own"
     )

@@ -43,7 +43,8 @@ def search_with_vectors(
     Returns
     -------
     hits : list of mapping, m <= k
-        The client's own: ``{primary field: id, "distance": float, "entity": {field: value}}``, without vectors.
+        As the client returns them: ``{primary field: id, "distance": float, "entity": {field: value}}``. The vectors
+        are left out.
     vectors : float32, shape (m, d); or list of m, each float32 of shape (d,) or None, where the field is nullable
         Bit-equal to what was added if the field holds 32 bits; float16, bfloat16 and int8 are widened exactly.
 
@@ -111,6 +112,8 @@ def vectors_by_id(
     dict of id, as the collection has it, to ndarray, float32, shape (d,)
         In the collection's own order, which is not that of ``ids``; rows whose vector is null are left out.
 
+    Raises
+    ------
     VectorSourceError
         The field holds binary or sparse vectors.
     """
@@ -145,7 +148,7 @@ def _split(found: Any, field: str, query: Sequence[float]) -> tuple[list[Mapping
     # The client turns the columns of this list into Python floats, which takes longer than the selection.
     hits.lazy_field_data.remove(column)
     vectors = _vectors(column)
-    # Milvus Lite stretches a query of one number over every dimension.
+    # Milvus Lite accepts a query of one number and repeats the number in every dimension.
     _check_length(query, field, column.vectors.dim)
     return list(hits), vectors
 

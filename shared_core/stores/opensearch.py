@@ -31,8 +31,8 @@ def vectors_by_id(
     -------
     dict of str to ndarray, float32, shape (d,)
         In the server's order, which is not that of ``ids``. The inserted numbers in float32, also for quantised
-        indexes; scaled to length 1 where the module's docstring says so; ``half_float`` fields of 3.x and ``byte``
-        and ``binary`` fields return what they keep.
+        indexes. Since 3.0 the faiss engine with ``cosinesimil`` returns them at length 1. ``half_float`` fields of 3.x
+        and ``byte`` and ``binary`` fields return what they keep.
 
     Examples
     --------

@@ -64,7 +64,7 @@ def search_with_vectors(
     rows = [_dense_vector(point.vector, [name]) for point in points]
     lengths = {len(row) for row in rows if row is not None} - {len(query)}
     if lengths:
-        # With the Euclidean metric, Qdrant's local mode stretches a query of one number over every dimension.
+        # With the Euclidean metric, Qdrant's local mode accepts one number and repeats it in every dimension.
         raise InvalidInputError(
             f"the query has length {len(query)}, the Qdrant collection's vectors {lengths.pop()}: "
             "they most likely come from different embedding models"
@@ -138,7 +138,7 @@ def _as_point_id(name: str) -> int | str | None:
     try:
         return str(UUID(name))
     except ValueError:
-        # A server refuses the whole request for one id that it cannot read. Its numbers have 20 digits at most.
+        # If one id cannot be an id of Qdrant, a server refuses the whole request. Its numbers have at most 20 digits.
         number = int(name) if name.isdecimal() and len(name) <= 20 else -1
         return number if str(number) == name and number < 2**64 else None
 

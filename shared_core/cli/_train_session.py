@@ -153,7 +153,7 @@ class Consent:
         if self._given:
             return
         agreed = False
-        # Without a terminal nobody can answer.
+        # Without a terminal, confirm raises Abort: nobody can answer.
         with contextlib.suppress(typer.Abort):
             agreed = typer.confirm("Go on?", err=True)
         if not agreed:

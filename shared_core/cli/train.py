@@ -34,13 +34,13 @@ _LISTWISE, _LIKELIHOOD = "Listwise: ", "Likelihood: "
 
 def train(
     context: typer.Context,
-    pool: Annotated[Path, typer.Argument(help="JSON lines: {'question', 'answer', optionally 'id'}.")],
+    pool: Annotated[Path, typer.Argument(help="JSON lines with the keys question, answer and, if you like, id.")],
     out: Annotated[Path, typer.Option(help="File for the kernel: .safetensors.")],
     question: Annotated[str, typer.Option(help="Key of the question in a line.")] = "question",
     answer: Annotated[str, typer.Option(help="Key of the answer in a line.")] = "answer",
     model: Annotated[str, typer.Option(help="Name or folder of a sentence-transformers model.")] = DEFAULT_MODEL,
     vectors: Annotated[
-        Path | None, typer.Option(help="In place of a model: a .npy file with a row for each line.")
+        Path | None, typer.Option(help="In place of a model: a .npy file with a row for each line that is not blank.")
     ] = None,
     cache: Annotated[
         Path | None, typer.Option(help="Folder for embeddings. Default: SETSELECT_CACHE or ~/.cache/setselect.")
@@ -94,7 +94,7 @@ def train(
         float, typer.Option(help=_LIKELIHOOD + "share of the labels to train on, those with the highest scores.")
     ] = 0.1,
     normalisation: Annotated[
-        str, typer.Option(help=_LIKELIHOOD + "probabilities over the subsets of the pool or of the candidates.")
+        str, typer.Option(help=_LIKELIHOOD + "pool or candidates: a probability is over all subsets of these items.")
     ] = "pool",
     alpha: Annotated[float, typer.Option(min=0, help=_LIKELIHOOD + "weight of the penalty on V.")] = 0.01,
     beta: Annotated[float, typer.Option(min=0, help=_LIKELIHOOD + "weight of the penalty on B.")] = 0.01,

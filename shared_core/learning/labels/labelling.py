@@ -310,7 +310,9 @@ def _check_queries(queries: Iterable[int] | None, n: int) -> list[int]:
 
 def _describe_need(k: int, needed: int) -> str:
     return (
-        f"drawing a subset of k={k}" if needed == k else f"drawing {needed // k} subsets of k={k} that do not overlap"
+        f"drawing a subset of k = {k}"
+        if needed == k
+        else f"drawing {needed // k} subsets of k = {k} that do not overlap"
     )
 
 

@@ -493,14 +493,14 @@ def test_the_bar_counts_items_resumes_and_shows_the_mean(tmp_path: Path, capsys:
     ("change", "match"),
     [
         ({"k": 0}, "k must be at least 1"),
-        ({"k": 7}, "a subset of k=7 needs candidates >= 7, got 6"),
+        ({"k": 7}, "a subset of k = 7 needs candidates >= 7, got 6"),
         ({"subsets": 0}, "subsets must be at least 1"),
-        ({"subsets": 4}, "drawing 4 subsets of k=2 that do not overlap needs candidates >= 8, got 6"),
+        ({"subsets": 4}, "drawing 4 subsets of k = 2 that do not overlap needs candidates >= 8, got 6"),
         ({"candidates": 0}, "candidates must be at least 1"),
         ({"seed": -1}, "seed must be at least 0"),
         ({"draw": "near"}, "draw must be one of random, greedy, got 'near'"),
         ({"draw": "greedy", "subsets": 1}, "subsets must be at least 4"),
-        ({"draw": "greedy", "k": 7}, "a subset of k=7 needs candidates >= 7, got 6"),
+        ({"draw": "greedy", "k": 7}, "a subset of k = 7 needs candidates >= 7, got 6"),
         ({"queries": []}, "queries is empty"),
         ({"queries": [0, 8]}, r"queries\[1\] is 8, but rows are 0..7"),
         ({"queries": [-1]}, r"queries\[0\] is -1, but rows are 0..7"),
@@ -508,9 +508,9 @@ def test_the_bar_counts_items_resumes_and_shows_the_mean(tmp_path: Path, capsys:
         ({"queries": [1.0]}, r"queries\[0\] must be an integer"),
         (
             {"candidates": 20, "subsets": 5},
-            "item 0: drawing 5 subsets of k=2 that do not overlap needs 10 candidates, but it has 7",
+            "item 0: drawing 5 subsets of k = 2 that do not overlap needs 10 candidates, but it has 7",
         ),
-        ({"candidates": 20, "k": 8}, "item 0: drawing a subset of k=8 needs 8 candidates, but it has 7"),
+        ({"candidates": 20, "k": 8}, "item 0: drawing a subset of k = 8 needs 8 candidates, but it has 7"),
     ],
 )
 def test_parameters_out_of_range(change: dict[str, Any], match: str) -> None:
@@ -523,7 +523,9 @@ def test_too_few_candidates_are_refused_before_anything_is_scored_or_written(tmp
     items, vectors = pool(5)
     items[4] = {**items[3], "number": 4}
     feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
-    with pytest.raises(InvalidParameterError, match="item 3: drawing a subset of k=4 needs 4 candidates, but it has 3"):
+    with pytest.raises(
+        InvalidParameterError, match="item 3: drawing a subset of k = 4 needs 4 candidates, but it has 3"
+    ):
         label(items, vectors, feedback, k=4, resume=path)
     with pytest.raises(InvalidInputError, match="item 0 has no candidates: all other items are its duplicates"):
         label(items, np.ones((5, 2)), feedback, k=1, resume=path)

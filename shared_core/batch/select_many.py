@@ -97,7 +97,7 @@ def select_many(
         The number of threads that share the queries. While they run, BLAS uses one thread in the whole process, because
         it has no setting per thread; this needs threadpoolctl. Its setting is restored afterwards, also after an error.
         Compiled loops release the interpreter's lock: two threads are 1.2 to 1.8 times as fast as one. Without numba
-        two threads are half as fast as one at n = 20 to 100, and 1.1 to 1.4 times as fast from n = 200 on.
+        two threads are half as fast as one at n = 20 to 100, and 1.1 to 1.4 times as fast from n = 200, d = 1536 on.
     progress : bool
         Show a progress bar (tqdm).
 

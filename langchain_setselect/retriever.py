@@ -86,7 +86,7 @@ class SelectionSettings(BaseModel):
     def _request(self, kwargs: dict[str, Any]) -> tuple[Request, bool, dict[str, Any]]:
         """The request of one call with the arguments ``kwargs``, whether to add scores, and the store's arguments."""
         defaults = {
-            **{name: getattr(self, name) for name in SETTINGS if name in SelectionSettings.model_fields},
+            **{name: getattr(self, name) for name in _FIELDS},
             "search_type": self.search_type,
             "scores": self.scores,
             **self.search_kwargs,
@@ -108,6 +108,10 @@ class SelectionSettings(BaseModel):
                 raise InvalidParameterError(f"{name} is set when {type(self).__name__} is made, not for one call")
         # Ids of documents are strings; those that a user reads from metadata may be integers.
         return (replace(request, shown=tuple(map(str, request.shown))) if request.shown else request), scores, rest
+
+
+# The settings of a request that are fields of the classes.
+_FIELDS = tuple(name for name in SETTINGS if name in SelectionSettings.model_fields)
 
 
 def embed_query(request: Request, embeddings: Embeddings, query: str) -> Flow[EmbeddedQuery]:

@@ -88,11 +88,15 @@ class SelectionSettings(BaseModel):
         return NodeVectors(store, self.index, resolve_embed_model(self.embed_model, self.index))
 
     def _request(self, fetch_k: int | None = None) -> Request:
-        settings = {name: getattr(self, name) for name in SETTINGS if name in SelectionSettings.model_fields}
+        settings = {name: getattr(self, name) for name in _FIELDS}
         settings |= {"k": self.top_n, "fetch_k": fetch_k, **self.selector_kwargs}
         if self.source is None:
             settings["source"] = _document_of
         return Request.parse(settings)[0]
+
+
+# The settings of a request that are fields of the classes.
+_FIELDS = tuple(name for name in SETTINGS if name in SelectionSettings.model_fields)
 
 
 def refuse_unknown(owner: str, names: Iterable[str], selector: Any, known: Iterable[str]) -> None:

@@ -60,25 +60,28 @@ def as_unit_rows(vectors: ArrayLike, ids: tuple[Hashable, ...] | None = None, *,
     return _unit_rows(given, ids, copy)
 
 
+# A value that overflows in a cast or a square is found by the squared length. numpy need not warn of it.
+@np.errstate(over="ignore", invalid="ignore")
 def _unit_rows(given: NDArray[Any], ids: tuple[Hashable, ...] | None, copy: bool) -> FloatArray:
-    # Values that overflow in a cast or a square are found by their squared length.
-    with np.errstate(over="ignore", invalid="ignore"):
-        rows: FloatArray = given.astype(working_dtype(given.dtype), order="C", copy=copy)
-        squares = np.vecdot(rows, rows)
-        # Most embedding models give unit rows already, up to rounding.
-        if np.abs(squares - 1).max() <= _TIES[rows.dtype] / 4:
-            return rows
-        low, high = _SAFE_SQUARES[rows.dtype]
-        # A comparison with NaN is false, so ``not (... and ...)`` is also true for a row with NaN.
-        if not (squares.min() > low and squares.max() < high):
-            rows, squares = _rescaled(rows, squares, ids)
-    squares[squares == 0] = 1
+    rows: FloatArray = given.astype(working_dtype(given.dtype), order="C", copy=copy)
+    squares = np.vecdot(rows, rows)
+    shortest, longest = squares.min(), squares.max()
+    low, high = _SAFE_SQUARES[rows.dtype]
+    # A comparison with NaN is false, so ``not (... and ...)`` is also true for a row with NaN.
+    if not (shortest > low and longest < high):
+        rows, squares = _rescaled(rows, squares, ids)
+    # Most embedding models give unit rows already, up to rounding.
+    elif max(1 - shortest, longest - 1) <= _TIES[rows.dtype] / 4:
+        return rows
     unit: FloatArray = rows / np.sqrt(squares)[..., None]
     return unit
 
 
 def _rescaled(rows: FloatArray, squares: FloatArray, ids: tuple[Hashable, ...] | None) -> tuple[FloatArray, FloatArray]:
-    """A copy in which rows that are too long or too short to be squared are scaled by a power of two."""
+    """A copy in which rows that are too long or too short to be squared are scaled by a power of two.
+
+    The squared length of a zero row is 1, so that the row can be divided by its length.
+    """
     low, high = _SAFE_SQUARES[rows.dtype]
     odd = ~((squares > low) & (squares < high))
     bad = np.argwhere(odd & ~np.isfinite(rows).all(axis=-1))
@@ -91,10 +94,11 @@ def _rescaled(rows: FloatArray, squares: FloatArray, ids: tuple[Hashable, ...] |
     # A power of two scales without rounding, so a row's direction does not depend on its length.
     exponent = np.where(largest > 0, -np.frexp(largest)[1], 0)
     rows[odd] = np.ldexp(rows[odd], exponent[:, None])
-    squares[odd] = np.vecdot(rows[odd], rows[odd])
+    squares[odd] = np.where(largest > 0, np.vecdot(rows[odd], rows[odd]), 1)
     return rows, squares
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
     """``query`` at unit length, in ``dtype``. ``shape`` is that of the vectors, whose length the query must have.
 
@@ -111,9 +115,8 @@ def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any
             else "; the query must be one vector"
         )
         raise InvalidInputError(f"query has shape {q.shape}, vectors have shape {shape}{hint}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        unit = q.astype(dtype, copy=False)
-        square = float(unit.dot(unit))
+    unit = q.astype(dtype, copy=False)
+    square = float(unit.dot(unit))
     low, high = _SAFE_SQUARES[dtype]
     if low < square < high:
         return read_only(unit * unit.dtype.type(1 / math.sqrt(square)))

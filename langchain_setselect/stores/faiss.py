@@ -60,11 +60,14 @@ def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
 def _documents(
     store: Any, labels: Any, vectors: Any, passes: Callable[[Document], bool] | None = None
 ) -> tuple[list[Document], Any]:
+    names = [store.index_to_docstore_id.get(label) for label in labels.tolist()]
+    found = [store.docstore.search(name) for name in names]
+    # The usual case: no filter, nothing deleted, and every document has its id.
+    if passes is None and set(map(type, found)) == {Document} and all(document.id for document in found):
+        return found, vectors
     documents: list[Document] = []
     rows: list[int | None] = []
-    for row, label in enumerate(labels.tolist()):
-        name = store.index_to_docstore_id.get(label)
-        document = store.docstore.search(name)
+    for row, (name, document) in enumerate(zip(names, found, strict=True)):
         if not isinstance(document, Document):
             # Deleted from the docstore, but not from the index.
             documents.append(Document(id=str(name), page_content=""))

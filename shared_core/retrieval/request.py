@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import functools
+import math
 import warnings
 from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -165,7 +166,8 @@ class Request:
         """
         rest = dict(settings)
         given = {name: rest.pop(name, None) for name in SETTINGS}
-        parameters = {name: rest.pop(name) for name in parameter_names() if name in rest}
+        # Mostly nothing is left. The names of all parameters are read only if something is.
+        parameters = {name: rest.pop(name) for name in parameter_names() if name in rest} if rest else {}
         check_spelling(rest)
         k, fetch_k = _check_sizes(given["k"], given["fetch_k"], given["budget"])
         shown = as_identifiers(given["shown"], "shown")
@@ -222,10 +224,12 @@ class Request:
             The perspective cannot be projected on.
         """
         vector = as_numeric(embedding, "the query's embedding").astype(np.float64)
-        if not np.isfinite(vector).all():
-            raise InvalidInputError("the query's embedding holds NaN or inf")
-        if not vector.any():
-            raise InvalidInputError("the query's embedding is the zero vector: it has no direction to be near to")
+        # The square may overflow or underflow where the vector does not.
+        if not 0 < np.vdot(vector, vector) < math.inf:
+            if not np.isfinite(vector).all():
+                raise InvalidInputError("the query's embedding holds NaN or inf")
+            if not vector.any():
+                raise InvalidInputError("the query's embedding is the zero vector: it has no direction to be near to")
         if self.perspective is None:
             return EmbeddedQuery(vector, None)
         pap = make_pap(
@@ -395,12 +399,13 @@ def _check_cosine(value: Any, what: str) -> float | None:
 def _as_rows(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:
     """``vectors`` as an array. If a row differs in length from the first, the error names it."""
     if not isinstance(vectors, np.ndarray):
-        for name, row in zip(ids, vectors, strict=True):
-            if len(row) != len(vectors[0]):
-                raise InvalidInputError(
-                    f"the vector of {name!r} has length {len(row)}, that of {ids[0]!r} has {len(vectors[0])}: "
-                    "they most likely come from different embedding models"
-                )
+        lengths = list(map(len, vectors))
+        if len(set(lengths)) > 1:
+            odd = next(row for row, length in enumerate(lengths) if length != lengths[0])
+            raise InvalidInputError(
+                f"the vector of {ids[odd]!r} has length {lengths[odd]}, that of {ids[0]!r} has {lengths[0]}: "
+                "they most likely come from different embedding models"
+            )
     return as_numeric(vectors, "vectors")
 
 

@@ -131,20 +131,20 @@ def choose(
     [0]
     """
     already = check_shown(shown, len(candidates))
-    kept = np.arange(len(candidates))
+    kept = None
     if score_threshold is not None:
         check_number(score_threshold, "score_threshold (a cosine)", -1, 1)
         # A threshold of 1 must not drop copies of the query, whose cosine may be 1 minus rounding.
         near = candidates.relevance.astype(np.float64) >= score_threshold - tie_tolerance(candidates.dtype)
         near[already] = True
         kept = np.flatnonzero(near)
-    available = len(kept) - len(already)
+    available = (len(candidates) if kept is None else len(kept)) - len(already)
     if available <= 0:
         return _EMPTY
     if k is not None:
         k = min(check_integer(k, "k"), available)
     try:
-        if len(kept) == len(candidates):
+        if kept is None:
             return selector.select(candidates, k, budget=budget, shown=already)
         place = {row: number for number, row in enumerate(kept.tolist())}
         found = selector.select(candidates.take(kept), k, budget=budget, shown=[place[row] for row in already])

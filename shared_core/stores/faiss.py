@@ -61,7 +61,9 @@ def search_with_vectors(
         _, found, vectors = index.search_and_reconstruct(query[None], k)
     except RuntimeError as error:
         raise _no_vectors(index) from error
-    # If FAISS finds fewer than k, it fills the rest with the label -1.
+    # If FAISS finds fewer than k, it fills the end with the label -1.
+    if found[0, -1] >= 0:
+        return found[0], vectors[0]
     kept = found[0] >= 0
     return found[0][kept], vectors[0][kept]
 

@@ -248,7 +248,7 @@ def test_errors(model: CountingEmbedding) -> None:
         selector()
     with pytest.raises(InvalidInputError, match="the template has the key 'price', which an example lacks"):
         make(model, template="{price}")(query_str=QUERY)
-    with pytest.raises(InvalidInputError, match="a field without a name, {}: name a key of the examples"):
+    with pytest.raises(InvalidInputError, match=r"a field without a name, \{\}: name a key of the examples"):
         make(model, template="{}")(query_str=QUERY)
     with pytest.raises(InvalidInputError, match="the query is empty"):
         selector.select_examples("")

@@ -65,7 +65,8 @@ def as_unit_rows(vectors: ArrayLike, ids: tuple[Hashable, ...] | None = None, *,
 def _unit_rows(given: NDArray[Any], ids: tuple[Hashable, ...] | None, copy: bool) -> FloatArray:
     rows: FloatArray = given.astype(working_dtype(given.dtype), order="C", copy=copy)
     squares = np.vecdot(rows, rows)
-    shortest, longest = squares.min(), squares.max()
+    # argmin and argmax find NaN too, and take a third of the time of min and max.
+    shortest, longest = squares.flat[squares.argmin()], squares.flat[squares.argmax()]
     low, high = _SAFE_SQUARES[rows.dtype]
     # A comparison with NaN is false, so ``not (... and ...)`` is also true for a row with NaN.
     if not (shortest > low and longest < high):

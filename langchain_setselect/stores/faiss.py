@@ -60,10 +60,11 @@ def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
 def _documents(
     store: Any, labels: Any, vectors: Any, passes: Callable[[Document], bool] | None = None
 ) -> tuple[list[Document], Any]:
-    names = [store.index_to_docstore_id.get(label) for label in labels.tolist()]
-    found = [store.docstore.search(name) for name in names]
+    names = list(map(store.index_to_docstore_id.get, labels.tolist()))
+    found = list(map(store.docstore.search, names))
     # The usual case: no filter, nothing deleted, and every document has its id.
-    if passes is None and set(map(type, found)) == {Document} and all(document.id for document in found):
+    usual = passes is None and set(map(type, found)) == {Document}
+    if usual and {document.id for document in found}.isdisjoint({None, ""}):
         return found, vectors
     documents: list[Document] = []
     rows: list[int | None] = []

@@ -184,7 +184,8 @@ def _greedy_compiled(s: _Sum, state: GreedyState) -> list[float]:
     """The same loop, compiled."""
     picks, cosines = np.empty((1, state.target), np.int64), np.empty((1, state.target))
     closed = np.zeros((1, len(s.rows)), np.bool_)
-    closed[0, state.shown] = True
+    if state.shown:
+        closed[0, state.shown] = True
     loops = compiled_loops()
     assert loops is not None
     loops.vrsd(s.rows[None], s.relevance[None], s.q[None], s.s[None], closed, s.tie, picks, cosines)

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from shared_core import *  # noqa: F403
 from shared_core import __all__ as _names
 
-__all__ = [*_names, "__version__"]  # noqa: PLE0604
+__all__ = [*_names, "__version__"]
 __version__ = version("setselect")
 
 if __name__ == "__main__":

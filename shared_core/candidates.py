@@ -65,8 +65,7 @@ def as_unit_rows(vectors: ArrayLike, ids: tuple[Hashable, ...] | None = None, *,
 def _unit_rows(given: NDArray[Any], ids: tuple[Hashable, ...] | None, copy: bool) -> FloatArray:
     rows: FloatArray = given.astype(working_dtype(given.dtype), order="C", copy=copy)
     squares = np.vecdot(rows, rows)
-    # argmin and argmax find NaN too, and take a third of the time of min and max.
-    shortest, longest = squares.flat[squares.argmin()], squares.flat[squares.argmax()]
+    shortest, longest = squares.min(), squares.max()
     low, high = _SAFE_SQUARES[rows.dtype]
     # A comparison with NaN is false, so ``not (... and ...)`` is also true for a row with NaN.
     if not (shortest > low and longest < high):
@@ -244,13 +243,15 @@ class Candidates:
         return self._with(query=unit, relevance=read_only(self.vectors.dot(unit)))
 
     def with_vectors(self, query: ArrayLike, vectors: ArrayLike) -> Candidates:
-        """The same candidates with other vectors and another query.
+        """The same candidates with other vectors and another query; InvalidInputError if they are not as many.
 
         >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]], ids=["a", "b"])
         >>> c.with_vectors([1.0], [[1.0], [2.0]]).ids
         ('a', 'b')
         """
         other = Candidates(query, vectors)
+        if len(other) != len(self):
+            raise InvalidInputError(f"vectors must have {len(self)} rows, one for each candidate, got {len(other)}")
         return self._with(query=other.query, vectors=other.vectors, relevance=other.relevance)
 
     def take(self, rows: ArrayLike) -> Candidates:
@@ -274,10 +275,6 @@ class Candidates:
     def dtype(self) -> np.dtype[Any]:
         """float32 or float64: the dtype of the vectors and of what is computed from them."""
         return self.vectors.dtype
-
-    def describe_row(self, row: int) -> str:
-        """The name of a candidate in messages: its row, and its id if it has one."""
-        return describe_row(row, self.ids)
 
     def _with(self, **changes: Any) -> Candidates:
         other = object.__new__(Candidates)

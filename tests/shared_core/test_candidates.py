@@ -168,9 +168,11 @@ def test_take_keeps_the_columns_of_the_rows() -> None:
         assert not part.vectors.flags.writeable
 
 
-def test_a_row_is_described_by_its_number_and_its_id() -> None:
-    assert Candidates(QUERY, VECTORS).describe_row(3) == "row 3"
-    assert Candidates(QUERY, VECTORS, ids=list("abcdefghijk")).describe_row(3) == "row 3 (id 'd')"
+def test_other_vectors_must_be_as_many() -> None:
+    candidates = Candidates(QUERY, VECTORS, ids=list("abcdefghijk"))
+    assert candidates.with_vectors(QUERY, -VECTORS).ids == candidates.ids
+    with pytest.raises(InvalidInputError, match="must have 11 rows, one for each candidate, got 10"):
+        candidates.with_vectors(QUERY, VECTORS[:10])
 
 
 def test_with_query() -> None:

@@ -88,7 +88,7 @@ def make_selection(
     values = np.array(gains, np.float64)
     relevance = candidates.relevance.take(indices).astype(np.float64)
     indices.flags.writeable = values.flags.writeable = relevance.flags.writeable = False
-    objective = math.prod(gains) if product else math.fsum(gains)
+    objective = math.prod(gains) if product else float(sum(gains))
     return Selection(indices, values, relevance, objective, filled_from)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
+import re
+import reprlib
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -14,6 +16,29 @@ from .errors import InvalidInputError, InvalidParameterError
 
 FloatArray = NDArray[np.floating[Any]]
 _Array = TypeVar("_Array", bound=NDArray[Any])
+
+# The most characters of a value that a message shows.
+MAX_QUOTED = 80
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = _short.maxlong = MAX_QUOTED
+_short.maxlevel = 2
+
+
+def printable(value: object) -> str:
+    """``str(value)`` with its control characters escaped, so that a message can hold it: a file name, for example."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value))
+
+
+def quoted(value: object) -> str:
+    """``value`` as messages show it: its repr on one line, shortened to MAX_QUOTED printable characters."""
+    try:
+        text = _short.repr(value)
+    # Any exception: the caller's own __repr__ runs here, and Python refuses to write integers of over 4300 digits.
+    except Exception:
+        text = f"<{type(value).__name__}>"
+    # The repr of an array has several lines.
+    text = printable(re.sub(r"\s*\n\s*", " ", text))
+    return text if len(text) <= MAX_QUOTED else f"{text[: MAX_QUOTED - 3]}..."
 
 
 def check_integer(value: Any, what: str, least: int | None = None) -> int:

@@ -12,13 +12,16 @@ HERE := langchain_chroma langchain_qdrant langchain_lancedb lancedb numba pandas
 ELSEWHERE := llama_index.vector_stores.milvus langchain_azure_ai.vectorstores
 # One worker per core and one thread per worker: more of either are slower.
 WORKERS ?= logical
-test test-stores: export OMP_NUM_THREADS = 1
-test test-stores: export OPENBLAS_NUM_THREADS = 1
+test test-stores fuzz: export OMP_NUM_THREADS = 1
+test test-stores fuzz: export OPENBLAS_NUM_THREADS = 1
+# Random cases of `make fuzz`: how many, and which.
+CASES ?= 300000
+SEED ?= $(shell date +%Y%m%d)
 # Passed through the environment, so that the shell does not interpret the characters of a question.
 export QUERY := $(value QUERY)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-stores lint format bench papers learned report bench-stores clean
+.PHONY: help demo test test-stores fuzz lint format bench papers learned report bench-stores clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
@@ -60,6 +63,13 @@ test-stores: $(STORES)/.ready $(OTHERS)/.ready ## the tests of all vector stores
 		$(STORES)/bin/python -m pytest -q -n $(WORKERS) tests/stores shared_core/stores
 	@SETSELECT_REQUIRE="milvus_lite cryptography $(ELSEWHERE)" \
 		$(OTHERS)/bin/python -m pytest -q -n $(WORKERS) tests/stores -k "milvus or langchain_azure_ai"
+
+FUZZ = FUZZ_CASES=$(CASES) FUZZ_SEED=$(SEED) $(BIN)/python -m pytest -q -n $(WORKERS) tests/adversarial
+
+fuzz: $(READY) ## random attacks with numba, with numba switched off, and without numba; CASES=300000 SEED=1
+	@$(FUZZ)
+	@NUMBA_DISABLE_JIT=1 $(FUZZ)
+	@PYTHONPATH=tests/adversarial/without_numba $(FUZZ)
 
 lint: $(READY) ## ruff, strict mypy, and the layers of docs/architecture.md (import-linter)
 	@$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """The part of the core that the adapters call. Settings become a checked request, which selects a framework's items."""
 
-from .._validation import as_identifiers, check_integer, check_one_of
+from .._validation import as_embeddings, as_identifiers, check_integer, check_one_of
 from .items import ORDERS, join_values, sort_items
 from .request import (
     SETTINGS,
@@ -29,6 +29,7 @@ __all__ = [
     "Request",
     "Selected",
     "Step",
+    "as_embeddings",
     "as_identifiers",
     "as_perspective",
     "check_integer",

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import as_numeric
+from .._validation import as_embeddings
 from ..errors import InvalidInputError, InvalidParameterError
 
 Vectors = NDArray[np.float32]
@@ -192,7 +192,8 @@ class CachedEmbedding:
             missing = sorted((key for key in unique if key not in found), key=lambda key: len(unique[key]))
             batches = [missing[start : start + self.batch] for start in range(0, len(missing), self.batch)]
             for batch in self.track(batches, self.description) if batches else ():
-                made = self._embed([unique[key] for key in batch])
+                asked = [unique[key] for key in batch]
+                made = as_embeddings(self.embed(asked), asked, self.model, _DTYPE)
                 found |= zip(batch, made, strict=True)
                 with self._errors_named(), database:
                     database.executemany(
@@ -224,12 +225,3 @@ class CachedEmbedding:
         query = "SELECT vector FROM embeddings WHERE model = ? AND text_sha256 = ?"
         rows = {key: database.execute(query, (self.model, key)).fetchone() for key in keys}
         return {key: np.frombuffer(row[0], _DTYPE) for key, row in rows.items() if row is not None}
-
-    def _embed(self, texts: list[str]) -> Vectors:
-        vectors: Vectors = as_numeric(self.embed(texts), f"what {self.model} returned").astype(_DTYPE)
-        if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.shape[1]:
-            raise InvalidInputError(f"{self.model} returned shape {vectors.shape} for {len(texts)} texts")
-        if not np.isfinite(vectors).all():
-            bad = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
-            raise InvalidInputError(f"{self.model} returned NaN or inf for {texts[bad][:60]!r}")
-        return vectors

@@ -122,17 +122,28 @@ def test_many_texts_are_read_back_in_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("gives", "message"),
     [
-        ([[1.0, 2.0]], r"shape \(1, 2\) for 2 texts"),
-        ([1.0, 2.0], r"shape \(2,\) for 2 texts"),
-        ([[1.0, float("nan")], [1.0, 2.0]], "NaN or inf for 'a'"),
-        ([["x"], ["y"]], "must be numbers"),
+        ([[1.0, 2.0]], r"odd must return one vector for each text \(texts: 2, vectors: 1\)"),
+        ([[1.0], [2.0], [3.0]], r"odd must return one vector for each text \(texts: 2, vectors: 3\)"),
+        (None, r"odd must return one vector for each text \(texts: 2, vectors: None\)"),
+        (iter([[1.0], [2.0]]), r"\(texts: 2, vectors: <list_iterator object at 0x"),
+        (np.float64(1), "texts: 2, vectors: np.float64"),
+        (np.array(1.0), "texts: 2, vectors: array"),
+        ([[1.0, 2.0], None], "the vector that odd returned for 'bb' must be numbers, got dtype object"),
+        ([[1.0, 2.0], [1.0]], r"for 'bb' must have shape \(2,\), as the first one has, got \(1,\)"),
+        ([1.0, 2.0], r"for 'a' must have shape \(d,\) with d >= 1, got \(\)"),
+        ([[], []], r"for 'a' must have shape \(d,\) with d >= 1, got \(0,\)"),
+        ([[1.0, 2.0], [1.0, float("nan")]], "the vector that odd returned for 'bb' holds NaN or inf"),
+        ([[1.0, 2.0], [1.0, 1e39]], "the vector that odd returned for 'bb' holds NaN or inf"),
+        ([["x"], ["y"]], "for 'a' must be numbers"),
+        (np.ma.masked_array([[1.0], [2.0]], mask=[[True], [False]]), "is a masked array"),
+        ({"a": [1.0], "b": [2.0]}, "must be numbers"),
     ],
 )
 def test_output_that_is_not_one_vector_for_each_text_is_an_error(tmp_path: Path, gives: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        CachedEmbedding(lambda texts: gives, "odd", tmp_path)(["a", "b"])
+        CachedEmbedding(lambda texts: gives, "odd", tmp_path)(["a", "bb"])
     # The bad vectors must not be in the cache.
-    assert CachedEmbedding(lambda texts: [[1.0], [2.0]], "odd", tmp_path)(["a", "b"]).tolist() == [[1.0], [2.0]]
+    assert CachedEmbedding(lambda texts: [[1.0], [2.0]], "odd", tmp_path)(["a", "bb"]).tolist() == [[1.0], [2.0]]
 
 
 def test_a_model_whose_vectors_change_length_is_an_error(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def as_embeddings(answer: Any, texts: Sequence[str], model: str, dtype: DTypeLik
     try:
         count: Any = len(answer)
     except TypeError:
-        count = repr(answer)[:80]
+        count = quoted(answer)
     if count != len(texts):
         raise InvalidInputError(f"{model} must return one vector for each text (texts: {len(texts)}, vectors: {count})")
     try:
@@ -138,7 +138,7 @@ def as_embeddings(answer: Any, texts: Sequence[str], model: str, dtype: DTypeLik
         rows = rows if dtype is None else rows.astype(dtype)
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if bad.size:
-        raise InvalidInputError(f"the vector that {model} returned for {texts[bad[0]][:60]!r} holds NaN or inf")
+        raise InvalidInputError(f"the vector that {model} returned for {quoted(texts[bad[0]])} holds NaN or inf")
     return rows
 
 
@@ -146,7 +146,7 @@ def _check_each_embedding(answer: Iterable[Any], texts: Sequence[str], model: st
     """Raise for the first vector that is not of numbers, or has another length than the first vector."""
     shape = None
     for vector, text in zip(answer, texts, strict=True):
-        what = f"the vector that {model} returned for {text[:60]!r}"
+        what = f"the vector that {model} returned for {quoted(text)}"
         row = as_numeric(vector, what)
         if row.ndim != 1 or not row.size:
             raise InvalidInputError(f"{what} must have shape (d,) with d >= 1, got {row.shape}")

@@ -51,44 +51,59 @@ class Step(NamedTuple):
 Flow = Generator[Step, Any, T]
 
 
+class _End(NamedTuple):
+    """The end of a flow, with its result."""
+
+    result: Any
+
+
 def run_flow(flow: Flow[T]) -> T:
     """The result of ``flow``. An exception of a step is raised in the flow, at the line that yielded the step."""
-    try:
-        step = next(flow)
-        while True:
-            try:
-                answer = step.run()
-            except Exception as error:
-                step = flow.throw(error)
-            else:
-                step = flow.send(answer)
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
+    step = _advance(flow)
+    while isinstance(step, Step):
+        step = _run(flow, step)
+    result: T = step.result
+    return result
 
 
 async def run_flow_async(flow: Flow[T]) -> T:
-    """The async version of :func:`run_flow`."""
+    """The async version of :func:`run_flow`. Successive steps without an async call run in one thread."""
+    step = _advance(flow)
+    while isinstance(step, Step):
+        if step.arun is None:
+            step = await asyncio.to_thread(_run_sync_steps, flow, step)
+            continue
+        try:
+            answer = await step.arun()
+        except Exception as error:
+            step = _advance(flow, error=error)
+        else:
+            step = _advance(flow, answer)
+    result: T = step.result
+    return result
+
+
+def _run_sync_steps(flow: Flow[Any], step: Step) -> Step | _End:
+    following: Step | _End = step
+    while isinstance(following, Step) and following.arun is None:
+        following = _run(flow, following)
+    return following
+
+
+def _run(flow: Flow[Any], step: Step) -> Step | _End:
     try:
-        step = next(flow)
-        while True:
-            try:
-                answer = await (step.arun() if step.arun else asyncio.to_thread(_call, step.run))
-            except Exception as error:
-                step = flow.throw(error)
-            else:
-                step = flow.send(answer)
+        answer = step.run()
+    except Exception as error:
+        return _advance(flow, error=error)
+    return _advance(flow, answer)
+
+
+def _advance(flow: Flow[Any], answer: Any = None, error: Exception | None = None) -> Step | _End:
+    """Send the answer of a step, or throw its error, into the flow; the next step or the end."""
+    try:
+        return flow.send(answer) if error is None else flow.throw(error)
     except StopIteration as stop:
-        result: T = stop.value
-        return result
-
-
-def _call(function: Callable[[], T]) -> T:
-    try:
-        return function()
-    except StopIteration as error:
-        # A future cannot hold a StopIteration: in Python 3.11 the await would never end.
-        raise RuntimeError("a function raised StopIteration") from error
+        return _End(stop.value)
 
 
 @dataclass(frozen=True, eq=False)

@@ -478,6 +478,25 @@ async def test_async_code_awaits_a_step_or_runs_it_in_a_thread() -> None:
     assert on_loop is here
 
 
+async def test_sync_steps_in_a_row_run_in_one_thread_and_the_loop_goes_on_meanwhile() -> None:
+    started, may_end = threading.Event(), threading.Event()
+
+    def wait() -> threading.Thread:
+        started.set()
+        assert may_end.wait(5)
+        return threading.current_thread()
+
+    def flow() -> Flow[list[threading.Thread]]:
+        return [(yield Step(wait)), (yield Step(threading.current_thread))]
+
+    task = asyncio.ensure_future(run_flow_async(flow()))
+    while not started.is_set():
+        await asyncio.sleep(0)
+    may_end.set()
+    first, second = await task
+    assert first is second is not threading.current_thread()
+
+
 async def test_a_step_that_raises_stop_iteration_ends_in_an_error() -> None:
     def flow() -> Flow[None]:
         yield Step(lambda: next(iter(())))

@@ -1,17 +1,20 @@
-"""Files that survive a crash: whole files that are replaced in one step, and journals of JSON lines."""
+"""Files that survive a crash: whole files replaced in one step, journals of JSON lines, and locks for one writer."""
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .errors import InvalidInputError
+from .errors import InvalidInputError, InvalidParameterError
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes | str) -> None:
@@ -37,6 +40,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | str) -> None:
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
+    _sync_folder(target.parent)
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
@@ -44,6 +48,42 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
     target = Path(path)
     for left in target.parent.glob(f".{glob.escape(target.name)}.{'[0-9a-f]' * 16}.tmp"):
         left.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
+    """While the block runs, hold ``<path>.lock``, so that one run at a time writes ``path``; None holds nothing.
+
+    An InvalidParameterError says which process has the lock. The lock of a process that was killed on this machine is
+    taken over. Threads count as runs of their own.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with hold_lock(folder + "/labels.jsonl"):
+    ...         held = os.listdir(folder)
+    ...     held, os.listdir(folder)
+    (['labels.jsonl.lock'], [])
+    """
+    if path is None:
+        yield
+        return
+    try:
+        import filelock
+    except ImportError as error:
+        raise ImportError(
+            'a file that one run writes at a time needs filelock: pip install "setselect[train]"'
+        ) from error
+    lock = Path(f"{os.fspath(path)}.lock")
+    try:
+        # Taking over the lock of a dead process may need a second attempt.
+        held = filelock.SoftFileLock(lock).acquire(timeout=0.5)
+    except filelock.Timeout:
+        raise InvalidParameterError(
+            f"{path} is in use by {_owner(lock)}: wait until it ends, or name another file. If it no longer runs, "
+            f"delete {lock}"
+        ) from None
+    with held:
+        yield
 
 
 class Journal:
@@ -90,13 +130,16 @@ class Journal:
 
     def begin(self) -> None:
         """Create the file, or remove the torn last line that :meth:`read` found, so that records can be appended."""
-        with self.path.open("ab") as file:
+        # Mode "x" refuses a link that points nowhere, which mode "a" would follow and create a file elsewhere.
+        with self.path.open("ab" if self.path.exists() else "xb") as file:
             size = file.tell()
             # Lines that another process appended since the file was read are kept.
             if size == self._size:
                 size = file.truncate(self._whole)
             if self._header and not size:
                 _write(file, self._header)
+        if not size:
+            _sync_folder(self.path.parent)
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Add a line for each record, in one write, and wait until the lines are on the disk."""
@@ -110,6 +153,16 @@ class Journal:
         """The error for a line with this ``problem``; by default, that the line is no record of this journal."""
         problem = problem or f"is not {self._record}: the file is damaged or of another kind; name another file"
         return InvalidInputError(f"{self.path}: line {number} {problem}")
+
+
+def _owner(lock: Path) -> str:
+    """The process that a lock file of filelock names: its number and its host are the first two lines."""
+    try:
+        named = re.match(r"(\d+)\n([!-~]+)\n", lock.read_text(encoding="ascii"))
+        since = datetime.fromtimestamp(lock.stat().st_mtime)
+    except (OSError, ValueError):
+        named = None
+    return f"process {named[1]} on {named[2]} since {since:%Y-%m-%d %H:%M:%S}" if named else "another process"
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
@@ -129,3 +182,13 @@ def _write(file: BinaryIO | FileIO, data: bytes) -> None:
         data = data[file.write(data) :]
     file.flush()
     os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until the names of new files in ``folder`` are on the disk; not every system and file system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -12,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from shared_core import InvalidInputError
-from shared_core._files import Journal, remove_leftovers, write_atomically
+from shared_core import InvalidInputError, InvalidParameterError
+from shared_core._files import Journal, hold_lock, remove_leftovers, write_atomically
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -116,6 +118,28 @@ def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
         write_atomically(tmp_path / "none" / "file", b"")
 
 
+def test_a_file_and_its_name_are_on_the_disk_when_the_writer_returns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, order = tmp_path / "file", []
+
+    def record(descriptor: int) -> None:
+        kind = "folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file"
+        order.append((kind, sorted(file.name.split(".")[0] or "aside" for file in tmp_path.iterdir())))
+
+    monkeypatch.setattr(os, "fsync", record)
+    write_atomically(path, b"new")
+    assert order == [("file", ["aside"]), ("folder", ["file"])]
+    order.clear()
+    journal = labels(tmp_path / "journal")
+    journal.begin()
+    assert order == [("file", ["file", "journal"]), ("folder", ["file", "journal"])]
+    order.clear()
+    journal.begin()
+    journal.append([{"query": 1}])
+    assert [kind for kind, _ in order] == ["file"]
+
+
 # --- journals -------------------------------------------------------------------------------------
 
 
@@ -202,3 +226,63 @@ def test_a_folder_that_does_not_exist_comes_to_light_at_the_start(tmp_path: Path
     assert values(journal) == []
     with pytest.raises(FileNotFoundError):
         journal.begin()
+
+
+# --- locks ----------------------------------------------------------------------------------------
+
+
+def in_use(path: Path, process: int) -> str:
+    host, since = re.escape(socket.gethostname()), r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+    return rf"^{path} is in use by process {process} on {host} since {since}: wait until it ends, or name another file"
+
+
+def test_the_second_to_lock_a_file_is_told_who_has_it(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    with hold_lock(path):
+        assert os.listdir(tmp_path) == ["labels.jsonl.lock"]
+        with pytest.raises(InvalidParameterError, match=in_use(path, os.getpid())), hold_lock(str(path)):
+            pytest.fail("two hold the lock")
+        with hold_lock(tmp_path / "other"), hold_lock(None):
+            pass
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_an_interrupted_block_leaves_no_lock(tmp_path: Path, error: type[BaseException]) -> None:
+    with pytest.raises(error), hold_lock(tmp_path / "file"):
+        raise error
+    assert os.listdir(tmp_path) == []
+
+
+HOLDER = """
+import sys, time
+from shared_core._files import hold_lock
+with hold_lock(sys.argv[1]):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_lock_lasts_as_long_as_its_process(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    with subprocess.Popen([sys.executable, "-c", HOLDER, path], cwd=ROOT, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        with pytest.raises(InvalidParameterError, match=in_use(path, process.pid)), hold_lock(path):
+            pytest.fail("two hold the lock")
+        os.kill(process.pid, signal.SIGKILL)
+    assert os.listdir(tmp_path) == ["labels.jsonl.lock"]
+    with hold_lock(path):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("content", ["", "12\nanother-host\n", "12\n\x1b[2J\n5\n"])
+def test_a_lock_whose_owner_cannot_be_examined_is_kept(tmp_path: Path, content: str) -> None:
+    path, lock = tmp_path / "file", tmp_path / "file.lock"
+    lock.write_text(content)
+    owner = "process 12 on another-host since .*" if "host" in content else "another process"
+    message = rf"is in use by {owner}: wait until it ends, or name another file\. If it no longer runs, delete {lock}$"
+    with pytest.raises(InvalidParameterError, match=message), hold_lock(path):
+        pytest.fail("the lock was taken over")
+    assert lock.read_text() == content

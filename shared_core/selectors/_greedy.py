@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import functools
+import threading
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_integer
+from .._validation import check_integer, printable
 from ..candidates import Candidates, tie_tolerance
 from ..errors import InvalidParameterError, NothingLeftError, SetSelectWarning
 from ._constraints import Budget, Constraint, NearDuplicates, PerSource
@@ -126,13 +127,25 @@ def _check_k(k: int, available: int, n: int) -> int:
     return count
 
 
-@functools.cache
+# Locked when numba fails, and never released: numpy selects from then on. Of several threads one locks it and warns.
+_numba_failed = threading.Lock()
+_import_was_interrupted = False
+
+
 def compiled_loops() -> ModuleType | None:
-    """The compiled loops; None if numba is missing, broken or switched off (``NUMBA_DISABLE_JIT=1``).
+    """The compiled loops; None if numba is missing, switched off (``NUMBA_DISABLE_JIT=1``) or has failed.
 
     numba is imported by the first selection and not with the package: the import takes 0.2 to 0.4 seconds.
     """
+    return None if _numba_failed.locked() else _import_loops()
+
+
+@functools.cache
+def _import_loops() -> ModuleType | None:
+    global _import_was_interrupted
     try:
+        if _import_was_interrupted:
+            raise ImportError("its import was interrupted; a new process imports it again")
         import numba
 
         if getattr(numba.config, "DISABLE_JIT", 0):
@@ -141,11 +154,34 @@ def compiled_loops() -> ModuleType | None:
     # Any exception: numba raises ImportError for a numpy that it does not support, and OSError for a broken library.
     except Exception as error:
         if not (isinstance(error, ModuleNotFoundError) and error.name == "numba"):
-            warnings.warn(
-                f"numba is installed but cannot be used ({type(error).__name__}: {error}). Selections use numpy, which "
-                "is slower. Repair or uninstall numba",
-                SetSelectWarning,
-                stacklevel=4,
-            )
+            _leave_to_numpy(error)
         return None
+    except BaseException:
+        # Ctrl-C leaves parts of numba behind. With them numba can be imported again, but it fails when it is used.
+        _import_was_interrupted = True
+        raise
     return _compiled
+
+
+def run_compiled(loop: Callable[..., None], *arguments: Any) -> bool:
+    """Call a compiled loop. If numba fails, return False: the outputs are undefined, and numpy must select."""
+    try:
+        loop(*arguments)
+    # Any exception: numba reads its machine code from disk at the first call, or compiles and saves it. A damaged file
+    # raises what pickle raises, and a full disk OSError.
+    except Exception as error:
+        _leave_to_numpy(error)
+        return False
+    return True
+
+
+def _leave_to_numpy(error: Exception) -> None:
+    if _numba_failed.acquire(blocking=False):
+        reason = printable(str(error).strip().partition("\n")[0])
+        warnings.warn(
+            f"numba is installed but cannot be used ({type(error).__name__}: {reason}). Until this process ends, numpy "
+            "selects the same, more slowly. If a new process warns too: repair or uninstall numba, make room on the "
+            "disk, or name another folder for the machine code (NUMBA_CACHE_DIR)",
+            SetSelectWarning,
+            stacklevel=5,
+        )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._validation import FloatArray, check_number
 from ..candidates import TIE_EPS, CandidateBlock, Candidates, tie_tolerance
-from ._greedy import GreedyState, compiled_loops
+from ._greedy import GreedyState, compiled_loops, run_compiled
 from .base import Selection, make_selection, register_selector
 
 # The initial m_i: below any cosine, and finite. With -inf the score of a closed candidate would be -inf + inf = NaN.
@@ -83,10 +83,10 @@ class MMR:
             i = state.best(scores, tie)
             gains.append(float(self.lambda_d * v[i]))
             state.take(i, scores)
-        by_numpy = state.constraints or compiled_loops() is None
-        greedy = self._greedy if by_numpy else self._greedy_compiled
-        gains += greedy(state, candidates.vectors, v, tie)
-        return make_selection(candidates, state.picks, gains)
+        further = None if state.constraints else self._greedy_compiled(state, candidates.vectors, v, tie)
+        if further is None:
+            further = self._greedy(state, candidates.vectors, v, tie)
+        return make_selection(candidates, state.picks, gains + further)
 
     def _greedy(self, state: GreedyState, rows: FloatArray, v: Vector, tie: float) -> list[float]:
         """Algorithm 1 after its first pick; returns the gain of each further pick."""
@@ -103,17 +103,21 @@ class MMR:
                 np.maximum(m, rows.dot(rows[i]), out=m)
         return gains
 
-    def _greedy_compiled(self, state: GreedyState, rows: FloatArray, v: Vector, tie: float) -> list[float]:
-        """The same loop, compiled."""
+    def _greedy_compiled(self, state: GreedyState, rows: FloatArray, v: Vector, tie: float) -> list[float] | None:
+        """The same loop, compiled; None if there is no numba that works."""
+        loops = compiled_loops()
+        if loops is None:
+            return None
         m = np.full(len(v), NOTHING_PICKED)
         for j in state.shown:
             np.maximum(m, rows.dot(rows[j]), out=m)
         weighted, start = state.close(self.lambda_d * v), len(state.picks)
         picks, gains = np.empty((1, state.target), np.int64), np.empty((1, state.target))
         picks[0, :start] = state.picks
-        loops = compiled_loops()
-        assert loops is not None
-        loops.mmr(rows[None], weighted[None], m[None], 1 - self.lambda_d, np.array([tie]), picks, gains, start)
+        if not run_compiled(
+            loops.mmr, rows[None], weighted[None], m[None], 1 - self.lambda_d, np.array([tie]), picks, gains, start
+        ):
+            return None
         state.picks[:] = picks[0].tolist()
         found: list[float] = gains[0, start:].tolist()
         return found
@@ -133,8 +137,8 @@ class MMR:
         first = np.arange(b), picks[:, 0]
         gains[:, 0] = weighted[first]
         weighted[first] = -np.inf
-        loops.mmr(block.vectors, weighted, m, 1 - self.lambda_d, tie, picks, gains, 1)
-        return picks, gains
+        ran = run_compiled(loops.mmr, block.vectors, weighted, m, 1 - self.lambda_d, tie, picks, gains, 1)
+        return (picks, gains) if ran else None
 
     def _v(self, relevance: FloatArray, quality: Vector | None) -> tuple[Vector, Any]:
         """v_i, and its tie tolerance: for a block with quality an array of shape (b,), else one number."""

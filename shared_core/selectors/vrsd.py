@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .._validation import FloatArray
 from ..candidates import CandidateBlock, Candidates, tie_tolerance
 from ..errors import InvalidParameterError
-from ._greedy import GreedyState, compiled_loops, lowest_of_best
+from ._greedy import GreedyState, compiled_loops, lowest_of_best, run_compiled
 from .base import Selection, make_selection, register_selector
 
 MIN_IMPROVEMENT = 1e-9
@@ -78,8 +78,9 @@ class VRSD:
         state = GreedyState(candidates, k, budget, shown)
         s = _Sum(candidates, state.shown)
         before = s.cosine()
-        by_numpy = state.constraints or compiled_loops() is None
-        cosines = _greedy(s, state) if by_numpy else _greedy_compiled(s, state)
+        cosines = None if state.constraints else _greedy_compiled(s, state)
+        if cosines is None:
+            cosines = _greedy(s, state)
         if self.refine and _refine(s, state):
             s = _Sum(candidates, state.shown)
             cosines = []
@@ -97,11 +98,11 @@ class VRSD:
             return None
         picks, cosines = np.empty((b, k), np.int64), np.empty((b, k))
         closed, s = np.zeros((b, n), np.bool_), np.zeros(block.queries.shape)
-        loops.vrsd(
-            block.vectors, block.relevance.astype(np.float64), block.queries.astype(np.float64), s, closed,
+        ran = run_compiled(
+            loops.vrsd, block.vectors, block.relevance.astype(np.float64), block.queries.astype(np.float64), s, closed,
             tie_tolerance(block.vectors.dtype), picks, cosines,
         )  # fmt: skip
-        return picks, np.diff(cosines, axis=1, prepend=0.0)
+        return (picks, np.diff(cosines, axis=1, prepend=0.0)) if ran else None
 
 
 class _Sum:
@@ -180,15 +181,19 @@ def _greedy(s: _Sum, state: GreedyState) -> list[float]:
     return cosines
 
 
-def _greedy_compiled(s: _Sum, state: GreedyState) -> list[float]:
-    """The same loop, compiled."""
+def _greedy_compiled(s: _Sum, state: GreedyState) -> list[float] | None:
+    """The same loop, compiled; None if there is no numba that works."""
+    loops = compiled_loops()
+    if loops is None:
+        return None
     picks, cosines = np.empty((1, state.target), np.int64), np.empty((1, state.target))
     closed = np.zeros((1, len(s.rows)), np.bool_)
     if state.shown:
         closed[0, state.shown] = True
-    loops = compiled_loops()
-    assert loops is not None
-    loops.vrsd(s.rows[None], s.relevance[None], s.q[None], s.s[None], closed, s.tie, picks, cosines)
+    sums = s.s[None].copy()
+    if not run_compiled(loops.vrsd, s.rows[None], s.relevance[None], s.q[None], sums, closed, s.tie, picks, cosines):
+        return None
+    s.s = sums[0]
     state.picks += picks[0].tolist()
     found: list[float] = cosines[0].tolist()
     return found

@@ -60,11 +60,12 @@ def test_the_compiled_loops_are_used(selector: Selector, monkeypatch: pytest.Mon
 
 
 @pytest.fixture
-def forget_numba() -> Iterator[None]:
+def forget_numba(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Look for numba anew, before and after the test."""
-    _greedy.compiled_loops.cache_clear()
+    monkeypatch.setattr(_greedy, "_numba_failed", threading.Lock())
+    _greedy._import_loops.cache_clear()
     yield
-    _greedy.compiled_loops.cache_clear()
+    _greedy._import_loops.cache_clear()
 
 
 @pytest.mark.usefixtures("forget_numba")
@@ -92,7 +93,7 @@ def test_a_broken_numba_is_warned_of_once_and_numpy_selects(
 def test_without_numba_numpy_selects_the_same(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     candidates = Candidates(*text_like(300, 64))
     compiled = [selector.select(candidates, 12) for selector in SELECTORS]
-    _greedy.compiled_loops.cache_clear()
+    _greedy._import_loops.cache_clear()
     if how == "missing":
         monkeypatch.setitem(sys.modules, "numba", None)
     else:

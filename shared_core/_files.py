@@ -74,6 +74,8 @@ def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
             'a file that one run writes at a time needs filelock: pip install "setselect[train]"'
         ) from error
     lock = Path(f"{os.fspath(path)}.lock")
+    # filelock would create a missing folder.
+    lock.parent.stat()
     try:
         # Taking over the lock of a dead process may need a second attempt.
         held = filelock.SoftFileLock(lock).acquire(timeout=0.5)

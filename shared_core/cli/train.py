@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from .._files import hold_lock, remove_leftovers
 from ..errors import SetSelectError
 from ..learning.feedback.prompts import EXAMPLE
 from ..learning.labels.labelling import LabelledSubset, label
@@ -132,6 +133,9 @@ def train(
     try:
         settings = FitSettings(**{name: context.params[name] for name in names})
         files = Files.beside(out, labels, plot)
+        context.with_resource(hold_lock(files.kernel))
+        for path in (files.kernel, files.plot):
+            remove_leftovers(path)
         # A missing package is reported here, before hours of labelling.
         for name in ("torch", "safetensors", "matplotlib", "tqdm"):
             import_library(name, "train")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._files import hold_lock
 from .._validation import as_names, as_numeric
 from ..errors import InvalidInputError, InvalidParameterError
 from .checkpoint import read_checkpoint
@@ -94,11 +95,12 @@ def fit(
         Items, vectors or labels do not fit each other, the labels teach nothing, fewer than two items are labelled,
         the feedback returns something other than a finite number, or ``checkpoint`` is a file of another kind.
     InvalidParameterError
-        A parameter is out of its range, ``checkpoint`` was started with other settings, or the numbers overflowed.
+        A parameter is out of its range, ``checkpoint`` was started with other settings or is in use by another run,
+        or the numbers overflowed.
     OSError
         ``checkpoint`` or ``resume`` cannot be written.
     ImportError
-        torch, safetensors or tqdm is missing (extra ``train``).
+        torch, safetensors, tqdm or filelock is missing (extra ``train``).
     TypeError
         ``options`` has a name that is not a field of :class:`FitSettings`.
 
@@ -135,33 +137,36 @@ def fit(
     identity = given.identity()
     if checkpoint is not None:
         identity |= {"feedback": describe_callable(feedback), "items and vectors": neighbours.sha256()}
-        # A wrong file is refused now, before hours of labelling.
         if not Path(checkpoint).absolute().parent.is_dir():
             raise InvalidParameterError(f"checkpoint: the folder {Path(checkpoint).absolute().parent} does not exist")
-        read_checkpoint(checkpoint, identity, partly=True)
-    if labels is None:
-        labels = label(
-            neighbours.items, rows, feedback, k=given.k, candidates=given.fetch_k,
-            draw="greedy" if given.listwise else "random", queries=queries, seed=given.seed, resume=resume,
-            progress=progress, say=say,
-        )  # fmt: skip
-    elif queries is not None or resume is not None:
+    if labels is not None and (queries is not None or resume is not None):
         raise InvalidParameterError(
             "queries and resume are for labels that fit makes: leave them out, or leave out labels"
         )
-    known = check_labels(labels, len(neighbours))
-    trained, held_out = split_labels(known, neighbours, given.held_out, given.seed)
-    if getattr(feedback, "remote", False):
-        prompts = given.count_prompts(len(held_out))
-        tell = say or (lambda line: sys.stderr.write(line + "\n"))
-        tell(f"to fit: at most {prompts:,} prompts, for the picks of {len(held_out)} held-out items")
-    if checkpoint is not None:
-        identity["labels"] = digest_labels(known)
-    picks = HeldOut(neighbours, rows, held_out, feedback, given.k, given.fetch_k, row_names)
-    apart = set(held_out)
-    task = make_task(given, neighbours, rows, trained, [entry for entry in known if entry.query in apart], row_names)
-    run = Run(task, picks, given, checkpoint, identity)
-    run.train(progress, on_epoch)
+    with hold_lock(checkpoint):
+        if checkpoint is not None:
+            # A wrong file is refused now, before hours of labelling.
+            read_checkpoint(checkpoint, identity, partly=True)
+        if labels is None:
+            labels = label(
+                neighbours.items, rows, feedback, k=given.k, candidates=given.fetch_k,
+                draw="greedy" if given.listwise else "random", queries=queries, seed=given.seed, resume=resume,
+                progress=progress, say=say,
+            )  # fmt: skip
+        known = check_labels(labels, len(neighbours))
+        trained, held_out = split_labels(known, neighbours, given.held_out, given.seed)
+        if getattr(feedback, "remote", False):
+            prompts = given.count_prompts(len(held_out))
+            tell = say or (lambda line: sys.stderr.write(line + "\n"))
+            tell(f"to fit: at most {prompts:,} prompts, for the picks of {len(held_out)} held-out items")
+        if checkpoint is not None:
+            identity["labels"] = digest_labels(known)
+        picks = HeldOut(neighbours, rows, held_out, feedback, given.k, given.fetch_k, row_names)
+        apart = set(held_out)
+        measured = [entry for entry in known if entry.query in apart]
+        task = make_task(given, neighbours, rows, trained, measured, row_names)
+        run = Run(task, picks, given, checkpoint, identity)
+        run.train(progress, on_epoch)
     return run.fitted()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files import Journal
+from .._files import Journal, hold_lock
 from .._validation import check_integer
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from .language_models import AnswerModel, EndpointModel, Item, TransformersModel, import_library
@@ -188,9 +188,10 @@ class LogPerplexityQuality:
             The lengths differ, something is not a string, an answer is blank, too long by itself, or gets no finite
             score, or ``resume`` is a file of another kind; the message names the item or line.
         InvalidParameterError
-            ``resume`` is given for a model without a ``model_id``, or the endpoint does not echo log-probabilities.
+            ``resume`` is given for a model without a ``model_id`` or is in use by another run, or the endpoint does
+            not echo log-probabilities.
         ImportError
-            tqdm is missing.
+            tqdm or filelock (for ``resume``) is missing.
         openai.OpenAIError
             The endpoint cannot be reached, or refuses the request.
 
@@ -245,29 +246,30 @@ class LogPerplexityQuality:
             raise InvalidParameterError("resume needs a name for the model whose scores it keeps: pass model_id=")
         pairs = _as_pairs(questions, answers)
         keys = [self._key(*pair) for pair in pairs]
-        journal = None if resume is None else Journal(resume, '{"key": "', "a score")
-        known = {} if journal is None else _read_scores(journal)
         head = self.template.removesuffix(_ANSWER)
-        missing: dict[str, Item] = {}
-        for row, (key, (question, answer)) in enumerate(zip(keys, pairs, strict=True)):
-            if key not in known and key not in missing:
-                missing[key] = Item(row, head.replace(_QUESTION, question), answer)
-        # Texts of similar length share a batch, which saves padding. The longest come first: if memory is too small,
-        # the first batch shows it.
-        order = sorted(missing, key=lambda key: -len(missing[key].context) - len(missing[key].answer))
         cut: list[int] = []
-        bar = import_library("tqdm", "train").tqdm(total=len(order), unit="answer") if progress else None
-        with contextlib.nullcontext() if bar is None else bar:
-            for start in range(0, len(order), self.batch_size):
-                batch = order[start : start + self.batch_size]
-                scored = self._model.score([missing[key] for key in batch])
-                for key, found in zip(batch, scored, strict=True):
-                    known[key] = found.mean
-                    cut += [missing[key].row] * found.cut
-                if journal is not None:
-                    journal.append({"key": key, "log_probability": known[key]} for key in batch)
-                if bar is not None:
-                    bar.update(len(batch))
+        with hold_lock(resume):
+            journal = None if resume is None else Journal(resume, '{"key": "', "a score")
+            known = {} if journal is None else _read_scores(journal)
+            missing: dict[str, Item] = {}
+            for row, (key, (question, answer)) in enumerate(zip(keys, pairs, strict=True)):
+                if key not in known and key not in missing:
+                    missing[key] = Item(row, head.replace(_QUESTION, question), answer)
+            # Texts of similar length share a batch, which saves padding. The longest come first: if memory is too
+            # small, the first batch shows it.
+            order = sorted(missing, key=lambda key: -len(missing[key].context) - len(missing[key].answer))
+            bar = import_library("tqdm", "train").tqdm(total=len(order), unit="answer") if progress else None
+            with contextlib.nullcontext() if bar is None else bar:
+                for start in range(0, len(order), self.batch_size):
+                    batch = order[start : start + self.batch_size]
+                    scored = self._model.score([missing[key] for key in batch])
+                    for key, found in zip(batch, scored, strict=True):
+                        known[key] = found.mean
+                        cut += [missing[key].row] * found.cut
+                    if journal is not None:
+                        journal.append({"key": key, "log_probability": known[key]} for key in batch)
+                    if bar is not None:
+                        bar.update(len(batch))
         if cut:
             warnings.warn(
                 f"{len(cut)} of {len(pairs)} texts are longer than {self._model.limit} tokens (item {min(cut)} is the "

@@ -254,6 +254,12 @@ def test_an_interrupted_block_leaves_no_lock(tmp_path: Path, error: type[BaseExc
     assert os.listdir(tmp_path) == []
 
 
+def test_a_lock_does_not_create_folders(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="none"), hold_lock(tmp_path / "none" / "file"):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
 HOLDER = """
 import sys, time
 from shared_core._files import hold_lock

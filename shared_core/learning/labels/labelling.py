@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._files import hold_lock
 from ..._validation import as_column, check_integer, check_number, check_one_of
 from ...errors import InvalidInputError, InvalidParameterError
 from ...signals.language_models import import_library
@@ -123,9 +124,9 @@ def label(
         damaged or a file of another kind; the message names the row or line.
     InvalidParameterError
         A parameter is out of its range, an item has too few candidates, ``draw`` returns something else, or
-        ``resume`` was started with other settings.
+        ``resume`` was started with other settings or is in use by another run.
     ImportError
-        tqdm is missing.
+        tqdm or filelock is missing (extra ``train``).
     Exception
         Any exception of ``feedback`` or ``draw``, with a note that names the item.
 
@@ -152,44 +153,45 @@ def label(
         raise InvalidParameterError(f"{_describe_need(k, needed)} needs candidates >= {needed}, got {candidates}")
     neighbours = Neighbours(items, vectors)
     wanted = _check_queries(queries, len(neighbours))
-    file = None
-    if resume is not None:
-        settings = {
-            "k": k, "candidates": candidates, "subsets": subsets,
-            "draw": describe_callable(drawing if draw == "greedy" else draw), "seed": seed,
-            "feedback": describe_callable(feedback), "items and vectors": neighbours.sha256(),
-        }  # fmt: skip
-        file = LabelFile(resume, settings, len(neighbours))
-    known: dict[int, Scored] = {} if file is None else file.known
-    missing = [row for row in wanted if row not in known]
-    # All neighbours are found first, so that an item without enough of them is refused before hours of scoring.
-    nearest = dict(zip(missing, neighbours.nearest(missing, candidates), strict=True))
-    for row, rows in nearest.items():
-        _check_candidates(row, len(rows), k, needed)
+    with hold_lock(resume):
+        file = None
+        if resume is not None:
+            settings = {
+                "k": k, "candidates": candidates, "subsets": subsets,
+                "draw": describe_callable(drawing if draw == "greedy" else draw), "seed": seed,
+                "feedback": describe_callable(feedback), "items and vectors": neighbours.sha256(),
+            }  # fmt: skip
+            file = LabelFile(resume, settings, len(neighbours))
+        known: dict[int, Scored] = {} if file is None else file.known
+        missing = [row for row in wanted if row not in known]
+        # All neighbours are found first, so that an item without enough of them is refused before hours of scoring.
+        nearest = dict(zip(missing, neighbours.nearest(missing, candidates), strict=True))
+        for row, rows in nearest.items():
+            _check_candidates(row, len(rows), k, needed)
 
-    def drawn() -> Iterator[tuple[int, list[tuple[int, ...]]]]:
-        return ((row, _draw(drawing, row, nearest[row], seed, k, subsets)) for row in missing)
+        def drawn() -> Iterator[tuple[int, list[tuple[int, ...]]]]:
+            return ((row, _draw(drawing, row, nearest[row], seed, k, subsets)) for row in missing)
 
-    def pairs(row: int, sets: list[tuple[int, ...]]) -> list[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
-        return [(neighbours.items[row], [neighbours.items[i] for i in subset]) for subset in sets]
+        def pairs(row: int, sets: list[tuple[int, ...]]) -> list[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
+            return [(neighbours.items[row], [neighbours.items[i] for i in subset]) for subset in sets]
 
-    if missing and getattr(feedback, "remote", False):
-        remote: Any = feedback
-        # The subsets are drawn twice, because all prompts together would fill the memory.
-        cost = remote.cost(pair for row, sets in drawn() for pair in pairs(row, sets))
-        tell = say or (lambda line: sys.stderr.write(line + "\n"))
-        tell(f"to label: {len(missing)} items, {sum(len(sets) for _, sets in drawn())} subsets; {cost}")
-    if file is not None:
-        file.begin()
-    with _progress_bar(len(wanted), len(wanted) - len(missing), progress) as advance:
-        for row, sets in drawn():
-            with _note_item(row):
-                where = [f"item {row}, subset {place} (rows {subset})" for place, subset in enumerate(sets)]
-                scores = score_all(feedback, pairs(row, sets), where)
-            known[row] = list(zip(sets, scores, strict=True))
-            if file is not None:
-                file.append(row, known[row])
-            advance(scores)
+        if missing and getattr(feedback, "remote", False):
+            remote: Any = feedback
+            # The subsets are drawn twice, because all prompts together would fill the memory.
+            cost = remote.cost(pair for row, sets in drawn() for pair in pairs(row, sets))
+            tell = say or (lambda line: sys.stderr.write(line + "\n"))
+            tell(f"to label: {len(missing)} items, {sum(len(sets) for _, sets in drawn())} subsets; {cost}")
+        if file is not None:
+            file.begin()
+        with _progress_bar(len(wanted), len(wanted) - len(missing), progress) as advance:
+            for row, sets in drawn():
+                with _note_item(row):
+                    where = [f"item {row}, subset {place} (rows {subset})" for place, subset in enumerate(sets)]
+                    scores = score_all(feedback, pairs(row, sets), where)
+                known[row] = list(zip(sets, scores, strict=True))
+                if file is not None:
+                    file.append(row, known[row])
+                advance(scores)
     return [LabelledSubset(row, subset, score) for row in wanted for subset, score in known[row]]
 
 

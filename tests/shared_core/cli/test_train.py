@@ -20,6 +20,7 @@ from typer.testing import CliRunner, Result
 
 from examples._tiny_lm import tiny_model, tiny_tokenizer
 from shared_core import NDPP, LinearKernel, LowRankKernel
+from shared_core._files import hold_lock
 from shared_core.cli import app
 from shared_core.cli.train import train
 from shared_core.learning import CoverageFeedback, FitSettings, LanguageModelFeedback, fit, label
@@ -234,6 +235,7 @@ def test_ctrl_c_while_labelling_keeps_the_labels_and_the_next_run_resumes(
     assert wanted in result.stderr
     begun = labels.read_bytes()
     assert begun.count(b"\n") == 8, "a header and seven items"
+    assert not list(folder.glob("*.lock"))
     assert not (folder / "kernel.safetensors").exists()
     assert run(folder, *SMALL).exit_code in (0, 1)
     assert labels.read_bytes().startswith(begun)
@@ -264,11 +266,30 @@ def test_ctrl_c_while_fitting_writes_the_best_kernel_and_the_next_run_resumes(
     assert f"learned (epoch {best['epoch']} of 3)" in result.stdout
     LinearKernel.load(folder / "kernel.safetensors")
     assert (folder / "kernel.svg").exists()
+    assert not list(folder.glob("*.lock"))
     assert run(folder, *SMALL, "--epochs", "6", "--patience", "100").exit_code in (0, 1)
     assert log_of(folder)[:4] == begun
     assert len(log_of(folder)) == 7
     run(folder, *SMALL, "--epochs", "6", "--patience", "100", out="whole.safetensors")
     assert arrays_of(folder / "kernel.safetensors") == arrays_of(folder / "whole.safetensors")
+
+
+@pytest.mark.parametrize("busy", ["kernel.safetensors", "kernel.checkpoint", "kernel.labels.jsonl"])
+def test_files_that_another_run_writes_are_left_alone(folder: Path, busy: str) -> None:
+    before = set(os.listdir(folder))
+    with hold_lock(folder / busy):
+        result = run(folder, *SMALL)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"error: {folder / busy} is in use by process {os.getpid()} on " in result.stderr
+    assert "wait until it ends, or name another file" in result.stderr
+    assert set(os.listdir(folder)) == before
+
+
+def test_half_written_files_of_killed_runs_are_removed(folder: Path) -> None:
+    for name in ("kernel.safetensors", "kernel.checkpoint", "kernel.svg"):
+        (folder / f".{name}.0123456789abcdef.tmp").touch()
+    run(folder, *SMALL)
+    assert [name for name in os.listdir(folder) if name.startswith(".")] == []
 
 
 @pytest.mark.parametrize(

@@ -515,6 +515,17 @@ def test_a_fit_that_is_stopped_after_any_epoch_resumes_to_the_same_kernel(
         assert path.read_bytes() == done, "nothing was left to do"
 
 
+def test_a_second_fit_with_the_same_checkpoint_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "fit"
+
+    def meanwhile(epoch: Epoch) -> None:
+        with pytest.raises(InvalidParameterError, match=f"{path} is in use by process {os.getpid()} on "):
+            quick(epochs=1, checkpoint=path)
+
+    assert_same(quick(epochs=2, checkpoint=path, on_epoch=meanwhile).kernel, quick(epochs=2).kernel)
+    assert os.listdir(tmp_path) == ["fit"]
+
+
 def test_more_epochs_may_follow(tmp_path: Path) -> None:
     path = tmp_path / "fit"
     quick(epochs=2, checkpoint=path)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -329,6 +330,23 @@ def test_after_a_crash_only_missing_scores_are_computed(torn: int, tmp_path: Pat
     third = counting()
     np.testing.assert_array_equal(third.score(QUESTIONS, ANSWERS, resume=file), whole)
     assert third.computed == []
+
+
+def test_a_second_run_with_the_same_file_is_refused_and_nothing_is_computed_twice(tmp_path: Path) -> None:
+    file = tmp_path / "scores.jsonl"
+    first, second = counting(batch_size=8), counting()
+    score = first._model.score
+
+    def meanwhile(items: Any) -> Any:
+        with pytest.raises(InvalidParameterError, match=f"{file} is in use by process {os.getpid()} on "):
+            second.score(QUESTIONS, ANSWERS, resume=file)
+        return score(items)
+
+    first._model.score = meanwhile  # type: ignore[method-assign]
+    whole = first.score(QUESTIONS, ANSWERS, resume=file)
+    np.testing.assert_array_equal(second.score(QUESTIONS, ANSWERS, resume=file), whole)
+    assert (len(first.computed), second.computed) == (7, [])
+    assert os.listdir(tmp_path) == ["scores.jsonl"]
 
 
 def test_equal_pairs_are_computed_once(tmp_path: Path) -> None:

@@ -345,6 +345,23 @@ def test_ctrl_c_leaves_a_usable_file(tmp_path: Path) -> None:
     assert feedback.calls() == list(range(20))
 
 
+def test_a_second_run_with_the_same_file_is_refused_and_no_item_is_labelled_twice(tmp_path: Path) -> None:
+    items, vectors = pool(12)
+    feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
+
+    class Meanwhile(Slow):
+        def score(self, pairs: Sequence[tuple[Item, Sequence[Item]]]) -> list[float]:
+            with pytest.raises(InvalidParameterError, match=f"{path} is in use by process {os.getpid()} on "):
+                label(items, vectors, feedback, k=2, candidates=6, resume=path)
+            return super().score(pairs)
+
+    labels = label(items, vectors, Meanwhile(feedback.notes), k=2, candidates=6, resume=path)
+    assert feedback.calls() == list(range(12))
+    assert label(items, vectors, feedback, k=2, candidates=6, resume=path) == labels
+    assert feedback.calls() == list(range(12))
+    assert not path.with_name("labels.jsonl.lock").exists()
+
+
 def test_a_torn_line_loses_only_its_item(tmp_path: Path) -> None:
     items, vectors = pool(10)
     feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"

@@ -5,7 +5,7 @@ one algorithm, and perspective.py.
 """
 
 from .batch.select_many import Selections, select_many, select_stream
-from .candidates import Candidates
+from .candidates import RELEVANCE_SCALES, Candidates, scale_relevance
 from .errors import (
     BudgetError,
     EmbeddingFallbackWarning,
@@ -45,6 +45,7 @@ __all__ = [
     "PERSPECTIVE_MODES",
     "PERSPECTIVE_PROMPT",
     "QUALITY_SCALERS",
+    "RELEVANCE_SCALES",
     "VRSD",
     "BudgetError",
     "Candidates",
@@ -73,6 +74,7 @@ __all__ = [
     "perspective_scores",
     "register_selector",
     "scale_quality",
+    "scale_relevance",
     "select",
     "select_many",
     "select_stream",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from ._validation import (
     as_numeric,
     check_integer,
     check_number,
+    check_one_of,
     describe_row,
     read_only,
 )
@@ -30,6 +31,9 @@ _TIES = {np.dtype(t): TIE_EPS * float(np.finfo(t).eps) for t in (np.float32, np.
 _SAFE_SQUARES = {
     np.dtype(t): (float(np.finfo(t).tiny / np.finfo(t).eps), float(np.finfo(t).max)) for t in (np.float32, np.float64)
 }
+
+RelevanceScale = Literal["minmax", "rank", "sigmoid"]
+RELEVANCE_SCALES = ("minmax", "rank", "sigmoid")
 
 
 def tie_tolerance(dtype: np.dtype[Any]) -> float:
@@ -141,6 +145,9 @@ class Candidates:
     vectors : array-like, shape (n, d)
         The candidates' embeddings, one per row. float16 and float32 become float32; float64 and lists of
         Python floats stay float64. A zero row is kept; its relevance is 0.
+    relevance : array-like, shape (n,), optional
+        What each candidate is worth for the query, in place of the cosine: the scores of a reranker or of hybrid
+        search. It enters as given; :func:`scale_relevance` maps it to [0, 1]. :class:`VRSD` refuses it.
     quality : array-like, shape (n,), optional
         How good each candidate is by itself. :class:`MMR` uses it as given.
     ids : iterable of n hashables, optional
@@ -163,7 +170,9 @@ class Candidates:
     vectors : ndarray, shape (n, d), float32 or float64
         A copy with rows of unit length.
     relevance : ndarray, shape (n,), float32 or float64
-        Cosine of each candidate with the query, in [-1, 1] up to rounding.
+        What was given, as float64; else the cosine of each candidate with the query, in [-1, 1] up to rounding.
+    relevance_given : bool
+        Whether ``relevance`` was given.
 
     Raises
     ------
@@ -184,6 +193,7 @@ class Candidates:
     query: FloatArray
     vectors: FloatArray
     relevance: FloatArray
+    relevance_given: bool
     quality: NDArray[np.float64] | None
     ids: tuple[Hashable, ...] | None
     costs: NDArray[np.float64] | None
@@ -196,6 +206,7 @@ class Candidates:
         query: ArrayLike,
         vectors: ArrayLike,
         *,
+        relevance: ArrayLike | None = None,
         quality: ArrayLike | None = None,
         ids: Iterable[Hashable] | None = None,
         costs: ArrayLike | None = None,
@@ -221,7 +232,8 @@ class Candidates:
             query=unit,
             # A view, because the caller's own array must stay writeable.
             vectors=read_only(rows[:]),
-            relevance=read_only(rows.dot(unit)),
+            relevance=read_only(rows.dot(unit)) if relevance is None else as_column(relevance, n, "relevance"),
+            relevance_given=relevance is not None,
             quality=None if quality is None else as_column(quality, n, "quality"),
             ids=names,
             costs=None if costs is None else as_column(costs, n, "costs", least=0),
@@ -232,15 +244,20 @@ class Candidates:
             else check_number(drop_near_duplicates, "drop_near_duplicates (a cosine)", -1, 1),
         )
 
-    def with_query(self, query: ArrayLike) -> Candidates:
-        """The same candidates for another query. The rows are shared and not validated again.
+    def with_query(self, query: ArrayLike, relevance: ArrayLike | None = None) -> Candidates:
+        """The same candidates for another query, with the relevance that is given here or was given before, if any.
+
+        The rows are shared and not validated again.
 
         >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
         >>> c.with_query([0.0, 1.0]).relevance.tolist()
         [0.0, 1.0]
         """
         unit = as_unit_vector(query, self.vectors.shape, self.dtype)
-        return self._with(query=unit, relevance=read_only(self.vectors.dot(unit)))
+        if relevance is not None:
+            column = as_column(relevance, len(self), "relevance")
+            return self._with(query=unit, relevance=column, relevance_given=True)
+        return self._with(query=unit, relevance=self._relevance(self.vectors, unit))
 
     def with_vectors(self, query: ArrayLike, vectors: ArrayLike) -> Candidates:
         """The same candidates with other vectors and another query; InvalidInputError if they are not as many.
@@ -252,7 +269,8 @@ class Candidates:
         other = Candidates(query, vectors)
         if len(other) != len(self):
             raise InvalidInputError(f"vectors must have {len(self)} rows, one for each candidate, got {len(other)}")
-        return self._with(query=other.query, vectors=other.vectors, relevance=other.relevance)
+        relevance = self._relevance(other.vectors, other.query)
+        return self._with(query=other.query, vectors=other.vectors, relevance=relevance)
 
     def take(self, rows: ArrayLike) -> Candidates:
         """The candidates at these rows, in this order, with the same query.
@@ -276,6 +294,10 @@ class Candidates:
         """float32 or float64: the dtype of the vectors and of what is computed from them."""
         return self.vectors.dtype
 
+    def _relevance(self, rows: FloatArray, unit: FloatArray) -> FloatArray:
+        """The relevance that was given, else the cosines of unit rows with a unit query."""
+        return self.relevance if self.relevance_given else read_only(rows.dot(unit))
+
     def _with(self, **changes: Any) -> Candidates:
         other = object.__new__(Candidates)
         other.__dict__.update(self.__dict__, **changes)
@@ -286,7 +308,8 @@ class Candidates:
 
     def __repr__(self) -> str:
         n, d = self.vectors.shape
-        extras = [name for name in ("quality", "ids", "costs", "sources") if getattr(self, name) is not None]
+        extras = ["relevance"] if self.relevance_given else []
+        extras += [name for name in ("quality", "ids", "costs", "sources") if getattr(self, name) is not None]
         return f"Candidates(n={n}, d={d}, {self.dtype}{''.join(', ' + e for e in extras)})"
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -303,6 +326,67 @@ class Candidates:
         self.__dict__.update(state)
 
 
+def scale_relevance(relevance: ArrayLike, scale: RelevanceScale | None = "minmax") -> NDArray[np.float64]:
+    """The relevance of the candidates of one query, or of each of several, mapped to [0, 1].
+
+    MMR weighs relevance against cosines, so scores of another size (BM25, a reranker's logits) would always or never
+    decide.
+
+    Parameters
+    ----------
+    relevance : array-like, shape (..., n)
+        Each row holds the candidates of one query. Higher is better.
+    scale : {"minmax", "rank", "sigmoid"} or None
+        ``"minmax"``: (r - min) / (max - min). ``"rank"``: the rank among the n, from 0 for the worst to 1 for the
+        best; equal values share their mean rank. ``"sigmoid"``: 1 / (1 + exp(-r)), for logits. None: unchanged.
+
+    Returns
+    -------
+    ndarray, shape (..., n), float64
+        A new array. ``"minmax"`` and ``"rank"`` make equal values 0.5 where all are equal.
+
+    Raises
+    ------
+    InvalidParameterError
+        ``scale`` is unknown.
+    InvalidInputError
+        A value is NaN or inf, or there is none.
+
+    Examples
+    --------
+    >>> from shared_core import scale_relevance
+    >>> scale_relevance([7.5, 2.5, 5.0]).tolist()
+    [1.0, 0.0, 0.5]
+    >>> scale_relevance([7.5, 2.5, 7.5], "rank").tolist()
+    [0.75, 0.0, 0.75]
+    """
+    values = as_numeric(relevance, "relevance").astype(np.float64)
+    if not values.size or not np.isfinite(values).all():
+        raise InvalidInputError(f"relevance must hold finite numbers, at least one, got shape {values.shape}")
+    if scale is None:
+        return values
+    check_one_of(scale, "relevance_scale", RELEVANCE_SCALES)
+    if scale == "sigmoid":
+        # exp(-|r|) cannot overflow.
+        small = np.exp(-np.abs(values))
+        return np.where(values < 0, small, 1.0) / (1.0 + small)
+    if scale == "rank":
+        ranked: NDArray[np.float64] = np.apply_along_axis(_mean_ranks, -1, values)
+        return ranked
+    # The difference of two very large numbers would overflow. Dividing by a power of two is exact.
+    values = np.ldexp(values, -np.frexp(np.abs(values).max(axis=-1, keepdims=True))[1] - 1)
+    low, high = values.min(axis=-1, keepdims=True), values.max(axis=-1, keepdims=True)
+    spread = np.where(high > low, high - low, 1.0)
+    return np.where(high > low, (values - low) / spread, 0.5)
+
+
+def _mean_ranks(row: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The ranks of a row, from 0 to 1."""
+    _, group, sizes = np.unique(row, return_inverse=True, return_counts=True)
+    mean_ranks: NDArray[np.float64] = np.cumsum(sizes) - (sizes + 1) / 2
+    return mean_ranks[group] / (len(row) - 1) if len(sizes) > 1 else np.full(len(row), 0.5)
+
+
 @dataclass(frozen=True, eq=False)
 class CandidateBlock:
     """The candidates of b queries, validated together, for the compiled loops; see :meth:`validate`."""
@@ -310,16 +394,24 @@ class CandidateBlock:
     queries: FloatArray  # (b, d), unit length
     vectors: FloatArray  # (b, n, d), or (1, n, d) if all queries share the candidates; rows of unit length
     relevance: FloatArray  # (b, n)
+    relevance_given: bool
     quality: NDArray[np.float64] | None  # (b, n), or (1, n)
 
     @classmethod
-    def validate(cls, queries: ArrayLike, vectors: FloatArray, quality: ArrayLike | None = None) -> CandidateBlock:
+    def validate(
+        cls,
+        queries: ArrayLike,
+        vectors: FloatArray,
+        quality: ArrayLike | None = None,
+        relevance: ArrayLike | None = None,
+    ) -> CandidateBlock:
         """The same checks as :class:`Candidates`, on whole arrays; ``vectors`` come from :func:`as_unit_rows`.
 
         Raises
         ------
         InvalidInputError
-            A query, or a row or the quality of its candidates, is invalid. :class:`Candidates` of each query say which.
+            A query, or a row, the quality or the relevance of its candidates, is invalid. :class:`Candidates` of each
+            query say which.
         """
         # A float64 value too large for float32 becomes inf, which as_unit_rows refuses.
         with np.errstate(over="ignore"):
@@ -332,6 +424,11 @@ class CandidateBlock:
         columns = None if quality is None else np.atleast_2d(as_numeric(quality, "quality").astype(np.float64))
         if columns is not None and (columns.shape != vectors.shape[:2] or not np.isfinite(columns).all()):
             raise InvalidInputError(f"quality must have shape {vectors.shape[:2]} and finite values")
-        relevance = np.matmul(vectors, units[:, :, None])[:, :, 0]
+        if relevance is None:
+            known: FloatArray = np.ascontiguousarray(np.matmul(vectors, units[:, :, None])[:, :, 0])
+        else:
+            known = as_numeric(relevance, "relevance").astype(np.float64)
+            if known.shape != (len(units), vectors.shape[1]) or not np.isfinite(known).all():
+                raise InvalidInputError(f"relevance must have shape {(len(units), vectors.shape[1])} and finite values")
         # Read-only as in Candidates: for writeable rows numba would compile its loops again.
-        return cls(units, read_only(vectors[:]), np.ascontiguousarray(relevance), columns)
+        return cls(units, read_only(vectors[:]), known, relevance is not None, columns)

@@ -34,6 +34,7 @@ class Block:
     shared: Candidates | None = None
     vectors: NDArray[Any] | None = None
     quality: NDArray[Any] | None = None
+    relevance: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -50,27 +51,36 @@ class Block:
         return [self._take(slice(i, i + length)) for i in range(0, len(self), length)]
 
     def _take(self, part: slice) -> Block:
-        vectors, quality = (None if column is None else column[part] for column in (self.vectors, self.quality))
-        return Block(self.start + part.start, self.queries[part], self.shared, vectors, quality)
+        columns = (self.vectors, self.quality, self.relevance)
+        own = (None if column is None else column[part] for column in columns)
+        return Block(self.start + part.start, self.queries[part], self.shared, *own)
 
     def validate(self) -> CandidateBlock:
         """The whole block for a compiled loop. If any part is wrong, an InvalidInputError is raised."""
         if self.shared is not None:
-            return CandidateBlock.validate(self.queries, self.shared.vectors[None], self.shared.quality)
-        assert self.vectors is not None
-        return CandidateBlock.validate(self.queries, as_unit_rows(self.vectors, copy=False), self.quality)
+            rows, quality = self.shared.vectors[None], self.shared.quality
+        else:
+            assert self.vectors is not None
+            rows, quality = as_unit_rows(self.vectors, copy=False), self.quality
+        return CandidateBlock.validate(self.queries, rows, quality, self.relevance)
 
     def candidates(self, i: int) -> Candidates:
         """The candidates of query ``start + i``."""
+        relevance = None if self.relevance is None else self.relevance[i]
         if self.shared is not None:
-            return self.shared.with_query(self.queries[i])
+            return self.shared.with_query(self.queries[i], relevance)
         assert self.vectors is not None
         quality = None if self.quality is None else self.quality[i]
-        return Candidates(self.queries[i], self.vectors[i], quality=quality, copy=False)
+        return Candidates(self.queries[i], self.vectors[i], relevance=relevance, quality=quality, copy=False)
 
 
 def read_blocks(
-    queries: Blocks, vectors: Blocks, quality: Blocks | None, ids: Iterable[Hashable] | None, size: int
+    queries: Blocks,
+    vectors: Blocks,
+    quality: Blocks | None,
+    relevance: Blocks | None,
+    ids: Iterable[Hashable] | None,
+    size: int,
 ) -> tuple[Iterator[Block], int | None]:
     """The blocks in order, and the number of queries if it is known. Blocks of arrays have ``size`` queries."""
     columns: dict[str, _Column] = {"queries": queries if isinstance(queries, Iterator) else _as_queries(queries)}
@@ -87,6 +97,8 @@ def read_blocks(
         columns["vectors"] = rows
         if quality is not None:
             columns["quality"] = quality if isinstance(quality, Iterator) else as_numeric(quality, "quality")
+    if relevance is not None:
+        columns["relevance"] = relevance if isinstance(relevance, Iterator) else as_numeric(relevance, "relevance")
     arrays = {name: column for name, column in columns.items() if not isinstance(column, Iterator)}
     if len({array.shape[:1] for array in arrays.values()}) > 1:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
@@ -137,7 +149,7 @@ def _read(columns: dict[str, _Column], shared: Candidates | None, total: int | N
 
 
 def _check_shapes(block: Block) -> None:
-    vectors, quality = block.vectors, block.quality
+    vectors, quality, relevance = block.vectors, block.quality, block.relevance
     where = f"the block from query {block.start} on must have shape"
     if vectors is not None and (vectors.ndim != 3 or len(vectors) != len(block)):
         raise InvalidInputError(
@@ -145,6 +157,9 @@ def _check_shapes(block: Block) -> None:
         )
     if vectors is not None and quality is not None and quality.shape != vectors.shape[:2]:
         raise InvalidInputError(f"quality: {where} {vectors.shape[:2]}, got {quality.shape}")
+    n = len(block.shared) if block.shared is not None else vectors.shape[1] if vectors is not None else 0
+    if relevance is not None and relevance.shape != (len(block), n):
+        raise InvalidInputError(f"relevance: {where} ({len(block)}, {n}), got {relevance.shape}")
 
 
 def _as_queries(values: ArrayLike, where: str = "") -> NDArray[Any]:

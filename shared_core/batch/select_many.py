@@ -7,13 +7,14 @@ import importlib
 from collections.abc import Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_integer, read_only
+from .._validation import check_integer, check_one_of, read_only
+from ..candidates import RELEVANCE_SCALES, RelevanceScale, scale_relevance
 from ..errors import InvalidInputError, SetSelectError
 from ..selectors.base import Selection, Selector, resolve_selector
 from ._blocks import Block, Blocks, read_blocks
@@ -69,6 +70,8 @@ def select_many(
     k: int,
     selector: str | Selector = "vrsd",
     *,
+    relevance: Blocks | str | None = None,
+    relevance_scale: RelevanceScale | None = "minmax",
     quality: Blocks | None = None,
     ids: Iterable[Hashable] | None = None,
     workers: int = 1,
@@ -90,6 +93,11 @@ def select_many(
         The number of picks for each query, 1..n.
     selector, **parameters
         As in :func:`select`.
+    relevance : array-like, shape (Q, n), or an iterator of blocks (b, n), optional
+        What each candidate is worth for each query, in place of the cosine: the scores of a reranker or of hybrid
+        search. :class:`VRSD` refuses it. ``"linear"`` and ``"exponential"`` are the values of NDPP's own parameter.
+    relevance_scale : {"minmax", "rank", "sigmoid"} or None
+        How the given relevance of each query is mapped to [0, 1]; see :func:`scale_relevance`. None: not at all.
     quality : array-like, shape (n,), or for own candidates (Q, n) or an iterator of blocks (b, n), optional
     ids : iterable of n hashables, optional
         Names of the shared candidates.
@@ -116,7 +124,8 @@ def select_many(
     >>> select_many(rng.normal(size=(5, 8)), rng.normal(size=(20, 8)), k=3, selector="mmr").indices.shape
     (5, 3)
     """
-    more = {"quality": quality, "ids": ids, "workers": workers, "progress": progress, **parameters}
+    more: dict[str, Any] = {"relevance": relevance, "relevance_scale": relevance_scale}
+    more |= {"quality": quality, "ids": ids, "workers": workers, "progress": progress, **parameters}
     return _join(list(select_stream(queries, vectors, k, selector, **more)))
 
 
@@ -126,6 +135,8 @@ def select_stream(
     k: int,
     selector: str | Selector = "vrsd",
     *,
+    relevance: Blocks | str | None = None,
+    relevance_scale: RelevanceScale | None = "minmax",
     quality: Blocks | None = None,
     ids: Iterable[Hashable] | None = None,
     workers: int = 1,
@@ -162,11 +173,17 @@ def select_stream(
     >>> [many.indices.shape for many in select_stream(blocks, rng.normal(size=(20, 8)), k=3)]
     [(4, 3), (4, 3), (4, 3)]
     """
+    if isinstance(relevance, str):
+        parameters["relevance"], relevance = relevance, None
     resolved = resolve_selector(selector, parameters)
+    if relevance_scale is not None:
+        check_one_of(relevance_scale, "relevance_scale", RELEVANCE_SCALES)
     threads = check_integer(workers, "workers", 1)
     k, block_size = check_integer(k, "k"), check_integer(block_size, "block_size", 1)
     tqdm = _import_tqdm() if progress else None
-    blocks, total = read_blocks(queries, vectors, quality, ids, block_size)
+    blocks, total = read_blocks(queries, vectors, quality, relevance, ids, block_size)
+    if relevance is not None:
+        blocks = (replace(block, relevance=_scaled(block, relevance_scale)) for block in blocks)
     return _stream(resolved, k, blocks, total, threads, tqdm)
 
 
@@ -199,6 +216,19 @@ class BlockSelector:
         relevance = np.take_along_axis(validated.relevance, indices, axis=1).astype(np.float64)
         columns = indices, gains, relevance, gains.sum(axis=1), np.full(len(block), -1)
         return Selections(*map(read_only, columns))
+
+
+def _scaled(block: Block, scale: RelevanceScale | None) -> NDArray[np.float64]:
+    """The relevance of a block's candidates, scaled query by query; an error names the query and the candidate."""
+    assert block.relevance is not None
+    bad = np.argwhere(~np.isfinite(block.relevance))
+    if bad.size:
+        query, row = bad[0].tolist()
+        raise InvalidInputError(
+            f"query {block.start + query}: relevance: row {row} is {block.relevance[query, row]}; every value must be "
+            "finite"
+        )
+    return scale_relevance(block.relevance, scale)
 
 
 def _import_tqdm() -> Any:

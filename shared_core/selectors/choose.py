@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import check_integer, check_number, read_only
-from ..candidates import Candidates, tie_tolerance
+from .._validation import as_column, check_integer, check_number, read_only
+from ..candidates import Candidates, RelevanceScale, scale_relevance, tie_tolerance
 from ..errors import NothingLeftError
 from ._greedy import check_shown
 from .base import Selection, Selector, resolve_selector
@@ -24,6 +24,8 @@ def select(
     k: int | None = None,
     selector: str | Selector = "vrsd",
     *,
+    relevance: ArrayLike | str | None = None,
+    relevance_scale: RelevanceScale | None = "minmax",
     quality: ArrayLike | None = None,
     ids: Iterable[Hashable] | None = None,
     costs: ArrayLike | None = None,
@@ -44,6 +46,11 @@ def select(
         Size of the set, 1..n. It may be left out if ``budget`` is given.
     selector : str or Selector
         ``"similarity"``, ``"vrsd"``, ``"mmr"``, ``"ndpp"``, another registered name, or an object.
+    relevance : array-like, shape (n,), optional
+        What each candidate is worth for the query, in place of the cosine: the scores of a reranker or of hybrid
+        search. :class:`VRSD` refuses it. ``"linear"`` and ``"exponential"`` are the values of NDPP's own parameter.
+    relevance_scale : {"minmax", "rank", "sigmoid"} or None
+        How the given relevance is mapped to [0, 1]; see :func:`scale_relevance`. None: not at all.
     quality, ids, costs, sources, max_per_source, drop_near_duplicates
         See :class:`Candidates`. With the last two the set may have fewer than ``k`` members.
     budget : float, optional
@@ -52,7 +59,7 @@ def select(
         Rows that the reader has seen already. The selection continues from them and does not return them.
     **parameters
         The selector's own: ``refine`` (VRSD), ``lambda_d`` or ``lambda_mult``, ``lambda_b`` (MMR), ``kernel``,
-        ``relevance``, ``temperature`` (NDPP).
+        ``temperature`` (NDPP).
 
     Returns
     -------
@@ -72,10 +79,13 @@ def select(
     >>> select([1.0, 0.9], vectors, k=2, selector="similarity").indices.tolist()
     [1, 0]
     """
+    if isinstance(relevance, str):
+        parameters["relevance"], relevance = relevance, None
     resolved = resolve_selector(selector, parameters)
     candidates = Candidates(
         query,
         vectors,
+        relevance=None if relevance is None else scale_relevance(relevance, relevance_scale),
         quality=quality,
         ids=ids,
         costs=costs,
@@ -95,6 +105,7 @@ def choose(
     budget: float | None = None,
     shown: Iterable[int] = (),
     score_threshold: float | None = None,
+    threshold_on: ArrayLike | None = None,
 ) -> Selection:
     """Select up to ``k`` candidates whose relevance is at least ``score_threshold``.
 
@@ -110,8 +121,10 @@ def choose(
         The sum of the candidates' costs that the set must not exceed.
     shown : iterable of int
         Rows that the reader has seen already. ``score_threshold`` does not apply to them.
-    score_threshold : float in [-1, 1], optional
-        The lowest cosine with the query that a pick may have.
+    score_threshold : float, optional
+        The lowest relevance that a pick may have; in [-1, 1] if that is the cosine with the query.
+    threshold_on : array-like, shape (n,), optional
+        What ``score_threshold`` is compared with, by default the candidates' relevance; for relevance that was scaled.
 
     Returns
     -------
@@ -133,9 +146,14 @@ def choose(
     already = check_shown(shown, len(candidates))
     kept = None
     if score_threshold is not None:
-        check_number(score_threshold, "score_threshold (a cosine)", -1, 1)
-        # A threshold of 1 must not drop copies of the query, whose cosine may be 1 minus rounding.
-        near = candidates.relevance.astype(np.float64) >= score_threshold - tie_tolerance(candidates.dtype)
+        if candidates.relevance_given:
+            check_number(score_threshold, "score_threshold")
+            on = candidates.relevance if threshold_on is None else threshold_on
+            near = as_column(on, len(candidates), "threshold_on") >= score_threshold
+        else:
+            check_number(score_threshold, "score_threshold (a cosine)", -1, 1)
+            # A threshold of 1 must not drop copies of the query, whose cosine may be 1 minus rounding.
+            near = candidates.relevance.astype(np.float64) >= score_threshold - tie_tolerance(candidates.dtype)
         near[already] = True
         kept = np.flatnonzero(near)
     available = (len(candidates) if kept is None else len(kept)) - len(already)

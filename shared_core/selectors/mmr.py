@@ -26,7 +26,7 @@ class MMR:
     """Candidates that are relevant, good, and unlike what is picked already (RAGSys, Algorithm 1).
 
     q and e_i are the unit vectors of :class:`Candidates`, and v_i = λ_b·cos(q, e_i) + (1 − λ_b)·b_i, or cos(q, e_i)
-    without a quality b. The first pick is argmax v. Each further pick maximises w_i = λ_d·v_i − (1 − λ_d)·m_i, where
+    without a quality b. A given relevance takes the place of cos(q, e_i). The first pick is argmax v. Each further pick maximises w_i = λ_d·v_i − (1 − λ_d)·m_i, where
     m_i is the highest cosine of e_i with a picked candidate. A gain is λ_d·v_i for the first pick and w_i for the
     others. Objective: their sum. Cost: one pass over the vectors per pick, O(nkd). The compiled loop skips candidates
     that cannot be the next pick.
@@ -56,8 +56,9 @@ class MMR:
     lambda_b: float = 0.95
 
     def __post_init__(self) -> None:
-        check_number(self.lambda_d, "lambda_d (lambda_mult)", 0, 1)
-        check_number(self.lambda_b, "lambda_b", 0, 1)
+        # As Python floats: a number of numpy's could give arrays of a type that has no compiled loop.
+        object.__setattr__(self, "lambda_d", check_number(self.lambda_d, "lambda_d (lambda_mult)", 0, 1))
+        object.__setattr__(self, "lambda_b", check_number(self.lambda_b, "lambda_b", 0, 1))
 
     def select(
         self,
@@ -75,12 +76,12 @@ class MMR:
             ``k``, ``shown`` or ``budget`` does not fit the candidates.
         """
         state = GreedyState(candidates, k, budget, shown)
-        v, tie = self._v(candidates.relevance, candidates.quality)
+        v, v_tie, tie = self._v(candidates)
         gains: list[float] = []
         if not state.shown:
             # With nothing picked or shown the pick is argmax v, whatever λ_d is.
             scores = state.close(v.copy())
-            i = state.best(scores, tie)
+            i = state.best(scores, v_tie)
             gains.append(float(self.lambda_d * v[i]))
             state.take(i, scores)
         further = None if state.constraints else self._greedy_compiled(state, candidates.vectors, v, tie)
@@ -128,22 +129,27 @@ class MMR:
         b, n = block.relevance.shape
         if loops is None or not 1 <= k <= n:
             return None
-        v, tie = self._v(block.relevance, block.quality)
-        tie = np.broadcast_to(tie, (b,)).copy()
+        v, v_tie, tie = self._v(block)
+        v_tie, tie = np.broadcast_to(v_tie, (b,)), np.broadcast_to(tie, (b,)).copy()
         weighted, m = self.lambda_d * v, np.full(v.shape, NOTHING_PICKED)
         picks, gains = np.empty((b, k), np.int64), np.empty((b, k))
         # The first pick is argmax v, as in select.
-        picks[:, 0] = (v >= v.max(axis=1, keepdims=True) - tie[:, None]).argmax(axis=1)
+        picks[:, 0] = (v >= v.max(axis=1, keepdims=True) - v_tie[:, None]).argmax(axis=1)
         first = np.arange(b), picks[:, 0]
         gains[:, 0] = weighted[first]
         weighted[first] = -np.inf
         ran = run_compiled(loops.mmr, block.vectors, weighted, m, 1 - self.lambda_d, tie, picks, gains, 1)
         return (picks, gains) if ran else None
 
-    def _v(self, relevance: FloatArray, quality: Vector | None) -> tuple[Vector, Any]:
-        """v_i, and its tie tolerance: for a block with quality an array of shape (b,), else one number."""
-        v, tie = relevance.astype(np.float64), tie_tolerance(relevance.dtype)
-        if quality is None:
-            return v, tie
-        v = self.lambda_b * v + (1 - self.lambda_b) * quality
-        return v, tie + TIE_EPS * np.finfo(np.float64).eps * np.abs(v).max(axis=-1)
+    def _v(self, candidates: Candidates | CandidateBlock) -> tuple[Vector, Any, Any]:
+        """v_i, and the tie tolerances of v_i and of w_i, which may have shape (b,) for a block."""
+        v, tie = candidates.relevance.astype(np.float64), tie_tolerance(candidates.vectors.dtype)
+        if candidates.quality is not None:
+            v = self.lambda_b * v + (1 - self.lambda_b) * candidates.quality
+        elif not candidates.relevance_given:
+            return v, tie, tie
+        rounding = TIE_EPS * np.finfo(np.float64).eps * np.abs(v).max(axis=-1)
+        if candidates.relevance_given:
+            # No dot product enters v_i, and m_i enters w_i with the weight 1 − λ_d.
+            return v, rounding, rounding + (1 - self.lambda_d) * tie
+        return v, tie + rounding, tie + rounding

@@ -46,7 +46,8 @@ class NDPP:
         ``"linear"``: r = max(cos, 1e-6). The paper (4.4.1) has r = cos, with which an opposite vector would be as
         relevant as an equal one. ``"exponential"``: r = exp(cos / (2·temperature)), divided by its maximum. In both,
         cos is the cosine of the vectors, whatever relevance the kernel has learned. None: the relevance that the
-        kernel has learned (its ``log_relevance``); ``"linear"`` if it has none.
+        kernel has learned (its ``log_relevance``); ``"linear"`` if it has none. The relevance of candidates that bring
+        their own takes the place of the cosine and of what the kernel has learned: with ``"linear"`` it is r itself.
     temperature : float > 0 or None
         Temperature of ``"exponential"``; it has no effect otherwise. The lower it is, the more relevance counts, and
         the less diversity. None: 0.1.
@@ -119,7 +120,8 @@ class NDPP:
     def _log_r(self, candidates: Candidates) -> Matrix:
         """log r, because r itself would underflow where it is small or the temperature is low."""
         # log_relevance is not part of the Kernel protocol: a kernel with factors alone is valid.
-        log_relevance = None if self.relevance is not None else getattr(self.kernel, "log_relevance", None)
+        by_kernel = self.relevance is None and not candidates.relevance_given
+        log_relevance = getattr(self.kernel, "log_relevance", None) if by_kernel else None
         learned = None if log_relevance is None else log_relevance(candidates)
         if learned is not None:
             log_r = np.asarray(learned, dtype=np.float64)
@@ -130,7 +132,7 @@ class NDPP:
                     + ("" if np.isfinite(log_r).all() else f" with {log_r[~np.isfinite(log_r)][0]}")
                 )
             return log_r
-        cosines = cosines_with_query(candidates)
+        cosines = candidates.relevance if candidates.relevance_given else cosines_with_query(candidates)
         if self.relevance == "exponential":
             return log_exponential(cosines, DEFAULT_TEMPERATURE if self.temperature is None else self.temperature)
         linear: Matrix = np.log(np.maximum(cosines, LINEAR_FLOOR))

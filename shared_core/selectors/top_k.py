@@ -47,5 +47,7 @@ class TopK:
 def take_by_relevance(state: GreedyState, candidates: Candidates) -> None:
     """Pick in order of relevance until no more picks are wanted or possible."""
     scores = state.close(candidates.relevance.astype(np.float64))
+    # Given numbers have no rounding error of a dot product, so only equal ones are a tie.
+    tie = 0.0 if candidates.relevance_given else state.tie
     while state.more():
-        state.take(state.best(scores), scores)
+        state.take(state.best(scores, tie), scores)

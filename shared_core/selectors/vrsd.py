@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import FloatArray
+from .._validation import FloatArray, check_bool
 from ..candidates import CandidateBlock, Candidates, tie_tolerance
 from ..errors import InvalidParameterError
 from ._greedy import GreedyState, compiled_loops, lowest_of_best, run_compiled
@@ -57,8 +57,7 @@ class VRSD:
     refine: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.refine, (bool, np.bool_)):
-            raise InvalidParameterError(f"refine must be True or False, got {self.refine!r}")
+        object.__setattr__(self, "refine", check_bool(self.refine, "refine"))
 
     def select(
         self,
@@ -73,8 +72,13 @@ class VRSD:
         Raises
         ------
         InvalidParameterError, BudgetError
-            ``k``, ``shown`` or ``budget`` does not fit the candidates.
+            ``k``, ``shown`` or ``budget`` does not fit the candidates, or the candidates bring their own relevance.
         """
+        if candidates.relevance_given:
+            raise InvalidParameterError(
+                "VRSD selects by angles between vectors and has no place for a given relevance: "
+                "use 'mmr', 'ndpp' or 'similarity' with it, or leave it out"
+            )
         state = GreedyState(candidates, k, budget, shown)
         s = _Sum(candidates, state.shown)
         before = s.cosine()
@@ -94,7 +98,7 @@ class VRSD:
         """Indices and gains, shape (b, k) each, for a block of queries; None if each query needs :meth:`select`."""
         loops = compiled_loops()
         b, n = block.relevance.shape
-        if loops is None or self.refine or not 1 <= k <= n:
+        if loops is None or self.refine or block.relevance_given or not 1 <= k <= n:
             return None
         picks, cosines = np.empty((b, k), np.int64), np.empty((b, k))
         closed, s = np.zeros((b, n), np.bool_), np.zeros(block.queries.shape)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._validation import FloatArray, as_column, as_numeric, check_number, check_one_of
-from ..candidates import as_unit_rows, as_unit_vector
+from ..candidates import as_unit_rows, as_unit_vector, scale_relevance
 from ..errors import InvalidInputError
 
 QUALITY_SCALERS = ("none", "min-max", "rank", "z-score")
@@ -53,21 +53,14 @@ def scale_quality(values: ArrayLike, method: str) -> NDArray[np.float64]:
     column = as_column(given, len(given), "quality").copy()
     if method == "none" or not column.size:
         return column
+    if method != "z-score":
+        return scale_relevance(column, "rank" if method == "rank" else "minmax")
     if column.min() == column.max():
-        return np.full(len(column), 0.0 if method == "z-score" else 0.5)
-    if method == "rank":
-        _, group, sizes = np.unique(column, return_inverse=True, return_counts=True)
-        mean_ranks: NDArray[np.float64] = np.cumsum(sizes) - (sizes + 1) / 2
-        ranks: NDArray[np.float64] = mean_ranks[group] / (len(column) - 1)
-        return ranks
-    # Differences and squares of extreme values would overflow. Dividing by a power of two is exact.
+        return np.zeros(len(column))
+    # Squares of extreme values would overflow. Dividing by a power of two is exact.
     column = np.ldexp(column, -int(np.frexp(np.abs(column).max())[1]))
-    if method == "min-max":
-        column -= column.min()
-        column /= column.max()
-    else:
-        column -= column.mean()
-        column /= column.std()
+    column -= column.mean()
+    column /= column.std()
     return column
 
 

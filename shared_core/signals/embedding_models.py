@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import as_embeddings
+from .._validation import as_embeddings, printable, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
 Vectors = NDArray[np.float32]
@@ -75,17 +75,31 @@ def load_model(name: str = DEFAULT_MODEL) -> SentenceModel:
             'embedding by a model\'s name needs sentence-transformers: pip install "setselect[eval,huggingface]"'
         )
     from sentence_transformers import SentenceTransformer
-    from transformers.utils import logging
 
     path, fingerprint = _locate(name)
-    # The progress bar of transformers would appear in the middle of the caller's.
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        model = SentenceTransformer(path, local_files_only=Path(path).is_dir())
+        with _without_progress_bars():
+            model = SentenceTransformer(path, local_files_only=Path(path).is_dir())
     # A wrong name, a network failure and a damaged folder raise many undocumented exceptions.
     except Exception as error:
-        raise InvalidParameterError(f"model {name!r} cannot be loaded: {error}") from error
+        raise InvalidParameterError(f"model {quoted(name)} cannot be loaded: {error}") from error
     return SentenceModel(name, fingerprint, model)
+
+
+@contextmanager
+def _without_progress_bars() -> Iterator[None]:
+    """Switch off the progress bars of transformers and of downloads, which would appear in the middle of others."""
+    downloads = importlib.import_module("huggingface_hub.utils")
+    logging = importlib.import_module("transformers.utils.logging")
+    shown, downloads_shown = logging.is_progress_bar_enabled(), not downloads.are_progress_bars_disabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        # The functions of transformers switch both kinds of bars, so those of downloads come last.
+        if shown:
+            logging.enable_progress_bar()
+        (downloads.enable_progress_bars if downloads_shown else downloads.disable_progress_bars)()
 
 
 def fingerprint(name: str) -> str:
@@ -104,7 +118,7 @@ def _locate(name: str) -> tuple[str, str]:
     # A model that was trained further in its folder has other vectors under the same name.
     files = sorted((str(f.relative_to(folder)), f.stat()) for f in folder.rglob("*") if f.is_file())
     state = "".join(f"{path} {stat.st_size} {stat.st_mtime_ns}\n" for path, stat in files)
-    return str(folder), f"{folder.resolve()} {hashlib.sha256(state.encode()).hexdigest()[:16]}"
+    return str(folder), f"{printable(folder.resolve())} {hashlib.sha256(os.fsencode(state)).hexdigest()[:16]}"
 
 
 def default_cache() -> Path:
@@ -187,7 +201,8 @@ class CachedEmbedding:
             connection = sqlite3.connect(self.path, timeout=60)
         with closing(connection) as database:
             with self._errors_named():
-                found = self._read(database, unique)
+                cells = self._read(database, unique)
+            found = {key: self._as_vector(cell, unique[key]) for key, cell in cells.items()}
             # Texts of similar length share a batch, because models pad each batch to its longest text.
             missing = sorted((key for key in unique if key not in found), key=lambda key: len(unique[key]))
             batches = [missing[start : start + self.batch] for start in range(0, len(missing), self.batch)]
@@ -217,11 +232,19 @@ class CachedEmbedding:
                 f"the cache of embeddings, {self.path}, cannot be used: {error}. If the file is damaged, delete it"
             ) from error
 
-    def _read(self, database: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, Vectors]:
+    def _read(self, database: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, Any]:
         database.execute(
             "CREATE TABLE IF NOT EXISTS embeddings (model TEXT, text_sha256 BLOB, vector BLOB,"
             " PRIMARY KEY (model, text_sha256)) WITHOUT ROWID"
         )
         query = "SELECT vector FROM embeddings WHERE model = ? AND text_sha256 = ?"
         rows = {key: database.execute(query, (self.model, key)).fetchone() for key in keys}
-        return {key: np.frombuffer(row[0], _DTYPE) for key, row in rows.items() if row is not None}
+        return {key: row[0] for key, row in rows.items() if row is not None}
+
+    def _as_vector(self, cell: Any, text: str) -> Vectors:
+        # Any type can be in a cell of SQLite.
+        whole = isinstance(cell, bytes) and len(cell) > 0 and len(cell) % _DTYPE.itemsize == 0
+        vector: Vectors = np.frombuffer(cell if whole else b"", _DTYPE)
+        if not vector.size or not np.isfinite(vector).all():
+            raise InvalidInputError(f"{self.path}: the vector of {quoted(text)} is damaged: delete the file")
+        return vector

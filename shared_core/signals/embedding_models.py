@@ -227,9 +227,11 @@ class CachedEmbedding:
     def _errors_named(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        # SQLite's message about a damaged table may be no valid text, which is a UnicodeDecodeError.
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise InvalidInputError(
-                f"the cache of embeddings, {self.path}, cannot be used: {error}. If the file is damaged, delete it"
+                f"the cache of embeddings, {self.path}, cannot be used: {printable(error)}. If the file is damaged, "
+                "delete it"
             ) from error
 
     def _read(self, database: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, Any]:

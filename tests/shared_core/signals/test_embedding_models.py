@@ -201,6 +201,17 @@ def test_a_file_of_another_kind_is_an_error_that_names_it(tmp_path: Path) -> Non
         CachedEmbedding(Counting(), "words", tmp_path)(TEXTS)
 
 
+def test_a_damaged_file_is_an_error_that_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "embeddings.sqlite"
+    CachedEmbedding(Counting(), "words", tmp_path)(TEXTS)
+    whole = path.read_bytes()
+    # SQLite quotes the damaged word in its message.
+    for damaged in (whole[:600], whole.replace(b"TABLE", b"T\xffBLE"), whole.replace(b"TABLE", b"TAB\x1b[")):
+        path.write_bytes(damaged)
+        with pytest.raises(InvalidInputError, match=r"embeddings\.sqlite, cannot be used: [ -~]+ delete it$"):
+            CachedEmbedding(Counting(), "words", tmp_path)(TEXTS)
+
+
 def test_errors_of_the_model_are_raised_unchanged(tmp_path: Path) -> None:
     def unreachable(texts: list[str]) -> list[list[float]]:
         raise ConnectionError("no network")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 import re
 import reprlib
 from collections.abc import Hashable, Iterable, Sequence
@@ -24,9 +25,9 @@ _short.maxstring = _short.maxother = _short.maxlong = MAX_QUOTED
 _short.maxlevel = 2
 
 
-def printable(value: object) -> str:
-    """``str(value)`` with its control characters escaped, so that a message can hold it: a file name, for example."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value))
+def printable(value: object, most: int | None = None) -> str:
+    """``str(value)``, or its first ``most`` characters, for a message: control characters are escaped."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value)[:most])
 
 
 def quoted(value: object) -> str:
@@ -47,40 +48,66 @@ def check_integer(value: Any, what: str, least: int | None = None) -> int:
         if isinstance(value, (bool, np.bool_)):
             raise TypeError
         whole = operator.index(value)
-    except TypeError:
-        raise InvalidParameterError(f"{what} must be an integer, got {value!r}") from None
+    # Any exception, here and below: the value's own methods run, and the caller may pass any object.
+    except Exception:
+        raise InvalidParameterError(f"{what} must be an integer, got {quoted(value)}") from None
     if least is not None and whole < least:
-        raise InvalidParameterError(f"{what} must be at least {least}, got {whole}")
+        raise InvalidParameterError(f"{what} must be at least {least}, got {quoted(whole)}")
     return whole
 
 
 def check_number(value: Any, what: str, low: float = -math.inf, high: float = math.inf) -> float:
     """``value`` as a finite float in [low, high]; strings and bools are refused."""
-    numeric = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not numeric or not math.isfinite(value) or not low <= value <= high:
+    # numpy counts a timedelta64 as an integer.
+    numeric = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.timedelta64))
+    try:
+        number = float(value) if numeric else math.nan
+    except Exception:
+        number = math.nan
+    if not math.isfinite(number) or not low <= number <= high:
         bounds = "" if low == -math.inf and high == math.inf else f" in [{low:g}, {high:g}]"
-        raise InvalidParameterError(f"{what} must be a finite number{bounds}, got {value!r}")
-    return float(value)
+        raise InvalidParameterError(f"{what} must be a finite number{bounds}, got {quoted(value)}")
+    return number
+
+
+def check_bool(value: Any, what: str) -> bool:
+    """``value`` as a bool; numbers, strings and arrays are refused, because the truth of some surprises."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidParameterError(f"{what} must be True or False, got {quoted(value)}")
+    return bool(value)
 
 
 def check_one_of(value: Any, what: str, allowed: Sequence[str]) -> str:
     """``value`` if it is one of the ``allowed`` strings."""
-    if value not in allowed:
-        raise InvalidParameterError(f"{what} must be one of {', '.join(allowed)}, got {value!r}")
-    name: str = value
+    # The text itself, also of a subclass of str with methods of its own.
+    name = str.__str__(value) if isinstance(value, str) else None
+    if name is None or name not in allowed:
+        raise InvalidParameterError(f"{what} must be one of {', '.join(allowed)}, got {quoted(value)}")
     return name
+
+
+def check_path(value: Any, what: str) -> str:
+    """``value`` as the name of a file, which need not exist."""
+    try:
+        path = os.fsdecode(value)
+        os.fsencode(path)
+        if "\0" in path:
+            raise ValueError
+    except Exception:
+        raise InvalidParameterError(f"{what} must be the name of a file, got {quoted(value)}") from None
+    return path
 
 
 def as_identifiers(values: Iterable[Hashable] | None, what: str) -> tuple[Hashable, ...]:
     """``values`` as a tuple of ids, empty for None. A string is refused, because its characters would become ids."""
     if isinstance(values, str):
-        raise InvalidParameterError(f"{what} takes a collection of ids, not one string: [{values!r}]")
+        raise InvalidParameterError(f"{what} takes a collection of ids, not one string: [{quoted(values)}]")
     try:
         ids = () if values is None else tuple(values)
         hash(ids)
-    except TypeError:
-        raise InvalidParameterError(f"{what} takes a collection of ids, got {values!r}") from None
-    if None in ids:
+    except Exception:
+        raise InvalidParameterError(f"{what} takes a collection of ids, got {quoted(values)}") from None
+    if any(name is None for name in ids):
         raise InvalidParameterError(f"{what} holds None: items without an id cannot be told apart; store them with ids")
     return ids
 
@@ -92,17 +119,26 @@ def as_numeric(values: ArrayLike, what: str) -> NDArray[Any]:
         raise InvalidInputError(f"{what} is a masked array: fill its masked values, or drop them, first")
     try:
         array = np.asarray(values)
-    # PyTorch raises TypeError for a bfloat16 tensor and RuntimeError for one that requires grad.
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InvalidInputError(f"{what} cannot be made into an array: {error}") from error
+    except MemoryError:
+        raise
+    # Any exception: PyTorch raises TypeError for a bfloat16 tensor and RuntimeError for one that requires grad.
+    except Exception as error:
+        raise InvalidInputError(f"{what} cannot be made into an array: {printable(error, 160)}") from error
     if array.dtype.kind not in "fiu":
         raise InvalidInputError(f"{what} must be numbers, got dtype {array.dtype}")
     return array
 
 
+def as_float64(values: ArrayLike, what: str) -> NDArray[np.float64]:
+    """A float64 copy of ``values``; a number too large for float64 becomes inf."""
+    with np.errstate(over="ignore"):
+        copy: NDArray[np.float64] = as_numeric(values, what).astype(np.float64)
+    return copy
+
+
 def as_column(values: ArrayLike, n: int, what: str, least: float = -math.inf) -> NDArray[np.float64]:
     """``values`` as a read-only float64 column of n finite numbers of at least ``least``."""
-    column = as_numeric(values, what).astype(np.float64)
+    column = as_float64(values, what)
     if column.shape != (n,):
         raise InvalidInputError(f"{what} must have shape ({n},), one for each candidate, got {column.shape}")
     bad = np.flatnonzero(~np.isfinite(column))
@@ -159,24 +195,35 @@ def as_names(values: Iterable[Hashable], n: int, what: str) -> tuple[Hashable, .
     """``values`` as a tuple of n hashables. If a row cannot be hashed, the message names it."""
     try:
         names = tuple(values)
-    except (TypeError, ValueError, RuntimeError):
-        raise InvalidInputError(f"{what} must be a collection, one for each candidate, got {values!r}") from None
+    except Exception:
+        raise InvalidInputError(f"{what} must be a collection, one for each candidate, got {quoted(values)}") from None
     if len(names) != n:
         raise InvalidInputError(f"{what} must be {n}, one for each candidate, got {len(names)}")
     try:
         hash(names)
-    except TypeError:
+    except Exception:
         for row, name in enumerate(names):
             try:
                 hash(name)
-            except TypeError:
-                raise InvalidInputError(f"{what}: row {row} is {name!r}, which cannot be hashed") from None
+            except Exception:
+                raise InvalidInputError(f"{what}: row {row} is {quoted(name)}, which cannot be hashed") from None
     return names
+
+
+def as_rows(values: ArrayLike, n: int, what: str) -> NDArray[np.intp]:
+    """``values`` as a list of row numbers below ``n``."""
+    rows = as_numeric(values, what)
+    # numpy makes an empty list an array of floats.
+    if rows.ndim != 1 or (rows.size and rows.dtype.kind == "f"):
+        raise InvalidInputError(f"{what} must be a list of row numbers, got shape {rows.shape} and dtype {rows.dtype}")
+    if rows.size and not 0 <= rows.min() <= rows.max() < n:
+        raise InvalidInputError(f"{what} must be in 0..{n - 1}, got {rows.min()}..{rows.max()}")
+    return rows.astype(np.intp)
 
 
 def describe_row(row: int, ids: tuple[Hashable, ...] | None) -> str:
     """The name of a row in messages: its number, and its id if it has one."""
-    return f"row {row}" if ids is None else f"row {row} (id {ids[row]!r})"
+    return f"row {row}" if ids is None else f"row {row} (id {quoted(ids[row])})"
 
 
 def read_only(array: _Array) -> _Array:

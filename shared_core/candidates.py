@@ -13,12 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 from ._validation import (
     FloatArray,
     as_column,
+    as_float64,
     as_names,
     as_numeric,
+    as_rows,
+    check_bool,
     check_integer,
     check_number,
     check_one_of,
     describe_row,
+    quoted,
     read_only,
 )
 from .errors import InvalidInputError
@@ -225,7 +229,7 @@ class Candidates:
         names = None if ids is None else as_names(ids, n, "ids")
         unit = as_unit_vector(query, given.shape, working_dtype(given.dtype))
         # as_numeric has already copied a list into a new array.
-        rows = _unit_rows(given, names, copy and not isinstance(vectors, (list, tuple)))
+        rows = _unit_rows(given, names, check_bool(copy, "copy") and not isinstance(vectors, (list, tuple)))
         if max_per_source is not None and sources is None:
             raise InvalidInputError("max_per_source needs sources, one for each candidate")
         self.__dict__.update(
@@ -279,7 +283,7 @@ class Candidates:
         >>> c.take([1]).ids
         ('b',)
         """
-        index = np.asarray(rows, dtype=np.intp)
+        index = as_rows(rows, len(self), "rows")
         taken: dict[str, Any] = {}
         for name in ("vectors", "relevance", "quality", "costs"):
             column = getattr(self, name)
@@ -360,9 +364,9 @@ def scale_relevance(relevance: ArrayLike, scale: RelevanceScale | None = "minmax
     >>> scale_relevance([7.5, 2.5, 7.5], "rank").tolist()
     [0.75, 0.0, 0.75]
     """
-    values = as_numeric(relevance, "relevance").astype(np.float64)
-    if not values.size or not np.isfinite(values).all():
-        raise InvalidInputError(f"relevance must hold finite numbers, at least one, got shape {values.shape}")
+    values = as_float64(relevance, "relevance")
+    if not values.ndim or not values.size or not np.isfinite(values).all():
+        raise InvalidInputError(f"relevance must be an array of finite numbers, at least one, got {quoted(relevance)}")
     if scale is None:
         return values
     check_one_of(scale, "relevance_scale", RELEVANCE_SCALES)
@@ -385,6 +389,13 @@ def _mean_ranks(row: NDArray[np.float64]) -> NDArray[np.float64]:
     _, group, sizes = np.unique(row, return_inverse=True, return_counts=True)
     mean_ranks: NDArray[np.float64] = np.cumsum(sizes) - (sizes + 1) / 2
     return mean_ranks[group] / (len(row) - 1) if len(sizes) > 1 else np.full(len(row), 0.5)
+
+
+def check_candidates(value: Any) -> Candidates:
+    """``value``, which must be :class:`Candidates`."""
+    if not isinstance(value, Candidates):
+        raise InvalidInputError(f"candidates must be Candidates(query, vectors), got {quoted(value)}")
+    return value
 
 
 @dataclass(frozen=True, eq=False)
@@ -421,13 +432,13 @@ class CandidateBlock:
             raise InvalidInputError("a query is the zero vector: it has no direction to be near to")
         if units.shape[-1] != vectors.shape[-1] or len(vectors) not in (1, len(units)):
             raise InvalidInputError(f"queries have shape {units.shape}, vectors have shape {vectors.shape}")
-        columns = None if quality is None else np.atleast_2d(as_numeric(quality, "quality").astype(np.float64))
+        columns = None if quality is None else np.atleast_2d(as_float64(quality, "quality"))
         if columns is not None and (columns.shape != vectors.shape[:2] or not np.isfinite(columns).all()):
             raise InvalidInputError(f"quality must have shape {vectors.shape[:2]} and finite values")
         if relevance is None:
             known: FloatArray = np.ascontiguousarray(np.matmul(vectors, units[:, :, None])[:, :, 0])
         else:
-            known = as_numeric(relevance, "relevance").astype(np.float64)
+            known = as_float64(relevance, "relevance")
             if known.shape != (len(units), vectors.shape[1]) or not np.isfinite(known).all():
                 raise InvalidInputError(f"relevance must have shape {(len(units), vectors.shape[1])} and finite values")
         # Read-only as in Candidates: for writeable rows numba would compile its loops again.

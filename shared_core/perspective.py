@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._validation import as_numeric, check_one_of, read_only
-from .candidates import Candidates
-from .errors import InvalidInputError, InvalidParameterError, PerspectiveError
+from ._validation import as_float64, check_bool, check_one_of, read_only
+from .candidates import Candidates, check_candidates
+from .errors import InvalidInputError, PerspectiveError
 
 Vector = NDArray[np.float64]
 
@@ -60,8 +60,7 @@ class PAP:
 
     def __post_init__(self) -> None:
         check_one_of(self.direction, "direction", DIRECTIONS)
-        if not isinstance(self.corpus, (bool, np.bool_)):
-            raise InvalidParameterError(f"corpus must be True or False, got {self.corpus!r}")
+        object.__setattr__(self, "corpus", check_bool(self.corpus, "corpus"))
         p = read_only(_as_vector(self.perspective, "perspective"))
         object.__setattr__(self, "perspective", p)
         object.__setattr__(self, "_unit", _as_unit(p, "perspective"))
@@ -99,7 +98,7 @@ class PAP:
         PerspectiveError
             See :meth:`project`.
         """
-        query = self.project(candidates.query)
+        query = self.project(check_candidates(candidates).query)
         if not self.corpus:
             return candidates.with_query(query)
         dtype = candidates.dtype
@@ -153,7 +152,7 @@ def perspective_scores(
     """
     check_one_of(mode, "mode", PERSPECTIVE_MODES)
     q, r, p = (_as_vector(v, name) for v, name in ((query, "query"), (root, "root"), (perspective, "perspective")))
-    c = as_numeric(vectors, "vectors").astype(np.float64)
+    c = as_float64(vectors, "vectors")
     if c.ndim != 2 or {r.shape, p.shape, q.shape} != {c.shape[1:]}:
         raise InvalidInputError(
             f"query {q.shape}, root {r.shape}, perspective {p.shape} and the rows of vectors {c.shape} "
@@ -185,7 +184,7 @@ def _cosines(vector: Vector, rows: Vector) -> Vector:
 def _as_vector(values: ArrayLike, what: str) -> Vector:
     """A copy of ``values`` as a finite float64 vector."""
     try:
-        vector = as_numeric(values, what).astype(np.float64)
+        vector = as_float64(values, what)
     except InvalidInputError as error:
         raise PerspectiveError(str(error)) from None
     if vector.ndim != 1 or not vector.size:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_integer, check_one_of, read_only
+from .._validation import check_bool, check_integer, check_one_of, read_only
 from ..candidates import RELEVANCE_SCALES, RelevanceScale, scale_relevance
 from ..errors import InvalidInputError, SetSelectError
 from ..selectors.base import Selection, Selector, resolve_selector
@@ -180,7 +180,7 @@ def select_stream(
         check_one_of(relevance_scale, "relevance_scale", RELEVANCE_SCALES)
     threads = check_integer(workers, "workers", 1)
     k, block_size = check_integer(k, "k"), check_integer(block_size, "block_size", 1)
-    tqdm = _import_tqdm() if progress else None
+    tqdm = _import_tqdm() if check_bool(progress, "progress") else None
     blocks, total = read_blocks(queries, vectors, quality, relevance, ids, block_size)
     if relevance is not None:
         blocks = (replace(block, relevance=_scaled(block, relevance_scale)) for block in blocks)

@@ -46,7 +46,8 @@ class Budget:
         if candidates.costs is None:
             raise BudgetError("a budget needs costs: pass Candidates(..., costs=...), one for each candidate")
         # In floating point 0.2 + 0.1 is slightly above 0.3. The margin lets such a sum fit.
-        self.left = check_number(budget, "budget") + 1e-12 * abs(budget)
+        budget = check_number(budget, "budget")
+        self.left = budget + 1e-12 * abs(budget)
         self.costs = candidates.costs
         self.shown = list(shown)
         cheapest = self._open_costs([]).min()

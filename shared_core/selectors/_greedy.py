@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_integer, printable
-from ..candidates import Candidates, tie_tolerance
+from .._validation import check_integer, printable, quoted
+from ..candidates import Candidates, check_candidates, tie_tolerance
 from ..errors import InvalidParameterError, NothingLeftError, SetSelectWarning
 from ._constraints import Budget, Constraint, NearDuplicates, PerSource
 
@@ -28,7 +28,7 @@ class GreedyState:
     """
 
     def __init__(self, candidates: Candidates, k: int | None, budget: float | None, shown: Iterable[int]) -> None:
-        n = len(candidates)
+        n = len(check_candidates(candidates))
         self.shown = check_shown(shown, n)
         self.picks: list[int] = []
         self.tie = tie_tolerance(candidates.dtype)
@@ -108,14 +108,15 @@ def check_shown(shown: Iterable[int], n: int) -> list[int]:
     """``shown`` as a list of different row numbers below n."""
     try:
         listed = list(shown)
-    except TypeError:
-        raise InvalidParameterError(f"shown takes a collection of row numbers, got {shown!r}") from None
+    # Any exception: the caller may pass any object.
+    except Exception:
+        raise InvalidParameterError(f"shown takes a collection of row numbers, got {quoted(shown)}") from None
     indices = [check_integer(i, "shown") for i in listed]
     for i in indices:
         if not 0 <= i < n:
-            raise InvalidParameterError(f"shown holds {i}, but there are n={n} candidates (0..{n - 1})")
+            raise InvalidParameterError(f"shown holds {quoted(i)}, but there are n={n} candidates (0..{n - 1})")
     if len(set(indices)) != len(indices):
-        raise InvalidParameterError(f"shown names a candidate twice: {indices}")
+        raise InvalidParameterError(f"shown names a candidate twice: {quoted(indices)}")
     return indices
 
 
@@ -123,7 +124,7 @@ def _check_k(k: int, available: int, n: int) -> int:
     count = check_integer(k, "k")
     if not 1 <= count <= available:
         shown = "" if available == n else f" ({n - available} of {n} candidates are already shown)"
-        raise InvalidParameterError(f"k must be in 1..n, got k={count} with n={available}{shown}")
+        raise InvalidParameterError(f"k must be in 1..n, got k={quoted(count)} with n={available}{shown}")
     return count
 
 

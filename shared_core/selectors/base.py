@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import math
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -11,8 +12,9 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..candidates import Candidates
-from ..errors import InvalidParameterError
+from .._validation import check_bool, check_integer, quoted
+from ..candidates import Candidates, check_candidates
+from ..errors import InvalidInputError, InvalidParameterError, SetSelectError
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -79,16 +81,35 @@ def make_selection(
 ) -> Selection:
     """Make a read-only :class:`Selection` of picks and gains; for authors of selectors.
 
+    Raises
+    ------
+    InvalidInputError
+        A pick is no row of the candidates, or there is not one gain for each pick.
+
+    Examples
+    --------
     >>> from shared_core import Candidates
     >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
     >>> make_selection(c, [0], [1.0]).relevance.tolist()
     [1.0]
     """
-    indices = np.array(picks, np.int64)
-    values = np.array(gains, np.float64)
-    relevance = candidates.relevance.take(indices).astype(np.float64)
+    check_candidates(candidates)
+    if filled_from is not None:
+        check_integer(filled_from, "filled_from", 0)
+    try:
+        indices, values = np.array(picks, np.int64), np.array(gains, np.float64)
+        relevance = candidates.relevance.take(indices).astype(np.float64)
+        if indices.ndim != 1 or indices.shape != values.shape or (indices < 0).any():
+            raise ValueError
+    # Any exception: the caller may pass any object.
+    except Exception:
+        raise InvalidInputError(
+            f"picks must be rows of the {len(candidates)} candidates, with one gain for each, got picks "
+            f"{quoted(picks)} and gains {quoted(gains)}"
+        ) from None
     indices.flags.writeable = values.flags.writeable = relevance.flags.writeable = False
-    objective = math.prod(gains) if product else float(sum(gains))
+    numbers = values.tolist()
+    objective = float(math.prod(numbers) if check_bool(product, "product") else sum(numbers))
     return Selection(indices, values, relevance, objective, filled_from)
 
 
@@ -122,11 +143,17 @@ def register_selector(name: str) -> Callable[[_S], _S]:
     First()
     """
 
+    if not isinstance(name, str):
+        raise InvalidParameterError(f"the name of a selector must be a string, got {quoted(name)}")
+    name = str.__str__(name)
+
     def add(cls: _S) -> _S:
+        if not isinstance(cls, type):
+            raise InvalidParameterError(f"only a class can be registered as {quoted(name)}, got {quoted(cls)}")
         known = _REGISTRY.get(name)
         # The same class is registered again when its module is reloaded, in a notebook for example.
         if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise InvalidParameterError(f"selector name {name!r} is taken by {_REGISTRY[name].__name__}")
+            raise InvalidParameterError(f"selector name {quoted(name)} is taken by {_REGISTRY[name].__name__}")
         if not dataclasses.is_dataclass(cls) or not cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]
             raise InvalidParameterError(f"{cls.__name__} must be a frozen dataclass to be registered")
         if not callable(getattr(cls, "select", None)):
@@ -157,8 +184,7 @@ def selector_parameters(name: str) -> tuple[str, ...]:
     >>> selector_parameters("mmr")
     ('lambda_d', 'lambda_b', 'lambda_mult')
     """
-    _lookup(name)
-    return _PARAMETERS[name]
+    return _PARAMETERS[_known(name)]
 
 
 def make_selector(name: str, **parameters: Any) -> Selector:
@@ -175,19 +201,19 @@ def make_selector(name: str, **parameters: Any) -> Selector:
     >>> make_selector("mmr", lambda_mult=0.5)
     MMR(lambda_d=0.5, lambda_b=0.95)
     """
-    cls = _lookup(name)
-    allowed = selector_parameters(name)
+    name = _known(name)
+    allowed = _PARAMETERS[name]
     unknown = [p for p in parameters if p not in allowed]
     if unknown:
         raise InvalidParameterError(
-            f"selector {name!r} has no parameter {unknown[0]!r}; allowed: {', '.join(allowed) or 'none'}"
+            f"selector {quoted(name)} has no parameter {quoted(unknown[0])}; allowed: {', '.join(allowed) or 'none'}"
         )
     for alias, target in _ALIASES.items():
         if alias in parameters:
             if target in parameters:
                 raise InvalidParameterError(f"{alias} and {target} are the same parameter: give one of them")
             parameters[target] = parameters.pop(alias)
-    selector: Selector = cls(**parameters)
+    selector: Selector = _REGISTRY[name](**parameters)
     return selector
 
 
@@ -207,22 +233,37 @@ def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Se
             # Selectors are immutable, so equal calls share one object. A selector with a kernel is not cached, because
             # kernels can be large.
             return make_selector(selector, **parameters) if "kernel" in parameters else _made(selector, **parameters)
-        except TypeError:
+        except SetSelectError:
+            raise
+        except Exception:
             # A parameter cannot be hashed, so the cache cannot be used.
             return make_selector(selector, **parameters)
-    if not isinstance(selector, Selector) or isinstance(selector, type):
-        raise InvalidParameterError(
-            f"selector must be one of {', '.join(_REGISTRY)} or an object with a select method, got {selector!r}"
-        )
+    check_selector(selector)
     if parameters:
         raise InvalidParameterError(
-            f"{selector!r} is an object with parameters of its own: set {', '.join(parameters)} when you make it"
+            f"{quoted(selector)} is an object with parameters of its own: set {', '.join(parameters)} when you make it"
         )
     return selector
 
 
-def _lookup(name: str) -> type[Any]:
+def check_selector(value: Any) -> None:
+    """Refuse what is not an object that selects. Tensors and data frames have a method ``select`` too."""
+    if type(value) in _REGISTRY.values():
+        return
     try:
-        return _REGISTRY[name]
-    except (KeyError, TypeError):
-        raise InvalidParameterError(f"unknown selector {name!r}; known: {', '.join(_REGISTRY)}") from None
+        if isinstance(value, type) or hasattr(value, "__array__"):
+            raise TypeError
+        # A selector is called in this way.
+        inspect.signature(value.select).bind(None, None, budget=None, shown=())
+    except Exception:
+        raise InvalidParameterError(
+            f"selector must be one of {', '.join(_REGISTRY)} or an object with a method "
+            f"select(candidates, k, *, budget, shown), got {quoted(value)}"
+        ) from None
+
+
+def _known(name: str) -> str:
+    known = str.__str__(name) if isinstance(name, str) else None
+    if known not in _REGISTRY:
+        raise InvalidParameterError(f"unknown selector {quoted(name)}; known: {', '.join(_REGISTRY)}")
+    return known

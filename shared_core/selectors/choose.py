@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._validation import as_column, check_integer, check_number, read_only
-from ..candidates import Candidates, RelevanceScale, scale_relevance, tie_tolerance
+from ..candidates import Candidates, RelevanceScale, check_candidates, scale_relevance, tie_tolerance
 from ..errors import NothingLeftError
 from ._greedy import check_shown
-from .base import Selection, Selector, resolve_selector
+from .base import Selection, Selector, check_selector, resolve_selector
 
 _EMPTY = Selection(read_only(np.zeros(0, np.int64)), read_only(np.zeros(0)), read_only(np.zeros(0)), 0.0)
 
@@ -143,15 +143,16 @@ def choose(
     >>> choose(c, VRSD(), 5, score_threshold=0.5).indices.tolist()
     [0]
     """
-    already = check_shown(shown, len(candidates))
+    check_selector(selector)
+    already = check_shown(shown, len(check_candidates(candidates)))
     kept = None
     if score_threshold is not None:
         if candidates.relevance_given:
-            check_number(score_threshold, "score_threshold")
+            score_threshold = check_number(score_threshold, "score_threshold")
             on = candidates.relevance if threshold_on is None else threshold_on
             near = as_column(on, len(candidates), "threshold_on") >= score_threshold
         else:
-            check_number(score_threshold, "score_threshold (a cosine)", -1, 1)
+            score_threshold = check_number(score_threshold, "score_threshold (a cosine)", -1, 1)
             # A threshold of 1 must not drop copies of the query, whose cosine may be 1 minus rounding.
             near = candidates.relevance.astype(np.float64) >= score_threshold - tie_tolerance(candidates.dtype)
         near[already] = True

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_number
+from .._validation import check_number, check_one_of, quoted
 from ..candidates import TIE_EPS, Candidates
 from ..errors import InvalidParameterError, KernelError
 from ._greedy import GreedyState
@@ -70,13 +71,15 @@ class NDPP:
     temperature: float | None = None
 
     def __post_init__(self) -> None:
-        if self.relevance not in (None, "linear", "exponential"):
-            raise InvalidParameterError(f"relevance must be 'linear', 'exponential' or None, got {self.relevance!r}")
-        if self.temperature is not None and check_number(self.temperature, "temperature", 0) == 0:
-            raise InvalidParameterError("temperature must be above 0, got 0")
-        if self.kernel is not None and (not isinstance(self.kernel, Kernel) or isinstance(self.kernel, type)):
+        if self.relevance is not None:
+            object.__setattr__(self, "relevance", check_one_of(self.relevance, "relevance", ("linear", "exponential")))
+        if self.temperature is not None:
+            object.__setattr__(self, "temperature", check_number(self.temperature, "temperature", 0))
+            if self.temperature == 0:
+                raise InvalidParameterError("temperature must be above 0, got 0")
+        if self.kernel is not None and not _is_kernel(self.kernel):
             raise InvalidParameterError(
-                f"kernel must be a LowRankKernel, a LinearKernel or None, got {self.kernel!r}; "
+                f"kernel must be a LowRankKernel, a LinearKernel or None, got {quoted(self.kernel)}; "
                 "a file is loaded with .load(path)"
             )
 
@@ -127,16 +130,25 @@ class NDPP:
             log_r = np.asarray(learned, dtype=np.float64)
             if log_r.shape != (len(candidates),) or not np.isfinite(log_r).all():
                 raise KernelError(
-                    f"log_relevance of {self.kernel!r} must be {len(candidates)} finite numbers, one for each "
+                    f"log_relevance of {quoted(self.kernel)} must be {len(candidates)} finite numbers, one for each "
                     f"candidate, got shape {log_r.shape}"
                     + ("" if np.isfinite(log_r).all() else f" with {log_r[~np.isfinite(log_r)][0]}")
                 )
             return log_r
-        cosines = candidates.relevance if candidates.relevance_given else cosines_with_query(candidates)
+        given = candidates.relevance_given
+        cosines = candidates.relevance.astype(np.float64) if given else cosines_with_query(candidates)
         if self.relevance == "exponential":
             return log_exponential(cosines, DEFAULT_TEMPERATURE if self.temperature is None else self.temperature)
         linear: Matrix = np.log(np.maximum(cosines, LINEAR_FLOOR))
         return linear
+
+
+def _is_kernel(value: Any) -> bool:
+    try:
+        return isinstance(value, Kernel) and not isinstance(value, type)
+    # Any exception: isinstance looks for the method factors, and the caller may pass any object.
+    except Exception:
+        return False
 
 
 class _IncrementalLU:

@@ -74,12 +74,12 @@ class VRSD:
         InvalidParameterError, BudgetError
             ``k``, ``shown`` or ``budget`` does not fit the candidates, or the candidates bring their own relevance.
         """
+        state = GreedyState(candidates, k, budget, shown)
         if candidates.relevance_given:
             raise InvalidParameterError(
                 "VRSD selects by angles between vectors and has no place for a given relevance: "
                 "use 'mmr', 'ndpp' or 'similarity' with it, or leave it out"
             )
-        state = GreedyState(candidates, k, budget, shown)
         s = _Sum(candidates, state.shown)
         before = s.cosine()
         cosines = None if state.constraints else _greedy_compiled(s, state)

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._validation import check_number
-from ...candidates import Candidates
-from ...errors import InvalidParameterError, KernelError
+from ..._validation import as_float64, check_number, check_path, printable
+from ...candidates import Candidates, check_candidates
+from ...errors import InvalidInputError, InvalidParameterError, KernelError
 from ._relevance import cosines_with_query, log_exponential, mapped_cosines
 from .file_format import read_kernel, write_kernel
 
@@ -58,6 +58,7 @@ class LearnedKernel:
         >>> kernel.log_relevance(Candidates([1.0, 0.0], [[0.0, 1.0], [1.0, 0.0]])).tolist()
         [-1.0, 0.0]
         """
+        check_candidates(candidates)
         if self.temperature is None:
             return None
         if self.W_R is None:
@@ -71,13 +72,15 @@ class LearnedKernel:
         ------
         KernelError
             An id of a :class:`LowRankKernel` is neither a string nor an integer.
+        InvalidParameterError
+            ``path`` is not the name of a file.
         ImportError
             safetensors is missing (``pip install "setselect[kernel]"``).
         """
         arrays = dict(zip(self._names, self._arrays(), strict=True))
         if self.W_R is not None:
             arrays["W_R"] = np.asarray(self.W_R)
-        write_kernel(path, self._kind, arrays, self._metadata(), self.temperature)
+        write_kernel(check_path(path, "path"), self._kind, arrays, self._metadata(), self.temperature)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -87,16 +90,19 @@ class LearnedKernel:
         ------
         KernelError
             The file is truncated, is not a kernel, is of another kind or a later format, or its arrays do not fit.
+        InvalidParameterError
+            ``path`` is not the name of a file.
         FileNotFoundError
             There is no such file.
         ImportError
             safetensors is missing.
         """
-        arrays, metadata, temperature = read_kernel(path, cls._kind, cls._names, ("W_R",))
+        path = check_path(path, "path")
         try:
+            arrays, metadata, temperature = read_kernel(path, cls._kind, cls._names, ("W_R",))
             return cls(**arrays, **cls._arguments(metadata), temperature=temperature)  # type: ignore[call-arg]
         except KernelError as error:
-            raise KernelError(f"{path}: {error}") from None
+            raise KernelError(f"{printable(path)}: {error}") from None
 
     def _metadata(self) -> dict[str, str]:
         """What the file holds besides the arrays."""
@@ -148,9 +154,10 @@ def _check_factors(
             f"C has shape {skew.shape}, but {names[1]} {second.shape} needs shape {(second.shape[1],) * 2}"
         )
     if skew.size:
-        off = np.abs(skew + skew.T).max()
-        if off > 1e-6 * max(np.abs(skew).max(), 1e-300):
-            raise KernelError(f"C must be skew-symmetric (C = -C.T), but C + C.T reaches {off:.3g}")
+        # Half of each number, because the sum of two large numbers may overflow.
+        off = np.abs(skew / 2 + skew.T / 2).max()
+        if off > 0.5e-6 * max(np.abs(skew).max(), 1e-300):
+            raise KernelError(f"C must be skew-symmetric (C = -C.T), but C + C.T reaches {2 * off:.3g}")
     for array in (first, second, skew):
         array.setflags(write=False)
     return first, second, skew
@@ -176,12 +183,10 @@ def _check_relevance(w_r: ArrayLike | None, temperature: float | None) -> tuple[
 
 def _check_matrix(values: ArrayLike, name: str, *, empty: bool = True) -> Matrix:
     """A float64 copy of ``values``, which must be a finite matrix."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise KernelError(f"{name} is a masked array: fill or drop its masked values first")
     try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise KernelError(f"{name} cannot be made into a matrix: {error}") from None
+        array = as_float64(values, name)
+    except InvalidInputError as error:
+        raise KernelError(str(error)) from None
     if array.ndim != 2:
         raise KernelError(f"{name} must have two dimensions, got shape {array.shape}")
     if not np.isfinite(array).all():

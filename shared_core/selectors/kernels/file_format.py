@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._files import write_atomically
+from ..._validation import printable, quoted
 from ...errors import KernelError
 
 Matrix = NDArray[np.float64]
@@ -29,7 +29,7 @@ def _safetensors() -> Any:
 
 
 def write_kernel(
-    path: str | os.PathLike[str],
+    path: str,
     kind: str,
     arrays: dict[str, Matrix],
     extra: dict[str, str],
@@ -51,50 +51,50 @@ def write_kernel(
 
 
 def read_kernel(
-    path: str | os.PathLike[str], kind: str, names: tuple[str, ...], optional: tuple[str, ...] = ()
+    path: str, kind: str, names: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> tuple[dict[str, Matrix], dict[str, str], float | None]:
     """The arrays of these names, the metadata and the temperature, if any, of a kernel file of this kind.
 
-    An ``optional`` array is read if the file has it. :class:`KernelError` says what is wrong with the file.
+    An ``optional`` array is read if the file has it. :class:`KernelError` says what is wrong with the file, and does
+    not name it.
     """
     safetensors = _safetensors()
     try:
-        with safetensors.safe_open(os.fspath(path), framework="numpy") as file:
+        with safetensors.safe_open(path, framework="numpy") as file:
             metadata = dict(file.metadata() or {})
-            _check_metadata(path, kind, metadata)
+            _check_metadata(kind, metadata)
             held = set(file.keys())
             missing = set(names) - held
             if missing:
-                raise KernelError(f"{path}: the file has no array {', '.join(sorted(missing))}")
+                raise KernelError(f"the file has no array {', '.join(sorted(missing))}")
             wanted = [*names, *(name for name in optional if name in held)]
             for name in wanted:
                 held_as = file.get_slice(name).get_dtype()
                 if held_as not in _DTYPES:
-                    raise KernelError(f"{path}: {name} has dtype {held_as}; it must be one of {', '.join(_DTYPES)}")
+                    raise KernelError(f"{name} has dtype {held_as}; it must be one of {', '.join(_DTYPES)}")
             arrays = {name: file.get_tensor(name) for name in wanted}
-            return arrays, metadata, _temperature(path, metadata.get("temperature"))
+            return arrays, metadata, _temperature(metadata.get("temperature"))
     except safetensors.SafetensorError as error:
-        raise KernelError(f"{path}: truncated, or not a safetensors file ({error})") from None
+        raise KernelError(f"truncated, or not a safetensors file ({printable(error, 160)})") from None
 
 
-def _check_metadata(path: str | os.PathLike[str], kind: str, metadata: dict[str, str]) -> None:
+def _check_metadata(kind: str, metadata: dict[str, str]) -> None:
     if metadata.get("format") != FORMAT:
-        raise KernelError(f"{path}: a safetensors file, but not a setselect kernel")
+        raise KernelError("a safetensors file, but not a setselect kernel")
     version = metadata.get("version", "")
     if not (version.isascii() and version.isdecimal() and len(version) < 10) or int(version) < 1:
-        raise KernelError(f"{path}: {version!r} is not a format version")
+        raise KernelError(f"{quoted(version)} is not a format version")
     if int(version) > FORMAT_VERSION:
         raise KernelError(
-            f"{path}: format version {version} is later than {FORMAT_VERSION}, the last that this setselect reads: "
-            "upgrade it"
+            f"format version {version} is later than {FORMAT_VERSION}, the last that this setselect reads: upgrade it"
         )
     if metadata.get("kind") != kind:
         raise KernelError(
-            f"{path}: holds a {metadata.get('kind')!r} kernel, not a {kind!r} one: load it with its own class"
+            f"holds a {quoted(metadata.get('kind'))} kernel, not a {kind!r} one: load it with its own class"
         )
 
 
-def _temperature(path: str | os.PathLike[str], text: str | None) -> float | None:
+def _temperature(text: str | None) -> float | None:
     if text is None:
         return None
     try:
@@ -103,7 +103,6 @@ def _temperature(path: str | os.PathLike[str], text: str | None) -> float | None
         temperature = math.nan
     if not (math.isfinite(temperature) and temperature > 0):
         raise KernelError(
-            f"{path}: the temperature {text!r} is not a finite number above 0: the file is damaged; save the kernel "
-            "again"
+            f"the temperature {quoted(text)} is not a finite number above 0: the file is damaged; save the kernel again"
         )
     return temperature

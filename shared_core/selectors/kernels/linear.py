@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...candidates import Candidates
+from ..._validation import as_numeric
+from ...candidates import Candidates, check_candidates
 from ...errors import KernelError
 from .base import LearnedKernel, Matrix, multiply_factors
 
@@ -71,6 +72,7 @@ class LinearKernel(LearnedKernel):
         KernelError
             The candidates' vectors are of another length than the kernel's.
         """
+        check_candidates(candidates)
         W_V, W_B, C = self._arrays()
         if candidates.query.shape[0] != W_V.shape[0]:
             raise KernelError(
@@ -88,5 +90,5 @@ class LinearKernel(LearnedKernel):
         >>> LinearKernel(np.eye(2)).dense([[2.0, 0.0], [0.0, 1.0]]).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
         """
-        rows = np.asarray(vectors)
-        return multiply_factors(*self.factors(Candidates(np.ones(rows.shape[-1]), rows)))
+        rows = as_numeric(vectors, "vectors")
+        return multiply_factors(*self.factors(Candidates(np.ones(rows.shape[-1:]), rows)))

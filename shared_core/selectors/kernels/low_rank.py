@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...candidates import Candidates
+from ..._validation import printable, quoted
+from ...candidates import Candidates, check_candidates
 from ...errors import KernelError
 from .base import LearnedKernel, Matrix, multiply_factors
 
@@ -61,7 +62,11 @@ class LowRankKernel(LearnedKernel):
     _names: ClassVar[tuple[str, str, str]] = ("V", "B", "C")
 
     def __post_init__(self) -> None:
-        ids = None if self.ids is None else tuple(self.ids)
+        try:
+            ids = None if self.ids is None else tuple(self.ids)
+        # Any exception, here and below: the caller may pass any object.
+        except Exception:
+            raise KernelError(f"ids must be a collection, one for each row of V, got {quoted(self.ids)}") from None
         self._set_checked(ids=ids)
         M = len(self._arrays()[0])
         if ids is None:
@@ -70,11 +75,11 @@ class LowRankKernel(LearnedKernel):
             raise KernelError(f"ids must be {M}, one for each row of V, got {len(ids)}")
         try:
             rows = {name: row for row, name in enumerate(ids)}
-        except TypeError as error:
-            raise KernelError(f"ids must be hashable: {error}") from None
+        except Exception as error:
+            raise KernelError(f"ids must be hashable: {printable(error, 160)}") from None
         if len(rows) != len(ids):
             twice = next(name for row, name in enumerate(ids) if rows[name] != row)
-            raise KernelError(f"ids: {twice!r} occurs more than once")
+            raise KernelError(f"ids: {quoted(twice)} occurs more than once")
         object.__setattr__(self, "ids", ids)
         object.__setattr__(self, "_rows", rows)
 
@@ -86,6 +91,7 @@ class LowRankKernel(LearnedKernel):
         KernelError
             An id is not in the kernel, or the candidates have no ids and are not as many as the kernel's rows.
         """
+        check_candidates(candidates)
         V, B, C = self._arrays()
         rows: dict[Hashable, int] = self._rows  # type: ignore[attr-defined]
         if candidates.ids is None:
@@ -101,8 +107,8 @@ class LowRankKernel(LearnedKernel):
             name = error.args[0]
             alike = next((other for other in rows if str(other) == str(name)), None)
             raise KernelError(
-                f"the kernel does not know id {name!r}; it was learned for {len(rows)} ids"
-                + (". " if alike is None else f", {alike!r} among them, of another type. ")
+                f"the kernel does not know id {quoted(name)}; it was learned for {len(rows)} ids"
+                + (". " if alike is None else f", {quoted(alike)} among them, of another type. ")
                 + "A LinearKernel also serves items that came after training"
             ) from None
         return V[index], B[index], C
@@ -120,7 +126,7 @@ class LowRankKernel(LearnedKernel):
         ids = [name.item() if isinstance(name, np.integer) else name for name in self.ids or ()]
         for name in ids:
             if not _can_be_saved(name):
-                raise KernelError(f"only ids that are strings or integers can be saved, not {name!r}")
+                raise KernelError(f"only ids that are strings or integers can be saved, not {quoted(name)}")
         return {"ids": json.dumps(ids)}
 
     @classmethod
@@ -128,7 +134,7 @@ class LowRankKernel(LearnedKernel):
         try:
             ids = json.loads(metadata["ids"])
         except (KeyError, ValueError, RecursionError) as error:
-            raise KernelError(f"the ids are missing or damaged ({error})") from None
+            raise KernelError(f"the ids are missing or damaged ({printable(error, 160)})") from None
         if not isinstance(ids, list) or not all(map(_can_be_saved, ids)):
             raise KernelError("the ids are damaged: they must be a list of strings and integers")
         return {"ids": ids}

@@ -151,7 +151,7 @@ def with_nan() -> NDArray[np.float64]:
         ({"W_R": W_R[None], "temperature": 1.0}, "W_R must have two dimensions"),
         ({"W_R": W_R[:, :0], "temperature": 1.0}, "W_R must have at least one"),
         ({"W_R": np.ma.masked_array(W_R), "temperature": 1.0}, "W_R is a masked array"),
-        ({"W_R": [["a"]], "temperature": 1.0}, "W_R cannot be made"),
+        ({"W_R": [["a"]], "temperature": 1.0}, "W_R must be numbers"),
         *(({"temperature": t}, "temperature must be") for t in (0, -1.0, math.nan, math.inf, "0.1", True, [0.1])),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

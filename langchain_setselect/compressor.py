@@ -20,8 +20,8 @@ from shared_core.retrieval import Flow, Found, Request, Step, run_flow, run_flow
 from .retriever import (
     EVENT,
     SelectionSettings,
+    arrange_documents,
     check_shown,
-    copy_documents,
     describe_selection,
     embed_query,
     read_ids,
@@ -104,14 +104,17 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         request, scores, _ = self._request({})
         if not documents:
             return []
+        remedy = "Let the retriever in front of SetSelectCompressor return more (its k)"
+        self._warn_if_all_are_selected(request, len(documents), remedy)
         embedded = yield from embed_query(request, self._embeddings(), query)
         ids = _drop_ambiguous(read_ids(self.vectorstore, reader_of(self.vectorstore), documents), documents)
         vectors = yield from self._vectors(documents, ids)
         check_shown(request, ids)
-        selected = yield Step(partial(request.select, Found(documents, ids, vectors), embedded))
+        texts = [document.page_content for document in documents]
+        selected = yield Step(partial(request.select, Found(documents, ids, texts, vectors), embedded))
         data = describe_selection(request, selected, self.vector_source)
         yield Step(partial(_send_event, callbacks, data), partial(_asend_event, callbacks, data))
-        return copy_documents(selected, scores)
+        return arrange_documents(request, selected, scores)
 
     def _vectors(self, documents: Sequence[Document], ids: Sequence[str | None]) -> Flow[list[Any]]:
         """The documents' vectors, row by row: stored ones, and embeddings of the texts of the others."""

@@ -12,16 +12,13 @@ from pydantic import Field
 from typing_extensions import override
 
 from shared_core.retrieval import (
-    ORDERS,
     SETTINGS,
     Flow,
-    check_one_of,
     check_spelling,
     join_values,
     parameter_names,
     run_flow,
     run_flow_async,
-    sort_items,
 )
 
 from .retriever import SelectionSettings, SetSelectRetriever
@@ -71,13 +68,8 @@ class SetSelectExampleSelector(SelectionSettings, BaseExampleSelector):
     vectorstore: VectorStore
     example_keys: list[str] | None = None
     input_keys: list[str] | None = None
-    order: str = "selection"
     vectorstore_kwargs: dict[str, Any] | None = None
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
-
-    def __init__(self, **settings: Any) -> None:
-        check_one_of(settings.get("order", "selection"), "order", ORDERS)
-        super().__init__(**settings)
 
     @classmethod
     def from_examples(
@@ -164,7 +156,7 @@ class SetSelectExampleSelector(SelectionSettings, BaseExampleSelector):
         text, retriever = join_values(input_variables, self.input_keys), self._retriever()
         request, _, store_kwargs = retriever._request(self.vectorstore_kwargs or {})
         selected = yield from retriever._select(request, text, store_kwargs)
-        documents = sort_items(selected.items, selected.selection.relevance.tolist(), self.order)
+        documents = [document for document, _, _ in selected.arrange(request.order)]
         keys = self.example_keys
         return [
             {key: document.metadata[key] for key in keys} if keys else dict(document.metadata) for document in documents

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from langchain_core.callbacks import (
@@ -18,21 +18,24 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 from typing_extensions import override
 
-from shared_core import InvalidInputError, InvalidParameterError, VectorSourceError
+from shared_core import InvalidInputError, InvalidParameterError, Kernel, Selector, VectorSourceError
 from shared_core.errors import SetSelectWarning
 from shared_core.retrieval import (
-    SETTINGS,
     EmbeddedQuery,
     Flow,
     Found,
+    Order,
+    Perspective,
+    RelevanceScale,
     Request,
     Selected,
     Step,
     as_perspective,
     parameter_names,
+    refuse_unknown,
     run_flow,
     run_flow_async,
 )
@@ -43,54 +46,79 @@ from .vectors import describe_embedding, find_reader, search_and_embed
 EVENT = "setselect"
 
 
-class SelectionSettings(BaseModel):
-    """The fields that all LangChain classes share; settings without a field of their own go into ``search_kwargs``."""
+# The documented ranges are in the fields' JSON schema. Request.parse checks them, so that all adapters say the same.
+Positive = Annotated[int, Field(ge=1)]
+Weight = Annotated[float, Field(ge=0, le=1)]
+Cosine = Annotated[float, Field(ge=-1, le=1)]
+DocumentNumber = str | Mapping[str, float] | Callable[[Document], float]
+DocumentName = str | Mapping[str, Hashable] | Callable[[Document], Hashable]
 
-    search_type: str = "vrsd"
+
+class SelectionSettings(BaseModel):
+    """The fields that all LangChain classes share; :class:`SetSelectRetriever` documents each of them.
+
+    ``search_kwargs`` may hold the same settings, under the same names, and those of a registered selector.
+    """
+
+    search_type: Literal["vrsd", "similarity", "mmr", "ndpp"] | str = "vrsd"
     search_kwargs: dict[str, Any] = {}
-    selector: Any = None
-    perspective: Any = None
-    perspective_vector: str = "text"
-    direction: str = "remove"
-    corpus: bool = False
-    quality: Any = None
-    costs: Any = None
-    source: Any = "source"
+    selector: SkipValidation[Selector | str | None] = None
+    k: SkipValidation[Positive | None] = None
+    fetch_k: SkipValidation[Positive | None] = None
+    lambda_mult: SkipValidation[Weight | None] = None
+    lambda_b: SkipValidation[Weight | None] = None
+    refine: SkipValidation[bool | None] = None
+    kernel: SkipValidation[Kernel | None] = None
+    temperature: SkipValidation[float | None] = None
+    relevance: SkipValidation[DocumentNumber | None] = None
+    relevance_scale: SkipValidation[RelevanceScale | None] = "minmax"
+    quality: SkipValidation[DocumentNumber | None] = None
+    score_threshold: SkipValidation[float | None] = None
+    shown: SkipValidation[Iterable[str]] = ()
+    budget: SkipValidation[float | None] = None
+    costs: SkipValidation[DocumentNumber | None] = None
+    max_per_source: SkipValidation[Positive | None] = None
+    source: SkipValidation[DocumentName | None] = "source"
+    drop_duplicates: SkipValidation[bool] = True
+    drop_near_duplicates: SkipValidation[Cosine | None] = None
+    order: SkipValidation[Order] = "selection"
+    perspective: SkipValidation[Perspective] = None
+    perspective_vector: SkipValidation[Literal["text", "difference"]] = "text"
+    direction: SkipValidation[Literal["remove", "emphasize"]] = "remove"
+    corpus: SkipValidation[bool] = False
+    scores: bool = False
     embeddings: Embeddings | None = None
-    scores: bool = True
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    _warned: bool = PrivateAttr(default=False)
 
     def __init__(self, **settings: Any) -> None:
         own = type(self).model_fields
         fields = {name: value for name, value in settings.items() if name in own}
         more = {name: value for name, value in settings.items() if name not in own}
-        known = {*SETTINGS, *parameter_names()}
-        for name in more:
-            if name not in known:
-                raise InvalidParameterError(
-                    f"{type(self).__name__} has no argument {name!r}; it has {', '.join(sorted(known | set(own)))}"
-                )
+        refuse_unknown(type(self).__name__, more, own)
         # LangChain's configurable_fields passes all fields to the constructor, including those that have their default.
-        rebuilt = own.keys() <= fields.keys() and fields["search_type"] == own["search_type"].default
-        if fields.get("selector") is not None and "search_type" in fields and not rebuilt:
+        given = {name for name, value in fields.items() if value is not own[name].default}
+        if {"search_type", "selector"} <= given:
             raise InvalidParameterError("give search_type or selector, not both")
+        kwargs = {**(fields.get("search_kwargs") or {}), **more}
+        twice = sorted(given & kwargs.keys())
+        if twice:
+            raise InvalidParameterError(f"{twice[0]} is given twice: as an argument and in search_kwargs")
         if "perspective" in fields:
             fields["perspective"] = as_perspective(fields["perspective"])
-        if more:
-            fields["search_kwargs"] = {**(fields.get("search_kwargs") or {}), **more}
+        if kwargs:
+            fields["search_kwargs"] = kwargs
         super().__init__(**fields)
         # The settings are checked here, because a pydantic validator would wrap the error in a ValidationError.
         self._request({})
 
     def _request(self, kwargs: dict[str, Any]) -> tuple[Request, bool, dict[str, Any]]:
         """The request of one call with the arguments ``kwargs``, whether to add scores, and the store's arguments."""
-        defaults = {
-            **{name: getattr(self, name) for name in _FIELDS},
-            "search_type": self.search_type,
-            "scores": self.scores,
-            **self.search_kwargs,
-        }
+        fields = {name: getattr(self, name) for name in _FIELDS}
+        defaults = {name: value for name, value in fields.items() if value is not None or name == "relevance_scale"}
+        defaults |= self.search_kwargs
         if "search_type" in kwargs and kwargs.get("selector") is not None:
             raise InvalidParameterError("give search_type or selector, not both")
         if "selector" in kwargs or kwargs.get("search_type", defaults["search_type"]) != defaults["search_type"]:
@@ -100,7 +128,7 @@ class SelectionSettings(BaseModel):
             defaults["selector"] = None
         settings = {**defaults, **kwargs}
         name, scores = settings.pop("search_type"), settings.pop("scores")
-        if settings["selector"] is None:
+        if settings.get("selector") is None:
             settings["selector"] = name
         request, rest = Request.parse(settings)
         for name in rest:
@@ -109,9 +137,18 @@ class SelectionSettings(BaseModel):
         # Ids of documents are strings; those that a user reads from metadata may be integers.
         return (replace(request, shown=tuple(map(str, request.shown))) if request.shown else request), scores, rest
 
+    def _warn_if_all_are_selected(self, request: Request, candidates: int, remedy: str) -> None:
+        """Warn once if there are no more candidates than are asked for, so that every method selects the same."""
+        if request.selects_all(candidates) and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"k={request.k} of {candidates} candidates: all of them are selected, whatever the method. {remedy}",
+                SetSelectWarning,
+                stacklevel=2,
+            )
 
-# The settings of a request that are fields of the classes.
-_FIELDS = tuple(name for name in SETTINGS if name in SelectionSettings.model_fields)
+
+_FIELDS = tuple(name for name in SelectionSettings.model_fields if name not in ("search_kwargs", "embeddings"))
 
 
 def embed_query(request: Request, embeddings: Embeddings, query: str) -> Flow[EmbeddedQuery]:
@@ -173,13 +210,15 @@ def check_shown(request: Request, ids: Sequence[str | None]) -> None:
         )
 
 
-def copy_documents(selected: Selected, scores: bool) -> list[Document]:
-    """Copies of the selected documents, with their scores in the metadata if ``scores``."""
+def arrange_documents(request: Request, selected: Selected, scores: bool) -> list[Document]:
+    """The selected documents in the ``order`` asked for; with ``scores``, copies that have scores in their metadata."""
+    if not scores:
+        return [document for document, _, _ in selected.arrange(request.order)]
     copies = []
-    relevance, gains = selected.selection.relevance.tolist(), selected.selection.gains.tolist()
-    for document, cosine, gain in zip(selected.items, relevance, gains, strict=True):
-        more = {"relevance_score": cosine, "selection_score": gain} if scores else {}
-        copies.append(document.model_copy(update={"metadata": {**document.metadata, **more}}))
+    for document, relevance, gain in selected.arrange(request.order):
+        # A key that is there already, such as a reranker's score, keeps its value.
+        metadata = {"relevance_score": relevance, "selection_score": gain, **document.metadata}
+        copies.append(document.model_copy(update={"metadata": metadata}))
     return copies
 
 
@@ -212,27 +251,56 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
     vectorstore : VectorStore
     search_type : str
         ``"vrsd"`` (default), ``"similarity"``, ``"mmr"``, ``"ndpp"`` or another registered name.
+    search_kwargs : dict
+        The settings below may also be given here, as for ``as_retriever``, and at call time:
+        ``retriever.invoke(query, k=3)``. A setting at call time counts before one in ``search_kwargs``. Other keys
+        (``filter``, for example) go to the store unchanged.
     selector : Selector, optional
         An object (or a name) in place of ``search_type``.
-    search_kwargs : dict
-        The keys below, the selector's own parameters (``lambda_mult``, 0.5 as in LangChain; ``refine``; ``kernel``;
-        ...), and any other parameter of this class except ``vectorstore`` and ``embeddings``. The same keys work as
-        arguments of the constructor and at call time: ``retriever.invoke(query, k=3)``. Other keys (``filter``, for
-        example) go to the store unchanged; the constructor does not take them as arguments.
-
-        - ``k`` (4): how many documents.
-        - ``fetch_k``: how many candidates; max(20, 5k) by default, or 50 if only a budget is given. The number of
-          ``shown`` ids is added.
-        - ``score_threshold``: the lowest cosine with the query that a document may have.
-        - ``shown``: ids of documents that the reader has already. Those that the search finds count as picked, and
-          are not returned.
-        - ``max_per_source``: the most documents of one ``source``.
-        - ``drop_near_duplicates``: no two documents have a cosine above this value.
-        - ``budget``: the sum of ``costs`` that the set must not exceed. Without ``k`` only the budget ends the
-          selection.
-
-        If ``max_per_source`` or ``drop_near_duplicates`` leaves fewer than ``k`` documents, a wider search follows,
-        provided that the store returns its vectors.
+    k : int
+        How many documents, 4 by default; with a ``budget`` and no ``k``, as many as fit.
+    fetch_k : int
+        How many candidates; max(20, 5k) by default, or 50 if only a budget is given. The number of ``shown`` ids is
+        added.
+    lambda_mult : float in [0, 1]
+        For ``"mmr"``: the weight of relevance, 0.5 by default as in LangChain.
+    lambda_b : float in [0, 1]
+        For ``"mmr"`` with ``quality``: the weight of relevance against quality, 0.95 by default.
+    refine : bool
+        For ``"vrsd"``: exchange picks after the greedy pass.
+    kernel : Kernel, optional
+        For ``"ndpp"``: a :class:`LowRankKernel` or :class:`LinearKernel`.
+    temperature : float > 0
+        For ``"ndpp"`` with ``relevance="exponential"``.
+    relevance : str, callable or mapping, optional
+        What a document is worth for the query: ``"cosine"`` (default), a metadata key (``"relevance_score"`` holds the
+        score of LangChain's rerankers), a function of the document, or numbers by id. ``"linear"`` and
+        ``"exponential"`` map the cosine for ``"ndpp"``. ``"vrsd"`` takes the cosine only.
+    relevance_scale : {"minmax", "rank", "sigmoid"} or None
+        How a given relevance is mapped to [0, 1]; see :func:`scale_relevance`.
+    quality : str, callable or mapping, optional
+        How good a document is by itself, for ``"mmr"``: a metadata key, a function of the document, or numbers by id.
+    score_threshold : float
+        The lowest relevance that a document may have: a cosine, or what ``relevance`` gives, before it is scaled.
+    shown : iterable of str
+        Ids of documents that the reader has already. Those that the search finds count as picked, and are not
+        returned.
+    budget : float
+        The sum of ``costs`` that the set must not exceed. Without ``k`` only the budget ends the selection.
+    costs : str, callable or mapping, optional
+        What a document takes from the ``budget``: ``lambda d: len(d.page_content) / 4``.
+    max_per_source : int
+        The most documents of one ``source``.
+    source : str, callable or mapping
+        Where a document comes from, for ``max_per_source``: a metadata key (``"source"``), a function of the
+        document, or names by id.
+    drop_duplicates : bool
+        Documents with the same text count once (default). The first that the store returns stays.
+    drop_near_duplicates : float in [-1, 1]
+        No two documents have a cosine above this value.
+    order : {"selection", "relevance", "nearest_last", "long_context"}
+        The order of the result: as selected, the most relevant first, the most relevant last, or the most relevant at
+        both ends.
     perspective : str, array-like of shape (d,), callable or PerspectiveExtractor, optional
         What is projected out of the query before the search (PAP, perspective-aware projection): a text, its
         embedding, a function of the query that returns a text, ``QueryParts`` or None (no projection), or an extractor,
@@ -243,25 +311,25 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
     direction : {"remove", "emphasize"}
     corpus : bool
         Project the candidates too (PAP+).
-    quality : str, callable or mapping, optional
-        How good a document is by itself, for ``"mmr"``: a metadata key, a function of the document, or numbers by id.
-    costs : str, callable or mapping, optional
-        What a document takes from the ``budget``: ``lambda d: len(d.page_content) / 4``.
-    source : str, callable or mapping
-        Where a document comes from, for ``max_per_source``: a metadata key (``"source"``), a function of the
-        document, or names by id.
     embeddings : Embeddings, optional
         For stores that carry none.
     scores : bool
-        Add ``relevance_score`` (cosine with the query that was searched for) and ``selection_score`` (the gain) to
-        the metadata of the returned copies.
+        Add ``selection_score`` (the gain) and ``relevance_score`` to the metadata of copies of the documents. A key
+        that a document has already keeps its value. By default the store's own documents are returned, and the scores
+        are in the event ``setselect`` only.
+    tags : list of str, optional
+        As for ``as_retriever``: the names of the store and of its embeddings are added.
+
+    If ``max_per_source``, ``drop_duplicates`` or ``drop_near_duplicates`` leaves fewer than ``k`` documents, a wider
+    search follows, provided that the store returns its vectors.
 
     Raises
     ------
     InvalidParameterError
         A parameter is unknown or out of range: at construction, or at call time for call-time arguments.
     InvalidInputError
-        A stored vector holds NaN or inf (the message names the document's id), or differs in length from the query.
+        A stored vector holds NaN or inf (the message names the document's id), or differs in length from the query; or
+        a document has no relevance, quality or cost.
     VectorSourceError
         There are no embeddings; the message names the argument to pass.
 
@@ -271,15 +339,21 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
     >>> from langchain_core.vectorstores import InMemoryVectorStore
     >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     >>> _ = store.add_texts(["one", "two", "three"])
-    >>> retriever = SetSelectRetriever(vectorstore=store, search_kwargs={"k": 2})
-    >>> sorted(retriever.invoke("one")[0].metadata)
-    ['relevance_score', 'selection_score']
+    >>> retriever = SetSelectRetriever(vectorstore=store, k=2)
+    >>> len(retriever.invoke("one"))
+    2
     """
 
-    search_type: str = "vrsd"
+    search_type: Literal["vrsd", "similarity", "mmr", "ndpp"] | str = "vrsd"
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
 
     allowed_search_types: ClassVar[Collection[str]] = ("similarity", "vrsd", "mmr", "ndpp")
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        # LangSmith filters by these tags, which as_retriever adds.
+        given = self.tags or []
+        self.tags = [*given, *(tag for tag in self.vectorstore._get_retriever_tags() if tag not in given)]
 
     @model_validator(mode="before")
     @classmethod
@@ -317,6 +391,7 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         kwargs: dict[str, Any],
     ) -> Flow[list[Document]]:
         request, scores, store_kwargs = self._request(kwargs)
+        self._warn_if_all_are_selected(request, request.fetch_k - len(request.shown), "Raise fetch_k")
         selected = yield from self._select(request, query, store_kwargs)
         if run_manager.handlers:
             data = describe_selection(request, selected, self.vector_source)
@@ -325,7 +400,7 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
                 partial(dispatch_custom_event, EVENT, data, config=config),
                 partial(adispatch_custom_event, EVENT, data, config=config),
             )
-        return copy_documents(selected, scores)
+        return arrange_documents(request, selected, scores)
 
     def _select(self, request: Request, query: str, store_kwargs: dict[str, Any]) -> Flow[Selected]:
         store, embeddings = self.vectorstore, self.embeddings or self.vectorstore.embeddings
@@ -342,7 +417,8 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
             documents, vectors = yield from search_store(store, embeddings, query, embedded, fetch_k, store_kwargs)
             ids = read_ids(store, reader, documents)
             check_shown(request, ids)
-            return Found(documents, ids, vectors, fetch_k, exhausted=len(documents) < fetch_k)
+            texts = [document.page_content for document in documents]
+            return Found(documents, ids, texts, vectors, fetch_k, exhausted=len(documents) < fetch_k)
 
         # Without a vector reader a wider search would embed all texts that it finds.
         return (yield from request.search_and_select(embedded, search, None if reader is None else reader.widest))

@@ -1,6 +1,7 @@
 """The part of the core that the adapters call. Settings become a checked request, which selects a framework's items."""
 
 from .._validation import as_embeddings, as_identifiers, check_integer, check_one_of
+from ..candidates import RELEVANCE_SCALES, RelevanceScale
 from .items import ORDERS, join_values, sort_items
 from .request import (
     SETTINGS,
@@ -8,6 +9,8 @@ from .request import (
     EmbeddedQuery,
     Flow,
     Found,
+    Order,
+    Perspective,
     Request,
     Selected,
     Step,
@@ -15,17 +18,22 @@ from .request import (
     check_spelling,
     find_registered,
     parameter_names,
+    refuse_unknown,
     run_flow,
     run_flow_async,
 )
 
 __all__ = [
     "ORDERS",
+    "RELEVANCE_SCALES",
     "SETTINGS",
     "WIDEST",
     "EmbeddedQuery",
     "Flow",
     "Found",
+    "Order",
+    "Perspective",
+    "RelevanceScale",
     "Request",
     "Selected",
     "Step",
@@ -38,6 +46,7 @@ __all__ = [
     "find_registered",
     "join_values",
     "parameter_names",
+    "refuse_unknown",
     "run_flow",
     "run_flow_async",
     "sort_items",

@@ -6,7 +6,7 @@ An item is a LangChain document or a LlamaIndex node. Only its id and its metada
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,9 @@ from ..errors import InvalidInputError, InvalidParameterError
 
 # A metadata key, values by the items' ids, or a function of the item.
 ItemNumber = str | Mapping[Any, float] | Callable[[Any], float]
+T = TypeVar("T")
 ItemName = str | Mapping[Any, Hashable] | Callable[[Any], Hashable]
-ORDERS = ("selection", "relevance", "nearest_last")
+ORDERS = ("selection", "relevance", "nearest_last", "long_context")
 
 
 def read_numbers(items: Sequence[Any], given: ItemNumber, what: str) -> NDArray[np.float64]:
@@ -76,16 +77,22 @@ def _from_mapping(item: Any, row: int, values: Mapping[Any, Any], what: str) -> 
     return values[name]
 
 
-def sort_items(items: Sequence[Any], relevance: Sequence[float], order: str) -> list[Any]:
-    """Selected items in one of the ``ORDERS``: as selected, most relevant first, or most relevant last.
+def sort_items(items: Sequence[T], relevance: Sequence[float], order: str) -> list[T]:
+    """Selected items in one of the ``ORDERS``.
+
+    As selected; the most relevant first; the most relevant last; or the most relevant at both ends, because language
+    models use the middle of a long prompt least.
 
     >>> sort_items("abc", [0.2, 0.9, 0.5], "nearest_last")
     ['a', 'c', 'b']
+    >>> sort_items("12345", [0.5, 0.4, 0.3, 0.2, 0.1], "long_context")
+    ['1', '3', '5', '4', '2']
     """
     if order == "selection":
         return list(items)
     sign = 1 if order == "nearest_last" else -1
-    return [items[row] for row in sorted(range(len(items)), key=lambda row: sign * relevance[row])]
+    ordered = [items[row] for row in sorted(range(len(items)), key=lambda row: sign * relevance[row])]
+    return ordered[::2] + ordered[1::2][::-1] if order == "long_context" else ordered
 
 
 def join_values(example: Mapping[str, Any], keys: Sequence[str] | None) -> str:

@@ -13,31 +13,51 @@ import math
 import warnings
 from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_identifiers, as_numeric, check_integer, check_number, check_one_of
-from ..candidates import Candidates
+from .._validation import as_identifiers, as_numeric, check_integer, check_number, check_one_of, quoted
+from ..candidates import RELEVANCE_SCALES, Candidates, RelevanceScale, scale_relevance
 from ..errors import BudgetError, InvalidInputError, InvalidParameterError, PerspectiveError, SetSelectWarning
 from ..perspective import DIRECTIONS, PAP
 from ..selectors.base import Selection, Selector, resolve_selector, selector_names, selector_parameters
 from ..selectors.choose import choose
 from ..signals.extraction import (
+    PerspectiveExtractor,
+    QueryParts,
     aread_perspective,
     check_perspective_vector,
     find_text_to_embed,
     make_pap,
     read_perspective,
 )
-from .items import ItemName, ItemNumber, read_numbers, read_values
+from .items import ORDERS, ItemName, ItemNumber, read_numbers, read_values, sort_items
 
 # The most candidates that a retriever fetches when it widens its search by itself.
 WIDEST = 20_000
 # LangChain's default. A user who replaces as_retriever(search_type="mmr") changes the class and nothing else.
 DEFAULT_LAMBDA_MULT = 0.5
 
+# Words that mean NDPP's own parameter where ``relevance`` otherwise names a metadata key.
+NDPP_RELEVANCE = ("linear", "exponential")
+
+# Names that other libraries give to these settings.
+_ELSEWHERE = {
+    "k": ("top_n",),
+    "lambda": ("lambda_mult",),
+    "similarity_top_k": ("top_n", "k"),
+    "threshold": ("score_threshold",),
+    "top_k": ("top_n", "k"),
+    "top_n": ("k",),
+    "topn": ("top_n", "k"),
+}
+
+Order = Literal["selection", "relevance", "nearest_last", "long_context"]
+Perspective = (
+    str | Sequence[float] | NDArray[Any] | Callable[[str], str | QueryParts | None] | PerspectiveExtractor | None
+)
 T = TypeVar("T")
 
 
@@ -121,13 +141,14 @@ class EmbeddedQuery:
 
 
 class Found(NamedTuple):
-    """The items to select from, with their ids and vectors row by row; ``fetch_k`` is the size of the search for them.
+    """The items to select from, with their ids, texts and vectors row by row.
 
-    ``exhausted``: a wider search would not find more.
+    ``fetch_k`` is the size of the search for them. ``exhausted``: a wider search would not find more.
     """
 
     items: Sequence[Any]
     ids: Sequence[Hashable]
+    texts: Sequence[str]
     vectors: Any
     fetch_k: int | None = None
     exhausted: bool = True
@@ -136,13 +157,19 @@ class Found(NamedTuple):
 class Selected(NamedTuple):
     """The selected items in order of selection; ``selection.indices`` are rows of ``found``.
 
-    ``cut_short``: a constraint left fewer than ``k`` items, and more candidates may help.
+    ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
     """
 
     items: list[Any]
     selection: Selection
     found: Found
     cut_short: bool
+
+    def arrange(self, order: str) -> list[tuple[Any, float, float]]:
+        """Each item with its relevance and its gain, in one of the ``ORDERS``."""
+        relevance = self.selection.relevance.tolist()
+        rows = list(zip(self.items, relevance, self.selection.gains.tolist(), strict=True))
+        return sort_items(rows, relevance, order)
 
     @property
     def ids(self) -> list[Hashable]:
@@ -162,9 +189,13 @@ class Request:
     budget: float | None
     costs: ItemNumber | None
     quality: ItemNumber | None
+    relevance: ItemNumber | None
+    relevance_scale: RelevanceScale | None
     source: ItemName | None
     max_per_source: int | None
     drop_near_duplicates: float | None
+    drop_duplicates: bool
+    order: str
     perspective: Any
     perspective_vector: str
     direction: str
@@ -181,9 +212,14 @@ class Request:
         """
         rest = dict(settings)
         given = {name: rest.pop(name, None) for name in SETTINGS}
+        given["relevance_scale"] = settings.get("relevance_scale", RELEVANCE_SCALES[0])
         # Mostly nothing is left. The names of all parameters are read only if something is.
         parameters = {name: rest.pop(name) for name in parameter_names() if name in rest} if rest else {}
         check_spelling(rest)
+        relevance = given["relevance"]
+        if isinstance(relevance, str) and relevance in NDPP_RELEVANCE:
+            # The parameter of NDPP, which maps a cosine to the kernel's r, has the same name.
+            parameters["relevance"], relevance = relevance, None
         k, fetch_k = _check_sizes(given["k"], given["fetch_k"], given["budget"])
         shown = as_identifiers(given["shown"], "shown")
         most = given["max_per_source"]
@@ -193,20 +229,24 @@ class Request:
         if budget is not None and given["costs"] is None:
             raise BudgetError("a budget needs costs: a metadata key, or a function such as one that counts tokens")
         perspective, how = given["perspective"], given["perspective_vector"] or "text"
-        direction, corpus = given["direction"] or "remove", given["corpus"] or False
-        _check_perspective(perspective, how, direction, corpus)
+        direction, corpus = given["direction"] or "remove", _check_flag(given["corpus"], "corpus", False)
+        _check_perspective(perspective, how, direction)
         request = cls(
             selector=_as_selector(given["selector"], parameters),
             k=k,
             fetch_k=fetch_k + len(shown),
-            score_threshold=_check_cosine(given["score_threshold"], "score_threshold"),
+            score_threshold=_check_threshold(given["score_threshold"], relevance),
             shown=shown,
             budget=None if budget is None else check_number(budget, "budget"),
             costs=_check_item_value(given["costs"], "costs"),
             quality=_check_item_value(given["quality"], "quality"),
+            relevance=None if relevance == "cosine" else _check_item_value(relevance, "relevance"),
+            relevance_scale=_check_scale(given["relevance_scale"]),
             source=_check_item_value(given["source"], "source"),
             max_per_source=None if most is None else check_integer(most, "max_per_source", 1),
             drop_near_duplicates=_check_cosine(given["drop_near_duplicates"], "drop_near_duplicates"),
+            drop_duplicates=_check_flag(given["drop_duplicates"], "drop_duplicates", True),
+            order=check_one_of(given["order"] or ORDERS[0], "order", ORDERS),
             perspective=perspective,
             perspective_vector=how,
             direction=direction,
@@ -273,19 +313,23 @@ class Request:
         return selected
 
     def select(self, found: Found, query: EmbeddedQuery) -> Selected:
-        """Select among the items. Of items with the same id only the first is a candidate; an id of None is no id."""
+        """Select among the items. Of items with the same id, or the same text, only the first is a candidate.
+
+        An id of None is no id, and an empty text is no text. With ``drop_duplicates`` False only ids count.
+        """
         if not found.items:
             return Selected([], Selection(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0), found, False)
         items, ids, vectors = found.items, found.ids, _as_rows(found.vectors, found.ids)
-        rows = None
-        if len(set(ids)) < len(ids):
-            first: dict[Hashable, int] = {}
-            rows = [row for row, name in enumerate(ids) if name is None or first.setdefault(name, row) == row]
+        known = set(self.shown)
+        rows = self._distinct_rows(ids, found.texts, known)
+        if rows is not None:
             items, ids, vectors = [items[row] for row in rows], [ids[row] for row in rows], vectors[rows]
+        relevance = None if self.relevance is None else read_numbers(items, self.relevance, "relevance")
         source = None if self.max_per_source is None else self.source
         candidates = Candidates(
             query.vector,
             vectors,
+            relevance=None if relevance is None else scale_relevance(relevance, self.relevance_scale),
             quality=None if self.quality is None else read_numbers(items, self.quality, "quality"),
             ids=ids,
             costs=None if self.costs is None else read_numbers(items, self.costs, "costs"),
@@ -296,24 +340,62 @@ class Request:
         )
         if query.pap is not None:
             candidates = query.pap.apply(candidates)
-        known = set(self.shown)
-        shown = [row for row, name in enumerate(ids) if name in known]
+        shown = [row for row, name in enumerate(ids) if name in known] if known else []
         selection = choose(
-            candidates, self.selector, self.k, budget=self.budget, shown=shown, score_threshold=self.score_threshold
+            candidates,
+            self.selector,
+            self.k,
+            budget=self.budget,
+            shown=shown,
+            score_threshold=self.score_threshold,
+            threshold_on=relevance,
         )
         picked = [items[row] for row in selection.indices.tolist()]
-        cut_short = self._is_cut_short(candidates, selection, shown)
+        cut_short = self._is_cut_short(candidates, relevance, selection, shown, dropped=rows is not None)
         if rows is not None:
             selection = replace(selection, indices=np.array(rows, np.int64)[selection.indices])
         return Selected(picked, selection, found, cut_short)
 
-    def _is_cut_short(self, candidates: Candidates, selection: Selection, shown: Sequence[int]) -> bool:
-        """Whether a cap per source or near-duplicates left the set short, and further candidates may fill it."""
-        if self.max_per_source is None and self.drop_near_duplicates is None:
+    def selects_all(self, candidates: int) -> bool:
+        """Whether all of this many candidates are selected, whatever the selector."""
+        limits = self.score_threshold, self.budget, self.max_per_source, self.drop_near_duplicates
+        return self.k is not None and 0 < candidates <= self.k and all(limit is None for limit in limits)
+
+    def _distinct_rows(self, ids: Sequence[Hashable], texts: Sequence[str], known: set[Hashable]) -> list[int] | None:
+        """The rows without repeated ids and texts, of which shown items keep theirs; None if nothing is repeated."""
+        n = len(ids)
+        if not self.drop_duplicates:
+            texts = [""] * n
+        elif len(set(texts)) == n == len(set(ids)):
+            return None
+        seen_ids: set[Hashable] = set()
+        seen_texts = {text for name, text in zip(ids, texts, strict=True) if name in known}
+        rows = []
+        for row, (name, text) in enumerate(zip(ids, texts, strict=True)):
+            same_text = bool(text) and text in seen_texts and name not in known
+            if not same_text and (name is None or name not in seen_ids):
+                rows.append(row)
+            seen_ids.add(name)
+            seen_texts.add(text)
+        return rows if len(rows) < n else None
+
+    def _is_cut_short(
+        self,
+        candidates: Candidates,
+        relevance: NDArray[np.float64] | None,
+        selection: Selection,
+        shown: Sequence[int],
+        *,
+        dropped: bool,
+    ) -> bool:
+        """Whether a constraint or repeated items left the set short, and further candidates may fill it."""
+        if self.max_per_source is None and self.drop_near_duplicates is None and not dropped:
             return False
         if self.k is not None and len(selection) >= self.k:
             return False
-        if self.score_threshold is not None and float(candidates.relevance.min()) < self.score_threshold:
+        # The store returns the nearest first, so a wider search finds no candidate of a higher cosine.
+        threshold = None if relevance is not None else self.score_threshold
+        if threshold is not None and float(candidates.relevance.min()) < threshold:
             return False
         if self.budget is None or candidates.costs is None:
             return True
@@ -358,9 +440,26 @@ def check_spelling(names: Iterable[str]) -> None:
             raise InvalidParameterError(f"there is no {name!r}: did you mean {near!r}?")
 
 
+def refuse_unknown(owner: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise for the first name that ``owner`` does not know; ``known`` are its arguments besides selectors' parameters.
+
+    >>> refuse_unknown("Retriever", ["lambda"], ["k"])
+    Traceback (most recent call last):
+    ...
+    shared_core.errors.InvalidParameterError: Retriever has no argument 'lambda': did you mean 'lambda_mult'?
+    """
+    allowed = tuple(dict.fromkeys((*known, *parameter_names())))
+    for name in names:
+        if name not in allowed:
+            near = _nearest(name, allowed)
+            hint = f"it has {', '.join(sorted(allowed))}" if near is None else f"did you mean {near!r}?"
+            raise InvalidParameterError(f"{owner} has no argument {quoted(name)}: {hint}")
+
+
 @functools.lru_cache(maxsize=256)
 def _nearest(name: str, known: tuple[str, ...]) -> str | None:
-    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.8)), None)
+    elsewhere = (alias for alias in _ELSEWHERE.get(name, ()) if alias in known)
+    return next(elsewhere, None) or next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.8)), None)
 
 
 def _check_sizes(k: Any, fetch_k: Any, budget: Any) -> tuple[int | None, int]:
@@ -385,12 +484,10 @@ def _as_selector(given: Any, parameters: dict[str, Any]) -> Selector:
     return resolve_selector("vrsd" if given is None else given, parameters)
 
 
-def _check_perspective(perspective: Any, how: str, direction: str, corpus: Any) -> None:
+def _check_perspective(perspective: Any, how: str, direction: str) -> None:
     check_one_of(direction, "direction", DIRECTIONS)
     if how != "text":
         check_perspective_vector(how, perspective)
-    if not isinstance(corpus, (bool, np.bool_)):
-        raise InvalidParameterError(f"corpus must be True or False, got {corpus!r}")
     if isinstance(perspective, str):
         if not perspective.strip():
             raise PerspectiveError("perspective is an empty text; use None for no perspective")
@@ -405,6 +502,25 @@ def _check_item_value(value: Any, what: str) -> Any:
     raise InvalidParameterError(
         f"{what} must be a metadata key, a mapping by id or a function of the item, got {value!r}"
     )
+
+
+def _check_threshold(value: Any, relevance: Any) -> float | None:
+    """A score_threshold: a cosine, or any number if the relevance is given."""
+    if value is None or relevance is None or relevance == "cosine":
+        return _check_cosine(value, "score_threshold")
+    return check_number(value, "score_threshold")
+
+
+def _check_scale(scale: Any) -> Any:
+    return None if scale is None else check_one_of(scale, "relevance_scale", RELEVANCE_SCALES)
+
+
+def _check_flag(value: Any, what: str, default: bool) -> bool:
+    if value is None:
+        return default
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidParameterError(f"{what} must be True or False, got {quoted(value)}")
+    return bool(value)
 
 
 def _check_cosine(value: Any, what: str) -> float | None:
@@ -431,9 +547,9 @@ def _wider(selected: Selected, widest: int) -> int | None:
         return None
     if found.fetch_k >= widest:
         warnings.warn(
-            f"only {len(selected.items)} of {len(found.items)} candidates are selected, because max_per_source or "
-            f"drop_near_duplicates forbids the others. No more than {widest} candidates are fetched automatically; "
-            "a larger fetch_k= fetches more",
+            f"only {len(selected.items)} of {len(found.items)} candidates are selected: the others have the same text "
+            f"as one of them, or max_per_source or drop_near_duplicates forbids them. No more than {widest} candidates "
+            "are fetched automatically; a larger fetch_k= fetches more",
             SetSelectWarning,
             stacklevel=3,
         )

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._validation import printable, quoted
 from ...errors import InvalidInputError, VectorSourceError
+
+# FAISS raises these where a file is damaged; its Python wrapper raises the last one.
+_FAISS_ERRORS = (RuntimeError, MemoryError, AssertionError)
+# A damaged length may ask for terabytes. No array of an index is longer than its file.
+_LEAST_LIMIT = 1 << 30
+_opening = threading.Lock()
 
 
 class FaissFile:
@@ -17,28 +28,29 @@ class FaissFile:
     def __init__(self, path: Path, threads: int = 1) -> None:
         try:
             import faiss
-        except ImportError as error:
-            raise ImportError('reading a FAISS index needs faiss: pip install "setselect[faiss]"') from error
-        # IO_FLAG_MMAP maps only the lists of an IVF index and loads every other kind into each process's memory.
-        # IO_FLAG_MMAP_IFC (FAISS 1.11) maps flat, HNSW, IVF, scalar-quantised and id-mapped indexes.
-        flags = getattr(faiss, "IO_FLAG_MMAP_IFC", faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
-        self._faiss, self._path = faiss, path
-        self._index: Any
-        try:
-            self._index = faiss.read_index(str(path), flags)
-        except RuntimeError as error:
-            raise InvalidInputError(
-                f"{path} is not an index that FAISS {faiss.__version__} can read: {error}"
-            ) from None
+
+            faiss.ZeroCopyIOReader  # noqa: B018
+        except (ImportError, AttributeError) as error:
+            raise ImportError(
+                'reading a FAISS index needs FAISS 1.11 or later: pip install "faiss-cpu>=1.11"'
+            ) from error
+        self._faiss, self._threads, self._name = faiss, threads, f"the index {printable(path)}"
+        # The index keeps no copy of its vectors, so the map must live as long as the index.
+        self._content = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
+        self._index = self._read()
         if not self._index.ntotal:
-            raise InvalidInputError(f"the index {path} is empty")
-        self._threads = threads
+            raise InvalidInputError(f"{self._name} is empty")
         self._searched: Any = self._index
         self._ids: NDArray[np.int64] | None = None
         if hasattr(self._index, "id_map"):
             # IDMap does not return vectors. The index inside it does, with row numbers that the map turns into ids.
             self._searched = faiss.downcast_index(self._index.index)
             self._ids = faiss.rev_swig_ptr(self._index.id_map.data(), self._index.id_map.size())
+            if self._searched.d != self._index.d:
+                raise InvalidInputError(
+                    f"{self._name} is damaged: its vectors have length {self._index.d}, those of the index inside its "
+                    f"id map {self._searched.d}"
+                )
         self.dimension = int(self._index.d)
         self._check_vectors()
 
@@ -50,15 +62,39 @@ class FaissFile:
         self._faiss.omp_set_num_threads(self._threads)
         try:
             _, rows, found = self._searched.search_and_reconstruct(vectors, min(k, self._index.ntotal))
-        except RuntimeError as error:
-            raise VectorSourceError(f"FAISS could not search {self._path}: {error}") from None
+        except _FAISS_ERRORS as error:
+            raise VectorSourceError(f"FAISS could not search {self._name}: {_reason(error)}") from None
         finally:
             self._faiss.omp_set_num_threads(before)
         # If FAISS finds fewer than k, the row ends with -1.
         exists = rows >= 0
         counts = exists.sum(axis=1)
-        ids = rows if self._ids is None else np.where(exists, self._ids[rows], -1)
-        return [i[:m] for i, m in zip(ids, counts, strict=True)], [v[:m] for v, m in zip(found, counts, strict=True)]
+        if self._ids is not None:
+            if rows.max(initial=-1) >= len(self._ids):
+                raise InvalidInputError(
+                    f"{self._name} is damaged: the search found row {rows.max()}, but it has {len(self._ids)} ids"
+                )
+            rows = np.where(exists, self._ids[rows], -1)
+        return [i[:m] for i, m in zip(rows, counts, strict=True)], [v[:m] for v, m in zip(found, counts, strict=True)]
+
+    def _read(self) -> Any:
+        faiss = self._faiss
+        # IO_FLAG_MMAP_IFC also maps the file, but ends the process if the file is truncated within a number.
+        reader = faiss.ZeroCopyIOReader(faiss.swig_ptr(self._content), self._content.size)
+        try:
+            with _limited_arrays(faiss, self._content.size):
+                index = faiss.read_index(reader)
+        except _FAISS_ERRORS as error:
+            raise InvalidInputError(
+                f"{self._name} cannot be read by FAISS {faiss.__version__}; it is damaged or of another kind: "
+                f"{_reason(error)}"
+            ) from None
+        # FAISS accepts a file that lacks the last bytes of its last number.
+        if reader.rp_ != reader.total_:
+            raise InvalidInputError(
+                f"{self._name} is damaged: it has {reader.total_} bytes, and its content needs {reader.rp_}"
+            )
+        return index
 
     def _check_vectors(self) -> None:
         faiss = self._faiss
@@ -74,10 +110,34 @@ class FaissFile:
             if isinstance(ivf, faiss.IndexIVFFastScan):
                 raise RuntimeError("fast-scan codes are not stored row by row")
             vector = np.empty(ivf.d, np.float32)
-            filled = next(i for i in range(ivf.nlist) if ivf.invlists.list_size(i))
+            filled = next((i for i in range(ivf.nlist) if ivf.invlists.list_size(i)), None)
+            if filled is None:
+                raise InvalidInputError(f"{self._name} is damaged: all of its lists are empty")
             ivf.reconstruct_from_offset(filled, 0, faiss.swig_ptr(vector))
-        except RuntimeError as error:
+        except _FAISS_ERRORS as error:
             raise VectorSourceError(
-                f"{type(self._searched).__name__} does not return the vectors that it stores ({error}); use a flat, "
-                "IVFFlat or HNSWFlat index, or a quantised one of these"
+                f"{self._name} is an {type(self._searched).__name__}, which does not return the vectors that it "
+                f"stores ({_reason(error)}); use a flat, IVFFlat or HNSWFlat index, or a quantised one of these"
             ) from None
+
+
+def _reason(error: BaseException) -> str:
+    """A message of FAISS without the C++ function and the line at its beginning."""
+    return quoted(re.sub(r"^Error in .* at \S+:\d+: (Error: )?", "", str(error)) or type(error).__name__)
+
+
+@contextmanager
+def _limited_arrays(faiss: Any, size: int) -> Iterator[None]:
+    """While a file of this size is read, let FAISS refuse longer arrays; older versions of FAISS have no such limit."""
+    if not hasattr(faiss, "set_deserialization_vector_byte_limit"):
+        yield
+        return
+    # The limit belongs to the process, so one file is read at a time.
+    with _opening:
+        before = faiss.get_deserialization_vector_byte_limit()
+        # Not below _LEAST_LIMIT, because other threads of the process may read indexes of their own.
+        faiss.set_deserialization_vector_byte_limit(min(before, max(size, _LEAST_LIMIT)))
+        try:
+            yield
+        finally:
+            faiss.set_deserialization_vector_byte_limit(before)

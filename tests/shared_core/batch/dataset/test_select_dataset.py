@@ -268,7 +268,7 @@ def test_an_index_without_vectors_is_refused_before_it_ends_the_process(index: P
     named.add_with_ids(corpus(), np.arange(N))
     for kind in (hashes, named):
         faiss.write_index(kind, str(index))
-        with pytest.raises(VectorSourceError, match="IndexIVFSpectralHash does not return"):
+        with pytest.raises(VectorSourceError, match=r"index\.faiss is an IndexIVFSpectralHash, which does not return"):
             select_table(table(), index, **SETTINGS)
 
 
@@ -283,7 +283,40 @@ def test_fast_scan_codes_are_refused_unless_they_are_refined(index: Path) -> Non
         by_brute_force(query)[0] for query in queries()
     ]
     faiss.write_index(faiss.extract_index_ivf(refined), str(index))
-    with pytest.raises(VectorSourceError, match="IndexIVFPQFastScan does not return"):
+    with pytest.raises(VectorSourceError, match=r"index\.faiss is an IndexIVFPQFastScan, which does not return"):
+        select_table(table(), index, **SETTINGS)
+
+
+@pytest.mark.parametrize("kind", ["Flat", "HNSW8,Flat", "IVF4,Flat", "IDMap,Flat"])
+def test_a_truncated_or_longer_index_is_named(kind: str, index: Path) -> None:
+    made = faiss.index_factory(D, kind, faiss.METRIC_INNER_PRODUCT)
+    made.train(corpus())
+    made.add_with_ids(corpus(), np.arange(N)) if kind[:2] == "ID" else made.add(corpus())
+    faiss.write_index(made, str(index))
+    whole = index.read_bytes()
+    # FAISS itself accepts a file without its last byte.
+    for damaged in (b"", whole[:3], whole[: len(whole) // 2], whole[:-1], whole + b"more"):
+        index.write_bytes(damaged)
+        with pytest.raises(InvalidInputError, match=r"the index .*index\.faiss (is damaged|cannot be read by FAISS)"):
+            select_table(table(), index, **SETTINGS)
+
+
+def test_an_id_map_that_does_not_fit_its_index_is_named(index: Path) -> None:
+    made = faiss.IndexIDMap(faiss.index_factory(D, "IVF4,Flat", faiss.METRIC_INNER_PRODUCT))
+    made.train(corpus())
+    made.add_with_ids(corpus(), np.arange(N))
+    inner = faiss.downcast_index(made.index)
+    inner.nprobe = 4
+    faiss.write_index(made, str(index))
+    whole = index.read_bytes()
+    # The length of the vectors follows the four letters of the kind.
+    index.write_bytes(whole[:4] + (D + 1).to_bytes(4, "little") + whole[8:])
+    with pytest.raises(InvalidInputError, match=r"index\.faiss is damaged: its vectors have length 25, .* id map 24"):
+        select_table(table(), index, **SETTINGS)
+    rows = faiss.rev_swig_ptr(inner.invlists.get_ids(0), inner.invlists.list_size(0))
+    rows[:] += N
+    faiss.write_index(made, str(index))
+    with pytest.raises(InvalidInputError, match=r"index\.faiss is damaged: the search found row \d+, but it has 400"):
         select_table(table(), index, **SETTINGS)
 
 
@@ -448,7 +481,7 @@ def test_missing_and_unreadable_files_are_named(index: Path, files: Path, tmp_pa
         select_dataset(tmp_path / "nowhere.parquet", index, out=out)
     with pytest.raises(InvalidInputError, match="no index file"):
         select_dataset(files, tmp_path / "nowhere.faiss", out=out)
-    with pytest.raises(InvalidInputError, match="is not an index that FAISS"):
+    with pytest.raises(InvalidInputError, match=r'the index .*queries\.parquet cannot be read by FAISS .*"PAR1"'):
         select_dataset(files, files, out=out)
     with pytest.raises(InvalidInputError, match="is not a Parquet file"):
         select_dataset(index, index, out=out)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +199,40 @@ def test_a_loaded_kernel_equals_the_saved_one(name: str, tmp_path: Path) -> None
     first, second = (NDPP(k).select(candidates, 5) for k in (kernel, loaded))
     assert first.indices.tolist() == second.indices.tolist()
     assert first.gains.tolist() == second.gains.tolist()
+
+
+def test_threads_that_save_and_load_at_once_see_whole_kernels(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.safetensors"
+    kernels = [LowRankKernel(np.full((rows, 20), rows)) for rows in (50, 400)]
+    kernels[0].save(path)
+
+    def save(kernel: LowRankKernel) -> None:
+        for _ in range(40):
+            kernel.save(path)
+
+    def load() -> set[tuple[int, bool]]:
+        found = [np.asarray(LowRankKernel.load(path).V) for _ in range(100)]
+        return {(len(V), bool((V[:, 0] == len(V)).all())) for V in found}
+
+    with ThreadPoolExecutor(6) as pool:
+        savers = [pool.submit(save, kernel) for kernel in kernels * 2]
+        loaders = [pool.submit(load) for _ in range(2)]
+        for saver in savers:
+            saver.result()
+        for loader in loaders:
+            assert loader.result() <= {(50, True), (400, True)}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("planted", ["{name}", "{name}.tmp", ".{name}.tmp", "{name}.{pid}.tmp"])
+def test_a_link_that_somebody_planted_is_not_followed(planted: str, tmp_path: Path) -> None:
+    path, other = tmp_path / "kernel.safetensors", tmp_path / "other"
+    other.write_text("mine")
+    (tmp_path / planted.format(name=path.name, pid=os.getpid())).symlink_to(other)
+    LowRankKernel(V).save(path)
+    assert other.read_text() == "mine"
+    assert not path.is_symlink()
+    np.testing.assert_allclose(LowRankKernel.load(path).dense(), V @ V.T, atol=1e-12)
 
 
 def test_a_path_may_be_a_string(tmp_path: Path) -> None:

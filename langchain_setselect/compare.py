@@ -16,8 +16,7 @@ from shared_core.evaluation.judging import FoundCandidates
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval import EmbeddedQuery, run_flow
 
-from .retriever import read_ids, search_store
-from .vectors import reader_of
+from .retriever import search_store
 
 
 def compare_store(
@@ -76,10 +75,9 @@ def compare_store(
 
     def candidates_of(query: Query) -> FoundCandidates:
         vector = np.asarray(embedding.embed_query(query.text))
-        documents, vectors = run_flow(
+        documents, ids, vectors = run_flow(
             search_store(store, embedding, query.text, EmbeddedQuery(vector, None), fetch_k, dict(search_kwargs or {}))
         )
-        ids = read_ids(store, reader_of(store), documents)
         rows = [(i, d.page_content, d.metadata.get("subtopics")) for i, d in zip(ids, documents, strict=True)]
         return FoundCandidates(vector, found_documents(rows), np.asarray(vectors))
 

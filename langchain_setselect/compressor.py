@@ -25,6 +25,7 @@ from .retriever import (
     describe_selection,
     embed_query,
     read_ids,
+    text_of,
 )
 from .vectors import describe_embedding, embed_texts, reader_of
 
@@ -110,8 +111,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         ids = _drop_ambiguous(read_ids(self.vectorstore, reader_of(self.vectorstore), documents), documents)
         vectors = yield from self._vectors(documents, ids)
         check_shown(request, ids)
-        texts = [document.page_content for document in documents]
-        selected = yield Step(partial(request.select, Found(documents, ids, texts, vectors), embedded))
+        selected = yield Step(partial(request.select, Found(documents, ids, text_of, vectors), embedded))
         data = describe_selection(request, selected, self.vector_source)
         yield Step(partial(_send_event, callbacks, data), partial(_asend_event, callbacks, data))
         return arrange_documents(request, selected, scores)

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -40,7 +41,7 @@ from shared_core.retrieval import (
     run_flow_async,
 )
 
-from .stores.reader import Hits, VectorReader, document_id
+from .stores.reader import VectorReader, document_id
 from .vectors import describe_embedding, find_reader, search_and_embed
 
 EVENT = "setselect"
@@ -116,8 +117,11 @@ class SelectionSettings(BaseModel):
 
     def _request(self, kwargs: dict[str, Any]) -> tuple[Request, bool, dict[str, Any]]:
         """The request of one call with the arguments ``kwargs``, whether to add scores, and the store's arguments."""
-        fields = {name: getattr(self, name) for name in _FIELDS}
-        defaults = {name: value for name, value in fields.items() if value is not None or name == "relevance_scale"}
+        defaults = {"search_type": self.search_type, "source": self.source, "scores": self.scores}
+        for name in _FIELDS & self.model_fields_set:
+            value = getattr(self, name)
+            if value is not None or name == "relevance_scale":
+                defaults[name] = value
         defaults |= self.search_kwargs
         if "search_type" in kwargs and kwargs.get("selector") is not None:
             raise InvalidParameterError("give search_type or selector, not both")
@@ -148,7 +152,7 @@ class SelectionSettings(BaseModel):
             )
 
 
-_FIELDS = tuple(name for name in SelectionSettings.model_fields if name not in ("search_kwargs", "embeddings"))
+_FIELDS = SelectionSettings.model_fields.keys() - {"search_kwargs", "embeddings"}
 
 
 def embed_query(request: Request, embeddings: Embeddings, query: str) -> Flow[EmbeddedQuery]:
@@ -163,24 +167,30 @@ def embed_query(request: Request, embeddings: Embeddings, query: str) -> Flow[Em
 
 def search_store(
     store: VectorStore, embeddings: Embeddings, text: str, query: EmbeddedQuery, fetch_k: int, kwargs: dict[str, Any]
-) -> Flow[Hits]:
-    """The store's documents nearest to the query, and their vectors: stored ones, or embeddings of the texts."""
+) -> Flow[tuple[Sequence[Document], Sequence[str | None], Any]]:
+    """The store's documents nearest to the query, their ids, and their vectors.
+
+    Vectors are those that the store keeps, or embeddings of the texts. Documents without one are left out with a
+    warning.
+    """
     reader = find_reader(type(store))
     if reader is None:
-        return (yield from search_and_embed(store, embeddings, text, query, fetch_k, kwargs))
+        documents, vectors = yield from search_and_embed(store, embeddings, text, query, fetch_k, kwargs)
+        return documents, read_ids(store, None, documents), vectors
     arguments = (store, query.search_vector, fetch_k)
-    documents, vectors = yield Step(
+    documents, vectors, *more = yield Step(
         partial(reader.search, *arguments, **kwargs),
         None if reader.asearch is None else partial(reader.asearch, *arguments, **kwargs),
     )
     if len(documents) != len(vectors):
         raise VectorSourceError(f"the vector reader returned {len(documents)} documents and {len(vectors)} vectors")
+    ids = more[0] if more else read_ids(store, reader, documents)
     if isinstance(vectors, np.ndarray) or all(vector is not None for vector in vectors):
-        return documents, vectors
+        return documents, ids, vectors
     # Some stores return documents without ids. The beginning of the text then names the document.
     missing = [
         name or document.page_content[:60]
-        for document, name, vector in zip(documents, read_ids(store, reader, documents), vectors, strict=True)
+        for document, name, vector in zip(documents, ids, vectors, strict=True)
         if vector is None
     ]
     warnings.warn(
@@ -191,7 +201,7 @@ def search_store(
         stacklevel=2,
     )
     kept = [row for row, vector in enumerate(vectors) if vector is not None]
-    return [documents[row] for row in kept], [vectors[row] for row in kept]
+    return [documents[row] for row in kept], [ids[row] for row in kept], [vectors[row] for row in kept]
 
 
 def read_ids(store: VectorStore | None, reader: VectorReader | None, documents: Sequence[Document]) -> list[str | None]:
@@ -208,6 +218,9 @@ def check_shown(request: Request, ids: Sequence[str | None]) -> None:
             "shown= compares the documents' ids, and no candidate has an id: store documents with ids, or pass "
             "register_vector_source(..., id_of=...) if the ids are in the metadata"
         )
+
+
+text_of = attrgetter("page_content")
 
 
 def arrange_documents(request: Request, selected: Selected, scores: bool) -> list[Document]:
@@ -414,11 +427,17 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         reader = find_reader(type(store))
 
         def search(fetch_k: int) -> Flow[Found]:
-            documents, vectors = yield from search_store(store, embeddings, query, embedded, fetch_k, store_kwargs)
-            ids = read_ids(store, reader, documents)
+            documents, ids, vectors = yield from search_store(store, embeddings, query, embedded, fetch_k, store_kwargs)
             check_shown(request, ids)
-            texts = [document.page_content for document in documents]
-            return Found(documents, ids, texts, vectors, fetch_k, exhausted=len(documents) < fetch_k)
+            return Found(documents, ids, text_of, vectors, fetch_k, exhausted=len(documents) < fetch_k)
 
         # Without a vector reader a wider search would embed all texts that it finds.
-        return (yield from request.search_and_select(embedded, search, None if reader is None else reader.widest))
+        selected: Selected = yield from request.search_and_select(
+            embedded, search, None if reader is None else reader.widest
+        )
+        # The store may know an id that it does not put on the document; ``shown`` needs it.
+        items = [
+            document if document.id or not name else document.model_copy(update={"id": name})
+            for document, name in zip(selected.items, selected.ids, strict=True)
+        ]
+        return selected._replace(items=items)

@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike
 from shared_core.errors import InvalidParameterError
 from shared_core.retrieval import WIDEST
 
-# Documents in the store's order and the vector stored for each; None if the store no longer has it.
-Hits = tuple[Sequence[Document], Sequence[ArrayLike | None] | ArrayLike]
+Vectors = Sequence[ArrayLike | None] | ArrayLike
+# Documents in the store's order and the vector stored for each; None if the store no longer has it. A reader may add
+# the documents' ids; otherwise ``id_of`` reads them from the documents.
+Hits = tuple[Sequence[Document], Vectors] | tuple[Sequence[Document], Vectors, Sequence[str]]
 VectorSearch = Callable[..., Hits]
 AsyncVectorSearch = Callable[..., Awaitable[Hits]]
 VectorFetch = Callable[[Any, Sequence[str]], Mapping[str, ArrayLike]]

@@ -141,14 +141,15 @@ class EmbeddedQuery:
 
 
 class Found(NamedTuple):
-    """The items to select from, with their ids, texts and vectors row by row.
+    """The items to select from, with their ids and vectors row by row.
 
-    ``fetch_k`` is the size of the search for them. ``exhausted``: a wider search would not find more.
+    ``text_of`` gives the text of an item. ``fetch_k`` is the size of the search for the items. ``exhausted``: a wider
+    search would not find more.
     """
 
     items: Sequence[Any]
     ids: Sequence[Hashable]
-    texts: Sequence[str]
+    text_of: Callable[[Any], str]
     vectors: Any
     fetch_k: int | None = None
     exhausted: bool = True
@@ -313,15 +314,43 @@ class Request:
         return selected
 
     def select(self, found: Found, query: EmbeddedQuery) -> Selected:
-        """Select among the items. Of items with the same id, or the same text, only the first is a candidate.
+        """Select among the items. Of items with the same id only the first is a candidate; an id of None is no id.
 
-        An id of None is no id, and an empty text is no text. With ``drop_duplicates`` False only ids count.
+        With ``drop_duplicates`` no two items of the result have the same text, and none has that of a shown item. An
+        empty text is no text.
         """
         if not found.items:
             return Selected([], Selection(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0), found, False)
-        items, ids, vectors = found.items, found.ids, _as_rows(found.vectors, found.ids)
+        repeated_ids = len(set(found.ids)) < len(found.ids)
+        selected = self._select_rows(found, self._distinct_rows(found) if repeated_ids else None, query)
+        if not self.drop_duplicates:
+            return selected
+        # Repeated texts are rare, so the texts of the other candidates are read only after one was selected twice.
         known = set(self.shown)
-        rows = self._distinct_rows(ids, found.texts, known)
+        shown = [item for item, name in zip(found.items, found.ids, strict=True) if name in known] if known else []
+        texts = list(filter(None, map(found.text_of, [*selected.items, *shown])))
+        if len(set(texts)) == len(texts):
+            return selected
+        return self._select_rows(found, self._distinct_rows(found, by_text=True), query)
+
+    def _distinct_rows(self, found: Found, *, by_text: bool = False) -> list[int]:
+        """The first row of each id, and of each text if ``by_text``. Shown items keep their rows."""
+        known = set(self.shown)
+        texts = [found.text_of(item) if by_text else "" for item in found.items]
+        seen_ids: set[Hashable] = set()
+        seen_texts = {text for name, text in zip(found.ids, texts, strict=True) if name in known}
+        rows = []
+        for row, (name, text) in enumerate(zip(found.ids, texts, strict=True)):
+            same_text = bool(text) and text in seen_texts and name not in known
+            if not same_text and (name is None or name not in seen_ids):
+                rows.append(row)
+            seen_ids.add(name)
+            seen_texts.add(text)
+        return rows
+
+    def _select_rows(self, found: Found, rows: list[int] | None, query: EmbeddedQuery) -> Selected:
+        """Select among the items at these rows; None for all of them."""
+        items, ids, vectors = found.items, found.ids, _as_rows(found.vectors, found.ids)
         if rows is not None:
             items, ids, vectors = [items[row] for row in rows], [ids[row] for row in rows], vectors[rows]
         relevance = None if self.relevance is None else read_numbers(items, self.relevance, "relevance")
@@ -340,6 +369,7 @@ class Request:
         )
         if query.pap is not None:
             candidates = query.pap.apply(candidates)
+        known = set(self.shown)
         shown = [row for row, name in enumerate(ids) if name in known] if known else []
         selection = choose(
             candidates,
@@ -360,24 +390,6 @@ class Request:
         """Whether all of this many candidates are selected, whatever the selector."""
         limits = self.score_threshold, self.budget, self.max_per_source, self.drop_near_duplicates
         return self.k is not None and 0 < candidates <= self.k and all(limit is None for limit in limits)
-
-    def _distinct_rows(self, ids: Sequence[Hashable], texts: Sequence[str], known: set[Hashable]) -> list[int] | None:
-        """The rows without repeated ids and texts, of which shown items keep theirs; None if nothing is repeated."""
-        n = len(ids)
-        if not self.drop_duplicates:
-            texts = [""] * n
-        elif len(set(texts)) == n == len(set(ids)):
-            return None
-        seen_ids: set[Hashable] = set()
-        seen_texts = {text for name, text in zip(ids, texts, strict=True) if name in known}
-        rows = []
-        for row, (name, text) in enumerate(zip(ids, texts, strict=True)):
-            same_text = bool(text) and text in seen_texts and name not in known
-            if not same_text and (name is None or name not in seen_ids):
-                rows.append(row)
-            seen_ids.add(name)
-            seen_texts.add(text)
-        return rows if len(rows) < n else None
 
     def _is_cut_short(
         self,

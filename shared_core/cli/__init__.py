@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import platform
 import sys
+import traceback
+from importlib.metadata import version
 from io import TextIOWrapper
+
+from ..errors import SetSelectError
 
 try:
     import typer
 
     from . import batch, compare, train
+    from ._terminal import COULD_NOT_RUN, CRASHED, EXIT_CODES, message_console, show_last
 except ImportError as error:
     if error.name not in ("typer", "rich"):
         raise
@@ -19,7 +25,7 @@ except ImportError as error:
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
-@app.callback()
+@app.callback(epilog=EXIT_CODES)
 def _setselect() -> None:
     """Select the best set of k documents, not the k nearest ones."""
 
@@ -35,4 +41,20 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             # If the terminal's encoding lacks a character such as λ, a question mark is shown.
             stream.reconfigure(errors="replace")
-    app()
+    say = message_console()
+    try:
+        app()
+    except MemoryError:
+        show_last(say, "error: there is not enough memory")
+        sys.exit(COULD_NOT_RUN)
+    except (SetSelectError, OSError) as error:
+        show_last(say, f"error: {error}")
+        sys.exit(COULD_NOT_RUN)
+    except Exception:
+        versions = f"setselect {version('setselect')} (Python {platform.python_version()})"
+        show_last(
+            say,
+            f"{traceback.format_exc()}\nThis is a fault of {versions}, and not of your data. Please report it to the "
+            "project, with all of these lines and the command that you ran.",
+        )
+        sys.exit(CRASHED)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import as_numeric, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from ..evaluation.corpus import Problem, json_lines, text_of
 
@@ -39,7 +40,7 @@ def read_pool(path: Path | str, question: str = "question", answer: str = "answe
     >>> _ = path.write_text('{"id": 7, "q": "1 + 1?", "a": "2"}' + chr(10) + '{"q": "2 + 2?"}')
     >>> pool = read_pool(path, "q", "a", ids=True)
     >>> pool.items, pool.ids, [str(problem).rpartition(":")[2] for problem in pool.problems]
-    ([{'question': '1 + 1?', 'answer': '2'}], [7], [" there is no 'a'; found 'q'"])
+    ([{'question': '1 + 1?', 'answer': '2'}], [7], [" there is no 'a'; found ['q']"])
     """
     path = Path(path)
     if path.suffix.lower() not in (".jsonl", ".ndjson"):
@@ -83,19 +84,22 @@ def read_pool(path: Path | str, question: str = "question", answer: str = "answe
 
 def read_vectors(path: Path | str, pool: PoolFile) -> NDArray[Any]:
     """The items' vectors (n, d) from a .npy file with a row for each line of the pool's file that is not blank."""
+    if Path(path).exists() and not Path(path).is_file():
+        raise InvalidInputError(f"{path} is not a file: a folder, a pipe or a device cannot be read")
     try:
-        found = np.load(path, allow_pickle=False)
+        # A mapping is never longer than the file, whatever length the head of the file claims.
+        found = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (ValueError, EOFError) as error:
-        raise InvalidInputError(f"{path} is not a .npy file of numbers: {error}") from error
-    if not isinstance(found, np.ndarray) or found.ndim != 2 or len(found) != pool.lines:
-        shape = found.shape if isinstance(found, np.ndarray) else "several arrays"
+    # A damaged head raises many undocumented exceptions, tokenize.TokenError and OverflowError among them.
+    except Exception as error:
+        raise InvalidInputError(f"{path} is not a .npy file of numbers: {quoted(str(error))}") from error
+    if found.ndim != 2 or len(found) != pool.lines:
         raise InvalidInputError(
             f"{path}: vectors must have shape ({pool.lines}, d), a row for each line of the pool that is not blank, "
-            f"got {shape}"
+            f"got {found.shape}"
         )
-    return found[pool.rows]
+    return as_numeric(np.array(found[pool.rows]), f"the vectors in {path}")
 
 
 def _read_id(record: Mapping[str, Any], known: Container[Any]) -> str | int | None:

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from ..errors import InvalidParameterError, KernelError, SetSelectError
 from ..selectors.base import make_selector
-from ._terminal import FINE, WITH_PROBLEMS, stop, with_option_names
+from ._terminal import FINE, WITH_PROBLEMS, message_console, result_console, stop, with_option_names
 
 # The names of the library's arguments in its messages, and the options that users of the command know.
 _COLUMNS = ("id_column", "vector_column", "text_column", "block_rows")
@@ -53,7 +52,7 @@ def batch(
 
     Exit code: 0 success; 1 done, but some rows have an error in place of a selection; 2 could not run.
     """
-    say = Console(stderr=True, highlight=False, soft_wrap=True)
+    say = message_console()
     try:
         from ..batch.dataset import select_dataset
 
@@ -72,7 +71,7 @@ def batch(
     except KeyboardInterrupt:
         stop(say, f"stopped; the parts in {out} are kept, and the same command resumes")
     resumed = f", {done.resumed} of them from an earlier run" if done.resumed else ""
-    typer.echo(f"{done.rows} rows in {done.parts} parts{resumed}: {done.out}")
+    result_console().print(Text(f"{done.rows} rows in {done.parts} parts{resumed}: {done.out}"), soft_wrap=True)
     if done.errors:
         say.print(Text(f"{done.errors} rows have an error in place of a selection; the first: {done.first_error}"))
     raise typer.Exit(WITH_PROBLEMS if done.errors else FINE)

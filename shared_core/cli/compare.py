@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from numpy.typing import ArrayLike
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -14,16 +18,17 @@ from rich.text import Text
 
 from .._files import write_atomically
 from ..errors import InvalidParameterError, SetSelectError
+from ..evaluation.compare import check_options
 from ..evaluation.compare import compare as compare_methods
-from ..evaluation.compare import need_extra
 from ..evaluation.corpus import Document, Problem, Query, read_documents, read_queries
 from ..evaluation.demo import demo_corpus
 from ..evaluation.results import Comparison
-from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding
+from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, SentenceModel
 from ._terminal import (
     FINE,
     WITH_PROBLEMS,
     load_model_visibly,
+    message_console,
     progress_bars,
     report_problems,
     result_console,
@@ -73,10 +78,11 @@ def compare(
     Only texts are needed. If queries have gold (ids of the right documents), subtopics or answers, the result
     recommends a setting and says how certain the recommendation is.
 
-    Exit code: 0 success; 1 done, but some lines could not be read or the run was interrupted; 2 could not run.
+    Exit code 1 means that some lines could not be read, or that the run was interrupted and the report is partial.
     """
-    say = Console(stderr=True, highlight=False, soft_wrap=True)
+    say = message_console()
     try:
+        check_options(k, fetch_k, decide_by, seed, views)
         write = _report_writer(out)
         default_title, corpus, questions, problems = _read_corpus(documents, queries, demo)
         report_problems(say, problems)
@@ -84,11 +90,16 @@ def compare(
             say, corpus, questions, problems, model=model, cache=cache, title=title or default_title, k=k,
             fetch_k=fetch_k, decide_by=decide_by, seed=seed, views=views,
         )  # fmt: skip
-        # The report is written first, so that no failure of the terminal can lose it.
-        write(comparison)
-        _show(comparison)
+        show = result_console()
+        try:
+            # The report is written first, so that no failure of the terminal can lose it.
+            write(comparison)
+        finally:
+            _show(show, comparison)
+        if out is not None:
+            show.print(Text(f"\nWritten: {out}"), soft_wrap=True)
     except InvalidParameterError as error:
-        stop(say, with_option_names(str(error), "k", "fetch_k", "decide_by"))
+        stop(say, with_option_names(str(error), "k", "fetch_k", "decide_by", "seed", "views"))
     except (SetSelectError, ImportError, OSError) as error:
         stop(say, str(error))
     except KeyboardInterrupt:
@@ -96,8 +107,6 @@ def compare(
             say,
             "interrupted before there was a result; finished embeddings are kept: run the same command again to resume",
         )
-    if out is not None:
-        typer.echo(f"\nWritten: {out}")
     raise typer.Exit(WITH_PROBLEMS if problems or comparison.partial else FINE)
 
 
@@ -105,15 +114,31 @@ def _report_writer(out: Path | None) -> Callable[[Comparison], None]:
     """A function that writes the result. A wrong path or a missing jinja2 is an error now, before the comparison."""
     if out is None:
         return lambda comparison: None
+    folder = out.absolute().parent
     if out.suffix.lower() not in (".html", ".json"):
         raise InvalidParameterError(f"--out must end in .html or .json, got {out}")
-    if not out.absolute().parent.is_dir():
-        raise InvalidParameterError(f"--out: there is no folder {out.absolute().parent}")
+    if not folder.is_dir():
+        raise InvalidParameterError(f"--out: there is no folder {folder}")
+    if out.is_dir():
+        raise InvalidParameterError(f"--out: {out} is a folder; give the name of a file in it, such as report.html")
+    if not os.access(folder, os.W_OK):
+        raise InvalidParameterError(f"--out: the folder {folder} cannot be written to")
     if out.suffix.lower() == ".json":
-        return lambda comparison: write_atomically(out, comparison.to_json(indent=1) + "\n")
-    from ..evaluation.report import write_report
 
-    return lambda comparison: write_report(comparison, out)
+        def render(comparison: Comparison) -> str:
+            return comparison.to_json(indent=1) + "\n"
+
+    else:
+        from ..evaluation.report import render
+
+    def write(comparison: Comparison) -> None:
+        try:
+            write_atomically(out, render(comparison))
+        except OSError as error:
+            why = f"--out: {out} cannot be written: {error.strerror or error}; an earlier report is kept"
+            raise InvalidParameterError(why) from error
+
+    return write
 
 
 def _read_corpus(
@@ -140,32 +165,39 @@ def _compare(
     cache: Path | None,
     **options: Any,
 ) -> Comparison:
-    need_extra()
     bars = progress_bars(say)
-    loaded = load_model_visibly(say, model)
-    embed_documents = CachedEmbedding(
-        loaded.embed_documents, f"{loaded.fingerprint} document", cache, track=bars, description="Embedding documents"
-    )
-    embed_queries = CachedEmbedding(
-        loaded.embed_queries, f"{loaded.fingerprint} query", cache, track=bars, description="Embedding queries"
-    )
+
+    @lru_cache
+    def loaded() -> SentenceModel:
+        # compare() asks for embeddings after its checks, so that a wrong option or id is found before the model loads.
+        return load_model_visibly(say, model)
+
+    def embed_documents(texts: list[str]) -> ArrayLike:
+        name = f"{loaded().fingerprint} document"
+        make = loaded().embed_documents
+        return CachedEmbedding(make, name, cache, track=bars, description="Embedding documents")(texts)
+
+    def embed_queries(texts: list[str]) -> ArrayLike:
+        name = f"{loaded().fingerprint} query"
+        return CachedEmbedding(loaded().embed_queries, name, cache, track=bars, description="Embedding queries")(texts)
+
+    embed = (embed_documents, embed_queries)
+    comparison = compare_methods(documents, queries, embed, model=model, track=bars, **options)
     notes = []
     if problems:
         lines = "1 line or file" if len(problems) == 1 else f"{len(problems)} lines or files"
         notes.append(f"{lines} could not be read and were left out; the first: {problems[0]}")
-    limit = loaded.max_characters
+    limit = loaded().max_characters
     longer = sum(len(document.text) > limit for document in documents) if limit else 0
     if longer:
         notes.append(
             f"{longer} of {len(documents)} documents are longer than about {limit} characters. The model reads only "
             "the beginning of them: split them into passages."
         )
-    embed = (embed_documents, embed_queries)
-    return compare_methods(documents, queries, embed, model=model, track=bars, notes=notes, **options)
+    return replace(comparison, notes=(*notes, *comparison.notes))
 
 
-def _show(comparison: Comparison) -> None:
-    show = result_console()
+def _show(show: Console, comparison: Comparison) -> None:
     facts = comparison.corpus
     interrupted = f" of {facts.planned_queries}, interrupted" if comparison.partial else ""
     show.print(

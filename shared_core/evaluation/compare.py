@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, TypeAlias
@@ -11,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import as_numeric, check_integer
+from .._validation import as_numeric, check_integer, quoted
 from ..candidates import as_unit_rows
 from ..errors import InvalidInputError, InvalidParameterError
 from ..selectors.base import Selector
@@ -21,7 +22,7 @@ from ..selectors.top_k import TopK
 from ..selectors.vrsd import VRSD
 from ..signals.embedding_models import Track, without_progress
 from .corpus import Document, Query, as_document, as_query, convert_all
-from .judging import FoundCandidates, JudgedQuery, carriers_of, estimate, judge, measure, subtopics_of
+from .judging import FoundCandidates, JudgedQuery, allowed_measures, carriers_of, estimate, judge, measure, subtopics_of
 from .recommend import check_deciding, recommend
 from .results import Comparison, CorpusFacts, Setting
 
@@ -95,9 +96,11 @@ def compare(
     Raises
     ------
     InvalidInputError
-        There are no documents or no queries, two have the same id, or the vectors are not valid.
+        There are no documents or no queries, two have the same id, no document has any of the queries' gold ids, or the
+        vectors are not valid.
     InvalidParameterError
-        ``k`` or ``fetch_k`` is out of range, or ``decide_by`` is not among the measures.
+        ``k``, ``fetch_k``, ``seed`` or ``views`` is out of range, or ``decide_by`` is not a measure that the queries
+        allow. Nothing is embedded before.
     ImportError
         The extra ``eval`` is not installed.
 
@@ -112,14 +115,19 @@ def compare(
     (0.5, 0.5)
     """
     need_extra()
+    check_options(k, fetch_k, decide_by, seed, views)
+    tried = _check_settings(settings)
     corpus = convert_all(documents, as_document, "documents")
     given = convert_all(queries, as_query, "queries")
-    known = {document.id for document in corpus}
-    notes = [*notes, *_note_unknown_ids(given, known)]
+    known = {document.id: None for document in corpus}
+    notes = [*notes, *_check_ids(given, known)]
     cleaned = [_without_unknown_ids(query, known) for query in given]
-    _check(k, fetch_k, decide_by)
     if k > len(corpus):
         raise InvalidParameterError(f"k = {k}, but there are only {len(corpus)} documents")
+    carriers = carriers_of(corpus)
+    labels = {document.id: document.subtopics for document in corpus}
+    subtopics = {query.id: subtopics_of(query, carriers, labels) for query in cleaned}
+    check_deciding(decide_by, allowed_measures(cleaned, any(subtopics.values())))
     embed_documents, embed_queries = embed if isinstance(embed, tuple) else (embed, embed)
     rows = _as_vectors(embed_documents, [document.text for document in corpus], "documents")
     query_rows = _as_vectors(embed_queries, [query.text for query in cleaned], "queries")
@@ -128,9 +136,7 @@ def compare(
             f"vectors of documents have length {rows.shape[1]}, those of queries {query_rows.shape[1]}: embed both "
             "with the same model"
         )
-    carriers = carriers_of(corpus)
-    labels = {document.id: document.subtopics for document in corpus}
-    if carriers and not any(subtopics_of(query, carriers, labels) for query in cleaned):
+    if carriers and not any(subtopics.values()):
         notes.append(
             "Documents carry subtopics, but no query asks for one, by its own subtopics or by gold documents. "
             "Subtopics are not measured."
@@ -141,15 +147,14 @@ def compare(
     def candidates_of(query: Query) -> FoundCandidates:
         place = places[query.id]
         near = nearest[place]
-        subtopics = subtopics_of(query, carriers, labels)
-        return FoundCandidates(query_rows[place], [corpus[i] for i in near], rows[near], subtopics)
+        return FoundCandidates(query_rows[place], [corpus[i] for i in near], rows[near], subtopics[query.id])
 
     return compare_candidates(
         cleaned,
         candidates_of,
         k=k,
         fetch_k=min(fetch_k, len(corpus)),
-        settings=settings,
+        settings=tried,
         decide_by=decide_by,
         documents=len(corpus),
         model=model,
@@ -211,11 +216,10 @@ def compare_candidates(
     (True, (0, 1))
     """
     need_extra()
+    check_options(k, fetch_k, decide_by, seed, views)
+    tried = _check_settings(settings)
     given = convert_all(queries, as_query, "queries")
-    _check(k, fetch_k, decide_by)
-    tried = list(sweep() if settings is None else settings)
-    if not tried or tried[0][0].method != "similarity":
-        raise InvalidParameterError("the first entry of settings must be plain similarity: named('similarity', TopK())")
+    check_deciding(decide_by, allowed_measures(given, any(query.subtopics or query.gold for query in given)))
     selectors = [selector for _, selector in tried]
     outcomes: list[JudgedQuery] = []
     without_candidates: list[str] = []
@@ -242,7 +246,7 @@ def compare_candidates(
     repeats = (0, "redundancy") in values
     return Comparison(
         title,
-        CorpusFacts(documents, len(outcomes), len(given), model, k, fetch_k, seed, _versions()),
+        CorpusFacts(documents, len(outcomes), len(given), _name_of(model), k, fetch_k, seed, _versions()),
         tuple(setting for setting, _ in tried),
         tuple(column.measure for column in columns),
         values,
@@ -321,10 +325,27 @@ def _as_vectors(embed: Embed | ArrayLike, texts: list[str], what: str) -> NDArra
     return rows
 
 
-def _check(k: int, fetch_k: int, decide_by: str | None) -> None:
+def check_options(k: int, fetch_k: int, decide_by: str | None, seed: int, views: int) -> None:
+    """Raise InvalidParameterError for options of :func:`compare` that are wrong whatever the corpus is."""
     check_deciding(decide_by)
     if check_integer(fetch_k, "fetch_k", 1) < check_integer(k, "k", 1):
         raise InvalidParameterError(f"fetch_k = {fetch_k} is below k = {k}: the picks are made among the candidates")
+    check_integer(seed, "seed", 0)
+    check_integer(views, "views", 0)
+
+
+def _check_settings(settings: Settings | None) -> list[tuple[Setting, Selector]]:
+    tried = list(sweep() if settings is None else settings)
+    if not tried or tried[0][0].method != "similarity":
+        raise InvalidParameterError("the first entry of settings must be plain similarity: named('similarity', TopK())")
+    return tried
+
+
+def _name_of(model: str) -> str:
+    """The model's name for the report: of a folder the last part, because others need not know where it is."""
+    folder = os.path.expanduser(model)
+    local = os.path.isdir(folder) or os.path.isabs(folder)
+    return os.path.basename(os.path.abspath(folder)) or model if local else model
 
 
 def _versions() -> dict[str, str]:
@@ -341,15 +362,21 @@ def _notes_on(outcomes: Sequence[JudgedQuery], without_candidates: Sequence[str]
     """Notes on queries without candidates, subtopics without documents, and gold that is not among the candidates."""
     notes = []
     if without_candidates:
-        notes.append(f"No candidates were found for {_some(without_candidates, 'query', 'queries')}.")
+        notes.append(f"No candidates were found for {_count(without_candidates, 'query', 'queries')}.")
     lost = [label for outcome in outcomes for label in outcome.query.subtopics if label not in outcome.subtopics]
     if lost:
         notes.append(
-            f"No document covers {_some(lost, 'subtopic', 'subtopics')} of the queries. The measures leave these out."
+            f"No document covers {_count(lost, 'subtopic', 'subtopics')} of the queries. The measures leave these out."
         )
     with_gold = [outcome for outcome in outcomes if outcome.query.gold]
     reach = [len(o.candidates.intersection(o.query.gold)) / len(o.query.gold) for o in with_gold]
-    if reach and np.mean(reach) < 1 - 1e-9:
+    if reach and not any(reach):
+        one = with_gold[0]
+        notes.append(
+            f"No gold document is among the candidates. A query has the gold id {quoted(one.query.gold[0])}, and a "
+            f"candidate has the id {quoted(min(one.candidates))}. If the ids are right, fetch more candidates."
+        )
+    elif reach and np.mean(reach) < 1 - 1e-9:
         notes.append(
             f"The candidates hold {np.mean(reach):.1%} of the gold documents: no setting can find more. "
             "Fetching more candidates can raise that limit."
@@ -357,15 +384,24 @@ def _notes_on(outcomes: Sequence[JudgedQuery], without_candidates: Sequence[str]
     return notes
 
 
-def _note_unknown_ids(queries: Sequence[Query], known: set[str]) -> list[str]:
-    named = [ids for query in queries for ids in (query.gold, *query.subtopics.values())]
-    missing = [name for ids in named for name in ids if name not in known]
-    if not missing:
-        return []
-    return [f"Queries name ids that no document has, in {_some(missing, 'place', 'places')}."]
+def _check_ids(queries: Sequence[Query], known: Collection[str]) -> list[str]:
+    """Notes on ids in the queries that no document has; an error if no document has any of them."""
+    notes = []
+    gold = [name for query in queries for name in query.gold]
+    covering = [name for query in queries for names in query.subtopics.values() for name in names]
+    for what, ids in (("gold ids", gold), ("ids under subtopics", covering)):
+        missing = [name for name in ids if name not in known]
+        if missing and len(missing) == len(ids):
+            raise InvalidInputError(
+                f"none of the {what} of the queries is the id of a document: a query has {quoted(missing[0])}, and the "
+                f"first document has the id {quoted(next(iter(known)))}. Give the queries ids that the documents have"
+            )
+        if missing:
+            notes.append(f"{len(missing)} of {len(ids)} {what} are not the id of a document ({_some(missing)}).")
+    return notes
 
 
-def _without_unknown_ids(query: Query, known: set[str]) -> Query:
+def _without_unknown_ids(query: Query, known: Collection[str]) -> Query:
     subtopics = {label: tuple(i for i in ids if i in known) for label, ids in query.subtopics.items()}
     # A label whose ids are all unknown is dropped: without ids it would mean the documents that carry the label.
     kept = {label: ids for label, ids in subtopics.items() if ids or not query.subtopics[label]}
@@ -373,6 +409,9 @@ def _without_unknown_ids(query: Query, known: set[str]) -> Query:
     return Query(query.id, query.text, gold, kept, query.root, query.answers)
 
 
-def _some(names: Sequence[str], one: str, many: str) -> str:
-    shown = ", ".join(map(repr, names[:3])) + (", ..." if len(names) > 3 else "")
-    return f"{len(names)} {one if len(names) == 1 else many} ({shown})"
+def _count(names: Sequence[str], one: str, many: str) -> str:
+    return f"{len(names)} {one if len(names) == 1 else many} ({_some(names)})"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(map(quoted, names[:3])) + (", ..." if len(names) > 3 else "")

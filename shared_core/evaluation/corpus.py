@@ -8,14 +8,17 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from io import StringIO
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, BinaryIO, Generic, NamedTuple, TypeVar
 
+from .._validation import printable, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
 TEXT_KEYS = ("text", "query", "question")
@@ -81,7 +84,7 @@ class Problem:
     what: str
 
     def __str__(self) -> str:
-        return f"{self.file}{'' if self.line is None else f':{self.line}'}: {self.what}"
+        return f"{printable(self.file)}{'' if self.line is None else f':{self.line}'}: {self.what}"
 
 
 class ReadResult(NamedTuple, Generic[_Item]):
@@ -138,7 +141,7 @@ def read_documents(path: Path | str) -> ReadResult[Document]:
     (['a'], [2])
     """
     path = Path(path)
-    return _collect(path, _text_files(path) if path.is_dir() else _records(path), as_document, "document")
+    return _collect(path, _text_files(path) if os.path.isdir(path) else _records(path), as_document, "document")
 
 
 def read_queries(path: Path | str) -> ReadResult[Query]:
@@ -165,8 +168,8 @@ def read_queries(path: Path | str) -> ReadResult[Query]:
     ('a', 'b')
     """
     path = Path(path)
-    if path.is_dir():
-        raise InvalidParameterError(f"{path} is a folder: queries are read from a .jsonl, .csv or .txt file")
+    if os.path.isdir(path):
+        raise InvalidParameterError(f"{printable(path)} is a folder: queries are read from a .jsonl, .csv or .txt file")
     return _collect(path, _records(path), as_query, "query")
 
 
@@ -174,8 +177,7 @@ def as_document(record: str | Mapping[str, Any] | Document, default_id: str) -> 
     """A document from its text, or from a record with ``text`` and, optionally, ``id`` and ``subtopics``."""
     if isinstance(record, Document):
         return record
-    if isinstance(record, str):
-        record = {"text": record}
+    record = _as_record(record)
     return Document(_read_id(record, default_id), text_of(record, ("text",)), _read_names(record, "subtopics"))
 
 
@@ -183,14 +185,13 @@ def as_query(record: str | Mapping[str, Any] | Query, default_id: str) -> Query:
     """A query from its text, or from a record (see :func:`read_queries`). PIR's key ``root_query`` means ``root``."""
     if isinstance(record, Query):
         return record
-    if isinstance(record, str):
-        record = {"text": record}
+    record = _as_record(record)
     subtopics = record.get("subtopics")
     if isinstance(subtopics, Mapping):
-        covered = {str(label): _read_names(subtopics, label) for label in subtopics}
+        covered = {_check_encodable(str(label), "subtopics"): _read_names(subtopics, label) for label in subtopics}
     else:
         covered = dict.fromkeys(_read_names(record, "subtopics"), ())
-    root = next((record[key] for key in ("root", "root_query") if record.get(key) not in (None, "")), None)
+    root = next((record[key] for key in ("root", "root_query") if not _is_missing(record.get(key))), None)
     return Query(
         _read_id(record, default_id),
         text_of(record, TEXT_KEYS),
@@ -203,7 +204,7 @@ def as_query(record: str | Mapping[str, Any] | Query, default_id: str) -> Query:
 
 def convert_all(records: Iterable[Any], convert: Callable[[Any, str], _Item], what: str) -> list[_Item]:
     """Documents or queries from records, by :func:`as_document` or :func:`as_query`; an error names the position."""
-    if isinstance(records, (str, bytes, Mapping)):
+    if isinstance(records, (str, bytes, Mapping)) or not isinstance(records, Iterable):
         raise InvalidInputError(f"{what} must be a list, got a single {type(records).__name__}")
     items: dict[str, _Item] = {}
     for position, record in enumerate(records):
@@ -241,39 +242,53 @@ def text_of(record: Mapping[str, Any], keys: tuple[str, ...]) -> str:
         if key in record:
             text = record[key]
             if not isinstance(text, str):
-                raise InvalidInputError(f"{key!r} must be a string, got {type(text).__name__}")
+                raise InvalidInputError(f"{quoted(key)} must be a string, got {type(text).__name__}")
             if not text.strip():
-                raise InvalidInputError(f"{key!r} is empty")
+                raise InvalidInputError(f"{quoted(key)} is empty")
             return _check_encodable(text, key)
-    raise InvalidInputError(
-        f"there is no {' or '.join(map(repr, keys))}; found {', '.join(map(repr, record)) or 'nothing'}"
-    )
+    found = f"found {quoted(list(record))}" if record else "found nothing"
+    raise InvalidInputError(f"there is no {' or '.join(map(quoted, keys))}; {found}")
+
+
+def _as_record(record: Any) -> Mapping[str, Any]:
+    if isinstance(record, str):
+        return {"text": record}
+    if not isinstance(record, Mapping):
+        raise InvalidInputError(f"expected a text or an object with a text, got {type(record).__name__}")
+    return record
+
+
+def _is_missing(value: Any) -> bool:
+    # An array compared with "" would be an array.
+    return value is None or (isinstance(value, str) and not value)
 
 
 def _read_id(record: Mapping[str, Any], default: str) -> str:
-    if not isinstance(record, Mapping):
-        raise InvalidInputError(f"expected a text or an object with a text, got {type(record).__name__}")
     given = record.get("id")
-    return default if given is None or given == "" else _as_name(given, "id")
+    return default if _is_missing(given) else _as_name(given, "id")
 
 
 def _read_names(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
     """The names under a key: none, a single one, or several in a list."""
     given = record.get(key)
-    if given is None or given == "":
+    if _is_missing(given):
         return ()
     if isinstance(given, (str, int)):
         given = [given]
     if not isinstance(given, (list, tuple, set, frozenset)):
-        raise InvalidInputError(f"{key!r} must be a list of strings, got {type(given).__name__}")
+        raise InvalidInputError(f"{quoted(key)} must be a list of strings, got {type(given).__name__}")
     items = sorted(given, key=str) if isinstance(given, (set, frozenset)) else given
     return tuple(dict.fromkeys(_as_name(item, key) for item in items))
 
 
 def _as_name(value: Any, what: str) -> str:
-    if isinstance(value, bool) or not isinstance(value, (str, int)) or not str(value).strip():
-        raise InvalidInputError(f"{what!r} must be a string or a whole number, got {value!r}")
-    return _check_encodable(str(value), what)
+    try:
+        name = "" if isinstance(value, bool) or not isinstance(value, (str, int)) else str(value)
+    except ValueError:
+        raise InvalidInputError(f"{quoted(what)} is a number with too many digits") from None
+    if not name.strip():
+        raise InvalidInputError(f"{quoted(what)} must be a string or a whole number, got {quoted(value)}")
+    return _check_encodable(name, what)
 
 
 def _check_encodable(text: str, what: str) -> str:
@@ -281,13 +296,13 @@ def _check_encodable(text: str, what: str) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise InvalidInputError(f"{what!r} holds half a character (a lone surrogate): the text was cut") from None
+        raise InvalidInputError(f"{quoted(what)} holds half a character (a lone surrogate): the text was cut") from None
     return text
 
 
 def _add(items: dict[str, _Item], item: _Item) -> None:
     if item.id in items:
-        raise InvalidInputError(f"id {item.id!r} occurs a second time")
+        raise InvalidInputError(f"id {quoted(item.id)} occurs a second time")
     items[item.id] = item
 
 
@@ -305,10 +320,10 @@ def _collect(
             except InvalidInputError as error:
                 problems.append(Problem(file, line, str(error)))
     except OSError as error:
-        raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise InvalidInputError(f"{printable(path)} cannot be read: {error.strerror or error}") from error
     if not items:
         first = f"; the first problem: {problems[0]}" if problems else ""
-        raise InvalidInputError(f"{path} holds no {what}{first}")
+        raise InvalidInputError(f"{printable(path)} holds no {what}{first}")
     return ReadResult(list(items.values()), problems)
 
 
@@ -320,7 +335,8 @@ def _records(path: Path) -> Iterator[RawRecord]:
         return _table_rows(path, "\t" if suffix == ".tsv" else ",")
     if suffix in TEXT_SUFFIXES:
         return _parse_lines(path, lambda line: _decode(line).strip())
-    raise InvalidParameterError(f"{path}: expected .jsonl, .csv, .tsv, .txt, or a folder of .txt and .md files")
+    readable = ".jsonl, .csv, .tsv, .txt, or a folder of .txt and .md files"
+    raise InvalidParameterError(f"{printable(path)}: expected {readable}")
 
 
 def json_lines(path: Path) -> Iterator[RawRecord]:
@@ -329,10 +345,20 @@ def json_lines(path: Path) -> Iterator[RawRecord]:
 
 
 def _parse_lines(path: Path, parse: Callable[[bytes], Any]) -> Iterator[RawRecord]:
-    with path.open("rb") as file:
+    with _open(path) as file:
         for number, line in enumerate(file, 1):
             if line.strip(_BLANK):
                 yield _record(str(path), number, str(number), partial(parse, line))
+
+
+def _open(path: Path) -> BinaryIO:
+    # Opening a pipe could wait forever.
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise InvalidInputError(f"{printable(path)} is not a file: a folder, a pipe or a device cannot be read")
+    try:
+        return path.open("rb")
+    except ValueError:
+        raise InvalidInputError(f"{printable(path)} is not a path: it holds a null character") from None
 
 
 def _record(file: str, line: int | None, default_id: str, read: Callable[[], Any]) -> RawRecord:
@@ -355,8 +381,10 @@ def _parse_json(text: str) -> Any:
     except json.JSONDecodeError as error:
         # str(error) would name line 1, whatever the line of the file.
         raise InvalidInputError(f"not JSON: {error.msg} at column {error.colno}") from None
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"not JSON: {error}") from None
+    except RecursionError:
+        raise InvalidInputError("not JSON that can be read: too many brackets inside each other") from None
+    except ValueError:
+        raise InvalidInputError("not JSON that can be read: a number has too many digits") from None
 
 
 def _as_object(value: Any) -> Any:
@@ -365,35 +393,54 @@ def _as_object(value: Any) -> Any:
     return value
 
 
+# The csv module has one limit of the size of a cell for the whole process.
+_CELL_LIMIT = threading.Lock()
+
+
 def _table_rows(path: Path, delimiter: str) -> Iterator[RawRecord]:
-    # Bytes that are not UTF-8 become surrogates, so that only their own row is lost.
-    text = path.read_bytes().decode("utf-8-sig", errors="surrogateescape")
-    # The csv module refuses a cell of more than 128 kB and would then read on from the middle of that cell.
-    csv.field_size_limit(max(len(text), csv.field_size_limit()))
+    with _open(path) as file:
+        # Bytes that are not UTF-8 become surrogates, so that only their own row is lost.
+        text = file.read().decode("utf-8-sig", errors="surrogateescape")
     rows = csv.reader(StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
+
+    def next_row() -> list[str] | None:
+        # The csv module refuses a cell above its limit, and would then read on from the middle of that cell.
+        with _CELL_LIMIT:
+            before = csv.field_size_limit(len(text))
+            try:
+                return next(rows, None)
+            finally:
+                csv.field_size_limit(before)
+
     try:
-        columns = [name.strip() for name in next(rows, [])]
+        columns = [name.strip() for name in next_row() or []]
     except csv.Error as error:
-        raise InvalidInputError(f"{path}: the head is not CSV: {error}") from error
+        raise InvalidInputError(f"{printable(path)}:1: the head is not CSV: {error}") from error
+    if not _is_utf8(columns):
+        raise InvalidInputError(f"{printable(path)}:1: the head is not UTF-8: save the file as UTF-8")
     row_number = 0
     while True:
         line = rows.line_num + 1
         try:
-            cells = next(rows)
-        except StopIteration:
-            return
+            cells = next_row()
         except csv.Error as error:
             yield RawRecord(str(path), line, "", None, f"not CSV: {error}")
             continue
+        if cells is None:
+            return
         if any(cell.strip() for cell in cells):
             row_number += 1
             yield _record(str(path), line, str(row_number), partial(_row, columns, cells))
 
 
+def _is_utf8(cells: Iterable[str]) -> bool:
+    return not any("\udc80" <= character <= "\udcff" for cell in cells for character in cell)
+
+
 def _row(columns: list[str], cells: list[str]) -> dict[str, Any]:
     if len(cells) != len(columns):
         raise InvalidInputError(f"{len(cells)} cells under {len(columns)} columns")
-    if any("\udc80" <= character <= "\udcff" for cell in cells for character in cell):
+    if not _is_utf8(cells):
         raise InvalidInputError("not UTF-8")
     return {name: _cell(name, cell) for name, cell in zip(columns, cells, strict=True)}
 

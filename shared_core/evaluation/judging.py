@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import quoted
 from ..candidates import Candidates, as_unit_rows
 from ..errors import SetSelectError
 from ..selectors.base import Selector
@@ -95,7 +96,7 @@ def judge(query: Query, found: FoundCandidates, selectors: Sequence[Selector], k
         candidates = candidates.take(order)
         picks = [choose(candidates, selector, k).indices.tolist() for selector in selectors]
     except SetSelectError as error:
-        error.args = (f"query {query.id!r}: {error}",)
+        error.args = (f"query {quoted(query.id)}: {error}",)
         raise
     documents = [found.documents[i] for i in order]
     ids = [document.id for document in documents]
@@ -203,6 +204,18 @@ def project_to_map(vectors: Matrix) -> Matrix:
 def _excerpt(text: str) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= EXCERPT else flat[: EXCERPT - 1].rstrip() + "…"
+
+
+def allowed_measures(queries: Sequence[Query], with_subtopics: bool) -> list[str]:
+    """The keys of the measures that the queries allow, known before any candidates are."""
+    held: dict[Needs, bool] = {
+        "nothing": True,
+        "gold": any(query.gold for query in queries),
+        "subtopics": with_subtopics,
+        "perspectives": any(query.gold and query.root is not None for query in queries),
+        "answers": any(query.answers for query in queries),
+    }
+    return [key for _, key, needs, _ in _MEASURES if held[needs]]
 
 
 def measure(outcomes: Sequence[JudgedQuery], k: int) -> list[MeasureValues]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from .._validation import quoted
 from ..errors import InvalidParameterError
 from .judging import Matrix, MeasureValues, estimate
 from .measures import paired_test
@@ -30,12 +31,7 @@ def recommend(
     of ``DECIDING`` that has at least half as many queries as any other of them.
     """
     by_key = {one.measure.key: one for one in found}
-    deciding = [key for key in by_key if key in (*DECIDING, *ON_REQUEST)]
-    if decide_by is not None and decide_by not in deciding:
-        raise InvalidParameterError(
-            f"decide_by must be one of {', '.join(deciding) or 'none: these queries allow no deciding measure'}, "
-            f"got {decide_by!r}"
-        )
+    check_deciding(decide_by, by_key)
     key = decide_by or _default_measure({key: by_key[key].values.shape[1] for key in DECIDING if key in by_key})
     if key is None:
         return Recommendation(None, None, None, _trade_off(settings, by_key), None, None)
@@ -64,10 +60,12 @@ def recommend(
     return Recommendation(best, rival, key, " ".join(text), against_rival, against_similarity)
 
 
-def check_deciding(key: str | None) -> None:
-    """Raise for a key that is not that of a deciding measure, whatever the queries hold."""
-    if key is not None and key not in (*DECIDING, *ON_REQUEST):
-        raise InvalidParameterError(f"decide_by must be one of {', '.join((*DECIDING, *ON_REQUEST))}, got {key!r}")
+def check_deciding(key: str | None, allowed: Collection[str] = (*DECIDING, *ON_REQUEST)) -> None:
+    """Raise for a key that is not that of a deciding measure, or not among those that the queries allow."""
+    deciding = [one for one in allowed if one in (*DECIDING, *ON_REQUEST)]
+    if key is not None and key not in deciding:
+        among = ", ".join(deciding) or "none: these queries allow no deciding measure"
+        raise InvalidParameterError(f"decide_by must be one of {among}, got {quoted(key)}")
 
 
 def _default_measure(queries: Mapping[str, int]) -> str | None:

@@ -162,4 +162,6 @@ class Comparison:
             {"setting": setting, "measure": measure, **asdict(estimate)}
             for (setting, measure), estimate in self.values.items()
         ]
-        return json.dumps(plain, ensure_ascii=False, indent=indent, allow_nan=False)
+        text = json.dumps(plain, ensure_ascii=False, indent=indent, allow_nan=False)
+        # A file name or a broken text can hold half of a surrogate pair, which UTF-8 cannot.
+        return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,8 +1,10 @@
 import json
 import math
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -237,7 +239,35 @@ def test_ids_that_no_document_has_are_noted_and_left_out() -> None:
     found = tiny({"text": "?", "gold": ["b", "gone"], "subtopics": {"x": ["gone"], "y": ["c"]}})
     assert mean(found, "similarity", "recall") == 1.0
     assert mean(found, "similarity", "subtopic_recall") == 0.0
-    assert "Queries name ids that no document has, in 2 places ('gone', 'gone')." in found.notes
+    assert "1 of 2 gold ids are not the id of a document ('gone')." in found.notes
+    assert "1 of 2 ids under subtopics are not the id of a document ('gone')." in found.notes
+
+
+@pytest.mark.parametrize(
+    ("queries", "what", "named"),
+    [
+        ([{"text": "?", "gold": ["doc-b", "doc-c"]}], "gold ids", "doc-b"),
+        ([{"text": "?"}, {"text": "?", "gold": ["\x1b[31m"], "answers": ["42"]}], "gold ids", "\\x1b[31m"),
+        ([{"text": "?", "gold": ["b"], "subtopics": {"x": ["doc-b"], "y": []}}], "ids under subtopics", "doc-b"),
+    ],
+)
+def test_ids_none_of_which_a_document_has_are_an_error_before_anything_is_embedded(
+    queries: list[dict[str, Any]], what: str, named: str
+) -> None:
+    message = f"none of the {what} of the queries is the id of a document: a query has '{named}', and the first "
+    with pytest.raises(InvalidInputError, match=re.escape(message + "document has the id 'a'")):
+        compare(TINY, queries, refuse_to_embed)
+
+
+def refuse_to_embed(texts: list[str]) -> Any:
+    raise AssertionError("embedded before the check")
+
+
+def test_gold_ids_that_no_candidate_of_a_store_has_are_shown_beside_one_of_a_candidate() -> None:
+    documents = [Document("store/b", "B"), Document("store/a", "A")]
+    found = FoundCandidates([1.0, 0.0], documents, [[1.0, 0.0], [0.5, 0.5]])
+    notes = compare_candidates([{"text": "?", "gold": ["a"]}], lambda query: found, k=1).notes
+    assert [note for note in notes if "'a'" in note and "'store/a'" in note]
 
 
 def test_subtopics_that_nothing_covers_are_noted() -> None:
@@ -300,11 +330,41 @@ def test_search_is_exact_in_one_block_and_in_several(monkeypatch: pytest.MonkeyP
         ({"settings": []}, "first entry of settings must be plain similarity"),
         ({"settings": [named("MMR", MMR())]}, "first entry of settings must be plain similarity"),
         ({"decide_by": "best"}, "got 'best'"),
+        (
+            {"decide_by": "recall"},
+            "decide_by must be one of none: these queries allow no deciding measure, got 'recall'",
+        ),
+        ({"fetch_k": 0}, "fetch_k must be at least 1"),
+        ({"k": 2.0}, "k must be an integer"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"seed": "0"}, "seed must be an integer"),
+        ({"views": -1}, "views must be at least 0"),
     ],
 )
-def test_parameters_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
+def test_parameters_out_of_range_are_refused_before_anything_is_embedded(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidParameterError, match=message):
-        compare(TINY, ["?"], (TINY_VECTORS, [TINY_QUERY]), **{"k": 2, **options})
+        compare(TINY, ["?"], refuse_to_embed, **{"k": 2, **options})
+
+
+def test_options_are_refused_before_a_store_is_searched() -> None:
+    for options in ({"k": 0}, {"fetch_k": 0}, {"seed": -1}, {"views": -1}, {"decide_by": "recall"}):
+        with pytest.raises(InvalidParameterError):
+            compare_candidates(["?"], refuse_to_embed, **options)
+
+
+def test_the_name_of_a_local_model_is_that_of_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "org" / "my-model").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in (str(tmp_path / "org" / "my-model"), "org/my-model/", "~/org/my-model", "/gone/from/here/my-model"):
+        assert tiny({"text": "?"}, model=name).corpus.model == "my-model"
+    for name in ("sentence-transformers/all-MiniLM-L6-v2", "not named", ""):
+        assert tiny({"text": "?"}, model=name).corpus.model == name
+
+
+def test_a_broken_character_in_a_title_does_not_cost_the_json() -> None:
+    text = tiny({"text": "?"}, title="cut \udcff").to_json()
+    assert json.loads(text.encode("utf-8"))["title"] == "cut ?"
 
 
 @pytest.mark.parametrize(

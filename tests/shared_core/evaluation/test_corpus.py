@@ -1,6 +1,11 @@
+import csv
 import json
+import os
+import threading
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from shared_core.errors import InvalidInputError, InvalidParameterError
@@ -44,7 +49,7 @@ def test_json_lines_keep_their_order_and_the_bad_ones_are_reported_by_line(tmp_p
     expected = {
         4: "not JSON: Expecting property name enclosed in double quotes at column 2",
         5: "expected a JSON object, got list",
-        6: "there is no 'text'; found 'id', 'body'",
+        6: "there is no 'text'; found ['id', 'body']",
         7: "'text' is empty",
         8: "'text' must be a string, got int",
         9: "id 'a' occurs a second time",
@@ -206,3 +211,124 @@ def test_a_lone_surrogate_is_a_problem_of_its_line_only(tmp_path: Path) -> None:
 def test_a_single_label_in_the_metadata_of_a_store_is_a_label() -> None:
     found = found_documents([("a", "A", "x"), ("b", "B", ["x", "y"]), ("c", "C", None)])
     assert [document.subtopics for document in found] == [("x",), ("x", "y"), ()]
+
+
+def test_reading_a_table_leaves_the_cell_limit_of_the_csv_module_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text(f"text\none\n{'x' * 200_000}\n", encoding="utf-8")
+    before = csv.field_size_limit()
+    assert len(read_documents(path).items) == 2
+    assert csv.field_size_limit() == before
+    # Files of different sizes at the same time must not take the limit from each other.
+    (tmp_path / "short.csv").write_text("text\n" + "\n".join(map(str, range(3000))), encoding="utf-8")
+    results: list[int] = []
+    names = ["d.csv", "short.csv"] * 3
+    threads = [
+        threading.Thread(target=lambda n=n: results.append(len(read_documents(tmp_path / n).items))) for n in names
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == [2, 2, 2, 3000, 3000, 3000]
+    assert csv.field_size_limit() == before
+
+
+@pytest.mark.parametrize("depth", [400, 5000, 200_000])
+def test_brackets_inside_each_other_are_a_problem_of_their_line(tmp_path: Path, depth: int) -> None:
+    for closed in ("", "]" * depth):
+        (tmp_path / "q.csv").write_text(f'text,gold\na,"{"[" * depth}{closed}"\nb,x\n', encoding="utf-8")
+        lines = f'{{"text": "a", "gold": {"[" * depth}{closed}}}\n{{"text": "b", "gold": "x"}}\n'
+        (tmp_path / "q.jsonl").write_text(lines, encoding="utf-8")
+        for name, line in (("q.csv", 2), ("q.jsonl", 1)):
+            found = read_queries(tmp_path / name)
+            assert [query.text for query in found.items] == ["b"]
+            assert [problem.line for problem in found.problems] == [line]
+            assert "maximum recursion depth" not in found.problems[0].what
+            assert len(found.problems[0].what) < 200
+
+
+def test_a_number_with_too_many_digits_is_a_problem_of_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"text": "a", "id": ' + "9" * 5000 + '}\n{"text": "b"}\n', encoding="utf-8")
+    found = read_documents(path)
+    assert [str(problem) for problem in found.problems] == [
+        f"{path}:1: not JSON that can be read: a number has too many digits"
+    ]
+    with pytest.raises(InvalidInputError, match="documents, position 0: 'id' is a number with too many digits"):
+        convert_all([{"text": "a", "id": 10**5000}], as_document, "documents")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"x" * 200_000: "no text"},
+        {"text": "a", "id": ["\x1b[31m" * 50_000]},
+        {"text": "a", "subtopics": ["a", {"\x07" * 200_000: 1}]},
+        {"text": "a", "id": "\x1b[2J" * 50_000},
+    ],
+)
+def test_messages_quote_little_and_escape_control_characters(tmp_path: Path, line: dict[str, Any]) -> None:
+    path = tmp_path / "\x1b[31mdocs\n.jsonl"
+    path.write_text(f'{{"text": "good"}}\n{json.dumps(line)}\n{json.dumps(line)}\n', encoding="utf-8")
+    said = str(read_documents(path).problems[0])
+    assert said.isprintable()
+    assert len(said) < len(str(path)) + 300
+
+
+@pytest.mark.parametrize("name", ["\x1b[31m.jsonl", "\x1b[31m.xlsx", "\x1b[31m", "\x1b[31m.csv"])
+@pytest.mark.parametrize("kind", ["absent", "folder", "file"])
+def test_the_name_of_a_file_is_escaped_in_every_message(tmp_path: Path, name: str, kind: str) -> None:
+    path = tmp_path / name
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "file":
+        path.write_bytes(b"\xff")
+    for read in (read_documents, read_queries):
+        with pytest.raises((InvalidInputError, InvalidParameterError)) as error:
+            read(path)
+        assert str(error.value).isprintable()
+
+
+def test_pipes_and_impossible_paths_are_errors(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    for read in (read_documents, read_queries):
+        with pytest.raises(InvalidInputError, match=r"pipe.jsonl is not a file: a folder, a pipe or a device"):
+            read(tmp_path / "pipe.jsonl")
+        with pytest.raises(InvalidInputError, match=r"a\\x00b.jsonl is not a path"):
+            read("a\0b.jsonl")
+        with pytest.raises(InvalidInputError, match="cannot be read: File name too long"):
+            read("x" * 5000 + ".jsonl")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_a_table_in_another_encoding_is_refused_by_its_head(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("text,id\na,b\n", encoding=encoding)
+    with pytest.raises(InvalidInputError, match=r"d\.csv:1: the head is not UTF-8: save the file as UTF-8"):
+        read_documents(path)
+
+
+def test_null_characters_in_cells_and_strings_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_bytes(b"text\na\0b\n")
+    (tmp_path / "d.jsonl").write_bytes(b'{"text": "a\\u0000b"}\n\0\n')
+    for name in ("d.csv", "d.jsonl"):
+        assert [document.text for document in read_documents(tmp_path / name).items] == ["a\0b"]
+
+
+@pytest.mark.parametrize("records", [None, 3, [3], [None], [["a"]]])
+def test_records_of_another_type_are_errors(records: Any) -> None:
+    for convert in (as_document, as_query):
+        with pytest.raises(InvalidInputError):
+            convert_all(records, convert, "records")
+
+
+@pytest.mark.parametrize("key", ["id", "gold", "subtopics", "root", "answers"])
+def test_arrays_are_no_names(key: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"'{key}' must be a .*got "):
+        as_query({"text": "a", key: np.array([1, 2])}, "1")
+
+
+def test_half_a_character_in_a_label_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="'subtopics' holds half a character"):
+        as_query({"text": "a", "subtopics": {"\ud800": ["x"]}}, "1")

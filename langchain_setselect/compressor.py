@@ -11,7 +11,6 @@ from langchain_core.callbacks import AsyncCallbackManager, CallbackManager, Call
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
-from pydantic import Field
 from typing_extensions import override
 
 from shared_core import InvalidParameterError, VectorSourceError
@@ -73,12 +72,6 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
     """
 
     vectorstore: VectorStore | None = None
-    search_kwargs: dict[str, Any] = Field(default_factory=dict)
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        if self.vectorstore is None and self.embeddings is None:
-            raise InvalidParameterError("SetSelectCompressor needs embeddings=, or a vectorstore= that carries some")
 
     @property
     def vector_source(self) -> str:
@@ -141,13 +134,11 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         return [known[name] if name in known else next(rest) for name in ids]
 
     def _request(self, kwargs: dict[str, Any]) -> tuple[Request, bool, dict[str, Any]]:
+        if self.vectorstore is None and self.embeddings is None:
+            raise InvalidParameterError("SetSelectCompressor needs embeddings=, or a vectorstore= that carries some")
         request, scores, rest = super()._request(kwargs)
-        if "fetch_k" in self.search_kwargs:
-            raise InvalidParameterError("SetSelectCompressor has no argument 'fetch_k': it does not search a store")
-        if rest:
-            raise InvalidParameterError(
-                f"SetSelectCompressor has no argument {next(iter(rest))!r}: it does not search a store"
-            )
+        for name in (*rest, *({"fetch_k"} & self.search_kwargs.keys())):
+            raise InvalidParameterError(f"SetSelectCompressor has no argument {name!r}: it does not search a store")
         return request, scores, rest
 
     def _embeddings(self) -> Embeddings:

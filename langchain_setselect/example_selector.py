@@ -8,7 +8,6 @@ from typing import Any, Self
 from langchain_core.embeddings import Embeddings
 from langchain_core.example_selectors.base import BaseExampleSelector
 from langchain_core.vectorstores import VectorStore
-from pydantic import Field
 from typing_extensions import override
 
 from shared_core.retrieval import (
@@ -21,7 +20,7 @@ from shared_core.retrieval import (
     run_flow_async,
 )
 
-from .retriever import SelectionSettings, SetSelectRetriever
+from .retriever import RAISE_FETCH_K, Positive, SelectionSettings, SetSelectRetriever, Setting
 
 
 class SetSelectExampleSelector(SelectionSettings, BaseExampleSelector):
@@ -69,7 +68,7 @@ class SetSelectExampleSelector(SelectionSettings, BaseExampleSelector):
     example_keys: list[str] | None = None
     input_keys: list[str] | None = None
     vectorstore_kwargs: dict[str, Any] | None = None
-    search_kwargs: dict[str, Any] = Field(default_factory=dict)
+    fetch_k: Setting[Positive | None] = None
 
     @classmethod
     def from_examples(
@@ -155,6 +154,7 @@ class SetSelectExampleSelector(SelectionSettings, BaseExampleSelector):
     def _select(self, input_variables: dict[str, str]) -> Flow[list[dict[str, Any]]]:
         text, retriever = join_values(input_variables, self.input_keys), self._retriever()
         request, _, store_kwargs = retriever._request(self.vectorstore_kwargs or {})
+        self._warn_if_all_are_selected(request, request.fetch_k - len(request.shown), RAISE_FETCH_K)
         selected = yield from retriever._select(request, text, store_kwargs)
         documents = [document for document, _, _ in selected.arrange(request.order)]
         keys = self.example_keys
@@ -163,15 +163,16 @@ class SetSelectExampleSelector(SelectionSettings, BaseExampleSelector):
         ]
 
     def _retriever(self) -> SetSelectRetriever:
-        settings = {name: getattr(self, name) for name in SelectionSettings.model_fields if name != "scores"}
+        names = self.model_fields_set & SetSelectRetriever.model_fields.keys()
+        settings = {name: getattr(self, name) for name in names}
         if self.selector is not None:
-            del settings["search_type"]
+            settings.pop("search_type", None)
         settings["search_kwargs"] = {**self.search_kwargs}
         for given in (settings, settings["search_kwargs"]):
-            for name in ("quality", "costs", "source"):
+            for name in ("quality", "relevance", "costs", "source"):
                 if callable(given.get(name)):
                     given[name] = _as_function_of_document(given[name])
-        return SetSelectRetriever(vectorstore=self.vectorstore, **settings)
+        return SetSelectRetriever(**settings)
 
 
 def _as_function_of_document(function: Callable[[dict[str, Any]], Any]) -> Any:

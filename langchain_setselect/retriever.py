@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from langchain_core.callbacks import (
@@ -19,12 +19,13 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SkipValidation, model_validator
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError, Kernel, Selector, VectorSourceError
 from shared_core.errors import SetSelectWarning
 from shared_core.retrieval import (
+    SETTINGS,
     EmbeddedQuery,
     Flow,
     Found,
@@ -45,14 +46,19 @@ from .stores.reader import VectorReader, document_id
 from .vectors import describe_embedding, find_reader, search_and_embed
 
 EVENT = "setselect"
+RAISE_FETCH_K = "Raise fetch_k"
 
 
-# The documented ranges are in the fields' JSON schema. Request.parse checks them, so that all adapters say the same.
+# The types and ranges are for editors, type checkers and the fields' JSON schema. Request.parse checks the values, so
+# that both adapters raise the same errors. Without the serializer, pydantic warns when it dumps a list as an iterable.
+T = TypeVar("T")
+Setting = Annotated[T, SkipValidation, PlainSerializer(lambda value: value)]
 Positive = Annotated[int, Field(ge=1)]
 Weight = Annotated[float, Field(ge=0, le=1)]
 Cosine = Annotated[float, Field(ge=-1, le=1)]
-DocumentNumber = str | Mapping[str, float] | Callable[[Document], float]
-DocumentName = str | Mapping[str, Hashable] | Callable[[Document], Hashable]
+# Functions get a document, those of the example selector an example.
+Number = str | Mapping[str, float] | Callable[[Any], float]
+Name = str | Mapping[str, Hashable] | Callable[[Any], Hashable]
 
 
 class SelectionSettings(BaseModel):
@@ -62,51 +68,50 @@ class SelectionSettings(BaseModel):
     """
 
     search_type: Literal["vrsd", "similarity", "mmr", "ndpp"] | str = "vrsd"
-    search_kwargs: dict[str, Any] = {}
-    selector: SkipValidation[Selector | str | None] = None
-    k: SkipValidation[Positive | None] = None
-    fetch_k: SkipValidation[Positive | None] = None
-    lambda_mult: SkipValidation[Weight | None] = None
-    lambda_b: SkipValidation[Weight | None] = None
-    refine: SkipValidation[bool | None] = None
-    kernel: SkipValidation[Kernel | None] = None
-    temperature: SkipValidation[float | None] = None
-    relevance: SkipValidation[DocumentNumber | None] = None
-    relevance_scale: SkipValidation[RelevanceScale | None] = "minmax"
-    quality: SkipValidation[DocumentNumber | None] = None
-    score_threshold: SkipValidation[float | None] = None
-    shown: SkipValidation[Iterable[str]] = ()
-    budget: SkipValidation[float | None] = None
-    costs: SkipValidation[DocumentNumber | None] = None
-    max_per_source: SkipValidation[Positive | None] = None
-    source: SkipValidation[DocumentName | None] = "source"
-    drop_duplicates: SkipValidation[bool] = True
-    drop_near_duplicates: SkipValidation[Cosine | None] = None
-    order: SkipValidation[Order] = "selection"
-    perspective: SkipValidation[Perspective] = None
-    perspective_vector: SkipValidation[Literal["text", "difference"]] = "text"
-    direction: SkipValidation[Literal["remove", "emphasize"]] = "remove"
-    corpus: SkipValidation[bool] = False
+    search_kwargs: dict[str, Any] = Field(default_factory=dict)
+    selector: Setting[Selector | str | None] = None
+    k: Setting[Positive | None] = None
+    lambda_mult: Setting[Weight | None] = None
+    lambda_b: Setting[Weight | None] = None
+    refine: Setting[bool | None] = None
+    kernel: Setting[Kernel | None] = None
+    temperature: Setting[float | None] = None
+    relevance: Setting[Number | None] = None
+    relevance_scale: Setting[RelevanceScale | None] = "minmax"
+    quality: Setting[Number | None] = None
+    score_threshold: Setting[float | None] = None
+    shown: Setting[Iterable[Hashable]] = ()
+    budget: Setting[float | None] = None
+    costs: Setting[Number | None] = None
+    max_per_source: Setting[Positive | None] = None
+    source: Setting[Name | None] = "source"
+    drop_duplicates: Setting[bool] = True
+    drop_near_duplicates: Setting[Cosine | None] = None
+    order: Setting[Order] = "selection"
+    perspective: Setting[Perspective] = None
+    perspective_vector: Setting[Literal["text", "difference"]] = "text"
+    direction: Setting[Literal["remove", "emphasize"]] = "remove"
+    corpus: Setting[bool] = False
     scores: bool = False
     embeddings: Embeddings | None = None
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    _warned: bool = PrivateAttr(default=False)
-
     def __init__(self, **settings: Any) -> None:
         own = type(self).model_fields
         fields = {name: value for name, value in settings.items() if name in own}
         more = {name: value for name, value in settings.items() if name not in own}
-        refuse_unknown(type(self).__name__, more, own)
-        # LangChain's configurable_fields passes all fields to the constructor, including those that have their default.
-        given = {name for name, value in fields.items() if value is not own[name].default}
-        if {"search_type", "selector"} <= given:
-            raise InvalidParameterError("give search_type or selector, not both")
+        refuse_unknown(type(self).__name__, more, (*own, *SETTINGS))
         kwargs = {**(fields.get("search_kwargs") or {}), **more}
-        twice = sorted(given & kwargs.keys())
-        if twice:
-            raise InvalidParameterError(f"{twice[0]} is given twice: as an argument and in search_kwargs")
+        given = {name for name, value in fields.items() if value is not None or name == "relevance_scale"}
+        if own.keys() <= fields.keys():
+            # LangChain's configurable_fields passes all fields, including those that have their default.
+            given = {name for name in given if fields[name] is not own[name].default}
+        if {"search_type", "selector"} <= given | kwargs.keys():
+            raise InvalidParameterError("give search_type or selector, not both")
+        for name in kwargs:
+            if name in given:
+                raise InvalidParameterError(f"{name} is given twice: as an argument and in search_kwargs")
         if "perspective" in fields:
             fields["perspective"] = as_perspective(fields["perspective"])
         if kwargs:
@@ -143,8 +148,9 @@ class SelectionSettings(BaseModel):
 
     def _warn_if_all_are_selected(self, request: Request, candidates: int, remedy: str) -> None:
         """Warn once if there are no more candidates than are asked for, so that every method selects the same."""
-        if request.selects_all(candidates) and not self._warned:
-            self._warned = True
+        # The flag is no private attribute, because pydantic compares those: a warning must not change what is equal.
+        if request.selects_all(candidates) and "_warned" not in self.__dict__:
+            self.__dict__["_warned"] = True
             warnings.warn(
                 f"k={request.k} of {candidates} candidates: all of them are selected, whatever the method. {remedy}",
                 SetSelectWarning,
@@ -152,7 +158,7 @@ class SelectionSettings(BaseModel):
             )
 
 
-_FIELDS = SelectionSettings.model_fields.keys() - {"search_kwargs", "embeddings"}
+_FIELDS = {*SelectionSettings.model_fields, "fetch_k"} - {"search_kwargs", "embeddings"}
 
 
 def embed_query(request: Request, embeddings: Embeddings, query: str) -> Flow[EmbeddedQuery]:
@@ -357,22 +363,18 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
     2
     """
 
-    search_type: Literal["vrsd", "similarity", "mmr", "ndpp"] | str = "vrsd"
-    search_kwargs: dict[str, Any] = Field(default_factory=dict)
+    fetch_k: Setting[Positive | None] = None
 
     allowed_search_types: ClassVar[Collection[str]] = ("similarity", "vrsd", "mmr", "ndpp")
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        # LangSmith filters by these tags, which as_retriever adds.
-        given = self.tags or []
-        self.tags = [*given, *(tag for tag in self.vectorstore._get_retriever_tags() if tag not in given)]
 
     @model_validator(mode="before")
     @classmethod
     def validate_search_type(cls, values: dict[str, Any]) -> Any:
-        """Replaces LangChain's check, which accepts its own search types only. ``__init__`` checks ``search_type``."""
-        return values
+        """Replaces LangChain's check, which accepts only its own search types; adds the tags of ``as_retriever``."""
+        store, given = values.get("vectorstore"), values.get("tags") or []
+        if not isinstance(store, VectorStore):
+            return values
+        return {**values, "tags": [*given, *(tag for tag in store._get_retriever_tags() if tag not in given)]}
 
     @property
     def vector_source(self) -> str:
@@ -404,7 +406,7 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         kwargs: dict[str, Any],
     ) -> Flow[list[Document]]:
         request, scores, store_kwargs = self._request(kwargs)
-        self._warn_if_all_are_selected(request, request.fetch_k - len(request.shown), "Raise fetch_k")
+        self._warn_if_all_are_selected(request, request.fetch_k - len(request.shown), RAISE_FETCH_K)
         selected = yield from self._select(request, query, store_kwargs)
         if run_manager.handlers:
             data = describe_selection(request, selected, self.vector_source)

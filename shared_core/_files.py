@@ -54,7 +54,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
 def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
     """While the block runs, hold ``<path>.lock``, so that one run at a time writes ``path``; None holds nothing.
 
-    An InvalidParameterError says which process has the lock. The lock of a process that was killed on this machine is
+    The lock of a folder is ``_lock`` inside it. An InvalidParameterError says which process has the lock. The lock of a process that was killed on this machine is
     taken over. Threads count as runs of their own.
 
     >>> import tempfile
@@ -70,10 +70,9 @@ def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
     try:
         import filelock
     except ImportError as error:
-        raise ImportError(
-            'a file that one run writes at a time needs filelock: pip install "setselect[train]"'
-        ) from error
-    lock = Path(f"{os.fspath(path)}.lock")
+        raise ImportError('a file that one run writes at a time needs filelock: pip install "filelock>=4"') from error
+    folder = Path(path).is_dir()
+    lock = Path(path, "_lock") if folder else Path(f"{os.fspath(path)}.lock")
     # filelock would create a missing folder.
     lock.parent.stat()
     try:
@@ -81,8 +80,8 @@ def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
         held = filelock.SoftFileLock(lock).acquire(timeout=0.5)
     except filelock.Timeout:
         raise InvalidParameterError(
-            f"{path} is in use by {_owner(lock)}: wait until it ends, or name another file. If it no longer runs, "
-            f"delete {lock}"
+            f"{path} is in use by {_owner(lock)}: wait until it ends, or name another {'folder' if folder else 'file'}. "
+            f"If it no longer runs, delete {lock}"
         ) from None
     with held:
         yield

@@ -247,6 +247,14 @@ def test_the_second_to_lock_a_file_is_told_who_has_it(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_the_lock_of_a_folder_is_inside_it(tmp_path: Path) -> None:
+    with hold_lock(tmp_path):
+        assert os.listdir(tmp_path) == ["_lock"]
+        with pytest.raises(InvalidParameterError, match="or name another folder"), hold_lock(tmp_path):
+            pytest.fail("two hold the lock")
+    assert os.listdir(tmp_path) == []
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_an_interrupted_block_leaves_no_lock(tmp_path: Path, error: type[BaseException]) -> None:
     with pytest.raises(error), hold_lock(tmp_path / "file"):

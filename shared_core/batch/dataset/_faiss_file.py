@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import threading
 from collections.abc import Iterator
@@ -27,9 +28,8 @@ class FaissFile:
 
     def __init__(self, path: Path, threads: int = 1) -> None:
         try:
-            import faiss
-
-            faiss.ZeroCopyIOReader  # noqa: B018
+            faiss: Any = importlib.import_module("faiss")
+            reader = faiss.ZeroCopyIOReader
         except (ImportError, AttributeError) as error:
             raise ImportError(
                 'reading a FAISS index needs FAISS 1.11 or later: pip install "faiss-cpu>=1.11"'
@@ -37,7 +37,8 @@ class FaissFile:
         self._faiss, self._threads, self._name = faiss, threads, f"the index {printable(path)}"
         # The index keeps no copy of its vectors, so the map must live as long as the index.
         self._content = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
-        self._index = self._read()
+        # IO_FLAG_MMAP_IFC also maps the file, but ends the process if the file is truncated within a number.
+        self._index = self._read(reader(faiss.swig_ptr(self._content), self._content.size))
         if not self._index.ntotal:
             raise InvalidInputError(f"{self._name} is empty")
         self._searched: Any = self._index
@@ -77,16 +78,13 @@ class FaissFile:
             rows = np.where(exists, self._ids[rows], -1)
         return [i[:m] for i, m in zip(rows, counts, strict=True)], [v[:m] for v, m in zip(found, counts, strict=True)]
 
-    def _read(self) -> Any:
-        faiss = self._faiss
-        # IO_FLAG_MMAP_IFC also maps the file, but ends the process if the file is truncated within a number.
-        reader = faiss.ZeroCopyIOReader(faiss.swig_ptr(self._content), self._content.size)
+    def _read(self, reader: Any) -> Any:
         try:
-            with _limited_arrays(faiss, self._content.size):
-                index = faiss.read_index(reader)
+            with _limited_arrays(self._faiss, self._content.size):
+                index = self._faiss.read_index(reader)
         except _FAISS_ERRORS as error:
             raise InvalidInputError(
-                f"{self._name} cannot be read by FAISS {faiss.__version__}; it is damaged or of another kind: "
+                f"{self._name} cannot be read by FAISS {self._faiss.__version__}; it is damaged or of another kind: "
                 f"{_reason(error)}"
             ) from None
         # FAISS accepts a file that lacks the last bytes of its last number.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..._files import write_atomically
+from ..._files import hold_lock, remove_leftovers, write_atomically
 from ...errors import InvalidParameterError
 
 # Readers of Parquet take a folder for one table and skip names that begin with an underscore or a dot.
 SETTINGS = "_settings.json"
 STAGED = "_queries"
+_OWN = (STAGED, "_lock")
 
 
 @dataclass(frozen=True)
@@ -47,23 +50,31 @@ class OutputFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def check_owner(self) -> None:
-        """Raise InvalidParameterError if the path is a file or a folder with other content."""
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Make the folder, and keep other runs out of it; InvalidParameterError if there is one, or other content."""
+        self._check_owner()
+        self.path.mkdir(parents=True, exist_ok=True)
+        with hold_lock(self.path):
+            # Another program, or a run of another version without locks, may have written meanwhile.
+            self._check_owner()
+            yield
+
+    def _check_owner(self) -> None:
         if self.path.exists() and not self.path.is_dir():
             raise InvalidParameterError(f"out must be a folder (Parquet readers take it as one table): {self.path}")
         if not self.path.is_dir() or (self.path / SETTINGS).is_file():
             return
-        others = sorted(f.name for f in self.path.iterdir() if f.name != STAGED and not f.name.endswith(".tmp"))
+        others = sorted(f.name for f in self.path.iterdir() if f.name not in _OWN and not f.name.endswith(".tmp"))
         if others:
             raise InvalidParameterError(
                 f"{self.path} contains {others[0]} but no {SETTINGS}, so another program made it; name an empty folder"
             )
 
     def open(self, settings: dict[str, Any]) -> None:
-        """Make the folder, or check that it has parts of the same settings; the error names what differs."""
-        self.check_owner()
-        self.path.mkdir(parents=True, exist_ok=True)
+        """Write the settings, or check that those of earlier parts are the same; the error names what differs."""
         file = self.path / SETTINGS
+        remove_leftovers(file)
         if not file.is_file():
             write_atomically(file, json.dumps(settings, indent=1))
             return
@@ -95,7 +106,7 @@ class OutputFolder:
         try:
             write_atomically(self.part(number), content.getvalue().to_pybytes())
         except FileNotFoundError:
-            # Another run into the same folder may have finished meanwhile, with this part, and removed temporary files.
+            # A Ray actor may outlive its run. The next run then writes this part and removes temporary files.
             if not self.has(number, table.num_rows):
                 raise
 

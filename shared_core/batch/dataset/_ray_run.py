@@ -100,8 +100,8 @@ def map_dataset(
     queries: Any, settings: Settings, dimension: int | None, concurrency: int | None, batch_rows: int
 ) -> Any:
     """A Ray Dataset of the selections of a Ray Dataset, computed lazily: each row once, in the order that Ray gives."""
+    check_dataset(queries, settings, dimension)
     ray = _import_ray()
-    _check_dataset(ray, queries, settings, dimension)
     cpus = int(ray.cluster_resources().get("CPU", 1)) if ray.is_initialized() else os.cpu_count() or 1
     actors = concurrency or max(1, cpus - 1)
     if actors >= cpus:
@@ -119,14 +119,11 @@ def map_dataset(
     )
 
 
-def stage_queries(queries: Any, settings: Settings, dimension: int | None, out: Path) -> Path:
+def stage_queries(queries: Any, settings: Settings, out: Path) -> Path:
     """The folder with a Ray Dataset's queries as Parquet files, written here unless it exists.
 
     The order and the blocks of a Ray Dataset may change from run to run; a stopped run needs the same ones to resume.
     """
-    ray = _import_ray()
-    _check_dataset(ray, queries, settings, dimension)
-    OutputFolder(out).check_owner()
     staged = out / STAGED
     if staged.is_dir():
         # Only running the Dataset would show whether it is the same as before.
@@ -137,7 +134,6 @@ def stage_queries(queries: Any, settings: Settings, dimension: int | None, out: 
         )
         return staged
     unfinished = out / f".{STAGED}.tmp"
-    out.mkdir(parents=True, exist_ok=True)
     queries.select_columns(settings.columns).write_parquet(str(unfinished), mode="overwrite")
     if not any(unfinished.glob("*.parquet")):
         raise InvalidInputError("the dataset has no rows")
@@ -145,7 +141,9 @@ def stage_queries(queries: Any, settings: Settings, dimension: int | None, out: 
     return staged
 
 
-def _check_dataset(ray: Any, queries: Any, settings: Settings, dimension: int | None) -> None:
+def check_dataset(queries: Any, settings: Settings, dimension: int | None) -> None:
+    """Raise InvalidParameterError or InvalidInputError if this is not a Ray Dataset, or one without the columns."""
+    ray = _import_ray()
     if not isinstance(queries, ray.data.Dataset):
         raise InvalidParameterError(
             f"queries must be a path, paths or a ray.data.Dataset, got {type(queries).__name__} "

@@ -21,8 +21,6 @@ from ...signals.embedding_models import DEFAULT_MODEL, fingerprint
 Search = Callable[[NDArray[np.float32], int], tuple[Sequence[Any], Sequence[Any]]]
 
 OUTPUT_COLUMNS = ("ids", "gains", "relevance", "error")
-# A file is identified by this many bytes at each end, because an index may be too large to be read whole.
-_END_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,13 @@ class Settings:
     def describe(self) -> dict[str, Any]:
         """The settings as JSON values: equal for two runs that write the same rows."""
         named = {field.name: describe(getattr(self, field.name)) for field in fields(self) if field.name != "threads"}
-        return named | {"model": None if self.model is None else fingerprint(self.model)}
+        if self.model is None:
+            return named
+        folder = Path(self.model).expanduser()
+        files = sorted(file for file in folder.rglob("*") if file.is_file())
+        # A model that was trained further in its folder has the same name.
+        contents = "".join(f"{file.relative_to(folder)} {describe(file)}\n" for file in files)
+        return named | {"model": f"sha256 {_hash(contents.encode())}" if files else fingerprint(self.model)}
 
 
 def make_settings(
@@ -91,16 +95,19 @@ def make_settings(
 
 
 def describe(value: Any) -> Any:
-    """An object as JSON values that depend on its contents: an array's hash, a file's size and hash of both ends."""
+    """An object as JSON values that depend on its contents: the hash of an array, the length and hash of a file.
+
+    A file is read whole. Its date may be restored after a change, and maps and network drives set it late, so an
+    unchanged date does not prove an unchanged content.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Path) and value.is_file():
-        size = value.stat().st_size
         with value.open("rb") as file:
-            ends = file.read(_END_BYTES)
-            file.seek(max(size - _END_BYTES, 0))
-            ends += file.read(_END_BYTES)
-        return f"{size} bytes, sha256 of both ends {_hash(ends)}"
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return f"{file.tell()} bytes, sha256 {digest}"
     if isinstance(value, np.ndarray):
         return f"{value.dtype} {value.shape} sha256 {_hash(np.ascontiguousarray(value).tobytes())}"
     if isinstance(value, (tuple, list)):
@@ -114,4 +121,4 @@ def describe(value: Any) -> Any:
 
 
 def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
+    return hashlib.sha256(content).hexdigest()

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, overload
 
-from ..._validation import check_integer
-from ...errors import InvalidParameterError
+from ..._validation import check_integer, printable
+from ...errors import InvalidInputError, InvalidParameterError
 from ...selectors.base import Selector
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder, Summary
@@ -150,19 +150,39 @@ def select_dataset(
     # The index is opened here as well as in the workers, so that an error of all rows is raised at once.
     dimension = FaissFile(settings.index).dimension if isinstance(settings.index, Path) else None
     if not isinstance(queries, (str, os.PathLike, list, tuple)):
-        from ._ray_run import map_dataset, stage_queries
+        from ._ray_run import check_dataset, map_dataset, stage_queries
 
         if out is None:
             return map_dataset(queries, settings, dimension, concurrency, block_rows)
-        queries = stage_queries(queries, settings, dimension, Path(out).absolute())
+        check_dataset(queries, settings, dimension)
         concurrency = concurrency or max(1, (os.cpu_count() or 2) - 1)
-    elif out is None:
+        folder = OutputFolder(Path(out).absolute())
+        with folder.hold():
+            files = list_files(stage_queries(queries, settings, folder.path))
+            _check_files(files, settings, dimension)
+            return _fill(folder, files, settings, block_rows, concurrency, progress)
+    if out is None:
         raise InvalidParameterError(
             "out is missing: name a folder for the parts (select_table takes a table in memory and needs none)"
         )
     files = list_files(queries)
     _check_files(files, settings, dimension)
     folder = OutputFolder(Path(out).absolute())
+    with folder.hold():
+        return _fill(folder, files, settings, block_rows, concurrency, progress)
+
+
+def _fill(
+    folder: OutputFolder,
+    files: list[Path],
+    settings: Settings,
+    block_rows: int,
+    concurrency: int | None,
+    progress: bool,
+) -> Summary:
+    """Write the parts that the folder lacks."""
+    inputs = [*files, settings.index] if isinstance(settings.index, Path) else files
+    before = _states(inputs)
     blocks = cut_into_blocks(files, block_rows)
     described = {
         **settings.describe(),
@@ -170,7 +190,7 @@ def select_dataset(
         "block_rows": block_rows,
         "parts": len(blocks),
     }
-    folder.open({"version": 1, **described})
+    folder.open({"version": 2, **described})
     missing = [block for block in blocks if not folder.has(block.number, block.rows)]
     if missing:
         written: Iterable[None]
@@ -181,8 +201,20 @@ def select_dataset(
 
             written = write_parts(missing, settings, folder, concurrency)
         for _ in _track(written, len(missing), progress):
-            pass
+            changed = [file for file, state in _states(inputs).items() if state != before[file]]
+            if changed:
+                for block in missing:
+                    folder.part(block.number).unlink(missing_ok=True)
+                raise InvalidInputError(
+                    f"{printable(changed[0])} changed while the run was reading it, so the parts that this run wrote "
+                    "are removed: name another folder for the changed file"
+                )
     return folder.summarise(range(len(blocks)), resumed=len(blocks) - len(missing))
+
+
+def _states(files: Iterable[Path]) -> dict[Path, tuple[int, int]]:
+    """The length and the date of each file; they show most changes, and cost nothing."""
+    return {file: (file.stat().st_size, file.stat().st_mtime_ns) for file in files}
 
 
 def _check_files(files: list[Path], settings: Settings, dimension: int | None) -> None:

@@ -30,6 +30,8 @@ from shared_core import (
 )
 from shared_core.batch.dataset import select_dataset, select_table
 from shared_core.batch.dataset._output_folder import OutputFolder
+from shared_core.batch.dataset._settings import make_settings
+from shared_core.batch.dataset._worker import Worker
 from tests.shared_core.batch.dataset.corpus import (
     FETCH_K,
     D,
@@ -440,6 +442,82 @@ def test_other_settings_than_those_of_the_folder_are_named(index: Path, files: P
     assert {f.name: f.read_bytes() for f in out.iterdir()} == before
 
 
+@pytest.mark.parametrize("changed", ["index", "queries"])
+def test_a_change_in_the_middle_of_a_file_is_seen_whatever_its_date_says(changed: str, tmp_path: Path) -> None:
+    d, files, index = 256, tmp_path / "queries.parquet", tmp_path / "index.faiss"
+    rows = np.random.default_rng(0).standard_normal((4000, d)).astype(np.float32)
+    flat = faiss.IndexFlatIP(d)
+    flat.add(rows)
+    faiss.write_index(flat, str(index))
+    given = pa.table({"id": range(3000), "vector": pa.FixedSizeListArray.from_arrays(rows[:3000].ravel(), d)})
+    pq.write_table(given, files, compression="none", use_dictionary=False)
+    few = {"out": tmp_path / "sets", "k": 1, "fetch_k": 1, "selector": "similarity", "block_rows": 3000}
+    select_dataset(files, index, **few)
+    file = index if changed == "index" else files
+    stat, content = file.stat(), bytearray(file.read_bytes())
+    assert stat.st_size > 2 << 20
+    content[stat.st_size // 2] ^= 1
+    file.write_bytes(content)
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    with pytest.raises(InvalidParameterError, match=rf"{changed}: .*{stat.st_size} bytes, sha256 \w+'?\]? there"):
+        select_dataset(files, index, **few)
+
+
+def test_settings_of_numpy_types_are_told_apart(index: Path, files: Path, tmp_path: Path) -> None:
+    select_dataset(files, index, out=tmp_path / "sets", **{**SETTINGS, "lambda_d": np.float32(0.5)})
+    assert select_dataset(files, index, out=tmp_path / "sets", **SETTINGS).resumed == 1
+    with pytest.raises(InvalidParameterError, match="lambda_d"):
+        select_dataset(files, index, out=tmp_path / "sets", **{**SETTINGS, "lambda_d": np.float32(0.25)})
+
+
+def test_a_model_that_was_trained_further_in_its_folder_is_another(index: Path, tmp_path: Path) -> None:
+    weights = tmp_path / "model" / "deep" / "weights"
+    weights.parent.mkdir(parents=True)
+    weights.write_bytes(b"old")
+    settings = make_settings(index, text_column="text", model=str(tmp_path / "model"))
+    before, stat = settings.describe(), weights.stat()
+    assert settings.describe() == before
+    weights.write_bytes(b"new")
+    os.utime(weights, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert settings.describe() != before
+
+
+@pytest.mark.parametrize("changed", ["index.faiss", "queries.parquet"])
+def test_parts_of_a_run_during_which_a_file_changes_are_removed(
+    changed: str, index: Path, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_part, out = Worker.write_part, tmp_path / "sets"
+    select_dataset(files, index, out=out, block_rows=50, **SETTINGS)
+    for number in (1, 2, 3):
+        (out / f"part-{number:05d}.parquet").unlink()
+    kept = sorted(out.iterdir())
+
+    def write_and_change(worker: Worker, block: Any, folder: OutputFolder) -> None:
+        write_part(worker, block, folder)
+        if block.number == 2:
+            # Replaced as an atomic writer does.
+            (tmp_path / "new").write_bytes((tmp_path / changed).read_bytes())
+            (tmp_path / "new").replace(tmp_path / changed)
+
+    monkeypatch.setattr(Worker, "write_part", write_and_change)
+    with pytest.raises(InvalidInputError, match=rf"{changed} changed while the run was reading it"):
+        select_dataset(files, index, out=out, block_rows=50, **SETTINGS)
+    assert sorted(out.iterdir()) == kept
+
+
+def test_a_second_run_into_the_same_folder_stops(index: Path, files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "sets"
+    with OutputFolder(out).hold():
+        for change in ({}, {"k": 3}):
+            with pytest.raises(
+                InvalidParameterError,
+                match=rf"sets is in use by process {os.getpid()} on .*: wait until it ends, or name another folder",
+            ):
+                select_dataset(files, index, out=out, **{**SETTINGS, **change})
+    assert list(out.iterdir()) == []
+    assert select_dataset(files, index, out=out, **SETTINGS).parts == 1
+
+
 def test_folders_and_files_of_others_are_not_changed(index: Path, files: Path, tmp_path: Path) -> None:
     (tmp_path / "sets").mkdir()
     (tmp_path / "sets" / "holiday.jpg").write_text("picture")
@@ -547,6 +625,14 @@ def test_a_truncated_part_is_written_again_and_damaged_settings_are_named(
         (out / "_settings.json").write_bytes(damaged)
         with pytest.raises(InvalidParameterError, match=r"_settings\.json is damaged"):
             select_dataset(files, index, out=out, block_rows=50, **SETTINGS)
+
+
+def test_a_manifest_that_a_killed_run_did_not_finish_is_removed(index: Path, files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "sets"
+    out.mkdir()
+    (out / "._settings.json.0123456789abcdef.tmp").write_text('{"version')
+    select_dataset(files, index, out=out, **SETTINGS)
+    assert sorted(f.name for f in out.iterdir()) == ["_settings.json", "part-00000.parquet"]
 
 
 def test_another_run_may_finish_and_remove_temporary_files_while_a_part_is_written(

@@ -83,6 +83,8 @@ class NDPP:
                 "a file is loaded with .load(path)"
             )
 
+    # A gain may overflow to inf, because r² is a factor of it. _IncrementalLU refuses a determinant that overflows.
+    @np.errstate(over="ignore", invalid="ignore")
     def select(
         self,
         candidates: Candidates,
@@ -98,8 +100,8 @@ class NDPP:
         InvalidParameterError, BudgetError
             ``k``, ``shown`` or ``budget`` does not fit the candidates.
         KernelError
-            The kernel does not know a candidate's id, takes vectors of another length, or its ``log_relevance``
-            returns something other than n finite numbers.
+            The kernel does not know a candidate's id, takes vectors of another length, holds numbers so large that a
+            determinant overflows, or its ``log_relevance`` returns something other than n finite numbers.
         """
         state = GreedyState(candidates, k, budget, shown)
         log_r2 = state.close(2 * self._log_r(candidates))  # log r_i²; -inf for a closed candidate
@@ -180,6 +182,7 @@ class _IncrementalLU:
 
     def log_ratios(self) -> Matrix:
         """log d; -inf where d is rounding error, because the rank is used up."""
+        _check_finite(self.d)
         logs = np.full(len(self.d), -np.inf)
         np.log(self.d, out=logs, where=self.d > self.tolerance * self.scale)
         return logs
@@ -215,6 +218,7 @@ class _IncrementalLU:
         # regular. Pseudo-inverses, because the block is singular if the reader has seen the same text twice.
         columns, rows = self._column_and_row(shown)
         block = rows[:, shown]
+        _check_finite(block)
         if self.symmetric:
             values, vectors = np.linalg.eigh(block)
             kept = values > max(values[-1], 0.0) * 1e-10
@@ -226,3 +230,8 @@ class _IncrementalLU:
         products = left * right
         self.d -= products.sum(axis=0)
         np.maximum(self.scale, np.abs(products).max(axis=0, initial=0.0), out=self.scale)
+
+
+def _check_finite(numbers: Matrix) -> None:
+    if not np.isfinite(numbers).all():
+        raise KernelError("the numbers of the kernel are so large that a determinant overflows: divide them all")

@@ -157,7 +157,7 @@ def _check_factors(
         # Half of each number, because the sum of two large numbers may overflow.
         off = np.abs(skew / 2 + skew.T / 2).max()
         if off > 0.5e-6 * max(np.abs(skew).max(), 1e-300):
-            raise KernelError(f"C must be skew-symmetric (C = -C.T), but C + C.T reaches {2 * off:.3g}")
+            raise KernelError(f"C must be skew-symmetric (C = -C.T), but C + C.T reaches {2 * float(off):.3g}")
     for array in (first, second, skew):
         array.setflags(write=False)
     return first, second, skew

@@ -183,6 +183,19 @@ def test_a_kernel_keeps_a_copy_of_the_factors() -> None:
     np.testing.assert_allclose(kernel.dense(), dense_of("low rank"), atol=1e-12)
 
 
+@pytest.mark.parametrize("shown", [[], [1]])
+@pytest.mark.parametrize("largest", [1e155, 1e300])
+def test_a_kernel_whose_determinants_overflow_is_refused(largest: float, shown: list[int]) -> None:
+    for kernel in (LowRankKernel(V * largest, B, C), LowRankKernel(V, B * largest, C)):
+        with pytest.raises(KernelError, match="so large that a determinant overflows"):
+            NDPP(kernel).select(Candidates(QUERY, VECTORS), 5, shown=shown)
+
+
+def test_a_matrix_that_is_far_from_skew_is_refused_without_overflow() -> None:
+    with pytest.raises(KernelError, match="C must be skew-symmetric"):
+        LowRankKernel(V, B, np.full((3, 3), 1e308))
+
+
 # --- files ----------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,6 @@ from .stores import READERS
 from .stores.reader import (
     AsyncVectorFetch,
     AsyncVectorSearch,
-    Hits,
     IdOf,
     VectorFetch,
     VectorReader,
@@ -106,7 +105,7 @@ def find_reader(store_class: type) -> VectorReader | None:
 
 def search_and_embed(
     store: VectorStore, embeddings: Embeddings, text: str, query: EmbeddedQuery, fetch_k: int, kwargs: dict[str, Any]
-) -> Flow[Hits]:
+) -> Flow[tuple[Sequence[Document], list[list[float]]]]:
     """Search a store that has no vector reader, and embed the texts of what it finds."""
     name, vector = type(store).__name__, query.search_vector
     try:

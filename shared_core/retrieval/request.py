@@ -24,6 +24,7 @@ from ..errors import BudgetError, InvalidInputError, InvalidParameterError, Pers
 from ..perspective import DIRECTIONS, PAP
 from ..selectors.base import Selection, Selector, resolve_selector, selector_names, selector_parameters
 from ..selectors.choose import choose
+from ..selectors.top_k import TopK
 from ..signals.extraction import (
     PerspectiveExtractor,
     QueryParts,
@@ -158,6 +159,7 @@ class Found(NamedTuple):
 class Selected(NamedTuple):
     """The selected items in order of selection; ``selection.indices`` are rows of ``found``.
 
+    ``selection.relevance`` is the cosine with the query, or the relevance that was given, as it was before it was scaled.
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
     """
 
@@ -380,6 +382,8 @@ class Request:
             score_threshold=self.score_threshold,
             threshold_on=relevance,
         )
+        if relevance is not None:
+            selection = replace(selection, relevance=relevance[selection.indices])
         picked = [items[row] for row in selection.indices.tolist()]
         cut_short = self._is_cut_short(candidates, relevance, selection, shown, dropped=rows is not None)
         if rows is not None:
@@ -387,9 +391,14 @@ class Request:
         return Selected(picked, selection, found, cut_short)
 
     def selects_all(self, candidates: int) -> bool:
-        """Whether all of this many candidates are selected, whatever the selector."""
+        """Whether all of this many candidates are selected, whatever the selector, and no other setting has an effect.
+
+        A plain search by similarity is what it says, and an ``order`` is an effect.
+        """
         limits = self.score_threshold, self.budget, self.max_per_source, self.drop_near_duplicates
-        return self.k is not None and 0 < candidates <= self.k and all(limit is None for limit in limits)
+        if self.k is None or not 0 < candidates <= self.k or any(limit is not None for limit in limits):
+            return False
+        return self.order == ORDERS[0] and not isinstance(self.selector, TopK)
 
     def _is_cut_short(
         self,

@@ -1,8 +1,12 @@
 import functools
+import hashlib
 import json
 import os
+import resource
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,7 @@ from shared_core.evaluation import compare as compare_module
 from shared_core.signals.embedding_models import SentenceModel, load_model
 from tests.embedding import embed
 
-DOCUMENTS = [
+DOCUMENTS: list[dict[str, str]] = [
     {"id": "bread", "text": "Bread is baked from flour, water and yeast."},
     {"id": "loaf", "text": "A loaf of bread is baked from flour and yeast."},
     {"id": "river", "text": "The river carries water from the mountains to the sea."},
@@ -185,8 +189,136 @@ class WordModel:
     encode_document = encode_query = encode
 
 
-def test_the_demo_needs_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_terminal, "load_model", lambda name: SentenceModel(name, "words", WordModel()))
+@pytest.fixture
+def words(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Takes the place of the language model; the names of the models that were loaded."""
+    loaded: list[str] = []
+
+    def load(name: str) -> SentenceModel:
+        loaded.append(name)
+        return SentenceModel(name, "words", WordModel())
+
+    monkeypatch.setattr(_terminal, "load_model", load)
+    return loaded
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--k", "0"], "--k"),
+        (["--fetch-k", "0"], "--fetch-k"),
+        (["--seed", "-1"], "--seed"),
+        (["--views", "-1"], "--views"),
+        (["--k", "60"], "error: --fetch-k = 50 is below --k = 60"),
+        (["--decide-by", "best"], "error: --decide-by must be one of subtopic_recall"),
+        (["--out", "."], "error: --out must end in .html or .json"),
+        (["--out", "folder.html"], "error: --out: folder.html is a folder"),
+    ],
+)
+def test_a_wrong_option_is_refused_before_anything_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.html").mkdir()
+    # If the documents were read first, the message would be that there are none.
+    result = run("--documents", "absent.jsonl", "--queries", "absent.jsonl", *arguments)
+    assert (result.exit_code, words) == (2, [])
+    assert message in result.stderr
+    assert "absent" not in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--decide-by", "p_recall"], ["--k", "9"]])
+def test_an_option_that_the_corpus_does_not_allow_is_refused_before_the_model_is_loaded(
+    corpus: Path, words: list[str], arguments: list[str]
+) -> None:
+    result = on(corpus, *arguments)
+    assert (result.exit_code, words) == (2, [])
+
+
+def test_gold_ids_that_no_document_has_are_an_error_and_a_few_of_them_are_counted(
+    corpus: Path, words: list[str]
+) -> None:
+    write(corpus / "queries.jsonl", [{"text": "bread?", "gold": ["doc-bread"]}, {"text": "river?"}])
+    result = on(corpus)
+    assert (result.exit_code, words) == (2, [])
+    assert "none of the gold ids of the queries is the id of a document: a query has 'doc-bread'" in result.stderr
+    assert "first document has the id 'bread'" in result.stderr
+    write(corpus / "queries.jsonl", [{"text": "bread?", "gold": ["doc-bread", "loaf"]}, {"text": "river?"}])
+    result = on(corpus, "--out", corpus / "report.html")
+    assert result.exit_code == 0
+    told = "1 of 2 gold ids are not the id of a document"
+    assert f"Note: {told}" in result.stdout
+    assert told in (corpus / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_folder_of_a_local_model_stays_private(corpus: Path, words: list[str]) -> None:
+    model = corpus / "private" / "my-model"
+    model.mkdir(parents=True)
+    for name in ("report.html", "report.json"):
+        result = on(corpus, "--model", model, "--out", corpus / name)
+        assert "; my-model\n" in result.stdout
+        written = (corpus / name).read_text(encoding="utf-8")
+        assert "my-model" in written
+        assert "private" not in written
+    assert words == [str(model)] * 2
+
+
+def test_no_file_name_or_text_controls_the_terminal(tmp_path: Path, words: list[str]) -> None:
+    sign = "\x1b[2J\x9b31m\r\u202e"
+    documents, queries, out = (tmp_path / f"{sign}{name}" for name in ("docs.jsonl", "queries.jsonl", "report.json"))
+    write(documents, [*DOCUMENTS, {"id": sign, "text": sign}, {"id": sign, "text": sign}])
+    write(queries, [{"text": "a cat", "gold": ["bread", sign + "x"]}, {sign: "no text"}])
+    files = ("--documents", documents, "--queries", queries, "--cache", tmp_path)
+    fine = run(*files, "--k", 2, "--out", out, "--title", sign)
+    assert fine.exit_code == 1
+    assert out.exists()
+    failed = run(*files, "--k", 2, "--out", out / sign, "--decide-by", sign)
+    assert failed.exit_code == 2
+    for text in (fine.stdout, fine.stderr, failed.stderr):
+        assert text
+        # rich itself escapes nothing, and draws its table with line breaks and spaces.
+        assert text.replace("\n", "").isprintable()
+
+
+def test_a_report_that_cannot_be_written_leaves_the_earlier_one_and_shows_the_result(
+    corpus: Path, words: list[str]
+) -> None:
+    assert on(corpus, "--out", corpus / "report.html").exit_code == 0
+    whole = (corpus / "report.html").read_bytes()
+    files = set(corpus.iterdir())
+    # No file can grow beyond 8 kB: the write fails in the middle, as on a full disk. The embeddings are there already.
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))
+    try:
+        result = on(corpus, "--out", corpus / "report.html", "--title", "later")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: --out: {corpus / 'report.html'} cannot be written: File too large")
+    assert "later: 4 documents" in result.stdout
+    assert "Written" not in result.stdout
+    assert (corpus / "report.html").read_bytes() == whole
+    assert set(corpus.iterdir()) == files
+
+
+@pytest.mark.parametrize("length", [0, 3, 8])
+def test_a_damaged_vector_in_the_cache_is_an_error_that_names_the_file(
+    corpus: Path, words: list[str], length: int
+) -> None:
+    assert on(corpus).exit_code == 0
+    with closing(sqlite3.connect(corpus / "cache" / "embeddings.sqlite")) as database, database:
+        changed = database.execute(
+            "UPDATE embeddings SET vector = ? WHERE model = ? AND text_sha256 = ?",
+            (b"x" * length, "words document", hashlib.sha256(DOCUMENTS[0]["text"].encode()).digest()),
+        )
+        assert changed.rowcount == 1
+    result = on(corpus)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert "embeddings.sqlite" in result.stderr
+
+
+def test_the_demo_needs_no_files(tmp_path: Path, words: list[str]) -> None:
     result = run("--demo", "--cache", tmp_path / "cache", "--out", tmp_path / "demo.json")
     assert result.exit_code == 0, result.output
     found = json.loads((tmp_path / "demo.json").read_text(encoding="utf-8"))

@@ -159,7 +159,7 @@ class Found(NamedTuple):
 class Selected(NamedTuple):
     """The selected items in order of selection; ``selection.indices`` are rows of ``found``.
 
-    ``selection.relevance`` is the cosine with the query, or the relevance that was given, as it was before it was scaled.
+    ``selection.relevance`` is the cosine with the query, or the relevance that was given, before it was scaled.
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
     """
 

@@ -22,6 +22,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever, register_vector_source
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
 from shared_core import PerspectiveExtractor, QueryParts, SetSelectWarning, select
+from shared_core.retrieval import ORDERS
 from tests.adversarial.conftest import Cases
 from tests.embedding import DIMENSION, TOPICS, TRAITS, embed
 from tests.langchain_setselect.conftest import WordEmbeddings, faiss, in_memory
@@ -34,8 +35,12 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
     scored,
 )
 
-# Texts are embedded in many of these tests, as they are for an unknown store. The warning about it has its own tests.
-pytestmark = pytest.mark.filterwarnings("ignore::shared_core.errors.EmbeddingFallbackWarning")
+# Many of these tests embed texts, as for an unknown store, or have fewer candidates than picks. The warnings about both
+# have their own tests.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::shared_core.errors.EmbeddingFallbackWarning"),
+    pytest.mark.filterwarnings("ignore:.*all of them are selected:shared_core.errors.SetSelectWarning"),
+]
 
 SEARCH_TYPES = ("similarity", "vrsd", "mmr", "ndpp")
 THREADS = 8
@@ -63,7 +68,8 @@ def settings_of_a_call(rng: np.random.Generator) -> dict[str, Any]:
         "shown": [f"doc-{number}" for number in rng.integers(60, size=3)],
         "score_threshold": float(rng.uniform(-0.2, 0.2)),
         "drop_near_duplicates": float(rng.uniform(0.8, 1)),
-        "scores": False,
+        "scores": True,
+        "order": pick(rng, ORDERS),
     }
     settings |= {name: value for name, value in more.items() if rng.random() < 0.3}
     if rng.random() < 0.3:
@@ -71,7 +77,7 @@ def settings_of_a_call(rng: np.random.Generator) -> dict[str, Any]:
     if rng.random() < 0.3:
         settings |= {"max_per_source": int(rng.integers(1, 3)), "source": "topic"}
     if settings["search_type"] == "mmr":
-        settings |= {"lambda_mult": float(rng.random()), "quality": "quality"}
+        settings |= {"lambda_mult": float(rng.random()), "quality": "quality", "relevance": "number"}
     return settings
 
 
@@ -101,17 +107,20 @@ def test_threads_that_share_a_langchain_retriever_get_their_own_answers(
     shared = SetSelectRetriever(vectorstore=store, k=5, perspective="red")
     with ThreadPoolExecutor(THREADS) as pool:
         for _, rng in cases(share=0.005, at_most=300):
-            calls = [(question(rng), settings_of_a_call(rng)) for _ in range(16)]
-            alone = [SetSelectRetriever(vectorstore=store, k=5, perspective="red").invoke(q, **s) for q, s in calls]
-            events = [Events() for _ in calls]
-            futures = [
-                pool.submit(shared.invoke, q, config={"callbacks": [heard]}, **s)
-                for (q, s), heard in zip(calls, events, strict=True)
+            calls = [(question(rng), settings_of_a_call(rng), Events(), Events()) for _ in range(16)]
+            alone = [
+                SetSelectRetriever(vectorstore=store, k=5, perspective="red").invoke(
+                    text, config={"callbacks": [heard]}, **settings
+                )
+                for text, settings, heard, _ in calls
             ]
-            together = [future.result() for future in futures]
-            assert together == alone
-            assert [heard.ids for heard in events] == [[[d.id for d in documents]] for documents in alone]
-    assert shared == SetSelectRetriever(vectorstore=store, k=5, perspective="red")
+            futures = [
+                pool.submit(shared.invoke, text, config={"callbacks": [heard]}, **settings)
+                for text, settings, _, heard in calls
+            ]
+            assert [future.result() for future in futures] == alone
+            assert all(heard_alone.ids == heard.ids for _, _, heard_alone, heard in calls)
+    assert repr(shared) == repr(SetSelectRetriever(vectorstore=store, k=5, perspective="red"))
 
 
 @pytest.mark.usefixtures("_hurried_threads")
@@ -268,7 +277,7 @@ ODD_KEYS = (
     "selection_score",
     "é",
 )
-OWN_KEYS = {"relevance_score", "selection_score"}
+SCORES = {"relevance_score", "selection_score"}
 
 
 def odd_metadata(rng: np.random.Generator) -> dict[str, Any]:
@@ -325,10 +334,10 @@ def first_rows(names: Sequence[str | None]) -> list[int]:
     return [row for row, name in enumerate(names) if name is None or name not in names[:row]]
 
 
-def same_apart_from_scores(returned: dict[str, Any], given: dict[str, Any]) -> bool:
-    return in_bytes({k: v for k, v in returned.items() if k not in OWN_KEYS}) == in_bytes(
-        {k: v for k, v in given.items() if k not in OWN_KEYS}
-    )
+def assert_metadata(returned: dict[str, Any], given: dict[str, Any], scores: bool) -> None:
+    """Nothing is changed, and nothing is added but the scores, if they are asked for."""
+    assert in_bytes({key: returned[key] for key in given}) == in_bytes(given)
+    assert returned.keys() - given.keys() <= (SCORES if scores else set())
 
 
 def test_langchain_classes_return_the_cores_picks_of_odd_hits_and_change_none(cases: Cases) -> None:
@@ -345,9 +354,9 @@ def test_langchain_classes_return_the_cores_picks_of_odd_hits_and_change_none(ca
         store, query, k = Shelf(documents, vectors), "word 7", int(rng.integers(1, 40))
         search_type = pick(rng, SEARCH_TYPES)
         before = in_bytes(documents, vectors)
-        retrieved = SetSelectRetriever(vectorstore=store, search_type=search_type, k=k).invoke(query)
-        compressor = SetSelectCompressor(embeddings=embeddings, search_type=search_type, k=k)
-        compressed = compressor.compress_documents(documents, query)
+        settings: dict[str, Any] = {"search_type": search_type, "k": k, "scores": rng.random() < 0.5}
+        retrieved = SetSelectRetriever(vectorstore=store, **settings).invoke(query)
+        compressed = SetSelectCompressor(embeddings=embeddings, **settings).compress_documents(documents, query)
         assert in_bytes(documents, vectors) == before
         rows = first_rows([document.id for document in documents])
         parameters = {"lambda_mult": 0.5} if search_type == "mmr" else {}
@@ -358,8 +367,7 @@ def test_langchain_classes_return_the_cores_picks_of_odd_hits_and_change_none(ca
         for returned in (retrieved, compressed):
             assert [(d.id, d.page_content) for d in returned] == [(d.id, d.page_content) for d in given]
             for document, original in zip(returned, given, strict=True):
-                assert document is not original
-                assert same_apart_from_scores(document.metadata, original.metadata)
+                assert_metadata(document.metadata, original.metadata, settings["scores"])
 
 
 def embed_as_query(text: str) -> list[float]:
@@ -372,16 +380,17 @@ async def test_a_store_that_returns_anything_but_what_was_asked_gives_a_set_of_i
         documents = [Document(f"text {row}", id=pick(rng, (f"id {row}", f"id {row // 2}", None))) for row in range(n)]
         gone = rng.random(n) < pick(rng, (0.0, 0.2, 1.0))
         vectors = [None if lost else embed(d.page_content).tolist() for d, lost in zip(documents, gone, strict=True)]
-        retriever = SetSelectRetriever(vectorstore=Shelf(documents, vectors), k=int(rng.integers(1, 12)), fetch_k=20)
+        k = int(rng.integers(1, 12))
+        retriever = SetSelectRetriever(vectorstore=Shelf(documents, vectors), k=k, fetch_k=20)
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             found = retriever.invoke("text 3")
             assert found == await retriever.ainvoke("text 3")
-        assert bool(told) == bool(gone.any())
-        assert all(issubclass(warning.category, SetSelectWarning) for warning in told)
+        assert {warning.category for warning in told} <= {SetSelectWarning}
+        assert any("has no vector for" in str(warning.message) for warning in told) == bool(gone.any())
         left = [document for document, lost in zip(documents, gone, strict=True) if not lost]
         rows = first_rows([document.id for document in left])
-        assert len(found) == min(retriever.search_kwargs["k"], len(rows))
+        assert len(found) == min(k, len(rows))
         texts = [document.page_content for document in found]
         assert len(set(texts)) == len(texts)
         assert set(texts) <= {left[row].page_content for row in rows}
@@ -403,15 +412,15 @@ def test_llamaindex_classes_return_the_cores_picks_of_odd_nodes_and_change_none(
         selector, k = pick(rng, SEARCH_TYPES), int(rng.integers(1, 40))
         before = in_bytes(nodes, query)
         parameters = {"lambda_mult": 0.5} if selector == "mmr" else {}
-        post = SetSelectPostprocessor(top_n=k, selector=selector, **parameters)
+        scores = bool(rng.random() < 0.5)
+        post = SetSelectPostprocessor(top_n=k, selector=selector, scores=scores, **parameters)
         found = post.postprocess_nodes(nodes, query)
         assert in_bytes(nodes, query) == before
         picks = select(query.embedding, vectors, min(k, len(texts)), selector, **parameters).indices.tolist()
         assert [scored.node_id for scored in found] == [f"id {row}" for row in picks]
         for returned, row in zip(found, picks, strict=True):
-            assert returned.node is not nodes[row].node
             assert returned.node.get_content() == texts[row]
-            assert same_apart_from_scores(returned.node.metadata, nodes[row].node.metadata)
+            assert_metadata(returned.node.metadata, nodes[row].node.metadata, scores)
 
 
 def test_an_index_whose_nodes_vanish_gives_a_set_of_the_others(cases: Cases) -> None:

@@ -73,7 +73,7 @@ def as_unit_rows(vectors: ArrayLike, ids: tuple[Hashable, ...] | None = None, *,
 def _unit_rows(given: NDArray[Any], ids: tuple[Hashable, ...] | None, copy: bool) -> FloatArray:
     rows: FloatArray = given.astype(working_dtype(given.dtype), order="C", copy=copy)
     squares = np.vecdot(rows, rows)
-    shortest, longest = squares.min(), squares.max()
+    shortest, longest = squares.item(squares.argmin()), squares.item(squares.argmax())
     low, high = _SAFE_SQUARES[rows.dtype]
     # A comparison with NaN is false, so ``not (... and ...)`` is also true for a row with NaN.
     if not (shortest > low and longest < high):
@@ -123,20 +123,19 @@ def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any
             else "; the query must be one vector"
         )
         raise InvalidInputError(f"query has shape {q.shape}, vectors have shape {shape}{hint}")
-    unit = q.astype(dtype, copy=False)
-    square = float(unit.dot(unit))
-    low, high = _SAFE_SQUARES[dtype]
-    if low < square < high:
-        return read_only(unit * unit.dtype.type(1 / math.sqrt(square)))
-    # A query of length 1e-30 or 1e30 has a direction too. Only a zero or non-finite query has none.
-    q = q.astype(np.float64)
-    if not np.isfinite(q).all():
-        raise InvalidInputError("query holds NaN or inf")
-    largest = np.abs(q).max()
-    if largest == 0:
-        raise InvalidInputError("query is the zero vector: it has no direction to be near to")
-    q = np.ldexp(q, -np.frexp(largest)[1])
-    return read_only((q / math.sqrt(q.dot(q))).astype(dtype))
+    q = q.astype(np.float64, copy=False)
+    square = float(q.dot(q))
+    low, high = _SAFE_SQUARES[np.dtype(np.float64)]
+    if not low < square < high:
+        if not np.isfinite(q).all():
+            raise InvalidInputError("query holds NaN or inf")
+        largest = np.abs(q).max()
+        if largest == 0:
+            raise InvalidInputError("query is the zero vector: it has no direction to be near to")
+        # A query of length 1e-200 or 1e200 has a direction too. A power of two scales without rounding.
+        q = np.ldexp(q, -np.frexp(largest)[1])
+        square = float(q.dot(q))
+    return read_only((q / math.sqrt(square)).astype(dtype, copy=False))
 
 
 class Candidates:

@@ -29,7 +29,8 @@ class Selection:
         What each pick added to the selector's own objective: a factor for :class:`NDPP`, a summand for the others.
         0 for a pick that was filled in.
     relevance : float64, shape (k,)
-        Cosine of each pick with the query.
+        Cosine of each pick with the query, or the relevance that was given; :func:`select`, batches and the adapters
+        give it before it is scaled.
     objective : float
         Value of the set by the selector's own measure: the sum of the gains (for :class:`NDPP` their product). If
         candidates were ``shown`` before, what the set adds to them.
@@ -99,7 +100,7 @@ def make_selection(
     try:
         indices, values = np.array(picks, np.int64), np.array(gains, np.float64)
         relevance = candidates.relevance.take(indices).astype(np.float64)
-        if indices.ndim != 1 or indices.shape != values.shape or (indices < 0).any():
+        if indices.ndim != 1 or indices.shape != values.shape or min(picks, default=0) < 0:
             raise ValueError
     # Any exception: the caller may pass any object.
     except Exception:
@@ -108,8 +109,7 @@ def make_selection(
             f"{quoted(picks)} and gains {quoted(gains)}"
         ) from None
     indices.flags.writeable = values.flags.writeable = relevance.flags.writeable = False
-    numbers = values.tolist()
-    objective = float(math.prod(numbers) if check_bool(product, "product") else sum(numbers))
+    objective = float(math.prod(gains) if check_bool(product, "product") else sum(gains))
     return Selection(indices, values, relevance, objective, filled_from)
 
 

@@ -1,0 +1,336 @@
+"""The core against the slow references: random cases of every kind, with random conditions, single and in batches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from shared_core import (
+    NDPP,
+    PAP,
+    BudgetError,
+    Candidates,
+    LinearKernel,
+    LowRankKernel,
+    NothingLeftError,
+    PerspectiveError,
+    SetSelectError,
+    select_stream,
+)
+from tests import oracles
+from tests.adversarial.conftest import Cases
+from tests.shared_core.cases import PAIRS, REGISTERED, Case, Pair, available_loops, draw, names, use_loops
+from tests.shared_core.junk import ARGUMENTS, JUNK
+from tests.shared_core.test_junk import assert_short_and_printable
+
+Rng = np.random.Generator
+every_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
+
+
+# --- random cases ---------------------------------------------------------------------------------
+
+
+def draw_case(number: int, rng: Rng) -> Case:
+    """A case of test data as for the other tests of the core, or with lengths, types or a layout that few have."""
+    case = draw(number, rng, n_max=24, d_max=24, k_max=8)
+    query, vectors = case.query, case.vectors
+    match rng.integers(6):
+        case 0:
+            # Lengths at which a square overflows or underflows, and lengths that no normal number has.
+            largest = 300 if vectors.dtype == np.float64 else 37
+            lengths = 10.0 ** rng.uniform(-largest, largest - 2, size=(len(vectors), 1))
+            vectors = (vectors / max(1.0, np.abs(vectors).max()) * lengths).astype(vectors.dtype)
+            query = (query / np.abs(query).max() * 10.0 ** rng.uniform(-largest, largest - 2)).astype(query.dtype)
+        case 1 if case.flavour == "grid":
+            vectors = vectors.astype(rng.choice(["i1", "i8", "f2", ">f4", ">f8"]))
+        case 2:
+            # Almost copies: the scores are near each other, and no tie.
+            noise = rng.normal(size=vectors.shape) * 10.0 ** rng.uniform(-5, -2)
+            vectors = (vectors[rng.integers(len(vectors), size=len(vectors))] + noise).astype(vectors.dtype)
+    return Case(number, case.flavour, query, lay_out(vectors, rng), case.k, case.quality, rng)
+
+
+def lay_out(array: NDArray[Any], rng: Rng) -> NDArray[Any]:
+    """The same numbers, in one of the ways in which numpy can hold them."""
+    match rng.integers(6):
+        case 0:
+            array = np.asfortranarray(array)
+        case 1:
+            array = np.repeat(array, 2, axis=-1)[..., ::2]
+        case 2:
+            array = array[::-1].copy()[::-1]
+        case 3:
+            unaligned = np.frombuffer(b"\0" + array.tobytes(), np.uint8)[1:]
+            array = unaligned.view(array.dtype).reshape(array.shape)
+        case 4:
+            array.flags.writeable = False
+    return array
+
+
+def draw_conditions(case: Case, rng: Rng) -> tuple[int | None, dict[str, Any]]:
+    """k, and some of the conditions that a selection may have."""
+    n, k = len(case.vectors), case.k
+    conditions: dict[str, Any] = {}
+    if rng.random() < 0.4:
+        conditions["shown"] = rng.permutation(n)[: rng.integers(0, min(4, n))].tolist()
+        k = min(k, n - len(conditions["shown"]))
+    if rng.random() < 0.3:
+        # Quarters, whose sums are exact.
+        conditions["costs"] = rng.integers(0, 12, size=n) / 4
+        conditions["budget"] = float(rng.integers(0, 30) / 4)
+    if rng.random() < 0.3:
+        conditions["sources"] = rng.integers(0, 4, size=n).tolist()
+        conditions["max_per_source"] = int(rng.integers(1, 4))
+    if rng.random() < 0.3:
+        threshold = float(rng.uniform(-0.5, 1))
+        rows = oracles.unit_rows(case.vectors)
+        # A cosine within rounding error of the threshold may be on either side.
+        if np.abs(rows @ rows.T - threshold).min() > 1e-5:
+            conditions["drop_near_duplicates"] = threshold
+    return None if "budget" in conditions and rng.random() < 0.3 else k, conditions
+
+
+def condition_on_regular(conditions: dict[str, Any], kernel: NDArray[np.float64]) -> None:
+    """Leave out `shown` where the reference of NDPP would divide by a determinant that is 0 or nearly 0."""
+    shown = conditions.get("shown")
+    if shown and np.linalg.cond(kernel[np.ix_(shown, shown)]) > 1e3:
+        del conditions["shown"]
+
+
+def check(pair: Pair, case: Case, k: int | None, conditions: dict[str, Any]) -> None:
+    """Select twice with each of the loops. The second selection is the same, and the arguments are as before."""
+    query, vectors = case.query.copy(), case.vectors.copy()
+    expected = pair.expected(query, vectors, k, **conditions)
+    for way in available_loops():
+        with use_loops(way):
+            try:
+                first, second = (pair.select(case.query, case.vectors, k, **conditions) for _ in range(2))
+            except (NothingLeftError, BudgetError):
+                assert not expected.picks, case
+                continue
+        assert expected.picks, case
+        pair.assert_agrees(first, expected, query, vectors, k, f"{way}, {case}, {conditions}", **conditions)
+        assert first.indices.tolist() == second.indices.tolist()
+        assert first.gains.tolist() == second.gains.tolist()
+    assert np.array_equal(case.query, query)
+    assert np.array_equal(case.vectors, vectors)
+
+
+@every_pair
+def test_a_selection_is_that_of_the_reference(pair: Pair, cases: Cases) -> None:
+    for number, rng in cases(share=0.09):
+        case = draw_case(number, rng)
+        k, conditions = draw_conditions(case, rng)
+        if pair in REGISTERED["ndpp"]:
+            rows = oracles.unit_rows(case.vectors)
+            condition_on_regular(conditions, rows @ rows.T)
+        check(pair, case, k, conditions)
+
+
+@every_pair
+def test_each_selection_of_a_batch_is_that_of_the_reference(pair: Pair, cases: Cases) -> None:
+    for number, rng in cases(share=0.02):
+        case = draw_case(number, rng)
+        count = int(rng.integers(1, 7))
+        queries = case.query * rng.choice([-1.0, 1.0, 2.0], size=(count, len(case.query))).astype(case.query.dtype)
+        shared = bool(rng.integers(2))
+        vectors = case.vectors if shared else np.stack([rng.permutation(case.vectors) for _ in range(count)])
+        own = [vectors] * count if shared else list(vectors)
+        more: dict[str, Any] = {}
+        qualities = [pair.candidates(query, rows).quality for query, rows in zip(queries, own, strict=True)]
+        if pair.with_quality:
+            more["quality"] = qualities[0] if shared else np.stack(qualities)  # type: ignore[arg-type]
+        blocks = _cut(queries, rng) if rng.integers(2) and not pair.with_quality else queries
+        rest = {"workers": int(rng.integers(1, 4)), "block_size": int(rng.integers(1, 8)), **more}
+        for way in available_loops():
+            with use_loops(way):
+                given = iter(blocks) if isinstance(blocks, list) else blocks
+                found = [s for part in select_stream(given, vectors, case.k, pair.selector, **rest) for s in part]  # type: ignore[attr-defined]
+            assert len(found) == count
+            for selection, query, rows in zip(found, queries, own, strict=True):
+                expected = pair.expected(query, rows, case.k)
+                pair.assert_agrees(selection, expected, query, rows, case.k, f"{way}, {case}")
+
+
+def _cut(array: NDArray[Any], rng: Rng) -> list[NDArray[Any]]:
+    """The array in blocks of random length."""
+    cuts = np.flatnonzero(rng.random(len(array) - 1) < 0.3) + 1
+    return np.split(array, cuts)
+
+
+# --- kernels --------------------------------------------------------------------------------------
+
+
+def draw_kernel(case: Case, rng: Rng) -> tuple[LowRankKernel | LinearKernel, NDArray[np.float64]]:
+    """A kernel, and its dense matrix of the candidates."""
+    n, d = case.vectors.shape
+    rank, skew_rank = int(rng.integers(1, 6)), int(rng.integers(0, 4))
+    half = rng.normal(size=(skew_rank, skew_rank))
+    skew = half - half.T
+    if rng.integers(2):
+        V, B = rng.normal(size=(n, rank)), rng.normal(size=(n, skew_rank))
+        if rng.integers(2):
+            V, B = np.round(V), np.round(B)
+        return LowRankKernel(V, B, skew), oracles.ndpp_dense(V, B, skew)
+    W_V, W_B = rng.normal(size=(d, rank)), rng.normal(size=(d, skew_rank))
+    rows = oracles.unit_rows(case.vectors)
+    return LinearKernel(W_V, W_B, skew), oracles.ndpp_dense(rows @ W_V, rows @ W_B, skew)
+
+
+def test_a_selection_with_a_kernel_is_that_of_the_reference(cases: Cases) -> None:
+    for number, rng in cases(share=0.05):
+        # Even numbers have float64. In float32 the reference knows no bound of the error of a linear kernel.
+        case = draw_case(2 * number, rng)
+        kernel, dense = draw_kernel(case, rng)
+        k, conditions = draw_conditions(case, rng)
+        condition_on_regular(conditions, dense)
+        expected = oracles.ndpp_greedy(case.query, case.vectors, k, kernel=dense, **conditions)
+        shown, budget = conditions.pop("shown", ()), conditions.pop("budget", None)
+        try:
+            candidates = Candidates(case.query, case.vectors, **conditions)
+            actual = NDPP(kernel).select(candidates, k, shown=shown, budget=budget)
+        except (NothingLeftError, BudgetError):
+            assert not expected.picks, case
+            continue
+        oracles.assert_agrees(actual, expected, f"{kernel}, {case}, {conditions}")
+
+
+VALUES = (
+    "NaN", "-1", "0", "1e400", "1e-320", "", "x" * 1000, "\x1b[2J", "[]", "{}", "[" * 100_000, "9" * 5000, "٣", "1\n",
+    '["a", "a", "b", "c", "d"]', "[true, 1, 2, 3, 4]", "[[], 1, 2, 3, 4]", "[1.5, 1, 2, 3, 4]", '"abcde"', None, 1, [],
+)  # fmt: skip
+FIELDS: dict[str, tuple[Any, ...]] = {
+    "dtype": ("F32", "BF16", "BOOL", "I64", "U8", "F8_E4M3", "x", 3),
+    "shape": ([], [0], [0, 0], [-1, 2], [2**62, 2**62], [5, 3, 1], [15], [3, 5], ["a"], None, [2**63]),
+    "data_offsets": ([0, 0], [-8, 8], [0, 2**63], [8, 0], [0, 10**9], [1, 121], None),
+}
+
+
+def damage(content: bytes, rng: Rng) -> bytes:
+    """The file of a kernel with a few bytes, a part of its head or some of its numbers changed."""
+    size = int.from_bytes(content[:8], "little")
+    head, body = json.loads(content[8 : 8 + size]), content[8 + size :]
+    arrays = [name for name in head if name != "__metadata__"]
+    array = arrays[rng.integers(len(arrays))]
+    match rng.integers(7):
+        case 0:
+            at = rng.integers(len(content), size=rng.integers(1, 6))
+            changed = bytearray(content)
+            for place in at:
+                changed[place] = rng.integers(256)
+            return bytes(changed)
+        case 1:
+            return content[: rng.integers(len(content))]
+        case 2:
+            at = int(rng.integers(len(content)))
+            return content[:at] + rng.bytes(int(rng.integers(1, 50))) + content[at:]
+        case 3:
+            metadata = head["__metadata__"]
+            metadata[list(metadata)[rng.integers(len(metadata))]] = VALUES[rng.integers(len(VALUES))]
+        case 4:
+            field = list(FIELDS)[rng.integers(3)]
+            head[array][field] = FIELDS[field][rng.integers(len(FIELDS[field]))]
+        case 5:
+            head[("V", "W_R", "é", "x" * 300)[rng.integers(4)]] = head.pop(array)
+        case _:
+            numbers = np.frombuffer(body, np.float64).copy()
+            at = rng.integers(len(numbers), size=rng.integers(1, 4))
+            numbers[at] = rng.choice([np.nan, np.inf, 1e308, -1e308, 5e-324, 1e200, 0.0])
+            body = numbers.tobytes()
+    text = json.dumps(head).encode()
+    return len(text).to_bytes(8, "little") + text + body
+
+
+def test_a_damaged_kernel_file_is_refused_or_used_as_it_is(cases: Cases, tmp_path: Path) -> None:
+    pytest.importorskip("safetensors")
+    path = tmp_path / "kernel.safetensors"
+    rng = np.random.default_rng(0)
+    V, skew = rng.normal(size=(5, 3)), [[0.0, 1.0], [-1.0, 0.0]]
+    kernels = (
+        LowRankKernel(V, V[:, :2], skew, ids=["a", "b", 3, "é", 10**30], W_R=rng.normal(size=(5, 2)), temperature=0.5),
+        LinearKernel(V, V[:, :2], skew, W_R=V, temperature=0.2),
+        LowRankKernel(V),
+    )
+    whole = []
+    for kernel in kernels:
+        kernel.save(path)
+        whole.append(path.read_bytes())
+    for number, rng in cases(share=0.1):
+        path.write_bytes(damage(whole[number % 3], rng))
+        try:
+            loaded: Any = type(kernels[number % 3]).load(path)
+            candidates = Candidates(rng.normal(size=5), rng.normal(size=(5, 5)), ids=getattr(loaded, "ids", None))
+            selection = NDPP(loaded).select(candidates, 3, shown=[1] if rng.integers(2) else ())
+        except SetSelectError as error:
+            assert_short_and_printable(error)
+        else:
+            assert len(set(selection.indices.tolist())) == 3
+
+
+# --- perspectives ---------------------------------------------------------------------------------
+
+
+def test_a_projection_is_that_of_the_reference(cases: Cases) -> None:
+    for number, rng in cases(share=0.05):
+        case = draw_case(number, rng)
+        perspective = (
+            rng.normal(size=len(case.query)) if rng.integers(2) else np.round(rng.normal(size=len(case.query)))
+        )
+        direction, corpus = ("remove", "emphasize")[rng.integers(2)], bool(rng.integers(2))
+        unit = oracles.unit(case.query)
+        left = oracles.pap(unit, perspective, direction) if perspective.any() else None
+        try:
+            projected = PAP(perspective, corpus, direction).apply(Candidates(case.query, case.vectors))
+        except PerspectiveError:
+            assert left is None or np.linalg.norm(left) < 1e-5, case
+            continue
+        assert left is not None
+        tolerance = (1e-5 if oracles.is_single(case.vectors) else 1e-10) / float(np.linalg.norm(left))
+        rows = oracles.unit_rows(case.vectors)
+        lengths = np.ones(len(rows))
+        if corpus:
+            rows = np.array([oracles.pap(row, perspective, direction) for row in rows])
+            lengths = np.linalg.norm(rows, axis=1)
+        expected = oracles.cosines(left, rows)
+        # The direction of a row of which little is left is rounding error.
+        sure = lengths > 1e-3
+        np.testing.assert_allclose(projected.relevance[sure], expected[sure], atol=1e3 * tolerance, err_msg=str(case))
+
+
+# --- junk -----------------------------------------------------------------------------------------
+
+
+def draw_junk(rng: Rng, depth: int = 2) -> Any:
+    """One of the objects of junk.py, or some of them in a collection."""
+    if depth and rng.random() < 0.4:
+        parts = [draw_junk(rng, depth - 1) for _ in range(rng.integers(0, 4))]
+        match rng.integers(4):
+            case 0:
+                return parts
+            case 1:
+                return tuple(parts)
+            case 2:
+                return iter(parts)
+            case _:
+                held = np.empty(len(parts), dtype=object)
+                for place, part in enumerate(parts):
+                    held[place] = part
+                return held
+    return list(JUNK.values())[rng.integers(len(JUNK))]()
+
+
+def test_any_object_as_any_argument_is_used_or_refused(cases: Cases) -> None:
+    for _, rng in cases(share=0.15):
+        argument = list(ARGUMENTS)[rng.integers(len(ARGUMENTS))]
+        value = draw_junk(rng)
+        try:
+            ARGUMENTS[argument](value)
+        except SetSelectError as error:
+            assert_short_and_printable(error)
+        except Exception as error:
+            raise AssertionError(f"{argument} raised {error!r}") from error

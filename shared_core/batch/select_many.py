@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
@@ -182,9 +182,8 @@ def select_stream(
     k, block_size = check_integer(k, "k"), check_integer(block_size, "block_size", 1)
     tqdm = _import_tqdm() if check_bool(progress, "progress") else None
     blocks, total = read_blocks(queries, vectors, quality, relevance, ids, block_size)
-    if relevance is not None:
-        blocks = (replace(block, relevance=_scaled(block, relevance_scale)) for block in blocks)
-    return _stream(resolved, k, blocks, total, threads, tqdm)
+    task = functools.partial(_select, resolved, BlockSelector(resolved), k, relevance_scale)
+    return _stream(task, blocks, total, threads, tqdm)
 
 
 class BlockSelector:
@@ -239,9 +238,8 @@ def _import_tqdm() -> Any:
 
 
 def _stream(
-    selector: Selector, k: int, blocks: Iterator[Block], total: int | None, threads: int, tqdm: Any
+    task: Callable[[Block], Selections], blocks: Iterator[Block], total: int | None, threads: int, tqdm: Any
 ) -> Iterator[Selections]:
-    task = functools.partial(_select, selector, BlockSelector(selector), k)
     with ExitStack() as stack:
         bar = None if tqdm is None else stack.enter_context(tqdm(total=total, unit="query"))
         # The threads end with the generator, also if the caller closes it early.
@@ -259,7 +257,17 @@ def _stream(
             yield _join(parts)
 
 
-def _select(selector: Selector, at_once: BlockSelector, k: int, block: Block) -> Selections:
+def _select(
+    selector: Selector, at_once: BlockSelector, k: int, scale: RelevanceScale | None, block: Block
+) -> Selections:
+    if block.relevance is None:
+        return _select_scaled(selector, at_once, k, block)
+    found = _select_scaled(selector, at_once, k, replace(block, relevance=_scaled(block, scale)))
+    given = np.take_along_axis(block.relevance, found.indices, axis=1).astype(np.float64)
+    return replace(found, relevance=read_only(given))
+
+
+def _select_scaled(selector: Selector, at_once: BlockSelector, k: int, block: Block) -> Selections:
     found = at_once.select(block, k)
     if found is not None:
         return found

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import inspect
 import math
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from .._validation import check_bool, check_integer, quoted
 from ..candidates import Candidates, check_candidates
-from ..errors import InvalidInputError, InvalidParameterError, SetSelectError
+from ..errors import InvalidInputError, InvalidParameterError, SetSelectError, SetSelectWarning
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -97,11 +98,13 @@ def make_selection(
     check_candidates(candidates)
     if filled_from is not None:
         check_integer(filled_from, "filled_from", 0)
+    combine = math.prod if check_bool(product, "product") else sum
     try:
         indices, values = np.array(picks, np.int64), np.array(gains, np.float64)
         relevance = candidates.relevance.take(indices).astype(np.float64)
         if indices.ndim != 1 or indices.shape != values.shape or min(picks, default=0) < 0:
             raise ValueError
+        objective = float(combine(gains))
     # Any exception: the caller may pass any object.
     except Exception:
         raise InvalidInputError(
@@ -109,7 +112,6 @@ def make_selection(
             f"{quoted(picks)} and gains {quoted(gains)}"
         ) from None
     indices.flags.writeable = values.flags.writeable = relevance.flags.writeable = False
-    objective = float(math.prod(gains) if check_bool(product, "product") else sum(gains))
     return Selection(indices, values, relevance, objective, filled_from)
 
 
@@ -244,6 +246,22 @@ def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Se
             f"{quoted(selector)} is an object with parameters of its own: set {', '.join(parameters)} when you make it"
         )
     return selector
+
+
+def warn_of_no_effect(selector: Selector, parameters: Iterable[str], *, quality: bool) -> None:
+    """Warn of a given quality, or of the parameter ``lambda_b``, that the selector does not use.
+
+    >>> from shared_core import MMR
+    >>> warn_of_no_effect(MMR(lambda_b=0.5), ["lambda_b"], quality=True)
+    """
+    # A selector that does not say so may use quality.
+    if quality and not getattr(selector, "uses_quality", True):
+        problem = f"quality has no effect with {selector!r}; 'mmr' uses it"
+    elif not quality and "lambda_b" in parameters:
+        problem = "lambda_b, the weight of relevance against quality, has no effect without quality"
+    else:
+        return
+    warnings.warn(problem, SetSelectWarning, stacklevel=3)
 
 
 def check_selector(value: Any) -> None:

@@ -50,7 +50,7 @@ def select(
         What each candidate is worth for the query, in place of the cosine: the scores of a reranker or of hybrid
         search. :class:`VRSD` refuses it. ``"linear"`` and ``"exponential"`` are the values of NDPP's own parameter.
     relevance_scale : {"minmax", "rank", "sigmoid"} or None
-        How the given relevance is mapped to [0, 1]; see :func:`scale_relevance`. None: not at all.
+        How the given relevance is mapped to [0, 1] for the selector; see :func:`scale_relevance`. None: not at all.
     quality, ids, costs, sources, max_per_source, drop_near_duplicates
         See :class:`Candidates`. With the last two the set may have fewer than ``k`` members.
     budget : float, optional
@@ -64,6 +64,7 @@ def select(
     Returns
     -------
     Selection
+        Its ``relevance`` is the cosine with the query, or the relevance that was given, before it was scaled.
 
     Raises
     ------
@@ -94,7 +95,10 @@ def select(
         drop_near_duplicates=drop_near_duplicates,
         copy=False,
     )
-    return resolved.select(candidates, k, budget=budget, shown=shown)
+    found = resolved.select(candidates, k, budget=budget, shown=shown)
+    if relevance is None:
+        return found
+    return replace(found, relevance=read_only(scale_relevance(relevance, None)[found.indices]))
 
 
 def choose(

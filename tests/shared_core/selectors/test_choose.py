@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core import BudgetError, Candidates, InvalidParameterError, choose
+from shared_core import BudgetError, Candidates, InvalidParameterError, choose, select, select_many
+from shared_core.candidates import RELEVANCE_SCALES
 from tests import oracles
 from tests.shared_core.cases import PAIRS, TOP_K, VRSD_GREEDY, Pair, gaussian, names, random_cases
 
@@ -177,3 +178,18 @@ def test_a_copy_of_the_query_reaches_any_threshold() -> None:
         scale = np.float32(10.0) ** rng.integers(-15, 15, size=2).astype(np.float32)
         candidates = Candidates(scale[0] * query, np.stack([other, scale[1] * query]))
         assert 1 in choose(candidates, TOP_K.selector, 2, score_threshold=1.0).indices, seed
+
+
+@pytest.mark.parametrize("scale", RELEVANCE_SCALES)
+@pytest.mark.parametrize("selector", ["similarity", "mmr", "ndpp"])
+def test_given_relevance_is_reported_as_it_was_given(selector: str, scale: Any) -> None:
+    query, vectors = gaussian(3, 30, 8)
+    given = np.random.default_rng(3).normal(scale=3, size=30)
+    one = select(query, vectors, 5, selector, relevance=given.tolist(), relevance_scale=scale)
+    assert one.relevance.tolist() == given[one.indices].tolist()
+    assert one.indices[0] == given.argmax(), "nothing was shown before, so the most relevant is the first pick"
+    many = select_many(
+        [query, query], [vectors, vectors], 5, selector, relevance=[given, -given], relevance_scale=scale
+    )
+    assert many.indices[0].tolist() == one.indices.tolist()
+    np.testing.assert_array_equal(many.relevance, [given[many.indices[0]], -given[many.indices[1]]])

@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .._files import Journal
+from .._validation import quoted
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from ..learning.feedback.coverage import CoverageFeedback, Feedback
 from ..learning.feedback.language_model import LanguageModelFeedback
@@ -83,9 +84,10 @@ def feedback_of(name: str | None, endpoint: str | None, llm: str | None, **setti
         return CoverageFeedback(symbols=import_function(name))
     try:
         return LanguageModelFeedback.from_transformers(name, **settings)
-    except (OSError, ValueError) as error:
-        if isinstance(error, InvalidParameterError):
-            raise
+    except (InvalidParameterError, ImportError):
+        raise
+    # A wrong name, a network failure and a damaged folder raise many undocumented exceptions.
+    except Exception as error:
         raise InvalidParameterError(
             f"--feedback {name} is none of {', '.join(SYMBOLS)}, does not have the form module:function, and cannot be "
             f"loaded as a model: {error}"
@@ -115,22 +117,32 @@ def import_function(name: str) -> Symbols:
     except AttributeError:
         raise InvalidParameterError(f"--feedback {name}: the module {module_name!r} has no {attribute!r}") from None
     if not callable(found):
-        raise InvalidParameterError(f"--feedback {name}: {attribute!r} is not a function, but {found!r}")
+        raise InvalidParameterError(f"--feedback {name}: {attribute!r} is not a function, but {quoted(found)}")
     function: Symbols = found
     return function
 
 
-def find_queries(items: Sequence[Mapping[str, str]], feedback: Feedback) -> list[int]:
+def find_queries(items: Sequence[Mapping[str, str]], feedback: Feedback, name: str | None) -> list[int]:
     """Rows of the items that can be queries: all, or with coverage those whose answers have symbols."""
     if not isinstance(feedback, CoverageFeedback):
         return list(range(len(items)))
-    rows = [row for row, item in enumerate(items) if any(True for _ in feedback.symbols(item["answer"]))]
+    rows = [row for row, item in enumerate(items) if _symbols_of(item["answer"], feedback, name)]
     if not rows:
         raise InvalidInputError(
             "no answer has symbols by this feedback, so coverage cannot be measured: use --feedback words for prose, "
             "--feedback module:function with a function of your own, or a model"
         )
     return rows
+
+
+def _symbols_of(answer: str, feedback: CoverageFeedback, name: str | None) -> frozenset[Any]:
+    try:
+        return frozenset(feedback.symbols(answer))
+    # Any exception: the function may be the user's own.
+    except Exception as error:
+        raise InvalidInputError(
+            f"--feedback {name} failed for the answer {quoted(answer)}: {type(error).__name__}: {error}"
+        ) from error
 
 
 class Consent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -22,6 +23,7 @@ from ._terminal import (
     FINE,
     WITH_PROBLEMS,
     load_model_visibly,
+    message_console,
     progress_bars,
     report_problems,
     result_console,
@@ -127,7 +129,7 @@ def train(
     Exit code: 0 all is well; 1 the kernel is written, but learning did not help, lines could not be read, or the fit
     was interrupted; 2 there is no kernel.
     """
-    say = Console(stderr=True, highlight=False, soft_wrap=True)
+    say = message_console()
     phase = "before the first label; embeddings are kept"
     names = [field.name for field in fields(FitSettings)]
     try:
@@ -146,7 +148,7 @@ def train(
         scorer = feedback_of(
             feedback, endpoint, llm, instruction=instruction, example=example, batch_size=llm_batch_size, price=price
         )
-        queries = find_queries(found.items, scorer)
+        queries = find_queries(found.items, scorer, feedback)
         rows = _embed(say, found, model, cache) if vectors is None else read_vectors(vectors, found)
         if len(queries) < len(found.items):
             say.print(f"{len(found.items) - len(queries)} answers have no symbols: these items are examples only")
@@ -171,9 +173,8 @@ def train(
             fitted.kernel.save(files.kernel)
             draw_plot(files.plot, fitted, f"{pool.name}: {objective}, k = {k}")
     except (SetSelectError, ImportError, OSError) as error:
-        message = with_option_names(str(error), *names, "draw", "subsets").replace(
-            "needs candidates", "needs --fetch-k"
-        )
+        message = with_option_names(str(error), *names, "draw", "subsets", "example", "price")
+        message = re.sub("(?<=needs )candidates|candidates(?= = )", "--fetch-k", message)
         stop(say, "; ".join([message, *getattr(error, "__notes__", [])]))
     except KeyboardInterrupt:
         stop(say, f"interrupted {phase}: run the same command again to resume")

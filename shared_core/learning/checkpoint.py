@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -11,10 +12,11 @@ from typing import Any
 from torch import Tensor
 
 from .._files import write_atomically
+from .._validation import quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
 FORMAT = "setselect-fit"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 def write_checkpoint(
@@ -25,7 +27,8 @@ def write_checkpoint(
 
     metadata = {"format": FORMAT, "version": str(FORMAT_VERSION)}
     metadata |= {"settings": json.dumps(settings), "state": json.dumps(state)}
-    write_atomically(path, save({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, metadata))
+    kept = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    write_atomically(path, save(kept, {**metadata, "sha256": _digest(kept, metadata)}))
 
 
 def read_checkpoint(
@@ -49,17 +52,27 @@ def read_checkpoint(
                 raise InvalidInputError(f"{path}: a safetensors file, but not a checkpoint of a fit; name another file")
             if metadata.get("version") != str(FORMAT_VERSION):
                 raise InvalidInputError(
-                    f"{path}: a checkpoint of version {metadata.get('version')!r}, but this setselect reads version "
-                    f"{FORMAT_VERSION}: remove the file to start again"
+                    f"{path}: a checkpoint of version {quoted(metadata.get('version'))}, but this setselect reads "
+                    f"version {FORMAT_VERSION}: remove the file to start again"
                 )
-            _check_settings(path, json.loads(metadata["settings"]), json.loads(json.dumps(settings)), partly)
-            return {name: file.get_tensor(name) for name in file.keys()}, json.loads(metadata["state"])  # noqa: SIM118
-    except (SafetensorError, KeyError, ValueError) as error:
-        if isinstance(error, (InvalidInputError, InvalidParameterError)):
-            raise
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if metadata.pop("sha256", None) != _digest(tensors, metadata):
+            raise InvalidInputError(f"{path}: the file is damaged; remove it to start again")
+    except SafetensorError as error:
         raise InvalidInputError(
-            f"{path}: truncated, or not a checkpoint ({error}); remove the file to start again"
+            f"{path}: truncated, or not a checkpoint ({quoted(str(error))}); remove the file to start again"
         ) from None
+    _check_settings(path, json.loads(metadata["settings"]), json.loads(json.dumps(settings)), partly)
+    return tensors, json.loads(metadata["state"])
+
+
+def _digest(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    """A SHA-256 of all parts of a checkpoint. safetensors notices damage to its header only."""
+    digest = hashlib.sha256(json.dumps(sorted(metadata.items())).encode())
+    for name, tensor in sorted(tensors.items()):
+        array = tensor.cpu().numpy()
+        digest.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()
 
 
 def _check_settings(path: str | os.PathLike[str], then: dict[str, Any], now: dict[str, Any], partly: bool) -> None:
@@ -68,11 +81,10 @@ def _check_settings(path: str | os.PathLike[str], then: dict[str, Any], now: dic
     names = [name for name in names if name in then and name in now] or names
     if names == ["labels"]:
         raise InvalidParameterError(
-            f"{path}: started with other labels. Use the labels of that fit (a resume file keeps labels, because a "
-            "model may score differently in a second run), or name another file for the checkpoint"
+            f"{path}: made from other labels: bring back their file, or remove this one to start again"
         )
     if names:
-        differing = ", ".join(f"{name} (then {then.get(name)!r}, now {now.get(name)!r})" for name in names)
+        differing = "; ".join(f"{name} = {quoted(then.get(name))} then, {quoted(now.get(name))} now" for name in names)
         raise InvalidParameterError(
             f"{path}: started with other settings: {differing}. Remove the file, or name another one"
         )

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._files import hold_lock
-from .._validation import as_names, as_numeric
+from .._validation import as_names, as_numeric, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from .checkpoint import read_checkpoint
 from .feedback.coverage import Feedback
@@ -175,7 +175,7 @@ def _check_device(device: Any) -> None:
         # A device with a valid name may be missing on this machine, or may not support float64.
         torch.zeros(1, dtype=torch.float64, device=device)
     except (RuntimeError, TypeError, AssertionError, NotImplementedError) as error:
-        raise InvalidParameterError(f"device {device!r} cannot be used: {error}") from None
+        raise InvalidParameterError(f"device {quoted(device)} cannot be used: {error}") from None
 
 
 def _check_ids(ids: Sequence[Hashable] | None, n: int, kernel: str) -> list[Hashable] | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import FloatArray, as_numeric, read_only
+from .._validation import FloatArray, as_numeric, quoted, read_only
 from ..candidates import as_unit_rows, tie_tolerance, working_dtype
 from ..errors import InvalidInputError
 
@@ -95,7 +95,8 @@ class Neighbours:
         for row in queries:
             if not self._rows[row].any():
                 raise InvalidInputError(
-                    f"vectors: row {row} is zero, so it has no nearest items; leave it out of queries"
+                    f"vectors: row {row} is zero, so it has no nearest items: embed it again, or leave the item out: "
+                    f"{quoted(self.items[row])}"
                 )
         return [read_only(self._nearest_of(row, cosines, count)) for row, cosines in self._cosines(queries)]
 
@@ -149,7 +150,9 @@ def _as_pair(item: Mapping[str, Any], row: int) -> str | None:
 def _as_text(item: Mapping[str, Any], row: int) -> str:
     """A text that is equal for equal items; the order of their keys does not matter."""
     if not isinstance(item, Mapping):
-        raise InvalidInputError(f"items: row {row} is {item!r}; every item must be a mapping (question, answer, ...)")
+        raise InvalidInputError(
+            f"items: row {row} is {quoted(item)}; every item must be a mapping (question, answer, ...)"
+        )
     try:
         return json.dumps(dict(item), sort_keys=True, default=_as_plain)
     except (TypeError, ValueError, RecursionError) as error:

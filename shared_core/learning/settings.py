@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import check_integer, check_number, check_one_of
+from .._validation import check_integer, check_number, check_one_of, quoted
 from ..errors import InvalidParameterError
 
 OBJECTIVES = ("listwise", "likelihood")
@@ -149,7 +149,7 @@ class FitSettings:
         if not 0 < self.held_out < 1:
             raise InvalidParameterError(f"held_out must be between 0 and 1, got {self.held_out}")
         if not isinstance(self.learn_relevance, (bool, np.bool_)):
-            raise InvalidParameterError(f"learn_relevance must be True or False, got {self.learn_relevance!r}")
+            raise InvalidParameterError(f"learn_relevance must be True or False, got {quoted(self.learn_relevance)}")
         object.__setattr__(self, "learn_relevance", bool(self.learn_relevance))
 
     @property

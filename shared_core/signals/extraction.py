@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import check_integer, check_one_of
+from .._validation import check_integer, check_one_of, quoted
 from ..errors import InvalidParameterError, PerspectiveError, SetSelectWarning
 from ..perspective import PAP
 
@@ -99,9 +99,9 @@ class PerspectiveExtractor:
         cache_size: int = 1024,
     ) -> None:
         if not callable(split):
-            raise InvalidParameterError(f"split must be a function of the query, got {split!r}")
+            raise InvalidParameterError(f"split must be a function of the query, got {quoted(split)}")
         if asplit is not None and not callable(asplit):
-            raise InvalidParameterError(f"asplit must be an async function of the query, got {asplit!r}")
+            raise InvalidParameterError(f"asplit must be an async function of the query, got {quoted(asplit)}")
         self._split = split
         self._asplit = asplit
         self._cache_size = check_integer(cache_size, "cache_size", 0)
@@ -151,7 +151,7 @@ class PerspectiveExtractor:
         parts, fault = _read_answer(answer, query)
         if fault:
             warnings.warn(
-                f"no perspective is used for the query {query!r}: {fault}. The answer was {answer!r}. "
+                f"no perspective is used for the query {quoted(query)}: {fault}. The answer was {quoted(answer)}. "
                 "If this happens often, try another prompt or model",
                 SetSelectWarning,
                 stacklevel=3,
@@ -167,7 +167,9 @@ class PerspectiveExtractor:
 def check_prompt(prompt: str) -> str:
     """``prompt`` if it contains ``{query}``; other braces are plain text."""
     if "{query}" not in prompt:
-        raise InvalidParameterError(f"the prompt must contain {{query}} where the query is inserted, got {prompt!r}")
+        raise InvalidParameterError(
+            f"the prompt must contain {{query}} where the query is inserted, got {quoted(prompt)}"
+        )
     return prompt
 
 
@@ -207,7 +209,7 @@ def find_text_to_embed(parts: QueryParts | None, query: str, perspective_vector:
         return None if parts is None else parts.perspective
     if not parts.root.strip():
         raise PerspectiveError(
-            f"perspective_vector='difference' needs the root query, and there is none for {query!r}: let the "
+            f"perspective_vector='difference' needs the root query, and there is none for {quoted(query)}: let the "
             "function return QueryParts(root, perspective)"
         )
     return None if parts.root.strip() == query.strip() else parts.root
@@ -258,7 +260,9 @@ def _as_parts(answer: Any, perspective: Any) -> QueryParts | None:
             "perspective= is an async function, which is not supported here: pass "
             "PerspectiveExtractor(split, asplit=...)"
         )
-    raise PerspectiveError(f"the function given as perspective= must return a text, QueryParts or None, got {answer!r}")
+    raise PerspectiveError(
+        f"the function given as perspective= must return a text, QueryParts or None, got {quoted(answer)}"
+    )
 
 
 def _read_answer(answer: Any, query: str) -> tuple[QueryParts, str]:

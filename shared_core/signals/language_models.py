@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .._validation import check_integer
+from .._validation import check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
 # Keys and values are copied for each batch, so a short prefix saves nothing. Measured with a small Llama on one core
@@ -164,7 +164,7 @@ class TransformersModel:
                 first = len(_common_start(ids, heads[row]))
                 places = [place for place in range(first, len(ids)) if not special[place]]
             if not places:
-                raise InvalidInputError(f"answer of item {item.row}, {item.answer!r}, has no token of its own")
+                raise InvalidInputError(f"answer of item {item.row}, {quoted(item.answer)}, has no token of its own")
             lead = next((place for place, is_special in enumerate(special) if not is_special), 0)
             encoded.append((ids[: places[-1] + 1], places[0], lead))
         return encoded

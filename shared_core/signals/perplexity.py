@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import Journal, hold_lock
-from .._validation import check_integer
+from .._validation import check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from .language_models import AnswerModel, EndpointModel, Item, TransformersModel, import_library
 from .quality import scale_quality
@@ -70,7 +70,7 @@ class LogPerplexityQuality:
         head = template.removesuffix(_ANSWER)
         if head == template or head.count(_QUESTION) != 1 or _ANSWER in head:
             raise InvalidParameterError(
-                f"template must contain {_QUESTION} once and {_ANSWER} once, at its end; got {template!r}"
+                f"template must contain {_QUESTION} once and {_ANSWER} once, at its end; got {quoted(template)}"
             )
         self.template = template
         self.batch_size = check_integer(batch_size, "batch_size", 1)
@@ -288,13 +288,13 @@ def _as_pairs(questions: Iterable[str], answers: Iterable[str]) -> list[tuple[st
     columns = []
     for texts, what in ((questions, "questions"), (answers, "answers")):
         if isinstance(texts, str):
-            raise InvalidInputError(f"{what} must be a list of strings, not a single string: pass [{texts!r}]")
+            raise InvalidInputError(f"{what} must be a list of strings, not a single string: pass [{quoted(texts)}]")
         columns.append(list(texts))
         for row, text in enumerate(columns[-1]):
             if not isinstance(text, str):
-                raise InvalidInputError(f"{what}: item {row} is {text!r}, not a string")
+                raise InvalidInputError(f"{what}: item {row} is {quoted(text)}, not a string")
             if what == "answers" and not text.strip():
-                raise InvalidInputError(f"answers: item {row} is {text!r}; leave out examples without an answer")
+                raise InvalidInputError(f"answers: item {row} is {quoted(text)}; leave out examples without an answer")
     if len(columns[0]) != len(columns[1]):
         raise InvalidInputError(f"there are {len(columns[0])} questions, but {len(columns[1])} answers")
     return list(zip(*columns, strict=True))
@@ -319,7 +319,8 @@ def _column(examples: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
     column = []
     for row, example in enumerate(examples):
         if name not in example:
-            has = ", ".join(map(repr, example)) or "nothing"
-            raise InvalidInputError(f"item {row} has no {name!r}; it has {has}. Pass question= and answer=")
+            raise InvalidInputError(
+                f"item {row} has no {quoted(name)}; it has {quoted([*example])}. Pass question= and answer="
+            )
         column.append(example[name])
     return column

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..._validation import quoted
 from ...errors import InvalidInputError, InvalidParameterError
 from .symbols import Symbol, structural_symbols
 
@@ -64,12 +65,12 @@ def score_all(feedback: Feedback, pairs: Sequence[Pair], where: Sequence[str] | 
     if batched is not None:
         values = list(batched(pairs))
         if len(values) != len(pairs):
-            raise InvalidInputError(f"{feedback!r}: score returned {len(values)} results for {len(pairs)} pairs")
+            raise InvalidInputError(f"{quoted(feedback)}: score returned {len(values)} results for {len(pairs)} pairs")
     elif callable(feedback):
         values = [_call(feedback, pair, name) for pair, name in zip(pairs, names, strict=True)]
     else:
         raise InvalidParameterError(
-            f"feedback must be a function of a query's item and a subset's items, got {feedback!r}"
+            f"feedback must be a function of a query's item and a subset's items, got {quoted(feedback)}"
         )
     return [_check_finite(value, name) for value, name in zip(values, names, strict=True)]
 
@@ -103,9 +104,9 @@ class CoverageFeedback:
 
     def __init__(self, answer: str = "answer", symbols: Callable[[str], Iterable[Any]] = structural_symbols) -> None:
         if not isinstance(answer, str):
-            raise InvalidParameterError(f"answer must be the key of an item's answer, got {answer!r}")
+            raise InvalidParameterError(f"answer must be the key of an item's answer, got {quoted(answer)}")
         if not callable(symbols):
-            raise InvalidParameterError(f"symbols must be a function from a text to its symbols, got {symbols!r}")
+            raise InvalidParameterError(f"symbols must be a function from a text to its symbols, got {quoted(symbols)}")
         self.answer = answer
         self.symbols = symbols
         self._known: dict[str, frozenset[Symbol]] = {}
@@ -138,8 +139,8 @@ class CoverageFeedback:
         wanted = self._find_symbols(query, where, None)
         if not wanted:
             raise InvalidInputError(
-                f"{where}query item: its {self.answer!r}, {_shorten(query[self.answer])}, has no symbols by "
-                f"{self._symbols_name()}, so it has no coverage: leave the item out, or pass symbols= for such answers"
+                f"{where}query item: its {self.answer!r}, {quoted(query[self.answer])}, has no symbols by "
+                f"{self._symbols_name()}, so it has no coverage: leave the item out, or use another function"
             )
         missing = wanted
         for place, item in enumerate(subset):
@@ -153,16 +154,18 @@ class CoverageFeedback:
             pass
         whose = f"{where}query item" if place is None else f"{where}item {place} of the subset"
         if not isinstance(item, Mapping) or self.answer not in item:
-            has = ", ".join(map(repr, item)) if isinstance(item, Mapping) else repr(item)
-            raise InvalidInputError(f"{whose} has no {self.answer!r}; it has {has or 'nothing'}. Pass answer=")
+            has = quoted([*item] if isinstance(item, Mapping) else item)
+            raise InvalidInputError(
+                f"{whose} has no {quoted(self.answer)}; it has {has}. Name the key of its answer (answer=)"
+            )
         text = item[self.answer]
         if not isinstance(text, str):
-            raise InvalidInputError(f"{whose}: its {self.answer!r} is {text!r}, not a text")
+            raise InvalidInputError(f"{whose}: its {self.answer!r} is {quoted(text)}, not a text")
         try:
             found = frozenset(self.symbols(text))
         except Exception as error:
             error.add_note(
-                f"setselect: while {self._symbols_name()} read {_shorten(text)}, the {self.answer!r} of the {whose}"
+                f"setselect: while {self._symbols_name()} read {quoted(text)}, the {self.answer!r} of the {whose}"
             )
             raise
         self._known[text] = found
@@ -189,9 +192,5 @@ def _check_finite(value: Any, name: str) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):
-        raise InvalidInputError(f"the feedback for {name} is {value!r}; it must be a finite number")
+        raise InvalidInputError(f"the feedback for {name} is {quoted(value)}; it must be a finite number")
     return number
-
-
-def _shorten(text: str) -> str:
-    return repr(text if len(text) <= 80 else text[:77] + "...")

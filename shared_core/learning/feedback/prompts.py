@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..._validation import quoted
 from ...errors import InvalidInputError, InvalidParameterError
 from ...signals.language_models import Item
 
@@ -99,7 +100,7 @@ class PromptTemplate:
         given = dict(zip(names, (instruction, example, separator, question, answer), strict=True))
         for name, text in given.items():
             if not isinstance(text, str):
-                raise InvalidParameterError(f"{name} must be a text, got {text!r}")
+                raise InvalidParameterError(f"{name} must be a text, got {quoted(text)}")
         self.settings = given
         self._keys = {"question": question, "answer": answer}
         self._parts = _parse_example(example)
@@ -113,7 +114,7 @@ class PromptTemplate:
         whose = f"pair {row}, query item"
         answer = self._text(query, "answer", whose)
         if not answer.strip():
-            raise InvalidInputError(f"{whose}: its answer is {answer!r}; leave out items without an answer")
+            raise InvalidInputError(f"{whose}: its answer is {quoted(answer)}; leave out items without an answer")
         head = self._fill(query, whose, answered=False)
         given = self.settings
         return Prompt(row, given["instruction"], examples, head, answer, given["separator"])
@@ -126,22 +127,25 @@ class PromptTemplate:
     def _text(self, item: Mapping[str, Any], name: str, whose: str) -> str:
         key = self._keys.get(name, name)
         if not isinstance(item, Mapping) or key not in item:
-            has = ", ".join(map(repr, item)) if isinstance(item, Mapping) else repr(item)
-            hint = f"Pass {name}=" if name in self._keys else "The template example= names it"
-            raise InvalidInputError(f"{whose} has no {key!r}; it has {has or 'nothing'}. {hint}")
+            has = quoted([*item] if isinstance(item, Mapping) else item)
+            if name in self._keys:
+                raise InvalidInputError(
+                    f"{whose} has no {quoted(key)}; it has {has}. Name the key of its {name} ({name}=)"
+                )
+            raise InvalidInputError(f"{whose} has no {quoted(key)}, which the template names; it has {has}")
         value = item[key]
         if isinstance(value, str):
             return value
         if isinstance(value, (int, float)) and name not in self._keys:
             return str(value)
-        raise InvalidInputError(f"{whose}: its {key!r} is {value!r}, not a text")
+        raise InvalidInputError(f"{whose}: its {quoted(key)} is {quoted(value)}, not a text")
 
 
 def _parse_example(example: str) -> list[tuple[str, str]]:
     """For each field the text before it, and its name."""
     wrong = InvalidParameterError(
         "example must have plain fields such as {question}, and {answer} once and at its end; a brace is written {{ or "
-        f"}}}}; got {example!r}"
+        f"}}}}; got {quoted(example)}"
     )
     try:
         found = list(string.Formatter().parse(example))

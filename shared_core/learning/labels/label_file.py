@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..._files import Journal
+from ..._validation import quoted
 from ...errors import InvalidParameterError
 
 FORMAT = "setselect labels"
@@ -68,13 +69,13 @@ class LabelFile:
                 "version of setselect that wrote them, or name another file"
             )
         differing = [
-            f"{name} ({settings.get(name)!r} there, {self._settings.get(name)!r} here)"
+            f"{name} = {quoted(settings.get(name))} there, {quoted(self._settings.get(name))} here"
             for name in {**self._settings, **settings}
             if settings.get(name) != self._settings.get(name)
         ]
         if differing:
             raise InvalidParameterError(
-                f"{path}: the labels were made with other settings: {', '.join(differing)}; use the settings of the "
+                f"{path}: the labels were made with other settings: {'; '.join(differing)}. Use the settings of the "
                 "file, or name another file"
             )
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._files import hold_lock
-from ..._validation import as_column, check_integer, check_number, check_one_of
+from ..._validation import as_column, check_integer, check_number, check_one_of, quoted
 from ...errors import InvalidInputError, InvalidParameterError
 from ...signals.language_models import import_library
 from ..feedback.coverage import Feedback, score_all
@@ -167,7 +167,7 @@ def label(
         # All neighbours are found first, so that an item without enough of them is refused before hours of scoring.
         nearest = dict(zip(missing, neighbours.nearest(missing, candidates), strict=True))
         for row, rows in nearest.items():
-            _check_candidates(row, len(rows), k, needed)
+            _check_candidates(row, neighbours.items[row], len(rows), k, needed)
 
         def drawn() -> Iterator[tuple[int, list[tuple[int, ...]]]]:
             return ((row, _draw(drawing, row, nearest[row], seed, k, subsets)) for row in missing)
@@ -237,15 +237,16 @@ def check_labels(labels: Iterable[LabelledSubset], n: int) -> list[LabelledSubse
     known = list(labels)
     for place, entry in enumerate(known):
         if not isinstance(entry, LabelledSubset):
-            raise InvalidInputError(f"labels: number {place} is {entry!r}, not a LabelledSubset")
+            raise InvalidInputError(f"labels: number {place} is {quoted(entry)}, not a LabelledSubset")
         rows = (entry.query, *entry.subset)
         sound = all(_is_number(row, int, np.integer) and 0 <= row < n for row in rows)
         if not sound or not entry.subset or len(set(rows)) < len(rows):
             raise InvalidInputError(
-                f"labels: number {place}, {entry}, must hold different rows of the {n} items, without the query's row"
+                f"labels: number {place}, {quoted(entry)}, must hold different rows of the {n} items, without the "
+                "query's row"
             )
         if not _is_number(entry.score, int, np.integer, float, np.floating) or not np.isfinite(entry.score):
-            raise InvalidInputError(f"labels: the score of number {place}, {entry}, is not a finite number")
+            raise InvalidInputError(f"labels: the score of number {place}, {quoted(entry)}, is not a finite number")
     return known
 
 
@@ -318,15 +319,16 @@ def _describe_need(k: int, needed: int) -> str:
     )
 
 
-def _check_candidates(row: int, count: int, k: int, needed: int) -> None:
+def _check_candidates(row: int, item: Mapping[str, Any], count: int, k: int, needed: int) -> None:
     if not count:
         raise InvalidInputError(
-            f"item {row} has no candidates: all other items are its duplicates; leave it out of queries"
+            f"item {row} has no candidates, because all other items are its duplicates; leave the item out: "
+            f"{quoted(item)}"
         )
     if count < needed:
         raise InvalidParameterError(
-            f"item {row}: {_describe_need(k, needed)} needs {needed} candidates, but it has {count}; leave it out of "
-            "queries"
+            f"item {row}: {_describe_need(k, needed)} needs {needed} candidates, but it has {count}; leave the item "
+            f"out: {quoted(item)}"
         )
 
 

@@ -140,7 +140,7 @@ def test_a_row_kernel_uses_the_ids_and_bad_lines_are_named(folder: Path) -> None
     assert result.exit_code == 1, result.output
     path = folder / "pool.jsonl"
     assert f"skipped {path}:61: not JSON" in result.stderr
-    assert f"skipped {path}:62: there is no 'answer'; found 'id', 'question'" in result.stderr
+    assert f"skipped {path}:62: there is no 'answer'; found ['id', 'question']" in result.stderr
     assert f"skipped {path}:63: id 'q3' occurs a second time" in result.stderr
     assert LowRankKernel.load(folder / "kernel.safetensors").ids == tuple(f"q{row}" for row in range(60))
 
@@ -349,14 +349,80 @@ def test_other_settings_than_those_of_the_labels_are_refused(folder: Path) -> No
     run(folder, *SMALL)
     result = run(folder, *SMALL, "--seed", "1")
     assert result.exit_code == 2
-    assert "kernel.checkpoint: started with other settings: seed (then 0, now 1)" in result.stderr
-    result = run(folder, *SMALL, "--pull", "0.5")
+    assert "kernel.checkpoint: started with other settings: --seed = 0 then, 1 now. Remove" in result.stderr
+    result = run(folder, *SMALL, "--skew-rank", "0", "--pull", "0.5")
     assert result.exit_code == 2
-    assert "started with other settings: pull (then 0.001, now 0.5)" in result.stderr
+    assert "started with other settings: --skew-rank = 2 then, 0 now; --pull = 0.001 then, 0.5 now. " in result.stderr
+    checkpoint = (folder / "kernel.checkpoint").read_bytes()
     (folder / "kernel.checkpoint").unlink()
-    result = run(folder, *SMALL, "--seed", "1")
+    result = run(folder, *SMALL, "--seed", "1", "--fetch-k", "13")
     assert result.exit_code == 2
-    assert "the labels were made with other settings: seed (0 there, 1 here)" in result.stderr
+    wanted = "the labels were made with other settings: --fetch-k = 12 there, 13 here; --seed = 0 there, 1 here. Use"
+    assert wanted in result.stderr
+    lines = (folder / "kernel.labels.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    lines[-1] = lines[-1].replace('"scores": [', '"scores": [-')
+    (folder / "kernel.labels.jsonl").write_text("".join(lines), encoding="utf-8")
+    (folder / "kernel.checkpoint").write_bytes(checkpoint)
+    result = run(folder, *SMALL)
+    assert result.exit_code == 2
+    assert "kernel.checkpoint: made from other labels: bring back their file, or remove this one" in result.stderr
+
+
+def test_items_that_cannot_be_labelled_are_shown(folder: Path) -> None:
+    vectors = np.load(folder / "vectors.npy")
+    np.save(folder / "vectors.npy", np.where(np.arange(60)[:, None] == 7, 0, vectors))
+    told = run(folder, *SMALL).stderr
+    assert "vectors: row 7 is zero, so it has no nearest items: embed it again, or leave the item out: {'" in told
+    assert "'question 7?'" in told
+    np.save(folder / "vectors.npy", np.ones_like(vectors))
+    told = run(folder, *SMALL).stderr
+    assert "item 0 has no candidates, because all other items are its duplicates; leave the item out: {'" in told
+    few = np.vstack([np.eye(2, 8)[np.arange(57) // 56], vectors[:3]])
+    np.save(folder / "vectors.npy", few)
+    told = run(folder, *SMALL, "--k", "5").stderr
+    assert "item 0: drawing a subset of --k = 5 needs 5 candidates, but it has 4; leave the item out: {'" in told
+
+
+def test_a_template_names_a_key_that_no_item_has(folder: Path, gpt: tuple[Any, Any]) -> None:
+    model, tokenizer = gpt
+    model.save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "model")
+    result = run(folder, *SMALL, "--feedback", folder / "model", "--example", "{question} {topic}: {answer}")
+    assert result.exit_code == 2
+    assert "has no 'topic', which the template names; it has ['question', 'answer']" in result.stderr
+    result = run(folder, *SMALL, "--feedback", folder / "model", "--example", "{answer}?")
+    assert "error: --example must have plain fields such as {question}" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("text.split('(')[9]", "IndexError: list index out of range"),
+        ("None", "TypeError: 'NoneType' object is not iterable"),
+        ("[[text]]", "TypeError: unhashable type: 'list'"),
+    ],
+)
+def test_a_function_for_symbols_that_fails_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, body: str, message: str
+) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "my_symbols.py").write_text(f"def words(text):\n    return {body}\n", encoding="utf-8")
+    try:
+        result = run(folder, *SMALL, "--feedback", "my_symbols:words")
+    finally:
+        sys.modules.pop("my_symbols", None)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "error: --feedback my_symbols:words failed for the answer 'f" in result.stderr
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize("name", ["kernel.checkpoint", "kernel.labels.jsonl", "vectors.npy", "pool.jsonl"])
+def test_a_file_that_is_a_folder_is_named(folder: Path, name: str) -> None:
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).mkdir()
+    result = run(folder, *SMALL)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{folder / name}" in result.stderr
 
 
 @pytest.fixture

@@ -90,9 +90,12 @@ def test_fingerprints_differ_between_functions_and_keys() -> None:
 @pytest.mark.parametrize(
     ("pair", "words"),
     [
-        ((WORDS, [F]), r"pair 1, query item: its 'answer', 'Paris', has no symbols by .*structural_symbols.*symbols="),
-        (({"q": 1}, [F]), r"pair 1, query item has no 'answer'; it has 'q'. Pass answer="),
-        ((F, [F, {}]), r"pair 1, item 1 of the subset has no 'answer'; it has nothing"),
+        (
+            (WORDS, [F]),
+            r"pair 1, query item: its 'answer', 'Paris', has no symbols by .*structural_symbols, so it has no",
+        ),
+        (({"q": 1}, [F]), r"pair 1, query item has no 'answer'; it has \['q'\]. Name the key of its answer"),
+        ((F, [F, {}]), r"pair 1, item 1 of the subset has no 'answer'; it has \[\]"),
         ((F, [{"answer": None}]), r"pair 1, item 0 of the subset: its 'answer' is None, not a text"),
         ((F, [{"answer": ["f(x)"]}]), r"item 0 of the subset: its 'answer' is \['f\(x\)'\], not a text"),
         ((F, ["f(x)"]), r"item 0 of the subset has no 'answer'; it has 'f\(x\)'"),

@@ -62,10 +62,18 @@ def test_settings_must_be_texts(name: str) -> None:
 @pytest.mark.parametrize(
     ("query", "subset", "words"),
     [
-        ({"q": "?"}, [], r"pair 4, query item has no 'answer'; it has 'q'. Pass answer="),
-        ({"answer": "a"}, [PLAIN], r"pair 4, query item has no 'question'.* Pass question="),
+        ({"q": "?"}, [], r"pair 4, query item has no 'answer'; it has \['q'\]. Name the key of its answer"),
+        (
+            {"answer": "a"},
+            [PLAIN],
+            r"has no 'question'; it has \['answer'\]\. Name the key of its question \(question=\)",
+        ),
         (PLAIN, [PLAIN, {**PLAIN, "answer": 3}], "pair 4, item 1 of the subset: its 'answer' is 3, not a text"),
-        (PLAIN, [{"question": "", "answer": ""}], "item 0 of the subset has no 'topic'.* The template example= names"),
+        (
+            PLAIN,
+            [{"question": "", "answer": ""}],
+            "item 0 of the subset has no 'topic', which the template names",
+        ),
         (PLAIN, [{**PLAIN, "topic": None}], "item 0 of the subset: its 'topic' is None"),
         ({**PLAIN, "answer": " \n"}, [], r"pair 4, query item: its answer is ' \\n'"),
         (PLAIN, ["text"], "item 0 of the subset has no 'question'; it has 'text'"),

@@ -145,10 +145,10 @@ def test_other_settings_are_named_with_both_values(tmp_path: Path) -> None:
     content = path.read_bytes()
     with pytest.raises(InvalidParameterError) as caught:
         LabelFile(path, {"k": 2, "subsets": 3, "seed": 1, "draw": "mine"}, 9)
-    assert "subsets (None there, 3 here)" in str(caught.value)
-    assert "seed (0 there, 1 here)" in str(caught.value)
-    assert "draw (None there, 'mine' here)" in str(caught.value)
-    assert "feedback ('ours' there, None here)" in str(caught.value)
+    assert "subsets = None there, 3 here" in str(caught.value)
+    assert "seed = 0 there, 1 here" in str(caught.value)
+    assert "draw = None there, 'mine' here" in str(caught.value)
+    assert "feedback = 'ours' there, None here" in str(caught.value)
     assert " k (" not in str(caught.value)
     assert path.read_bytes() == content
 

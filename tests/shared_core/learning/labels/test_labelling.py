@@ -254,7 +254,7 @@ def test_greedy_draws_are_resumed(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
     assert greedily(resume=path) == whole
     for change in ({"subsets": 40}, {"draw": "random"}, {"k": 2}):
-        with pytest.raises(InvalidParameterError, match=r"made with other settings: .*draw \('greedy\(k=3, subs"):
+        with pytest.raises(InvalidParameterError, match=r"made with other settings: .*draw = 'greedy\(k=3, subs"):
             greedily(resume=path, **change)
 
 
@@ -388,14 +388,14 @@ def test_other_items_may_be_labelled_later(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"k": 3}, "k (2 there, 3 here)"),
-        ({"candidates": 7}, "candidates (6 there, 7 here)"),
-        ({"subsets": 3}, "subsets (None there, 3 here)"),
-        ({"seed": 1}, "seed (0 there, 1 here)"),
-        ({"draw": lambda query, rows, rng: [rows[:2]]}, "draw ('random' there, "),
+        ({"k": 3}, "k = 2 there, 3 here"),
+        ({"candidates": 7}, "candidates = 6 there, 7 here"),
+        ({"subsets": 3}, "subsets = None there, 3 here"),
+        ({"seed": 1}, "seed = 0 there, 1 here"),
+        ({"draw": lambda query, rows, rng: [rows[:2]]}, "draw = 'random' there, "),
         ({"feedback": lambda query, subset: 0.0}, "numbered' there, "),
-        ({"vectors": pool(10)[1] * 2}, "items and vectors ("),
-        ({"items": [{**item, "id": 1} for item in pool(10)[0]]}, "items and vectors ("),
+        ({"vectors": pool(10)[1] * 2}, "items and vectors = "),
+        ({"items": [{**item, "id": 1} for item in pool(10)[0]]}, "items and vectors = "),
     ],
 )
 def test_a_file_of_another_run_is_refused_and_unchanged(tmp_path: Path, change: dict[str, Any], named: str) -> None:
@@ -544,7 +544,7 @@ def test_too_few_candidates_are_refused_before_anything_is_scored_or_written(tmp
         InvalidParameterError, match="item 3: drawing a subset of k = 4 needs 4 candidates, but it has 3"
     ):
         label(items, vectors, feedback, k=4, resume=path)
-    with pytest.raises(InvalidInputError, match="item 0 has no candidates: all other items are its duplicates"):
+    with pytest.raises(InvalidInputError, match="item 0 has no candidates, because all other items are its duplicates"):
         label(items, np.ones((5, 2)), feedback, k=1, resume=path)
     assert feedback.calls() == []
     assert not path.exists()

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from shared_core import (
     SetSelectWarning,
     TopK,
 )
+from shared_core import select as core_select
 from shared_core.retrieval import WIDEST, Flow, Found, Request, Selected, Step, run_flow, run_flow_async
 from tests import oracles
 from tests.shared_core.cases import gaussian
@@ -34,6 +36,10 @@ class Item:
 
     id: str | None
     metadata: dict[str, Any] = field(default_factory=dict)
+    text: str = ""
+
+
+text_of = attrgetter("text")
 
 
 def parsed(**settings: Any) -> Request:
@@ -44,7 +50,7 @@ def parsed(**settings: Any) -> Request:
 
 def select(items: list[Item], query: Any, vectors: Any, **settings: Any) -> Selected:
     request = parsed(**settings)
-    return request.select(Found(items, [item.id for item in items], vectors), request.as_query(query, None))
+    return request.select(Found(items, [item.id for item in items], text_of, vectors), request.as_query(query, None))
 
 
 def picked(items: list[Item], query: Any, vectors: Any, **settings: Any) -> list[Item]:
@@ -108,8 +114,8 @@ def test_fetch_k_follows_k_and_shown(settings: dict[str, Any], k: int | None, fe
         ({"selector": "mmr"}, MMR(lambda_d=0.5)),
         ({"selector": "mmr", "lambda_mult": 0.3}, MMR(lambda_d=0.3)),
         ({"selector": "mmr", "lambda_d": 0.75}, MMR(lambda_d=0.75)),
-        ({"selector": "mmr", "lambda_b": 0.5}, MMR(lambda_d=0.5, lambda_b=0.5)),
-        ({"selector": MMR()}, MMR(lambda_d=0.75)),
+        ({"selector": "mmr", "lambda_b": 0.5, "quality": "rank"}, MMR(lambda_d=0.5, lambda_b=0.5)),
+        ({"selector": MMR(lambda_d=0.75)}, MMR(lambda_d=0.75)),
         ({"selector": "similarity"}, TopK()),
         ({"refine": True}, VRSD(refine=True)),
         ({"selector": "ndpp", "relevance": "exponential", "temperature": 2.0}, NDPP(None, "exponential", 2.0)),
@@ -159,7 +165,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     *(({"max_per_source": x, "source": "file"}, P, "max_per_source") for x in (0, -1, True, 1.5, "2")),
     *(({"budget": x, "costs": len}, P, "budget") for x in (np.nan, np.inf, "9", True)),
     ({"budget": 9}, BudgetError, "needs costs"),
-    *(({name: 5}, P, f"{name} must be") for name in ("costs", "quality", "source")),
+    *(({name: 5, "selector": "mmr"}, P, f"{name} must be") for name in ("costs", "quality", "relevance", "source")),
     ({"shown": "a"}, P, r"\['a'\]"),
     ({"shown": ["a", None]}, P, "None"),
     ({"shown": 5}, P, "shown"),
@@ -173,6 +179,10 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"selector": "mmr", "lambda_mult": 1.5}, P, "lambda_mult"),
     ({"selector": MMR(), "lambda_mult": 0.5}, P, "is an object"),
     ({"selector": "ndpp", "temperature": 0}, P, "temperature"),
+    ({"relevance_scale": "log"}, P, "relevance_scale must be one of minmax, rank, sigmoid"),
+    ({"relevance": "votes", "score_threshold": "0.5"}, P, "score_threshold"),
+    ({"drop_duplicates": "no"}, P, "drop_duplicates must be True or False"),
+    ({"order": "best"}, P, "order must be one of selection, relevance, nearest_last, long_context"),
     ({"direction": "away"}, P, "direction must be one of remove, emphasize"),
     ({"corpus": "yes"}, P, "corpus must be True or False"),
     ({"perspective_vector": "root"}, P, "perspective_vector must be one of"),
@@ -273,11 +283,43 @@ def test_the_indices_of_the_selection_are_rows_of_the_items(names: str) -> None:
     query, vectors = gaussian(2, 8, 6)
     items = [Item(name, {"row": row}) for row, name in enumerate(names)]
     request = parsed(k=8)
-    selected = request.select(Found(items, list(names), vectors), request.as_query(query, None))
+    selected = request.select(Found(items, list(names), text_of, vectors), request.as_query(query, None))
     selection = selected.selection
     assert [items[row] for row in selection.indices] == selected.items
     assert [names[row] for row in selection.indices] == selected.ids
     np.testing.assert_allclose(selection.relevance, oracles.cosines(query, vectors[selection.indices]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("selector", ["similarity", "vrsd", "mmr", "ndpp"])
+def test_of_items_with_one_text_the_first_counts(selector: str) -> None:
+    query, vectors = gaussian(2, 12, 6)
+    vectors = np.repeat(vectors[:6], 2, axis=0)
+    items = [Item(f"id{row}", {"row": row}, f"text {row // 2}") for row in range(12)]
+    found = select(items, query, vectors, k=6, selector=selector)
+    assert [item.text for item in found.items] == [
+        f"text {i}" for i in core_select(query, vectors[::2], 6, selector).indices
+    ]
+    assert all(item.metadata["row"] % 2 == 0 for item in found.items)
+    assert [items[row] for row in found.selection.indices] == found.items
+    assert not found.cut_short
+    assert len(picked(items, query, vectors, k=12, selector=selector)) == 6
+    assert select(items, query, vectors, k=12, selector=selector).cut_short
+    assert len(picked(items, query, vectors, k=12, selector=selector, drop_duplicates=False)) == 12
+
+
+def test_items_without_text_are_not_the_same() -> None:
+    query, vectors = gaussian(2, 8, 6)
+    assert len(picked(items_of(8), query, vectors, k=8)) == 8
+
+
+def test_a_text_that_was_shown_is_not_returned_under_another_id() -> None:
+    query, vectors = gaussian(2, 8, 6)
+    items = [Item(f"id{row}", {}, f"text {row % 4}") for row in range(8)]
+    # The shown ids are the second copies. They still count as shown.
+    rest = picked(items, query, vectors, k=8, shown=["id4", "id5"])
+    assert {item.text for item in rest} == {"text 2", "text 3"}
+    assert len(rest) == 2
+    assert len(picked(items, query, vectors, k=8, shown=["id4", "id5"], drop_duplicates=False)) == 6
 
 
 def test_items_without_an_id_all_count_and_are_never_shown() -> None:
@@ -316,9 +358,73 @@ def test_quality_by_key_function_and_mapping() -> None:
     quality = [item.metadata["rank"] for item in items]
     given: dict[str, Any] = {"selector": "mmr", "lambda_b": 0.3}
     expected = [items[i] for i in oracles.mmr(query, vectors, 4, quality=quality, lambda_d=0.5, lambda_b=0.3).picks]
-    assert expected != picked(items, query, vectors, **given)
+    assert expected != picked(items, query, vectors, selector="mmr")
     for source in by_key_function_and_mapping(items, "rank"):
         assert picked(items, query, vectors, quality=source, **given) == expected
+
+
+@pytest.mark.parametrize("selector", ["similarity", "mmr", "ndpp"])
+@pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid", None])
+def test_relevance_by_key_function_and_mapping(selector: str, scale: Any) -> None:
+    query, vectors = gaussian(6, 12, 8)
+    items = items_of(12)
+    relevance = np.array([item.metadata["rank"] for item in items])
+    wanted = core_select(query, vectors, 4, selector, relevance=relevance, relevance_scale=scale)
+    for source in by_key_function_and_mapping(items, "rank"):
+        found = select(items, query, vectors, relevance=source, relevance_scale=scale, selector=selector)
+        assert found.selection.indices.tolist() == wanted.indices.tolist()
+        assert found.selection.relevance.tolist() == relevance[wanted.indices].tolist(), "as given, not as scaled"
+    assert wanted.indices.tolist() != select(items, query, vectors, selector=selector).selection.indices.tolist()
+
+
+def test_words_that_mean_no_key() -> None:
+    query, vectors = gaussian(6, 12, 8)
+    items = items_of(12)
+    plain = picked(items, query, vectors, selector="mmr")
+    assert picked(items, query, vectors, selector="mmr", relevance="cosine") == plain
+    assert parsed(selector="ndpp", relevance="exponential").selector == NDPP(relevance="exponential")
+    with pytest.raises(InvalidParameterError, match="'vrsd'"):
+        parsed(relevance="exponential")
+
+
+def test_vrsd_refuses_relevance_and_names_the_others() -> None:
+    with pytest.raises(InvalidParameterError, match=r"mmr.*ndpp|ndpp.*mmr"):
+        picked(items_of(12), *gaussian(6, 12, 8), relevance="rank")
+
+
+def test_a_threshold_applies_to_relevance_before_it_is_scaled() -> None:
+    query, vectors = gaussian(6, 12, 8)
+    items = items_of(12)  # ranks 0.0, -0.1, ..., -1.1
+    for scale in ("minmax", "rank", "sigmoid", None):
+        found = picked(
+            items,
+            query,
+            vectors,
+            selector="mmr",
+            k=12,
+            relevance="rank",
+            relevance_scale=scale,
+            score_threshold=-0.55,
+        )
+        assert {item.id for item in found} == {f"id{i}" for i in range(6)}
+
+
+def test_orders_go_by_given_relevance() -> None:
+    query, vectors = gaussian(6, 12, 8)
+    items = items_of(12)
+    found = select(items, query, vectors, k=5, selector="mmr", relevance="rank")
+    ranks = [item.metadata["rank"] for item in found.items]
+    assert ranks not in (sorted(ranks), sorted(ranks)[::-1]), "else this tests nothing"
+    for order, wanted in (
+        ("selection", ranks),
+        ("relevance", sorted(ranks)[::-1]),
+        ("nearest_last", sorted(ranks)),
+        ("long_context", [sorted(ranks)[i] for i in (4, 2, 0, 1, 3)]),
+    ):
+        arranged = found.arrange(order)
+        assert [relevance for _, relevance, _ in arranged] == wanted
+        assert [item.metadata["rank"] for item, _, _ in arranged] == wanted
+        assert sorted(gain for _, _, gain in arranged) == sorted(found.selection.gains)
 
 
 @pytest.mark.parametrize(
@@ -362,18 +468,18 @@ def test_a_threshold_and_a_perspective() -> None:
     request = parsed(perspective=side, corpus=True, score_threshold=threshold, k=14, selector="similarity")
     embedded = request.as_query(query, None)
     assert isinstance(embedded.pap, PAP)
-    selected = request.select(Found(items, [item.id for item in items], vectors), embedded)
+    selected = request.select(Found(items, [item.id for item in items], text_of, vectors), embedded)
     assert selected.items == [items[i] for i in near]
     np.testing.assert_allclose(selected.selection.relevance, cos[near], rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["quality", "costs", "source"])
+@pytest.mark.parametrize("name", ["quality", "relevance", "costs", "source"])
 def test_an_item_without_the_key_is_named(name: str) -> None:
     items = items_of(5)
     del items[3].metadata["words"]
-    more = {"max_per_source": 1} if name == "source" else {}
+    more = {"max_per_source": 1} if name == "source" else {"selector": "mmr"}
     with pytest.raises(InvalidInputError, match=rf"{name} .*'words'.*item 3"):
-        picked(items, *gaussian(10, 5, 4), **{name: "words"}, **more)
+        picked(items, *gaussian(10, 5, 4), **{name: "words", **more})
 
 
 def test_vectors_of_two_lengths_are_refused_by_id() -> None:
@@ -384,10 +490,12 @@ def test_vectors_of_two_lengths_are_refused_by_id() -> None:
         picked(items_of(4), query, rows)
 
 
-def searches(n: int = 12, widest: int | None = WIDEST, **settings: Any) -> list[int]:
+def searches(
+    n: int = 12, widest: int | None = WIDEST, text: Callable[[int], str] = lambda row: "", **settings: Any
+) -> list[int]:
     """The sizes of the searches among n items of 3 files; each search returns all items up to its size."""
     query, vectors = gaussian(11, 12, 6)
-    items = [Item(f"id{row}", {"file": f"{row % 3}.md"}) for row in range(n)]
+    items = [Item(f"id{row}", {"file": f"{row % 3}.md"}, text(row)) for row in range(n)]
     request = parsed(**settings)
     sizes: list[int] = []
 
@@ -395,7 +503,7 @@ def searches(n: int = 12, widest: int | None = WIDEST, **settings: Any) -> list[
         sizes.append(fetch_k)
         found = items[:fetch_k]
         yield Step(lambda: None)
-        return Found(found, [item.id for item in found], vectors[: len(found)], fetch_k, len(found) < fetch_k)
+        return Found(found, [item.id for item in found], text_of, vectors[: len(found)], fetch_k, len(found) < fetch_k)
 
     run_flow(request.search_and_select(request.as_query(query, None), search, widest))
     return sizes
@@ -415,6 +523,37 @@ def test_a_search_is_widened_only_if_a_constraint_cut_the_set_short() -> None:
     assert searches(k=5, fetch_k=6, budget=100, **affordable) == [6, 24], "some budget is left"
     assert searches(k=5, fetch_k=6, budget=3, **affordable) == [6], "the budget ended the selection"
     assert searches(fetch_k=6, budget=100, **affordable) == [6, 24]
+
+
+def test_repeated_texts_widen_the_search() -> None:
+    twice: dict[str, Any] = {"k": 5, "fetch_k": 6, "text": lambda row: f"text {row // 3}"}
+    assert searches(**twice) == [6, 24], "two texts, five wanted"
+    assert searches(**{**twice, "k": 2}) == [6]
+    assert searches(**twice, drop_duplicates=False) == [6]
+    assert searches(**twice, widest=None) == [6]
+
+
+@pytest.mark.parametrize(
+    ("settings", "candidates", "all_of_them"),
+    [
+        ({}, 4, True),
+        ({}, 3, True),
+        ({}, 5, False),
+        ({}, 0, False),
+        ({"selector": "mmr"}, 4, True),
+        ({"selector": "similarity"}, 4, False),
+        ({"order": "long_context"}, 4, False),
+        ({"score_threshold": 0.1}, 4, False),
+        ({"max_per_source": 1, "source": "file"}, 4, False),
+        ({"drop_near_duplicates": 0.9}, 4, False),
+        ({"budget": 9, "costs": "words", "k": 4}, 4, False),
+        ({"budget": 9, "costs": "words"}, 4, False),
+    ],
+)
+def test_all_are_selected_only_if_nothing_else_has_an_effect(
+    settings: dict[str, Any], candidates: int, all_of_them: bool
+) -> None:
+    assert parsed(**settings).selects_all(candidates) is all_of_them
 
 
 def test_widening_ends_with_a_warning() -> None:

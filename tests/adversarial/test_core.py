@@ -324,6 +324,7 @@ def draw_junk(rng: Rng, depth: int = 2) -> Any:
     return list(JUNK.values())[rng.integers(len(JUNK))]()
 
 
+@pytest.mark.filterwarnings("ignore::shared_core.SetSelectWarning")  # an argument that has no effect
 def test_any_object_as_any_argument_is_used_or_refused(cases: Cases) -> None:
     for _, rng in cases(share=0.15):
         argument = list(ARGUMENTS)[rng.integers(len(ARGUMENTS))]

@@ -22,6 +22,7 @@ def assert_short_and_printable(error: SetSelectError) -> None:
     assert message.isprintable(), message
 
 
+@pytest.mark.filterwarnings("ignore::shared_core.SetSelectWarning")  # an argument that has no effect
 @pytest.mark.parametrize("argument", ARGUMENTS)
 def test_any_object_is_used_or_refused(argument: str) -> None:
     for name, make in JUNK.items():

@@ -13,12 +13,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..._files import hold_lock, remove_leftovers, write_atomically
-from ...errors import InvalidParameterError
+from ..._validation import printable, quoted
+from ...errors import InvalidInputError, InvalidParameterError
+from ._queries import PARQUET_ERRORS
 
 # Readers of Parquet take a folder for one table and skip names that begin with an underscore or a dot.
 SETTINGS = "_settings.json"
 STAGED = "_queries"
 _OWN = (STAGED, "_lock")
+# What messages show of settings that differ: this many, and this in place of one that is missing.
+_SHOWN = 5
+_ABSENT = "absent"
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,22 @@ class Summary:
     first_error: str | None
 
 
+def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The values inside a JSON value, each with its name: ``selector.MMR.lambda_d``."""
+    if not name and not isinstance(value, dict):
+        raise ValueError("it contains no settings")
+    if isinstance(value, (dict, list)) and value:
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _leaves(inner, f"{name}.{key}" if name else str(key))
+    else:
+        yield name, value
+
+
+def _describe_difference(name: str, known: dict[str, Any], new: dict[str, Any]) -> str:
+    there, now = (quoted(settings.get(name, _ABSENT)) for settings in (known, new))
+    return f"{printable(name)[:80]}: {there} there, {now} now"
+
+
 class OutputFolder:
     """The parts of one run. A part that exists is complete, because it is written under another name and renamed."""
 
@@ -62,13 +83,16 @@ class OutputFolder:
 
     def _check_owner(self) -> None:
         if self.path.exists() and not self.path.is_dir():
-            raise InvalidParameterError(f"out must be a folder (Parquet readers take it as one table): {self.path}")
+            raise InvalidParameterError(
+                f"out must be a folder (Parquet readers take it as one table): {printable(self.path)}"
+            )
         if not self.path.is_dir() or (self.path / SETTINGS).is_file():
             return
         others = sorted(f.name for f in self.path.iterdir() if f.name not in _OWN and not f.name.endswith(".tmp"))
         if others:
             raise InvalidParameterError(
-                f"{self.path} contains {others[0]} but no {SETTINGS}, so another program made it; name an empty folder"
+                f"{printable(self.path)} contains {printable(others[0])} but no {SETTINGS}, so another program made it; "
+                "name an empty folder"
             )
 
     def open(self, settings: dict[str, Any]) -> None:
@@ -79,14 +103,19 @@ class OutputFolder:
             write_atomically(file, json.dumps(settings, indent=1))
             return
         try:
-            known = dict(json.loads(file.read_bytes()))
-        except (ValueError, TypeError) as error:
-            raise InvalidParameterError(f"{file} is damaged ({error}); name another folder") from None
-        settings = json.loads(json.dumps(settings))
-        differing = [name for name in {**known, **settings} if known.get(name) != settings.get(name)]
+            known = dict(_leaves(json.loads(file.read_bytes())))
+        except (ValueError, RecursionError) as error:
+            raise InvalidParameterError(
+                f"{printable(file)} is damaged: {quoted(str(error))}; name another folder"
+            ) from None
+        new = dict(_leaves(json.loads(json.dumps(settings))))
+        differing = [name for name in new | known if known.get(name, _ABSENT) != new.get(name, _ABSENT)]
         if differing:
-            listed = "; ".join(f"{name}: {known.get(name)} there, {settings.get(name)} now" for name in differing)
-            raise InvalidParameterError(f"{self.path} has parts of other settings ({listed}); name another folder")
+            listed = [_describe_difference(name, known, new) for name in differing[:_SHOWN]]
+            more = [f"and {len(differing) - _SHOWN} more"] if len(differing) > _SHOWN else []
+            raise InvalidParameterError(
+                f"{printable(self.path)} has parts of other settings ({'; '.join(listed + more)}); name another folder"
+            )
 
     def part(self, number: int) -> Path:
         """The path of a block's part."""
@@ -96,7 +125,7 @@ class OutputFolder:
         """Whether a block's part exists with all its rows; a copy or a full disk can have truncated it."""
         try:
             return int(pq.read_metadata(self.part(number)).num_rows) == rows
-        except (pa.ArrowInvalid, FileNotFoundError):
+        except PARQUET_ERRORS:
             return False
 
     def write(self, number: int, table: Any) -> None:
@@ -126,7 +155,7 @@ class OutputFolder:
         rows = errors = 0
         first: str | None = None
         for number in numbers:
-            column = pq.read_table(self.part(number), columns=["error"], partitioning=None)["error"]
+            column = self._read_errors(number)
             rows += len(column)
             errors += len(column) - column.null_count
             if first is None and column.null_count < len(column):
@@ -134,6 +163,16 @@ class OutputFolder:
         self.forget_tries()
         self._remove(".part-*.tmp")
         return Summary(self.path, rows, errors, len(numbers), resumed, first)
+
+    def _read_errors(self, number: int) -> Any:
+        part = self.part(number)
+        try:
+            return pq.read_table(part, columns=["error"], partitioning=None)["error"]
+        # A KeyError says that the column is missing.
+        except (*PARQUET_ERRORS, KeyError) as error:
+            raise InvalidInputError(
+                f"{printable(part)} is damaged: {quoted(str(error))}; delete it, and repeat the same call"
+            ) from None
 
     def _remove(self, pattern: str) -> None:
         for file in self.path.glob(pattern):

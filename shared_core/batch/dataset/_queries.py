@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from ..._validation import printable, quoted
 from ...errors import InvalidInputError
 from ._settings import OUTPUT_COLUMNS, Settings
 
@@ -23,6 +24,8 @@ Rows = tuple[NDArray[np.float32], list[str | None]]
 # If the first SAMPLE vectors of a file all have the same length and it is not the index's, the run is refused.
 SAMPLE = 100
 _BATCH_ROWS = 4096
+# pyarrow raises these where a file is damaged or cannot be read.
+PARQUET_ERRORS = (pa.ArrowException, OSError)
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,10 @@ def open_parquet(file: str | Path) -> Any:
     """The file, opened for reading."""
     try:
         return pq.ParquetFile(file, memory_map=True)
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError(f"{file} is not a Parquet file, or is truncated: {error}") from None
+    except PARQUET_ERRORS as error:
+        raise InvalidInputError(
+            f"{printable(file)} is not a Parquet file, or is damaged: {quoted(str(error))}"
+        ) from None
 
 
 def cut_into_blocks(files: Sequence[Path], block_rows: int) -> list[Block]:
@@ -79,9 +84,10 @@ def read_block(block: Block, columns: list[str]) -> Any:
     """The block as a pyarrow Table of these columns."""
     try:
         return _read(block, columns)
-    except (pa.ArrowException, OSError) as error:
+    except PARQUET_ERRORS as error:
         raise InvalidInputError(
-            f"{block.file}: rows {block.start} to {block.start + block.rows - 1} cannot be read: {error}"
+            f"{printable(block.file)}: rows {block.start} to {block.start + block.rows - 1} cannot be read: "
+            f"{quoted(str(error))}"
         ) from None
 
 

@@ -107,7 +107,7 @@ def _read_id(record: Mapping[str, Any], known: Container[Any]) -> str | int | No
     if name is None:
         return None
     if isinstance(name, bool) or not isinstance(name, (str, int)):
-        raise InvalidInputError(f"'id' must be a string or a whole number, got {name!r}")
+        raise InvalidInputError(f"'id' must be a string or a whole number, got {quoted(name)}")
     if name in known:
-        raise InvalidInputError(f"id {name!r} occurs a second time")
+        raise InvalidInputError(f"id {quoted(name)} occurs a second time")
     return name

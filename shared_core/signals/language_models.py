@@ -214,10 +214,16 @@ class EndpointModel:
         except self._openai.OpenAIError as error:
             error.add_note(f"setselect: while {self._where} scored items {', '.join(str(i.row) for i in items)}")
             raise
-        replies = sorted(answer.choices, key=lambda reply: reply.index)
-        if len(replies) != len(items):
-            raise InvalidParameterError(f"{self._where} sent {len(replies)} choices for {len(items)} prompts")
-        return [self._read(item, reply) for item, reply in zip(items, replies, strict=True)]
+        # The client does not check what a server sends.
+        try:
+            replies = sorted(answer.choices, key=lambda reply: reply.index)
+            if len(replies) != len(items):
+                raise InvalidParameterError(f"{self._where} sent {len(replies)} choices for {len(items)} prompts")
+            return [self._read(item, reply) for item, reply in zip(items, replies, strict=True)]
+        except (AttributeError, TypeError, IndexError) as error:
+            raise InvalidParameterError(
+                f"{self._where} sent no completions, but {quoted(answer)}: check the URL"
+            ) from error
 
     def _read(self, item: Item, reply: Any) -> Scored:
         """The score of one answer, from the server's log-probabilities of the echoed prompt."""

@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from shared_core.cli import app
 from tests.adversarial.conftest import Cases
 from tests.shared_core.cli.test_train import SMALL, arguments, write_pool
 
@@ -200,4 +202,40 @@ def test_of_several_runs_at_once_one_writes_and_the_others_say_who_does(
         assert content(folder) == content(undisturbed)
         if not after_a_kill:
             assert asked(folder) == asked(undisturbed), "something was asked twice"
+        shutil.rmtree(folder)
+
+
+def damage(whole: bytes, rng: np.random.Generator) -> bytes:
+    """The bytes with some changed, moved, left out or put in."""
+    parts = bytearray(whole)
+    for _ in range(int(rng.integers(1, 6))):
+        # The head of a file says how to read the rest.
+        place = int(rng.integers(min(len(parts), 200) if rng.random() < 0.5 else len(parts)))
+        some = b'0123456789[]{}",:-.eE\\ \n\xff\x00'
+        way = rng.integers(5)
+        if way == 0:
+            parts[place] = some[int(rng.integers(len(some)))]
+        elif way == 1:
+            parts[place : place + int(rng.integers(1, 40))] = b""
+        elif way == 2:
+            parts[place:place] = bytes(parts[: int(rng.integers(1, 40))])
+        elif way == 3:
+            parts[place:place] = rng.choice([b"[" * 5000, b'"\\ud800"', b"1" * 5000, b"1e999", b"NaN", b"null"])
+        else:
+            del parts[max(place, 1) :]
+    return bytes(parts)
+
+
+def test_damaged_files_give_a_message_and_no_traceback(cases: Cases, undisturbed: Path, tmp_path: Path) -> None:
+    names = ("pool.jsonl", "vectors.npy", "kernel.labels.jsonl", "kernel.checkpoint", "kernel.log.jsonl")
+    for number, rng in cases(share=0.01, at_most=300):
+        folder = shutil.copytree(undisturbed, tmp_path / str(number))
+        for name in rng.permutation(names)[: rng.integers(1, 3)]:
+            (folder / name).write_bytes(damage((folder / name).read_bytes(), rng))
+        kernel = ("--kernel", "rows") if rng.random() < 0.3 else ()
+        ended = CliRunner().invoke(app, arguments(folder, *SMALL, "--epochs", 4, *kernel))
+        assert ended.exit_code in (0, 1, 2), ended.output
+        assert ended.exception is None or isinstance(ended.exception, SystemExit), ended.exc_info
+        assert len(ended.stderr) < 20_000
+        assert (ended.exit_code == 2) == ("error: " in ended.stderr)
         shutil.rmtree(folder)

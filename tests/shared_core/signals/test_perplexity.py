@@ -464,6 +464,34 @@ def test_a_server_without_the_needed_output_is_an_error(
         LogPerplexityQuality.from_endpoint(url, "tiny").score(["What is it?"], ["Paris"])
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "a web page",
+        [],
+        {},
+        {"choices": None},
+        {"choices": [None]},
+        {"choices": [{"text": "?"}]},
+        {"choices": [{"index": 0, "logprobs": {"tokens": [1], "text_offset": ["a"], "token_logprobs": ["b"]}}]},
+        {
+            "choices": [
+                {"index": 0, "logprobs": {"tokens": ["a"] * 9, "text_offset": [*range(9)], "token_logprobs": "x"}}
+            ]
+        },
+    ],
+    ids=str,
+)
+def test_a_reply_of_another_form_is_an_error(
+    reply: Any, completions: Completions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(completions, "answer", lambda request: reply)
+    with serving(completions) as url:
+        remote = LogPerplexityQuality.from_endpoint(url, "tiny")
+        with pytest.raises(InvalidParameterError, match=f"model 'tiny' at {url} sent "):
+            remote.score(["What is it?"], ["Paris"])
+
+
 def test_an_answer_with_nothing_before_it_is_an_error(completions: Completions) -> None:
     with serving(completions) as url:
         bare = LogPerplexityQuality.from_endpoint(url, "tiny", template="{question}{answer}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -114,6 +114,8 @@ class SelectionSettings(BaseModel):
                 raise InvalidParameterError(f"{name} is given twice: as an argument and in search_kwargs")
         if "perspective" in fields:
             fields["perspective"] = as_perspective(fields["perspective"])
+        if isinstance(fields.get("shown"), Iterator):
+            fields["shown"] = list(fields["shown"])
         if kwargs:
             fields["search_kwargs"] = kwargs
         super().__init__(**fields)
@@ -146,15 +148,18 @@ class SelectionSettings(BaseModel):
         # Ids of documents are strings; those that a user reads from metadata may be integers.
         return (replace(request, shown=tuple(map(str, request.shown))) if request.shown else request), scores, rest
 
-    def _warn_if_all_are_selected(self, request: Request, candidates: int, remedy: str) -> None:
-        """Warn once if there are no more candidates than are asked for, so that every method selects the same."""
+    def _warn_if_all_are_selected(self, request: Request, candidates: int, remedy: str, *, stacklevel: int = 6) -> None:
+        """Warn once if there are no more candidates than are asked for, so that every method selects the same.
+
+        ``stacklevel`` is that of the line that calls the class, as far as the call is not async.
+        """
         # The flag is no private attribute, because pydantic compares those: a warning must not change what is equal.
         if request.selects_all(candidates) and "_warned" not in self.__dict__:
             self.__dict__["_warned"] = True
             warnings.warn(
                 f"k={request.k} of {candidates} candidates: all of them are selected, whatever the method. {remedy}",
                 SetSelectWarning,
-                stacklevel=2,
+                stacklevel=stacklevel,
             )
 
 
@@ -406,7 +411,7 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         kwargs: dict[str, Any],
     ) -> Flow[list[Document]]:
         request, scores, store_kwargs = self._request(kwargs)
-        self._warn_if_all_are_selected(request, request.fetch_k - len(request.shown), RAISE_FETCH_K)
+        self._warn_if_all_are_selected(request, request.fetch_k - len(request.shown), RAISE_FETCH_K, stacklevel=7)
         selected = yield from self._select(request, query, store_kwargs)
         if run_manager.handlers:
             data = describe_selection(request, selected, self.vector_source)

@@ -6,7 +6,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_setselect.compare import compare_store
-from shared_core.errors import EmbeddingFallbackWarning, VectorSourceError
+from shared_core.errors import EmbeddingFallbackWarning, InvalidInputError, InvalidParameterError, VectorSourceError
 from shared_core.evaluation.compare import compare
 from tests.embedding import corpus, embed
 from tests.langchain_setselect.conftest import WordEmbeddings
@@ -66,6 +66,29 @@ def test_a_store_without_embeddings_asks_for_them() -> None:
     with pytest.raises(VectorSourceError, match=r"compare_store\(\.\.\., embeddings="):
         compare_store(store, ["one"], k=2)
     assert compare_store(store, ["one"], k=2, embeddings=WordEmbeddings()).corpus.queries == 1
+
+
+@pytest.mark.parametrize("answer", [None, [], 5, "x", [None] * 48, [float("nan")] * 48])
+def test_a_model_that_returns_no_vector_of_a_query_is_an_error(answer: Any) -> None:
+    class Odd(WordEmbeddings):
+        def embed_query(self, text: str) -> Any:
+            return answer
+
+    store = InMemoryVectorStore(Odd())
+    store.add_texts(["one", "two", "three"])
+    with pytest.raises(InvalidInputError, match="Odd returned"):
+        compare_store(store, ["one"], k=2)
+
+
+def test_a_wrong_option_is_refused_before_a_query_is_embedded(store: VectorStore, embeddings: WordEmbeddings) -> None:
+    for options in ({"k": 0}, {"fetch_k": 0}, {"seed": -1}, {"views": -1}, {"decide_by": "p_recall"}):
+        with pytest.raises(InvalidParameterError, match=f"^{next(iter(options))} "):
+            compare_store(store, QUERIES, embeddings=Untouchable(), **options)
+
+
+class Untouchable(WordEmbeddings):
+    def embed_query(self, text: str) -> list[float]:
+        raise AssertionError("embedded before the check")
 
 
 def test_the_texts_of_an_unknown_store_are_embedded_with_a_warning() -> None:

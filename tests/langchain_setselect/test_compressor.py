@@ -26,6 +26,7 @@ from shared_core import (
     EmbeddingFallbackWarning,
     InvalidInputError,
     InvalidParameterError,
+    SetSelectWarning,
     VectorSourceError,
     select,
 )
@@ -205,8 +206,11 @@ async def test_without_documents_nothing_is_embedded(store: VectorStore, embeddi
 
 
 def test_fewer_documents_than_k_are_all_returned(store: VectorStore, documents: list[Document]) -> None:
-    chosen = SetSelectCompressor(vectorstore=store, k=50).compress_documents(documents, QUERY)
+    made = SetSelectCompressor(vectorstore=store, k=50)
+    with pytest.warns(SetSelectWarning, match=r"k=50 of 30 candidates: all of them.*retriever in front.*return more"):
+        chosen = made.compress_documents(documents, QUERY)
     assert sorted(numbers(chosen)) == sorted(numbers(documents))
+    assert made.compress_documents(documents, QUERY) == chosen, "one warning for each object"
 
 
 def test_a_document_that_two_retrievers_found_counts_once(store: VectorStore, documents: list[Document]) -> None:
@@ -216,7 +220,7 @@ def test_a_document_that_two_retrievers_found_counts_once(store: VectorStore, do
 
 def test_returned_documents_are_copies_with_scores(store: VectorStore, documents: list[Document]) -> None:
     before = copy.deepcopy(documents)
-    chosen = SetSelectCompressor(vectorstore=store, k=4).compress_documents(documents, QUERY)
+    chosen = SetSelectCompressor(vectorstore=store, k=4, scores=True).compress_documents(documents, QUERY)
     assert documents == before
     vectors = np.array([embed(document.page_content) for document in documents])
     reasons = select(embed(QUERY), vectors, 4)
@@ -227,8 +231,8 @@ def test_returned_documents_are_copies_with_scores(store: VectorStore, documents
         assert document.page_content == by_id[document.id].page_content
         document.metadata["number"] = -1
     assert documents == before
-    plain = SetSelectCompressor(vectorstore=store, k=4, scores=False).compress_documents(documents, QUERY)
-    assert all(document == by_id[document.id] for document in plain)
+    plain = SetSelectCompressor(vectorstore=store, k=4).compress_documents(documents, QUERY)
+    assert all(any(document is given for given in documents) for document in plain)
 
 
 def test_shown_documents_count_as_picked_and_are_not_returned(store: VectorStore, documents: list[Document]) -> None:
@@ -300,7 +304,9 @@ def test_a_perspective_changes_the_scores(
     if corpus_too:
         vectors = vectors + sign * np.outer(vectors @ p / (p @ p), p)
     chosen = select(projected, vectors, 5)
-    made = SetSelectCompressor(vectorstore=store, k=5, direction=direction, corpus=corpus_too, perspective="northern")
+    made = SetSelectCompressor(
+        vectorstore=store, k=5, direction=direction, corpus=corpus_too, perspective="northern", scores=True
+    )
     found = made.compress_documents(documents, QUERY)
     assert numbers(found) == numbers(documents[i] for i in chosen.indices)
     np.testing.assert_allclose([d.metadata["relevance_score"] for d in found], chosen.relevance, atol=1e-6)
@@ -458,8 +464,9 @@ def test_pieces_that_share_an_id_are_separate_candidates(embeddings: WordEmbeddi
     store = InMemoryVectorStore(embeddings)
     store.add_texts(["river mountain bread"], ids=["whole"])
     pieces = [Document(text, id="whole") for text in ("river", "mountain", "bread")]
+    made = SetSelectCompressor(vectorstore=store, k=3, order="relevance")
     with pytest.warns(EmbeddingFallbackWarning):
-        chosen = SetSelectCompressor(vectorstore=store, k=3).compress_documents(pieces, "bread")
+        chosen = made.compress_documents(pieces, "bread")
     assert {document.page_content for document in chosen} == {"river", "mountain", "bread"}
     assert chosen[0].page_content == "bread", "by its own vector, not that of the whole document"
 

@@ -52,7 +52,7 @@ async def test_it_is_a_tool_for_an_agent(store: VectorStore) -> None:
 
 
 async def test_as_a_tool_it_returns_documents_with_scores(store: VectorStore) -> None:
-    retriever = SetSelectRetriever(vectorstore=store, k=3)
+    retriever = SetSelectRetriever(vectorstore=store, k=3, scores=True)
     tool = create_retriever_tool(
         retriever,
         "passages",
@@ -90,14 +90,16 @@ async def test_it_works_in_an_ensemble(store: VectorStore) -> None:
 
 def configurable(retriever: SetSelectRetriever) -> Runnable[str, list[Document]]:
     return retriever.configurable_fields(
-        search_kwargs=ConfigurableField(id="search_kwargs"), search_type=ConfigurableField(id="search_type")
+        k=ConfigurableField(id="k"),
+        search_kwargs=ConfigurableField(id="search_kwargs"),
+        search_type=ConfigurableField(id="search_type"),
     )
 
 
 async def test_fields_can_be_configured(store: VectorStore) -> None:
     retriever = configurable(SetSelectRetriever(vectorstore=store, k=3))
     assert numbers(retriever.invoke(QUERY)) == numbers(SetSelectRetriever(vectorstore=store, k=3).invoke(QUERY))
-    settings = {"search_type": "mmr", "search_kwargs": {"k": 6, "lambda_mult": 0.2}}
+    settings = {"search_type": "mmr", "k": 6, "search_kwargs": {"lambda_mult": 0.2}}
     wanted = SetSelectRetriever(vectorstore=store, **settings).invoke(QUERY)
     assert retriever.invoke(QUERY, config={"configurable": settings}) == wanted
     assert await retriever.ainvoke(QUERY, config={"configurable": settings}) == wanted
@@ -109,8 +111,8 @@ def test_fields_that_are_not_configured_stay_unchanged(store: VectorStore) -> No
     made = SetSelectRetriever(
         vectorstore=store, selector=MMR(lambda_d=0.2), perspective="northern", quality="quality", scores=False
     )
-    configured = configurable(made).invoke(QUERY, config={"configurable": {"search_kwargs": {"k": 7}}})
-    assert configured == made.invoke(QUERY, k=7)
+    for settings in ({"search_kwargs": {"k": 7}}, {"k": 7}):
+        assert configurable(made).invoke(QUERY, config={"configurable": settings}) == made.invoke(QUERY, k=7)
     with pytest.raises(InvalidParameterError, match=r"search_type or selector, not both"):
         configurable(made).invoke(QUERY, config={"configurable": {"search_type": "ndpp"}})
 
@@ -120,6 +122,8 @@ def test_bad_configuration_is_refused_like_bad_arguments(store: VectorStore) -> 
     for settings, message in (
         ({"search_type": "mrr"}, r"unknown selector 'mrr'"),
         ({"search_kwargs": {"fetchk": 3}}, r"did you mean 'fetch_k'"),
+        ({"k": 3, "search_kwargs": {"k": 3}}, r"k is given twice"),
+        ({"k": 0}, r"k must be at least 1"),
     ):
         with pytest.raises(InvalidParameterError, match=message):
             retriever.invoke(QUERY, config={"configurable": settings})
@@ -185,7 +189,7 @@ class AsyncListener(AsyncCallbackHandler):
 
 
 async def test_a_handler_receives_the_selection_and_its_reasons(store: VectorStore) -> None:
-    retriever = SetSelectRetriever(vectorstore=store, search_type="mmr", k=3, fetch_k=12, lambda_mult=0.25)
+    retriever = SetSelectRetriever(vectorstore=store, search_type="mmr", k=3, fetch_k=12, lambda_mult=0.25, scores=True)
     sync, also_sync, asynchronous = Listener(), Listener(), AsyncListener()
     documents = retriever.invoke(QUERY, config={"callbacks": [sync]})
     assert await retriever.ainvoke(QUERY, config={"callbacks": [asynchronous, also_sync]}) == documents
@@ -199,6 +203,9 @@ async def test_a_handler_receives_the_selection_and_its_reasons(store: VectorSto
     assert told["gains"] == [document.metadata["selection_score"] for document in documents]
     assert told["objective"] == pytest.approx(sum(told["gains"]))
     assert told["filled_from"] is None
+    without = Listener()
+    retriever.invoke(QUERY, config={"callbacks": [without]}, scores=False)
+    assert without.events == [told], "the event has the numbers that the metadata lacks"
     assert sync.parents == sync.runs, "the event belongs to the retriever's own run"
 
 

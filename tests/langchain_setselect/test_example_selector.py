@@ -18,7 +18,15 @@ from langchain_core.prompts import (
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_setselect import SetSelectExampleSelector
-from shared_core import MMR, NDPP, BudgetError, InvalidInputError, InvalidParameterError, select
+from shared_core import (
+    MMR,
+    NDPP,
+    BudgetError,
+    InvalidInputError,
+    InvalidParameterError,
+    SetSelectWarning,
+    select,
+)
 from tests.embedding import TOPICS, TRAITS, embed
 from tests.langchain_setselect.conftest import WordEmbeddings
 
@@ -117,7 +125,7 @@ async def test_the_constructors_arguments_are_langchains(embeddings: WordEmbeddi
     assert ours.select_examples({"question": QUESTION}) == wanted
     later = await SetSelectExampleSelector.afrom_examples(*arguments, **keywords, search_type="similarity")
     assert await later.aselect_examples({"question": QUESTION}) == wanted
-    assert set(SemanticSimilarityExampleSelector.model_fields) - set(SetSelectExampleSelector.model_fields) == {"k"}
+    assert set(SemanticSimilarityExampleSelector.model_fields) <= set(SetSelectExampleSelector.model_fields)
     made = SetSelectExampleSelector(vectorstore=theirs.vectorstore, k=6, input_keys=["question"], **keywords)
     assert len(made.select_examples({"question": QUESTION})) == 6
 
@@ -184,11 +192,17 @@ def test_example_keys_name_what_is_returned(make: Make) -> None:
     assert set(make(example_keys=[]).select_examples({"question": QUESTION})[0]) == set(examples()[0])
 
 
-async def test_the_three_orders(make: Make) -> None:
+async def test_the_orders(make: Make) -> None:
     by_choice = expected(6, 30)
     by_cosine = [row for row in nearest(embed(QUESTION), 40) if row in by_choice]
     assert by_choice not in (by_cosine, by_cosine[::-1]), "the orders must differ for this test to test anything"
-    for order, wanted in {"selection": by_choice, "relevance": by_cosine, "nearest_last": by_cosine[::-1]}.items():
+    both_ends = [by_cosine[i] for i in (0, 2, 4, 5, 3, 1)]
+    for order, wanted in {
+        "selection": by_choice,
+        "relevance": by_cosine,
+        "nearest_last": by_cosine[::-1],
+        "long_context": both_ends,
+    }.items():
         made = make(k=6, order=order)
         assert rows_of(made.select_examples({"question": QUESTION})) == wanted
         assert rows_of(await made.aselect_examples({"question": QUESTION})) == wanted
@@ -316,7 +330,38 @@ def test_fewer_examples_than_k_are_all_returned(make: Make, embeddings: WordEmbe
     empty = SetSelectExampleSelector(vectorstore=InMemoryVectorStore(embeddings), input_keys=["question"])
     assert empty.select_examples({"question": QUESTION}) == []
     empty.add_example({"question": "first", "answer": "because 1"})
+    # This stays without a warning: a larger fetch_k would not help.
     assert rows_of(empty.select_examples({"question": QUESTION})) == [1]
+
+
+def test_a_search_for_no_more_than_k_examples_is_warned_of_once(make: Make) -> None:
+    made = make(k=4, fetch_k=4)
+    with pytest.warns(SetSelectWarning, match=r"k=4 of 4 candidates: all of them are selected.*Raise fetch_k"):
+        chosen = made.select_examples({"question": QUESTION})
+    assert made.select_examples({"question": QUESTION}) == chosen
+
+
+@pytest.mark.parametrize("in_search_kwargs", [False, True])
+@pytest.mark.parametrize("relevance", ["stars", lambda example: example["stars"]], ids=["key", "function"])
+def test_relevance_comes_from_a_key_or_a_function_of_the_example(
+    make: Make, relevance: Any, in_search_kwargs: bool
+) -> None:
+    found = nearest(embed(QUESTION), 20)
+    vectors = np.array([embed(examples()[row]["question"]) for row in found])
+    stars = [examples()[row]["stars"] for row in found]
+    wanted = [found[i] for i in select(embed(QUESTION), vectors, 4, "mmr", relevance=stars).indices]
+    assert wanted != expected(search_type="mmr"), "the stars must matter for this test to test anything"
+    given = {"search_kwargs": {"relevance": relevance}} if in_search_kwargs else {"relevance": relevance}
+    assert rows_of(make(search_type="mmr", **given).select_examples({"question": QUESTION})) == wanted
+
+
+def test_a_setting_changed_later_counts_at_the_next_call(make: Make) -> None:
+    made = make(search_type="mmr", k=5)
+    made.lambda_mult = 0.2
+    assert rows_of(made.select_examples({"question": QUESTION})) == expected(5, 25, "mmr", lambda_mult=0.2)
+    made.selector = NDPP()
+    made.lambda_mult = None
+    assert rows_of(made.select_examples({"question": QUESTION})) == expected(5, 25, "ndpp")
 
 
 def test_copies_and_pickles_select_the_same(make: Make) -> None:
@@ -329,7 +374,7 @@ def test_copies_and_pickles_select_the_same(make: Make) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"order": "nearest"}, r"order must be one of selection, relevance, nearest_last, got 'nearest'"),
+        ({"order": "nearest"}, r"order must be one of selection, relevance, nearest_last, long_context, got 'nearest'"),
         ({"k": 0}, r"k must be at least 1"),
         ({"search_type": "mrr"}, r"unknown selector 'mrr'"),
         ({"selector": MMR(), "search_type": "vrsd"}, r"search_type or selector, not both"),

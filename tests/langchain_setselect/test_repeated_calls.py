@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
-from shared_core import VRSD, EmbeddingFallbackWarning, InvalidParameterError
+from shared_core import VRSD, EmbeddingFallbackWarning, InvalidParameterError, LowRankKernel, SetSelectWarning
 from tests.embedding import corpus, embed
 from tests.langchain_setselect.conftest import WordEmbeddings
 
@@ -61,8 +61,17 @@ def test_ids_appended_to_shown_count_at_the_next_call(store: VectorStore) -> Non
     for _ in range(4):
         (document,) = retriever.invoke(QUERY)
         picked.append(document.id)
-        retriever.search_kwargs["shown"].append(document.id)
+        shown.append(document.id)
     assert len(set(picked)) == 4
+    with_kwargs = SetSelectRetriever(vectorstore=store, k=1, fetch_k=30, search_kwargs={"shown": picked[:1]})
+    with_kwargs.search_kwargs["shown"].append(picked[1])
+    assert with_kwargs.invoke(QUERY)[0].id == picked[2]
+
+
+def test_ids_to_read_once_count_at_every_call(store: VectorStore) -> None:
+    (first,) = SetSelectRetriever(vectorstore=store, k=1).invoke(QUERY)
+    retriever = SetSelectRetriever(vectorstore=store, k=1, shown=(document.id for document in [first]))
+    assert retriever.invoke(QUERY) == retriever.invoke(QUERY) != [first]
 
 
 def test_arguments_of_one_call_do_not_last(store: VectorStore) -> None:
@@ -87,8 +96,39 @@ def test_a_call_changes_neither_copies_nor_comparisons(way: Any, store: VectorSt
     assert contents(retriever.invoke(QUERY)) == usual
 
 
-def test_returned_documents_share_nothing_with_the_stores(store: VectorStore) -> None:
-    retriever = SetSelectRetriever(vectorstore=store, k=3)
+def test_a_warning_changes_neither_copies_nor_comparisons(store: VectorStore) -> None:
+    retriever, same = (SetSelectRetriever(vectorstore=store, k=3, fetch_k=3) for _ in range(2))
+    before = retriever.model_dump(exclude={"vectorstore"}), repr(retriever), dict(retriever)
+    with pytest.warns(SetSelectWarning, match=r"k=3 of 3 candidates: all of them are selected.*Raise fetch_k") as told:
+        usual = retriever.invoke(QUERY)
+    assert [warning.filename for warning in told] == [__file__], "the warning names the user's line"
+    assert retriever == same
+    assert (retriever.model_dump(exclude={"vectorstore"}), repr(retriever), dict(retriever)) == before
+    assert retriever.invoke(QUERY) == copy.copy(retriever).invoke(QUERY) == usual, "one warning for each object"
+    with pytest.warns(SetSelectWarning, match=r"k=3 of 3 candidates"):
+        assert same.invoke(QUERY) == usual
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"k": np.int64(3), "shown": ["a"], "lambda_mult": np.float32(0.5), "search_type": "mmr"},
+        {"shown": {"a": 1}.keys(), "source": lambda d: d.id, "max_per_source": 3},
+        {"shown": np.array(["a"]), "costs": len, "budget": 10},
+        {"selector": VRSD(), "perspective": np.ones(48), "relevance": None},
+        {"search_type": "ndpp", "kernel": LowRankKernel(*np.zeros((3, 2, 2)), ids=["a", "b"])},
+    ],
+    ids=str,
+)
+def test_all_kinds_of_values_can_be_dumped(store: VectorStore, settings: dict[str, Any]) -> None:
+    retriever = SetSelectRetriever(vectorstore=store, **settings)
+    # pydantic would warn of a value that does not fit the type of its field.
+    assert retriever.model_dump(exclude={"vectorstore"}).keys() == type(retriever).model_fields.keys() - {"vectorstore"}
+    assert retriever.model_copy() == retriever
+
+
+def test_copies_with_scores_share_no_metadata_with_the_stores(store: VectorStore) -> None:
+    retriever = SetSelectRetriever(vectorstore=store, k=3, scores=True)
     once = retriever.invoke(QUERY)
     kept = [(document.id, document.page_content, dict(document.metadata)) for document in once]
     for document in once:
@@ -107,13 +147,14 @@ class Noted(Document):
 def test_copies_keep_class_fields_and_what_was_set(embeddings: WordEmbeddings) -> None:
     text = corpus()[0][0]
     noted = Noted(page_content=text, note="kept", id="n")
-    compressor = SetSelectCompressor(embeddings=embeddings, k=1)
+    compressor = SetSelectCompressor(embeddings=embeddings, k=1, scores=True)
     with pytest.warns(EmbeddingFallbackWarning):
         (copied,) = compressor.compress_documents([noted, Document("another")], text)
     assert type(copied) is Noted
     assert (copied.note, copied.id, copied.type) == ("kept", "n", "Document")
     # The original did not set its metadata; the copy does.
     assert copied.model_dump(exclude_unset=True).keys() == {"page_content", "note", "id", "metadata"}
+    assert copied.metadata.keys() == {"relevance_score", "selection_score"}
     assert noted.metadata == {}
     assert noted.model_dump(exclude_unset=True).keys() == {"page_content", "note", "id"}
 
@@ -136,11 +177,13 @@ def test_faiss_returns_vectors_in_one_array(embeddings: WordEmbeddings) -> None:
 
     texts, metadatas = zip(*corpus(), strict=True)
     store = FAISS.from_texts(list(texts), embeddings, list(metadatas))
-    documents, vectors = search(store, embed(QUERY).tolist(), 30)
+    documents, vectors, ids = search(store, embed(QUERY).tolist(), 30)
+    assert ids == [document.id for document in documents]
     assert isinstance(vectors, np.ndarray)
     assert vectors.shape == (30, len(embed(QUERY)))
     for condition in ({"number": {"$lt": 20}}, lambda metadata: metadata["number"] < 20):
-        documents, vectors = search(store, embed(QUERY).tolist(), 30, filter=condition)
+        documents, vectors, ids = search(store, embed(QUERY).tolist(), 30, filter=condition)
+        assert ids == [document.id for document in documents]
         assert isinstance(vectors, np.ndarray)
         wanted = np.array([embed(document.page_content) for document in documents], np.float32)
         np.testing.assert_array_equal(vectors, wanted)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from langchain_community.vectorstores import FAISS
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.output_parsers import StrOutputParser
@@ -111,7 +112,7 @@ def test_a_selector_object_replaces_a_name(store: VectorStore, selector: Any) ->
 
 def test_returned_documents_are_copies_with_scores(store: VectorStore) -> None:
     before = {d.id: copy.deepcopy(d) for d in store.get_by_ids([f"doc-{i}" for i in range(60)])}
-    documents = SetSelectRetriever(vectorstore=store, k=3).invoke(QUERY)
+    documents = SetSelectRetriever(vectorstore=store, k=3, scores=True).invoke(QUERY)
     query = embed(QUERY)
     total = np.zeros(len(query))
     worth = 0.0
@@ -133,9 +134,26 @@ def test_returned_documents_are_copies_with_scores(store: VectorStore) -> None:
     assert after == before
 
 
-def test_scores_can_be_left_out(store: VectorStore) -> None:
-    for document in SetSelectRetriever(vectorstore=store, scores=False).invoke(QUERY):
-        assert set(document.metadata) == {"number", "topic", "quality", "tokens"}
+def test_by_default_the_documents_are_what_as_retriever_returns(store: VectorStore) -> None:
+    ours = SetSelectRetriever(vectorstore=store, search_type="similarity", k=5).invoke(QUERY)
+    theirs = store.as_retriever(search_kwargs={"k": 5}).invoke(QUERY)
+    assert ours == theirs
+    assert [a is b for a, b in zip(ours, theirs, strict=True)] == [isinstance(store, FAISS)] * 5, (
+        "FAISS returns the documents of its docstore, InMemoryVectorStore makes new ones"
+    )
+    assert SetSelectRetriever(vectorstore=store, scores=True).invoke(QUERY, scores=False) == SetSelectRetriever(
+        vectorstore=store
+    ).invoke(QUERY)
+
+
+def test_a_score_that_a_document_has_already_is_not_overwritten(embeddings: WordEmbeddings) -> None:
+    store = InMemoryVectorStore(embeddings)
+    store.add_documents([Document("river", id="a", metadata={"relevance_score": "theirs"}), Document("bread", id="b")])
+    found = SetSelectRetriever(vectorstore=store, scores=True, k=2).invoke("river")
+    by_id = {document.id: document.metadata for document in found}
+    assert by_id["a"].keys() == by_id["b"].keys() == {"relevance_score", "selection_score"}
+    assert by_id["a"]["relevance_score"] == "theirs"
+    assert by_id["b"]["relevance_score"] == pytest.approx(0, abs=0.5)
 
 
 def test_the_stores_own_filter_is_used(embeddings: WordEmbeddings) -> None:
@@ -149,7 +167,7 @@ def test_the_stores_own_filter_is_used(embeddings: WordEmbeddings) -> None:
 
 def test_faiss_finds_all_documents_that_pass_a_strict_filter(embeddings: WordEmbeddings) -> None:
     retriever = SetSelectRetriever(
-        vectorstore=faiss(embeddings), k=2, fetch_k=2, search_kwargs={"filter": {"number": 59}}
+        vectorstore=faiss(embeddings), k=2, fetch_k=3, search_kwargs={"filter": {"number": 59}}
     )
     assert numbers(retriever.invoke(QUERY)) == [59]
 
@@ -167,7 +185,7 @@ def test_an_empty_store_gives_an_empty_result(embeddings: WordEmbeddings) -> Non
 
 
 def test_the_threshold_is_a_cosine_and_is_applied_before_the_selection(store: VectorStore) -> None:
-    documents = SetSelectRetriever(vectorstore=store, search_type="mmr", lambda_mult=0.0, k=10).invoke(
+    documents = SetSelectRetriever(vectorstore=store, search_type="mmr", lambda_mult=0.0, k=10, scores=True).invoke(
         QUERY, score_threshold=0.2
     )
     assert documents
@@ -234,7 +252,7 @@ def test_a_perspective_changes_the_search_and_the_scores(store: VectorStore, dir
         vectors = vectors + sign * np.outer(vectors @ p / (p @ p), p)
     chosen = select(projected, vectors, 4)
     retriever = SetSelectRetriever(
-        vectorstore=store, perspective="northern", direction=direction, corpus=corpus_too, fetch_k=20
+        vectorstore=store, perspective="northern", direction=direction, corpus=corpus_too, fetch_k=20, scores=True
     )
     documents = retriever.invoke(QUERY)
     assert numbers(documents) == [rows[i] for i in chosen.indices]
@@ -295,7 +313,16 @@ def test_documents_can_be_added_through_the_retriever(store: VectorStore) -> Non
         ({"direction": "sideways", "perspective": "northern"}, r"direction must be one of remove, emphasize"),
         ({"selector": MMR(), "search_type": "vrsd"}, r"search_type or selector, not both"),
         ({"selector": "mrr"}, r"unknown selector 'mrr'; known: .*vrsd"),
-        ({"selector": MMR}, r"an object with a select method"),
+        ({"selector": MMR}, r"an object with a method select\(candidates, k.*<class '.*MMR'>"),
+        ({"relevance_scale": "log"}, r"relevance_scale must be one of minmax, rank, sigmoid, got 'log'"),
+        ({"order": "best"}, r"order must be one of selection, relevance, nearest_last, long_context, got 'best'"),
+        ({"drop_duplicates": "no"}, r"drop_duplicates must be True or False, got 'no'"),
+        ({"lambda": 0.5}, r"'lambda'.*did you mean 'lambda_mult'"),
+        ({"top_k": 3}, r"'top_k'.*did you mean 'k'"),
+        ({"top_n": 3}, r"'top_n'.*did you mean 'k'"),
+        ({"topn": 3}, r"'topn'.*did you mean 'k'"),
+        ({"similarity_top_k": 3}, r"'similarity_top_k'.*did you mean 'k'"),
+        ({"k": 3, "search_kwargs": {"k": 3}}, r"k is given twice: as an argument and in search_kwargs"),
         ({"selector": MMR(), "lambda_mult": 0.5}, r"lambda_mult"),
         ({"shown": "doc-1"}, r"shown takes a collection"),
     ],

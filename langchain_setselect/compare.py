@@ -14,7 +14,7 @@ from shared_core.evaluation.compare import compare_candidates
 from shared_core.evaluation.corpus import Query, found_documents
 from shared_core.evaluation.judging import FoundCandidates
 from shared_core.evaluation.results import Comparison
-from shared_core.retrieval import EmbeddedQuery, run_flow
+from shared_core.retrieval import EmbeddedQuery, as_embeddings, run_flow
 
 from .retriever import search_store
 
@@ -74,7 +74,7 @@ def compare_store(
         )
 
     def candidates_of(query: Query) -> FoundCandidates:
-        vector = np.asarray(embedding.embed_query(query.text))
+        vector = as_embeddings([embedding.embed_query(query.text)], [query.text], type(embedding).__name__)[0]
         documents, ids, vectors = run_flow(
             search_store(store, embedding, query.text, EmbeddedQuery(vector, None), fetch_k, dict(search_kwargs or {}))
         )

@@ -11,7 +11,7 @@ from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.schema import MetadataMode, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from shared_core.evaluation.compare import compare_candidates
+from shared_core.evaluation.compare import check_options, compare_candidates
 from shared_core.evaluation.corpus import Query, found_documents
 from shared_core.evaluation.judging import FoundCandidates
 from shared_core.evaluation.results import Comparison
@@ -69,13 +69,15 @@ def compare_index(
     >>> found.settings[found.recommendation.setting].label, found.corpus.queries
     ('VRSD', 1)
     """
+    # The retriever checks them too, but it calls k top_n.
+    check_options(k, fetch_k)
     retriever = SetSelectIndexRetriever(index, top_n=k, fetch_k=fetch_k, filters=filters, embed_model=embed_model)
     embedding = retriever._settings._vectors.need_model("the queries")
 
     def candidates_of(query: Query) -> FoundCandidates:
         vector = retriever._check_length(embedding.get_agg_embedding_from_queries([query.text]))
         nodes = retriever._search(fetch_k)._retrieve(QueryBundle(query.text, embedding=vector))
-        found = run_flow(read_vectors(retriever._settings, nodes, embed_unknown=False))
+        found = run_flow(read_vectors(retriever._settings._vectors, nodes, embed_unknown=False))
         rows = [(n.node_id, n.get_content(MetadataMode.NONE), n.metadata.get("subtopics")) for n in found.items]
         return FoundCandidates(vector, found_documents(rows), np.array(found.vectors))
 

@@ -90,7 +90,7 @@ def _parameters(given: list[str]) -> dict[str, Any]:
             continue
         try:
             parameters[name] = json.loads(value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             parameters[name] = value
     return parameters
 

@@ -246,7 +246,7 @@ def compare_candidates(
     repeats = (0, "redundancy") in values
     return Comparison(
         title,
-        CorpusFacts(documents, len(outcomes), len(given), _name_of(model), k, fetch_k, seed, _versions()),
+        CorpusFacts(documents, len(outcomes), len(given), _name_of(str(model)), k, fetch_k, seed, _versions()),
         tuple(setting for setting, _ in tried),
         tuple(column.measure for column in columns),
         values,
@@ -325,7 +325,7 @@ def _as_vectors(embed: Embed | ArrayLike, texts: list[str], what: str) -> NDArra
     return rows
 
 
-def check_options(k: int, fetch_k: int, decide_by: str | None, seed: int, views: int) -> None:
+def check_options(k: int, fetch_k: int, decide_by: str | None = None, seed: int = 0, views: int = 0) -> None:
     """Raise InvalidParameterError for options of :func:`compare` that are wrong whatever the corpus is."""
     check_deciding(decide_by)
     if check_integer(fetch_k, "fetch_k", 1) < check_integer(k, "k", 1):

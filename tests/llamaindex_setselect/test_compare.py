@@ -4,6 +4,7 @@ from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 from llamaindex_setselect.compare import compare_index
+from shared_core.errors import InvalidParameterError
 from shared_core.evaluation.compare import compare
 from tests.llamaindex_setselect.nodes_and_indexes import (
     QUERY,
@@ -52,3 +53,12 @@ def test_the_stores_own_filter_is_used_and_labels_come_from_the_metadata(model: 
     assert "subtopic_recall" in {measure.key for measure in found.measures}
     assert found.corpus.model == "words"
     assert found.queries[0].candidates[0].text in TEXTS
+
+
+def test_a_wrong_option_is_named_as_the_caller_named_it_before_a_query_is_embedded(model: CountingEmbedding) -> None:
+    index = make_index("simple", model)
+    model.forget()
+    for options in ({"k": 0}, {"fetch_k": 0}, {"seed": -1}, {"views": -1}, {"decide_by": "p_recall"}):
+        with pytest.raises(InvalidParameterError, match=f"^{next(iter(options))} "):
+            compare_index(index, QUERIES, **options)
+    assert model.queries == []

@@ -87,6 +87,7 @@ def test_row_numbers_and_parameters_of_every_kind(folder: Path) -> None:
         (["--selector", "best"], "best"),
         (["--parameter", "refine"], "--parameter takes name=value, got 'refine'"),
         (["--parameter", "refine=true", "--parameter", "refine=false"], "--parameter refine is given twice"),
+        (["--parameter", "refine=" + "[" * 5000], "refine must be"),
         (["--parameter", "k=3"], "no parameter 'k'"),
         (["--parameter", "out=x"], "no parameter 'out'"),
         (["--id-column", "name"], "no column name (--row-numbers writes row numbers instead)"),

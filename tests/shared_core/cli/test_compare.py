@@ -276,7 +276,7 @@ def test_no_file_name_or_text_controls_the_terminal(tmp_path: Path, words: list[
     assert failed.exit_code == 2
     for text in (fine.stdout, fine.stderr, failed.stderr):
         assert text
-        # rich itself escapes nothing, and draws its table with line breaks and spaces.
+        # The table has line breaks and spaces of its own.
         assert text.replace("\n", "").isprintable()
 
 

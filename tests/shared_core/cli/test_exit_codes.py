@@ -63,7 +63,6 @@ def test_what_the_machine_lacks_is_an_error_and_no_crash(
 
 
 def test_ctrl_c_outside_of_the_commands_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "Console", None)
     monkeypatch.setattr(command, "message_console", _interrupt)
     assert run(monkeypatch, "compare", *FILES) == 130
 

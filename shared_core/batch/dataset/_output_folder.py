@@ -91,8 +91,8 @@ class OutputFolder:
         others = sorted(f.name for f in self.path.iterdir() if f.name not in _OWN and not f.name.endswith(".tmp"))
         if others:
             raise InvalidParameterError(
-                f"{printable(self.path)} contains {printable(others[0])} but no {SETTINGS}, so another program made it; "
-                "name an empty folder"
+                f"{printable(self.path)} contains {printable(others[0])} but no {SETTINGS}, so another program made "
+                "it; name an empty folder"
             )
 
     def open(self, settings: dict[str, Any]) -> None:

@@ -1,56 +1,88 @@
-"""The settings that the postprocessor and the retriever share, and the flow from a query to selected nodes."""
+"""The settings that all LlamaIndex classes share, and the flow from a query to selected nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.instrumentation.events.rerank import ReRankEndEvent
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, ObjectType, QueryBundle
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from pydantic import PlainSerializer, SkipValidation
 
-from shared_core import InvalidInputError, InvalidParameterError, QueryParts, Selector, selector_parameters
+from shared_core import InvalidInputError, InvalidParameterError, Kernel, Selector, SetSelectWarning
 from shared_core.retrieval import (
     SETTINGS,
     EmbeddedQuery,
     Flow,
     Found,
+    Order,
+    Perspective,
+    RelevanceScale,
     Request,
     Selected,
     Step,
     as_identifiers,
     as_perspective,
     check_integer,
+    parameter_names,
+    refuse_unknown,
 )
-from shared_core.signals.extraction import check_perspective_vector
 
 from .vectors import NodeVectors, resolve_embed_model
 
-GAIN_KEY = "selection_score"
+EVENT = "setselect"
+SCORE_KEYS = ("relevance_score", "selection_score")
+
+dispatcher = get_dispatcher(__name__)
+
+# The types and ranges are for editors, type checkers and the fields' JSON schema. Request.parse checks the values, so
+# that both adapters raise the same errors. Without the serializer, pydantic warns when it dumps a list as an iterable.
+T = TypeVar("T")
+Setting = Annotated[T, SkipValidation, PlainSerializer(lambda value: value)]
+Positive = Annotated[int, Field(ge=1)]
+Weight = Annotated[float, Field(ge=0, le=1)]
+Cosine = Annotated[float, Field(ge=-1, le=1)]
+SelectorOrName = Literal["vrsd", "similarity", "mmr", "ndpp"] | str | Selector
+NodeNumber = str | Mapping[str, float] | Callable[[BaseNode], float]
+NodeName = str | Mapping[str, Hashable] | Callable[[BaseNode], Hashable]
 
 
 class SelectionSettings(BaseModel):
     """The settings of a selection; :class:`SetSelectPostprocessor` documents each of them."""
 
-    top_n: int | None = None
-    selector: str | Selector = "vrsd"
+    top_n: Setting[Positive | None] = None
+    selector: Setting[SelectorOrName] = "vrsd"
     selector_kwargs: dict[str, Any] = Field(default_factory=dict)
-    perspective: str | tuple[float, ...] | Callable[[str], str | QueryParts | None] | None = None
-    perspective_vector: str = "text"
-    direction: str = "remove"
-    corpus: bool = False
-    quality: str | dict[str, float] | Callable[[BaseNode], float] | None = None
-    costs: str | dict[str, float] | Callable[[BaseNode], float] | None = None
-    budget: float | None = None
-    source: str | Callable[[BaseNode], Hashable] | None = None
-    max_per_source: int | None = None
-    drop_near_duplicates: float | None = None
-    score_threshold: float | None = None
-    shown: tuple[str, ...] = ()
-    scores: bool = True
+    lambda_mult: Setting[Weight | None] = None
+    lambda_b: Setting[Weight | None] = None
+    refine: Setting[bool | None] = None
+    kernel: Setting[Kernel | None] = None
+    temperature: Setting[float | Literal["auto"] | None] = None
+    relevance: Setting[NodeNumber | None] = None
+    relevance_scale: Setting[RelevanceScale | None] = "minmax"
+    quality: Setting[NodeNumber | None] = None
+    score_threshold: Setting[float | None] = None
+    shown: Setting[Iterable[str]] = ()
+    budget: Setting[float | None] = None
+    costs: Setting[NodeNumber | None] = None
+    max_per_source: Setting[Positive | None] = None
+    source: Setting[NodeName | None] = None
+    drop_duplicates: Setting[bool] = True
+    drop_near_duplicates: Setting[Cosine | None] = None
+    order: Setting[Order] = "selection"
+    perspective: Setting[Perspective] = None
+    perspective_vector: Setting[Literal["text", "difference"]] = "text"
+    direction: Setting[Literal["remove", "emphasize"]] = "remove"
+    corpus: Setting[bool] = False
+    scores: bool = False
     embed_model: BaseEmbedding | None = Field(default=None, exclude=True)
     vector_store: BasePydanticVectorStore | None = Field(default=None, exclude=True)
     index: VectorStoreIndex | None = Field(default=None, exclude=True)
@@ -61,19 +93,8 @@ class SelectionSettings(BaseModel):
     _perspective_memory: tuple[BaseEmbedding | None, str, list[float]] | None = PrivateAttr(default=None)
 
     def __init__(self, **settings: Any) -> None:
-        given = {name: value for name, value in settings.items() if name in type(self).model_fields}
-        parameters = {name: value for name, value in settings.items() if name not in given}
-        parameters = {**(given.get("selector_kwargs") or {}), **parameters}
-        refuse_unknown(type(self).__name__, parameters, given.get("selector", "vrsd"), type(self).model_fields)
-        given["selector_kwargs"] = parameters
-        if given.get("top_n") is not None:
-            check_integer(given["top_n"], "top_n", 1)
-        given["shown"] = as_identifiers(given.get("shown"), "shown")
-        check_perspective_vector(given.get("perspective_vector", "text"), given.get("perspective"))
-        given["perspective"] = as_perspective(given.get("perspective"))
-        super().__init__(**given)
-        if self.top_n is None and self.budget is None:
-            self.top_n = 4
+        super().__init__(**_as_fields(type(self), settings))
+        # The settings are checked here, because a pydantic validator would wrap the error in a ValidationError.
         self._request()
         # Vectors of one store under the ids of another store's index would be wrong.
         store = self.vector_store
@@ -88,26 +109,49 @@ class SelectionSettings(BaseModel):
         return NodeVectors(store, self.index, resolve_embed_model(self.embed_model, self.index))
 
     def _request(self, fetch_k: int | None = None) -> Request:
-        settings = {name: getattr(self, name) for name in _FIELDS}
-        settings |= {"k": self.top_n, "fetch_k": fetch_k, **self.selector_kwargs}
-        if self.source is None:
-            settings["source"] = _document_of
-        return Request.parse(settings)[0]
+        if self.top_n is not None:
+            check_integer(self.top_n, "top_n", 1)
+        settings: dict[str, Any] = {"k": self.top_n, "fetch_k": fetch_k, "source": _document_of}
+        for name in _FIELDS & self.model_fields_set:
+            value = getattr(self, name)
+            if value is not None or name == "relevance_scale":
+                settings[name] = _OfNode(value) if name in OF_NODES and callable(value) else value
+        if self.relevance == "score":
+            settings["relevance"] = _score_of
+        return Request.parse(settings | self.selector_kwargs)[0]
 
-
-# The settings of a request that are fields of the classes.
-_FIELDS = tuple(name for name in SETTINGS if name in SelectionSettings.model_fields)
-
-
-def refuse_unknown(owner: str, names: Iterable[str], selector: Any, known: Iterable[str]) -> None:
-    """Raise for the first name that is not a parameter of the selector; the message lists what is allowed."""
-    own = selector_parameters(selector) if isinstance(selector, str) else ()
-    for name in names:
-        if name not in own:
-            raise InvalidParameterError(
-                f"{owner} has no argument {name!r}; it has {', '.join(known)}, "
-                f"and those of selector {selector!r}: {', '.join(own) or 'none'}"
+    def _warn_if_all_are_selected(self, request: Request, candidates: int, remedy: str) -> None:
+        """Warn once if there are no more candidates than are asked for, so that every method selects the same."""
+        # The flag is no private attribute, because pydantic compares those: a warning must not change what is equal.
+        if request.selects_all(candidates) and "_warned" not in self.__dict__:
+            self.__dict__["_warned"] = True
+            warnings.warn(
+                f"top_n={request.k} of {candidates} candidates: all of them are selected, whatever the method. "
+                f"{remedy}",
+                SetSelectWarning,
+                stacklevel=2,
             )
+
+
+# The fields that are settings of a request or parameters of a selector, under the same name.
+_FIELDS = {*SETTINGS, *parameter_names()} & SelectionSettings.model_fields.keys()
+# The settings that may be functions of a node.
+OF_NODES = {"relevance", "quality", "costs", "source"}
+
+
+def _as_fields(owner: type[SelectionSettings], settings: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of pydantic's constructor. A selector's parameter that is no field goes to ``selector_kwargs``."""
+    own = owner.model_fields
+    fields = {name: value for name, value in settings.items() if name in own}
+    more = {name: value for name, value in settings.items() if name not in own}
+    refuse_unknown(owner.__name__, more, own)
+    kwargs = {**(fields.get("selector_kwargs") or {}), **more}
+    twice = sorted(name for name in fields.keys() & kwargs if fields[name] is not own[name].default)
+    if twice:
+        raise InvalidParameterError(f"{twice[0]} is given twice: as an argument and in selector_kwargs")
+    fields |= {"selector_kwargs": kwargs, "shown": as_identifiers(fields.get("shown"), "shown")}
+    fields["perspective"] = as_perspective(fields.get("perspective"))
+    return fields
 
 
 def embed_query(settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[EmbeddedQuery]:
@@ -142,33 +186,85 @@ def _embed(settings: SelectionSettings, texts: list[str]) -> Flow[list[float]]:
 
 
 def read_vectors(
-    settings: SelectionSettings, nodes: Sequence[NodeWithScore], *, embed_unknown: bool, fetch_k: int | None = None
+    vectors: NodeVectors, nodes: Sequence[NodeWithScore], *, embed_unknown: bool, fetch_k: int | None = None
 ) -> Flow[Found]:
-    """The nodes for which there are vectors, each id once, with their vectors."""
-    first: dict[str, BaseNode] = {}
-    for scored in nodes:
-        first.setdefault(scored.node.node_id, scored.node)
-    vectors = yield from settings._vectors.fetch([*first.values()], [*first], embed_unknown=embed_unknown)
-    ids = [name for name in first if name in vectors]
+    """The nodes for which there are vectors, with their ids and vectors."""
     exhausted = fetch_k is None or len(nodes) < fetch_k
-    return Found([first[name] for name in ids], ids, [vectors[name] for name in ids], fetch_k, exhausted)
+    items, ids, rows = yield from vectors.fetch(nodes, embed_unknown=embed_unknown)
+    return Found(items, ids, _text_of, rows, fetch_k, exhausted)
 
 
-def copy_nodes(nodes: Sequence[NodeWithScore], selected: Selected, scores: bool) -> list[NodeWithScore]:
-    """Copies of the selected nodes, with the relevance as score and, if ``scores``, the gain in the metadata."""
-    by_node = {id(scored.node): scored for scored in nodes}
-    copies = []
-    relevance, gains = selected.selection.relevance.tolist(), selected.selection.gains.tolist()
-    for node, cosine, gain in zip(selected.items, relevance, gains, strict=True):
-        changes: dict[str, Any] = {"metadata": {**node.metadata, GAIN_KEY: gain} if scores else dict(node.metadata)}
-        if scores:
-            # The gain must change neither the prompt nor the text to embed.
-            for name in ("excluded_llm_metadata_keys", "excluded_embed_metadata_keys"):
-                changes[name] = [*(key for key in getattr(node, name) if key != GAIN_KEY), GAIN_KEY]
-        changes = {"node": node.model_copy(update=changes), "score": cosine}
-        copies.append(by_node[id(node)].model_copy(update=changes))
-    return copies
+def _text_of(scored: NodeWithScore) -> str:
+    """The text by which a node is compared with others; none if the node stands for more than its text."""
+    node = scored.node
+    if node.get_type() in (ObjectType.TEXT, ObjectType.DOCUMENT):
+        return node.get_content(metadata_mode=MetadataMode.NONE)
+    # An image with its caption, or a pointer to another object.
+    return ""
 
 
-def _document_of(node: BaseNode) -> str:
-    return node.ref_doc_id or node.node_id
+def finish(settings: SelectionSettings, request: Request, selected: Selected) -> list[NodeWithScore]:
+    """The selected nodes in the ``order`` asked for; sends the event that holds the gains.
+
+    A flow may run in another thread, where handlers would not know the current span. So this is called after it.
+    """
+    nodes = []
+    for scored, relevance, gain in selected.arrange(request.order):
+        node = _with_scores(scored.node, relevance, gain) if settings.scores else scored.node
+        nodes.append(NodeWithScore(node=node, score=relevance))
+    dispatcher.event(ReRankEndEvent(nodes=nodes, tags={EVENT: _describe(settings, request, selected)}))
+    return nodes
+
+
+def _with_scores(node: BaseNode, relevance: float, gain: float) -> BaseNode:
+    """A copy with the scores in its metadata, hidden from prompts and from embedding. Keys that are there stay."""
+    added = {
+        name: value for name, value in zip(SCORE_KEYS, (relevance, gain), strict=True) if name not in node.metadata
+    }
+    return node.model_copy(
+        update={
+            "metadata": {**node.metadata, **added},
+            "excluded_llm_metadata_keys": [*node.excluded_llm_metadata_keys, *added],
+            "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, *added],
+        }
+    )
+
+
+def _describe(settings: SelectionSettings, request: Request, selected: Selected) -> dict[str, Any]:
+    """What the event says about a selection, in the order of the picks."""
+    found, selection = selected.found, selected.selection
+    return {
+        "selector": repr(request.selector),
+        "top_n": request.k,
+        "fetch_k": found.fetch_k,
+        "candidates": len(found.items),
+        "vector_source": settings._vectors.words,
+        "ids": selected.ids,
+        "gains": selection.gains.tolist(),
+        "relevance": selection.relevance.tolist(),
+        "objective": selection.objective if found.items else None,
+        "filled_from": selection.filled_from,
+    }
+
+
+@dataclass(frozen=True)
+class _OfNode:
+    """A function of the node, for the node with its score that a retriever returns."""
+
+    function: Callable[[BaseNode], Any]
+
+    def __call__(self, scored: NodeWithScore) -> Any:
+        return self.function(scored.node)
+
+
+def _score_of(scored: NodeWithScore) -> float:
+    if scored.score is None:
+        raise InvalidInputError(
+            f"relevance='score' uses the score of each node, but node {scored.node.node_id!r} has none: put a "
+            "retriever or a reranker in front that sets it, or leave relevance out"
+        )
+    return scored.score
+
+
+def _document_of(scored: NodeWithScore) -> str:
+    return scored.node.ref_doc_id or scored.node.node_id

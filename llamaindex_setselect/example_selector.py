@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
@@ -13,9 +13,21 @@ from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval import ORDERS, check_one_of, join_values, sort_items
+from shared_core.retrieval import join_values, refuse_unknown
 
-from .retriever import SetSelectIndexRetriever
+from ._settings import OF_NODES
+from .retriever import RetrieverOptions, SetSelectIndexRetriever, known_options
+
+ExampleNumber = str | Mapping[str, float] | Callable[[dict[str, Any]], float]
+
+
+class ExampleOptions(RetrieverOptions, total=False):
+    """The options of :class:`SetSelectExampleSelector`."""
+
+    relevance: ExampleNumber | None
+    quality: ExampleNumber | None
+    costs: ExampleNumber | None
+    source: str | Mapping[str, Hashable] | Callable[[dict[str, Any]], Hashable] | None
 
 
 class SetSelectExampleSelector:
@@ -68,22 +80,24 @@ class SetSelectExampleSelector:
         template: str,
         separator: str = "\n\n",
         input_variable: str = "query_str",
-        order: str = "selection",
-        **options: Any,
+        embed_model: BaseEmbedding | None = None,
+        **options: Unpack[ExampleOptions],
     ) -> None:
         self.template = template
         self.separator = separator
         self.input_variable = input_variable
-        self.order = check_one_of(order, "order", ORDERS)
         self._input_keys: Sequence[str] | None = None
         self._index = index
-        for name in ("quality", "costs", "source"):
-            if callable(options.get(name)):
-                options[name] = _OfNode(options[name])
-        if options.get("max_per_source") is not None and options.get("source") is None:
+        refuse_unknown(
+            type(self).__name__, options, ("index", "template", "separator", "input_variable", *known_options())
+        )
+        given: dict[str, Any] = {**options}
+        for name in OF_NODES & given.keys():
+            if callable(given[name]):
+                given[name] = _OfMetadata(given[name])
+        if given.get("max_per_source") is not None and given.get("source") is None:
             raise InvalidParameterError("max_per_source needs source=: a key of the example or a function of it")
-        # With scores=True the gain would be added to the metadata, which is the example.
-        self._retriever = SetSelectIndexRetriever(index, **{"scores": False, **options})
+        self._retriever = SetSelectIndexRetriever(index, embed_model=embed_model, **given)
 
     @classmethod
     def from_examples(
@@ -92,8 +106,11 @@ class SetSelectExampleSelector:
         embed_model: BaseEmbedding,
         *,
         input_keys: Sequence[str],
+        template: str,
+        separator: str = "\n\n",
+        input_variable: str = "query_str",
         vector_store: BasePydanticVectorStore | None = None,
-        **settings: Any,
+        **options: Unpack[ExampleOptions],
     ) -> Self:
         """Put examples into a new index, embedded by their values under ``input_keys``, and select from them.
 
@@ -107,7 +124,7 @@ class SetSelectExampleSelector:
         storage = None if vector_store is None else StorageContext.from_defaults(vector_store=vector_store)
         nodes = [_node(example, input_keys) for example in examples]
         index = VectorStoreIndex(nodes, embed_model=embed_model, storage_context=storage)
-        selector = cls(index, **settings)
+        selector = cls(index, template=template, separator=separator, input_variable=input_variable, **options)
         selector._input_keys = list(input_keys)
         return selector
 
@@ -167,12 +184,11 @@ class SetSelectExampleSelector:
         return self._retriever.vector_source
 
     def _examples(self, found: Sequence[NodeWithScore]) -> list[dict[str, Any]]:
-        nodes = sort_items(found, [node.score or 0.0 for node in found], self.order)
-        return [dict(scored.node.metadata) for scored in nodes]
+        return [dict(scored.node.metadata) for scored in found]
 
 
 @dataclass(frozen=True)
-class _OfNode:
+class _OfMetadata:
     """A function of the node that calls a function of the example. Unlike a lambda it can be pickled."""
 
     function: Callable[[dict[str, Any]], Any]

@@ -7,18 +7,19 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
-from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core.instrumentation.events.rerank import ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseComponent, NodeWithScore, QueryBundle
 from typing_extensions import override
 
-from shared_core import InvalidInputError, InvalidParameterError, Selector, make_selector, selector_names
-from shared_core.retrieval import Flow, Step, run_flow, run_flow_async
+from shared_core import InvalidInputError, InvalidParameterError, Selection, Selector, make_selector, selector_names
+from shared_core.retrieval import Flow, Found, Request, Selected, Step, run_flow, run_flow_async
 
-from ._settings import SelectionSettings, copy_nodes, embed_query, read_vectors
+from ._settings import SelectionSettings, dispatcher, embed_query, finish, read_vectors
 
-dispatcher = get_dispatcher(__name__)
+_NOTHING = Selected(
+    [], Selection(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0), Found([], [], str, []), cut_short=False
+)
 
 
 class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
@@ -117,29 +118,30 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return run_flow(self._postprocess(nodes, query_bundle))
+        request = self._request()
+        return finish(self, request, run_flow(self._select(request, nodes, query_bundle)))
 
     @override
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return await run_flow_async(self._postprocess(nodes, query_bundle))
-
-    def _postprocess(self, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[list[NodeWithScore]]:
         request = self._request()
+        return finish(self, request, await run_flow_async(self._select(request, nodes, query_bundle)))
+
+    def _select(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[Selected]:
         if bundle is None:
             raise InvalidInputError(
                 "there is no query to select for: pass postprocess_nodes(nodes, query_bundle=...) or query_str=..."
             )
-        top_n = len(nodes) if self.top_n is None else self.top_n
+        top_n = len(nodes) if request.k is None else request.k
         dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=top_n, model_name=repr(request.selector)))
-        selected: list[NodeWithScore] = []
-        if nodes:
-            query = yield from embed_query(self, request, bundle)
-            found = yield from read_vectors(self, nodes, embed_unknown=True)
-            selection = yield Step(partial(request.select, found, query))
-            selected = copy_nodes(nodes, selection, self.scores)
-        dispatcher.event(ReRankEndEvent(nodes=selected))
+        if not nodes:
+            return _NOTHING
+        remedy = "Raise similarity_top_k of the retriever in front of SetSelectPostprocessor (2 by default)"
+        self._warn_if_all_are_selected(request, len(nodes), remedy)
+        query = yield from embed_query(self, request, bundle)
+        found = yield from read_vectors(self._vectors, nodes, embed_unknown=True)
+        selected: Selected = yield Step(partial(request.select, found, query))
         return selected
 
     @override
@@ -171,7 +173,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         # BaseComponent.__getstate__ would remove what cannot be pickled (a quality function) from this object too.
         state = super(BaseComponent, self).__getstate__()
         # LlamaIndex creates a new object from this state, which must hold fields only.
-        kept = {name: value for name, value in self.__dict__.items() if name != "callback_manager"}
+        kept = {name: getattr(self, name) for name in type(self).model_fields if name != "callback_manager"}
         return {**state, "__dict__": kept, "__pydantic_private__": None}
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> SetSelectPostprocessor:

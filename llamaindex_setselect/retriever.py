@@ -5,27 +5,101 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Literal, TypedDict, Unpack
 
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.simple import SimpleVectorStore
-from llama_index.core.vector_stores.types import MetadataFilters
+from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQueryMode
 from typing_extensions import override
 
-from shared_core import InvalidInputError, Selector
-from shared_core.retrieval import Flow, Found, Step, as_identifiers, run_flow, run_flow_async
+from shared_core import InvalidInputError, Kernel
+from shared_core.retrieval import (
+    Flow,
+    Found,
+    Order,
+    Perspective,
+    RelevanceScale,
+    Request,
+    Selected,
+    Step,
+    as_identifiers,
+    refuse_unknown,
+    run_flow,
+    run_flow_async,
+)
 
-from ._settings import SelectionSettings, copy_nodes, embed_query, read_vectors, refuse_unknown
+from ._settings import (
+    NodeName,
+    NodeNumber,
+    SelectionSettings,
+    SelectorOrName,
+    embed_query,
+    finish,
+    read_vectors,
+)
 from .stores.faiss import takes_node_ids
 
 # VectorIndexRetriever ignores arguments that it does not know. Its signature lists those that it knows.
 _OWN = {"index", "similarity_top_k", "filters", "embed_model", "callback_manager", "object_map", "verbose", "kwargs"}
 _SEARCH_NAMES = {"vector_store_kwargs", *inspect.signature(VectorIndexRetriever).parameters} - _OWN
-_OPTIONS = set(SelectionSettings.model_fields) - {"index", "vector_store"}
+
+
+class RetrieverOptions(TypedDict, total=False):
+    """The options of a retriever that do not depend on what it returns, nodes or examples."""
+
+    top_n: int | None
+    fetch_k: int | None
+    selector: SelectorOrName
+    selector_kwargs: dict[str, Any]
+    lambda_mult: float | None
+    lambda_b: float | None
+    refine: bool | None
+    kernel: Kernel | None
+    temperature: float | Literal["auto"] | None
+    relevance_scale: RelevanceScale | None
+    score_threshold: float | None
+    shown: Iterable[str]
+    budget: float | None
+    max_per_source: int | None
+    drop_duplicates: bool
+    drop_near_duplicates: float | None
+    order: Order
+    perspective: Perspective
+    perspective_vector: Literal["text", "difference"]
+    direction: Literal["remove", "emphasize"]
+    corpus: bool
+    scores: bool
+    filters: MetadataFilters | None
+    vector_store_query_mode: VectorStoreQueryMode | str
+    alpha: float | None
+    node_ids: list[str] | None
+    doc_ids: list[str] | None
+    sparse_top_k: int | None
+    hybrid_top_k: int | None
+    vector_store_kwargs: dict[str, Any]
+    callback_manager: CallbackManager | None
+    object_map: dict[str, Any] | None
+    verbose: bool
+
+
+class NodeOptions(RetrieverOptions, total=False):
+    """The options of :class:`SetSelectIndexRetriever`."""
+
+    embed_model: BaseEmbedding | None
+    relevance: NodeNumber | None
+    quality: NodeNumber | None
+    costs: NodeNumber | None
+    source: NodeName | None
+
+
+def known_options() -> tuple[str, ...]:
+    """The names of all options, and those that another version of ``VectorIndexRetriever`` adds."""
+    return *NodeOptions.__annotations__, *_SEARCH_NAMES
 
 
 class SetSelectIndexRetriever(BaseRetriever):
@@ -76,44 +150,31 @@ class SetSelectIndexRetriever(BaseRetriever):
     ['b', 'c']
     """
 
-    def __init__(
-        self,
-        index: VectorStoreIndex,
-        *,
-        top_n: int | None = None,
-        fetch_k: int | None = None,
-        filters: MetadataFilters | None = None,
-        selector: str | Selector = "vrsd",
-        shown: Iterable[str] = (),
-        callback_manager: CallbackManager | None = None,
-        object_map: dict[str, Any] | None = None,
-        verbose: bool = False,
-        **options: Any,
-    ) -> None:
-        self._search_kwargs = {name: value for name, value in options.items() if name in _SEARCH_NAMES}
-        own = {name: value for name, value in options.items() if name not in _SEARCH_NAMES}
-        known = ["index", "fetch_k", "filters", *sorted(_OPTIONS), *sorted(_SEARCH_NAMES)]
-        refuse_unknown(type(self).__name__, own.keys() - _OPTIONS, selector, known)
-        self._settings = SelectionSettings(top_n=top_n, selector=selector, shown=shown, index=index, **own)
-        self._fetch_k = fetch_k
-        self._settings._request(fetch_k)
+    def __init__(self, index: VectorStoreIndex, **options: Unpack[NodeOptions]) -> None:
+        refuse_unknown(type(self).__name__, options, ("index", *known_options()))
+        given: dict[str, Any] = {**options}
         self._index = index
-        self._filters = filters
+        self._filters, self._fetch_k = given.pop("filters", None), given.pop("fetch_k", None)
+        self._search_kwargs = {name: given.pop(name) for name in _SEARCH_NAMES & given.keys()}
+        object_map = given.pop("object_map", None)
         super().__init__(
-            callback_manager=callback_manager or index._callback_manager,
+            callback_manager=given.pop("callback_manager", None) or index._callback_manager,
             object_map=index._object_map if object_map is None else object_map,
-            verbose=verbose,
+            verbose=given.pop("verbose", False),
         )
+        self._settings = SelectionSettings(index=index, **given)
+        self._request = self._settings._request(self._fetch_k)
 
     @property
     def shown(self) -> tuple[str, ...]:
         """Ids of the nodes that the reader has already."""
-        return self._settings.shown
+        return tuple(self._settings.shown)
 
     @shown.setter
     def shown(self, shown: Iterable[str]) -> None:
-        # A new object, because a call in another thread may be using the current one.
+        # New objects, because a call in another thread may be using the current ones.
         self._settings = self._settings.model_copy(update={"shown": as_identifiers(shown, "shown")})
+        self._request = self._settings._request(self._fetch_k)
 
     @property
     def vector_source(self) -> str:
@@ -122,29 +183,28 @@ class SetSelectIndexRetriever(BaseRetriever):
 
     @override
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return run_flow(self._select(query_bundle))
+        settings, request = self._settings, self._request
+        return finish(settings, request, run_flow(self._select(settings, request, query_bundle)))
 
     @override
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await run_flow_async(self._select(query_bundle))
+        settings, request = self._settings, self._request
+        return finish(settings, request, await run_flow_async(self._select(settings, request, query_bundle)))
 
-    def _select(self, bundle: QueryBundle) -> Flow[list[NodeWithScore]]:
-        settings = self._settings
-        request = settings._request(self._fetch_k)
+    def _select(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[Selected]:
+        settings._warn_if_all_are_selected(request, request.fetch_k - len(request.shown), "Raise fetch_k")
         query = yield from embed_query(settings, request, bundle)
         searched = QueryBundle(bundle.query_str, embedding=self._check_length(query.search_vector))
-        nodes: list[NodeWithScore] = []
+        vectors = settings._vectors
 
         def search(fetch_k: int) -> Flow[Found]:
-            nonlocal nodes
             retriever = self._search(fetch_k)
             nodes = yield Step(partial(retriever._retrieve, searched), partial(retriever._aretrieve, searched))
-            return (yield from read_vectors(settings, nodes, embed_unknown=False, fetch_k=fetch_k))
+            return (yield from read_vectors(vectors, nodes, embed_unknown=False, fetch_k=fetch_k))
 
         # Without a vector reader a wider search would embed all texts that it finds.
-        reader = settings._vectors.reader
-        selected = yield from request.search_and_select(query, search, None if reader is None else reader.widest)
-        return copy_nodes(nodes, selected, settings.scores)
+        widest = None if vectors.reader is None else vectors.reader.widest
+        return (yield from request.search_and_select(query, search, widest))
 
     def _check_length(self, query: list[float]) -> list[float]:
         """``query`` if it is as long as the stored vectors, where their length is known before the search."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from llama_index.core.schema import BaseNode, MetadataMode
+from llama_index.core.schema import MetadataMode, NodeWithScore
 from llama_index.core.settings import Settings
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from shared_core import EmbeddingFallbackWarning, InvalidParameterError, SetSelectWarning, VectorSourceError
 from shared_core.retrieval import Flow, Step, find_registered
@@ -42,7 +43,8 @@ def register_vector_source(
         earlier one.
     function : callable
         ``function(store, node_ids, index) -> {node_id: vector}``; ``index`` is the ``VectorStoreIndex`` or None. Ids
-        that the store does not know are left out.
+        that the store does not know are left out. If it knows all, an array of shape (n, d) with one row for each id
+        is faster.
     afunction : async callable, optional
         The async version of ``function``. Without it, ``function`` runs in a thread in async code.
     on_node : bool
@@ -121,33 +123,54 @@ class NodeVectors:
         return self.model
 
     def fetch(
-        self, nodes: Sequence[BaseNode], ids: list[str], *, embed_unknown: bool = False
-    ) -> Flow[Mapping[str, ArrayLike]]:
-        """Vectors by node id; nodes that the store does not know are embedded, or left out with a warning.
+        self, nodes: Sequence[NodeWithScore], *, embed_unknown: bool = False
+    ) -> Flow[tuple[Sequence[NodeWithScore], list[str], Any]]:
+        """The nodes, each id once, with their ids and their vectors, row by row.
 
-        ``embed_unknown`` is True for nodes of any retriever, which the store may never have held. It is False after the
-        store's own search: a node without a vector has been deleted since, and is left out.
+        Nodes that the store does not know are embedded, or left out with a warning. ``embed_unknown`` is True for
+        nodes of any retriever, which the store may never have held. It is False after the store's own search: a node
+        without a vector has been deleted since, and is left out.
         """
-        reader = self.reader
+        ids = [scored.node.node_id for scored in nodes]
+        if len(set(ids)) < len(ids):
+            first: dict[str, NodeWithScore] = {}
+            for name, scored in zip(ids, nodes, strict=True):
+                first.setdefault(name, scored)
+            nodes, ids = [*first.values()], [*first]
         found: dict[str, ArrayLike] = {}
+        reader = self.reader
         if reader is not None:
-            # ``wanted`` is a copy, because a user's function may change the list.
-            wanted = [*ids]
-            if reader.on_node:
-                wanted = [name for name, node in zip(ids, nodes, strict=True) if node.embedding is None]
+            on_node = reader.on_node
+            wanted = [scored.node.node_id for scored in nodes if scored.node.embedding is None] if on_node else ids
             if wanted:
-                arguments = self.store, wanted, self.index
+                # A copy of the ids, because a user's function may change the list.
+                arguments = self.store, [*wanted], self.index
                 stored = yield Step(
                     partial(reader.fetch, *arguments),
                     None if reader.afetch is None else partial(reader.afetch, *arguments),
                 )
+                if isinstance(stored, np.ndarray):
+                    _check_rows(stored, wanted, self.store)
+                    if wanted is ids:
+                        return nodes, ids, stored
+                    stored = zip(wanted, stored, strict=True)
                 found = dict(stored)
-        missing = [node for name, node in zip(ids, nodes, strict=True) if name not in found]
-        found.update((node.node_id, node.embedding) for node in missing if node.embedding is not None)
-        missing = [node for node in missing if node.embedding is None]
+        found = yield from self._complete(nodes, ids, found, embed_unknown=embed_unknown)
+        if len(found) < len(ids):
+            nodes = [scored for scored, name in zip(nodes, ids, strict=True) if name in found]
+            ids = [name for name in ids if name in found]
+        return nodes, ids, [found[name] for name in ids]
+
+    def _complete(
+        self, nodes: Sequence[NodeWithScore], ids: Sequence[str], found: dict[str, ArrayLike], *, embed_unknown: bool
+    ) -> Flow[dict[str, ArrayLike]]:
+        """``found``, and vectors of the other nodes: those on the nodes, and embeddings of the texts of the rest."""
+        unknown = [scored.node for scored, name in zip(nodes, ids, strict=True) if name not in found]
+        found |= {node.node_id: node.embedding for node in unknown if node.embedding is not None}
+        missing = [node for node in unknown if node.embedding is None]
         if not missing:
             return found
-        if reader is not None and not (embed_unknown and self.model is not None):
+        if self.reader is not None and not (embed_unknown and self.model is not None):
             warnings.warn(
                 f"{type(self.store).__name__} has no vector for {len(missing)} of {len(nodes)} nodes: they were "
                 "deleted since the search, or come from another index. They are left out: "
@@ -189,3 +212,11 @@ class NodeVectors:
 def reader_of(store: Any) -> VectorReader | None:
     """The vector reader registered for the store's class, or for the nearest of its base classes."""
     return find_registered(_READERS, type(store))
+
+
+def _check_rows(vectors: NDArray[Any], wanted: Sequence[str], store: Any) -> None:
+    if len(vectors) != len(wanted):
+        raise VectorSourceError(
+            f"the vector reader of {type(store).__name__} returned {len(vectors)} vectors for {len(wanted)} nodes: an "
+            "array needs one row for each id; return a mapping if the store does not know all of them"
+        )

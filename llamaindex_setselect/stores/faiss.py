@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from numpy.typing import ArrayLike
 
 from shared_core.errors import VectorSourceError
 from shared_core.stores.faiss import vectors_by_label
 
-from .reader import VectorReader
+from .reader import Fetched, VectorReader
 
 # FaissVectorStore knows only labels; the index's struct maps a label to a node. With many nodes, inverting that map
 # takes longer than the search, so the inverted map is kept while the index lives, with the number of its nodes.
 _LABELS: WeakKeyDictionary[VectorStoreIndex, tuple[int, dict[str, str]]] = WeakKeyDictionary()
 
 
-def _fetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Mapping[str, ArrayLike]:
+def _fetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Fetched:
     if index is None:
         raise VectorSourceError(
             "FaissVectorStore does not know the ids of its nodes, but the index over it does: "
@@ -27,22 +26,31 @@ def _fetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) 
         )
     nodes = index.index_struct.nodes_dict
     number, labels = _LABELS.get(index, (-1, {}))
-    known = [node_id for node_id in node_ids if node_id in labels]
-    if number != len(nodes) or [nodes.get(labels[node_id]) for node_id in known] != known:
+    found = list(map(labels.get, node_ids))
+    known = zip(node_ids, found, strict=True)
+    if number != len(nodes) or any(nodes.get(label) != name for name, label in known if label is not None):
         # A copy: another thread may add nodes.
         nodes = nodes.copy()
         labels = {node_id: label for label, node_id in nodes.items()}
         _LABELS[index] = len(nodes), labels
-        known = [node_id for node_id in node_ids if node_id in labels]
-    rows = vectors_by_label(store.client, [int(labels[node_id]) for node_id in known])
-    return dict(zip(known, rows, strict=True))
+        found = list(map(labels.get, node_ids))
+    return _read(store, node_ids, found)
 
 
-def _fetch_mapped(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Mapping[str, ArrayLike]:
+def _fetch_mapped(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Fetched:
     labels, nodes = store._node_id_to_faiss_id_map, store._faiss_id_to_node_id_map
     # After a deletion the store gives the next node a label that is in use, and loses the node that had it.
-    known = [node_id for node_id in node_ids if node_id in labels and nodes.get(labels[node_id]) == node_id]
-    return dict(zip(known, vectors_by_label(store.client, [labels[node_id] for node_id in known]), strict=True))
+    found = [labels[name] if name in labels and nodes.get(labels[name]) == name else None for name in node_ids]
+    return _read(store, node_ids, found)
+
+
+def _read(store: Any, node_ids: Sequence[str], labels: Sequence[str | int | None]) -> Fetched:
+    """The vectors under these labels; None is the label of a node that the store does not know."""
+    rows = vectors_by_label(store.client, [int(label) for label in labels if label is not None])
+    if len(rows) == len(labels):
+        return rows
+    known = (name for name, label in zip(node_ids, labels, strict=True) if label is not None)
+    return dict(zip(known, rows, strict=True))
 
 
 def takes_node_ids(store: Any) -> bool:

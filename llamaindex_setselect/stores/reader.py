@@ -8,17 +8,19 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from shared_core.errors import VectorSourceError
 from shared_core.retrieval import WIDEST
 
-Fetch = Callable[[Any, Sequence[str], VectorStoreIndex | None], Mapping[str, ArrayLike]]
-AsyncFetch = Callable[[Any, Sequence[str], VectorStoreIndex | None], Awaitable[Mapping[str, ArrayLike]]]
+# Vectors by node id; or an array with one row for each id, if the store knows all of them.
+Fetched = Mapping[str, ArrayLike] | NDArray[Any]
+Fetch = Callable[[Any, Sequence[str], VectorStoreIndex | None], Fetched]
+AsyncFetch = Callable[[Any, Sequence[str], VectorStoreIndex | None], Awaitable[Fetched]]
 
 
 class VectorReader(NamedTuple):
-    """How a store looks vectors up by node id: ``fetch(store, node_ids, index)`` gives them by id."""
+    """How a store looks vectors up by node id, with ``fetch(store, node_ids, index)``."""
 
     fetch: Fetch
     afetch: AsyncFetch | None = None

@@ -48,7 +48,7 @@ def nearest(count: int, query: Any = None) -> list[str]:
 @pytest.mark.parametrize("kind", STORES)
 @pytest.mark.parametrize("settings", [{}, {"selector": "mmr", "lambda_mult": 0.5}, {"selector": MMR(0.2)}], ids=str)
 def test_picks_equal_the_cores(kind: str, settings: dict[str, Any], model: CountingEmbedding) -> None:
-    retriever = SetSelectIndexRetriever(make_index(kind, model), top_n=5, **settings)
+    retriever = SetSelectIndexRetriever(make_index(kind, model), top_n=5, scores=True, **settings)
     chosen = retriever.retrieve(QUERY)
     wanted = expected_selection(nearest(25), 5, **settings)
     assert ids_of(chosen) == [nearest(25)[i] for i in wanted.indices]

@@ -43,7 +43,8 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
 
 
 def fetch(post: SetSelectPostprocessor, nodes: Sequence[TextNode]) -> dict[str, ArrayLike]:
-    return dict(run_flow(post._vectors.fetch(nodes, [node.node_id for node in nodes])))
+    _, ids, rows = run_flow(post._vectors.fetch(scored(nodes)))
+    return dict(zip(ids, rows, strict=True))
 
 
 def assert_same_vector(found: ArrayLike, text: str) -> None:

@@ -21,7 +21,7 @@ from langchain_core.vectorstores import VectorStore
 from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
-from llama_index.core.schema import TextNode
+from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
@@ -174,18 +174,24 @@ def llamaindex_reader(store: Any) -> Any:
 
 def fetch_nodes(store: Any, ids: list[str], index: VectorStoreIndex | None = None) -> Any:
     """Vectors by node id, from the LlamaIndex store's vector reader."""
-    return llamaindex_reader(store).fetch(store, ids, index)
+    return _by_id(ids, llamaindex_reader(store).fetch(store, ids, index))
 
 
 async def afetch_nodes(store: Any, ids: list[str], index: VectorStoreIndex | None = None) -> Any:
     """Vectors by node id, awaited from the LlamaIndex store's vector reader."""
-    return await llamaindex_reader(store).afetch(store, ids, index)
+    return _by_id(ids, await llamaindex_reader(store).afetch(store, ids, index))
+
+
+def _by_id(ids: list[str], found: Any) -> Any:
+    """Vectors by node id, where a reader may have returned an array with one row for each id."""
+    return dict(zip(ids, found, strict=True)) if isinstance(found, np.ndarray) else found
 
 
 def node_vectors(nodes: list[Any], **settings: Any) -> dict[str, Any]:
     """Vectors by node id, as a postprocessor with these settings reads them."""
     vectors = SetSelectPostprocessor(**settings)._vectors
-    return dict(run_flow(vectors.fetch(nodes, [node.node_id for node in nodes])))
+    _, ids, rows = run_flow(vectors.fetch([NodeWithScore(node=node) for node in nodes]))
+    return dict(zip(ids, rows, strict=True))
 
 
 def own_search(store: VectorStore, vector: list[float], k: int, **search_kwargs: Any) -> list[Document]:

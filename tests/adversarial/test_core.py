@@ -49,8 +49,9 @@ def draw_case(number: int, rng: Rng) -> Case:
         case 1 if case.flavour == "grid":
             vectors = vectors.astype(rng.choice(["i1", "i8", "f2", ">f4", ">f8"]))
         case 2:
-            # Almost copies: the scores are near each other, and no tie.
-            noise = rng.normal(size=vectors.shape) * 10.0 ** rng.uniform(-5, -2)
+            # Almost copies: the scores are near each other, and no tie. Were they nearer, most digits of the
+            # reference's determinants would be rounding errors.
+            noise = rng.normal(size=vectors.shape) * 10.0 ** rng.uniform(-3, -1)
             vectors = (vectors[rng.integers(len(vectors), size=len(vectors))] + noise).astype(vectors.dtype)
     return Case(number, case.flavour, query, lay_out(vectors, rng), case.k, case.quality, rng)
 

@@ -61,15 +61,20 @@ print(json.dumps([first, second, [(w.category.__name__, str(w.message)) for w in
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A copy of the package with the machine code that the first selection of a process reads."""
+    """A copy of the package, see :func:`copy_package`."""
+    return copy_package(tmp_path)
+
+
+def copy_package(folder: Path) -> Path:
+    """A copy of the package in ``folder``, with the machine code that the first selection of a process reads."""
     _expected("VRSD")  # numba writes what it has not compiled yet
-    shutil.copytree(PACKAGE, tmp_path / "copy" / "shared_core")
-    machine_code = tmp_path / "copy" / "shared_core" / "selectors" / "__pycache__"
+    shutil.copytree(PACKAGE, folder / "copy" / "shared_core", ignore=shutil.ignore_patterns("*.nb?"))
+    machine_code = folder / "copy" / "shared_core" / "selectors" / "__pycache__"
     loops = _greedy.compiled_loops()
     assert loops is not None
     for file in Path(loops.vrsd.stats.cache_path).glob("_compiled.*.nb?"):
         shutil.copy2(file, machine_code)
-    return tmp_path / "copy"
+    return folder / "copy"
 
 
 def _expected(start: str) -> dict[str, Any]:
@@ -81,6 +86,14 @@ def _expected(start: str) -> dict[str, Any]:
 
 def check(package: Path, start: str, fault: str, warnings: list[str]) -> None:
     """Run ``fault`` in a process, select twice by every way, and compare with numpy; ``warnings`` are what it warns."""
+    warned = warnings_of(package, start, fault)
+    assert len(warned) == len(warnings), warned
+    for text, part in zip(warned, warnings, strict=True):
+        assert part in text
+
+
+def warnings_of(package: Path, start: str, fault: str) -> list[str]:
+    """What a process warns of that runs ``fault`` and then selects twice by every way, as numpy does."""
     environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
     child = subprocess.run(
         [sys.executable, "-c", CHILD, SELECTIONS, fault, start],
@@ -98,9 +111,8 @@ def check(package: Path, start: str, fault: str, warnings: list[str]) -> None:
         for way, (indices, gains) in expected.items():
             assert found[way][0] == indices, way
             np.testing.assert_allclose(found[way][1], gains, atol=1e-12, err_msg=way)
-    assert [category for category, _ in warned] == ["SetSelectWarning"] * len(warnings)
-    for (_, text), part in zip(warned, warnings, strict=True):
-        assert part in text
+    assert {category for category, _ in warned} <= {"SetSelectWarning"}, warned
+    return [text for _, text in warned]
 
 
 def truncate(share: float) -> Callable[[bytes], bytes]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .._validation import check_bool, check_integer, check_one_of, read_only
 from ..candidates import RELEVANCE_SCALES, RelevanceScale, scale_relevance
 from ..errors import InvalidInputError, SetSelectError
-from ..selectors.base import Selection, Selector, resolve_selector
+from ..selectors.base import Selection, Selector, resolve_selector, warn_of_no_effect
 from ._blocks import Block, Blocks, read_blocks
 from ._threads import one_blas_thread
 
@@ -176,6 +176,7 @@ def select_stream(
     if isinstance(relevance, str):
         parameters["relevance"], relevance = relevance, None
     resolved = resolve_selector(selector, parameters)
+    warn_of_no_effect(resolved, parameters, quality=quality is not None)
     if relevance_scale is not None:
         check_one_of(relevance_scale, "relevance_scale", RELEVANCE_SCALES)
     threads = check_integer(workers, "workers", 1)

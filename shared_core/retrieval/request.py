@@ -22,7 +22,14 @@ from .._validation import as_identifiers, as_numeric, check_integer, check_numbe
 from ..candidates import RELEVANCE_SCALES, Candidates, RelevanceScale, scale_relevance
 from ..errors import BudgetError, InvalidInputError, InvalidParameterError, PerspectiveError, SetSelectWarning
 from ..perspective import DIRECTIONS, PAP
-from ..selectors.base import Selection, Selector, resolve_selector, selector_names, selector_parameters
+from ..selectors.base import (
+    Selection,
+    Selector,
+    resolve_selector,
+    selector_names,
+    selector_parameters,
+    warn_of_no_effect,
+)
 from ..selectors.choose import choose
 from ..selectors.top_k import TopK
 from ..signals.extraction import (
@@ -38,8 +45,6 @@ from .items import ORDERS, ItemName, ItemNumber, read_numbers, read_values, sort
 
 # The most candidates that a retriever fetches when it widens its search by itself.
 WIDEST = 20_000
-# LangChain's default. A user who replaces as_retriever(search_type="mmr") changes the class and nothing else.
-DEFAULT_LAMBDA_MULT = 0.5
 
 # Words that mean NDPP's own parameter where ``relevance`` otherwise names a metadata key.
 NDPP_RELEVANCE = ("linear", "exponential")
@@ -255,6 +260,7 @@ class Request:
             direction=direction,
             corpus=corpus,
         )
+        warn_of_no_effect(request.selector, parameters, quality=request.quality is not None)
         return request, rest
 
     def find_text_to_embed(self, query: str) -> Flow[str | None]:
@@ -500,8 +506,6 @@ def _as_selector(given: Any, parameters: dict[str, Any]) -> Selector:
         raise InvalidParameterError(
             "there is no selector 'similarity_score_threshold': use 'similarity' and score_threshold="
         )
-    if isinstance(given, str) and given == "mmr" and not {"lambda_mult", "lambda_d"} & parameters.keys():
-        parameters = {**parameters, "lambda_mult": DEFAULT_LAMBDA_MULT}
     return resolve_selector("vrsd" if given is None else given, parameters)
 
 

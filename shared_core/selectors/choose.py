@@ -13,7 +13,7 @@ from .._validation import as_column, check_integer, check_number, read_only
 from ..candidates import Candidates, RelevanceScale, check_candidates, scale_relevance, tie_tolerance
 from ..errors import NothingLeftError
 from ._greedy import check_shown
-from .base import Selection, Selector, check_selector, resolve_selector
+from .base import Selection, Selector, check_selector, resolve_selector, warn_of_no_effect
 
 _EMPTY = Selection(read_only(np.zeros(0, np.int64)), read_only(np.zeros(0)), read_only(np.zeros(0)), 0.0)
 
@@ -83,6 +83,7 @@ def select(
     if isinstance(relevance, str):
         parameters["relevance"], relevance = relevance, None
     resolved = resolve_selector(selector, parameters)
+    warn_of_no_effect(resolved, parameters, quality=quality is not None)
     candidates = Candidates(
         query,
         vectors,

@@ -26,15 +26,16 @@ class MMR:
     """Candidates that are relevant, good, and unlike what is picked already (RAGSys, Algorithm 1).
 
     q and e_i are the unit vectors of :class:`Candidates`, and v_i = λ_b·cos(q, e_i) + (1 − λ_b)·b_i, or cos(q, e_i)
-    without a quality b. A given relevance takes the place of cos(q, e_i). The first pick is argmax v. Each further pick maximises w_i = λ_d·v_i − (1 − λ_d)·m_i, where
-    m_i is the highest cosine of e_i with a picked candidate. A gain is λ_d·v_i for the first pick and w_i for the
-    others. Objective: their sum. Cost: one pass over the vectors per pick, O(nkd). The compiled loop skips candidates
-    that cannot be the next pick.
+    without a quality b. A given relevance takes the place of cos(q, e_i). The first pick is argmax v. Each further pick
+    maximises w_i = λ_d·v_i − (1 − λ_d)·m_i, where m_i is the highest cosine of e_i with a picked candidate. A gain is
+    λ_d·v_i for the first pick and w_i for the others. Objective: their sum. Cost: one pass over the vectors per pick,
+    O(nkd). The compiled loop skips candidates that cannot be the next pick.
 
     Parameters
     ----------
     lambda_d : float in [0, 1]
-        Weight of relevance; 1 is pure relevance, 0 pure novelty. It is ``lambda_mult`` in LangChain and LlamaIndex.
+        Weight of relevance; 1 is pure relevance, 0 pure novelty. It is ``lambda_mult`` in LangChain and LlamaIndex,
+        and 0.5 as there; the paper has 0.75.
         Qdrant, OpenSearch and others count the opposite, diversity = 1 − ``lambda_d``.
     lambda_b : float in [0, 1]
         Weight of relevance against quality. It has no effect without quality.
@@ -52,7 +53,7 @@ class MMR:
     [1, 2]
     """
 
-    lambda_d: float = 0.75
+    lambda_d: float = 0.5
     lambda_b: float = 0.95
 
     def __post_init__(self) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_number, check_one_of, quoted
 from ..candidates import TIE_EPS, Candidates
-from ..errors import InvalidParameterError, KernelError
+from ..errors import InvalidParameterError, KernelError, SetSelectWarning
 from ._greedy import GreedyState
 from .base import Selection, make_selection, register_selector
 from .kernels import Kernel, LowRankKernel
@@ -50,8 +51,8 @@ class NDPP:
         kernel has learned (its ``log_relevance``); ``"linear"`` if it has none. The relevance of candidates that bring
         their own takes the place of the cosine and of what the kernel has learned: with ``"linear"`` it is r itself.
     temperature : float > 0 or None
-        Temperature of ``"exponential"``; it has no effect otherwise. The lower it is, the more relevance counts, and
-        the less diversity. None: 0.1.
+        Temperature of ``"exponential"``; it has no effect otherwise, and a warning says so. The lower it is, the more
+        relevance counts, and the less diversity. None: 0.1.
 
     Raises
     ------
@@ -70,6 +71,8 @@ class NDPP:
     relevance: str | None = None
     temperature: float | None = None
 
+    uses_quality: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         if self.relevance is not None:
             object.__setattr__(self, "relevance", check_one_of(self.relevance, "relevance", ("linear", "exponential")))
@@ -77,6 +80,10 @@ class NDPP:
             object.__setattr__(self, "temperature", check_number(self.temperature, "temperature", 0))
             if self.temperature == 0:
                 raise InvalidParameterError("temperature must be above 0, got 0")
+            if self.relevance != "exponential":
+                warnings.warn(
+                    "temperature has no effect without relevance='exponential'", SetSelectWarning, stacklevel=3
+                )
         if self.kernel is not None and not _is_kernel(self.kernel):
             raise InvalidParameterError(
                 f"kernel must be a LowRankKernel, a LinearKernel or None, got {quoted(self.kernel)}; "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +24,8 @@ class TopK:
     >>> TopK().select(Candidates([1.0, 0.0], [[0.0, 1.0], [1.0, 0.0]]), 1).indices.tolist()
     [1]
     """
+
+    uses_quality: ClassVar[bool] = False
 
     def select(
         self,

@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,8 @@ class VRSD:
     """
 
     refine: bool = False
+
+    uses_quality: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "refine", check_bool(self.refine, "refine"))

@@ -219,7 +219,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_blocks_of_wrong_shapes_are_refused(what: str) -> None:
     message, made = REFUSED[what]
-    given: dict[str, Any] = {"queries": ONES, "vectors": np.ones((3, 5)), "k": 1}
+    given: dict[str, Any] = {"queries": ONES, "vectors": np.ones((3, 5)), "k": 1, "selector": "mmr"}
     with pytest.raises(InvalidInputError, match=message):
         select_many(**(given | {name: make() for name, make in made.items()}))
 
@@ -428,7 +428,7 @@ class TwoPartError(SetSelectError):
         ({"queries": [[1.0, 1.0], [np.nan, 0.0]]}, InvalidInputError, "query 1: query holds NaN"),
         ({"vectors": [[[1.0, 1.0]] * 2, [[1.0, 1.0], [np.inf, 1.0]]]}, InvalidInputError, "query 1: vectors: row 1"),
         ({"ids": 5}, InvalidInputError, "ids must be a collection"),
-        ({"quality": [1.0]}, InvalidInputError, "quality"),
+        ({"quality": [1.0], "selector": "mmr"}, InvalidInputError, "quality"),
         ({"k": 3}, InvalidParameterError, "query 0: k must be in 1..n, got k=3"),
         ({"selector": "ndpp", "kernel": LowRankKernel(np.eye(3))}, KernelError, "query 0: 2 candidates without ids"),
         ({"selector": Demanding()}, TwoPartError, "query 0: too demanding"),
@@ -448,9 +448,9 @@ def test_the_message_names_the_unusable_argument(values: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"^vectors"):
         select_many(good, values, 1)
     with pytest.raises(InvalidInputError, match=r"^quality"):
-        select_many(good, good, 1, quality=values)
+        select_many(good, good, 1, "mmr", quality=values)
     with pytest.raises(InvalidInputError, match=r"^quality"):
-        select_many(good, np.ones((2, 2, 2)), 1, quality=values)
+        select_many(good, np.ones((2, 2, 2)), 1, "mmr", quality=values)
 
 
 def test_an_error_raised_again_names_its_query_once() -> None:
@@ -491,6 +491,8 @@ def test_queries_of_any_length_and_dtype_get_the_selections_of_single_calls(sele
         np.testing.assert_allclose(many.relevance[i], one.relevance, atol=1e-5)
 
 
+# Quality is checked by every selector, also by one that does not use it.
+@pytest.mark.filterwarnings("ignore:quality has no effect:shared_core.errors.SetSelectWarning")
 @pytest.mark.parametrize("selector", [VRSD(), VRSD(refine=True), MMR()], ids=repr)
 def test_nan_and_inf_are_found_by_query_and_row(selector: Selector) -> None:
     rng = np.random.default_rng(6)

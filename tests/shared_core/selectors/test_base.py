@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,12 @@ from shared_core import (
     PerspectiveError,
     Selection,
     SetSelectError,
+    SetSelectWarning,
     TopK,
     make_selector,
     register_selector,
     select,
+    select_many,
     selector_names,
 )
 from tests import oracles
@@ -56,9 +59,38 @@ def test_a_selector_with_a_kernel_is_hashable() -> None:
 
 
 def test_defaults() -> None:
-    assert MMR() == MMR(lambda_d=0.75, lambda_b=0.95)
+    assert MMR() == MMR(lambda_d=0.5, lambda_b=0.95)
     assert VRSD() == VRSD(refine=False)
     assert NDPP() == NDPP(kernel=None, relevance=None, temperature=None)
+
+
+@pytest.mark.parametrize(
+    "call", [select, lambda query, vectors, *rest, **more: select_many([query], vectors, *rest, **more)]
+)
+@pytest.mark.parametrize(
+    ("selector", "arguments", "problem"),
+    [
+        ("vrsd", {"quality": [1, 2, 3]}, "quality has no effect with VRSD"),
+        ("similarity", {"quality": [1, 2, 3]}, "quality has no effect with TopK"),
+        ("ndpp", {"quality": [1, 2, 3]}, "quality has no effect with NDPP"),
+        ("mmr", {"lambda_b": 0.5}, "lambda_b, .* has no effect without quality"),
+        ("ndpp", {"temperature": 0.5}, "temperature has no effect without relevance='exponential'"),
+    ],
+)
+def test_an_argument_without_an_effect_is_named_in_a_warning(
+    call: Callable[..., Any], selector: str, arguments: dict[str, Any], problem: str
+) -> None:
+    vectors = [[1.0, 0.0], [1.0, 0.2], [0.0, 1.0]]
+    with pytest.warns(SetSelectWarning, match=problem):
+        found = call([1.0, 0.5], vectors, 2, selector, **arguments)
+    plain = call([1.0, 0.5], vectors, 2, selector)
+    assert np.array_equal(found.indices, plain.indices)
+
+
+def test_arguments_with_an_effect_give_no_warning() -> None:
+    vectors, more = [[1.0, 0.0], [1.0, 0.2], [0.0, 1.0]], {"quality": [1, 2, 3], "lambda_b": 0.5}
+    assert len(select([1.0, 0.5], vectors, 2, "mmr", **more)) == 2
+    assert len(select([1.0, 0.5], vectors, 2, "ndpp", relevance="exponential", temperature=0.5)) == 2
 
 
 def test_every_error_is_a_set_select_error_and_a_value_error() -> None:

@@ -33,7 +33,8 @@ def test_low_rank_kernels_agree_with_the_reference() -> None:
         V, B, C = random_factors(case.rng, rows)
         ids = case.rng.permutation(rows)[:n]
         relevance = "exponential" if case.number % 3 == 0 else "linear"
-        selector = NDPP(LowRankKernel(V, B, C), relevance=relevance, temperature=0.3)
+        temperature = 0.3 if relevance == "exponential" else None
+        selector = NDPP(LowRankKernel(V, B, C), relevance=relevance, temperature=temperature)
         actual = selector.select(Candidates(case.query, case.vectors, ids=ids.tolist()), case.k)
         expected = oracles.ndpp_greedy(
             case.query,
@@ -53,7 +54,8 @@ def test_linear_kernels_agree_with_the_reference() -> None:
         rows = oracles.unit_rows(case.vectors)
         kernel = oracles.ndpp_dense(rows @ W_V, None if W_B is None else rows @ W_B, C)
         relevance = "exponential" if case.number % 3 == 0 else "linear"
-        selector = NDPP(LinearKernel(W_V, W_B, C), relevance=relevance, temperature=0.3)
+        temperature = 0.3 if relevance == "exponential" else None
+        selector = NDPP(LinearKernel(W_V, W_B, C), relevance=relevance, temperature=temperature)
         actual = selector.select(case.candidates, case.k)
         expected = oracles.ndpp_greedy(
             case.query, case.vectors, case.k, kernel=kernel, relevance=relevance, temperature=0.3

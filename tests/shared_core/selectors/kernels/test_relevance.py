@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from shared_core import NDPP, Candidates, KernelError, LinearKernel, LowRankKernel, Selection
+from shared_core import NDPP, Candidates, KernelError, LinearKernel, LowRankKernel, Selection, SetSelectWarning
 from tests import oracles
 from tests.shared_core.cases import Case, gaussian, random_cases
 
@@ -370,7 +370,9 @@ def test_a_learned_temperature_alone_is_the_exponential_relevance(make: Made) ->
 def test_temperature_has_an_effect_on_the_exponential_relevance_alone() -> None:
     candidates = Candidates(QUERY, VECTORS)
     for kernel in (None, LinearKernel(W_V), LinearKernel(W_V, W_R=W_R, temperature=0.05)):
-        with_one = NDPP(kernel, temperature=3.0).select(candidates, 5)
+        with pytest.warns(SetSelectWarning, match="temperature has no effect"):
+            selector = NDPP(kernel, temperature=3.0)
+        with_one = selector.select(candidates, 5)
         assert same(with_one, NDPP(kernel).select(candidates, 5))
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from .._validation import quoted
 from ..errors import InvalidParameterError, KernelError, SetSelectError
 from ..selectors.base import make_selector
 from ._terminal import FINE, WITH_PROBLEMS, message_console, result_console, stop, with_option_names
@@ -82,7 +83,7 @@ def _parameters(given: list[str]) -> dict[str, Any]:
     for one in given:
         name, equals, value = one.partition("=")
         if not equals or not name.isidentifier():
-            raise InvalidParameterError(f"--parameter takes name=value, got {one!r}")
+            raise InvalidParameterError(f"--parameter takes name=value, got {quoted(one)}")
         if name in parameters:
             raise InvalidParameterError(f"--parameter {name} is given twice")
         if name == "kernel":

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import json
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+from .._validation import quoted
+
+if TYPE_CHECKING:
+    import pandas
 
 Needs = Literal["nothing", "gold", "subtopics", "perspectives", "answers"]
 
@@ -141,6 +147,8 @@ class Comparison:
     >>> found = compare(["A", "B"], ["?"], ([[1.0, 0.0], [0.6, 0.8]], [[1.0, 0.0]]), k=1, title="Notes")
     >>> found.values[0, "relevance"], found.to_json()[:18]
     (Estimate(mean=1.0, low=1.0, high=1.0, queries=1), '{"title": "Notes",')
+    >>> found.corpus.queries, str(found)[:21]
+    (1, "Comparison('Notes', 2")
     """
 
     title: str
@@ -154,6 +162,52 @@ class Comparison:
     queries: tuple[QueryView, ...]
     partial: bool = False
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"Comparison({quoted(self.title)}, {len(self.settings)} settings, {len(self.measures)} measures, "
+            f"{self.corpus.queries} queries, k={self.corpus.k} of {self.corpus.fetch_k}, "
+            f"recommended={self._recommended()!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks: the mean of each measure for each setting, the recommended one in bold."""
+        head = "".join(f"<th>{html.escape(measure.name)}</th>" for measure in self.measures)
+        rows = []
+        for position, setting in enumerate(self.settings):
+            label, best = html.escape(setting.label), position == self.recommendation.setting
+            means = (self.values[position, measure.key].mean for measure in self.measures)
+            cells = "".join(f"<td>{mean:.3f}</td>" for mean in means)
+            rows.append(f"<tr><th>{f'<b>{label}</b>' if best else label}</th>{cells}</tr>")
+        caption = f"<caption>{html.escape(self.title)}. {html.escape(self.recommendation.text)}</caption>"
+        return f"<table>{caption}<thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+    def _recommended(self) -> str | None:
+        position = self.recommendation.setting
+        return None if position is None else self.settings[position].label
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A pandas DataFrame with one row for each setting and measure.
+
+        Its columns are ``setting`` (the label), ``method``, ``parameter``, ``measure`` (the key), ``mean``, ``low``,
+        ``high`` and ``queries``. ``frame.pivot(index="setting", columns="measure", values="mean")`` has one row for
+        each setting.
+
+        Raises
+        ------
+        ImportError
+            pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("Comparison.to_frame needs pandas: pip install pandas") from error
+        rows = []
+        for (position, key), estimate in self.values.items():
+            setting = self.settings[position]
+            about = {"setting": setting.label, "method": setting.method, "parameter": setting.parameter}
+            rows.append({**about, "measure": key, **asdict(estimate)})
+        return pandas.DataFrame(rows)
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The comparison as JSON; ``values`` is a list of objects with ``setting``, ``measure`` and the estimate."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._validation import check_integer, check_number
+from ..._validation import check_integer, check_number, quoted
 from ...candidates import as_unit_vector
 from ...errors import InvalidInputError
 from ._inputs import as_paired_values, as_unit_matrix, as_values
@@ -184,7 +184,9 @@ def p_recall_at_k(success: ArrayLike, root_of: Sequence[Hashable]) -> float:
     if ((values < 0) | (values > 1)).any():
         raise InvalidInputError("success must lie in [0, 1]: pass what success_at_k returns")
     if isinstance(root_of, str) or len(root_of) != len(values):
-        raise InvalidInputError(f"root_of must name one root query for each of {len(values)} queries, got {root_of!r}")
+        raise InvalidInputError(
+            f"root_of must name one root query for each of {len(values)} queries, got {quoted(root_of)}"
+        )
     of_root: dict[Hashable, list[float]] = {}
     for root, value in zip(root_of, values.tolist(), strict=True):
         of_root.setdefault(root, []).append(value)
@@ -243,7 +245,7 @@ def perspective_shares(
             raise InvalidInputError(f"gold: root query {row} has no perspectives")
         first = set(_first(ids, k))
         for perspective, documents in of_perspective.items():
-            what = f"gold: root query {row}, perspective {perspective!r}"
+            what = f"gold: root query {row}, perspective {quoted(perspective)}"
             found[perspective] += len(first & _as_id_set(documents, what))
     total = found.total()
     if not total:
@@ -253,11 +255,11 @@ def perspective_shares(
 
 def _first(ranked: Sequence[Hashable], k: int) -> Sequence[Hashable]:
     if isinstance(ranked, str):
-        raise InvalidInputError(f"ranked must be a list of ids, not one string: [{ranked!r}]")
+        raise InvalidInputError(f"ranked must be a list of ids, not one string: [{quoted(ranked)}]")
     return ranked[: check_integer(k, "k", 1)]
 
 
 def _as_id_set(documents: Collection[Hashable], what: str) -> set[Hashable]:
     if isinstance(documents, str) or not len(documents):
-        raise InvalidInputError(f"{what} must be a non-empty collection of ids, got {documents!r}")
+        raise InvalidInputError(f"{what} must be a non-empty collection of ids, got {quoted(documents)}")
     return set(documents)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._validation import check_integer, check_number
+from ..._validation import check_integer, check_number, quoted
 from ...errors import InvalidInputError, InvalidParameterError
 from ._inputs import Floats
 
@@ -97,7 +97,9 @@ def rank_measures(
 
 def _parsed(names: Sequence[str]) -> dict[str, Measure]:
     if isinstance(names, str) or not len(names):
-        raise InvalidParameterError(f"names takes a non-empty list of measures such as ['nDCG@10'], got {names!r}")
+        raise InvalidParameterError(
+            f"names takes a non-empty list of measures such as ['nDCG@10'], got {quoted(names)}"
+        )
     try:
         import ir_measures
     except ImportError as error:
@@ -106,7 +108,9 @@ def _parsed(names: Sequence[str]) -> dict[str, Measure]:
     measures = {name: _measure(name, ir_measures.measures.registry) for name in names}
     for name, measure in measures.items():
         if measure.NAME not in _OF_SUBTOPICS and not pipeline.supports(measure):
-            raise InvalidParameterError(f"{name!r} is known to ir_measures, but nothing installed here computes it")
+            raise InvalidParameterError(
+                f"{quoted(name)} is known to ir_measures, but nothing installed here computes it"
+            )
     return measures
 
 
@@ -114,7 +118,9 @@ def _measure(name: str, registry: Mapping[str, Measure]) -> Measure:
     # ir_measures' own parser needs ast.Num, which Python 3.14 removed.
     found = _NOTATION.fullmatch(name) if isinstance(name, str) else None
     if not found or found["name"] not in registry:
-        raise InvalidParameterError(f"{name!r} is not a measure of ir_measures; write R@5, nDCG@10, alpha_nDCG@10")
+        raise InvalidParameterError(
+            f"{quoted(name)} is not a measure of ir_measures; write R@5, nDCG@10, alpha_nDCG@10"
+        )
     try:
         call = ast.parse(f"_({found['parameters'] or ''})", mode="eval").body
         if not isinstance(call, ast.Call) or call.args:
@@ -126,39 +132,48 @@ def _measure(name: str, registry: Mapping[str, Measure]) -> Measure:
         made = kind(**parameters)
         made.validate_params()
         measure: Measure = made
-    except (ValueError, TypeError, SyntaxError, KeyError, AssertionError) as error:
-        raise InvalidParameterError(f"{name!r} is not a measure of ir_measures: {error!r}") from error
+    # Python's parser raises MemoryError and RecursionError for operators inside each other.
+    except (ValueError, TypeError, SyntaxError, KeyError, AssertionError, MemoryError, RecursionError) as error:
+        raise InvalidParameterError(f"{quoted(name)} is not a measure of ir_measures: {quoted(error)}") from error
     # ir_measures accepts a cutoff of 0.
     if "cutoff" in measure.params:
-        check_integer(measure.params["cutoff"], f"{name!r}: the cutoff", 1)
+        check_integer(measure.params["cutoff"], f"{quoted(name)}: the cutoff", 1)
     if measure.NAME in _OF_SUBTOPICS:
         if "cutoff" not in measure.params or measure.params.get("judged_only"):
-            raise InvalidParameterError(f"{name!r} needs a cutoff and counts every document: write {measure.NAME}@10")
+            raise InvalidParameterError(
+                f"{quoted(name)} needs a cutoff and counts every document: write {measure.NAME}@10"
+            )
         if measure.NAME == "alpha_nDCG":
-            check_number(measure["alpha"], f"{name!r}: alpha", 0, 1)
+            check_number(measure["alpha"], f"{quoted(name)}: alpha", 0, 1)
     return measure
 
 
 def _ranking(query: Hashable, run: Mapping[Any, _Ranked]) -> list[Hashable]:
     if query not in run:
-        raise InvalidInputError(f"run holds no ranking for query {query!r}; pass an empty one if nothing was found")
+        raise InvalidInputError(
+            f"run holds no ranking for query {quoted(query)}; pass an empty one if nothing was found"
+        )
     ranked = run[query]
     if isinstance(ranked, Mapping):
         if any(math.isnan(score) for score in ranked.values()):
-            raise InvalidInputError(f"run: query {query!r} has a score that is NaN")
+            raise InvalidInputError(f"run: query {quoted(query)} has a score that is NaN")
         return sorted(ranked, key=lambda name: -ranked[name])
     if isinstance(ranked, str):
-        raise InvalidInputError(f"run: query {query!r} must have a list of ids, not one string: [{ranked!r}]")
+        raise InvalidInputError(
+            f"run: query {quoted(query)} must have a list of ids, not one string: [{quoted(ranked)}]"
+        )
     if len(set(ranked)) < len(ranked):
         twice = next(name for name in ranked if list(ranked).count(name) > 1)
-        raise InvalidInputError(f"run: query {query!r} ranks id {twice!r} more than once")
+        raise InvalidInputError(f"run: query {quoted(query)} ranks id {quoted(twice)} more than once")
     return list(ranked)
 
 
 def _whole(grade: Any, query: Hashable, document: Hashable) -> int:
     if isinstance(grade, (int, np.integer)):
         return int(grade)
-    raise InvalidInputError(f"qrels: query {query!r}, id {document!r} has grade {grade!r}; grades are whole numbers")
+    raise InvalidInputError(
+        f"qrels: query {quoted(query)}, id {quoted(document)} has grade {quoted(grade)}; grades are whole numbers"
+    )
 
 
 def _grades(query: Hashable, judged: _Judged) -> dict[Hashable, int]:
@@ -167,7 +182,7 @@ def _grades(query: Hashable, judged: _Judged) -> dict[Hashable, int]:
         each = grade.values() if isinstance(grade, Mapping) else [grade]
         grades[document] = max((_whole(one, query, document) for one in each), default=0)
     if max(grades.values(), default=0) < 1:
-        raise InvalidInputError(f"qrels: query {query!r} has no relevant document, so nothing can be measured")
+        raise InvalidInputError(f"qrels: query {quoted(query)} has no relevant document, so nothing can be measured")
     return grades
 
 
@@ -199,14 +214,14 @@ def _subtopics(query: Hashable, judged: _Judged, least: int) -> tuple[dict[Hasha
     for document, grades in judged.items():
         if not isinstance(grades, Mapping):
             raise InvalidInputError(
-                f"qrels: query {query!r}, id {document!r} has grade {grades!r}; measures of subtopics need a mapping "
-                "from subtopic to grade"
+                f"qrels: query {quoted(query)}, id {quoted(document)} has grade {quoted(grades)}; measures of "
+                "subtopics need a mapping from subtopic to grade"
             )
         touched = {topic for topic, grade in grades.items() if _whole(grade, query, document) >= least}
         of_document[document] = frozenset(touched)
     count = len(frozenset().union(*of_document.values()))
     if not count:
-        raise InvalidInputError(f"qrels: query {query!r} has no relevant document, so nothing can be measured")
+        raise InvalidInputError(f"qrels: query {quoted(query)} has no relevant document, so nothing can be measured")
     return of_document, count
 
 

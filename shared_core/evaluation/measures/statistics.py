@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._validation import check_integer, check_number
+from ..._validation import check_integer, check_number, quoted
 from ...errors import InvalidParameterError
 from ._inputs import as_paired_values, as_values
 
@@ -52,7 +52,7 @@ def bootstrap_interval(values: ArrayLike, confidence: float = 0.95, seed: int = 
     sample = as_values(values, "values")
     level = check_number(confidence, "confidence", 0, 1)
     if level in (0, 1):
-        raise InvalidParameterError(f"confidence must lie between 0 and 1, such as 0.95, got {confidence!r}")
+        raise InvalidParameterError(f"confidence must lie between 0 and 1, such as 0.95, got {quoted(confidence)}")
     generator = np.random.default_rng(check_integer(seed, "seed", 0))
     # The computed mean of equal numbers can differ from them in the last bit.
     if (sample == sample[0]).all():

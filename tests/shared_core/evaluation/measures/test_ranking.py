@@ -297,3 +297,13 @@ def test_without_ir_measures_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "ir_measures", None)
     with pytest.raises(ImportError, match=r"setselect\[eval\]"):
         rank_measures(QRELS, RUN, ["R@5"])
+
+
+@pytest.mark.parametrize(
+    "name", ["\x1b[31m" * 1000, "nDCG(" + "-" * 100_000 + "1)@10", "nDCG(" + "(" * 100_000 + ")@10"]
+)
+def test_a_name_of_any_length_and_content_is_refused_in_a_short_message(name: str) -> None:
+    with pytest.raises(InvalidParameterError, match="is not a measure of ir_measures") as error:
+        rank_measures({"q": {"a": 1}}, {"q": ["a"]}, [name])
+    assert str(error.value).isprintable()
+    assert len(str(error.value)) < 250

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import operator
 import os
 import sys
@@ -19,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .._files import Journal
+from .._files import write_atomically
 from .._validation import quoted
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from ..learning.feedback.coverage import CoverageFeedback, Feedback
@@ -61,13 +62,12 @@ class Files:
         for option, path in (("--out", out), ("--labels", labels), ("--plot", plot)):
             if path is not None and not path.absolute().parent.is_dir():
                 raise InvalidParameterError(f"{option}: the folder {path.absolute().parent} does not exist")
-        return cls(
-            out,
-            labels or out.with_suffix(".labels.jsonl"),
-            out.with_suffix(".checkpoint"),
-            out.with_suffix(".log.jsonl"),
-            plot or out.with_suffix(".svg"),
-        )
+        checkpoint, log = out.with_suffix(".checkpoint"), out.with_suffix(".log.jsonl")
+        if labels is not None and labels.absolute() in {path.absolute() for path in (out, checkpoint, log)}:
+            raise InvalidParameterError(
+                f"--labels: {labels} is the name of another file of this run; give another name"
+            )
+        return cls(out, labels or out.with_suffix(".labels.jsonl"), checkpoint, log, plot or out.with_suffix(".svg"))
 
 
 def feedback_of(name: str | None, endpoint: str | None, llm: str | None, **settings: Any) -> Feedback:
@@ -210,14 +210,14 @@ def fit_or_best(
 
 
 def _log_into(path: Path) -> Callable[[Epoch], None]:
-    journal = Journal(path, '{"epoch": ', "an epoch")
+    lines: list[str] = []
 
     def log(epoch: Epoch) -> None:
         # A fit that resumes reports all its epochs again.
-        if epoch.number == 0:
-            path.unlink(missing_ok=True)
+        del lines[epoch.number :]
         entry = {"epoch": epoch.number, "loss": epoch.loss, "likelihood": epoch.likelihood, "feedback": epoch.feedback}
-        journal.append([entry])
+        lines.append(json.dumps(entry) + "\n")
+        write_atomically(path, "".join(lines))
 
     return log
 

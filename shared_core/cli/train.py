@@ -136,7 +136,7 @@ def train(
         settings = FitSettings(**{name: context.params[name] for name in names})
         files = Files.beside(out, labels, plot)
         context.with_resource(hold_lock(files.kernel))
-        for path in (files.kernel, files.plot):
+        for path in (files.kernel, files.log, files.plot):
             remove_leftovers(path)
         # A missing package is reported here, before hours of labelling.
         for name in ("torch", "safetensors", "matplotlib", "tqdm"):

@@ -333,6 +333,22 @@ def test_what_cannot_run_says_why_before_anything_is_labelled(folder: Path, more
     assert not (folder / "kernel.labels.jsonl").exists()
 
 
+def test_labels_cannot_have_the_name_of_another_file_of_the_run(folder: Path) -> None:
+    result = run(folder, *SMALL, "--labels", folder / "kernel.log.jsonl")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"error: --labels: {folder / 'kernel.log.jsonl'} is the name of another file of this run" in result.stderr
+
+
+def test_links_in_place_of_results_are_replaced_and_not_followed(folder: Path) -> None:
+    precious = folder / "precious"
+    precious.write_bytes(b"precious")
+    for end in ("safetensors", "log.jsonl", "svg"):
+        (folder / f"kernel.{end}").symlink_to(precious)
+    assert run(folder, *SMALL).exit_code in (0, 1)
+    assert precious.read_bytes() == b"precious"
+    assert not any(path.is_symlink() for path in folder.iterdir())
+
+
 def test_invalid_files_are_refused(folder: Path) -> None:
     assert "--out must end in .safetensors" in run(folder, out="kernel.bin").stderr
     np.save(folder / "vectors.npy", np.ones((59, 8)))

@@ -336,7 +336,7 @@ def test_a_damaged_cache_of_embeddings(cases: Cases, tmp_path: Path) -> None:
     cached = CachedEmbedding(embed_all, "words", folder)
     whole = cached(texts)
     original = cached.path.read_bytes()
-    for _, rng in cases(share=0.03, at_most=2000):
+    for _, rng in cases(share=0.03, at_most=1000):
         shutil.rmtree(folder)
         folder.mkdir()
         if rng.random() < 0.5:
@@ -410,7 +410,7 @@ def check_run(code: int, out: str, err: str) -> None:
 
 def test_compare_of_damaged_files(cases: Cases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_terminal, "load_model", load_words)
-    for _, rng in cases(share=0.02, at_most=1500):
+    for _, rng in cases(share=0.01, at_most=500):
         result = CliRunner().invoke(app, damaged_inputs(rng, tmp_path))
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
@@ -418,7 +418,7 @@ def test_compare_of_damaged_files(cases: Cases, tmp_path: Path, monkeypatch: pyt
 
 
 def test_compare_of_damaged_files_as_a_program(cases: Cases, tmp_path: Path) -> None:
-    for _, rng in cases(share=0.003, at_most=40):
+    for _, rng in cases(share=0.003, at_most=30):
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM, *damaged_inputs(rng, tmp_path)],
             cwd=ROOT,

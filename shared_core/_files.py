@@ -54,8 +54,8 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
 def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
     """While the block runs, hold ``<path>.lock``, so that one run at a time writes ``path``; None holds nothing.
 
-    The lock of a folder is ``_lock`` inside it. An InvalidParameterError says which process has the lock. The lock of a process that was killed on this machine is
-    taken over. Threads count as runs of their own.
+    The lock of a folder is ``_lock`` inside it. An InvalidParameterError says which process has the lock. The lock of a
+    process that was killed on this machine is taken over. Threads count as runs of their own.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -80,8 +80,8 @@ def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
         held = filelock.SoftFileLock(lock).acquire(timeout=0.5)
     except filelock.Timeout:
         raise InvalidParameterError(
-            f"{path} is in use by {_owner(lock)}: wait until it ends, or name another {'folder' if folder else 'file'}. "
-            f"If it no longer runs, delete {lock}"
+            f"{path} is in use by {_owner(lock)}: wait until it ends, or name another "
+            f"{'folder' if folder else 'file'}. If it no longer runs, delete {lock}"
         ) from None
     with held:
         yield

@@ -12,7 +12,7 @@ TURNS = [
     "Are there more ways to draw random numbers?",
 ]
 
-retriever = SetSelectRetriever(vectorstore=faiss_store(numpy_docs()), search_kwargs={"k": 4, "fetch_k": 50})
+retriever = SetSelectRetriever(vectorstore=faiss_store(numpy_docs()), k=4, fetch_k=50, scores=True)
 
 # The ids of the documents that the reader has seen. Each new selection leaves them out and prefers documents that
 # differ from them.

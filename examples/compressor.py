@@ -36,7 +36,7 @@ keyword = KeywordRetriever(
 
 # The store holds the vectors under the documents' ids, so only the question is embedded. Without a store, use
 # SetSelectCompressor(embeddings=CacheBackedEmbeddings.from_bytes_store(...)), which embeds each text once.
-compressor = SetSelectCompressor(vectorstore=store, search_type="vrsd", k=5)
+compressor = SetSelectCompressor(vectorstore=store, search_type="vrsd", k=5, scores=True)
 
 chain = {"documents": keyword, "query": RunnablePassthrough()} | RunnableLambda(
     lambda found: compressor.compress_documents(found["documents"], found["query"])

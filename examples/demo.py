@@ -77,7 +77,10 @@ def through_langchain(store: FAISS, question: str, method: str) -> tuple[list[st
 
     settings = dict(METHODS[method])
     retriever = SetSelectRetriever(
-        vectorstore=store, search_type=settings.pop("selector"), search_kwargs={"k": K, "fetch_k": FETCH_K, **settings}
+        vectorstore=store,
+        search_type=settings.pop("selector"),
+        search_kwargs={"k": K, "fetch_k": FETCH_K, **settings},
+        scores=True,
     )
     found = retriever.invoke(question)
     return [d.id or "" for d in found], [d.metadata["relevance_score"] for d in found]

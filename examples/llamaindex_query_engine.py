@@ -24,7 +24,7 @@ engine = index.as_query_engine(
     # Your own model goes here, for example OpenAI(model=...) or Ollama(model=...).
     llm=MockLLM(max_tokens=16),
     similarity_top_k=50,
-    node_postprocessors=[SetSelectPostprocessor(top_n=5, selector="vrsd", index=index)],
+    node_postprocessors=[SetSelectPostprocessor(top_n=5, selector="vrsd", index=index, scores=True)],
 )
 answer = engine.query(QUESTION)
 

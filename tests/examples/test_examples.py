@@ -43,6 +43,10 @@ SAYS = {
         "GROUP BY country",
         "3 examples, 69 of 75 tokens",
     ],
+    "hybrid_search.py": [
+        "No selection:      numpy.ma.convolve, numpy.pad, numpy.fft.rfft2, numpy.zeros, numpy.ma.zeros",
+        "MMR by the scores: numpy.ma.convolve, numpy.zeros, numpy.fft.rfft2, numpy.pad,",
+    ],
     "index_with_quality.py": [
         "lambda_b = 1.0\n  0.90   1 votes  The printer prints blank pages for me as well.",
         "lambda_b = 0.7\n  0.81  48 votes  Blank pages: take out the cartridge",

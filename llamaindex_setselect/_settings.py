@@ -12,6 +12,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.instrumentation.event_handlers import NullEventHandler
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, ObjectType, QueryBundle
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
@@ -212,8 +213,18 @@ def finish(settings: SelectionSettings, request: Request, selected: Selected) ->
     for scored, relevance, gain in selected.arrange(request.order):
         node = _with_scores(scored.node, relevance, gain) if settings.scores else scored.node
         nodes.append(NodeWithScore(node=node, score=relevance))
-    dispatcher.event(ReRankEndEvent(nodes=nodes, tags={EVENT: _describe(settings, request, selected)}))
+    if is_heard():
+        dispatcher.event(ReRankEndEvent(nodes=nodes, tags={EVENT: _describe(settings, request, selected)}))
     return nodes
+
+
+def is_heard() -> bool:
+    """Whether a handler receives events. LlamaIndex's default handler ignores them, and making them takes time."""
+    sender, handlers = dispatcher, [*dispatcher.event_handlers]
+    while sender.propagate:
+        sender = sender.parent
+        handlers += sender.event_handlers
+    return any(type(handler) is not NullEventHandler for handler in handlers)
 
 
 def _with_scores(node: BaseNode, relevance: float, gain: float) -> BaseNode:

@@ -15,7 +15,7 @@ from typing_extensions import override
 from shared_core import InvalidInputError, InvalidParameterError, Selection, Selector, make_selector, selector_names
 from shared_core.retrieval import Flow, Found, Request, Selected, Step, run_flow, run_flow_async
 
-from ._settings import SelectionSettings, dispatcher, embed_query, finish, read_vectors
+from ._settings import SelectionSettings, dispatcher, embed_query, finish, is_heard, read_vectors
 
 _NOTHING = Selected(
     [], Selection(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0), Found([], [], str, []), cut_short=False
@@ -133,8 +133,9 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
             raise InvalidInputError(
                 "there is no query to select for: pass postprocess_nodes(nodes, query_bundle=...) or query_str=..."
             )
-        top_n = len(nodes) if request.k is None else request.k
-        dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=top_n, model_name=repr(request.selector)))
+        if is_heard():
+            top_n, name = len(nodes) if request.k is None else request.k, repr(request.selector)
+            dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=top_n, model_name=name))
         if not nodes:
             return _NOTHING
         remedy = "Raise similarity_top_k of the retriever in front of SetSelectPostprocessor (2 by default)"

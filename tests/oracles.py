@@ -239,10 +239,14 @@ def _sum_cosine(q: Floats, rows: Floats, picks: Sequence[int]) -> float:
     return 0.0 if length <= ZERO_SUM else float(total @ q) / length
 
 
-def _sum_slack(total: Floats) -> float:
-    """The largest error of the cosine of a sum in float32: it grows with 1 / square for sums shorter than 1."""
+def _sum_slack(total: Floats, before: float = 0.0) -> float:
+    """The largest error of the cosine of a sum in float32.
+
+    It grows with 1 / square for sums shorter than 1, and for sums that are shorter than the sum of all but the last
+    row, whose square is `before`: the square of the sum is computed from that one.
+    """
     square = float(total @ total)
-    return FLOAT32_ROUNDING if square <= ZERO_SUM**2 else FLOAT32_ROUNDING / min(1.0, square)
+    return FLOAT32_ROUNDING * (1.0 if square <= ZERO_SUM**2 else max(1.0, 1 / square, 2 * before / square))
 
 
 def vrsd(
@@ -267,7 +271,7 @@ def vrsd(
             t = s + v
             length = math.sqrt(t @ t)
             scores[i] = 0.0 if length <= ZERO_SUM else float(t @ q) / length
-            slack[i] = _sum_slack(t)
+            slack[i] = _sum_slack(t, float(s @ s))
         return Step(scores, scores - before, slack, before=_sum_slack(s))
 
     return _greedy(

@@ -128,7 +128,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
             (SetSelectCompressor, kind),
             f"each query embeds the texts of its documents again ({len(texts)} this time): {where}. Pass the store "
             "that holds them, call register_vector_source(..., fetch=...), or use CacheBackedEmbeddings",
-            stacklevel=7,  # the line that calls compress_documents
+            stacklevel=8,  # the line that calls compress_documents
         )
         rest = iter(embedded)
         return [known[name] if name in known else next(rest) for name in ids]

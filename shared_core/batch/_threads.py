@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,6 +33,20 @@ def one_blas_thread() -> Iterator[None]:
             if not _inside and _restore is not None:
                 _restore()
                 _restore = None
+
+
+def _forget_threads() -> None:
+    """In a forked child, which has none of the threads that were inside: free the lock, and restore BLAS."""
+    global _lock, _inside, _restore
+    _lock, _inside = threading.Lock(), 0
+    if _restore is not None:
+        _restore()
+        _restore = None
+
+
+# Windows has no fork.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 @functools.cache

@@ -234,7 +234,7 @@ def test_a_damaged_index_is_named_or_read(kind: str, cases: Cases, folder: Path,
     index = tmp_path / "damaged.faiss"
     faiss.write_index(made, str(index))
     whole = index.read_bytes()
-    for number, rng in cases(share=0.01, at_most=1000):
+    for number, rng in cases(share=0.004, at_most=200):
         index.write_bytes(damage(whole, rng))
         check(*other.read(folder / "queries.parquet", index, tmp_path / str(number)), "damaged.faiss")
 
@@ -246,7 +246,7 @@ def test_a_damaged_file_of_queries_is_named_or_read(
     queries = tmp_path / "damaged.parquet"
     pq.write_table(table(), queries, row_group_size=60, compression=written, use_dictionary=written == "snappy")
     whole = queries.read_bytes()
-    for number, rng in cases(share=0.03, at_most=1000):
+    for number, rng in cases(share=0.015, at_most=500):
         queries.write_bytes(damage(whole, rng))
         check(*other.read(queries, folder / "index.faiss", tmp_path / str(number)), "damaged.parquet")
 
@@ -257,7 +257,7 @@ def test_a_damaged_output_folder_is_named_or_completed(
     out, names = tmp_path / "sets", ["_settings.json", "part-00000.parquet", "part-00002.parquet"]
     assert other.read(folder / "queries.parquet", folder / "index.faiss", out) == (0, "")
     whole = content(out)
-    for _, rng in cases(share=0.03, at_most=1000):
+    for _, rng in cases(share=0.015, at_most=500):
         name = names[int(rng.integers(len(names)))]
         (out / name).write_bytes(damage(whole[name], rng))
         check(*other.read(folder / "queries.parquet", folder / "index.faiss", out), "sets")

@@ -24,7 +24,7 @@ python_version = 3.11
 [mypy-huggingface_hub.*,langchain_community.*,langsmith.*,openai.*,playwright.*,sentence_transformers.*,sqlalchemy.*]
 follow_imports = skip
 
-[mypy-faiss.*,lance.*,lance_namespace_urllib3_client.*,matplotlib.*,pyarrow.*,ray.*,torch.*,transformers.*]
+[mypy-bm25s.*,faiss.*,lance.*,lance_namespace_urllib3_client.*,matplotlib.*,pyarrow.*,ray.*,torch.*,transformers.*]
 follow_imports = skip
 ignore_missing_imports = true
 """

@@ -40,8 +40,10 @@ class Selections:
     --------
     >>> from shared_core import select_many
     >>> many = select_many([[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 3.0]], k=1)
-    >>> many.indices.tolist(), len(many)
-    ([[0], [1]], 2)
+    >>> many
+    Selections(queries=2, k=1, mean objective=1)
+    >>> many.indices.tolist(), many[1]
+    ([[0], [1]], Selection(k=1, indices=[1], objective=1))
     """
 
     indices: NDArray[np.int64]
@@ -52,6 +54,10 @@ class Selections:
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    def __repr__(self) -> str:
+        queries, k = self.indices.shape
+        return f"Selections(queries={queries}, k={k}, mean objective={self.objective.mean():.4g})"
 
     def __getitem__(self, query: int) -> Selection:
         filled_from = int(self.filled_from[query])

@@ -147,8 +147,8 @@ class Comparison:
     >>> found = compare(["A", "B"], ["?"], ([[1.0, 0.0], [0.6, 0.8]], [[1.0, 0.0]]), k=1, title="Notes")
     >>> found.values[0, "relevance"], found.to_json()[:18]
     (Estimate(mean=1.0, low=1.0, high=1.0, queries=1), '{"title": "Notes",')
-    >>> found.corpus.queries, str(found)[:21]
-    (1, "Comparison('Notes', 2")
+    >>> found
+    Comparison('Notes', 18 settings, 2 measures, 1 queries, k=1 of 2, recommended=None)
     """
 
     title: str

@@ -17,6 +17,9 @@ from .._validation import check_bool, check_integer, quoted
 from ..candidates import Candidates, check_candidates
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectError, SetSelectWarning
 
+# The most picks that a selection shows of itself.
+MAX_SHOWN = 20
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Selection:
@@ -43,8 +46,10 @@ class Selection:
     --------
     >>> from shared_core import select
     >>> s = select([1.0, 1.0], [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]], k=2, selector="vrsd")
-    >>> s.indices.tolist(), round(s.objective, 3)
-    ([1, 2], 0.999)
+    >>> s
+    Selection(k=2, indices=[1, 2], objective=0.9988)
+    >>> s.relevance.round(3).tolist()
+    [0.774, 0.707]
     """
 
     indices: NDArray[np.int64]
@@ -55,6 +60,24 @@ class Selection:
 
     def __len__(self) -> int:
         return len(self.indices)
+
+    def __repr__(self) -> str:
+        first = ", ".join(map(str, self.indices[:MAX_SHOWN].tolist()))
+        more = ", ..." if len(self) > MAX_SHOWN else ""
+        filled = "" if self.filled_from is None else f", filled_from={self.filled_from}"
+        return f"Selection(k={len(self)}, indices=[{first}{more}], objective={self.objective:.4g}{filled})"
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks: each pick with its relevance and its gain."""
+        columns = (column[:MAX_SHOWN].tolist() for column in (self.indices, self.relevance, self.gains))
+        rows = "".join(
+            f"<tr><th>{pick}</th><td>{index}</td><td>{relevance:.4f}</td><td>{gain:.4f}</td></tr>"
+            for pick, (index, relevance, gain) in enumerate(zip(*columns, strict=True), 1)
+        )
+        head = "<tr><th>pick</th><th>candidate</th><th>relevance</th><th>gain</th></tr>"
+        more = f" The first {MAX_SHOWN} are shown." if len(self) > MAX_SHOWN else ""
+        caption = f"<caption>{len(self)} picks, objective {self.objective:.4g}.{more}</caption>"
+        return f"<table>{caption}<thead>{head}</thead><tbody>{rows}</tbody></table>"
 
 
 @runtime_checkable

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -74,7 +75,6 @@ def test_defaults() -> None:
         ("similarity", {"quality": [1, 2, 3]}, "quality has no effect with TopK"),
         ("ndpp", {"quality": [1, 2, 3]}, "quality has no effect with NDPP"),
         ("mmr", {"lambda_b": 0.5}, "lambda_b, .* has no effect without quality"),
-        ("ndpp", {"temperature": 0.5}, "temperature has no effect without relevance='exponential'"),
     ],
 )
 def test_an_argument_without_an_effect_is_named_in_a_warning(
@@ -85,6 +85,13 @@ def test_an_argument_without_an_effect_is_named_in_a_warning(
         found = call([1.0, 0.5], vectors, 2, selector, **arguments)
     plain = call([1.0, 0.5], vectors, 2, selector)
     assert np.array_equal(found.indices, plain.indices)
+
+
+def test_a_temperature_without_an_effect_is_named_in_a_warning() -> None:
+    with pytest.warns(SetSelectWarning, match="temperature has no effect without relevance='exponential'"):
+        NDPP(temperature=0.5)
+    with pytest.warns(SetSelectWarning, match="temperature has no effect without relevance='exponential'"):
+        select([1.0, 0.5], [[1.0, 0.0], [1.0, 0.2]], 1, "ndpp", relevance="linear", temperature=0.25)
 
 
 def test_arguments_with_an_effect_give_no_warning() -> None:
@@ -223,7 +230,8 @@ def test_select_leaves_the_callers_arrays_alone(unit: bool, dtype: Any) -> None:
     given = query.astype(dtype), vectors.astype(dtype), np.ones(20), np.ones(20)
     before = [array.tobytes() for array in given]
     for name in NAMES:
-        select(given[0], given[1], 5, name, quality=given[2], costs=given[3], budget=9)
+        quality = given[2] if name == "mmr" else None
+        select(given[0], given[1], 5, name, quality=quality, costs=given[3], budget=9)
     assert [array.tobytes() for array in given] == before
     assert all(array.flags.writeable for array in given)
 
@@ -259,8 +267,12 @@ REFUSED: dict[str, tuple[type[ValueError], str, dict[str, Any]]] = {
     "one axis": (InvalidInputError, "5", {"vectors": VECTORS[0]}),
     "no candidates": (InvalidInputError, "0", {"vectors": VECTORS[:0]}),
     "zero query": (InvalidInputError, "^query is the zero vector", {"query": np.zeros(5)}),
-    "quality too short": (InvalidInputError, r"(?s)quality.*\b11\b.*\b3\b", {"quality": [1, 2, 3]}),
-    "quality NaN": (InvalidInputError, r"^quality: row 4 is nan", {"quality": [0.0] * 4 + [np.nan] + [0.0] * 6}),
+    "quality too short": (InvalidInputError, r"(?s)quality.*\b11\b.*\b3\b", {"selector": "mmr", "quality": [1, 2, 3]}),
+    "quality NaN": (
+        InvalidInputError,
+        r"^quality: row 4 is nan",
+        {"selector": "mmr", "quality": [0.0] * 4 + [np.nan] + [0.0] * 6},
+    ),
     "ids too short": (InvalidInputError, r"(?s)\b3\b.*\b11\b|\b11\b.*\b3\b", {"ids": [1, 2, 3]}),
     "costs too short": (InvalidInputError, r"(?s)\b3\b.*\b11\b|\b11\b.*\b3\b", {"costs": [1, 2, 3]}),
     "k = 0": (InvalidParameterError, r"(?s)\b0\b.*\b11\b|\b11\b.*\b0\b", {"k": 0}),
@@ -274,12 +286,12 @@ REFUSED: dict[str, tuple[type[ValueError], str, dict[str, Any]]] = {
     "bad vectors before bad quality": (
         InvalidInputError,
         r"^vectors: row 7",
-        {"vectors": changed(7, np.nan), "quality": np.zeros(4)},
+        {"selector": "mmr", "vectors": changed(7, np.nan), "quality": np.zeros(4)},
     ),
     "zero query before bad quality": (
         InvalidInputError,
         r"^query is the zero vector",
-        {"query": np.zeros(5), "quality": np.full(11, np.nan)},
+        {"selector": "mmr", "query": np.zeros(5), "quality": np.full(11, np.nan)},
     ),
 }
 
@@ -289,3 +301,22 @@ def test_an_invalid_argument_is_refused_with_the_reason(what: str) -> None:
     error, words, given = REFUSED[what]
     with pytest.raises(error, match=words):
         select(**{"query": QUERY, "vectors": VECTORS, "k": 3, **given})
+
+
+def test_a_selection_is_short_on_the_screen() -> None:
+    rng = np.random.default_rng(3)
+    found = select(rng.normal(size=8), rng.normal(size=(500, 8)), 200, "similarity")
+    assert len(repr(found)) < 250
+    assert repr(found).startswith(f"Selection(k=200, indices=[{found.indices[0]}, {found.indices[1]}, ")
+    assert ", ...], objective=" in repr(found)
+    assert len(repr(select_many(rng.normal(size=(90, 8)), rng.normal(size=(500, 8)), 50))) < 100
+
+
+def test_a_notebook_shows_a_selection_as_a_table() -> None:
+    found = select([1.0, 1.0], [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]], 2)
+    table = ElementTree.fromstring(found._repr_html_())
+    cells = [[cell.text for cell in row] for row in table.iter("tr")]
+    assert cells[0] == ["pick", "candidate", "relevance", "gain"]
+    assert [row[1] for row in cells[1:]] == ["1", "2"]
+    assert [float(row[2] or 0) for row in cells[1:]] == pytest.approx(found.relevance.tolist(), abs=1e-4)
+    assert [float(row[3] or 0) for row in cells[1:]] == pytest.approx(found.gains.tolist(), abs=1e-4)

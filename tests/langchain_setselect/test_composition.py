@@ -32,7 +32,7 @@ from langchain_text_splitters import CharacterTextSplitter
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 
-from langchain_setselect import SetSelectCompressor, SetSelectRetriever
+from langchain_setselect import SetSelectCompressor, SetSelectRetriever, vectors
 from shared_core import EmbeddingFallbackWarning, InvalidInputError, InvalidParameterError, select
 from tests.embedding import DIMENSION, TOPICS, corpus, embed
 from tests.langchain_setselect.conftest import WordEmbeddings, faiss
@@ -41,6 +41,11 @@ from tests.langchain_setselect.test_ecosystem import Listener
 QUERY = "hidden northern harbour engine"
 SEARCH_TYPES = ("similarity", "vrsd", "mmr", "ndpp")
 WITH_RELEVANCE = pytest.mark.parametrize("search_type", ["similarity", "mmr", "ndpp"])
+
+
+@pytest.fixture(autouse=True)
+def _nobody_was_warned_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "_WARNED", set())
 
 
 def numbers(documents: Sequence[Document]) -> list[int]:
@@ -110,9 +115,9 @@ async def test_a_rerankers_scores_decide_and_survive(store: VectorStore, search_
     for sign in (1, -1):
         reranker = Reranker(sign=sign)
         documents = reranked(store, reranker)
-        vectors = np.array([embed(document.page_content) for document in documents])
+        rows = np.array([embed(document.page_content) for document in documents])
         scores = [reranker.score(document) for document in documents]
-        wanted = select(embed(QUERY), vectors, 5, search_type, relevance=scores, relevance_scale=scale)
+        wanted = select(embed(QUERY), rows, 5, search_type, relevance=scores, relevance_scale=scale)
         both = pipeline(store, reranker, search_type=search_type, relevance_scale=scale)
         found[sign] = both.invoke(QUERY)
         assert found[sign] == [documents[i] for i in wanted.indices], "metadata included"

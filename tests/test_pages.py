@@ -58,7 +58,7 @@ def test_snippets_run(page: Path) -> None:
 
 @pytest.fixture
 def modules(tmp_path: Path) -> Path:
-    """A folder with a module for each page, its snippets on the lines that they have in the page, and one of wrong calls."""
+    """A module for each page, its snippets on the lines that they have in the page, and a module of wrong calls."""
     for page in PAGES:
         lines = [""] * len(page.read_text(encoding="utf-8").splitlines())
         for snippet in snippets(page):

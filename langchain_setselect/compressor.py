@@ -43,11 +43,12 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         Where the documents' vectors are stored. Its vector reader must look vectors up by id (see the page on vectors
         for the stores that can; :func:`register_vector_source` adds others). An id that occurs with different texts
         is ignored.
-    search_type, selector, search_kwargs, perspective, perspective_vector, direction, corpus, quality, costs, source
+    relevance : str, callable or mapping, optional
+        What a document is worth for the query, in place of the cosine. LangChain's rerankers leave their score under
+        the metadata key ``"relevance_score"``.
+    search_type, search_kwargs, k, order, scores and further settings
         See :class:`SetSelectRetriever`. A compressor does not search, so it refuses ``fetch_k`` and arguments of a
         store.
-    scores : bool
-        See :class:`SetSelectRetriever`.
 
     Raises
     ------
@@ -119,6 +120,9 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
                 partial(reader.fetch, self.vectorstore, wanted) if reader.fetch else dict,
                 partial(reader.afetch, self.vectorstore, wanted) if reader.afetch else None,
             )
+        if known is None:
+            name = type(self.vectorstore).__name__
+            raise VectorSourceError(f"the vector reader of {name} returned None in place of vectors by id")
         texts = [document.page_content for document, name in zip(documents, ids, strict=True) if name not in known]
         kind = None if self.vectorstore is None else type(self.vectorstore)
         where = "there is no vectorstore=" if kind is None else f"{kind.__name__} has no vector for them"

@@ -38,14 +38,15 @@ class SetSelectExampleSelector(SelectionSettings, BaseExampleSelector):
     input_keys : list of str, optional
         Which inputs are embedded; by default all. The embedding of a stored example is that of its values under these
         keys.
-    order : {"selection", "relevance", "nearest_last"}
-        Order of the result: as selected, most relevant first, or most relevant last, next to the question.
-    quality, costs, source : str, callable or mapping, optional
+    order : {"selection", "relevance", "nearest_last", "long_context"}
+        Order of the result: as selected, most relevant first, most relevant last, next to the question, or most
+        relevant at both ends.
+    relevance, quality, costs, source : str, callable or mapping, optional
         A key of the example, or a function of the example: ``costs=lambda e: len(tokenizer.encode(e["answer"]))``.
     vectorstore_kwargs : dict, optional
         Arguments of the store's search (``filter``, for example), which go to it unchanged.
-    search_type, selector, search_kwargs, perspective, perspective_vector, direction, corpus, embeddings
-        See :class:`SetSelectRetriever`.
+    search_type, search_kwargs, fetch_k and further settings
+        See :class:`SetSelectRetriever`. An example never contains scores, so ``scores`` has no effect.
 
     Raises
     ------

@@ -25,6 +25,7 @@ from typing_extensions import override
 from shared_core import InvalidInputError, InvalidParameterError, Kernel, Selector, VectorSourceError
 from shared_core.errors import SetSelectWarning
 from shared_core.retrieval import (
+    NDPP_RELEVANCE,
     SETTINGS,
     EmbeddedQuery,
     Flow,
@@ -36,6 +37,7 @@ from shared_core.retrieval import (
     Selected,
     Step,
     as_perspective,
+    as_vector,
     parameter_names,
     refuse_unknown,
     run_flow,
@@ -133,8 +135,12 @@ class SelectionSettings(BaseModel):
         if "search_type" in kwargs and kwargs.get("selector") is not None:
             raise InvalidParameterError("give search_type or selector, not both")
         if "selector" in kwargs or kwargs.get("search_type", defaults["search_type"]) != defaults["search_type"]:
-            # The parameters of the configured selector do not fit another selector that is given for this call.
+            # The parameters of the configured selector do not fit another selector that is given for this call. Where
+            # relevance is no parameter of NDPP, it is what the documents are worth, and stays.
+            relevance = defaults.get("relevance")
             defaults = {name: value for name, value in defaults.items() if name not in parameter_names()}
+            if not isinstance(relevance, str) or relevance not in NDPP_RELEVANCE:
+                defaults["relevance"] = relevance
         if "search_type" in kwargs:
             defaults["selector"] = None
         settings = {**defaults, **kwargs}
@@ -172,7 +178,8 @@ def embed_query(request: Request, embeddings: Embeddings, query: str) -> Flow[Em
     vector = yield Step(partial(embeddings.embed_query, query), partial(embeddings.aembed_query, query))
     embedded = None
     if text is not None:
-        embedded = yield Step(partial(embeddings.embed_query, text), partial(embeddings.aembed_query, text))
+        answer = yield Step(partial(embeddings.embed_query, text), partial(embeddings.aembed_query, text))
+        embedded = as_vector(answer, "the perspective's embedding").tolist()
     return request.as_query(vector, embedded)
 
 
@@ -193,8 +200,9 @@ def search_store(
         partial(reader.search, *arguments, **kwargs),
         None if reader.asearch is None else partial(reader.asearch, *arguments, **kwargs),
     )
-    if len(documents) != len(vectors):
-        raise VectorSourceError(f"the vector reader returned {len(documents)} documents and {len(vectors)} vectors")
+    if vectors is None or len(documents) != len(vectors):
+        count = vectors if vectors is None else len(vectors)
+        raise VectorSourceError(f"the vector reader returned {len(documents)} documents and {count} vectors")
     ids = more[0] if more else read_ids(store, reader, documents)
     if isinstance(vectors, np.ndarray) or all(vector is not None for vector in vectors):
         return documents, ids, vectors
@@ -301,7 +309,8 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         score of LangChain's rerankers), a function of the document, or numbers by id. ``"linear"`` and
         ``"exponential"`` map the cosine for ``"ndpp"``. ``"vrsd"`` takes the cosine only.
     relevance_scale : {"minmax", "rank", "sigmoid"} or None
-        How a given relevance is mapped to [0, 1]; see :func:`scale_relevance`.
+        How a given relevance is mapped to [0, 1] for the selector; see :func:`scale_relevance`. The event, ``order``
+        and ``relevance_score`` go by the relevance as it was given.
     quality : str, callable or mapping, optional
         How good a document is by itself, for ``"mmr"``: a metadata key, a function of the document, or numbers by id.
     score_threshold : float

@@ -4,6 +4,7 @@ from .._validation import as_embeddings, as_identifiers, check_integer, check_on
 from ..candidates import RELEVANCE_SCALES, RelevanceScale
 from .items import ORDERS, join_values, sort_items
 from .request import (
+    NDPP_RELEVANCE,
     SETTINGS,
     WIDEST,
     EmbeddedQuery,
@@ -15,6 +16,7 @@ from .request import (
     Selected,
     Step,
     as_perspective,
+    as_vector,
     check_spelling,
     find_registered,
     parameter_names,
@@ -24,6 +26,7 @@ from .request import (
 )
 
 __all__ = [
+    "NDPP_RELEVANCE",
     "ORDERS",
     "RELEVANCE_SCALES",
     "SETTINGS",
@@ -40,6 +43,7 @@ __all__ = [
     "as_embeddings",
     "as_identifiers",
     "as_perspective",
+    "as_vector",
     "check_integer",
     "check_one_of",
     "check_spelling",

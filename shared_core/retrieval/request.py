@@ -32,6 +32,7 @@ from ..selectors.base import (
 )
 from ..selectors.choose import choose
 from ..selectors.top_k import TopK
+from ..selectors.vrsd import NO_RELEVANCE, VRSD
 from ..signals.extraction import (
     PerspectiveExtractor,
     QueryParts,
@@ -260,6 +261,8 @@ class Request:
             direction=direction,
             corpus=corpus,
         )
+        if request.relevance is not None and isinstance(request.selector, VRSD):
+            raise InvalidParameterError(NO_RELEVANCE)
         warn_of_no_effect(request.selector, parameters, quality=request.quality is not None)
         return request, rest
 
@@ -287,7 +290,7 @@ class Request:
         PerspectiveError
             The perspective cannot be projected on.
         """
-        vector = as_numeric(embedding, "the query's embedding").astype(np.float64)
+        vector = as_vector(embedding, "the query's embedding").astype(np.float64)
         # The square may overflow or underflow where the vector does not.
         if not 0 < np.vdot(vector, vector) < math.inf:
             if not np.isfinite(vector).all():
@@ -552,9 +555,20 @@ def _check_cosine(value: Any, what: str) -> float | None:
     return None if value is None else check_number(value, f"{what} (a cosine)", -1, 1)
 
 
+def as_vector(embedding: Any, what: str) -> NDArray[Any]:
+    """``embedding`` as an array of shape (d,); InvalidInputError if it is none. Messages call it ``what``."""
+    vector = as_numeric(embedding, what)
+    if vector.ndim != 1:
+        raise InvalidInputError(f"{what} must be one vector, got shape {vector.shape}")
+    return vector
+
+
 def _as_rows(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:
     """``vectors`` as an array. If a row differs in length from the first, the error names it."""
     if not isinstance(vectors, np.ndarray):
+        odd = next((row for row, vector in enumerate(vectors) if not hasattr(vector, "__len__")), None)
+        if odd is not None:
+            raise InvalidInputError(f"the vector of {ids[odd]!r} is {quoted(vectors[odd])}, and not a list of numbers")
         lengths = list(map(len, vectors))
         if len(set(lengths)) > 1:
             odd = next(row for row, length in enumerate(lengths) if length != lengths[0])

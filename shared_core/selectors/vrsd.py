@@ -24,6 +24,11 @@ MAX_TIE = 64.0
 
 Vector = NDArray[np.float64]
 
+NO_RELEVANCE = (
+    "VRSD selects by angles between vectors and has no place for a given relevance: use 'mmr', 'ndpp' or 'similarity' "
+    "with it, or leave it out"
+)
+
 
 @register_selector("vrsd")
 @dataclass(frozen=True)
@@ -79,10 +84,7 @@ class VRSD:
         """
         state = GreedyState(candidates, k, budget, shown)
         if candidates.relevance_given:
-            raise InvalidParameterError(
-                "VRSD selects by angles between vectors and has no place for a given relevance: "
-                "use 'mmr', 'ndpp' or 'similarity' with it, or leave it out"
-            )
+            raise InvalidParameterError(NO_RELEVANCE)
         s = _Sum(candidates, state.shown)
         before = s.cosine()
         cosines = None if state.constraints else _greedy_compiled(s, state)

@@ -153,9 +153,24 @@ def test_the_most_relevant_may_stand_at_both_ends(store: VectorStore, search_typ
     assert scores == [best[0], best[2], best[4], best[3], best[1]]
 
 
-def test_vrsd_refuses_given_relevance_and_names_the_others(store: VectorStore) -> None:
+def test_vrsd_refuses_given_relevance_when_it_is_made_and_names_the_others(store: VectorStore) -> None:
+    for make in (SetSelectCompressor, SetSelectRetriever):
+        with pytest.raises(InvalidParameterError, match=r"'mmr', 'ndpp' or 'similarity'"):
+            make(vectorstore=store, relevance="relevance_score")
+
+
+def test_another_method_for_one_call_keeps_the_given_relevance(store: VectorStore) -> None:
+    def by_number(document: Document) -> float:
+        return float(document.metadata["number"])
+
+    retriever = SetSelectRetriever(vectorstore=store, search_type="mmr", lambda_mult=0.9, relevance=by_number)
+    wanted = SetSelectRetriever(vectorstore=store, search_type="ndpp", relevance=by_number).invoke(QUERY)
+    assert retriever.invoke(QUERY, search_type="ndpp") == wanted
+    assert wanted != SetSelectRetriever(vectorstore=store, search_type="ndpp").invoke(QUERY)
     with pytest.raises(InvalidParameterError, match=r"'mmr', 'ndpp' or 'similarity'"):
-        pipeline(store, Reranker()).invoke(QUERY)
+        retriever.invoke(QUERY, search_type="vrsd")
+    by_cosine = SetSelectRetriever(vectorstore=store, search_type="ndpp", relevance="exponential")
+    assert by_cosine.invoke(QUERY, search_type="vrsd") == SetSelectRetriever(vectorstore=store).invoke(QUERY)
 
 
 def test_a_document_without_a_score_is_named(store: VectorStore) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
+from numpy.typing import NDArray
 
 from shared_core.errors import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError
-from shared_core.retrieval import EmbeddedQuery, Flow, Step, find_registered
+from shared_core.retrieval import EmbeddedQuery, Flow, Step, as_embeddings, find_registered
 
 from .stores import READERS
 from .stores.reader import (
@@ -106,7 +107,7 @@ def find_reader(store_class: type) -> VectorReader | None:
 
 def search_and_embed(
     store: VectorStore, embeddings: Embeddings, text: str, query: EmbeddedQuery, fetch_k: int, kwargs: dict[str, Any]
-) -> Flow[tuple[Sequence[Document], list[list[float]]]]:
+) -> Flow[tuple[Sequence[Document], list[NDArray[Any]]]]:
     """Search a store that has no vector reader, and embed the texts of what it finds."""
     name, vector = type(store).__name__, query.search_vector
     try:
@@ -137,17 +138,15 @@ def search_and_embed(
 
 def embed_texts(
     embeddings: Embeddings, texts: list[str], warned: Hashable, message: str, stacklevel: int = 2
-) -> Flow[list[list[float]]]:
+) -> Flow[list[NDArray[Any]]]:
     """One vector per text. Without a cache, the first call with a key ``warned`` warns with ``message``."""
     if not texts:
         return []
     if not _is_cache(embeddings) and warned not in _WARNED:
         _WARNED.add(warned)
         warnings.warn(message, EmbeddingFallbackWarning, stacklevel=stacklevel)
-    vectors: list[list[float]] = yield Step(
-        partial(embeddings.embed_documents, texts), partial(embeddings.aembed_documents, texts)
-    )
-    return vectors
+    answer = yield Step(partial(embeddings.embed_documents, texts), partial(embeddings.aembed_documents, texts))
+    return list(as_embeddings(answer, texts, type(embeddings).__name__))
 
 
 def describe_embedding(embeddings: Embeddings) -> str:

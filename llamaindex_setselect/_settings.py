@@ -32,6 +32,7 @@ from shared_core.retrieval import (
     Step,
     as_identifiers,
     as_perspective,
+    as_vector,
     check_integer,
     parameter_names,
     refuse_unknown,
@@ -169,7 +170,8 @@ def embed_query(settings: SelectionSettings, request: Request, bundle: QueryBund
     if memory is not None and memory[0] is model and memory[1] == text:
         embedded = memory[2]
     else:
-        embedded = yield from _embed(settings, [text])
+        answer = yield from _embed(settings, [text])
+        embedded = as_vector(answer, "the perspective's embedding").tolist()
         settings._perspective_memory = (model, text, embedded)
     own = None
     if settings.perspective_vector == "difference" and bundle.custom_embedding_strs:

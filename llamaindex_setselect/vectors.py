@@ -16,7 +16,7 @@ from llama_index.core.settings import Settings
 from numpy.typing import ArrayLike, NDArray
 
 from shared_core import EmbeddingFallbackWarning, InvalidParameterError, SetSelectWarning, VectorSourceError
-from shared_core.retrieval import Flow, Step, find_registered
+from shared_core.retrieval import Flow, Step, as_embeddings, find_registered
 
 from .stores import READERS
 from .stores.reader import AsyncFetch, Fetch, VectorReader
@@ -154,6 +154,9 @@ class NodeVectors:
                     if wanted is ids:
                         return nodes, ids, stored
                     stored = zip(wanted, stored, strict=True)
+                if stored is None:
+                    name = type(self.store).__name__
+                    raise VectorSourceError(f"the vector reader of {name} returned None in place of vectors by id")
                 found = dict(stored)
         found = yield from self._complete(nodes, ids, found, embed_unknown=embed_unknown)
         if len(found) < len(ids):
@@ -182,9 +185,10 @@ class NodeVectors:
         model = self.need_model(f"the texts of {len(missing)} nodes that have no stored vector")
         self._warn_once(model, len(missing))
         texts = [node.get_content(metadata_mode=MetadataMode.EMBED) for node in missing]
-        vectors = yield Step(
+        answer = yield Step(
             partial(model.get_text_embedding_batch, texts), partial(model.aget_text_embedding_batch, texts)
         )
+        vectors = as_embeddings(answer, texts, type(model).__name__)
         found.update(zip((node.node_id for node in missing), vectors, strict=True))
         return found
 

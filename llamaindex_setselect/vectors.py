@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,7 @@ class NodeVectors:
     index: VectorStoreIndex | None
     model: BaseEmbedding | None
 
-    @cached_property
+    @property
     def reader(self) -> VectorReader | None:
         """The vector reader of the store; None if there is no store, or none is registered for it."""
         return reader_of(self.store)

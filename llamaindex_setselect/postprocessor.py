@@ -15,7 +15,7 @@ from typing_extensions import override
 from shared_core import InvalidInputError, InvalidParameterError, Selection, Selector, make_selector, selector_names
 from shared_core.retrieval import Flow, Found, Request, Selected, Step, run_flow, run_flow_async
 
-from ._settings import SelectionSettings, dispatcher, embed_query, finish, is_heard, read_vectors
+from ._settings import OF_NODES, SelectionSettings, dispatcher, embed_query, finish, is_heard, read_vectors
 
 _NOTHING = Selected(
     [], Selection(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0), Found([], [], str, []), cut_short=False
@@ -155,8 +155,9 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
             The selector is not a registered one with plain parameters (a kernel is not plain), or ``quality``,
             ``costs``, ``source`` or ``perspective`` is a function or an extractor.
         """
-        name, parameters = _as_name_and_parameters(self.selector, self.selector_kwargs)
-        for what in ("quality", "costs", "source"):
+        kernel = {} if self.kernel is None else {"kernel": self.kernel}
+        name, parameters = _as_name_and_parameters(self.selector, {**self.selector_kwargs, **kernel})
+        for what in sorted(OF_NODES):
             if callable(getattr(self, what)):
                 raise InvalidParameterError(f"to_dict cannot write {what}, a function: use a metadata key")
         if callable(self.perspective):
@@ -190,7 +191,9 @@ def _as_name_and_parameters(selector: str | Selector, parameters: dict[str, Any]
         name: str | None = selector
     else:
         if dataclasses.is_dataclass(selector):
-            parameters = {f.name: getattr(selector, f.name) for f in dataclasses.fields(selector) if f.init}
+            # A parameter that has its default is left out, because one that is given may be warned of: no effect.
+            values = {f: getattr(selector, f.name) for f in dataclasses.fields(selector) if f.init}
+            parameters = {f.name: value for f, value in values.items() if value != f.default}
         name = next((n for n in selector_names() if _makes(n, parameters, selector)), None)
     if name is None:
         raise InvalidParameterError(f"to_dict needs a registered selector, got {selector!r}: call register_selector")

@@ -143,13 +143,6 @@ def test_a_query_engine_over_fused_results(index: VectorStoreIndex) -> None:
     assert ids_of(engine.query(QUERY).source_nodes) == expected(found, 4)
 
 
-def test_fusion_of_set_retrievers(index: VectorStoreIndex) -> None:
-    each = [SetSelectIndexRetriever(index, top_n=4), SetSelectIndexRetriever(index, top_n=4, perspective="memory")]
-    fused = QueryFusionRetriever(each, llm=MockLLM(), num_queries=1, similarity_top_k=8, use_async=False)
-    wanted = {node.node_id for retriever in each for node in retriever.retrieve(QUERY)}
-    assert set(ids_of(fused.retrieve(QUERY))) == wanted
-
-
 class Found(Event):
     nodes: list[NodeWithScore]
     query: str

@@ -126,7 +126,7 @@ def test_no_examples_yet(model: CountingEmbedding) -> None:
 def test_examples_contain_scores_only_with_scores_true(model: CountingEmbedding) -> None:
     keys = {"question", "answer", "stars", "subject"}
     assert set(make(model).select_examples(QUERY)[0]) == keys
-    assert set(make(model, scores=True).select_examples(QUERY)[0]) == {*keys, "selection_score"}
+    assert set(make(model, scores=True).select_examples(QUERY)[0]) == {*keys, "selection_score", "relevance_score"}
 
 
 def test_order(model: CountingEmbedding) -> None:
@@ -217,7 +217,7 @@ def test_separator_input_variable_and_braces(model: CountingEmbedding) -> None:
 
 @pytest.mark.parametrize("way", ["as an argument", "updated"])
 async def test_in_a_query_engine(way: str, index: VectorStoreIndex, model: CountingEmbedding) -> None:
-    selector = make(model, quality="stars")
+    selector = make(model, selector="mmr", quality="stars")
     prompt = PromptTemplate(
         "{examples}\n\n{context_str}\n\nQ: {query_str}\nA:", function_mappings={"examples": selector}
     )

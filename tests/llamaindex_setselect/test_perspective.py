@@ -272,7 +272,7 @@ def test_impossible_settings_are_refused_at_construction(make: Any, index: Vecto
     for perspective in (SIDE, TEXT):
         with pytest.raises(InvalidParameterError, match="needs the root query"):
             make(index=index, perspective=perspective, perspective_vector="difference")
-    for name in ("root", "auto", None):
+    for name in ("root", "auto"):
         with pytest.raises(InvalidParameterError, match="perspective_vector must be one of text, difference"):
             make(index=index, perspective=both_parts, perspective_vector=name)
     with pytest.raises(InvalidParameterError, match="direction must be one of remove, emphasize"):

@@ -23,6 +23,7 @@ from shared_core import (
     InvalidParameterError,
     LowRankKernel,
     PerspectiveError,
+    SetSelectWarning,
 )
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
@@ -50,7 +51,7 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
 def test_picks_and_scores_equal_the_cores(
     settings: dict[str, Any], index: VectorStoreIndex, model: CountingEmbedding, nodes: list[NodeWithScore]
 ) -> None:
-    chosen = SetSelectPostprocessor(top_n=7, index=index, **settings).postprocess_nodes(nodes, bundle())
+    chosen = SetSelectPostprocessor(top_n=7, index=index, scores=True, **settings).postprocess_nodes(nodes, bundle())
     wanted = expected_selection(ALL, 7, **settings)
     assert ids_of(chosen) == [ALL[i] for i in wanted.indices]
     assert scores_of(chosen) == pytest.approx(wanted.relevance.tolist(), rel=1e-12)
@@ -126,10 +127,25 @@ def test_no_query_is_an_error(index: VectorStoreIndex, nodes: list[NodeWithScore
         post.postprocess_nodes(nodes, query_str="")
 
 
-@pytest.mark.parametrize("count", [0, 1, 3])
-def test_fewer_nodes_than_top_n(count: int, index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    chosen = SetSelectPostprocessor(top_n=4, index=index).postprocess_nodes(nodes[:count], bundle())
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_a_warning_names_similarity_top_k_where_there_is_nothing_to_select_from(
+    count: int, index: VectorStoreIndex, nodes: list[NodeWithScore]
+) -> None:
+    post, same = SetSelectPostprocessor(top_n=4, index=index), SetSelectPostprocessor(top_n=4, index=index)
+    same.callback_manager = post.callback_manager
+    assert post.postprocess_nodes([], bundle()) == []
+    with pytest.warns(SetSelectWarning, match=f"top_n=4 of {count} candidates.*Raise similarity_top_k"):
+        chosen = post.postprocess_nodes(nodes[:count], bundle())
     assert sorted(ids_of(chosen)) == ALL[:count]
+    # A second warning would be an error here.
+    post.postprocess_nodes(nodes[:count], bundle())
+    assert post == same
+
+
+def test_no_warning_where_another_setting_has_an_effect(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    settings: list[dict[str, Any]] = [{"selector": "similarity"}, {"order": "relevance"}, {"score_threshold": 0.1}]
+    for more in settings:
+        SetSelectPostprocessor(top_n=4, index=index, **more).postprocess_nodes(nodes[:4], bundle())
 
 
 @pytest.mark.parametrize("scores", [None, [-float(i) for i in range(len(TEXTS))], [float("nan")] * len(TEXTS)])
@@ -163,32 +179,33 @@ def test_the_inputs_are_not_changed(index: VectorStoreIndex, nodes: list[NodeWit
 
 def test_scores_change_neither_prompt_nor_embedded_text(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     by_id = {n.node_id: n.node for n in nodes}
-    post = SetSelectPostprocessor(index=index)
-    chosen = post.postprocess_nodes(post.postprocess_nodes(nodes, bundle()), bundle())
-    for node in chosen:
+    first = SetSelectPostprocessor(index=index, top_n=8, scores=True).postprocess_nodes(nodes, bundle())
+    second = SetSelectPostprocessor(index=index, scores=True, selector="mmr").postprocess_nodes(first, bundle())
+    gains = dict(zip(ids_of(first), gains_of(first), strict=True))
+    assert [gains[name] for name in ids_of(second)] == gains_of(second), "a key that is there keeps its value"
+    for node in second:
         assert node.node.excluded_llm_metadata_keys.count("selection_score") == 1
+        assert node.metadata["relevance_score"] == pytest.approx(node.score)
         for mode in (MetadataMode.LLM, MetadataMode.EMBED):
             assert node.node.get_content(metadata_mode=mode) == by_id[node.node_id].get_content(metadata_mode=mode)
 
 
-def test_without_scores_the_metadata_are_unchanged(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    chosen = SetSelectPostprocessor(index=index, scores=False).postprocess_nodes(nodes, bundle())
+def test_the_nodes_themselves_come_back_with_the_cosine_as_score(
+    index: VectorStoreIndex, nodes: list[NodeWithScore]
+) -> None:
+    hashes = {n.node_id: n.node.hash for n in nodes}
+    chosen = SetSelectPostprocessor(index=index).postprocess_nodes(nodes, bundle())
     by_id = {n.node_id: n.node for n in nodes}
-    assert all(node.node == by_id[node.node_id] for node in chosen)
-    assert all(node.node is not by_id[node.node_id] for node in chosen), "copies, as with scores"
-    assert all(node.score is not None for node in chosen)
+    assert all(node.node is by_id[node.node_id] for node in chosen)
+    assert [node.node.hash for node in chosen] == [hashes[node.node_id] for node in chosen]
+    assert scores_of(chosen) == pytest.approx([float(matrix([i])[0] @ embedding(QUERY)) for i in ids_of(chosen)])
 
 
 def test_kind_of_node_is_kept(model: CountingEmbedding) -> None:
-    class Scored(NodeWithScore):
-        note: str = ""
-
-    document = Document(id_="d", text="tea", embedding=embedding("tea"))
-    returned = SetSelectPostprocessor().postprocess_nodes([Scored(node=document, note="kept")], bundle())
-    assert isinstance(returned[0], Scored)
-    assert returned[0].note == "kept"
+    documents = [Document(id_=text, text=text, embedding=embedding(text)) for text in ("tea", "cocoa")]
+    returned = SetSelectPostprocessor(top_n=1).postprocess_nodes([NodeWithScore(node=d) for d in documents], bundle())
     assert isinstance(returned[0].node, Document)
-    assert returned[0].node.text == "tea"
+    assert returned[0].node in documents
 
 
 @pytest.mark.parametrize("direction", ["remove", "emphasize"])

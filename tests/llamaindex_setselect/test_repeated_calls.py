@@ -32,6 +32,7 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
     make_index,
     make_nodes,
     make_store,
+    scored,
 )
 
 
@@ -39,9 +40,9 @@ def test_fields_set_anew_count_at_the_next_call(index: VectorStoreIndex, nodes: 
     post = SetSelectPostprocessor(index=index, top_n=3, selector="mmr", lambda_mult=0.9)
     assert ids_of(post.postprocess_nodes(nodes, bundle())) == expected(ALL, 3, "mmr", lambda_mult=0.9)
     post.top_n = 5
-    post.selector_kwargs["lambda_mult"] = 0.1
+    post.lambda_mult = 0.1
     assert ids_of(post.postprocess_nodes(nodes, bundle())) == expected(ALL, 5, "mmr", lambda_mult=0.1)
-    post.selector, post.selector_kwargs = "similarity", {}
+    post.selector, post.lambda_mult = "similarity", None
     assert ids_of(post.postprocess_nodes(nodes, bundle())) == expected(ALL, 5, "similarity")
 
 
@@ -51,8 +52,8 @@ def test_fields_set_anew_count_at_the_next_call(index: VectorStoreIndex, nodes: 
     ids=["copy", "deepcopy", "pickle", "model_copy"],
 )
 def test_a_call_changes_neither_copies_nor_comparisons(way: Any, nodes: list[NodeWithScore]) -> None:
-    for scored in nodes:
-        scored.node.embedding = CountingEmbedding()._get_query_embedding(scored.node.get_content())
+    for given in nodes:
+        given.node.embedding = CountingEmbedding()._get_query_embedding(given.node.get_content())
     post, same = SetSelectPostprocessor(top_n=3), SetSelectPostprocessor(top_n=3)
     same.callback_manager = post.callback_manager
     before = post.to_dict()
@@ -65,16 +66,15 @@ def test_a_call_changes_neither_copies_nor_comparisons(way: Any, nodes: list[Nod
     assert ids_of(post.postprocess_nodes(nodes, bundle())) == usual == expected(ALL, 3)
 
 
-@pytest.mark.parametrize("scores", [True, False])
-def test_returned_nodes_share_nothing_with_those_given(
-    scores: bool, index: VectorStoreIndex, nodes: list[NodeWithScore]
+def test_with_scores_the_returned_nodes_share_nothing_with_those_given(
+    index: VectorStoreIndex, nodes: list[NodeWithScore]
 ) -> None:
-    kept = [scored.model_dump() for scored in nodes]
-    for scored in SetSelectPostprocessor(index=index, top_n=5, scores=scores).postprocess_nodes(nodes, bundle()):
-        scored.node.metadata.clear()
-        scored.score = -2.0
-        scored.node.id_ = "changed"
-    assert [scored.model_dump() for scored in nodes] == kept
+    kept = [given.model_dump() for given in nodes]
+    for node in SetSelectPostprocessor(index=index, top_n=5, scores=True).postprocess_nodes(nodes, bundle()):
+        node.node.metadata.clear()
+        node.score = -2.0
+        node.node.id_ = "changed"
+    assert [given.model_dump() for given in nodes] == kept
 
 
 class Spans(SimpleSpanHandler):
@@ -139,14 +139,16 @@ def test_which_searches_are_restricted_to_the_indexs_nodes(kind: str) -> None:
 def test_faiss_returns_vectors_by_node_id_and_ignores_unknown_nodes(kind: str, model: CountingEmbedding) -> None:
     nodes = make_nodes()[::-1]
     vectors = SetSelectPostprocessor(index=make_index(kind, model))._vectors
-    found = run_flow(vectors.fetch(nodes, ALL[::-1]))
-    assert list(found) == ALL[::-1]
-    for node in nodes:
-        np.testing.assert_array_equal(found[node.node_id], np.array(embedding(node.text), np.float32))
+    _, ids, rows = run_flow(vectors.fetch(scored(nodes)))
+    assert ids == ALL[::-1]
+    assert isinstance(rows, np.ndarray), "a list of rows would be copied into an array"
+    for node, row in zip(nodes, rows, strict=True):
+        np.testing.assert_array_equal(row, np.array(embedding(node.text), np.float32))
     unknown = TextNode(id_="unknown", text="unknown", embedding=embedding("unknown"))
-    mixed = run_flow(vectors.fetch([nodes[5], unknown, nodes[2]], [nodes[5].node_id, "unknown", nodes[2].node_id]))
-    assert mixed.keys() == {nodes[5].node_id, "unknown", nodes[2].node_id}
-    np.testing.assert_array_equal(mixed[nodes[2].node_id], found[nodes[2].node_id])
+    _, ids, mixed = run_flow(vectors.fetch(scored([nodes[5], unknown, nodes[2]])))
+    assert ids == [nodes[5].node_id, "unknown", nodes[2].node_id]
+    for given, row in zip((nodes[5], unknown, nodes[2]), mixed, strict=True):
+        np.testing.assert_allclose(row, embedding(given.text), rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", STORES)

@@ -17,7 +17,7 @@ from llama_index.core.schema import IndexNode, QueryBundle, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 from llamaindex_setselect import SetSelectIndexRetriever
-from shared_core import MMR, PAP, VRSD, Candidates, InvalidParameterError
+from shared_core import MMR, PAP, Candidates, InvalidParameterError, SetSelectWarning, TopK
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
     PERSPECTIVE,
@@ -78,10 +78,18 @@ def test_a_bundle_with_an_embedding_is_not_changed(index: VectorStoreIndex, mode
     assert plain == QueryBundle(QUERY)
 
 
-@pytest.mark.parametrize(("top_n", "fetch_k", "searched"), [(4, None, 20), (6, None, 30), (4, 4, 4), (4, 40, 40)])
+@pytest.mark.parametrize(("top_n", "fetch_k", "searched"), [(4, None, 20), (6, None, 30), (4, 5, 5), (4, 40, 40)])
 def test_fetch_k(top_n: int, fetch_k: int | None, searched: int, index: VectorStoreIndex) -> None:
     retriever = SetSelectIndexRetriever(index, top_n=top_n, fetch_k=fetch_k)
     assert ids_of(retriever.retrieve(QUERY)) == expected(nearest(searched), top_n)
+
+
+def test_a_warning_names_fetch_k_where_there_is_nothing_to_select_from(index: VectorStoreIndex) -> None:
+    retriever = SetSelectIndexRetriever(index, top_n=4, fetch_k=4)
+    with pytest.warns(SetSelectWarning, match="top_n=4 of 4 candidates.*Raise fetch_k"):
+        assert sorted(ids_of(retriever.retrieve(QUERY))) == sorted(nearest(4))
+    # A second warning would be an error here.
+    retriever.retrieve(QUERY)
 
 
 def test_larger_than_the_index(index: VectorStoreIndex) -> None:
@@ -118,9 +126,15 @@ def test_store_is_searched_with_the_projected_query(
     pap = PAP(embedding(PERSPECTIVE), corpus=corpus, direction=direction)
     found = nearest(10, pap.project(embedding(QUERY)))
     assert set(found) != set(nearest(10)), "otherwise this test shows nothing"
-    wanted = VRSD().select(pap.apply(Candidates(embedding(QUERY), matrix(found))), 10)
+    wanted = TopK().select(pap.apply(Candidates(embedding(QUERY), matrix(found))), 10)
     retriever = SetSelectIndexRetriever(
-        make_index(kind, model), top_n=10, fetch_k=10, perspective=PERSPECTIVE, corpus=corpus, direction=direction
+        make_index(kind, model),
+        top_n=10,
+        fetch_k=10,
+        order="relevance",
+        perspective=PERSPECTIVE,
+        corpus=corpus,
+        direction=direction,
     )
     chosen = retriever.retrieve(QUERY)
     assert ids_of(chosen) == [found[i] for i in wanted.indices]
@@ -164,9 +178,12 @@ def test_budget_quality_and_threshold(index: VectorStoreIndex) -> None:
         ({"fetch_k": 7.5}, "fetch_k"),
         (
             {"similarity_top_k": 9},
-            r"SetSelectIndexRetriever has no argument 'similarity_top_k'; it has .*fetch_k.*doc_ids",
+            "SetSelectIndexRetriever has no argument 'similarity_top_k': did you mean 'top_n'",
         ),
-        ({"lambda_mult": 0.5}, "selector 'vrsd': refine"),
+        ({"lambda_mult": 0.5}, "selector 'vrsd' has no parameter 'lambda_mult'; allowed: refine"),
+        ({"lambda": 0.5}, "no argument 'lambda': did you mean 'lambda_mult'"),
+        ({"filter": None}, "no argument 'filter': did you mean 'filters'"),
+        ({"selector": "mmr", "lambda_mult": 0.5, "selector_kwargs": {"lambda_mult": 0.5}}, "given twice"),
         ({"selector": "best"}, "unknown selector"),
         ({"vector_store": None}, "vector_store"),
         ({"budget": 3}, "costs"),

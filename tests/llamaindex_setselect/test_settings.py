@@ -37,8 +37,20 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"topn": 3}, r"no argument 'topn'; it has .*top_n.*score_threshold.*refine"),
-        ({"lambda_mult": 0.5}, r"'lambda_mult'.*selector 'vrsd': refine"),
+        ({"topn": 3}, "no argument 'topn': did you mean 'top_n'"),
+        ({"k": 3}, "no argument 'k': did you mean 'top_n'"),
+        ({"similarity_top_k": 3}, "no argument 'similarity_top_k': did you mean 'top_n'"),
+        ({"lambda": 0.5}, "no argument 'lambda': did you mean 'lambda_mult'"),
+        ({"fetch_k": 50}, r"no argument 'fetch_k'"),
+        ({"banana": 3}, r"no argument 'banana': it has .*score_threshold.*top_n"),
+        ({"lambda_mult": 0.5}, "selector 'vrsd' has no parameter 'lambda_mult'; allowed: refine"),
+        (
+            {"selector": "mmr", "lambda_mult": 0.5, "selector_kwargs": {"lambda_mult": 0.1}},
+            "lambda_mult is given twice",
+        ),
+        ({"order": "best"}, "order must be one of selection, relevance"),
+        ({"relevance_scale": "max"}, "relevance_scale must be one of"),
+        ({"drop_duplicates": "no"}, "drop_duplicates must be True or False"),
         ({"selector": MMR(), "lambda_mult": 0.5}, "lambda_mult"),
         ({"selector": "mmr", "selector_kwargs": {"refine": True}}, "refine"),
         ({"selector": "best"}, r"unknown selector 'best'; known: .*vrsd"),
@@ -84,10 +96,10 @@ def test_copies_select_the_same(
         perspective=embedding(PERSPECTIVE),
         corpus=True,
         shown=["n1"],
-        quality="stars",
         costs="stars",
         budget=9.0,
         score_threshold=0.1,
+        order="relevance",
         **settings,
     )
     wanted = [(n.node_id, n.score) for n in post.postprocess_nodes(nodes, bundle())]
@@ -114,12 +126,20 @@ def test_to_dict_is_plain_and_leaves_out_runtime_objects(index: VectorStoreIndex
     post = SetSelectPostprocessor(selector=MMR(lambda_d=0.4), index=index, embed_model=MockEmbedding(embed_dim=2))
     data = json.loads(json.dumps(post.to_dict()))
     assert data["class_name"] == "SetSelectPostprocessor" == SetSelectPostprocessor.class_name()
-    assert (data["selector"], data["selector_kwargs"]) == ("mmr", {"lambda_d": 0.4, "lambda_b": 0.95})
+    assert (data["selector"], data["selector_kwargs"]) == ("mmr", {"lambda_d": 0.4})
     assert not {"index", "vector_store", "embed_model", "callback_manager"} & set(data)
 
 
 @pytest.mark.parametrize(
-    "settings", [{"quality": len}, {"costs": len}, {"selector": NDPP(LowRankKernel([[1.0]]))}], ids=str
+    "settings",
+    [
+        {"selector": "mmr", "quality": len},
+        {"costs": len},
+        {"selector": "mmr", "relevance": len},
+        {"selector": NDPP(LowRankKernel([[1.0]]))},
+        {"selector": "ndpp", "kernel": LowRankKernel([[1.0]])},
+    ],
+    ids=str,
 )
 def test_to_dict_names_what_it_cannot_write(settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameterError, match="to_dict cannot write"):
@@ -132,7 +152,7 @@ def test_to_dict_refuses_a_selector_without_a_name() -> None:
             return VRSD().select(candidates, 1, budget=budget, shown=shown)
 
     nodes = [TextNode(id_=i, text=i, embedding=v) for i, v in {"a": [1.0, 0.0], "b": [0.0, 1.0]}.items()]
-    post = SetSelectPostprocessor(selector=Own())
+    post = SetSelectPostprocessor(selector=Own(), top_n=1)
     assert ids_of(post.postprocess_nodes(scored(nodes), QueryBundle("q", embedding=[0.1, 1.0]))) == ["b"]
     with pytest.raises(InvalidParameterError, match="register_selector"):
         post.to_dict()
@@ -157,7 +177,7 @@ def test_pickles_contain_no_callbacks(index: VectorStoreIndex, nodes: list[NodeW
 
 
 def test_pickling_does_not_drop_a_function(index: VectorStoreIndex) -> None:
-    post = SetSelectPostprocessor(index=index, quality=lambda node: 1.0)
+    post = SetSelectPostprocessor(index=index, selector="mmr", quality=lambda node: 1.0)
     with pytest.raises((pickle.PicklingError, AttributeError)):
         pickle.dumps(post)
     assert post.quality is not None

@@ -131,7 +131,7 @@ def test_faiss_labels_survive_persisting(model: CountingEmbedding, tmp_path: Any
 def test_a_deleted_node_is_left_out_and_named(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     best = expected(ALL, 1)[0]
     index.vector_store.delete_nodes([best])
-    post = SetSelectPostprocessor(vector_store=index.vector_store, top_n=40)
+    post = SetSelectPostprocessor(vector_store=index.vector_store, top_n=39)
     with pytest.warns(SetSelectWarning, match=f"1 of 40 nodes.*{best!r}") as caught:
         chosen = post.postprocess_nodes(nodes, bundle())
     assert not any(isinstance(w.message, EmbeddingFallbackWarning) for w in caught)
@@ -150,7 +150,7 @@ def test_a_deleted_node_with_an_embedding_stays(index: VectorStoreIndex, model: 
 
 def test_if_all_nodes_are_deleted_the_result_is_empty(index: VectorStoreIndex) -> None:
     stranger = [NodeWithScore(node=TextNode(id_="x", text="x"))]
-    post = SetSelectPostprocessor(vector_store=index.vector_store)
+    post = SetSelectPostprocessor(vector_store=index.vector_store, selector="similarity")
     with pytest.warns(SetSelectWarning, match="another index"):
         assert post.postprocess_nodes(stranger, bundle()) == []
 
@@ -295,7 +295,7 @@ def test_texts_are_embedded_as_the_index_embeds_them(model: CountingEmbedding) -
     node = TextNode(id_="a", text="tea", metadata={"mood": "calm", "stars": 1}, excluded_embed_metadata_keys=["stars"])
     index = make_index("simple", model, [])
     with pytest.warns(EmbeddingFallbackWarning):
-        SetSelectPostprocessor(embed_model=model).postprocess_nodes(scored([node]), bundle())
+        SetSelectPostprocessor(embed_model=model, selector="similarity").postprocess_nodes(scored([node]), bundle())
     index.insert_nodes([node])
     assert model.texts == ["mood: calm\n\ntea"] * 2
 

@@ -137,10 +137,10 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         rest = iter(embedded)
         return [known[name] if name in known else next(rest) for name in ids]
 
-    def _request(self, kwargs: dict[str, Any]) -> tuple[Request, bool, dict[str, Any]]:
+    def _request(self, kwargs: dict[str, Any], *, warn: bool = False) -> tuple[Request, bool, dict[str, Any]]:
         if self.vectorstore is None and self.embeddings is None:
             raise InvalidParameterError("SetSelectCompressor needs embeddings=, or a vectorstore= that carries some")
-        request, scores, rest = super()._request(kwargs)
+        request, scores, rest = super()._request(kwargs, warn=warn)
         for name in (*rest, *({"fetch_k"} & self.search_kwargs.keys())):
             raise InvalidParameterError(f"SetSelectCompressor has no argument {name!r}: it does not search a store")
         return request, scores, rest

@@ -173,7 +173,8 @@ class SetSelectExampleSelector(SelectionSettings, BaseExampleSelector):
             for name in ("quality", "relevance", "costs", "source"):
                 if callable(given.get(name)):
                     given[name] = _as_function_of_document(given[name])
-        return SetSelectRetriever(**settings)
+        # The settings are those of this object, which are checked already.
+        return SetSelectRetriever.model_construct(**settings)
 
 
 def _as_function_of_document(function: Callable[[dict[str, Any]], Any]) -> Any:

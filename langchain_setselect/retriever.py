@@ -122,9 +122,9 @@ class SelectionSettings(BaseModel):
             fields["search_kwargs"] = kwargs
         super().__init__(**fields)
         # The settings are checked here, because a pydantic validator would wrap the error in a ValidationError.
-        self._request({})
+        self._request({}, warn=True)
 
-    def _request(self, kwargs: dict[str, Any]) -> tuple[Request, bool, dict[str, Any]]:
+    def _request(self, kwargs: dict[str, Any], *, warn: bool = False) -> tuple[Request, bool, dict[str, Any]]:
         """The request of one call with the arguments ``kwargs``, whether to add scores, and the store's arguments."""
         defaults = {"search_type": self.search_type, "source": self.source, "scores": self.scores}
         for name in _FIELDS & self.model_fields_set:
@@ -147,7 +147,7 @@ class SelectionSettings(BaseModel):
         name, scores = settings.pop("search_type"), settings.pop("scores")
         if settings.get("selector") is None:
             settings["selector"] = name
-        request, rest = Request.parse(settings)
+        request, rest = Request.parse(settings, warn=warn or bool(kwargs))
         for name in rest:
             if name in type(self).model_fields:
                 raise InvalidParameterError(f"{name} is set when {type(self).__name__} is made, not for one call")

@@ -211,8 +211,10 @@ class Request:
     corpus: bool
 
     @classmethod
-    def parse(cls, settings: Mapping[str, Any]) -> tuple[Request, dict[str, Any]]:
+    def parse(cls, settings: Mapping[str, Any], *, warn: bool = True) -> tuple[Request, dict[str, Any]]:
         """The request, and what is neither a setting nor a selector's parameter (arguments of the store).
+
+        ``warn``: of a setting that has no effect.
 
         Raises
         ------
@@ -263,7 +265,8 @@ class Request:
         )
         if request.relevance is not None and isinstance(request.selector, VRSD):
             raise InvalidParameterError(NO_RELEVANCE)
-        warn_of_no_effect(request.selector, parameters, quality=request.quality is not None)
+        if warn:
+            warn_of_no_effect(request.selector, parameters, quality=request.quality is not None)
         return request, rest
 
     def find_text_to_embed(self, query: str) -> Flow[str | None]:

@@ -215,7 +215,7 @@ def test_quality_comes_from_a_key_or_a_function_of_the_example(
 ) -> None:
     options = {"search_type": "mmr", "lambda_mult": 0.5, "lambda_b": 0.3}
     wanted = expected(**options, quality=[example["stars"] for example in examples()])
-    assert wanted != expected(**options), "quality must matter for this test to test anything"
+    assert wanted != expected(search_type="mmr", lambda_mult=0.5), "quality must matter for this test to test anything"
     given = {"search_kwargs": {"quality": quality}} if in_search_kwargs else {"quality": quality}
     assert rows_of(make(**options, **given).select_examples({"question": QUESTION})) == wanted
 

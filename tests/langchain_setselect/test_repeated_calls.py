@@ -13,7 +13,7 @@ from langchain_community.vectorstores import FAISS
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
-from langchain_setselect import SetSelectCompressor, SetSelectRetriever
+from langchain_setselect import SetSelectCompressor, SetSelectExampleSelector, SetSelectRetriever
 from shared_core import VRSD, EmbeddingFallbackWarning, InvalidParameterError, LowRankKernel, SetSelectWarning
 from tests.embedding import corpus, embed
 from tests.langchain_setselect.conftest import WordEmbeddings
@@ -52,6 +52,23 @@ def test_fields_set_anew_count_at_the_next_call(store: VectorStore) -> None:
     assert contents(retriever.invoke(QUERY)) == first
     retriever.perspective = "hidden"
     assert contents(retriever.invoke(QUERY)) == as_new(store, k=5, perspective="hidden") != first
+
+
+@pytest.mark.parametrize("cls", [SetSelectRetriever, SetSelectCompressor, SetSelectExampleSelector])
+def test_a_setting_without_effect_is_warned_of_once(cls: Any, store: VectorStore) -> None:
+    documents = SetSelectRetriever(vectorstore=store, search_type="similarity", k=20).invoke(QUERY)
+    with pytest.warns(SetSelectWarning, match="quality has no effect with VRSD"):
+        made = cls(vectorstore=store, quality="quality")
+    # Any warning of a call would be an error.
+    for _ in range(2):
+        if cls is SetSelectRetriever:
+            made.invoke(QUERY)
+        elif cls is SetSelectCompressor:
+            made.compress_documents(documents, QUERY)
+        else:
+            made.select_examples({"question": QUERY})
+    with pytest.warns(SetSelectWarning, match="quality has no effect with VRSD"):
+        SetSelectRetriever(vectorstore=store).invoke(QUERY, quality="quality")
 
 
 def test_ids_appended_to_shown_count_at_the_next_call(store: VectorStore) -> None:

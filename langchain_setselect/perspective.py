@@ -76,5 +76,8 @@ class _Splitter:
 
 
 def _answer(output: Any) -> Any:
-    # The raw message replaces an answer that cannot be parsed, so that the warning can quote it.
-    return output["raw"] if output["parsed"] is None else output["parsed"]
+    if output["parsed"] is not None:
+        return output["parsed"]
+    # What the model wrote replaces an answer that cannot be parsed, so that the warning quotes it.
+    calls = output["raw"].tool_calls
+    return calls[0]["args"] if calls else output["raw"].content

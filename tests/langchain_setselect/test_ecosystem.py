@@ -142,6 +142,18 @@ async def test_configured_and_batched_calls_select_what_single_calls_select(stor
     assert await retriever.abatch(QUERIES, k=2) == [retriever.invoke(query, k=2) for query in QUERIES]
 
 
+def test_the_tags_are_those_of_as_retriever(store: VectorStore) -> None:
+    given = ["ours"]
+    for tags in (None, given):
+        retriever = SetSelectRetriever(vectorstore=store, tags=tags)
+        assert retriever.tags == store.as_retriever(tags=tags).tags
+        assert SetSelectRetriever(**dict(retriever)).tags == retriever.tags, "no tag is added twice"
+    assert given == ["ours"]
+    listener = Listener()
+    configurable(retriever).invoke(QUERY, config={"callbacks": [listener], "configurable": {"k": 3}})
+    assert listener.tags == [[*given, type(store).__name__, "WordEmbeddings"]]
+
+
 def test_copied_pickled_and_configured_objects_select_the_same(store: VectorStore) -> None:
     retriever = SetSelectRetriever(
         vectorstore=store, search_type="mmr", source="topic", max_per_source=1, k=5, lambda_mult=0.3, shown=["doc-3"]
@@ -169,9 +181,11 @@ class Listener(BaseCallbackHandler):
         self.events: list[dict[str, Any]] = []
         self.parents: list[UUID] = []
         self.runs: list[UUID] = []
+        self.tags: list[list[str]] = []
 
-    def on_retriever_start(self, *arguments: Any, run_id: UUID, **more: Any) -> None:
+    def on_retriever_start(self, *arguments: Any, run_id: UUID, tags: list[str], **more: Any) -> None:
         self.runs.append(run_id)
+        self.tags.append(tags)
 
     def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **more: Any) -> None:
         assert name == "setselect"

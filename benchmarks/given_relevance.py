@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.papers._common import DATA, ROOT, bm25_scores, embedded, heading, records, table
 from shared_core import MMR, NDPP, VRSD, Candidates, Selector, TopK, scale_relevance
 from shared_core.candidates import RelevanceScale
-from shared_core.evaluation.measures import bootstrap_interval, rank_measures
+from shared_core.evaluation.measures import bootstrap_interval, mean_pairwise_cosine, rank_measures
 
 RESULT = ROOT / "benchmarks" / "results" / "given_relevance.md"
 FETCH_K = 50
@@ -150,28 +150,30 @@ def difference(ours: np.ndarray, theirs: np.ndarray) -> str:
     return f"**{text}**" if low > 0 or high < 0 else text
 
 
-def measured(title: str, task: Task, k: int) -> str:
-    qrels = dict(enumerate(task.right))
+def measured(title: str, about: str, task: Task, k: int) -> str:
+    qrels, vectors, rankings = dict(enumerate(task.right)), embedded(task.texts), rankings_of(task, k)
     columns = {
         method: rank_measures(qrels, dict(enumerate(ranked)), [f"{name}@{k}" for name in task.measures.values()])
-        for method, ranked in rankings_of(task, k).items()
+        for method, ranked in rankings.items()
     }
     rows = []
     for method, values in columns.items():
         name, _, relevance = method.partition("; ")
         by_cosine = columns.get(f"{name}; cosine")
-        row = [method]
+        # BM25 alone may find a single text, which repeats nothing.
+        repeated = [mean_pairwise_cosine(vectors[rows]) for rows in rankings[method] if len(rows) > 1]
+        row = [method, f"{np.mean(repeated):.3f}"]
         for measure, column in values.items():
             row.append(f"{100 * column.mean():.1f}")
             row.append("" if method == FUSED else difference(column, columns[FUSED][measure]))
             compared = by_cosine is not None and relevance != "cosine"
             row.append(difference(column, by_cosine[measure]) if compared else "")
         rows.append(row)
-    head = ["method; relevance"]
+    head = ["method; relevance", "cosine between picks"]
     for name in task.measures:
         head += [f"{name}@{k}", "− hybrid, no selection", "− the same by the cosine"]
     facts = f"{len(task.queries):,} queries, {len(task.texts):,} texts, {k} of {FETCH_K} candidates"
-    return f"## {title}, k = {k}\n\n{facts}.\n\n{table(head, rows)}"
+    return f"## {title}, k = {k}\n\n{about}\n{facts}.\n\n{table(head, rows)}"
 
 
 def main() -> None:
@@ -187,7 +189,7 @@ def main() -> None:
         task = read()
         used += files
         for k in KS:
-            sections.append(f"{measured(title, task, k)}\n{(read.__doc__ or '').strip()}\n")
+            sections.append(measured(title, read.__doc__ or "", task, k))
             print(sections[-1], flush=True)
     if write and used:
         top = heading(
@@ -201,9 +203,10 @@ def main() -> None:
 The candidates are the {FETCH_K} best of BM25 (bm25s, Lucene's variant, English stop words) and of all-MiniLM-L6-v2,
 fused by reciprocal rank: the sum of 1 / ({RRF_K} + rank). *Fused* is this sum as the relevance, scaled to [0, 1] by its
 minimum and maximum, by rank, or not at all; *cosine* is the cosine of the vectors. Similarity by the fused scores is
-"{FUSED}". Values are percentages, means over the queries, and higher is better. Differences are paired, in percentage
-points, with a 95 % bootstrap interval; those whose interval excludes 0 are bold. Subtopics of the α-nDCG (α = 0.5) are
-the right paragraphs or the meanings.
+"{FUSED}". *Cosine between picks* is the mean over all pairs: how much the picks repeat each other. The other
+values are percentages, means over the queries, and higher is better. Differences are paired, in percentage points, with
+a 95 % bootstrap interval; those whose interval excludes 0 are bold. Subtopics of the α-nDCG (α = 0.5) are the right
+paragraphs or the meanings.
 """
         RESULT.parent.mkdir(exist_ok=True)
         RESULT.write_text("\n".join([top, notes.strip(), "", *sections]), encoding="utf-8")

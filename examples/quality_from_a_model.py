@@ -43,9 +43,9 @@ def embed(text: str) -> np.ndarray:
 vectors = np.stack([embed(example["question"]) for example in examples])
 query = embed("What is the capital of Portugal?")
 ranks = [example["quality"] for example in examples]
-for words, given in (("without quality", None), ("with quality", ranks)):
-    # lambda_b weighs the cosine against quality; without quality it has no effect.
-    selection = select(query, vectors, 3, "mmr", quality=given, lambda_d=0.75, lambda_b=0.5)
+# lambda_b weighs the cosine against quality.
+for words, given in {"without quality": {}, "with quality": {"quality": ranks, "lambda_b": 0.5}}.items():
+    selection = select(query, vectors, 3, "mmr", lambda_d=0.75, **given)
     right = sum(examples[i]["right"] for i in selection.indices)
     print(f"\nMMR {words}: {right} of 3 answers are right")
     for i in selection.indices:

@@ -351,7 +351,7 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         that a document has already keeps its value. By default the store's own documents are returned, and the scores
         are in the event ``setselect`` only.
     tags : list of str, optional
-        As for ``as_retriever``: the names of the store and of its embeddings are added.
+        As for ``as_retriever``: by default the names of the classes of the store and of its embeddings.
 
     If ``max_per_source``, ``drop_duplicates`` or ``drop_near_duplicates`` leaves fewer than ``k`` documents, a wider
     search follows, provided that the store returns its vectors.
@@ -385,10 +385,10 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
     @classmethod
     def validate_search_type(cls, values: dict[str, Any]) -> Any:
         """Replaces LangChain's check, which accepts only its own search types; adds the tags of ``as_retriever``."""
-        store, given = values.get("vectorstore"), values.get("tags") or []
-        if not isinstance(store, VectorStore):
+        store = values.get("vectorstore")
+        if values.get("tags") or not isinstance(store, VectorStore):
             return values
-        return {**values, "tags": [*given, *(tag for tag in store._get_retriever_tags() if tag not in given)]}
+        return {**values, "tags": store._get_retriever_tags()}
 
     @property
     def vector_source(self) -> str:

@@ -69,7 +69,7 @@ class SelectionSettings(BaseModel):
     ``search_kwargs`` may hold the same settings, under the same names, and those of a registered selector.
     """
 
-    search_type: Literal["vrsd", "similarity", "mmr", "ndpp"] | str = "vrsd"
+    search_type: Setting[Literal["vrsd", "similarity", "mmr", "ndpp"] | str] = "vrsd"
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
     selector: Setting[Selector | str | None] = None
     k: Setting[Positive | None] = None
@@ -103,10 +103,13 @@ class SelectionSettings(BaseModel):
         own = type(self).model_fields
         fields = {name: value for name, value in settings.items() if name in own}
         more = {name: value for name, value in settings.items() if name not in own}
-        refuse_unknown(type(self).__name__, more, (*own, *SETTINGS))
-        kwargs = {**(fields.get("search_kwargs") or {}), **more}
+        refuse_unknown(type(self).__name__, [name for name in more if name not in SETTINGS], own)
+        kwargs = fields.pop("search_kwargs", None) or {}
+        if not isinstance(kwargs, Mapping):
+            raise InvalidParameterError(f"search_kwargs must be a dict, got {type(kwargs).__name__}")
+        kwargs = {**kwargs, **more}
         given = {name for name, value in fields.items() if value is not None or name == "relevance_scale"}
-        if own.keys() <= fields.keys():
+        if own.keys() <= settings.keys():
             # LangChain's configurable_fields passes all fields, including those that have their default.
             given = {name for name in given if fields[name] is not own[name].default}
         if {"search_type", "selector"} <= given | kwargs.keys():

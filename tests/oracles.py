@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -50,6 +51,8 @@ class Step:
     """The largest error of each score for float32 input."""
     before: float = 0.0
     """The largest error of the objective before this step, which a gain subtracts."""
+    tie: float | None = None
+    """The largest difference between equal scores; None: the rounding error of a cosine."""
     filled: bool = False
 
 
@@ -62,6 +65,8 @@ class Reference:
     relevance: Floats
     objective: float
     filled_from: int | None
+    relevance_slack: float
+    """The largest error of the relevance for float32 input."""
     single: bool
     step: Callable[[Sequence[int]], Step]
     finished: Callable[[Sequence[int]], bool]
@@ -97,6 +102,11 @@ def cosines(query: ArrayLike, vectors: ArrayLike) -> Floats:
     return np.array([row @ q for row in unit_rows(vectors)])
 
 
+def worth_of(query: ArrayLike, vectors: ArrayLike, relevance: ArrayLike | None) -> Floats:
+    """The relevance that is given, else the cosines."""
+    return cosines(query, vectors) if relevance is None else np.array(relevance, dtype=np.float64)
+
+
 def is_single(vectors: ArrayLike) -> bool:
     return bool(np.result_type(np.asarray(vectors).dtype, np.float32) == np.float32)
 
@@ -127,12 +137,16 @@ def _greedy(
     budget: float | None,
     shown: Sequence[int],
     combine: Callable[[Iterable[float]], float],
+    relevance: ArrayLike | None = None,
     tie: float | None = None,
     sources: Sequence[Hashable] | None = None,
     max_per_source: int | None = None,
     drop_near_duplicates: float | None = None,
 ) -> Reference:
-    """One argmax after the other over the candidates that no condition forbids. Ties go to the lower index."""
+    """One argmax after the other over the candidates that no condition forbids. Ties go to the lower index.
+
+    `tie` is a share of the best score, for scores that range over many orders of magnitude.
+    """
     n = len(np.asarray(vectors))
     cost = np.zeros(n) if costs is None else np.asarray(costs, dtype=np.float64)
     single = is_single(vectors)
@@ -175,7 +189,8 @@ def _greedy(
         now = step(picks)
         best = float(np.max(now.scores))
         scale = abs(best) if tie is not None else max(1.0, abs(best))
-        pick = int(np.flatnonzero(now.scores >= best - equal * scale)[0])
+        margin = equal * scale if now.tie is None else now.tie
+        pick = int(np.flatnonzero(now.scores >= best - margin)[0])
         if now.filled and filled_from is None:
             filled_from = len(picks)
         picks.append(pick)
@@ -183,7 +198,8 @@ def _greedy(
     return Reference(
         picks=tuple(picks),
         gains=tuple(gains),
-        relevance=cosines(query, vectors),
+        relevance=worth_of(query, vectors, relevance),
+        relevance_slack=2e-6 * (single and relevance is None),
         objective=combine(gains),
         filled_from=filled_from,
         single=single,
@@ -201,20 +217,30 @@ def top_k(
     vectors: ArrayLike,
     k: int | None = None,
     *,
+    relevance: ArrayLike | None = None,
     costs: ArrayLike | None = None,
     budget: float | None = None,
     shown: Sequence[int] = (),
     **constraints: Any,
 ) -> Reference:
-    """Candidates in the order of their cosine with the query."""
-    relevance = cosines(query, vectors)
-    slack = np.full(len(relevance), FLOAT32_ROUNDING)
+    """Candidates in the order of their relevance: what is given, to the last bit, else their cosine with the query."""
+    worth = worth_of(query, vectors, relevance)
+    slack = np.full(len(worth), FLOAT32_ROUNDING if relevance is None else 0.0)
 
     def scores_of(picked: Sequence[int], mask: Mask) -> Step:
-        return Step(relevance, relevance, slack)
+        return Step(worth, worth, slack, tie=None if relevance is None else 0.0)
 
     return _greedy(
-        query, vectors, scores_of, k=k, costs=costs, budget=budget, shown=shown, combine=math.fsum, **constraints
+        query,
+        vectors,
+        scores_of,
+        k=k,
+        relevance=relevance,
+        costs=costs,
+        budget=budget,
+        shown=shown,
+        combine=math.fsum,
+        **constraints,
     )
 
 
@@ -370,6 +396,7 @@ def vrsd_refined(
         picks=tuple(picks),
         gains=tuple(after - before for before, after in itertools.pairwise(values)),
         relevance=start.relevance,
+        relevance_slack=start.relevance_slack,
         objective=values[-1] - values[0],
         filled_from=None,
         single=start.single,
@@ -395,6 +422,7 @@ def mmr(
     vectors: ArrayLike,
     k: int | None = None,
     *,
+    relevance: ArrayLike | None = None,
     quality: ArrayLike | None = None,
     lambda_d: float = 0.75,
     lambda_b: float = 0.95,
@@ -403,27 +431,46 @@ def mmr(
     shown: Sequence[int] = (),
     **constraints: Any,
 ) -> Reference:
-    """RAGSys, Algorithm 1 (MMR with a bias for quality). Without quality v_i is the cosine."""
+    """RAGSys, Algorithm 1 (MMR with a bias for quality). Without quality v_i is the relevance: the cosine, or given.
+
+    Numbers that are given are exact. So v_i has no rounding error of a cosine, and in w_i the share 1 - λ_d of one.
+    """
     rows = unit_rows(vectors)
-    relevance = cosines(query, vectors)
+    worth = worth_of(query, vectors, relevance)
     bias = None if quality is None else np.asarray(quality, dtype=np.float64)
     v = (
-        relevance
+        worth
         if bias is None
-        else np.array([lambda_b * c + (1 - lambda_b) * b for c, b in zip(relevance, bias, strict=True)])
+        else np.array([lambda_b * c + (1 - lambda_b) * b for c, b in zip(worth, bias, strict=True)])
     )
     between = np.array([[a @ b for b in rows] for a in rows])
-    slack = np.full(len(rows), FLOAT32_ROUNDING * max(1.0, float(np.max(np.abs(v)))))
+    size = float(np.max(np.abs(v)))
+    slack = np.full(len(rows), FLOAT32_ROUNDING * max(1.0, size))
+    v_slack, v_tie, w_tie = slack, None, None
+    if relevance is not None:
+        slack, v_slack = np.full(len(rows), FLOAT32_ROUNDING * (1 - lambda_d)), np.zeros(len(rows))
+        cosine_tie = 16 * float(np.finfo(np.float32 if is_single(vectors) else np.float64).eps)
+        v_tie = 16 * float(np.finfo(np.float64).eps) * size
+        w_tie = v_tie + (1 - lambda_d) * cosine_tie
 
     def scores_of(picked: Sequence[int], mask: Mask) -> Step:
         before = [*shown, *picked]
         if not before:
-            return Step(v, lambda_d * v, slack)
+            return Step(v, lambda_d * v, v_slack, tie=v_tie)
         w = np.array([lambda_d * v[i] - (1 - lambda_d) * max(between[i, j] for j in before) for i in range(len(rows))])
-        return Step(w, w, slack)
+        return Step(w, w, slack, tie=w_tie)
 
     return _greedy(
-        query, vectors, scores_of, k=k, costs=costs, budget=budget, shown=shown, combine=math.fsum, **constraints
+        query,
+        vectors,
+        scores_of,
+        k=k,
+        relevance=relevance,
+        costs=costs,
+        budget=budget,
+        shown=shown,
+        combine=math.fsum,
+        **constraints,
     )
 
 
@@ -443,7 +490,7 @@ def ndpp_dense(V: ArrayLike, B: ArrayLike | None = None, C: ArrayLike | None = N
 def ndpp_weights(
     relevance: Floats, kind: str = "linear", temperature: float = 0.1, *, peak: float | None = None
 ) -> Floats:
-    """NDPP paper, section 4.4.1: the diagonal of R, made positive by max(cos, 1e-6) or by the exponential."""
+    """NDPP paper, section 4.4.1: the diagonal of R, made positive by max(relevance, 1e-6) or by the exponential."""
     if kind == "linear":
         return np.array([max(c, 1e-6) for c in relevance])
     top = max(relevance) if peak is None else peak
@@ -491,7 +538,8 @@ def ndpp_greedy(
     k: int | None = None,
     *,
     kernel: Floats | None = None,
-    relevance: str = "linear",
+    relevance: ArrayLike | None = None,
+    kind: str = "linear",
     temperature: float = 0.1,
     W_R: ArrayLike | None = None,
     costs: ArrayLike | None = None,
@@ -502,20 +550,20 @@ def ndpp_greedy(
     """NDPP paper, section 4.4.2, equation 11, on L' = R L R (4.4.1); every determinant is computed from scratch.
 
     The process is conditioned on the shown candidates: det(L'_{S + shown}) / det(L'_shown). `kernel` is the dense L of
-    the candidates; without it, L is the Gram matrix of the unit rows. With `W_R`, R has the cosines of the vectors
-    times W_R.
+    the candidates; without it, L is the Gram matrix of the unit rows. R has the relevance that is given, else the
+    cosines, or with `W_R` the cosines of the vectors times W_R.
     """
     rows = unit_rows(vectors)
-    cos = cosines(query, vectors)
-    moved = np.full(len(rows), FLOAT32_ROUNDING)
-    inner = cos
+    inner = worth = worth_of(query, vectors, relevance)
+    worth_slack = np.full(len(rows), FLOAT32_ROUNDING if relevance is None else 0.0)
+    moved = worth_slack
     if W_R is not None:
         inner, moved = mapped_cosines(query, vectors, W_R)
         moved = moved + moved[int(np.argmax(inner))]
     peak = float(np.max(inner))
     L = ndpp_dense(rows) if kernel is None else np.asarray(kernel, dtype=np.float64)
-    r = ndpp_weights(inner, relevance, temperature)
-    generous = ndpp_weights(inner + moved, relevance, temperature, peak=peak)
+    r = ndpp_weights(inner, kind, temperature)
+    generous = ndpp_weights(inner + moved, kind, temperature, peak=peak)
     adapted = np.diag(r) @ L @ np.diag(r)
     largest = float(np.max(np.diag(L)))
     floor = (1e-6 if is_single(vectors) else 1e-10) * largest
@@ -524,7 +572,7 @@ def ndpp_greedy(
 
     def scores_of(picked: Sequence[int], mask: Mask) -> Step:
         n = len(rows)
-        fill_in = Step(cos, np.zeros(n), np.full(n, FLOAT32_ROUNDING), filled=True)
+        fill_in = Step(worth, np.zeros(n), worth_slack, tie=None if relevance is None else 0.0, filled=True)
         if tuple(picked[:-1]) in exhausted:
             exhausted.add(tuple(picked))
             return fill_in
@@ -538,8 +586,9 @@ def ndpp_greedy(
         if not offers.any():
             exhausted.add(tuple(picked))
             return fill_in
-        # A float32 cosine changes the weight, and a float32 row changes the ratio, each by one rounding error.
-        slack = generous**2 * (plain + FLOAT32_ROUNDING * largest) - gain
+        # A float32 cosine changes the weight by one rounding error. A float32 row changes the entries of L, and with
+        # them the ratio, more so if the picks are almost dependent.
+        slack = generous**2 * (plain + FLOAT32_ROUNDING * largest * _amplification(L, before)) - gain
         return Step(np.where(offers, gain, -np.inf), gain, np.abs(slack))
 
     return _greedy(
@@ -547,6 +596,7 @@ def ndpp_greedy(
         vectors,
         scores_of,
         k=k,
+        relevance=relevance,
         costs=costs,
         budget=budget,
         shown=shown,
@@ -555,6 +605,43 @@ def ndpp_greedy(
         tie=1e-10,
         **constraints,
     )
+
+
+def _amplification(L: Floats, picked: Sequence[int]) -> Floats:
+    """How much larger than an error of the entries of L that of det(L_{S+i}) / det(L_S) may be, for each i.
+
+    The ratio is L_ii - L_iS x with x = L_SS^-1 L_Si, and y = L_SS^-T L_iS^T. To first order an error E of L changes it
+    by (-y, 1) E (-x, 1).
+    """
+    inside = L[np.ix_(picked, picked)]
+    x = np.linalg.lstsq(inside, L[picked], rcond=None)[0]
+    y = np.linalg.lstsq(inside.T, L[:, picked].T, rcond=None)[0]
+    amplified: Floats = (1 + np.abs(x).sum(axis=0)) * (1 + np.abs(y).sum(axis=0))
+    return amplified
+
+
+# --- a given relevance ----------------------------------------------------------------------------
+
+
+def scaled_relevance(relevance: Sequence[float], scale: str) -> list[float]:
+    """The relevance of the candidates of one query, mapped to [0, 1] with exact fractions."""
+    values = [Fraction(r) for r in relevance]
+    low, high = min(values), max(values)
+    match scale:
+        case "minmax":
+            return [float((r - low) / (high - low)) if high > low else 0.5 for r in values]
+        case "rank":
+            # The mean of the places that the equal values could take, as a share of the places.
+            below = [sum(other < r for other in values) for r in values]
+            equal = [sum(other == r for other in values) for r in values]
+            last = len(values) - 1
+            places = [Fraction(2 * b + e - 1, 2) for b, e in zip(below, equal, strict=True)]
+            return [float(place / last) if high > low else 0.5 for place in places]
+        case "sigmoid":
+            # exp overflows above 709. Below -745 a sigmoid is 0.
+            return [1 / (1 + math.exp(-r)) if r > -700 else math.exp(max(r, -746.0)) for r in relevance]
+        case _:
+            raise AssertionError(f"there is no scale {scale!r}")
 
 
 # --- perspectives ---------------------------------------------------------------------------------
@@ -618,7 +705,8 @@ def assert_same_picks(actual: SelectionLike, expected: Reference, about: Any = "
         best = int(np.argmax(now.scores))
         top, got = float(now.scores[best]), float(now.scores[pick])
         scale = max(1.0, abs(top)) if expected.combine is math.fsum or now.filled else abs(top)
-        allowance = 16 * np.finfo(np.float32).eps * scale + now.slack[best] + now.slack[pick]
+        equal = 16 * np.finfo(np.float32).eps * scale if now.tie is None else now.tie
+        allowance = equal + now.slack[best] + now.slack[pick]
         assert got >= top - allowance, (
             f"position {position}: pick {pick} scores {got!r}, candidate {best} {top!r}, "
             f"apart by {top - got:.3g} with {allowance:.3g} allowed: {message}"
@@ -649,7 +737,7 @@ def assert_agrees(actual: SelectionLike, expected: Reference, about: Any = "") -
     else:
         close(actual.gains, gains, tolerance, "gains", about)
         close([actual.objective], [math.fsum(actual.gains)], [1e-12], "sum of the gains", about)
-    near = [2e-6 * expected.single] * len(picks)
+    near = [expected.relevance_slack] * len(picks)
     close(actual.relevance, expected.relevance[picks], near, "relevance", about)
     assert actual.filled_from == filled_from, (
         f"filled_from: actual {actual.filled_from}, expected {filled_from}: {about}"
@@ -684,7 +772,7 @@ def assert_refined(
     gains = [after - before for before, after in itertools.pairwise(values)]
     tolerance = [before + after for before, after in itertools.pairwise(slack)]
     close(actual.gains, gains, tolerance, "gains", message)
-    near = [2e-6 * expected.single] * len(picks)
+    near = [expected.relevance_slack] * len(picks)
     close(actual.relevance, expected.relevance[picks], near, "relevance", message)
     close([actual.objective], [values[-1] - values[0]], [slack[-1] + slack[0]], "objective", message)
     close([actual.objective], [math.fsum(actual.gains)], [1e-12], "sum of the gains", message)

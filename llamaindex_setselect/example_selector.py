@@ -47,12 +47,11 @@ class SetSelectExampleSelector:
         The text between two examples.
     input_variable : str
         The prompt's variable that examples are selected for.
-    order : {"selection", "relevance", "nearest_last"}
-        Order of the result: as selected, most relevant first, or most relevant last, next to the question.
     **options
-        See :class:`SetSelectIndexRetriever` (``top_n``, ``fetch_k``, ``selector`` and its parameters,
-        ``filters``, ``perspective``, ``budget``, ...). ``quality``, ``costs`` and ``source`` are a key of the
-        example, or a function of the example. ``max_per_source`` needs ``source``. The default of ``scores`` is False.
+        See :class:`SetSelectIndexRetriever` (``top_n``, ``fetch_k``, ``selector`` and its parameters, ``filters``,
+        ``perspective``, ``budget``, ``order``, ...). ``relevance``, ``quality``, ``costs`` and ``source`` are a key of
+        the example, or a function of the example. ``max_per_source`` needs ``source``. With ``scores=True`` the
+        examples have the keys ``selection_score`` and ``relevance_score`` too.
 
     Raises
     ------

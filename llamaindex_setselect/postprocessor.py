@@ -36,8 +36,24 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         as many as fit.
     selector : str or Selector
         ``"vrsd"``, ``"mmr"``, ``"ndpp"``, ``"similarity"``, another registered name, or an object.
-    **parameters
-        The selector's own (``lambda_mult``, ``refine``, ``kernel``, ...), kept in ``selector_kwargs``.
+    lambda_mult : float in [0, 1]
+        For ``"mmr"``: the weight of relevance, 0.5 by default as in LlamaIndex.
+    lambda_b : float in [0, 1]
+        For ``"mmr"`` with ``quality``: the weight of relevance against quality, 0.95 by default.
+    refine : bool
+        For ``"vrsd"``: exchange picks after the greedy pass.
+    kernel : Kernel, optional
+        For ``"ndpp"``: a :class:`LowRankKernel` or :class:`LinearKernel`.
+    temperature : float > 0 or "auto"
+        For ``"ndpp"`` with ``relevance="exponential"``.
+    selector_kwargs : dict
+        Parameters of a selector that you registered.
+    relevance : str, callable or mapping, optional
+        What a node is worth for the query: ``"cosine"`` (default), ``"score"`` (the score that the retriever or the
+        reranker in front gave it), a metadata key, a function of the node, or numbers by node id. ``"linear"`` and
+        ``"exponential"`` map the cosine for ``"ndpp"``. ``"vrsd"`` takes the cosine only.
+    relevance_scale : {"minmax", "rank", "sigmoid"} or None
+        How a given relevance is mapped to [0, 1]; see :func:`scale_relevance`.
     index : VectorStoreIndex, optional
     vector_store : BasePydanticVectorStore, optional
         Where stored vectors are. ``index`` also supplies the embedding model; ``FaissVectorStore`` needs ``index``.
@@ -63,16 +79,25 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         The most nodes of one source, ``shown`` ones included.
     source : str or callable, optional
         What a source is: a metadata key or a function of the node; by default the document that contains the node.
+    drop_duplicates : bool
+        Nodes with the same text count once (default). The first stays. Images and pointers to other objects
+        (``IndexNode``) are compared by id only.
     drop_near_duplicates : float in [-1, 1], optional
         No two nodes have a cosine above this value.
-    score_threshold : float in [-1, 1], optional
-        The lowest cosine with the query that a node may have.
+    score_threshold : float, optional
+        The lowest relevance that a node may have: a cosine, or what ``relevance`` gives, before it is scaled.
     shown : iterable of str
         Ids of nodes that the reader has already. Those among the nodes count as picked, and are not returned.
+    order : {"selection", "relevance", "nearest_last", "long_context"}
+        The order of the result: as selected, the most relevant first, the most relevant last, or the most relevant at
+        both ends.
     scores : bool
-        Add each node's gain to the metadata of the returned copy, as ``selection_score``, hidden from the LLM and
-        from embedding. ``score`` is always the cosine with the query, which is projected if there is a
-        perspective.
+        Add ``selection_score`` (the gain) and ``relevance_score`` to the metadata of copies of the nodes, hidden from
+        the LLM and from embedding. A key that a node has already keeps its value. By default the nodes themselves are
+        returned. The gains are in the event ``ReRankEndEvent`` in any case, under ``tags["setselect"]``.
+
+    The ``score`` of a returned node is the relevance that was used, before it was scaled: the cosine with the query
+    (which is projected if there is a perspective), or what ``relevance`` gave.
 
     Raises
     ------
@@ -84,7 +109,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         text, ``QueryParts`` or None.
     InvalidInputError
         In a call: there is no query, a stored vector holds NaN or inf (the message names the node's id) or differs in
-        length from the query, or a node lacks a quality.
+        length from the query, or a node lacks a score, a quality or a cost.
     VectorSourceError
         In a call: no model can embed the query, or a store cannot return vectors.
 

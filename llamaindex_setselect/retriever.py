@@ -127,9 +127,13 @@ class SetSelectIndexRetriever(BaseRetriever):
     callback_manager, object_map, verbose
         As for other retrievers; by default the index's.
     **options
-        The other options of :class:`SetSelectPostprocessor` (``perspective``, ``quality``, ``budget``, the
-        selector's parameters, ...), and those of ``VectorIndexRetriever`` (``doc_ids``, ``node_ids``,
+        The other options of :class:`SetSelectPostprocessor` (``perspective``, ``quality``, ``relevance``, ``budget``,
+        ``order``, the selector's parameters, ...), and those of ``VectorIndexRetriever`` (``doc_ids``, ``node_ids``,
         ``vector_store_kwargs``, ...), which go to it unchanged.
+
+    If ``max_per_source``, ``drop_duplicates`` or ``drop_near_duplicates`` leaves fewer than ``top_n`` nodes, a wider
+    search follows, provided that the store returns its vectors. The event ``ReRankEndEvent`` holds the gains, under
+    ``tags["setselect"]``.
 
     Raises
     ------

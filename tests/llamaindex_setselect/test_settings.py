@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import pickle
 from typing import Any
@@ -10,10 +11,14 @@ from typing import Any
 import pytest
 from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
+from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.vector_stores import SimpleVectorStore
 
 from llamaindex_setselect import SetSelectPostprocessor
+from llamaindex_setselect._settings import SelectionSettings
+from llamaindex_setselect.example_selector import ExampleOptions
+from llamaindex_setselect.retriever import NodeOptions
 from shared_core import (
     MMR,
     NDPP,
@@ -77,6 +82,14 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
 def test_wrong_settings_raise_at_construction(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SetSelectPostprocessor(**settings)
+
+
+def test_the_retriever_declares_all_settings_of_a_selection_and_all_options_of_llamaindexs_retriever() -> None:
+    declared = set(NodeOptions.__annotations__)
+    selection = set(SelectionSettings.model_fields) - {"index", "vector_store"}
+    search = set(inspect.signature(VectorIndexRetriever).parameters) - {"index", "similarity_top_k", "kwargs"}
+    assert declared == selection | search | {"fetch_k", "vector_store_kwargs"}
+    assert declared - set(ExampleOptions.__annotations__) == {"embed_model"}
 
 
 def test_index_over_another_store(index: VectorStoreIndex) -> None:

@@ -275,6 +275,29 @@ async def test_only_nodes_without_an_embedding_are_looked_up(model: CountingEmbe
     assert model.texts == []
 
 
+async def test_a_reader_may_return_an_array_with_one_row_for_each_id(model: CountingEmbedding) -> None:
+    class Fast(PlainStore):
+        pass
+
+    def fetch_stored(store: Fast, node_ids: Sequence[str], index: Any) -> np.ndarray[Any, Any]:
+        return np.array([embedding(TEXTS[int(node_id[1:])]) for node_id in node_ids])
+
+    def fetch_few(store: Fast, node_ids: Sequence[str], index: Any) -> np.ndarray[Any, Any]:
+        return fetch_stored(store, node_ids[1:], index)
+
+    nodes = make_nodes()
+    for on_node in (False, True):
+        register_vector_source(Fast, fetch_stored, on_node=on_node)
+        nodes[3].embedding = embedding(TEXTS[3])
+        post = SetSelectPostprocessor(vector_store=Fast(), embed_model=model, top_n=5)
+        assert ids_of(post.postprocess_nodes(scored([*nodes, nodes[0]]), bundle())) == expected(ALL, 5)
+        assert ids_of(await post.apostprocess_nodes(scored(nodes), bundle())) == expected(ALL, 5)
+    assert model.texts == []
+    register_vector_source(Fast, fetch_few)
+    with pytest.raises(VectorSourceError, match="the vector reader of Fast returned 39 vectors for 40 nodes"):
+        SetSelectPostprocessor(vector_store=Fast()).postprocess_nodes(scored(nodes), bundle())
+
+
 @pytest.mark.parametrize("way", ["sort", "reverse", "clear"])
 def test_a_reader_may_change_the_list_of_ids(way: str, model: CountingEmbedding) -> None:
     class Busy(PlainStore):

@@ -353,7 +353,7 @@ def scale_relevance(relevance: ArrayLike, scale: RelevanceScale | None = "minmax
     InvalidParameterError
         ``scale`` is unknown.
     InvalidInputError
-        A value is NaN or inf, or there is none.
+        A value is NaN or inf (the message names it), or there is none.
 
     Examples
     --------
@@ -364,8 +364,13 @@ def scale_relevance(relevance: ArrayLike, scale: RelevanceScale | None = "minmax
     [0.75, 0.0, 0.75]
     """
     values = as_float64(relevance, "relevance")
-    if not values.ndim or not values.size or not np.isfinite(values).all():
-        raise InvalidInputError(f"relevance must be an array of finite numbers, at least one, got {quoted(relevance)}")
+    if not values.ndim or not values.size:
+        raise InvalidInputError(f"relevance must have shape (..., n) with n >= 1, got {values.shape}")
+    bad = np.argwhere(~np.isfinite(values))
+    if bad.size:
+        *query, row = bad[0].tolist()
+        where = f"query {', '.join(map(str, query))}: relevance" if query else "relevance"
+        raise InvalidInputError(f"{where}: row {row} is {values[tuple(bad[0])]}; every value must be finite")
     if scale is None:
         return values
     check_one_of(scale, "relevance_scale", RELEVANCE_SCALES)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_bool, check_integer, check_one_of, read_only
+from .._validation import as_float64, check_bool, check_integer, check_one_of, read_only
 from ..candidates import RELEVANCE_SCALES, RelevanceScale, scale_relevance
 from ..errors import InvalidInputError, SetSelectError
 from ..selectors.base import Selection, Selector, resolve_selector, warn_of_no_effect
@@ -224,17 +224,14 @@ class BlockSelector:
         return Selections(*map(read_only, columns))
 
 
-def _scaled(block: Block, scale: RelevanceScale | None) -> NDArray[np.float64]:
-    """The relevance of a block's candidates, scaled query by query; an error names the query and the candidate."""
+def _scaled(block: Block, scale: RelevanceScale | None) -> Block:
+    """The block with its relevance scaled, query by query."""
     assert block.relevance is not None
-    bad = np.argwhere(~np.isfinite(block.relevance))
-    if bad.size:
-        query, row = bad[0].tolist()
-        raise InvalidInputError(
-            f"query {block.start + query}: relevance: row {row} is {block.relevance[query, row]}; every value must be "
-            "finite"
-        )
-    return scale_relevance(block.relevance, scale)
+    relevance = as_float64(block.relevance, "relevance")
+    # Numbers that are not finite stay, and are refused when it is the turn of their query. The message names it.
+    if not np.isfinite(relevance).all():
+        return block
+    return replace(block, relevance=scale_relevance(relevance, scale))
 
 
 def _import_tqdm() -> Any:
@@ -269,7 +266,7 @@ def _select(
 ) -> Selections:
     if block.relevance is None:
         return _select_scaled(selector, at_once, k, block)
-    found = _select_scaled(selector, at_once, k, replace(block, relevance=_scaled(block, scale)))
+    found = _select_scaled(selector, at_once, k, _scaled(block, scale))
     given = np.take_along_axis(block.relevance, found.indices, axis=1).astype(np.float64)
     return replace(found, relevance=read_only(given))
 

@@ -152,7 +152,7 @@ def choose(
     already = check_shown(shown, len(check_candidates(candidates)))
     kept = None
     if score_threshold is not None:
-        if candidates.relevance_given:
+        if candidates.relevance_given or threshold_on is not None:
             score_threshold = check_number(score_threshold, "score_threshold")
             on = candidates.relevance if threshold_on is None else threshold_on
             near = as_column(on, len(candidates), "threshold_on") >= score_threshold

@@ -87,6 +87,19 @@ def gaussian(seed: int, n: int, d: int, dtype: Any = np.float64) -> tuple[NDArra
     return rng.normal(size=d).astype(dtype), rng.normal(size=(n, d)).astype(dtype)
 
 
+def draw_relevance(case: Case) -> NDArray[np.float64]:
+    """Relevance that somebody gave to the candidates of a case: with ties, with tiny differences, or of any value."""
+    rng, n = case.rng, len(case.vectors)
+    quarters = rng.integers(-4, 6, size=n) / 4
+    match case.number // 2 % 3:
+        case 0:
+            return quarters
+        case 1:
+            return quarters + rng.integers(0, 3, size=n) * 1e-9
+        case _:
+            return rng.uniform(-1, 1.5, size=n)
+
+
 # Values that look like an array and cannot be read as one.
 UNUSABLE: dict[str, Any] = {
     "ragged": [[1.0, 2.0], [3.0]],
@@ -151,6 +164,11 @@ class Pair:
     refined: bool = False
     with_quality: bool = False
 
+    @property
+    def takes_relevance(self) -> bool:
+        """Whether the selector takes relevance that is given in place of the cosine."""
+        return not isinstance(self.selector, VRSD)
+
     def candidates(self, query: ArrayLike, vectors: ArrayLike, **more: Any) -> Candidates:
         if self.with_quality:
             more.setdefault("quality", quality_of(vectors))
@@ -214,7 +232,7 @@ _mmr = functools.partial(oracles.mmr, lambda_d=0.75, lambda_b=0.5)
 MMR_PLAIN = Pair("MMR", MMR(lambda_d=0.75, lambda_b=0.5), _mmr)
 MMR_QUALITY = Pair("MMR with quality", MMR(lambda_d=0.75, lambda_b=0.5), _mmr, with_quality=True)
 NDPP_LINEAR = Pair("NDPP linear", NDPP(), oracles.ndpp_greedy)
-_exponential = functools.partial(oracles.ndpp_greedy, relevance="exponential", temperature=0.1)
+_exponential = functools.partial(oracles.ndpp_greedy, kind="exponential", temperature=0.1)
 NDPP_EXPONENTIAL = Pair("NDPP exponential", NDPP(relevance="exponential"), _exponential)
 
 # One entry for each registered selector. An entry is all that a new selector needs to be tested with the others.
@@ -225,5 +243,6 @@ REGISTERED: dict[str, tuple[Pair, ...]] = {
     "ndpp": (NDPP_LINEAR, NDPP_EXPONENTIAL),
 }
 PAIRS = tuple(pair for pairs in REGISTERED.values() for pair in pairs)
+RELEVANCE_PAIRS = tuple(pair for pair in PAIRS if pair.takes_relevance)
 # The selectors whose first j picks do not depend on the number of picks.
 GREEDY_PAIRS = tuple(pair for pair in PAIRS if not pair.refined)

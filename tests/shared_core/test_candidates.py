@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from shared_core import Candidates, InvalidInputError, SetSelectError
+from shared_core import Candidates, InvalidInputError, InvalidParameterError, SetSelectError, scale_relevance
 from shared_core.candidates import CandidateBlock, as_unit_rows
 from tests import oracles
 from tests.shared_core.cases import UNUSABLE, gaussian, random_cases
@@ -356,7 +359,7 @@ def test_an_argument_that_cannot_become_an_array_is_named(values: Any) -> None:
     # The message about the shape of the vectors prints the shape of the query.
     with pytest.raises(InvalidInputError, match=f"^query .*{words}"):
         Candidates(values, [1.0, 2.0])
-    for name in ("quality", "costs"):
+    for name in ("relevance", "quality", "costs"):
         with pytest.raises(InvalidInputError, match=f"^{name} .*{words}"):
             Candidates(query, vectors, **{name: values})
     with pytest.raises(InvalidInputError, match=words):
@@ -367,6 +370,128 @@ def test_an_argument_that_cannot_become_an_array_is_named(values: Any) -> None:
 def test_one_number_in_place_of_ids_is_refused(name: str) -> None:
     with pytest.raises(InvalidInputError, match=f"{name} must be a collection.*got 5"):
         Candidates(QUERY, VECTORS, **{name: 5})
+
+
+# --- a given relevance ----------------------------------------------------------------------------
+
+GIVEN = np.linspace(-3, 8, 11)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_given_relevance_takes_the_place_of_the_cosines(dtype: Any) -> None:
+    scores = GIVEN.copy()
+    candidates = Candidates(QUERY, VECTORS.astype(dtype), relevance=scores)
+    assert candidates.relevance_given
+    assert candidates.relevance.dtype == np.float64
+    assert candidates.relevance.tolist() == GIVEN.tolist()
+    scores[0] = 99
+    assert candidates.relevance[0] == -3
+    assert scores.flags.writeable
+    assert not candidates.relevance.flags.writeable
+    assert repr(candidates) == f"Candidates(n=11, d=5, {np.dtype(dtype)}, relevance)"
+    assert not Candidates(QUERY, VECTORS).relevance_given
+
+
+def test_a_given_relevance_stays_with_its_rows() -> None:
+    candidates = Candidates(QUERY, VECTORS, relevance=GIVEN)
+    for other, expected in (
+        (candidates.take([7, 2]), GIVEN[[7, 2]]),
+        (candidates.with_query(-QUERY), GIVEN),
+        (candidates.with_vectors(QUERY[:3], VECTORS[:, :3]), GIVEN),
+        (candidates.with_query(-QUERY, GIVEN[::-1]), GIVEN[::-1]),
+        (Candidates(QUERY, VECTORS).with_query(-QUERY, GIVEN), GIVEN),
+        (pickle.loads(pickle.dumps(candidates)), GIVEN),
+    ):
+        assert other.relevance_given
+        assert other.relevance.tolist() == expected.tolist()
+        assert not other.relevance.flags.writeable
+    plain = Candidates(QUERY, VECTORS).with_query(-QUERY)
+    assert not plain.relevance_given
+    np.testing.assert_allclose(plain.relevance, oracles.cosines(-QUERY, VECTORS), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("relevance", "says"),
+    [
+        (np.r_[GIVEN[:4], np.nan, GIVEN[5:]], "^relevance: row 4 is nan; every value must be finite"),
+        (GIVEN[:10], r"^relevance must have shape \(11,\), one for each candidate, got \(10,\)"),
+        (GIVEN[:, None], r"^relevance must have shape \(11,\), one for each candidate, got \(11, 1\)"),
+        (0.5, r"^relevance must have shape \(11,\), one for each candidate, got \(\)"),
+    ],
+)
+def test_relevance_that_does_not_fit_the_candidates_is_rejected(relevance: Any, says: str) -> None:
+    with pytest.raises(InvalidInputError, match=says):
+        Candidates(QUERY, VECTORS, relevance=relevance)
+    with pytest.raises(InvalidInputError, match=says):
+        Candidates(QUERY, VECTORS).with_query(QUERY, relevance)
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+# Few values, so that some are equal; values whose differences overflow or are subnormal; any others.
+some_values = st.sampled_from([0.0, -0.0, 1.0, 2.0, -3.5, 1e308, -1.7e308, 5e-324, -5e-324, 1e-310, 745.5, -745.5])
+rows_of_relevance = st.one_of(
+    st.lists(some_values, min_size=1, max_size=8), st.lists(finite, min_size=1, max_size=8)
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid"])
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(row=rows_of_relevance)
+@example(row=[7.5])
+@example(row=[-2.0] * 5)
+@example(row=[1e-17, 1.0, -1.0])
+def test_scaled_relevance_is_that_of_the_reference(row: list[float], scale: Any) -> None:
+    before = np.array(row)
+    scaled = scale_relevance(before, scale)
+    np.testing.assert_allclose(scaled, oracles.scaled_relevance(row, scale), rtol=1e-12, atol=1e-15)
+    assert scaled.dtype == np.float64
+    assert before.tolist() == row
+    # Scaling changes no order, and equal values stay equal.
+    for a in range(len(row)):
+        for b in range(len(row)):
+            assert row[a] != row[b] or scaled[a] == scaled[b]
+            assert row[a] <= row[b] or scaled[a] >= scaled[b]
+    assert np.array_equal(scale_relevance(row, None), before)
+
+
+@pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid", None])
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (5, 1), (1, 6)])
+def test_each_row_of_relevance_is_scaled_by_itself(shape: tuple[int, ...], scale: Any) -> None:
+    values = np.random.default_rng(3).integers(-4, 5, size=shape) * 1.5
+    scaled = scale_relevance(values, scale)
+    assert scaled.shape == shape
+    assert not np.shares_memory(scaled, values)
+    for place in np.ndindex(shape[:-1]):
+        assert scaled[place].tolist() == scale_relevance(values[place], scale).tolist()
+
+
+@pytest.mark.parametrize("kind", ["<f2", ">f4", "i1", "u8"])
+def test_relevance_of_any_kind_of_number_can_be_scaled(kind: str) -> None:
+    values = np.array([3, 0, 1, 1]).astype(kind)
+    for scale in ("minmax", "rank"):
+        assert scale_relevance(values, scale).tolist() == oracles.scaled_relevance(values.tolist(), scale)
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ([1.0, np.inf], "^relevance: row 1 is inf; every value must be finite$"),
+        ([[1.0, 2.0], [3.0, np.nan]], "^query 1: relevance: row 1 is nan; every value must be finite$"),
+        (1.5, r"^relevance must have shape \(\.\.\., n\) with n >= 1, got \(\)"),
+        (np.ones((3, 0)), r"got \(3, 0\)"),
+        (["high"], "^relevance"),
+    ],
+)
+@pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid", None])
+def test_relevance_that_cannot_be_scaled_is_refused(values: Any, says: str, scale: Any) -> None:
+    with pytest.raises(InvalidInputError, match=says):
+        scale_relevance(values, scale)
+
+
+@pytest.mark.parametrize("scale", ["log", "", 1, True, ["minmax"]])
+def test_an_unknown_scale_is_refused(scale: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="relevance_scale must be one of minmax, rank, sigmoid"):
+        scale_relevance([1.0, 2.0], scale)
 
 
 # --- blocks of queries ----------------------------------------------------------------------------
@@ -394,6 +519,17 @@ def test_a_block_holds_what_candidates_of_each_query_hold(shared: bool, dtype: A
 
 
 ONES = np.ones((2, 3, 4))
+
+
+def test_a_block_holds_the_given_relevance() -> None:
+    relevance = np.arange(6).reshape(2, 3)
+    for vectors in (ONES, ONES[:1]):
+        block = CandidateBlock.validate(np.ones((2, 4)), as_unit_rows(vectors), relevance=relevance)
+        assert block.relevance_given
+        assert block.relevance.tolist() == relevance.tolist()
+        for bad in (relevance[:1], relevance[:, :2], relevance[0], np.full((2, 3), np.nan)):
+            with pytest.raises(InvalidInputError, match=r"^relevance must have shape \(2, 3\)"):
+                CandidateBlock.validate(np.ones((2, 4)), as_unit_rows(vectors), relevance=bad)
 
 
 @pytest.mark.parametrize(

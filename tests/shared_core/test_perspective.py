@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from shared_core import (
+    MMR,
     PAP,
     PERSPECTIVE_MODES,
     VRSD,
@@ -152,6 +153,19 @@ def test_other_fields_are_kept_and_the_input_is_not_changed() -> None:
     assert candidates.costs is not None
     assert np.array_equal(result.costs, candidates.costs)
     assert (candidates.query.tobytes(), candidates.vectors.tobytes()) == before
+
+
+@pytest.mark.parametrize("corpus", [False, True])
+def test_a_given_relevance_stays_and_the_vectors_are_projected(corpus: bool) -> None:
+    query, vectors = gaussian(3, 9, 6)
+    relevance, perspective = np.linspace(-5, 3, 9), np.arange(6.0)
+    pap = PAP(perspective, corpus=corpus)
+    projected = pap.apply(Candidates(query, vectors, relevance=relevance))
+    assert projected.relevance_given
+    assert projected.relevance.tolist() == relevance.tolist()
+    rows = vectors if not corpus else pap.apply(Candidates(query, vectors)).vectors
+    expected = oracles.mmr(query, rows, 4, relevance=relevance, lambda_d=0.25)
+    oracles.assert_agrees(MMR(0.25).select(projected, 4), expected)
 
 
 @pytest.mark.parametrize("bad", [np.zeros(5), [np.nan, 1, 1, 1, 1], [np.inf, 0, 0, 0, 0]])

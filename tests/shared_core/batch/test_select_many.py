@@ -35,7 +35,7 @@ from shared_core import (
 )
 from shared_core.batch import _blocks, _threads
 from shared_core.candidates import CandidateBlock
-from tests.shared_core.cases import PAIRS, UNUSABLE, Pair, names
+from tests.shared_core.cases import PAIRS, RELEVANCE_PAIRS, UNUSABLE, Pair, names
 
 pytestmark = pytest.mark.usefixtures("either_way")
 
@@ -212,6 +212,35 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         r"queries \(4, 5\), quality \(5, 3\): they must have as many rows",
         {"vectors": lambda: iter([np.ones((4, 3, 5))]), "quality": lambda: np.ones((5, 3))},
     ),
+    "relevance flat": (
+        r"relevance: the block from query 0 on must have shape \(4, 3\), got \(4,\)",
+        {"relevance": lambda: ONES[0, :4]},
+    ),
+    "relevance too few": (
+        r"queries \(4, 5\), relevance \(3, 3\): they must have as many rows",
+        {"relevance": lambda: ONES[:3, :3]},
+    ),
+    "relevance of other candidates": (
+        r"relevance: the block from query 0 on must have shape \(4, 3\), got \(4, 5\)",
+        {"relevance": lambda: ONES},
+    ),
+    "relevance of other own candidates": (
+        r"relevance: the block from query 0 on must have shape \(4, 3\), got \(4, 5\)",
+        {"vectors": lambda: np.ones((4, 3, 5)), "relevance": lambda: ONES},
+    ),
+    "no block of relevance": (
+        "relevance: no block is left for the queries from 4 on",
+        {"queries": lambda: iter([ONES] * 2), "relevance": lambda: iter([ONES[:, :3]])},
+    ),
+    "a block of relevance too long": (
+        r"relevance: the block from query 0 on must have shape \(4, 3\), got \(5, 3\)",
+        {"queries": lambda: iter([ONES]), "relevance": lambda: iter([np.ones((5, 3))])},
+    ),
+    "relevance too many": (
+        "relevance: there are more blocks than the 4",
+        {"queries": lambda: iter([ONES]), "relevance": lambda: iter([ONES[:, :3]] * 2)},
+    ),
+    "relevance of words": (r"^relevance", {"relevance": lambda: [["high"] * 3] * 4}),
     "ids": ("ids are for shared candidates", {"vectors": lambda: iter([np.ones((4, 3, 5))]), "ids": lambda: [1, 2, 3]}),
 }
 
@@ -225,11 +254,81 @@ def test_blocks_of_wrong_shapes_are_refused(what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "setting", [{"workers": 0}, {"workers": 1.5}, {"workers": True}, {"block_size": 0}, {"lambda": 1}]
+    "setting",
+    [{"relevance_scale": "log"}, {"workers": 0}, {"workers": 1.5}, {"workers": True}, {"block_size": 0}, {"lambda": 1}],
 )
 def test_settings_out_of_range_are_refused_at_once(setting: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameterError, match=next(iter(setting))):
         select_stream(ONES, ONES, 1, **setting)
+
+
+# --- given relevance -------------------------------------------------------------------------------
+
+with_relevance = pytest.mark.parametrize("pair", RELEVANCE_PAIRS, ids=names)
+
+
+@with_relevance
+@pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid", None])
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "own"])
+def test_given_relevance_is_scaled_and_used_query_by_query(pair: Pair, shared: bool, scale: Any) -> None:
+    for dtype in (np.float32, np.float64):
+        rng = np.random.default_rng(511)
+        queries = rng.normal(size=(11, 6)).astype(dtype)
+        vectors = rng.normal(size=(20, 6) if shared else (11, 20, 6)).astype(dtype)
+        # The sizes differ from query to query, and some values are equal.
+        relevance = np.round(rng.normal(size=(11, 20)), 1) * rng.choice([0.1, 1.0, 20.0], size=(11, 1))
+        settings = {"relevance_scale": scale}
+        many = select_many(queries, vectors, 8, pair.selector, relevance=relevance, **settings)
+        for i, (found, query) in enumerate(zip(many, queries, strict=True)):
+            own = vectors if shared else vectors[i]
+            expected = select(query, own, 8, pair.selector, relevance=relevance[i], **settings)
+            assert found.indices.tolist() == expected.indices.tolist()
+            assert found.filled_from == expected.filled_from
+            tolerance = 1e-12 if dtype == np.float64 else 1e-5
+            np.testing.assert_allclose(found.gains, expected.gains, rtol=tolerance, atol=tolerance)
+            assert found.relevance.tolist() == relevance[i, found.indices].tolist()
+        for workers in (2, 5):
+            given = iter(np.split(relevance, [4, 5]))
+            blocks = cut(queries, 4, 1, 6)
+            parts = list(select_stream(blocks, vectors, 8, pair.selector, relevance=given, workers=workers, **settings))
+            assert [len(part) for part in parts] == [4, 1, 6]
+            assert_equal(join(parts), many)
+            cut_parts = select_stream(
+                queries, vectors, 8, pair.selector, relevance=relevance, block_size=3, workers=workers, **settings
+            )
+            assert_equal(join(list(cut_parts)), many)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("selector", ["similarity", "mmr", "ndpp", "vrsd"])
+def test_relevance_that_is_not_finite_is_found_by_query_and_row(selector: str, workers: int) -> None:
+    rng = np.random.default_rng(512)
+    queries, vectors, relevance = rng.normal(size=(20, 4)), rng.normal(size=(9, 4)), rng.normal(size=(20, 9))
+    relevance[[17, 18], [3, 1]] = np.nan, -np.inf
+    first = "query 0: VRSD" if selector == "vrsd" else "query 17: relevance: row 3 is nan; every value must be finite"
+    for own in (vectors, np.stack([vectors] * 20)):
+        with pytest.raises(SetSelectError, match=f"^{first}"):
+            select_many(queries, own, 2, selector, relevance=relevance, workers=workers)
+        blocks = select_stream(queries, own, 2, selector, relevance=iter(np.split(relevance, 4)), workers=workers)
+        with pytest.raises(SetSelectError, match=f"^{first}"):
+            list(blocks)
+
+
+@pytest.mark.parametrize("refine", [False, True])
+def test_vrsd_refuses_given_relevance_and_names_the_others(refine: bool) -> None:
+    message = "^query 0: VRSD selects by angles.*use 'mmr', 'ndpp' or 'similarity'"
+    for vectors in (np.eye(5), np.stack([np.eye(5)] * 4)):
+        with pytest.raises(InvalidParameterError, match=message):
+            select_many(ONES, vectors, 2, relevance=ONES, refine=refine)
+
+
+def test_relevance_by_name_is_a_parameter_of_ndpp() -> None:
+    rng = np.random.default_rng(513)
+    queries, vectors = rng.normal(size=(4, 5)), rng.normal(size=(12, 5))
+    by_name = select_many(queries, vectors, 4, "ndpp", relevance="exponential", temperature=0.5)
+    assert_equal(by_name, select_many(queries, vectors, 4, NDPP(relevance="exponential", temperature=0.5)))
+    with pytest.raises(InvalidParameterError, match="no parameter 'relevance'"):
+        select_many(queries, vectors, 4, "mmr", relevance="exponential")
 
 
 # --- threads --------------------------------------------------------------------------------------

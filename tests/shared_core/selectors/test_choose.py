@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core import BudgetError, Candidates, InvalidParameterError, choose, select, select_many
+from shared_core import (
+    BudgetError,
+    Candidates,
+    InvalidInputError,
+    InvalidParameterError,
+    choose,
+    scale_relevance,
+    select,
+    select_many,
+)
 from shared_core.candidates import RELEVANCE_SCALES
 from tests import oracles
 from tests.shared_core.cases import PAIRS, TOP_K, VRSD_GREEDY, Pair, gaussian, names, random_cases
@@ -193,3 +202,109 @@ def test_given_relevance_is_reported_as_it_was_given(selector: str, scale: Any) 
     )
     assert many.indices[0].tolist() == one.indices.tolist()
     np.testing.assert_array_equal(many.relevance, [given[many.indices[0]], -given[many.indices[1]]])
+
+
+GIVEN = [pair for pair in PAIRS if pair.takes_relevance]
+
+
+@pytest.mark.parametrize("pair", GIVEN, ids=names)
+def test_the_threshold_applies_to_a_given_relevance_of_any_size(pair: Pair) -> None:
+    query, vectors = gaussian(4, 20, 12)
+    relevance = np.random.default_rng(4).normal(scale=30, size=20)
+    kept = np.flatnonzero(relevance >= -12.5)
+    found = choose(Candidates(query, vectors, relevance=relevance), pair.selector, 5, score_threshold=-12.5)
+    expected = pair.selector.select(Candidates(query, vectors[kept], relevance=relevance[kept]), 5)
+    assert found.indices.tolist() == kept[expected.indices].tolist()
+    assert found.relevance.tolist() == relevance[found.indices].tolist()
+    assert not len(choose(Candidates(query, vectors, relevance=relevance), pair.selector, 5, score_threshold=1e9))
+
+
+def test_a_given_relevance_at_the_threshold_passes_and_one_bit_below_does_not() -> None:
+    relevance = [0.7, np.nextafter(0.7, 0), 0.9]
+    candidates = Candidates([1.0, 0.0], np.ones((3, 2), np.float32), relevance=relevance)
+    assert choose(candidates, TOP_K.selector, 3, score_threshold=0.7).indices.tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("pair", GIVEN, ids=names)
+def test_the_threshold_may_be_on_other_numbers_than_the_relevance(pair: Pair) -> None:
+    query, vectors = gaussian(5, 20, 12)
+    scores = np.random.default_rng(5).normal(scale=30, size=20)
+    scaled = scale_relevance(scores)
+    shown = [int(scores.argmin())]
+    kept = np.flatnonzero((scores >= 3.0) | (np.arange(20) == shown[0]))
+    candidates = Candidates(query, vectors, relevance=scaled)
+    found = choose(candidates, pair.selector, 3, shown=shown, score_threshold=3.0, threshold_on=scores)
+    place = kept.tolist().index(shown[0])
+    expected = pair.selector.select(candidates.take(kept), 3, shown=[place])
+    assert found.indices.tolist() == kept[expected.indices].tolist()
+    assert found.relevance.tolist() == scaled[found.indices].tolist()
+    # Without a given relevance too: the numbers are the caller's.
+    plain = choose(Candidates(query, vectors), pair.selector, 20, score_threshold=3.0, threshold_on=scores)
+    assert sorted(plain.indices.tolist()) == np.flatnonzero(scores >= 3.0).tolist()
+
+
+@pytest.mark.parametrize(
+    ("threshold_on", "says"),
+    [
+        ([1.0, 2.0], r"threshold_on must have shape \(3,\).*got \(2,\)"),
+        ([1.0, np.nan, 2.0], "threshold_on: row 1 is nan"),
+        ("high", "threshold_on"),
+    ],
+)
+def test_what_a_threshold_is_compared_with_is_checked(threshold_on: Any, says: str) -> None:
+    candidates = Candidates([1.0, 0.0], np.ones((3, 2)), relevance=[1.0, 2.0, 3.0])
+    with pytest.raises(InvalidInputError, match=says):
+        choose(candidates, TOP_K.selector, 1, score_threshold=0.5, threshold_on=threshold_on)
+    for score_threshold in (np.nan, np.inf, "high", True):
+        with pytest.raises(InvalidParameterError, match="score_threshold"):
+            choose(candidates, TOP_K.selector, 1, score_threshold=score_threshold)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("scale", [*RELEVANCE_SCALES, None])
+@pytest.mark.parametrize("pair", GIVEN, ids=names)
+def test_select_is_the_selector_on_scaled_relevance(pair: Pair, scale: Any) -> None:
+    for case in random_cases(62, 40):
+        n = len(case.vectors)
+        scores = case.rng.normal(scale=3, size=n) if case.number % 2 else case.rng.integers(-3, 4, size=n)
+        more: dict[str, Any] = {"quality": case.quality} if pair.with_quality else {}
+        found = select(case.query, case.vectors, case.k, pair.selector, relevance=scores, relevance_scale=scale, **more)
+        expected = pair.selector.select(
+            Candidates(case.query, case.vectors, relevance=scale_relevance(scores, scale), **more), case.k
+        )
+        for name in ("indices", "gains"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=str(case))
+        assert (found.objective, found.filled_from) == (expected.objective, expected.filled_from)
+        assert found.relevance.tolist() == scores[found.indices].tolist()
+        assert not found.relevance.flags.writeable
+
+
+@pytest.mark.parametrize("refine", [False, True])
+def test_vrsd_refuses_a_given_relevance_and_names_the_others(refine: bool) -> None:
+    query, vectors = gaussian(6, 5, 4)
+    with pytest.raises(InvalidParameterError, match=r"^VRSD selects by angles.*'mmr', 'ndpp' or 'similarity'"):
+        select(query, vectors, 2, relevance=[1.0, 2, 3, 4, 5], refine=refine)
+
+
+@pytest.mark.parametrize(
+    ("relevance", "says"),
+    [
+        ([1.0, 2.0, np.nan, 4.0, 5.0], "^relevance: row 2 is nan; every value must be finite"),
+        ([1.0, -np.inf, np.nan, 4.0, 5.0], "^relevance: row 1 is -inf"),
+        ([10**400, 1, 2, 3, 4], "^relevance"),
+        ([1.0, 2.0], r"^relevance must have shape \(5,\), one for each candidate, got \(2,\)"),
+        ([[1.0, 2, 3, 4, 5]], r"^relevance must have shape \(5,\).*got \(1, 5\)"),
+        (3.0, r"^relevance must have shape .*got \(\)"),
+        ([], r"^relevance must have shape .*got \(0,\)"),
+        ([["a"], 1, 2], "^relevance"),
+    ],
+)
+@pytest.mark.parametrize("scale", [*RELEVANCE_SCALES, None])
+def test_relevance_that_does_not_fit_is_refused(relevance: Any, says: str, scale: Any) -> None:
+    with pytest.raises(InvalidInputError, match=says):
+        select(*gaussian(6, 5, 4), 2, "mmr", relevance=relevance, relevance_scale=scale)
+
+
+def test_an_unknown_scale_is_refused() -> None:
+    for scale in ("log", "MinMax", 1, ["minmax"]):
+        with pytest.raises(InvalidParameterError, match="relevance_scale must be one of minmax, rank, sigmoid"):
+            select(*gaussian(6, 5, 4), 2, "mmr", relevance=range(5), relevance_scale=scale)  # type: ignore[arg-type]

@@ -37,10 +37,12 @@ from tests.shared_core.cases import (
     GREEDY_PAIRS,
     PAIRS,
     REGISTERED,
+    RELEVANCE_PAIRS,
     Case,
     Grid,
     Pair,
     available_loops,
+    draw_relevance,
     gaussian,
     grids,
     names,
@@ -52,6 +54,7 @@ quick = settings(deadline=None, derandomize=True, max_examples=30)
 both_dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 # For tests that compare with the reference: they run both loops themselves and compute the reference once.
 each_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
+each_pair_with_relevance = pytest.mark.parametrize("pair", RELEVANCE_PAIRS, ids=names)
 
 BLOCK_PAIRS = [pair for pair in GREEDY_PAIRS if hasattr(pair.selector, "select_block")]
 
@@ -77,6 +80,7 @@ def _make_fixture(pairs: Sequence[Pair]) -> Any:
 
 pair = _make_fixture(PAIRS)
 greedy_pair = _make_fixture(GREEDY_PAIRS)
+relevance_pair = _make_fixture(RELEVANCE_PAIRS)
 
 
 def same(a: Selection, b: Selection) -> bool:
@@ -132,6 +136,16 @@ def test_agrees_with_the_reference_where_scores_tie(pair: Pair, data: Grid) -> N
     pair.check(query, vectors, k, data)
 
 
+@each_pair_with_relevance
+@quick
+@given(data=grids(), drawn=st.data())
+def test_agrees_with_the_reference_where_given_relevance_ties(pair: Pair, data: Grid, drawn: st.DataObject) -> None:
+    query, vectors, k = data
+    n = len(vectors)
+    relevance = drawn.draw(st.lists(st.integers(-4, 4).map(lambda x: x / 4), min_size=n, max_size=n))
+    pair.check(query, vectors, k, (data, relevance), relevance=relevance)
+
+
 @each_pair
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_every_floating_dtype_agrees_with_the_reference(pair: Pair, dtype: Any) -> None:
@@ -140,9 +154,16 @@ def test_every_floating_dtype_agrees_with_the_reference(pair: Pair, dtype: Any) 
         pair.check(query, vectors, 6, (dtype, seed))
 
 
-@pytest.mark.parametrize("pair", BLOCK_PAIRS, ids=names)
+@pytest.mark.parametrize(
+    ("pair", "given_relevance"),
+    [
+        pytest.param(pair, relevance, id=f"{pair.name} with {'given relevance' if relevance else 'cosine'}")
+        for pair in BLOCK_PAIRS
+        for relevance in ((False, True) if pair.takes_relevance else (False,))
+    ],
+)
 @pytest.mark.parametrize("shared", [True, False], ids=["shared candidates", "own candidates"])
-def test_blocks_of_queries_agree_with_the_reference(pair: Pair, shared: bool) -> None:
+def test_blocks_of_queries_agree_with_the_reference(pair: Pair, shared: bool, given_relevance: bool) -> None:
     if "compiled" not in available_loops():
         pytest.skip("needs numba")
     for case in random_cases(32, 60, n_max=40):
@@ -150,7 +171,9 @@ def test_blocks_of_queries_agree_with_the_reference(pair: Pair, shared: bool) ->
         own = np.stack([case.vectors, np.roll(case.vectors, 1, axis=0), -case.vectors[::-1]])
         vectors = own[:1] if shared else own
         qualities = [np.roll(case.quality, j) for j in range(len(vectors))]
-        block = CandidateBlock.validate(queries, as_unit_rows(vectors), qualities if pair.with_quality else None)
+        relevances = [draw_relevance(case) for _ in queries] if given_relevance else None
+        quality = qualities if pair.with_quality else None
+        block = CandidateBlock.validate(queries, as_unit_rows(vectors), quality, relevances)
         before = block.vectors.copy(), block.relevance.copy()
         picks, gains = pair.selector.select_block(block, case.k)
         assert picks.shape == gains.shape == (3, case.k)
@@ -159,6 +182,7 @@ def test_blocks_of_queries_agree_with_the_reference(pair: Pair, shared: bool) ->
         for j, query in enumerate(queries):
             rows = vectors[0 if shared else j]
             more = {"quality": qualities[0 if shared else j]} if pair.with_quality else {}
+            more |= {} if relevances is None else {"relevance": relevances[j]}
             relevance = block.relevance[j, picks[j]].astype(np.float64)
             found = Selection(picks[j], gains[j], relevance, math.fsum(gains[j]))
             expected = pair.expected(query, rows, case.k, **more)
@@ -206,7 +230,7 @@ class Question:
         ]
 
     def __str__(self) -> str:
-        told = {name: value for name, value in self.conditions.items() if name not in ("sources", "costs")}
+        told = {name: v for name, v in self.conditions.items() if name not in ("sources", "costs", "relevance")}
         return f"{self.case}, {told}, k={self.k}"
 
 
@@ -226,7 +250,7 @@ def clear_threshold(case: Case) -> float:
 def ask(case: Case, pair: Pair, about: Sequence[str]) -> Question:
     """Conditions for a case. The two constraints come alone and together in turn."""
     n, rng = len(case.vectors), case.rng
-    conditions: dict[str, Any] = {}
+    conditions: dict[str, Any] = {"relevance": draw_relevance(case)} if "relevance" in about else {}
     if "constraints" in about:
         which = case.number // 12 % 3
         if which != 1:
@@ -261,11 +285,22 @@ CONDITIONS = [
     ("constraints", "shown"),
     ("constraints", "budget"),
     ("constraints", "shown", "budget"),
+    ("relevance",),
+    ("relevance", "shown"),
+    ("relevance", "constraints", "budget"),
+    ("relevance", "constraints", "shown", "budget"),
 ]
 
 
-@each_pair
-@pytest.mark.parametrize("about", CONDITIONS, ids=" and ".join)
+@pytest.mark.parametrize(
+    ("pair", "about"),
+    [
+        pytest.param(pair, about, id=f"{pair.name}: {' and '.join(about)}")
+        for pair in PAIRS
+        for about in CONDITIONS
+        if pair.takes_relevance or "relevance" not in about
+    ],
+)
 def test_agrees_with_the_reference_and_keeps_every_condition(pair: Pair, about: tuple[str, ...]) -> None:
     changed = short = 0
     for case in random_cases(40 + CONDITIONS.index(about), 72, n_max=40):
@@ -293,7 +328,7 @@ def test_agrees_with_the_reference_and_keeps_every_condition(pair: Pair, about: 
             short += len(picks) < case.k
     # The agreement says little if the conditions never matter.
     assert changed > 20
-    assert short > 5 or about == ("shown",)
+    assert short > 5 or not {"budget", "constraints"} & set(about)
 
 
 # --- the result -----------------------------------------------------------------------------------
@@ -387,6 +422,30 @@ def test_the_lengths_of_the_vectors_do_not_matter(pair: Pair, seed: int, n: int,
     scales = np.array(data.draw(st.lists(st.floats(1e-6, 1e6), min_size=n, max_size=n)))
     factor = data.draw(st.floats(1e-6, 1e6))
     assert_alike(pair.select(query * factor, vectors * scales[:, None], k), pair.select(query, vectors, k))
+
+
+# --- given relevance -------------------------------------------------------------------------------
+
+
+def test_the_relevance_of_the_result_is_the_given_one(relevance_pair: Pair) -> None:
+    query, vectors = gaussian(12, 9, 20)
+    more: dict[str, Any] = {"quality": np.zeros(9)} if relevance_pair.with_quality else {}
+    relevance = np.linspace(-3, 4, 9)
+    found = relevance_pair.select(query, vectors, 9, relevance=relevance, **more)
+    assert found.indices[0] == 8
+    assert found.relevance.tolist() == relevance[found.indices].tolist()
+    assert relevance_pair.select(query, vectors, 9, relevance=-relevance, **more).indices[0] == 0
+    # The query has no other use than the cosines.
+    assert same(relevance_pair.select(-query, vectors, 9, relevance=relevance, **more), found)
+
+
+@both_dtypes
+@pytest.mark.parametrize("value", [-1e300, -2.5, 0.0, 1e-300, 7.0])
+def test_of_copies_with_equal_relevance_the_first_are_selected(relevance_pair: Pair, value: float, dtype: Any) -> None:
+    query, row = np.random.default_rng(13).normal(size=(2, 24)).astype(dtype)
+    more: dict[str, Any] = {"quality": np.zeros(20)} if relevance_pair.with_quality else {}
+    found = relevance_pair.select(query, np.tile(row, (20, 1)), 8, relevance=[value] * 20, **more)
+    assert found.indices.tolist() == list(range(8))
 
 
 # --- k --------------------------------------------------------------------------------------------

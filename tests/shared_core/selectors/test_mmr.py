@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,7 @@ from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 from shared_core import MMR, Candidates, InvalidParameterError
 from tests import oracles
-from tests.shared_core.cases import Grid, grids, random_cases
+from tests.shared_core.cases import Grid, draw_relevance, gaussian, grids, random_cases
 
 pytestmark = pytest.mark.usefixtures("either_way")
 
@@ -29,6 +31,41 @@ def test_any_lambda_agrees_with_the_reference_where_scores_tie(data: Grid, lambd
     query, vectors, k = data
     actual = MMR(lambda_d).select(Candidates(query, vectors), k)
     oracles.assert_agrees(actual, oracles.mmr(query, vectors, k, lambda_d=lambda_d), data)
+
+
+def test_any_lambda_agrees_with_the_reference_on_a_given_relevance_of_any_size() -> None:
+    for case in random_cases(45, 300):
+        d, b = (float(case.rng.choice([0.0, 1.0, case.rng.random()])) for _ in range(2))
+        quality = case.quality if case.number % 3 else None
+        # Beside 1e6 novelty decides nothing but ties, and beside 1e-3 nearly all.
+        relevance = draw_relevance(case) * case.rng.choice([1e-3, 1.0, 1e6])
+        candidates = Candidates(case.query, case.vectors, relevance=relevance, quality=quality)
+        expected = oracles.mmr(
+            case.query, case.vectors, case.k, relevance=relevance, quality=quality, lambda_d=d, lambda_b=b
+        )
+        oracles.assert_agrees(MMR(d, b).select(candidates, case.k), expected, f"MMR({d}, {b}), {case}")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("quality", [None, np.zeros(9)], ids=["without quality", "with quality"])
+def test_the_first_pick_is_the_most_relevant_by_however_little(quality: Any, dtype: Any) -> None:
+    query, vectors = gaussian(46, 9, 6, dtype)
+    # Row 2 is nearest to the query, and rows 0 and 5 have the same relevance.
+    vectors[2] = query
+    relevance = [0.7, 0.7 - 1e-9, 0.7 - 1e-9, 0.1, 0.7 + 1e-9, 0.7, 0.0, -0.7, 0.7 + 1e-9]
+    selection = MMR(1.0, 0.5).select(Candidates(query, vectors, relevance=relevance, quality=quality), 6)
+    assert selection.indices.tolist() == [4, 8, 0, 5, 1, 2]
+    # With novelty the first pick stays, and then 1e-9 weighs less than the vectors.
+    selection = MMR(0.25).select(Candidates(query, vectors, relevance=relevance, quality=quality), 1)
+    assert selection.indices.tolist() == [4]
+
+
+def test_relevance_may_be_negative() -> None:
+    # The vectors are orthogonal, so a further pick has the score λ_d·v_i.
+    relevance = [-3.0, -1.0, -2.0, -0.5]
+    selection = MMR(0.5).select(Candidates([1.0] * 4, np.eye(4), relevance=relevance), 4)
+    assert selection.indices.tolist() == [3, 1, 2, 0]
+    np.testing.assert_allclose(selection.gains, [-0.25, -0.5, -1.0, -1.5], atol=1e-15)
 
 
 def test_a_tie_goes_to_the_lower_index_whatever_the_bounds_of_the_scores_are() -> None:

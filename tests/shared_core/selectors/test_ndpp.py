@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shared_core import NDPP, Candidates, InvalidParameterError, LinearKernel, LowRankKernel
 from tests import oracles
-from tests.shared_core.cases import gaussian, random_cases
+from tests.shared_core.cases import draw_relevance, gaussian, random_cases
 
 Factors = tuple[NDArray[np.float64], NDArray[np.float64] | None, NDArray[np.float64] | None]
 
@@ -35,13 +35,16 @@ def test_low_rank_kernels_agree_with_the_reference() -> None:
         relevance = "exponential" if case.number % 3 == 0 else "linear"
         temperature = 0.3 if relevance == "exponential" else None
         selector = NDPP(LowRankKernel(V, B, C), relevance=relevance, temperature=temperature)
-        actual = selector.select(Candidates(case.query, case.vectors, ids=ids.tolist()), case.k)
+        # Every fourth case brings its own relevance.
+        worth = draw_relevance(case) if case.number % 4 == 0 else None
+        actual = selector.select(Candidates(case.query, case.vectors, ids=ids.tolist(), relevance=worth), case.k)
         expected = oracles.ndpp_greedy(
             case.query,
             case.vectors,
             case.k,
             kernel=oracles.ndpp_dense(V, B, C)[np.ix_(ids, ids)],
-            relevance=relevance,
+            relevance=worth,
+            kind=relevance,
             temperature=0.3,
         )
         oracles.assert_agrees(actual, expected, f"{relevance}, {case}")
@@ -56,9 +59,10 @@ def test_linear_kernels_agree_with_the_reference() -> None:
         relevance = "exponential" if case.number % 3 == 0 else "linear"
         temperature = 0.3 if relevance == "exponential" else None
         selector = NDPP(LinearKernel(W_V, W_B, C), relevance=relevance, temperature=temperature)
-        actual = selector.select(case.candidates, case.k)
+        worth = draw_relevance(case) if case.number % 4 == 0 else None
+        actual = selector.select(Candidates(case.query, case.vectors, relevance=worth), case.k)
         expected = oracles.ndpp_greedy(
-            case.query, case.vectors, case.k, kernel=kernel, relevance=relevance, temperature=0.3
+            case.query, case.vectors, case.k, kernel=kernel, relevance=worth, kind=relevance, temperature=0.3
         )
         oracles.assert_agrees(actual, expected, f"{relevance}, n={n}, {case}")
 
@@ -82,6 +86,37 @@ def test_after_the_rank_picks_are_filled_in_by_relevance() -> None:
     rest = [i for i in np.argsort(-oracles.cosines(query, vectors)) if i not in selection.indices[:3]]
     assert selection.indices[3:].tolist() == rest[:4]
     assert selection.objective == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_after_the_rank_picks_are_filled_in_by_a_given_relevance(dtype: Any) -> None:
+    # There is one direction, so each pick after the first is filled in. 1e-9 decides, and equal values go by index.
+    query, row = np.random.default_rng(4).normal(size=(2, 6)).astype(dtype)
+    relevance = [-0.2, 0.3, 0.3 + 1e-9, -0.2, 5.0, -0.2 + 1e-9]
+    selection = NDPP().select(Candidates(query, np.tile(row, (6, 1)), relevance=relevance), 6)
+    assert selection.filled_from == 1
+    assert selection.indices.tolist() == [4, 2, 1, 5, 0, 3]
+
+
+def test_a_given_relevance_is_the_r_of_the_paper() -> None:
+    # L is the identity, so a gain is r_i². Relevance below 1e-6 counts as 1e-6.
+    relevance = [0.5, 3.0, -8.0, 0.25]
+    candidates = Candidates([1.0] * 4, np.eye(4), relevance=relevance)
+    linear = NDPP().select(candidates, 4)
+    assert linear.indices.tolist() == [1, 0, 3, 2]
+    np.testing.assert_allclose(linear.gains, [9.0, 0.25, 0.0625, 1e-12], rtol=1e-12)
+    exponential = NDPP(relevance="exponential", temperature=2.0).select(candidates, 4)
+    np.testing.assert_allclose(exponential.gains, np.exp([0.0, -1.25, -1.375, -5.5]), rtol=1e-12)
+
+
+def test_relevance_of_any_size_gives_a_set() -> None:
+    query, vectors = gaussian(9, 12, 8)
+    for size in (1e-300, 1e-6, 1e300):
+        relevance = size * np.linspace(-1, 1, 12)
+        for selector in (NDPP(), NDPP(relevance="exponential")):
+            found = selector.select(Candidates(query, vectors, relevance=relevance), 5)
+            assert len(set(found.indices.tolist())) == 5
+            assert not np.isnan(found.gains).any()
 
 
 @pytest.mark.parametrize("rank", [2, 3, 4, 5])

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 
 from shared_core import Candidates, TopK
-from tests.shared_core.cases import Grid, grids
+from tests.shared_core.cases import Grid, gaussian, grids
 
 
 def test_by_hand() -> None:
@@ -22,3 +25,14 @@ def test_gains_are_the_relevance_and_never_rise(data: Grid) -> None:
     selection = TopK().select(Candidates(query, vectors), k)
     assert np.array_equal(selection.gains, selection.relevance)
     assert np.all(np.diff(selection.gains) <= 1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1e-300, 0.5, 1e12])
+def test_the_smallest_difference_in_a_given_relevance_counts(size: float, dtype: Any) -> None:
+    # Cosines this near each other are ties.
+    relevance = np.full(20, size)
+    relevance[13] = np.nextafter(size, np.inf)
+    relevance[4] = np.nextafter(size, -np.inf)
+    selection = TopK().select(Candidates(*gaussian(5, 20, 6, dtype), relevance=relevance), 20)
+    assert selection.indices.tolist() == [13, *(i for i in range(20) if i not in (4, 13)), 4]

@@ -228,7 +228,7 @@ def test_greedy_draws_contain_the_greedy_selection() -> None:
     _, vectors = pool(25)
     for query, drawn in by_query(greedily()).items():
         near = nearest(vectors, query)[:12]
-        reference = oracles.ndpp_greedy(vectors[query], vectors[near], 3, relevance="exponential")
+        reference = oracles.ndpp_greedy(vectors[query], vectors[near], 3, kind="exponential")
         assert {near[place] for place in reference.picks} in [set(subset) for subset in drawn]
 
 

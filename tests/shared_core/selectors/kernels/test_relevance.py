@@ -284,7 +284,7 @@ def test_learned_kernels_agree_with_the_reference(kind: str) -> None:
             case.vectors,
             case.k,
             kernel=dense,
-            relevance="exponential",
+            kind="exponential",
             temperature=temperature,
             W_R=w_r,
         )
@@ -307,7 +307,7 @@ def test_shown_conditions_a_learned_kernel(kind: str) -> None:
             case.vectors,
             k,
             kernel=dense,
-            relevance="exponential",
+            kind="exponential",
             temperature=temperature,
             W_R=w_r,
             shown=shown,
@@ -356,6 +356,17 @@ def test_the_relevance_of_ndpp_replaces_the_learned_one(make: Made) -> None:
     for parameters in ({"relevance": "linear"}, {"relevance": "exponential", "temperature": 0.5}):
         assert same(NDPP(learned, **parameters).select(candidates, 5), NDPP(plain, **parameters).select(candidates, 5))
         assert not same(NDPP(learned, **parameters).select(candidates, 5), NDPP(learned).select(candidates, 5))
+
+
+@every_kernel
+def test_a_given_relevance_replaces_the_learned_one(make: Made) -> None:
+    relevance = np.linspace(-1, 2, N)
+    candidates, given = Candidates(QUERY, VECTORS), Candidates(QUERY, VECTORS, relevance=relevance)
+    plain, learned = make(), make(W_R=W_R, temperature=0.05)
+    for parameters in ({}, {"relevance": "linear"}, {"relevance": "exponential", "temperature": 0.5}):
+        selection = NDPP(learned, **parameters).select(given, 5)
+        assert same(selection, NDPP(plain, **parameters).select(given, 5))
+        assert not same(selection, NDPP(learned, **parameters).select(candidates, 5))
 
 
 @every_kernel

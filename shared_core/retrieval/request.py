@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_identifiers, as_numeric, check_integer, check_number, check_one_of, quoted
+from .._validation import as_identifiers, as_numeric, check_bool, check_integer, check_number, check_one_of, quoted
 from ..candidates import RELEVANCE_SCALES, Candidates, RelevanceScale, scale_relevance
 from ..errors import BudgetError, InvalidInputError, InvalidParameterError, PerspectiveError, SetSelectWarning
 from ..perspective import DIRECTIONS, PAP
@@ -193,22 +193,22 @@ class Request:
     selector: Selector
     k: int | None
     fetch_k: int
-    score_threshold: float | None
-    shown: tuple[Hashable, ...]
-    budget: float | None
-    costs: ItemNumber | None
-    quality: ItemNumber | None
-    relevance: ItemNumber | None
-    relevance_scale: RelevanceScale | None
-    source: ItemName | None
-    max_per_source: int | None
-    drop_near_duplicates: float | None
-    drop_duplicates: bool
-    order: str
-    perspective: Any
-    perspective_vector: str
-    direction: str
-    corpus: bool
+    score_threshold: float | None = None
+    shown: tuple[Hashable, ...] = ()
+    budget: float | None = None
+    costs: ItemNumber | None = None
+    quality: ItemNumber | None = None
+    relevance: ItemNumber | None = None
+    relevance_scale: RelevanceScale | None = "minmax"
+    source: ItemName | None = None
+    max_per_source: int | None = None
+    drop_near_duplicates: float | None = None
+    drop_duplicates: bool = True
+    order: str = "selection"
+    perspective: Any = None
+    perspective_vector: str = "text"
+    direction: str = "remove"
+    corpus: bool = False
 
     @classmethod
     def parse(cls, settings: Mapping[str, Any], *, warn: bool = True) -> tuple[Request, dict[str, Any]]:
@@ -221,48 +221,31 @@ class Request:
         InvalidParameterError, BudgetError, PerspectiveError
             A value is out of range, or an unknown name is close to a known one.
         """
-        rest = dict(settings)
-        given = {name: rest.pop(name, None) for name in SETTINGS}
-        given["relevance_scale"] = settings.get("relevance_scale", RELEVANCE_SCALES[0])
+        rest = {name: value for name, value in settings.items() if name not in SETTINGS}
         # Mostly nothing is left. The names of all parameters are read only if something is.
         parameters = {name: rest.pop(name) for name in parameter_names() if name in rest} if rest else {}
         check_spelling(rest)
-        relevance = given["relevance"]
-        if isinstance(relevance, str) and relevance in NDPP_RELEVANCE:
+        given = {
+            name: value
+            for name, value in settings.items()
+            if name in SETTINGS and (value is not None or name == "relevance_scale")
+        }
+        if isinstance(given.get("relevance"), str) and given["relevance"] in NDPP_RELEVANCE:
             # The parameter of NDPP, which maps a cosine to the kernel's r, has the same name.
-            parameters["relevance"], relevance = relevance, None
-        k, fetch_k = _check_sizes(given["k"], given["fetch_k"], given["budget"])
-        shown = as_identifiers(given["shown"], "shown")
-        most = given["max_per_source"]
-        if most is not None and given["source"] is None:
+            parameters["relevance"] = given.pop("relevance")
+        elif isinstance(given.get("relevance"), str) and given["relevance"] == "cosine":
+            del given["relevance"]
+        k, fetch_k = _check_sizes(given.pop("k", None), given.pop("fetch_k", None), given.get("budget"))
+        if "max_per_source" in given and "source" not in given:
             raise InvalidParameterError("max_per_source needs source=: a metadata key or a function of the item")
-        budget = given["budget"]
-        if budget is not None and given["costs"] is None:
+        if "budget" in given and "costs" not in given:
             raise BudgetError("a budget needs costs: a metadata key, or a function such as one that counts tokens")
-        perspective, how = given["perspective"], given["perspective_vector"] or "text"
-        direction, corpus = given["direction"] or "remove", _check_flag(given["corpus"], "corpus", False)
-        _check_perspective(perspective, how, direction)
-        request = cls(
-            selector=_as_selector(given["selector"], parameters),
-            k=k,
-            fetch_k=fetch_k + len(shown),
-            score_threshold=_check_threshold(given["score_threshold"], relevance),
-            shown=shown,
-            budget=None if budget is None else check_number(budget, "budget"),
-            costs=_check_item_value(given["costs"], "costs"),
-            quality=_check_item_value(given["quality"], "quality"),
-            relevance=None if relevance == "cosine" else _check_item_value(relevance, "relevance"),
-            relevance_scale=_check_scale(given["relevance_scale"]),
-            source=_check_item_value(given["source"], "source"),
-            max_per_source=None if most is None else check_integer(most, "max_per_source", 1),
-            drop_near_duplicates=_check_cosine(given["drop_near_duplicates"], "drop_near_duplicates"),
-            drop_duplicates=_check_flag(given["drop_duplicates"], "drop_duplicates", True),
-            order=check_one_of(given["order"] or ORDERS[0], "order", ORDERS),
-            perspective=perspective,
-            perspective_vector=how,
-            direction=direction,
-            corpus=corpus,
-        )
+        selector = _as_selector(given.pop("selector", "vrsd"), parameters)
+        threshold = check_number if "relevance" in given else _check_cosine
+        checks = {**_CHECKS, "score_threshold": threshold}
+        checked = {name: checks[name](value, name) for name, value in given.items()}
+        request = cls(selector, k, fetch_k + len(checked.get("shown", ())), **checked)
+        _check_perspective(request.perspective, request.perspective_vector)
         if request.relevance is not None and isinstance(request.selector, VRSD):
             raise InvalidParameterError(NO_RELEVANCE)
         if warn:
@@ -507,16 +490,15 @@ def _check_sizes(k: Any, fetch_k: Any, budget: Any) -> tuple[int | None, int]:
 
 
 def _as_selector(given: Any, parameters: dict[str, Any]) -> Selector:
-    """The selector that a name and its parameters make, or the object that was given; VRSD for None."""
+    """The selector that a name and its parameters make, or the object that was given."""
     if isinstance(given, str) and given == "similarity_score_threshold":
         raise InvalidParameterError(
             "there is no selector 'similarity_score_threshold': use 'similarity' and score_threshold="
         )
-    return resolve_selector("vrsd" if given is None else given, parameters)
+    return resolve_selector(given, parameters)
 
 
-def _check_perspective(perspective: Any, how: str, direction: str) -> None:
-    check_one_of(direction, "direction", DIRECTIONS)
+def _check_perspective(perspective: Any, how: str) -> None:
     if how != "text":
         check_perspective_vector(how, perspective)
     if isinstance(perspective, str):
@@ -528,34 +510,39 @@ def _check_perspective(perspective: Any, how: str, direction: str) -> None:
 
 def _check_item_value(value: Any, what: str) -> Any:
     """``value`` if it can give numbers or names of items."""
-    if value is None or isinstance(value, (str, Mapping)) or callable(value):
+    if isinstance(value, (str, Mapping)) or callable(value):
         return value
     raise InvalidParameterError(
-        f"{what} must be a metadata key, a mapping by id or a function of the item, got {value!r}"
+        f"{what} must be a metadata key, a mapping by id or a function of the item, got {quoted(value)}"
     )
 
 
-def _check_threshold(value: Any, relevance: Any) -> float | None:
-    """A score_threshold: a cosine, or any number if the relevance is given."""
-    if value is None or relevance is None or relevance == "cosine":
-        return _check_cosine(value, "score_threshold")
-    return check_number(value, "score_threshold")
+def _check_scale(scale: Any, what: str) -> str | None:
+    return None if scale is None else check_one_of(scale, what, RELEVANCE_SCALES)
 
 
-def _check_scale(scale: Any) -> Any:
-    return None if scale is None else check_one_of(scale, "relevance_scale", RELEVANCE_SCALES)
+def _check_cosine(value: Any, what: str) -> float:
+    return check_number(value, f"{what} (a cosine)", -1, 1)
 
 
-def _check_flag(value: Any, what: str, default: bool) -> bool:
-    if value is None:
-        return default
-    if not isinstance(value, (bool, np.bool_)):
-        raise InvalidParameterError(f"{what} must be True or False, got {quoted(value)}")
-    return bool(value)
-
-
-def _check_cosine(value: Any, what: str) -> float | None:
-    return None if value is None else check_number(value, f"{what} (a cosine)", -1, 1)
+# The check of each setting that is not None. A selector, the sizes and a score_threshold have checks of their own.
+_CHECKS: dict[str, Callable[[Any, str], Any]] = {
+    "shown": as_identifiers,
+    "budget": check_number,
+    "costs": _check_item_value,
+    "quality": _check_item_value,
+    "relevance": _check_item_value,
+    "relevance_scale": _check_scale,
+    "source": _check_item_value,
+    "max_per_source": functools.partial(check_integer, least=1),
+    "drop_near_duplicates": _check_cosine,
+    "drop_duplicates": check_bool,
+    "order": functools.partial(check_one_of, allowed=ORDERS),
+    "perspective": lambda value, what: value,
+    "perspective_vector": lambda value, what: value,
+    "direction": functools.partial(check_one_of, allowed=DIRECTIONS),
+    "corpus": check_bool,
+}
 
 
 def as_vector(embedding: Any, what: str) -> NDArray[Any]:

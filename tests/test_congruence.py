@@ -173,6 +173,8 @@ CLASSES: list[Callable[[Any, int, dict[str, Any]], list[int]]] = [
 ]
 
 
+# The conditions are the same for every method, and quality has an effect with MMR alone.
+@pytest.mark.filterwarnings("ignore:quality has no effect:shared_core.errors.SetSelectWarning")
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
 @pytest.mark.parametrize("selector", SELECTORS.values(), ids=SELECTORS.keys())
 @pytest.mark.parametrize("select_with", CLASSES, ids=[f.__name__.removeprefix("select_with_") for f in CLASSES])

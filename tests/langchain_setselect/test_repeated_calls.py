@@ -135,7 +135,7 @@ def test_a_warning_changes_neither_copies_nor_comparisons(store: VectorStore) ->
         {"selector": VRSD(), "perspective": np.ones(48), "relevance": None},
         {"search_type": "ndpp", "kernel": LowRankKernel(*np.zeros((3, 2, 2)), ids=["a", "b"])},
     ],
-    ids=str,
+    ids=["numpy numbers", "a view", "an array", "objects", "a kernel"],
 )
 def test_all_kinds_of_values_can_be_dumped(store: VectorStore, settings: dict[str, Any]) -> None:
     retriever = SetSelectRetriever(vectorstore=store, **settings)

@@ -106,7 +106,6 @@ def _rescaled(rows: FloatArray, squares: FloatArray, ids: tuple[Hashable, ...] |
     return rows, squares
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
     """``query`` at unit length, in ``dtype``. ``shape`` is that of the vectors, whose length the query must have.
 
@@ -123,8 +122,9 @@ def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any
             else "; the query must be one vector"
         )
         raise InvalidInputError(f"query has shape {q.shape}, vectors have shape {shape}{hint}")
-    q = q.astype(np.float64, copy=False)
-    square = float(q.dot(q))
+    q = q.astype(np.float64, copy=False) if q.dtype.itemsize <= 8 else as_float64(q, "query")
+    # Unlike q.dot(q), np.vdot does not warn of an overflow.
+    square = float(np.vdot(q, q))
     low, high = _SAFE_SQUARES[np.dtype(np.float64)]
     if not low < square < high:
         if not np.isfinite(q).all():
@@ -134,7 +134,7 @@ def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any
             raise InvalidInputError("query is the zero vector: it has no direction to be near to")
         # A query of length 1e-200 or 1e200 has a direction too. A power of two scales without rounding.
         q = np.ldexp(q, -np.frexp(largest)[1])
-        square = float(q.dot(q))
+        square = float(np.vdot(q, q))
     return read_only((q / math.sqrt(square)).astype(dtype, copy=False))
 
 

@@ -15,7 +15,10 @@ from ..selectors.base import make_selector
 from ._terminal import FINE, WITH_PROBLEMS, message_console, result_console, stop, with_option_names
 
 # The names of the library's arguments in its messages, and the options that users of the command know.
-_COLUMNS = ("id_column", "vector_column", "text_column", "block_rows")
+_COLUMNS = (
+    "id_column", "vector_column", "text_column", "candidates_column", "relevance_column", "relevance_scale",
+    "block_rows",
+)  # fmt: skip
 _OPTIONS = {"id_column=None": "--row-numbers"} | {name: "--" + name.replace("_", "-") for name in _COLUMNS}
 
 
@@ -42,6 +45,17 @@ def batch(
     model: Annotated[
         str | None, typer.Option(help="Sentence-transformers model for texts; default: all-MiniLM-L6-v2.")
     ] = None,
+    candidates_column: Annotated[
+        str | None,
+        typer.Option(help="Column of lists of labels of the index: the candidates of each query, without a search."),
+    ] = None,
+    relevance_column: Annotated[
+        str | None,
+        typer.Option(help="Column of lists of numbers, one for each candidate: relevance in place of the cosine."),
+    ] = None,
+    relevance_scale: Annotated[
+        str, typer.Option(help="Map the relevance of each query to [0, 1]: minmax, rank, sigmoid, or none.")
+    ] = "minmax",
     workers: Annotated[int, typer.Option(min=1, help="Number of processes. Two or more run on Ray.")] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="Run a single worker on Ray too.")] = False,
     threads: Annotated[int, typer.Option(min=1, help="Threads of FAISS in each worker.")] = 1,
@@ -61,8 +75,9 @@ def batch(
             queries, index, out=out, k=k, fetch_k=fetch_k,
             selector=make_selector(selector, **_parameters(parameter or [])),
             id_column=None if row_numbers else id_column, vector_column=vector_column, text_column=text_column,
-            model=model, concurrency=workers if ray or workers > 1 else None, threads=threads, block_rows=block_rows,
-            progress=say.is_terminal,
+            model=model, candidates_column=candidates_column, relevance_column=relevance_column,
+            relevance_scale=_scale(relevance_scale), concurrency=workers if ray or workers > 1 else None,
+            threads=threads, block_rows=block_rows, progress=say.is_terminal,
         )  # fmt: skip
     except (SetSelectError, ImportError, OSError) as error:
         message = with_option_names(str(error), "out", "k", "fetch_k")
@@ -76,6 +91,11 @@ def batch(
     if done.errors:
         say.print(Text(f"{done.errors} rows have an error in place of a selection; the first: {done.first_error}"))
     raise typer.Exit(WITH_PROBLEMS if done.errors else FINE)
+
+
+def _scale(given: str) -> Any:
+    """The scale of this name; the library checks it."""
+    return None if given == "none" else given
 
 
 def _parameters(given: list[str]) -> dict[str, Any]:

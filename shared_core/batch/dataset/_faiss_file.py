@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,20 +54,17 @@ class FaissFile:
                     f"id map {self._searched.d}"
                 )
         self.dimension = int(self._index.d)
+        # An IndexRefine has the vectors itself, whatever index it refines.
+        refined = isinstance(self._searched, faiss.IndexRefine)
+        self._ivf: Any = None if refined else faiss.downcast_index(faiss.try_extract_index_ivf(self._searched))
         self._check_vectors()
 
     def __call__(
         self, vectors: NDArray[np.float32], k: int
     ) -> tuple[list[NDArray[np.int64]], list[NDArray[np.float32]]]:
         """For each row of ``vectors`` (n, d), the ids (m,) of its nearest ``k`` and their vectors (m, d), m <= k."""
-        before = self._faiss.omp_get_max_threads()
-        self._faiss.omp_set_num_threads(self._threads)
-        try:
+        with self._work("search"):
             _, rows, found = self._searched.search_and_reconstruct(vectors, min(k, self._index.ntotal))
-        except _FAISS_ERRORS as error:
-            raise VectorSourceError(f"FAISS could not search {self._name}: {_reason(error)}") from None
-        finally:
-            self._faiss.omp_set_num_threads(before)
         # If FAISS finds fewer than k, the row ends with -1.
         exists = rows >= 0
         counts = exists.sum(axis=1)
@@ -77,6 +75,57 @@ class FaissFile:
                 )
             rows = np.where(exists, self._ids[rows], -1)
         return [i[:m] for i, m in zip(rows, counts, strict=True)], [v[:m] for v, m in zip(found, counts, strict=True)]
+
+    def vectors_by_id(self, ids: Iterable[int]) -> dict[int, NDArray[np.float32]]:
+        """The vectors of those ids that the index has."""
+        keys = np.array([i for i in ids if abs(i) < 1 << 63], np.int64)
+        if self._labels is None:
+            rows = keys = keys[(keys >= 0) & (keys < self._index.ntotal)]
+        else:
+            labels, order = self._labels
+            # If an id occurs twice, the later vector counts, as in FAISS's own IDMap2.
+            places = np.searchsorted(labels, keys, side="right") - 1
+            exists = labels[places] == keys
+            keys = keys[exists]
+            rows = keys if self._ids is None else order[places[exists]]
+        if not len(rows):
+            return {}
+        with self._work("read vectors of"):
+            vectors = self._searched.reconstruct_batch(rows)
+        return dict(zip(keys.tolist(), vectors, strict=True))
+
+    @functools.cached_property
+    def _labels(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """The ids in ascending order and the row of each; None if the ids are the row numbers."""
+        faiss, ivf = self._faiss, self._ivf
+        if ivf is not None:
+            with self._work("read"):
+                try:
+                    ivf.make_direct_map()
+                except RuntimeError:
+                    # The ids of this index are not 0 to n - 1, so FAISS needs a map of another kind.
+                    ivf.set_direct_map_type(faiss.DirectMap.Hashtable)
+        if self._ids is not None:
+            labels = self._ids
+        elif ivf is not None:
+            lists = ((ivf.invlists.get_ids(i), ivf.invlists.list_size(i)) for i in range(ivf.nlist))
+            labels = np.concatenate([faiss.rev_swig_ptr(ids, size) for ids, size in lists if size])
+        else:
+            return None
+        order = np.argsort(labels, kind="stable")
+        return labels[order], order
+
+    @contextmanager
+    def _work(self, what: str) -> Iterator[None]:
+        """Give FAISS its threads, and name the index in its errors."""
+        before = self._faiss.omp_get_max_threads()
+        self._faiss.omp_set_num_threads(self._threads)
+        try:
+            yield
+        except _FAISS_ERRORS as error:
+            raise VectorSourceError(f"FAISS could not {what} {self._name}: {_reason(error)}") from None
+        finally:
+            self._faiss.omp_set_num_threads(before)
 
     def _read(self, reader: Any) -> Any:
         try:
@@ -97,9 +146,7 @@ class FaissFile:
     def _check_vectors(self) -> None:
         faiss = self._faiss
         # This check comes before the first search, because a search of an IVF index without vectors ends the process.
-        # An IndexRefine has the vectors itself, whatever index it refines.
-        refined = isinstance(self._searched, faiss.IndexRefine)
-        ivf = None if refined else faiss.downcast_index(faiss.try_extract_index_ivf(self._searched))
+        ivf = self._ivf
         try:
             if ivf is None:
                 self._searched.reconstruct(0)

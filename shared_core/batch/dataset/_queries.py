@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from ._settings import OUTPUT_COLUMNS, Settings
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 # Float32 vectors (n, d), and for each row None or the reason why its vector is unusable.
 Rows = tuple[NDArray[np.float32], list[str | None]]
+# The ids of a query's candidates, and their relevance (m,) if it is given; or the reason why they are unusable.
+Given = tuple[list[Any], NDArray[np.float64] | None] | str
 # If the first SAMPLE vectors of a file all have the same length and it is not the index's, the run is refused.
 SAMPLE = 100
 _BATCH_ROWS = 4096
@@ -137,6 +140,18 @@ def check_schema(schema: Any, settings: Settings, where: str, dimension: int | N
         length = lists.list_size if pa.types.is_fixed_size_list(lists) else getattr(kind, "shape", (dimension,))[0]
         if length is not None and dimension is not None and length != dimension:
             _raise_other_length(where, name, length, dimension)
+    by_label = isinstance(settings.index, Path)
+    for column, is_right, content in (
+        (settings.candidates_column, _is_label if by_label else _is_id, "whole numbers" if by_label else "ids"),
+        (settings.relevance_column, _is_number, "numbers"),
+    ):
+        if column is not None:
+            kind = schema.field(column).type
+            lists = _list_type(kind)
+            if lists is None or not is_right(lists.value_type):
+                raise InvalidInputError(
+                    f"{where}: column {column!r} must contain lists of {content}, but contains {kind}"
+                )
 
 
 def check_lengths(column: Any, name: str, where: str, dimension: int) -> None:
@@ -167,6 +182,42 @@ def read_vectors(column: Any, dimension: int | None) -> Rows:
     for i in np.flatnonzero(~complete):
         problems[i] = "the vector is null" if null[i] else f"the vector has length {lengths[i]}, not {dimension}"
     return vectors, problems
+
+
+def read_candidates(queries: Any, rows: Sequence[int], settings: Settings) -> list[Given]:
+    """The candidates that these rows of a table name, and their relevance if the settings name its column."""
+    names = (settings.candidates_column, settings.relevance_column)
+    ids, relevance = (
+        [None] * len(rows) if name is None else _as_lists(queries[name]).take(pa.array(rows, pa.int64())).to_pylist()
+        for name in names
+    )
+    given: list[Given] = []
+    for own, numbers in zip(ids, relevance, strict=True):
+        problem = _find_problem_of_candidates(own, numbers, settings)
+        if problem is not None:
+            given.append(problem)
+        else:
+            given.append((own, None if numbers is None else np.array(numbers, np.float64)))
+    return given
+
+
+def _find_problem_of_candidates(ids: list[Any] | None, relevance: list[Any] | None, settings: Settings) -> str | None:
+    if not ids:
+        return "the list of candidates is null" if ids is None else "the list of candidates is empty"
+    if None in ids:
+        return f"the list of candidates contains a null at position {ids.index(None)}"
+    if len(set(ids)) < len(ids):
+        return f"candidate {quoted(next(i for i in ids if ids.count(i) > 1))} is in the list twice"
+    if settings.relevance_column is None:
+        return None
+    if relevance is None:
+        return "the list of relevance is null"
+    if len(relevance) != len(ids):
+        return f"the list of relevance has length {len(relevance)}, the list of candidates {len(ids)}"
+    for i, number in zip(ids, relevance, strict=True):
+        if number is None or not math.isfinite(number):
+            return f"the relevance of candidate {quoted(i)} is {'null' if number is None else number}"
+    return None
 
 
 def embed_texts(column: Any, embed: Callable[[list[str]], NDArray[np.float32]], dimension: int | None) -> Rows:
@@ -223,6 +274,18 @@ def _list_type(kind: Any) -> Any:
             kind = kind.field("data").type if kind.get_field_index("data") >= 0 else None
     list_types = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     return kind if kind is not None and any(is_type(kind) for is_type in list_types) else None
+
+
+def _is_label(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind))
+
+
+def _is_id(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_number(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _as_lists(column: Any) -> Any:

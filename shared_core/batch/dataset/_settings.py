@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._validation import check_integer
+from ..._validation import check_integer, check_one_of, quoted
+from ...candidates import RELEVANCE_SCALES, RelevanceScale
 from ...errors import InvalidInputError, InvalidParameterError
 from ...selectors.base import Selector, resolve_selector
+from ...selectors.vrsd import NO_RELEVANCE, VRSD
 from ...signals.embedding_models import DEFAULT_MODEL, fingerprint
 
 # search(vectors (n, d), k) -> for each vector its ids (m,) and their vectors (m, d), m <= k
 Search = Callable[[NDArray[np.float32], int], tuple[Sequence[Any], Sequence[Any]]]
+# vectors_by_id(ids) -> the vector of each id that is known
+VectorsById = Callable[[list[Any]], Mapping[Any, Any]]
 
 OUTPUT_COLUMNS = ("ids", "gains", "relevance", "error")
 
@@ -27,7 +32,7 @@ OUTPUT_COLUMNS = ("ids", "gains", "relevance", "error")
 class Settings:
     """All settings that the selection of a row depends on; ``threads`` has no effect on it."""
 
-    index: Path | Search
+    index: Path | Search | VectorsById
     k: int
     fetch_k: int
     selector: Selector
@@ -35,17 +40,24 @@ class Settings:
     vector_column: str | None
     text_column: str | None
     model: str | None
+    candidates_column: str | None
+    relevance_column: str | None
+    relevance_scale: RelevanceScale | None
     threads: int
 
     @property
     def columns(self) -> list[str]:
         """The columns that are read."""
-        read = [self.id_column, self.vector_column, self.text_column]
+        read = [
+            self.id_column, self.vector_column, self.text_column, self.candidates_column, self.relevance_column,
+        ]  # fmt: skip
         return [name for name in dict.fromkeys(read) if name is not None]
 
     def describe(self) -> dict[str, Any]:
         """The settings as JSON values: equal for two runs that write the same rows."""
-        named = {field.name: describe(getattr(self, field.name)) for field in fields(self) if field.name != "threads"}
+        # No search is made for candidates that are given, so fetch_k has no effect on them.
+        without = ("threads",) if self.candidates_column is None else ("threads", "fetch_k")
+        named = {field.name: describe(getattr(self, field.name)) for field in fields(self) if field.name not in without}
         if self.model is None:
             return named
         folder = Path(self.model).expanduser()
@@ -56,7 +68,7 @@ class Settings:
 
 
 def make_settings(
-    index: str | os.PathLike[str] | Search,
+    index: str | os.PathLike[str] | Search | VectorsById,
     k: int = 5,
     fetch_k: int = 100,
     selector: str | Selector = "vrsd",
@@ -65,6 +77,9 @@ def make_settings(
     vector_column: str | None = None,
     text_column: str | None = None,
     model: str | None = None,
+    candidates_column: str | None = None,
+    relevance_column: str | None = None,
+    relevance_scale: RelevanceScale | None = "minmax",
     threads: int = 1,
     **parameters: Any,
 ) -> Settings:
@@ -73,7 +88,18 @@ def make_settings(
     k = check_integer(k, "k", least=1)
     fetch_k = check_integer(fetch_k, "fetch_k", least=1)
     threads = check_integer(threads, "threads", least=1)
-    if fetch_k < k:
+    if relevance_scale is not None:
+        check_one_of(relevance_scale, "relevance_scale", RELEVANCE_SCALES)
+    if relevance_column is None:
+        relevance_scale = None
+    elif candidates_column is None:
+        raise InvalidParameterError(
+            f"relevance_column={relevance_column!r} has a number for each candidate, so candidates_column must name "
+            "the candidates"
+        )
+    elif isinstance(resolved, VRSD):
+        raise InvalidParameterError(NO_RELEVANCE)
+    if candidates_column is None and fetch_k < k:
         raise InvalidParameterError(f"fetch_k must be at least k = {k}, got {fetch_k}")
     if text_column is not None and vector_column is not None:
         raise InvalidParameterError(
@@ -87,11 +113,30 @@ def make_settings(
         vector_column = vector_column or "vector"
     if id_column in OUTPUT_COLUMNS:
         raise InvalidParameterError(f"id_column is {id_column!r}, the name of a column that is written; rename it")
+    if callable(index) and candidates_column is not None:
+        _check_takes_ids(index)
     if not callable(index):
         index = Path(index).absolute()
         if not index.is_file():
             raise InvalidInputError(f"there is no index file {index}")
-    return Settings(index, k, fetch_k, resolved, id_column, vector_column, text_column, model, threads)
+    return Settings(
+        index, k, fetch_k, resolved, id_column, vector_column, text_column, model, candidates_column, relevance_column,
+        relevance_scale, threads,
+    )  # fmt: skip
+
+
+def _check_takes_ids(index: Callable[..., Any]) -> None:
+    """Refuse a function that searches where one is needed that gets ids."""
+    try:
+        inspect.signature(index).bind([])
+    except TypeError:
+        raise InvalidParameterError(
+            "with candidates_column no search is made: index must be a function vectors_by_id(ids) that returns a "
+            f"mapping of ids to vectors, got {quoted(index)}"
+        ) from None
+    except ValueError:
+        # Some functions that are not written in Python have no signature to check.
+        return
 
 
 def describe(value: Any) -> Any:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..._validation import as_numeric
-from ...candidates import Candidates
+from ..._validation import as_numeric, quoted
+from ...candidates import Candidates, scale_relevance
 from ...errors import InvalidInputError, SetSelectError, VectorSourceError
 from ...selectors.base import Selection
 from ...signals.embedding_models import load_model
@@ -23,11 +23,19 @@ from .._threads import one_blas_thread
 from ..select_many import BlockSelector
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder
-from ._queries import Block, check_schema, embed_texts, output_schema, read_block, read_vectors
-from ._settings import Search, Settings
+from ._queries import Block, check_schema, embed_texts, output_schema, read_block, read_candidates, read_vectors
+from ._settings import Settings
 
 # Queries per search: 40 MB of candidates at fetch_k = 100 and d = 384.
 _SEARCH_ROWS = 256
+
+
+class _Found(NamedTuple):
+    """The candidates of a query: their ids, their vectors (m, d), and their relevance (m,) if it was given."""
+
+    ids: Sequence[Any]
+    vectors: NDArray[Any]
+    relevance: NDArray[np.float64] | None = None
 
 
 class Worker:
@@ -40,8 +48,11 @@ class Worker:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         index = settings.index
-        self._search: Search = FaissFile(index, settings.threads) if isinstance(index, Path) else index
-        self._dimension: int | None = getattr(self._search, "dimension", None)
+        self._index: Any = FaissFile(index, settings.threads) if isinstance(index, Path) else index
+        self._vectors_by_id: Callable[..., Any] = (
+            self._index.vectors_by_id if isinstance(self._index, FaissFile) else self._index
+        )
+        self._dimension: int | None = getattr(self._index, "dimension", None)
         self._embed = None if settings.model is None else load_model(settings.model).embed_queries
         self._blocks = BlockSelector(settings.selector)
         # A kernel may have a row for each id, so it needs the candidates' ids.
@@ -64,74 +75,120 @@ class Worker:
         good = [i for i, problem in enumerate(problems) if problem is None]
         for start in range(0, len(good), _SEARCH_ROWS):
             rows = good[start : start + _SEARCH_ROWS]
-            ids, candidates = self._search_candidates(vectors[rows])
+            if settings.candidates_column is None:
+                found = self._search_candidates(vectors[rows])
+            else:
+                found = self._fetch_candidates(queries, rows)
             with one_blas_thread():
-                selections = self._select(vectors[rows], ids, candidates)
-            for i, own_ids, selection in zip(rows, ids, selections, strict=True):
-                if isinstance(selection, str):
-                    problems[i] = selection
+                selections = self._select(vectors[rows], found)
+            for i, own, selection in zip(rows, found, selections, strict=True):
+                if isinstance(own, str) or isinstance(selection, str):
+                    problems[i] = str(selection)
                     continue
-                columns["ids"][i] = self._take_ids(own_ids, selection.indices)
-                columns["gains"][i], columns["relevance"][i] = selection.gains, selection.relevance
+                columns["ids"][i] = self._take_ids(own.ids, selection.indices)
+                columns["gains"][i] = selection.gains
+                given = own.relevance
+                columns["relevance"][i] = selection.relevance if given is None else given[selection.indices]
         if settings.id_column is None:
             first = pa.array(np.arange(first_row, first_row + len(problems)), pa.int64())
         else:
             first = queries[settings.id_column]
         return pa.table([first, *columns.values(), problems], schema=output_schema(settings, queries.schema))
 
-    def _search_candidates(self, vectors: NDArray[np.float32]) -> tuple[Sequence[Any], Sequence[Any]]:
-        # FAISS uses BLAS, so a single thread needs a limit on both.
-        with one_blas_thread() if self.settings.threads == 1 else nullcontext():
-            ids, candidates = self._search(vectors, self.settings.fetch_k)
+    def _search_candidates(self, vectors: NDArray[np.float32]) -> list[_Found | str]:
+        """The nearest candidates of each query, or the reason why there are none."""
+        with self._blas():
+            ids, candidates = self._index(vectors, self.settings.fetch_k)
         if len(ids) != len(vectors) or len(candidates) != len(vectors):
             raise VectorSourceError(
                 f"the search got {len(vectors)} queries and returned {len(ids)} lists of ids and {len(candidates)} of "
                 "vectors"
             )
-        return ids, candidates
+        found: list[_Found | str] = []
+        for own_ids, own in zip(ids, candidates, strict=True):
+            if len(own_ids) != len(own):
+                raise VectorSourceError(f"the search returned {len(own_ids)} ids and {len(own)} vectors for a query")
+            found.append(_as_found(own_ids, own) if len(own) else "the search found nothing")
+        return found
 
-    def _select(
-        self, queries: NDArray[np.float32], ids: Sequence[Any], candidates: Sequence[Any]
-    ) -> list[Selection | str]:
-        """The selection of each query, or the reason why there is none."""
-        selections: list[Selection | str] = ["the search found nothing"] * len(queries)
-        # Queries with candidates of one shape and dtype form blocks.
-        alike: dict[Any, list[int]] = defaultdict(list)
-        vectors: dict[int, NDArray[Any]] = {}
-        for i, own in enumerate(candidates):
-            if len(ids[i]) != len(own):
-                raise VectorSourceError(f"the search returned {len(ids[i])} ids and {len(own)} vectors for a query")
-            try:
-                vectors[i] = as_numeric(own, "vectors")
-            except InvalidInputError as error:
-                selections[i] = _describe_error(error)
+    def _fetch_candidates(self, queries: Any, rows: list[int]) -> list[_Found | str]:
+        """The candidates that the rows of a table name, or the reason why they are unusable."""
+        given = read_candidates(queries, rows, self.settings)
+        wanted = list(dict.fromkeys(i for one in given if not isinstance(one, str) for i in one[0]))
+        with self._blas():
+            vectors = self._vectors_by_id(wanted) if wanted else {}
+        if not isinstance(vectors, Mapping):
+            raise VectorSourceError(
+                f"vectors_by_id(ids) must return a mapping of ids to vectors, got {quoted(vectors)}"
+            )
+        found: list[_Found | str] = []
+        for one in given:
+            if isinstance(one, str):
+                found.append(one)
+                continue
+            ids, relevance = one
+            unknown = [i for i in ids if i not in vectors]
+            if unknown:
+                found.append(f"there is no vector of candidate {quoted(unknown[0])}")
             else:
-                if len(own):
-                    alike[vectors[i].shape, vectors[i].dtype].append(i)
+                found.append(_as_found(ids, [vectors[i] for i in ids], relevance))
+        return found
+
+    def _blas(self) -> AbstractContextManager[None]:
+        # FAISS uses BLAS, so a single thread needs a limit on both.
+        return one_blas_thread() if self.settings.threads == 1 else nullcontext()
+
+    def _select(self, queries: NDArray[np.float32], found: Sequence[_Found | str]) -> list[Selection | str]:
+        """The selection of each query, or the reason why there is none."""
+        selections: list[Any] = list(found)
+        # Queries with candidates of one shape and dtype form blocks.
+        alike: dict[Any, dict[int, _Found]] = defaultdict(dict)
+        for i, own in enumerate(found):
+            if not isinstance(own, str):
+                alike[own.vectors.shape, own.vectors.dtype][i] = own
         for (shape, _), members in alike.items():
             k = min(self.settings.k, shape[0])
-            step = max_queries(vectors[members[0]].nbytes)
-            for piece in (members[start : start + step] for start in range(0, len(members), step)):
-                found = None
+            rows = list(members)
+            step = max_queries(members[rows[0]].vectors.nbytes)
+            for piece in (rows[start : start + step] for start in range(0, len(rows), step)):
+                many = None
                 if self._blocks.loop is not None:
-                    block = QueryBlock(0, queries[piece], vectors=np.stack([vectors[i] for i in piece]))
-                    found = self._blocks.select(block, k)
+                    many = self._blocks.select(self._as_block(queries[piece], [members[i] for i in piece]), k)
                 for place, i in enumerate(piece):
-                    selections[i] = (
-                        self._select_one(queries[i], ids[i], vectors[i], k) if found is None else found[place]
-                    )
+                    selections[i] = self._select_one(queries[i], members[i], k) if many is None else many[place]
         return selections
 
-    def _select_one(self, query: NDArray[np.float32], ids: Any, vectors: NDArray[Any], k: int) -> Selection | str:
-        # tolist converts the ids to Python's values, which a kernel needs to find its rows.
-        names = (ids.tolist() if isinstance(ids, np.ndarray) else list(ids)) if self._needs_ids else None
+    def _as_block(self, queries: NDArray[np.float32], found: list[_Found]) -> QueryBlock:
+        relevance = None
+        if self.settings.relevance_column is not None:
+            relevance = self._scale([own.relevance for own in found])
+        return QueryBlock(0, queries, vectors=np.stack([own.vectors for own in found]), relevance=relevance)
+
+    def _select_one(self, query: NDArray[np.float32], found: _Found, k: int) -> Selection | str:
+        ids, names = found.ids, None
+        if self._needs_ids:
+            # tolist converts the ids to Python's values, which a kernel needs to find its rows.
+            names = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+        relevance = None if found.relevance is None else self._scale(found.relevance)
         try:
-            return self.settings.selector.select(Candidates(query, vectors, ids=names, copy=False), k)
+            candidates = Candidates(query, found.vectors, relevance=relevance, ids=names, copy=False)
+            return self.settings.selector.select(candidates, k)
         except SetSelectError as error:
             return _describe_error(error)
 
+    def _scale(self, relevance: Any) -> NDArray[np.float64]:
+        return scale_relevance(relevance, self.settings.relevance_scale)
+
     def _take_ids(self, ids: Any, indices: NDArray[np.int64]) -> Any:
-        return ids[indices] if isinstance(self._search, FaissFile) else [str(ids[i]) for i in indices.tolist()]
+        picked = [ids[i] for i in indices.tolist()]
+        return picked if isinstance(self._index, FaissFile) else [str(i) for i in picked]
+
+
+def _as_found(ids: Sequence[Any], vectors: Any, relevance: NDArray[np.float64] | None = None) -> _Found | str:
+    try:
+        return _Found(ids, as_numeric(vectors, "vectors"), relevance)
+    except InvalidInputError as error:
+        return _describe_error(error)
 
 
 def _describe_error(error: SetSelectError) -> str:

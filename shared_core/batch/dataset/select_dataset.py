@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import Any, overload
 
 from ..._validation import check_integer, printable
+from ...candidates import RelevanceScale
 from ...errors import InvalidInputError, InvalidParameterError
 from ...selectors.base import Selector
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder, Summary
 from ._queries import SAMPLE, Block, check_lengths, check_schema, cut_into_blocks, list_files, open_parquet, read_block
-from ._settings import Search, Settings, describe, make_settings
+from ._settings import Search, Settings, VectorsById, describe, make_settings
 from ._worker import Worker
 
 
-def select_table(queries: Any, index: str | os.PathLike[str] | Search, k: int = 5, **settings: Any) -> Any:
+def select_table(
+    queries: Any, index: str | os.PathLike[str] | Search | VectorsById, k: int = 5, **settings: Any
+) -> Any:
     """Select ``k`` for each query of a table in memory.
 
     Parameters
@@ -52,15 +55,15 @@ def select_table(queries: Any, index: str | os.PathLike[str] | Search, k: int = 
 
 @overload
 def select_dataset(
-    queries: Any, index: str | os.PathLike[str] | Search, *, out: str | os.PathLike[str], **settings: Any
+    queries: Any, index: str | os.PathLike[str] | Search | VectorsById, *, out: str | os.PathLike[str], **settings: Any
 ) -> Summary: ...
 @overload
 def select_dataset(
-    queries: Any, index: str | os.PathLike[str] | Search, *, out: None = None, **settings: Any
+    queries: Any, index: str | os.PathLike[str] | Search | VectorsById, *, out: None = None, **settings: Any
 ) -> Any: ...
 def select_dataset(
     queries: Any,
-    index: str | os.PathLike[str] | Search,
+    index: str | os.PathLike[str] | Search | VectorsById,
     *,
     out: str | os.PathLike[str] | None = None,
     k: int = 5,
@@ -70,6 +73,9 @@ def select_dataset(
     vector_column: str | None = None,
     text_column: str | None = None,
     model: str | None = None,
+    candidates_column: str | None = None,
+    relevance_column: str | None = None,
+    relevance_scale: RelevanceScale | None = "minmax",
     concurrency: int | None = None,
     threads: int = 1,
     block_rows: int = 10_000,
@@ -78,9 +84,13 @@ def select_dataset(
 ) -> Summary | Any:
     """Select ``k`` of the ``fetch_k`` nearest candidates for each query of Parquet files of any length.
 
+    The candidates and their relevance may also come from columns of the queries: the hits of a hybrid search, the
+    scores of a reranker.
+
     Each query gets a row with its id, ``ids`` (the picks in their order), ``gains``, ``relevance`` (cosines with the
-    query) and ``error``: null, or why there is no selection (a vector with NaN, of another length or zero, a null, a
-    blank text, a search that found nothing). If the search finds fewer than ``k``, all that it finds are picked.
+    query, or what was given) and ``error``: null, or why there is no selection (a vector with NaN, of another length or
+    zero, a null, a blank text, a search that found nothing, an id that the index does not have). If there are fewer
+    than ``k`` candidates, all of them are picked.
 
     Parameters
     ----------
@@ -89,14 +99,17 @@ def select_dataset(
     index : path, or callable
         The file of a FAISS index, opened read-only by memory map; or ``search(vectors, k) -> ids, vectors`` over a
         vector database. A search gets float32 vectors (n, d) and returns for each the ids (m,) and the vectors (m, d)
-        of its nearest, m <= k. Its ids are written as text. On Ray it is pickled: let it connect at its first call.
+        of its nearest, m <= k. With ``candidates_column`` a callable is ``vectors_by_id(ids) -> mapping`` instead: it
+        gets the ids of the candidates of up to 256 queries, each id once, and returns the vectors of those that it
+        knows. Ids of a callable are written as text. On Ray it is pickled: let it connect at its first call.
     out : path, optional
         A folder: a part for each block of queries and ``_settings.json``. Readers of Parquet take it as one table.
         Blocks whose parts exist are skipped, so the same call resumes a run that was stopped. On a cluster all
         machines must see the folder, the queries and the index under the same path.
         None is for a Ray Dataset alone: the result is a Ray Dataset, computed lazily.
     k, fetch_k : int
-        The number of picks for each query, and the number of nearest candidates to select from.
+        The number of picks for each query, and the number of nearest candidates to select from. ``fetch_k`` has no
+        effect with ``candidates_column``.
     selector, **parameters
         As in :func:`shared_core.select`.
     id_column : str or None
@@ -106,6 +119,15 @@ def select_dataset(
         The column of the queries: vectors (default: ``vector``; lists of floats) or texts, which ``model`` embeds.
     model : str, optional
         A sentence-transformers model, name or folder; default all-MiniLM-L6-v2.
+    candidates_column : str, optional
+        The column of lists of ids: the candidates of each query, for which no search is made then. The ids of a FAISS
+        index are its labels.
+    relevance_column : str, optional
+        The column of lists of numbers, one for each candidate in ``candidates_column``: its worth for the query, in
+        place of the cosine. :class:`VRSD` refuses it.
+    relevance_scale : {"minmax", "rank", "sigmoid"} or None
+        How the given relevance of each query is mapped to [0, 1] for the selector; see
+        :func:`shared_core.scale_relevance`. It is written as it was given.
     concurrency : int, optional
         The number of Ray actors. None: in this process, without Ray (for a Ray Dataset: one actor fewer than CPUs).
     threads : int
@@ -142,7 +164,8 @@ def select_dataset(
     """
     settings = make_settings(
         index, k, fetch_k, selector, id_column=id_column, vector_column=vector_column, text_column=text_column,
-        model=model, threads=threads, **parameters,
+        model=model, candidates_column=candidates_column, relevance_column=relevance_column,
+        relevance_scale=relevance_scale, threads=threads, **parameters,
     )  # fmt: skip
     block_rows = check_integer(block_rows, "block_rows", least=1)
     if concurrency is not None:

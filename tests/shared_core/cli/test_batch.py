@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -79,6 +80,58 @@ def test_row_numbers_and_parameters_of_every_kind(folder: Path) -> None:
     assert written["ids"].to_pylist() == expected["ids"].to_pylist()
     kernel = json.loads((folder / "sets" / "_settings.json").read_text())["selector"]["NDPP"]["kernel"]
     assert "sha256" in str(kernel)
+
+
+def write_given(folder: Path, **columns: Any) -> None:
+    rows = {"id": names()[:6], "vector": list(queries()[:6]), "hits": [[3, 1, 2]] * 6, "scores": [[0.1, 7.0, 6.9]] * 6}
+    pq.write_table(pa.table(rows | columns), folder / "queries.parquet")
+
+
+COLUMNS = ("--candidates-column", "hits", "--relevance-column", "scores")
+
+
+def test_candidates_and_relevance_from_columns(folder: Path) -> None:
+    write_given(folder)
+    result = run(folder, *COLUMNS, "--selector", "similarity", "--relevance-scale", "none", "--k", 2)
+    assert (result.exit_code, result.stderr) == (0, "")
+    written = pq.read_table(folder / "sets")
+    assert written["ids"].to_pylist() == [[1, 2]] * 6
+    assert written["relevance"].to_pylist() == written["gains"].to_pylist() == [[7.0, 6.9]] * 6
+    settings = json.loads((folder / "sets" / "_settings.json").read_text())
+    assert [settings[name] for name in ("candidates_column", "relevance_column", "relevance_scale")] == [
+        "hits", "scores", None,
+    ]  # fmt: skip
+    again = run(folder, *COLUMNS, "--selector", "similarity", "--k", 2)
+    assert again.exit_code == 2
+    assert "(relevance_scale: None there, 'minmax' now)" in again.stderr.replace("--relevance-scale", "relevance_scale")
+
+
+def test_rows_whose_candidates_are_unusable_are_counted_and_shown(folder: Path) -> None:
+    write_given(folder, scores=[[0.1, 7.0, 6.9]] * 2 + [[1.0]] * 4)
+    result = run(folder, *COLUMNS, "--selector", "mmr")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "4 rows have an error in place of a selection; the first: the list of relevance has length 1, the list of "
+        "candidates 3\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (COLUMNS, "VRSD selects by angles"),
+        (COLUMNS[2:], "--relevance-column='scores' has a number for each candidate, so --candidates-column must name"),
+        ((*COLUMNS[:3], "worth", "--selector", "mmr"), "no column worth; there is id, vector, hits, scores"),
+        ((*COLUMNS, "--selector", "mmr", "--relevance-scale", "log"), "--relevance-scale must be one of minmax, rank"),
+    ],
+)
+def test_columns_that_cannot_be_used_stop_the_run(arguments: tuple[str, ...], says: str, folder: Path) -> None:
+    write_given(folder)
+    result = run(folder, *arguments)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert "Traceback" not in result.output
+    assert not (folder / "sets").exists()
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,26 @@ def test_a_dataset_with_a_folder_is_staged_once_and_resumed(ray: Any, index: Pat
     assert pq.read_table(out).equals(written)
 
 
+def test_given_candidates_of_files_and_of_a_dataset(ray: Any, index: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(30)
+    # All lists are equally long, so Ray makes tensors of them.
+    hits, scores = rng.permuted(np.tile(np.arange(50), (20, 1)), axis=1)[:, :9], rng.normal(size=(20, 9))
+    columns = {"id": np.arange(20), "vector": queries()[:20], "hits": hits, "scores": scores}
+    given = {"k": 3, "selector": "mmr", "candidates_column": "hits", "relevance_column": "scores"}
+    table = pa.table({name: list(column) for name, column in columns.items()})
+    expected = select_table(table, index, **given)
+    assert expected["error"].null_count == 20
+    pq.write_table(table, tmp_path / "queries.parquet")
+    done = select_dataset(
+        tmp_path / "queries.parquet", index, out=tmp_path / "sets", concurrency=1, block_rows=8, **given
+    )
+    assert (done.rows, done.errors) == (20, 0)
+    assert pq.read_table(done.out).equals(expected)
+    dataset = ray.data.from_items([0], override_num_blocks=1).map_batches(lambda _: columns)
+    done = select_dataset(dataset, index, out=tmp_path / "staged", concurrency=1, **given)
+    assert pq.read_table(done.out).equals(expected)
+
+
 def test_arrays_in_a_dataset_are_vectors(ray: Any, index: Path) -> None:
     vectors = queries()[:20]
     [tensors] = ray.get(ray.data.from_numpy(vectors).to_arrow_refs())

@@ -1,0 +1,331 @@
+"""Candidates and their relevance from columns of the queries: the hits of a hybrid search, the scores of a reranker."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+
+from shared_core import (
+    MMR,
+    NDPP,
+    VRSD,
+    InvalidInputError,
+    InvalidParameterError,
+    LowRankKernel,
+    Selector,
+    TopK,
+    VectorSourceError,
+    select,
+)
+from shared_core.batch.dataset import select_dataset, select_table
+from tests import oracles
+from tests.shared_core.batch.dataset.corpus import D, N, corpus, flat_index, queries
+
+GIVEN = {"candidates_column": "hits", "relevance_column": "scores"}
+COUNT = 40
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    return flat_index(tmp_path / "index.faiss")
+
+
+def hits() -> list[list[int]]:
+    """Rows of the corpus in any order: for some queries fewer than k, for many as many as for others."""
+    rng = np.random.default_rng(20)
+    return [rng.permutation(N)[: (20, 20, 7, 2, 60)[i % 5]].tolist() for i in range(COUNT)]
+
+
+def scores() -> list[list[float]]:
+    """Relevance of another size for each query, with equal values and with negative ones."""
+    rng = np.random.default_rng(21)
+    return [(np.round(rng.normal(size=len(own)), 1) * 10.0 ** (i % 4 - 1)).tolist() for i, own in enumerate(hits())]
+
+
+def given(ids: Any = None, **columns: Any) -> Any:
+    rows: dict[str, Any] = {"id": range(COUNT), "vector": list(queries()[:COUNT])}
+    return pa.table(rows | {"hits": hits() if ids is None else ids, "scores": scores()} | columns)
+
+
+def expected_ids(selector: Any, k: int = 4, **more: Any) -> list[list[int]]:
+    found = []
+    for query, own, worth in zip(queries(), hits(), scores(), strict=False):
+        one = select(query, corpus()[own], min(k, len(own)), selector, relevance=worth, **more)
+        found.append([own[i] for i in one.indices])
+    return found
+
+
+# --- what is selected -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid", None])
+@pytest.mark.parametrize("selector", [TopK(), MMR(0.3), NDPP(), NDPP(relevance="exponential")], ids=repr)
+def test_a_row_has_the_selection_of_a_single_call(selector: Selector, scale: Any, index: Path) -> None:
+    found = select_table(given(), index, 4, selector=selector, relevance_scale=scale, **GIVEN).to_pylist()
+    for row, query, own, worth in zip(found, queries(), hits(), scores(), strict=False):
+        k = min(4, len(own))
+        one = select(query, corpus()[own], k, selector, relevance=worth, relevance_scale=scale)
+        assert (row["ids"], row["error"]) == ([own[i] for i in one.indices], None)
+        np.testing.assert_allclose(row["gains"], one.gains, rtol=1e-5, atol=1e-6)
+        assert row["relevance"] == [worth[i] for i in one.indices], "as it was given, not as it was scaled"
+
+
+def test_the_picks_are_those_of_the_reference(index: Path) -> None:
+    settings = {"selector": "mmr", "lambda_d": 0.3, "relevance_scale": "rank"}
+    found = select_table(given(), index, 4, **settings, **GIVEN).to_pylist()
+    for row, query, own, worth in zip(found, queries(), hits(), scores(), strict=False):
+        scaled = oracles.scaled_relevance(worth, "rank")
+        reference = oracles.mmr(query, corpus()[own], min(4, len(own)), relevance=scaled, lambda_d=0.3)
+        assert row["ids"] == [own[i] for i in reference.picks]
+
+
+@pytest.mark.parametrize("selector", [TopK(), VRSD(), VRSD(refine=True), MMR(), NDPP()], ids=repr)
+def test_without_a_column_of_relevance_the_cosine_counts(selector: Selector, index: Path) -> None:
+    found = select_table(given(), index, 4, selector=selector, candidates_column="hits").to_pylist()
+    for row, query, own in zip(found, queries(), hits(), strict=False):
+        one = select(query, corpus()[own], min(4, len(own)), selector)
+        assert row["ids"] == [own[i] for i in one.indices]
+        np.testing.assert_allclose(row["relevance"], one.relevance, atol=1e-6)
+
+
+def test_reversed_scores_reverse_the_first_pick(index: Path) -> None:
+    reversed_scores = [[-worth for worth in own] for own in scores()]
+    for selector in ("similarity", "mmr", "ndpp"):
+        for numbers in (scores(), reversed_scores):
+            rows = select_table(given(scores=numbers), index, 1, selector=selector, **GIVEN).to_pylist()
+            assert [row["relevance"] for row in rows] == [[max(worth)] for worth in numbers]
+
+
+def test_all_candidates_count_whatever_fetch_k_is(index: Path) -> None:
+    settings: dict[str, Any] = {"selector": "mmr", **GIVEN}
+    found = select_table(given(), index, 30, fetch_k=1, **settings)
+    assert [len(ids) for ids in found["ids"].to_pylist()] == [min(30, len(own)) for own in hits()]
+    assert found["ids"].to_pylist() == expected_ids("mmr", 30)
+
+
+# --- where the vectors come from ------------------------------------------------------------------
+
+
+def labels() -> NDArray[np.int64]:
+    """Labels of the corpus's rows that are neither their numbers nor in their order."""
+    return np.random.default_rng(22).permutation(N) * 1_000_003 + 5
+
+
+@pytest.mark.parametrize("own_labels", [False, True], ids=["row numbers", "own labels"])
+@pytest.mark.parametrize("kind", ["Flat", "HNSW8,Flat", "IVF4,Flat", "IVF4,PQ12x4fs,RFlat"])
+def test_every_kind_of_index_is_read_by_label(kind: str, own_labels: bool, index: Path) -> None:
+    made = faiss.index_factory(D, f"IDMap,{kind}" if own_labels else kind, faiss.METRIC_INNER_PRODUCT)
+    made.train(corpus())
+    if own_labels:
+        made.add_with_ids(corpus(), labels())
+    else:
+        made.add(corpus())
+    faiss.write_index(made, str(index))
+    named = labels() if own_labels else np.arange(N)
+    table = given([[int(named[i]) for i in own] for own in hits()])
+    found = select_table(table, index, 4, selector="mmr", **GIVEN)
+    assert found["error"].null_count == COUNT
+    assert found["ids"].to_pylist() == [[int(named[i]) for i in own] for own in expected_ids("mmr")]
+
+
+@pytest.mark.parametrize("kind", ["IVF4,Flat", "IDMap2,Flat"])
+def test_labels_may_have_gaps(kind: str, index: Path) -> None:
+    made = faiss.index_factory(D, kind, faiss.METRIC_INNER_PRODUCT)
+    made.train(corpus())
+    own = labels()
+    if kind == "IDMap2,Flat":
+        # The later vector of a label counts. FAISS has no such rule for an IVF index.
+        own[0] = own[1]
+    made.add_with_ids(corpus(), own)
+    made.remove_ids(own[2:3])
+    faiss.write_index(made, str(index))
+    query = queries()[0]
+    wanted = [int(own[1]), int(own[5])]
+    lists = [wanted, [int(own[2])], [3]]
+    table = pa.table({"id": range(3), "vector": [query] * 3, "hits": lists})
+    first, removed, unknown = select_table(table, index, 2, selector="similarity", candidates_column="hits").to_pylist()
+    by_label = dict(zip(first["ids"], first["relevance"], strict=True))
+    cosines = oracles.cosines(query, corpus()[[1, 5]])
+    np.testing.assert_allclose([by_label[i] for i in wanted], cosines, atol=1e-5)
+    assert removed["error"] == f"there is no vector of candidate {own[2]}"
+    assert unknown["error"] == "there is no vector of candidate 3"
+
+
+def test_a_function_gets_each_id_once_and_returns_the_vectors_that_it_knows() -> None:
+    calls: list[list[str]] = []
+
+    def vectors_by_id(ids: list[str]) -> dict[str, Any]:
+        calls.append(ids)
+        return {i: corpus()[int(i[4:])] for i in ids if i != "doc 399"}
+
+    named = [[f"doc {i}" for i in own] for own in hits()]
+    found = select_table(given(named), vectors_by_id, 4, selector="mmr", **GIVEN)
+    assert len(calls) == 1
+    assert sorted(calls[0]) == sorted({i for own in named for i in own})
+    for row, own, expected in zip(found.to_pylist(), named, expected_ids("mmr"), strict=True):
+        if "doc 399" in own:
+            assert (row["ids"], row["error"]) == (None, "there is no vector of candidate 'doc 399'")
+        else:
+            assert row["ids"] == [f"doc {i}" for i in expected]
+    assert found["error"].null_count < COUNT
+    # Numbers are passed on as numbers, and are written as text.
+    numbered = select_table(given(), lambda ids: {i: corpus()[i] for i in ids}, 4, selector="mmr", **GIVEN)
+    assert numbered["ids"].to_pylist() == [[str(i) for i in own] for own in expected_ids("mmr")]
+
+
+def test_vectors_of_any_kind_are_used_or_are_an_error_of_their_row() -> None:
+    rows = [corpus()[0], corpus()[1].astype(np.float64), corpus()[2].tolist(), corpus()[3][:5], np.full(D, np.nan)]
+
+    def vectors_by_id(ids: list[int]) -> dict[int, Any]:
+        return dict(enumerate(rows))
+
+    table = pa.table({
+        "id": range(3), "vector": [queries()[0]] * 3, "hits": [[0, 1, 2], [0, 3], [1, 4]],
+    })  # fmt: skip
+    good, ragged, nan = select_table(table, vectors_by_id, 3, candidates_column="hits").to_pylist()
+    assert sorted(good["ids"]) == ["0", "1", "2"]
+    assert "vectors" in ragged["error"]
+    assert "vectors: row 1 holds NaN or inf" in nan["error"]
+
+
+def test_a_function_of_another_kind_is_refused(index: Path) -> None:
+    def search(vectors: Any, k: int) -> Any:
+        raise AssertionError
+
+    with pytest.raises(InvalidParameterError, match=r"with candidates_column.*vectors_by_id\(ids\).*search"):
+        select_table(given(), search, **GIVEN, selector="mmr")
+    with pytest.raises(VectorSourceError, match=r"vectors_by_id\(ids\) must return a mapping.*got \[1, 2\]"):
+        select_table(given(), lambda ids: [1, 2], **GIVEN, selector="mmr")
+
+    def unreachable(ids: list[int]) -> dict[int, Any]:
+        raise ConnectionError("no connection")
+
+    with pytest.raises(ConnectionError, match="no connection"):
+        select_table(given(), unreachable, **GIVEN, selector="mmr")
+
+
+def test_a_kernel_gets_the_ids(index: Path) -> None:
+    rng = np.random.default_rng(3)
+    unknown = hits()[1][0]
+    known = [i for i in range(N) if i != unknown]
+    kernel = LowRankKernel(rng.standard_normal((N - 1, 6)), ids=known)
+    rows = select_table(given(), index, 4, selector="ndpp", kernel=kernel, **GIVEN).to_pylist()
+    assert "KernelError" in rows[1]["error"]
+    own, worth = hits()[0], scores()[0]
+    one = select(queries()[0], corpus()[own], 4, "ndpp", kernel=kernel, relevance=worth, ids=own)
+    assert rows[0]["ids"] == [own[i] for i in one.indices]
+
+
+# --- rows with errors -----------------------------------------------------------------------------
+
+
+def test_a_bad_row_has_an_error_and_its_neighbours_have_selections(index: Path) -> None:
+    nan, inf = float("nan"), float("inf")
+    cases: list[tuple[Any, Any, str | None]] = [
+        ([1, 2, 3], [0.1, 0.2, 0.3], None),
+        (None, [0.1], "the list of candidates is null"),
+        ([], [], "the list of candidates is empty"),
+        ([1, None, 3], [0.1, 0.2, 0.3], "the list of candidates contains a null at position 1"),
+        ([1, 2, 1], [0.1, 0.2, 0.3], "candidate 1 is in the list twice"),
+        ([1, 2, N], [0.1, 0.2, 0.3], f"there is no vector of candidate {N}"),
+        ([1, -1], [0.1, 0.2], "there is no vector of candidate -1"),
+        ([1, 2, 3], None, "the list of relevance is null"),
+        ([1, 2, 3], [0.1, 0.2], "the list of relevance has length 2, the list of candidates 3"),
+        ([1, 2], [0.1, 0.2, 0.3], "the list of relevance has length 3, the list of candidates 2"),
+        ([1, 2, 3], [0.1, nan, 0.3], "the relevance of candidate 2 is nan"),
+        ([1, 2, 3], [0.1, 0.2, -inf], "the relevance of candidate 3 is -inf"),
+        ([1, 2, 3], [None, 0.2, 0.3], "the relevance of candidate 1 is null"),
+        ([3, 2, 1], [0.3, 0.2, 0.1], None),
+    ]
+    ids, numbers, errors = zip(*cases, strict=True)
+    table = pa.table({"id": range(len(cases)), "vector": [queries()[0]] * len(cases), "hits": ids, "scores": numbers})
+    found = select_table(table, index, 1, selector="similarity", **GIVEN).to_pylist()
+    assert [row["error"] for row in found] == list(errors)
+    for row in found:
+        assert (row["ids"], row["gains"], row["relevance"]) == (
+            (None, None, None) if row["error"] else ([3], [1.0], [0.3])
+        )
+    # An unusable vector comes first.
+    zero = pa.table({"id": [0], "vector": [[0.0] * D], "hits": [[N]], "scores": [[1.0]]})
+    assert "zero" in select_table(zero, index, 1, selector="similarity", **GIVEN)["error"][0].as_py()
+
+
+@pytest.mark.parametrize("of", [pa.int8(), pa.uint16(), pa.int64(), pa.uint64()], ids=str)
+@pytest.mark.parametrize("lists", [pa.list_, pa.large_list, lambda of: pa.list_(of, 2)], ids=["list", "large", "fixed"])
+@pytest.mark.parametrize("number", [pa.float16(), pa.float64(), pa.int32()], ids=str)
+def test_lists_of_every_type_are_read(of: Any, lists: Any, number: Any, index: Path) -> None:
+    ids, numbers = [[5, 7], None, [9, 5], [7, 9]], [[1, 2], [1, 2], [1, 2], [4, 3]]
+    wide = [[np.float16(x) if number == pa.float16() else x for x in row] for row in numbers]
+    chunked = pa.chunked_array([pa.array(ids[:1], lists(of)), pa.array(ids[1:], lists(of))])
+    table = pa.table({
+        "id": range(4), "vector": [queries()[0]] * 4, "hits": chunked, "scores": pa.array(wide, lists(number)),
+    })  # fmt: skip
+    for start in (0, 2):
+        found = select_table(table.slice(start), index, 1, selector="similarity", **GIVEN)
+        assert found["ids"].to_pylist() == [[7], None, [5], [7]][start:]
+
+
+def test_a_label_beyond_the_range_of_faiss_is_unknown(index: Path) -> None:
+    wide = pa.array([[1, 2**64 - 1]], pa.list_(pa.uint64()))
+    table = pa.table({"id": [0], "vector": [queries()[0]], "hits": wide})
+    found = select_table(table, index, 1, candidates_column="hits")
+    assert found["error"][0].as_py() == f"there is no vector of candidate {2**64 - 1}"
+
+
+# --- runs that cannot start -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "says"),
+    [
+        ({"candidates_column": "documents"}, InvalidInputError, "no column documents"),
+        ({"relevance_column": "worth"}, InvalidInputError, "no column worth; there is id, vector, hits, scores"),
+        ({"candidates_column": None}, InvalidParameterError, "relevance_column='scores'.*so candidates_column must"),
+        ({"candidates_column": "id"}, InvalidInputError, "'id' must contain lists of whole numbers, but contains int"),
+        ({"candidates_column": "scores"}, InvalidInputError, "'scores' must contain lists of whole numbers, but"),
+        ({"relevance_column": "names"}, InvalidInputError, "'names' must contain lists of numbers, but contains"),
+        ({"selector": "vrsd"}, InvalidParameterError, "VRSD selects by angles.*'mmr', 'ndpp' or 'similarity'"),
+        ({"selector": VRSD(refine=True)}, InvalidParameterError, "VRSD selects by angles"),
+        ({"relevance_scale": "log"}, InvalidParameterError, "relevance_scale must be one of minmax, rank, sigmoid"),
+    ],
+)
+def test_a_run_that_cannot_start_is_refused_before_anything_is_written(
+    change: dict[str, Any], error: type[Exception], says: str, index: Path, tmp_path: Path
+) -> None:
+    table = given(names=[["a"]] * COUNT) if "names" in str(change) else given()
+    pq.write_table(table, tmp_path / "queries.parquet")
+    settings = {"k": 4, "selector": "mmr", **GIVEN, **change}
+    with pytest.raises(error, match=says):
+        select_dataset(tmp_path / "queries.parquet", index, out=tmp_path / "sets", **settings)
+    assert not (tmp_path / "sets").exists()
+    with pytest.raises(error, match=says):
+        select_table(table, index, **settings)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_the_columns_and_the_scale_are_settings_of_a_run(index: Path, tmp_path: Path) -> None:
+    files, out = tmp_path / "queries.parquet", tmp_path / "sets"
+    pq.write_table(given(other=hits()), files, row_group_size=7)
+    settings: dict[str, Any] = {"k": 4, "selector": "mmr", "block_rows": 11, **GIVEN}
+    done = select_dataset(files, index, out=out, **settings)
+    assert (done.rows, done.errors, done.parts) == (COUNT, 0, 4)
+    assert pq.read_table(out)["ids"].to_pylist() == expected_ids("mmr")
+    written = json.loads((out / "_settings.json").read_text())
+    named = ("candidates_column", "relevance_column", "relevance_scale")
+    assert [written[name] for name in named] == ["hits", "scores", "minmax"]
+    # fetch_k has no effect on candidates that are given.
+    assert select_dataset(files, index, out=out, fetch_k=7, **settings).resumed == 4
+    for change in ({"candidates_column": "other"}, {"relevance_scale": None}, {"relevance_column": None}):
+        [name] = change
+        with pytest.raises(InvalidParameterError, match=f"{name}: .* there, .* now"):
+            select_dataset(files, index, out=out, **{**settings, **change})

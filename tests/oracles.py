@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 FLOAT32_ROUNDING = 5e-7
+FLOAT64_ROUNDING = 1e-15
 """The largest error of a cosine that is computed in float32."""
 
 ZERO_SUM = 1e-12
@@ -54,6 +55,8 @@ class Step:
     tie: float | None = None
     """The largest difference between equal scores; None: the rounding error of a cosine."""
     filled: bool = False
+    singular: bool = False
+    """Whether the picks are so dependent that the scores of this step are not known to six digits in float64."""
 
 
 @dataclass(frozen=True)
@@ -151,8 +154,6 @@ def _greedy(
     cost = np.zeros(n) if costs is None else np.asarray(costs, dtype=np.float64)
     single = is_single(vectors)
     equal = 16 * float(np.finfo(np.float32 if single else np.float64).eps)
-    if tie is not None:
-        equal = max(equal, tie)
 
     def allowed(picked: Sequence[int]) -> Mask:
         mask = np.ones(n, dtype=np.bool_)
@@ -188,8 +189,11 @@ def _greedy(
     while not finished(picks):
         now = step(picks)
         best = float(np.max(now.scores))
-        scale = abs(best) if tie is not None else max(1.0, abs(best))
-        margin = equal * scale if now.tie is None else now.tie
+        margin = now.tie
+        if margin is None and tie is not None and not now.filled:
+            margin = max(equal, tie) * abs(best)
+        elif margin is None:
+            margin = equal * max(1.0, abs(best))
         pick = int(np.flatnonzero(now.scores >= best - margin)[0])
         if now.filled and filled_from is None:
             filled_from = len(picks)
@@ -588,8 +592,10 @@ def ndpp_greedy(
             return fill_in
         # A float32 cosine changes the weight by one rounding error. A float32 row changes the entries of L, and with
         # them the ratio, more so if the picks are almost dependent.
-        slack = generous**2 * (plain + FLOAT32_ROUNDING * largest * _amplification(L, before)) - gain
-        return Step(np.where(offers, gain, -np.inf), gain, np.abs(slack))
+        amplified = largest * _amplification(L, before)
+        slack = generous**2 * (plain + FLOAT32_ROUNDING * amplified) - gain
+        singular = bool((FLOAT64_ROUNDING * amplified > 1e-6 * plain)[offers].any())
+        return Step(np.where(offers, gain, -np.inf), gain, np.abs(slack), singular=singular)
 
     return _greedy(
         query,
@@ -694,8 +700,10 @@ def table4_score(mode: str, query: ArrayLike, root: ArrayLike, perspective: Arra
 def assert_same_picks(actual: SelectionLike, expected: Reference, about: Any = "") -> None:
     """The picks are those of the reference. In float32 another pick passes if its score ties with the best one."""
     picks = [int(i) for i in actual.indices]
-    if picks == list(expected.picks):
+    known = _known_picks(picks, expected)
+    if picks == list(expected.picks) or (known < len(picks) and picks[:known] == list(expected.picks[:known])):
         return
+    picks = picks[:known]
     message = f"{about}\nactual   {picks}\nexpected {list(expected.picks)}"
     assert expected.single, f"picks differ in float64: {message}\n{_first_difference(picks, expected)}"
     for position, pick in enumerate(picks):
@@ -711,7 +719,12 @@ def assert_same_picks(actual: SelectionLike, expected: Reference, about: Any = "
             f"position {position}: pick {pick} scores {got!r}, candidate {best} {top!r}, "
             f"apart by {top - got:.3g} with {allowance:.3g} allowed: {message}"
         )
-    assert expected.finished(picks), f"stopped too early: {message}"
+    assert known < len(actual.indices) or expected.finished(picks), f"stopped too early: {message}"
+
+
+def _known_picks(picks: Sequence[int], expected: Reference) -> int:
+    """How many of the picks the reference can judge: those before the first step that is singular."""
+    return next((at for at in range(len(picks)) if expected.step(picks[:at]).singular), len(picks))
 
 
 def assert_agrees(actual: SelectionLike, expected: Reference, about: Any = "") -> None:
@@ -719,10 +732,11 @@ def assert_agrees(actual: SelectionLike, expected: Reference, about: Any = "") -
     assert_same_picks(actual, expected, about)
     picks = [int(i) for i in actual.indices]
     assert len(set(picks)) == len(picks), f"repeated picks {picks}: {about}"
+    known = _known_picks(picks, expected)
     gains: list[float] = []
     tolerance: list[float] = []
     filled_from = None
-    for position, pick in enumerate(picks):
+    for position, pick in enumerate(picks[:known]):
         now = expected.step(picks[:position])
         gains.append(float(now.gains[pick]))
         tolerance.append(4 * (float(now.slack[pick]) + now.before) if expected.single else 0.0)
@@ -731,7 +745,7 @@ def assert_agrees(actual: SelectionLike, expected: Reference, about: Any = "") -
     if expected.combine is math.prod:
         # Products range over many orders of magnitude, so an absolute tolerance would accept any small one.
         tolerance = [1e-6 * abs(gain) + more for gain, more in zip(gains, tolerance, strict=True)]
-        close(actual.gains, gains, tolerance, "gains", about, digits=0)
+        close(actual.gains[:known], gains, tolerance, "gains", about, digits=0)
         product = math.prod(actual.gains)
         close([actual.objective], [product], [1e-9 * abs(product)], "product of the gains", about, digits=0)
     else:
@@ -739,7 +753,7 @@ def assert_agrees(actual: SelectionLike, expected: Reference, about: Any = "") -
         close([actual.objective], [math.fsum(actual.gains)], [1e-12], "sum of the gains", about)
     near = [expected.relevance_slack] * len(picks)
     close(actual.relevance, expected.relevance[picks], near, "relevance", about)
-    assert actual.filled_from == filled_from, (
+    assert known < len(picks) or actual.filled_from == filled_from, (
         f"filled_from: actual {actual.filled_from}, expected {filled_from}: {about}"
     )
 

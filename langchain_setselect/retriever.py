@@ -331,7 +331,8 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         Where a document comes from, for ``max_per_source``: a metadata key (``"source"``), a function of the
         document, or names by id.
     drop_duplicates : bool
-        Documents with the same text count once (default). The first that the store returns stays.
+        Documents with the same text count once (default). The first that the store returns stays, or the one of the
+        highest ``relevance`` if that is given.
     drop_near_duplicates : float in [-1, 1]
         No two documents have a cosine above this value.
     order : {"selection", "relevance", "nearest_last", "long_context"}

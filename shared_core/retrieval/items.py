@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
 # A metadata key, values by the items' ids, or a function of the item.
@@ -32,9 +33,10 @@ def read_numbers(items: Sequence[Any], given: ItemNumber, what: str) -> NDArray[
             if isinstance(value, (str, bytes)):
                 raise TypeError
             numbers[row] = float(value)
-        except (TypeError, ValueError):
+        # Any exception: the value's own methods run, and an integer may be too large.
+        except Exception:
             item = describe_item(items[row], row)
-            raise InvalidInputError(f"{what} of {item} is {value!r}, which is not a number") from None
+            raise InvalidInputError(f"{what} of {item} is {quoted(value)}, which is not a number") from None
         if not np.isfinite(numbers[row]):
             raise InvalidInputError(f"{what} of {describe_item(items[row], row)} is {numbers[row]}; it must be finite")
     return numbers

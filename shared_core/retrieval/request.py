@@ -314,12 +314,14 @@ class Request:
         """Select among the items. Of items with the same id only the first is a candidate; an id of None is no id.
 
         With ``drop_duplicates`` no two items of the result have the same text, and none has that of a shown item. An
-        empty text is no text.
+        empty text is no text. Of items with the same text the first is a candidate, or the one of the highest given
+        relevance.
         """
         if not found.items:
             return Selected([], Selection(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0), found, False)
         repeated_ids = len(set(found.ids)) < len(found.ids)
-        selected = self._select_rows(found, self._distinct_rows(found) if repeated_ids else None, query)
+        distinct = _distinct_ids(found.ids) if repeated_ids else None
+        selected = self._select_rows(found, distinct, query)
         if not self.drop_duplicates:
             return selected
         # Repeated texts are rare, so the texts of the other candidates are read only after one was selected twice.
@@ -328,22 +330,25 @@ class Request:
         texts = list(filter(None, map(found.text_of, [*selected.items, *shown])))
         if len(set(texts)) == len(texts):
             return selected
-        return self._select_rows(found, self._distinct_rows(found, by_text=True), query)
+        rows = range(len(found.ids)) if distinct is None else distinct
+        return self._select_rows(found, self._distinct_texts(found, rows), query)
 
-    def _distinct_rows(self, found: Found, *, by_text: bool = False) -> list[int]:
-        """The first row of each id, and of each text if ``by_text``. Shown items keep their rows."""
+    def _distinct_texts(self, found: Found, rows: Sequence[int]) -> list[int]:
+        """Of these rows, the first of each text, or the one of the highest given relevance. Shown items keep theirs."""
+        items = [found.items[row] for row in rows]
+        order: Sequence[int] = range(len(rows))
+        if self.relevance is not None:
+            order = np.argsort(-read_numbers(items, self.relevance, "relevance"), kind="stable").tolist()
+        texts = [found.text_of(item) for item in items]
         known = set(self.shown)
-        texts = [found.text_of(item) if by_text else "" for item in found.items]
-        seen_ids: set[Hashable] = set()
-        seen_texts = {text for name, text in zip(found.ids, texts, strict=True) if name in known}
-        rows = []
-        for row, (name, text) in enumerate(zip(found.ids, texts, strict=True)):
-            same_text = bool(text) and text in seen_texts and name not in known
-            if not same_text and (name is None or name not in seen_ids):
-                rows.append(row)
-            seen_ids.add(name)
-            seen_texts.add(text)
-        return rows
+        is_shown = [found.ids[row] in known for row in rows]
+        seen = {text for text, kept in zip(texts, is_shown, strict=True) if kept}
+        distinct = []
+        for number in order:
+            if is_shown[number] or not texts[number] or texts[number] not in seen:
+                distinct.append(rows[number])
+            seen.add(texts[number])
+        return sorted(distinct)
 
     def _select_rows(self, found: Found, rows: list[int] | None, query: EmbeddedQuery) -> Selected:
         """Select among the items at these rows; None for all of them."""
@@ -551,6 +556,12 @@ def as_vector(embedding: Any, what: str) -> NDArray[Any]:
     if vector.ndim != 1:
         raise InvalidInputError(f"{what} must be one vector, got shape {vector.shape}")
     return vector
+
+
+def _distinct_ids(ids: Sequence[Hashable]) -> list[int]:
+    """The first row of each id, and all rows without an id."""
+    first: dict[Hashable, int] = {}
+    return [row for row, name in enumerate(ids) if name is None or first.setdefault(name, row) == row]
 
 
 def _as_rows(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:

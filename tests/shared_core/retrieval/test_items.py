@@ -41,10 +41,14 @@ def test_a_mapping_needs_ids() -> None:
         read_numbers([Document("x")], {"a": 1.0}, "quality")
 
 
-@pytest.mark.parametrize(("value", "words"), [(np.nan, "finite"), ("1", "not a number"), (None, "not a number")])
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(np.nan, "finite"), (10**400, "not a number"), ("1" * 9999, "not a number"), (None, "not a number")],
+)
 def test_a_value_that_is_no_number_is_named(value: Any, words: str) -> None:
-    with pytest.raises(InvalidInputError, match=rf"costs of item 0 \(id 'a'\).*{words}"):
+    with pytest.raises(InvalidInputError, match=rf"costs of item 0 \(id 'a'\).*{words}") as caught:
         read_numbers([SimpleNamespace(id="a")], {"a": value}, "costs")
+    assert len(str(caught.value)) < 200
 
 
 def test_a_key_that_the_metadata_lacks_is_named() -> None:

@@ -307,6 +307,20 @@ def test_of_items_with_one_text_the_first_counts(selector: str) -> None:
     assert len(picked(items, query, vectors, k=12, selector=selector, drop_duplicates=False)) == 12
 
 
+def test_of_items_with_one_text_the_one_with_the_highest_given_relevance_counts() -> None:
+    query, vectors = gaussian(2, 3, 6)
+    vectors = vectors[[0, 0, 1, 1, 2]]
+    items = [
+        Item(f"id{row}", {"worth": worth}, text)
+        for row, (text, worth) in enumerate([("x", 0.9), ("x", 0.9), ("a", 0.1), ("a", 0.8), ("b", 0.3)])
+    ]
+    given: dict[str, Any] = {"selector": "similarity", "relevance": "worth"}
+    assert [item.id for item in picked(items, query, vectors, k=3, **given)] == ["id0", "id3", "id4"]
+    assert [item.id for item in picked(items, query, vectors, k=3, score_threshold=0.5, **given)] == ["id0", "id3"]
+    # A shown item keeps its place, however little it is worth.
+    assert [item.id for item in picked(items, query, vectors, k=3, shown=["id2"], **given)] == ["id0", "id4"]
+
+
 def test_items_without_text_are_not_the_same() -> None:
     query, vectors = gaussian(2, 8, 6)
     assert len(picked(items_of(8), query, vectors, k=8)) == 8

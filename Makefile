@@ -64,12 +64,14 @@ test-stores: $(STORES)/.ready $(OTHERS)/.ready ## the tests of all vector stores
 	@SETSELECT_REQUIRE="milvus_lite cryptography $(ELSEWHERE)" \
 		$(OTHERS)/bin/python -m pytest -q -n $(WORKERS) tests/stores -k "milvus or langchain_azure_ai"
 
-FUZZ = FUZZ_CASES=$(CASES) FUZZ_SEED=$(SEED) $(BIN)/python -m pytest -q -n $(WORKERS) tests/adversarial
+FUZZ = FUZZ_CASES=$(CASES) FUZZ_SEED=$(SEED) $(BIN)/python -m pytest -q -n $(WORKERS)
+# Files, locks and resumption do not depend on numba.
+WITHOUT_NUMBA = $(addprefix tests/adversarial/test_,core.py adapters.py fork.py)
 
 fuzz: $(READY) ## random attacks with numba, with numba switched off, and without numba; CASES=300000 SEED=1
-	@$(FUZZ)
-	@NUMBA_DISABLE_JIT=1 $(FUZZ)
-	@PYTHONPATH=tests/adversarial/without_numba $(FUZZ)
+	@$(FUZZ) tests/adversarial
+	@NUMBA_DISABLE_JIT=1 $(FUZZ) $(WITHOUT_NUMBA)
+	@PYTHONPATH=tests/adversarial/without_numba $(FUZZ) $(WITHOUT_NUMBA)
 
 lint: $(READY) ## ruff, strict mypy, and the layers of docs/architecture.md (import-linter)
 	@$(BIN)/ruff check .

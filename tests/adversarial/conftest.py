@@ -28,8 +28,9 @@ A failing case
     The report of a failed test ends with the one command that repeats that case and no other.
 
 Three runs
-    ``make fuzz`` runs this folder with numba, then with NUMBA_DISABLE_JIT=1, then with the folder without_numba on
-    PYTHONPATH, where ``import numba`` fails (see sitecustomize.py there). A test that starts a child process passes
+    ``make fuzz`` runs this folder with numba, then its selections with NUMBA_DISABLE_JIT=1, then these with the folder
+    without_numba on PYTHONPATH, where ``import numba`` fails (see sitecustomize.py there). Files, locks and resumption
+    do not depend on numba. A test that starts a child process passes
     ``os.environ`` on, so that the child runs in the same way.
 
 The variables behind all this: FUZZ_CASES, FUZZ_SEED, and FUZZ_CASE (the number of the single case to run).

@@ -185,19 +185,22 @@ def read_vectors(column: Any, dimension: int | None) -> Rows:
 
 
 def read_candidates(queries: Any, rows: Sequence[int], settings: Settings) -> list[Given]:
-    """The candidates that these rows of a table name, and their relevance if the settings name its column."""
-    names = (settings.candidates_column, settings.relevance_column)
-    ids, relevance = (
-        [None] * len(rows) if name is None else _as_lists(queries[name]).take(pa.array(rows, pa.int64())).to_pylist()
-        for name in names
-    )
+    """The candidates that these rows of a table name, and their relevance if the settings name its column.
+
+    The rows must be in ascending order.
+    """
+    # A slice of a table is a view. Only the lists of its rows become Python objects.
+    part = queries.slice(rows[0], rows[-1] - rows[0] + 1)
+    ids = _as_lists(part[settings.candidates_column]).to_pylist()
+    name = settings.relevance_column
+    relevance = [None] * len(part) if name is None else _as_lists(part[name]).to_pylist()
     given: list[Given] = []
-    for own, numbers in zip(ids, relevance, strict=True):
-        problem = _find_problem_of_candidates(own, numbers, settings)
+    for i in (row - rows[0] for row in rows):
+        problem = _find_problem_of_candidates(ids[i], relevance[i], settings)
         if problem is not None:
             given.append(problem)
         else:
-            given.append((own, None if numbers is None else np.array(numbers, np.float64)))
+            given.append((ids[i], None if relevance[i] is None else np.array(relevance[i], np.float64)))
     return given
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from shared_core import (
     NothingLeftError,
     PerspectiveError,
     SetSelectError,
+    scale_relevance,
     select_stream,
 )
 from tests import oracles
@@ -97,6 +99,21 @@ def draw_conditions(case: Case, rng: Rng) -> tuple[int | None, dict[str, Any]]:
     return None if "budget" in conditions and rng.random() < 0.3 else k, conditions
 
 
+def draw_relevance(case: Case, rng: Rng, *, largest: float) -> NDArray[Any]:
+    """Relevance that somebody gave: of one size or another, with ties, and of any kind of number."""
+    values = rng.uniform(-1, 1.5, size=len(case.vectors))
+    match rng.integers(4):
+        case 0:
+            return lay_out(np.round(values * 4) / 4, rng)
+        case 1:
+            # Differences that would be ties among cosines.
+            return np.round(values * 4) / 4 + rng.integers(0, 3, size=len(values)) * 1e-9
+        case 2:
+            return lay_out(np.round(values * 4).astype(rng.choice(["i1", "f2", ">f4"])) if largest > 6 else values, rng)
+        case _:
+            return lay_out(values * 10.0 ** rng.uniform(-4, np.log10(largest)), rng)
+
+
 def condition_on_regular(conditions: dict[str, Any], kernel: NDArray[np.float64]) -> None:
     """Leave out `shown` where the reference of NDPP would divide by a determinant that is 0 or nearly 0."""
     shown = conditions.get("shown")
@@ -128,6 +145,10 @@ def test_a_selection_is_that_of_the_reference(pair: Pair, cases: Cases) -> None:
     for number, rng in cases(share=0.09):
         case = draw_case(number, rng)
         k, conditions = draw_conditions(case, rng)
+        if pair.takes_relevance and rng.random() < 0.4:
+            # The reference of NDPP computes determinants, which underflow if the exponential of r does.
+            largest = 1.0 if pair in REGISTERED["ndpp"] else 1e4
+            conditions["relevance"] = draw_relevance(case, rng, largest=largest)
         if pair in REGISTERED["ndpp"]:
             rows = oracles.unit_rows(case.vectors)
             condition_on_regular(conditions, rows @ rows.T)
@@ -147,15 +168,26 @@ def test_each_selection_of_a_batch_is_that_of_the_reference(pair: Pair, cases: C
         qualities = [pair.candidates(query, rows).quality for query, rows in zip(queries, own, strict=True)]
         if pair.with_quality:
             more["quality"] = qualities[0] if shared else np.stack(qualities)  # type: ignore[arg-type]
+        given, scale = [None] * count, (None, "minmax", "rank", "sigmoid")[rng.integers(4)]
+        if pair.takes_relevance and rng.random() < 0.5:
+            largest = 1e4 if scale is not None or pair not in REGISTERED["ndpp"] else 1.0
+            given = [draw_relevance(case, rng, largest=largest).astype(np.float64) for _ in range(count)]
+            more |= {"relevance": np.stack(given), "relevance_scale": scale}
         blocks = _cut(queries, rng) if rng.integers(2) and not pair.with_quality else queries
         rest = {"workers": int(rng.integers(1, 4)), "block_size": int(rng.integers(1, 8)), **more}
         for way in available_loops():
             with use_loops(way):
-                given = iter(blocks) if isinstance(blocks, list) else blocks
-                found = [s for part in select_stream(given, vectors, case.k, pair.selector, **rest) for s in part]  # type: ignore[attr-defined]
+                asked = iter(blocks) if isinstance(blocks, list) else blocks
+                found = [s for part in select_stream(asked, vectors, case.k, pair.selector, **rest) for s in part]  # type: ignore[attr-defined]
             assert len(found) == count
-            for selection, query, rows in zip(found, queries, own, strict=True):
-                expected = pair.expected(query, rows, case.k)
+            for selection, query, rows, worth in zip(found, queries, own, given, strict=True):
+                conditions = {}
+                if worth is not None:
+                    assert selection.relevance.tolist() == worth[selection.indices].tolist()
+                    conditions["relevance"] = scale_relevance(worth, scale)
+                    scaled = conditions["relevance"][selection.indices]
+                    selection = replace(selection, relevance=scaled)
+                expected = pair.expected(query, rows, case.k, **conditions)
                 pair.assert_agrees(selection, expected, query, rows, case.k, f"{way}, {case}")
 
 
@@ -191,6 +223,8 @@ def test_a_selection_with_a_kernel_is_that_of_the_reference(cases: Cases) -> Non
         kernel, dense = draw_kernel(case, rng)
         k, conditions = draw_conditions(case, rng)
         condition_on_regular(conditions, dense)
+        if rng.random() < 0.3:
+            conditions["relevance"] = draw_relevance(case, rng, largest=1.0)
         expected = oracles.ndpp_greedy(case.query, case.vectors, k, kernel=dense, **conditions)
         shown, budget = conditions.pop("shown", ()), conditions.pop("budget", None)
         try:

@@ -514,15 +514,17 @@ def test_pickled_selectors_and_candidates_give_the_same_selection(pair: Pair) ->
 def test_ties_between_copies_go_to_the_lower_index(greedy_pair: Pair, dtype: Any) -> None:
     # BLAS sums the last rows of a block in another order, so the test needs many sizes.
     rng = np.random.default_rng(91)
-    for _ in range(120):
+    for number in range(120):
         n, d = int(rng.integers(2, 70)), int(rng.integers(2, 80))
         copies = int(rng.integers(1, n))
         vectors = rng.normal(size=(n, d)).astype(dtype)
         original = rng.integers(0, n - copies, size=copies)
         vectors[n - copies :] = vectors[original]
         query = rng.normal(size=d).astype(dtype)
-        picks = greedy_pair.select(query, vectors, int(rng.integers(1, min(n, 12) + 1))).indices
         kind = np.concatenate([np.arange(n - copies), original])
+        # In every second case the copies have an equal relevance that was given.
+        more = {"relevance": rng.normal(size=n)[kind]} if greedy_pair.takes_relevance and number % 2 else {}
+        picks = greedy_pair.select(query, vectors, int(rng.integers(1, min(n, 12) + 1)), **more).indices
         for position, pick in enumerate(picks):
             earlier = [i for i in range(pick) if kind[i] == kind[pick] and i not in picks[:position]]
             assert not earlier, f"n={n} d={d}: {pick} was picked before its copy {earlier} ({picks})"

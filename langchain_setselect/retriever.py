@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
@@ -38,6 +37,8 @@ from shared_core.retrieval import (
     Step,
     as_perspective,
     as_vector,
+    check_bool,
+    is_default,
     parameter_names,
     refuse_unknown,
     run_flow,
@@ -94,7 +95,7 @@ class SelectionSettings(BaseModel):
     perspective_vector: Setting[Literal["text", "difference"]] = "text"
     direction: Setting[Literal["remove", "emphasize"]] = "remove"
     corpus: Setting[bool] = False
-    scores: bool = False
+    scores: Setting[bool] = False
     embeddings: Embeddings | None = None
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -111,7 +112,7 @@ class SelectionSettings(BaseModel):
         given = {name for name, value in fields.items() if value is not None or name == "relevance_scale"}
         if own.keys() <= settings.keys():
             # LangChain's configurable_fields passes all fields, including those that have their default.
-            given = {name for name in given if fields[name] is not own[name].default}
+            given = {name for name in given if not is_default(fields[name], own[name].default)}
         if {"search_type", "selector"} <= given | kwargs.keys():
             raise InvalidParameterError("give search_type or selector, not both")
         for name in kwargs:
@@ -147,15 +148,14 @@ class SelectionSettings(BaseModel):
         if "search_type" in kwargs:
             defaults["selector"] = None
         settings = {**defaults, **kwargs}
-        name, scores = settings.pop("search_type"), settings.pop("scores")
+        name, scores = settings.pop("search_type"), check_bool(settings.pop("scores"), "scores")
         if settings.get("selector") is None:
             settings["selector"] = name
         request, rest = Request.parse(settings, warn=warn or bool(kwargs))
         for name in rest:
             if name in type(self).model_fields:
                 raise InvalidParameterError(f"{name} is set when {type(self).__name__} is made, not for one call")
-        # Ids of documents are strings; those that a user reads from metadata may be integers.
-        return (replace(request, shown=tuple(map(str, request.shown))) if request.shown else request), scores, rest
+        return request, scores, rest
 
     def _warn_if_all_are_selected(self, request: Request, candidates: int, remedy: str, *, stacklevel: int = 6) -> None:
         """Warn once if there are no more candidates than are asked for, so that every method selects the same.
@@ -455,7 +455,9 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         selected: Selected = yield from request.search_and_select(
             embedded, search, None if reader is None else reader.widest
         )
-        # The store may know an id that it does not put on the document; ``shown`` needs it.
+        if reader is None or reader.id_of is not document_id:
+            return selected
+        # FAISS knows the id of a document that has none, because an earlier version stored it; ``shown`` needs the id.
         items = [
             document if document.id or not name else document.model_copy(update={"id": name})
             for document, name in zip(selected.items, selected.ids, strict=True)

@@ -33,7 +33,7 @@ def test_langchain_sends_one_request_and_llamaindex_one_more(tmp_path: Path) -> 
         found = SetSelectRetriever(vectorstore=store).invoke(QUERY)
         assert [path.rsplit("/", 1)[1] for path in sent] == ["query"]
         sent.clear()
-        SetSelectCompressor(vectorstore=store).compress_documents(found, QUERY)
+        SetSelectCompressor(vectorstore=store, k=2).compress_documents(found, QUERY)
         assert [path.rsplit("/", 1)[1] for path in sent] == ["get"]
         collection = store._client.create_collection("nodes")  # type: ignore[attr-defined]
         index = index_over(ChromaVectorStore(chroma_collection=collection))

@@ -53,7 +53,7 @@ class TestLangChain:
         with case.open(TableEmbeddings(NUMBERS), tmp_path) as store:
             yield store
 
-    async def test_a_query_of_another_length_and_two_documents_with_one_text(
+    async def test_a_query_of_another_length_and_three_documents_with_one_text(
         self, case: LangChainCase, store: VectorStore
     ) -> None:
         retriever = SetSelectRetriever(vectorstore=store, search_type="similarity", k=3)
@@ -69,7 +69,10 @@ class TestLangChain:
 
         twins = [{**TWIN.metadata, "number": number} for number in (1000, 1001)]
         store.add_texts([TWIN.text] * 2, twins, ids=list(TWIN_IDS))
-        found = retriever.invoke(TWIN.text)
+        texts = [document.page_content for document in retriever.invoke(TWIN.text)]
+        assert len(texts) == 3
+        assert texts.count(TWIN.text) == 1
+        found = retriever.invoke(TWIN.text, drop_duplicates=False)
         assert [document.page_content for document in found] == [TWIN.text] * 3
         assert {document.metadata["number"] for document in found} == {TWIN.metadata["number"], 1000, 1001}
 
@@ -137,13 +140,16 @@ class TestLlamaIndex:
         assert gone == [rows[0].id] != [TWIN.id]
         assert [node.node_id for node in picked] == brute_force(QUERY, rows[1:])
 
-    async def test_two_nodes_with_one_text_are_both_found(self, case: LlamaIndexCase, index: VectorStoreIndex) -> None:
+    async def test_three_nodes_with_one_text_count_once_or_are_all_found(self, case: LlamaIndexCase, index: VectorStoreIndex) -> None:
         twins = [
             TextNode(id_=node_id, text=TWIN.text, metadata=dict(TWIN.metadata), embedding=list(TWIN.vector))
             for node_id in TWIN_IDS
         ]
         index.insert_nodes(twins)
         found = SetSelectIndexRetriever(index, selector="similarity", top_n=3).retrieve(TWIN.text)
+        assert len({node.text for node in found}) == 3
+        retriever = SetSelectIndexRetriever(index, selector="similarity", top_n=3, drop_duplicates=False)
+        found = retriever.retrieve(TWIN.text)
         assert {node.node_id for node in found} == {TWIN.id, *TWIN_IDS}
 
 

@@ -143,6 +143,8 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         request, scores, rest = super()._request(kwargs, warn=warn)
         for name in (*rest, *({"fetch_k"} & self.search_kwargs.keys())):
             raise InvalidParameterError(f"SetSelectCompressor has no argument {name!r}: it does not search a store")
+        if warn:
+            request.warn_of_unused_perspective()
         return request, scores, rest
 
     def _embeddings(self) -> Embeddings:

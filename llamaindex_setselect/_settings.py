@@ -33,7 +33,9 @@ from shared_core.retrieval import (
     as_identifiers,
     as_perspective,
     as_vector,
+    check_bool,
     check_integer,
+    is_default,
     parameter_names,
     refuse_unknown,
 )
@@ -67,7 +69,7 @@ class SelectionSettings(BaseModel):
     lambda_b: Setting[Weight | None] = None
     refine: Setting[bool | None] = None
     kernel: Setting[Kernel | None] = None
-    temperature: Setting[float | Literal["auto"] | None] = None
+    temperature: Setting[float | None] = None
     relevance: Setting[NodeNumber | None] = None
     relevance_scale: Setting[RelevanceScale | None] = "minmax"
     quality: Setting[NodeNumber | None] = None
@@ -84,7 +86,7 @@ class SelectionSettings(BaseModel):
     perspective_vector: Setting[Literal["text", "difference"]] = "text"
     direction: Setting[Literal["remove", "emphasize"]] = "remove"
     corpus: Setting[bool] = False
-    scores: bool = False
+    scores: Setting[bool] = False
     embed_model: BaseEmbedding | None = Field(default=None, exclude=True)
     vector_store: BasePydanticVectorStore | None = Field(default=None, exclude=True)
     index: VectorStoreIndex | None = Field(default=None, exclude=True)
@@ -97,7 +99,7 @@ class SelectionSettings(BaseModel):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**_as_fields(type(self), settings))
         # The settings are checked here, because a pydantic validator would wrap the error in a ValidationError.
-        self._request()
+        self._request(warn=True)
         # Vectors of one store under the ids of another store's index would be wrong.
         store = self.vector_store
         if self.index is not None and store is not None and store is not self.index.vector_store:
@@ -110,7 +112,8 @@ class SelectionSettings(BaseModel):
             store = self.index.vector_store
         return NodeVectors(store, self.index, resolve_embed_model(self.embed_model, self.index))
 
-    def _request(self, fetch_k: int | None = None) -> Request:
+    def _request(self, fetch_k: int | None = None, *, warn: bool = False) -> Request:
+        check_bool(self.scores, "scores")
         if self.top_n is not None:
             check_integer(self.top_n, "top_n", 1)
         settings: dict[str, Any] = {"k": self.top_n, "fetch_k": fetch_k, "source": _document_of}
@@ -120,7 +123,7 @@ class SelectionSettings(BaseModel):
                 settings[name] = _OfNode(value) if name in OF_NODES and callable(value) else value
         if self.relevance == "score":
             settings["relevance"] = _score_of
-        return Request.parse(settings | self.selector_kwargs)[0]
+        return Request.parse(settings | self.selector_kwargs, warn=warn)[0]
 
     def _warn_if_all_are_selected(self, request: Request, candidates: int, remedy: str) -> None:
         """Warn once if there are no more candidates than are asked for, so that every method selects the same."""
@@ -147,8 +150,11 @@ def _as_fields(owner: type[SelectionSettings], settings: dict[str, Any]) -> dict
     fields = {name: value for name, value in settings.items() if name in own}
     more = {name: value for name, value in settings.items() if name not in own}
     refuse_unknown(owner.__name__, more, own)
-    kwargs = {**(fields.get("selector_kwargs") or {}), **more}
-    twice = sorted(name for name in fields.keys() & kwargs if fields[name] is not own[name].default)
+    kwargs = fields.get("selector_kwargs") or {}
+    if not isinstance(kwargs, Mapping):
+        raise InvalidParameterError(f"selector_kwargs must be a dict, got {type(kwargs).__name__}")
+    kwargs = {**kwargs, **more}
+    twice = sorted(name for name in fields.keys() & kwargs if not is_default(fields[name], own[name].default))
     if twice:
         raise InvalidParameterError(f"{twice[0]} is given twice: as an argument and in selector_kwargs")
     fields |= {"selector_kwargs": kwargs, "shown": as_identifiers(fields.get("shown"), "shown")}

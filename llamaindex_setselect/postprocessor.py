@@ -44,7 +44,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         For ``"vrsd"``: exchange picks after the greedy pass.
     kernel : Kernel, optional
         For ``"ndpp"``: a :class:`LowRankKernel` or :class:`LinearKernel`.
-    temperature : float > 0 or "auto"
+    temperature : float > 0
         For ``"ndpp"`` with ``relevance="exponential"``.
     selector_kwargs : dict
         Parameters of a selector that you registered.
@@ -140,6 +140,13 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         return self._vectors.words
 
     @override
+    def _request(self, fetch_k: int | None = None, *, warn: bool = False) -> Request:
+        request = super()._request(fetch_k, warn=warn)
+        if warn:
+            request.warn_of_unused_perspective()
+        return request
+
+    @override
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
@@ -194,7 +201,8 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         plain: dict[str, Any] = {"selector": name, "selector_kwargs": parameters, "shown": list(self.shown)}
         if self.perspective is not None and not isinstance(self.perspective, str):
             plain["perspective"] = list(self.perspective)
-        return {**data, **{key: value for key, value in plain.items() if key in data}}
+        data |= {key: value for key, value in plain.items() if key in data}
+        return {key: value.item() if isinstance(value, np.generic) else value for key, value in data.items()}
 
     def __getstate__(self) -> dict[Any, Any]:
         # BaseComponent.__getstate__ would remove what cannot be pickled (a quality function) from this object too.

@@ -1,8 +1,8 @@
 """The part of the core that the adapters call. Settings become a checked request, which selects a framework's items."""
 
-from .._validation import as_embeddings, as_identifiers, check_integer, check_one_of
-from ..candidates import RELEVANCE_SCALES, RelevanceScale
-from .items import ORDERS, join_values, sort_items
+from .._validation import as_embeddings, as_identifiers, check_bool, check_integer
+from ..candidates import RelevanceScale
+from .items import ORDERS, join_values
 from .request import (
     NDPP_RELEVANCE,
     SETTINGS,
@@ -19,6 +19,7 @@ from .request import (
     as_vector,
     check_spelling,
     find_registered,
+    is_default,
     parameter_names,
     refuse_unknown,
     run_flow,
@@ -28,7 +29,6 @@ from .request import (
 __all__ = [
     "NDPP_RELEVANCE",
     "ORDERS",
-    "RELEVANCE_SCALES",
     "SETTINGS",
     "WIDEST",
     "EmbeddedQuery",
@@ -44,14 +44,14 @@ __all__ = [
     "as_identifiers",
     "as_perspective",
     "as_vector",
+    "check_bool",
     "check_integer",
-    "check_one_of",
     "check_spelling",
     "find_registered",
+    "is_default",
     "join_values",
     "parameter_names",
     "refuse_unknown",
     "run_flow",
     "run_flow_async",
-    "sort_items",
 ]

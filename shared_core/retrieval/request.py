@@ -400,6 +400,16 @@ class Request:
             return False
         return self.order == ORDERS[0] and not isinstance(self.selector, TopK)
 
+    def warn_of_unused_perspective(self) -> None:
+        """For callers that do not search: warn of a perspective where relevance is given."""
+        if self.perspective is not None and self.relevance is not None and not self.corpus:
+            warnings.warn(
+                "perspective has no effect here, because it projects the query, and the given relevance takes the "
+                "place of the cosine with it; corpus=True projects the candidates too",
+                SetSelectWarning,
+                stacklevel=3,
+            )
+
     def _is_cut_short(
         self,
         candidates: Candidates,
@@ -443,6 +453,15 @@ def find_registered(table: Mapping[type | str, T], cls: type) -> T | None:
         if entry is not None:
             return entry
     return None
+
+
+def is_default(value: Any, default: Any) -> bool:
+    """Whether the value of a setting is its default. After pickling or JSON, an equal string is another object.
+
+    >>> is_default("".join(["select", "ion"]), "selection")
+    True
+    """
+    return value is default or (isinstance(value, str) and value == default)
 
 
 def parameter_names() -> dict[str, None]:
@@ -532,7 +551,8 @@ def _check_cosine(value: Any, what: str) -> float:
 
 # The check of each setting that is not None. A selector, the sizes and a score_threshold have checks of their own.
 _CHECKS: dict[str, Callable[[Any, str], Any]] = {
-    "shown": as_identifiers,
+    # The ids of documents and nodes are strings. Those that a user reads from metadata may be integers.
+    "shown": lambda value, what: tuple(map(str, as_identifiers(value, what))),
     "budget": check_number,
     "costs": _check_item_value,
     "quality": _check_item_value,

@@ -22,7 +22,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever, register_vector_source
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
 from shared_core import PerspectiveExtractor, QueryParts, SetSelectWarning, select
-from shared_core.retrieval import ORDERS
+from shared_core.retrieval.items import ORDERS
 from tests.adversarial.conftest import Cases
 from tests.embedding import DIMENSION, TOPICS, TRAITS, embed
 from tests.langchain_setselect.conftest import WordEmbeddings, faiss, in_memory

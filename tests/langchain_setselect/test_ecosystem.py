@@ -107,6 +107,12 @@ async def test_fields_can_be_configured(store: VectorStore) -> None:
     assert (retriever | RunnableLambda(numbers)).invoke(QUERY, config={"configurable": settings}) == numbers(wanted)
 
 
+def test_fields_of_an_unpickled_retriever_can_be_configured(store: VectorStore) -> None:
+    made = SetSelectRetriever(vectorstore=store, search_kwargs={"order": "relevance"})
+    retriever = configurable(pickle.loads(pickle.dumps(made)))
+    assert len(retriever.invoke(QUERY, config={"configurable": {"k": 6}})) == 6
+
+
 def test_fields_that_are_not_configured_stay_unchanged(store: VectorStore) -> None:
     made = SetSelectRetriever(
         vectorstore=store, selector=MMR(lambda_d=0.2), perspective="northern", quality="quality", scores=False

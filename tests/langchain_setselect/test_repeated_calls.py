@@ -71,6 +71,22 @@ def test_a_setting_without_effect_is_warned_of_once(cls: Any, store: VectorStore
         SetSelectRetriever(vectorstore=store).invoke(QUERY, quality="quality")
 
 
+def test_a_perspective_without_effect_is_warned_of_once(store: VectorStore) -> None:
+    documents = SetSelectRetriever(vectorstore=store, search_type="similarity", k=20).invoke(QUERY)
+    settings: dict[str, Any] = {
+        "vectorstore": store,
+        "search_type": "mmr",
+        "relevance": "quality",
+        "perspective": "old",
+    }
+    with pytest.warns(SetSelectWarning, match="perspective has no effect"):
+        compressor = SetSelectCompressor(**settings)
+    compressor.compress_documents(documents, QUERY)
+    # It projects the documents, or the search.
+    SetSelectCompressor(**settings, corpus=True)
+    SetSelectRetriever(**settings)
+
+
 def test_ids_appended_to_shown_count_at_the_next_call(store: VectorStore) -> None:
     shown: list[Any] = []
     retriever = SetSelectRetriever(vectorstore=store, k=1, fetch_k=30, shown=shown)

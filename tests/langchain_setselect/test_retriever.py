@@ -317,6 +317,7 @@ def test_documents_can_be_added_through_the_retriever(store: VectorStore) -> Non
         ({"relevance_scale": "log"}, r"relevance_scale must be one of minmax, rank, sigmoid, got 'log'"),
         ({"order": "best"}, r"order must be one of selection, relevance, nearest_last, long_context, got 'best'"),
         ({"drop_duplicates": "no"}, r"drop_duplicates must be True or False, got 'no'"),
+        ({"scores": "no"}, r"scores must be True or False, got 'no'"),
         ({"lambda": 0.5}, r"'lambda'.*did you mean 'lambda_mult'"),
         ({"top_k": 3}, r"'top_k'.*did you mean 'k'"),
         ({"top_n": 3}, r"'top_n'.*did you mean 'k'"),

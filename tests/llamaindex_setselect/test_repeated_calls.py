@@ -15,10 +15,11 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.span import SimpleSpan
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
-from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, TextNode
 
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
 from llamaindex_setselect.stores.faiss import takes_node_ids
+from shared_core import SetSelectWarning
 from shared_core.retrieval import run_flow
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
@@ -44,6 +45,34 @@ def test_fields_set_anew_count_at_the_next_call(index: VectorStoreIndex, nodes: 
     assert ids_of(post.postprocess_nodes(nodes, bundle())) == expected(ALL, 5, "mmr", lambda_mult=0.1)
     post.selector, post.lambda_mult = "similarity", None
     assert ids_of(post.postprocess_nodes(nodes, bundle())) == expected(ALL, 5, "similarity")
+
+
+@pytest.mark.parametrize("cls", [SetSelectPostprocessor, SetSelectIndexRetriever])
+def test_a_setting_without_effect_is_warned_of_once(
+    cls: Any, index: VectorStoreIndex, nodes: list[NodeWithScore]
+) -> None:
+    with pytest.warns(SetSelectWarning, match="quality has no effect with VRSD") as caught:
+        made = cls(index=index, quality="stars")
+    assert len(caught) == 1
+    # Any warning of a call would be an error.
+    for _ in range(2):
+        made.retrieve(bundle()) if cls is SetSelectIndexRetriever else made.postprocess_nodes(nodes, bundle())
+
+
+def test_a_perspective_without_effect_is_warned_of_once(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    settings: dict[str, Any] = {"index": index, "selector": "mmr", "relevance": "stars", "perspective": "northern"}
+    with pytest.warns(SetSelectWarning, match="perspective has no effect"):
+        post = SetSelectPostprocessor(**settings)
+    post.postprocess_nodes(nodes, bundle())
+    # It projects the nodes, or the search.
+    SetSelectPostprocessor(**settings, corpus=True)
+    SetSelectIndexRetriever(**settings)
+
+
+def test_shown_ids_may_be_integers() -> None:
+    nodes = scored([TextNode(id_=str(i), text=str(i), embedding=[1.0, i]) for i in range(6)])
+    rest = SetSelectPostprocessor(top_n=2, shown=[0, 1, 2]).postprocess_nodes(nodes, QueryBundle("q", embedding=[1, 0]))
+    assert not {"0", "1", "2"} & set(ids_of(rest))
 
 
 @pytest.mark.parametrize(

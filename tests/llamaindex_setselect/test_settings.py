@@ -8,6 +8,7 @@ import json
 import pickle
 from typing import Any
 
+import numpy as np
 import pytest
 from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
@@ -53,6 +54,8 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
             {"selector": "mmr", "lambda_mult": 0.5, "selector_kwargs": {"lambda_mult": 0.1}},
             "lambda_mult is given twice",
         ),
+        ({"selector_kwargs": 5}, "selector_kwargs must be a dict, got int"),
+        ({"scores": "yes"}, "scores must be True or False, got 'yes'"),
         ({"order": "best"}, "order must be one of selection, relevance"),
         ({"relevance_scale": "max"}, "relevance_scale must be one of"),
         ({"drop_duplicates": "no"}, "drop_duplicates must be True or False"),
@@ -133,6 +136,12 @@ def test_copies_select_the_same(
         case _:
             again = post.model_copy(update={"scores": False})
     assert [(n.node_id, n.score) for n in again.postprocess_nodes(nodes, bundle())] == wanted
+
+
+def test_settings_may_be_in_selector_kwargs_of_an_object_read_from_json() -> None:
+    post = SetSelectPostprocessor(top_n=np.int64(3), selector_kwargs={"order": "relevance"})
+    again = SetSelectPostprocessor.from_dict(json.loads(json.dumps(post.to_dict())))
+    assert again.to_dict() == post.to_dict()
 
 
 def test_to_dict_is_plain_and_leaves_out_runtime_objects(index: VectorStoreIndex) -> None:

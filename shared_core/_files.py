@@ -52,10 +52,11 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
-    """While the block runs, hold ``<path>.lock``, so that one run at a time writes ``path``; None holds nothing.
+    """Keep the lock file ``<path>.lock`` while the block runs, so that one run at a time writes ``path``.
 
-    The lock of a folder is ``_lock`` inside it. An InvalidParameterError says which process has the lock. The lock of a
-    process that was killed on this machine is taken over. Threads count as runs of their own.
+    With None nothing is locked. The lock file of a folder is ``_lock`` inside it. If another run has the lock, an
+    InvalidParameterError names its process. If that process was killed on this machine, the lock is taken over. Two
+    threads of one process count as two runs.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -70,7 +71,7 @@ def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
     try:
         import filelock
     except ImportError as error:
-        raise ImportError('a file that one run writes at a time needs filelock: pip install "filelock>=4"') from error
+        raise ImportError('locking a file needs the package filelock: pip install "filelock>=4"') from error
     folder = Path(path).is_dir()
     lock = Path(path, "_lock") if folder else Path(f"{os.fspath(path)}.lock")
     # filelock would create a missing folder.
@@ -81,7 +82,7 @@ def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
     except filelock.Timeout:
         raise InvalidParameterError(
             f"{path} is in use by {_owner(lock)}: wait until it ends, or name another "
-            f"{'folder' if folder else 'file'}. If it no longer runs, delete {lock}"
+            f"{'folder' if folder else 'file'}. If that process no longer runs, delete {lock}"
         ) from None
     with held:
         yield
@@ -131,7 +132,7 @@ class Journal:
 
     def begin(self) -> None:
         """Create the file, or remove the torn last line that :meth:`read` found, so that records can be appended."""
-        # Mode "x" refuses a link that points nowhere, which mode "a" would follow and create a file elsewhere.
+        # If the path is a link to a missing file, mode "a" would create that file elsewhere. Mode "x" refuses the link.
         with self.path.open("ab" if self.path.exists() else "xb") as file:
             size = file.tell()
             # Lines that another process appended since the file was read are kept.
@@ -186,7 +187,7 @@ def _write(file: BinaryIO | FileIO, data: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Wait until the names of new files in ``folder`` are on the disk; not every system and file system can."""
+    """Wait until the names of new files in ``folder`` are on the disk, if the system and the file system can do it."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

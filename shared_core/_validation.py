@@ -71,7 +71,7 @@ def check_number(value: Any, what: str, low: float = -math.inf, high: float = ma
 
 
 def check_bool(value: Any, what: str) -> bool:
-    """``value`` as a bool; numbers, strings and arrays are refused, because the truth of some surprises."""
+    """``value`` as a bool; numbers, strings and arrays are refused: ``bool("False")`` is True, for example."""
     if not isinstance(value, (bool, np.bool_)):
         raise InvalidParameterError(f"{what} must be True or False, got {quoted(value)}")
     return bool(value)
@@ -79,7 +79,7 @@ def check_bool(value: Any, what: str) -> bool:
 
 def check_one_of(value: Any, what: str, allowed: Sequence[str]) -> str:
     """``value`` if it is one of the ``allowed`` strings."""
-    # The text itself, also of a subclass of str with methods of its own.
+    # A subclass of str may have a __str__ of its own; str.__str__ gives the plain text.
     name = str.__str__(value) if isinstance(value, str) else None
     if name is None or name not in allowed:
         raise InvalidParameterError(f"{what} must be one of {', '.join(allowed)}, got {quoted(value)}")
@@ -153,8 +153,8 @@ def as_column(values: ArrayLike, n: int, what: str, least: float = -math.inf) ->
 def as_embeddings(answer: Any, texts: Sequence[str], model: str, dtype: DTypeLike | None = None) -> NDArray[Any]:
     """What an embedding model returned for n ``texts`` as an array (n, d) of finite numbers, in ``dtype`` if given.
 
-    The message about an ``answer`` that is not one vector for each text has the number of both, or the text whose
-    vector is wrong. ``model`` is what messages call the model.
+    If ``answer`` is not one vector for each text, the message says how many texts and vectors there are, or names the
+    text whose vector is wrong. ``model`` is what messages call the model.
     """
     try:
         count: Any = len(answer)

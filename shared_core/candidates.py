@@ -248,9 +248,9 @@ class Candidates:
         )
 
     def with_query(self, query: ArrayLike, relevance: ArrayLike | None = None) -> Candidates:
-        """The same candidates for another query, with the relevance that is given here or was given before, if any.
+        """The same candidates for another query. The rows are shared and not validated again.
 
-        The rows are shared and not validated again.
+        ``relevance`` replaces a relevance that was given before. If neither is given, it is the cosine with ``query``.
 
         >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
         >>> c.with_query([0.0, 1.0]).relevance.tolist()
@@ -332,8 +332,8 @@ class Candidates:
 def scale_relevance(relevance: ArrayLike, scale: RelevanceScale | None = "minmax") -> NDArray[np.float64]:
     """The relevance of the candidates of one query, or of each of several, mapped to [0, 1].
 
-    MMR weighs relevance against cosines, so scores of another size (BM25, a reranker's logits) would always or never
-    decide.
+    MMR weighs relevance against cosines. Unscaled, large scores (BM25, a reranker's logits) would outweigh the cosines,
+    and small scores would have no effect.
 
     Parameters
     ----------
@@ -346,14 +346,14 @@ def scale_relevance(relevance: ArrayLike, scale: RelevanceScale | None = "minmax
     Returns
     -------
     ndarray, shape (..., n), float64
-        A new array. ``"minmax"`` and ``"rank"`` make equal values 0.5 where all are equal.
+        A new array. If all values of a row are equal, ``"minmax"`` and ``"rank"`` map them to 0.5.
 
     Raises
     ------
     InvalidParameterError
         ``scale`` is unknown.
     InvalidInputError
-        A value is NaN or inf (the message names it), or there is none.
+        A value is NaN or inf (the message names it), or there is no value.
 
     Examples
     --------

@@ -128,7 +128,7 @@ def _check_k(k: int, available: int, n: int) -> int:
     return count
 
 
-# Locked when numba fails, and never released: numpy selects from then on. Of several threads one locks it and warns.
+# Locked when numba fails, and never released: numpy selects from then on. If several threads fail, one of them warns.
 _numba_failed = threading.Lock()
 _import_was_interrupted = False
 
@@ -158,7 +158,7 @@ def _import_loops() -> ModuleType | None:
             _leave_to_numpy(error)
         return None
     except BaseException:
-        # Ctrl-C leaves parts of numba behind. With them numba can be imported again, but it fails when it is used.
+        # After Ctrl-C, parts of numba stay imported. A second import would succeed, but numba would fail in use.
         _import_was_interrupted = True
         raise
     return _compiled
@@ -181,8 +181,8 @@ def _leave_to_numpy(error: Exception) -> None:
         reason = printable(str(error).strip().partition("\n")[0])
         warnings.warn(
             f"numba is installed but cannot be used ({type(error).__name__}: {reason}). Until this process ends, numpy "
-            "selects the same, more slowly. If a new process warns too: repair or uninstall numba, make room on the "
-            "disk, or name another folder for the machine code (NUMBA_CACHE_DIR)",
+            "makes the same selections, more slowly. If a new process warns too: repair or uninstall numba, make room "
+            "on the disk, or name another folder for the machine code (NUMBA_CACHE_DIR)",
             SetSelectWarning,
             stacklevel=5,
         )

@@ -17,7 +17,7 @@ from .._validation import check_bool, check_integer, quoted
 from ..candidates import Candidates, check_candidates
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectError, SetSelectWarning
 
-# The most picks that a selection shows of itself.
+# The repr of a selection shows at most this many picks.
 MAX_SHOWN = 20
 
 
@@ -33,8 +33,8 @@ class Selection:
         What each pick added to the selector's own objective: a factor for :class:`NDPP`, a summand for the others.
         0 for a pick that was filled in.
     relevance : float64, shape (k,)
-        Cosine of each pick with the query, or the relevance that was given; :func:`select`, batches and the adapters
-        give it before it is scaled.
+        Cosine of each pick with the query, or the relevance that was given. :func:`select`, batches and the adapters
+        report a given relevance as it was before scaling.
     objective : float
         Value of the set by the selector's own measure: the sum of the gains (for :class:`NDPP` their product). If
         candidates were ``shown`` before, what the set adds to them.
@@ -272,12 +272,12 @@ def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Se
 
 
 def warn_of_no_effect(selector: Selector, parameters: Iterable[str], *, quality: bool) -> None:
-    """Warn of a given quality, or of the parameter ``lambda_b``, that the selector does not use.
+    """Warn if a quality or the parameter ``lambda_b`` was given and the selector does not use it.
 
     >>> from shared_core import MMR
     >>> warn_of_no_effect(MMR(lambda_b=0.5), ["lambda_b"], quality=True)
     """
-    # A selector that does not say so may use quality.
+    # A selector without the attribute uses_quality may use quality.
     if quality and not getattr(selector, "uses_quality", True):
         problem = f"quality has no effect with {selector!r}; 'mmr' uses it"
     elif not quality and "lambda_b" in parameters:
@@ -294,7 +294,7 @@ def check_selector(value: Any) -> None:
     try:
         if isinstance(value, type) or hasattr(value, "__array__"):
             raise TypeError
-        # A selector is called in this way.
+        # This is how selectors are called.
         inspect.signature(value.select).bind(None, None, budget=None, shown=())
     except Exception:
         raise InvalidParameterError(

@@ -129,7 +129,8 @@ def choose(
     score_threshold : float, optional
         The lowest relevance that a pick may have; in [-1, 1] if that is the cosine with the query.
     threshold_on : array-like, shape (n,), optional
-        What ``score_threshold`` is compared with, by default the candidates' relevance; for relevance that was scaled.
+        What ``score_threshold`` is compared with; by default the candidates' relevance. If that was scaled, pass the
+        relevance as it was before.
 
     Returns
     -------

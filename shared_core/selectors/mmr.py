@@ -34,9 +34,9 @@ class MMR:
     Parameters
     ----------
     lambda_d : float in [0, 1]
-        Weight of relevance; 1 is pure relevance, 0 pure novelty. It is ``lambda_mult`` in LangChain and LlamaIndex,
-        and 0.5 as there; the paper has 0.75.
-        Qdrant, OpenSearch and others count the opposite, diversity = 1 − ``lambda_d``.
+        Weight of relevance; 1 is pure relevance, 0 pure novelty. LangChain and LlamaIndex call it ``lambda_mult``. The
+        default is 0.5, as there; the paper uses 0.75. Qdrant, OpenSearch and others use the opposite convention,
+        diversity = 1 − ``lambda_d``.
     lambda_b : float in [0, 1]
         Weight of relevance against quality. It has no effect without quality.
 
@@ -57,7 +57,7 @@ class MMR:
     lambda_b: float = 0.95
 
     def __post_init__(self) -> None:
-        # As Python floats: a number of numpy's could give arrays of a type that has no compiled loop.
+        # As Python floats, because a numpy longdouble would give arrays of a dtype that numba cannot compile for.
         object.__setattr__(self, "lambda_d", check_number(self.lambda_d, "lambda_d (lambda_mult)", 0, 1))
         object.__setattr__(self, "lambda_b", check_number(self.lambda_b, "lambda_b", 0, 1))
 
@@ -106,7 +106,7 @@ class MMR:
         return gains
 
     def _greedy_compiled(self, state: GreedyState, rows: FloatArray, v: Vector, tie: float) -> list[float] | None:
-        """The same loop, compiled; None if there is no numba that works."""
+        """The same loop, compiled; None if numba cannot be used."""
         loops = compiled_loops()
         if loops is None:
             return None
@@ -151,6 +151,6 @@ class MMR:
             return v, tie, tie
         rounding = TIE_EPS * np.finfo(np.float64).eps * np.abs(v).max(axis=-1)
         if candidates.relevance_given:
-            # No dot product enters v_i, and m_i enters w_i with the weight 1 − λ_d.
+            # v_i contains no dot product. w_i contains the dot product m_i, with the weight 1 − λ_d.
             return v, rounding, rounding + (1 - self.lambda_d) * tie
         return v, tie + rounding, tie + rounding

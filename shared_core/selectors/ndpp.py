@@ -48,8 +48,8 @@ class NDPP:
         ``"linear"``: r = max(cos, 1e-6). The paper (4.4.1) has r = cos, with which an opposite vector would be as
         relevant as an equal one. ``"exponential"``: r = exp(cos / (2·temperature)), divided by its maximum. In both,
         cos is the cosine of the vectors, whatever relevance the kernel has learned. None: the relevance that the
-        kernel has learned (its ``log_relevance``); ``"linear"`` if it has none. The relevance of candidates that bring
-        their own takes the place of the cosine and of what the kernel has learned: with ``"linear"`` it is r itself.
+        kernel has learned (its ``log_relevance``); ``"linear"`` if it has none. If the candidates
+        have a given relevance, it takes the place of the cosine and of what the kernel has learned.
     temperature : float > 0 or None
         Temperature of ``"exponential"``; it has no effect otherwise, and a warning says so. The lower it is, the more
         relevance counts, and the less diversity. None: 0.1.
@@ -241,4 +241,6 @@ class _IncrementalLU:
 
 def _check_finite(numbers: Matrix) -> None:
     if not np.isfinite(numbers).all():
-        raise KernelError("the numbers of the kernel are so large that a determinant overflows: divide them all")
+        raise KernelError(
+            "the numbers of the kernel are so large that a determinant overflows: divide all of them by one number"
+        )

@@ -24,8 +24,8 @@ MAX_TIE = 64.0
 Vector = NDArray[np.float64]
 
 NO_RELEVANCE = (
-    "VRSD selects by angles between vectors and has no place for a given relevance: use 'mmr', 'ndpp' or 'similarity' "
-    "with it, or leave it out"
+    "VRSD selects by angles between vectors and cannot use a given relevance: use 'mmr', 'ndpp' or 'similarity' with "
+    "it, or leave it out"
 )
 
 
@@ -193,7 +193,7 @@ def _greedy(s: _Sum, state: GreedyState) -> list[float]:
 
 
 def _greedy_compiled(s: _Sum, state: GreedyState) -> list[float] | None:
-    """The same loop, compiled; None if there is no numba that works."""
+    """The same loop, compiled; None if numba cannot be used."""
     loops = compiled_loops()
     if loops is None:
         return None

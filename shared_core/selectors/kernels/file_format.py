@@ -55,8 +55,8 @@ def read_kernel(
 ) -> tuple[dict[str, Matrix], dict[str, str], float | None]:
     """The arrays of these names, the metadata and the temperature, if any, of a kernel file of this kind.
 
-    An ``optional`` array is read if the file has it. :class:`KernelError` says what is wrong with the file, and does
-    not name it.
+    An ``optional`` array is read if the file has it. :class:`KernelError` says what is wrong with the file. The
+    caller adds the name of the file.
     """
     safetensors = _safetensors()
     try:

@@ -108,7 +108,7 @@ class LowRankKernel(LearnedKernel):
             alike = next((other for other in rows if str(other) == str(name)), None)
             raise KernelError(
                 f"the kernel does not know id {quoted(name)}; it was learned for {len(rows)} ids"
-                + (". " if alike is None else f", {quoted(alike)} among them, of another type. ")
+                + (". " if alike is None else f", one of which is {quoted(alike)}, of another type. ")
                 + "A LinearKernel also serves items that came after training"
             ) from None
         return V[index], B[index], C

@@ -384,6 +384,6 @@ def test_an_id_of_another_type_is_named() -> None:
     # A store may return ids as texts that are numbers in the file of examples.
     kernel = LowRankKernel([[1.0], [2.0]], ids=[7, 8])
     with pytest.raises(
-        KernelError, match="does not know id '7'; it was learned for 2 ids, 7 among them, of another type"
+        KernelError, match="does not know id '7'; it was learned for 2 ids, one of which is 7, of another type"
     ):
         kernel.factors(Candidates([1.0], [[1.0]], ids=["7"]))

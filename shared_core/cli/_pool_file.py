@@ -87,7 +87,7 @@ def read_vectors(path: Path | str, pool: PoolFile) -> NDArray[Any]:
     if Path(path).exists() and not Path(path).is_file():
         raise InvalidInputError(f"{path} is not a file: a folder, a pipe or a device cannot be read")
     try:
-        # A mapping is never longer than the file, whatever length the head of the file claims.
+        # A damaged head may claim any length. A memory map is never longer than the file.
         found = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error

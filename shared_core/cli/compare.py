@@ -169,7 +169,7 @@ def _compare(
 
     @lru_cache
     def loaded() -> SentenceModel:
-        # compare() asks for embeddings after its checks, so that a wrong option or id is found before the model loads.
+        # The model loads at the first embedding, which comes after the checks of options and ids.
         return load_model_visibly(say, model)
 
     def embed_documents(texts: list[str]) -> ArrayLike:

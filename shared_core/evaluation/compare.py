@@ -100,7 +100,7 @@ def compare(
         vectors are not valid.
     InvalidParameterError
         ``k``, ``fetch_k``, ``seed`` or ``views`` is out of range, or ``decide_by`` is not a measure that the queries
-        allow. Nothing is embedded before.
+        allow. This is checked before anything is embedded.
     ImportError
         The extra ``eval`` is not installed.
 
@@ -342,7 +342,7 @@ def _check_settings(settings: Settings | None) -> list[tuple[Setting, Selector]]
 
 
 def _name_of(model: str) -> str:
-    """The model's name for the report: of a folder the last part, because others need not know where it is."""
+    """The model's name for the report: of a folder only its name, so that the report does not tell where it is."""
     folder = os.path.expanduser(model)
     local = os.path.isdir(folder) or os.path.isabs(folder)
     return os.path.basename(os.path.abspath(folder)) or model if local else model
@@ -374,7 +374,7 @@ def _notes_on(outcomes: Sequence[JudgedQuery], without_candidates: Sequence[str]
         one = with_gold[0]
         notes.append(
             f"No gold document is among the candidates. A query has the gold id {quoted(one.query.gold[0])}, and a "
-            f"candidate has the id {quoted(min(one.candidates))}. If the ids are right, fetch more candidates."
+            f"candidate has the id {quoted(min(one.candidates))}. If these are ids of one kind, fetch more candidates."
         )
     elif reach and np.mean(reach) < 1 - 1e-9:
         notes.append(
@@ -394,10 +394,10 @@ def _check_ids(queries: Sequence[Query], known: Collection[str]) -> list[str]:
         if missing and len(missing) == len(ids):
             raise InvalidInputError(
                 f"none of the {what} of the queries is the id of a document: a query has {quoted(missing[0])}, and the "
-                f"first document has the id {quoted(next(iter(known)))}. Give the queries ids that the documents have"
+                f"first document has the id {quoted(next(iter(known)))}. Write the documents' own ids into the queries"
             )
         if missing:
-            notes.append(f"{len(missing)} of {len(ids)} {what} are not the id of a document ({_some(missing)}).")
+            notes.append(f"No document has {len(missing)} of the {len(ids)} {what} ({_some(missing)}).")
     return notes
 
 

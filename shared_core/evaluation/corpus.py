@@ -259,7 +259,7 @@ def _as_record(record: Any) -> Mapping[str, Any]:
 
 
 def _is_missing(value: Any) -> bool:
-    # An array compared with "" would be an array.
+    # Only a string is compared with "": the comparison of an array with "" gives an array.
     return value is None or (isinstance(value, str) and not value)
 
 
@@ -382,7 +382,7 @@ def _parse_json(text: str) -> Any:
         # str(error) would name line 1, whatever the line of the file.
         raise InvalidInputError(f"not JSON: {error.msg} at column {error.colno}") from None
     except RecursionError:
-        raise InvalidInputError("not JSON that can be read: too many brackets inside each other") from None
+        raise InvalidInputError("not JSON that can be read: too many nested brackets") from None
     except ValueError:
         raise InvalidInputError("not JSON that can be read: a number has too many digits") from None
 

@@ -207,7 +207,7 @@ def _excerpt(text: str) -> str:
 
 
 def allowed_measures(queries: Sequence[Query], with_subtopics: bool) -> list[str]:
-    """The keys of the measures that the queries allow, known before any candidates are."""
+    """The keys of the measures that can be computed for these queries. No candidates are needed to know them."""
     held: dict[Needs, bool] = {
         "nothing": True,
         "gold": any(query.gold for query in queries),

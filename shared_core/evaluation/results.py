@@ -217,5 +217,5 @@ class Comparison:
             for (setting, measure), estimate in self.values.items()
         ]
         text = json.dumps(plain, ensure_ascii=False, indent=indent, allow_nan=False)
-        # A file name or a broken text can hold half of a surrogate pair, which UTF-8 cannot.
+        # A file name or a broken text can hold half of a surrogate pair, which UTF-8 cannot encode.
         return text.encode("utf-8", "replace").decode("utf-8")

@@ -81,7 +81,7 @@ def _check_settings(path: str | os.PathLike[str], then: dict[str, Any], now: dic
     names = [name for name in names if name in then and name in now] or names
     if names == ["labels"]:
         raise InvalidParameterError(
-            f"{path}: made from other labels: bring back their file, or remove this one to start again"
+            f"{path}: made from other labels. Restore the file of those labels, or remove this file to start again"
         )
     if names:
         differing = "; ".join(f"{name} = {quoted(then.get(name))} then, {quoted(now.get(name))} now" for name in names)

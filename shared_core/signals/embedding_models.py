@@ -88,7 +88,7 @@ def load_model(name: str = DEFAULT_MODEL) -> SentenceModel:
 
 @contextmanager
 def _without_progress_bars() -> Iterator[None]:
-    """Switch off the progress bars of transformers and of downloads, which would appear in the middle of others."""
+    """Switch off the progress bars of transformers and of downloads, which would break the caller's own bars."""
     downloads = importlib.import_module("huggingface_hub.utils")
     logging = importlib.import_module("transformers.utils.logging")
     shown, downloads_shown = logging.is_progress_bar_enabled(), not downloads.are_progress_bars_disabled()
@@ -96,7 +96,7 @@ def _without_progress_bars() -> Iterator[None]:
     try:
         yield
     finally:
-        # The functions of transformers switch both kinds of bars, so those of downloads come last.
+        # transformers switches both kinds of bars, so the bars of downloads are set last.
         if shown:
             logging.enable_progress_bar()
         (downloads.enable_progress_bars if downloads_shown else downloads.disable_progress_bars)()
@@ -227,7 +227,7 @@ class CachedEmbedding:
     def _errors_named(self) -> Iterator[None]:
         try:
             yield
-        # SQLite's message about a damaged table may be no valid text, which is a UnicodeDecodeError.
+        # SQLite's message about a damaged table may be invalid UTF-8, which raises UnicodeDecodeError.
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise InvalidInputError(
                 f"the cache of embeddings, {self.path}, cannot be used: {printable(error)}. If the file is damaged, "

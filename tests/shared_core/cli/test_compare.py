@@ -246,7 +246,7 @@ def test_gold_ids_that_no_document_has_are_an_error_and_a_few_of_them_are_counte
     write(corpus / "queries.jsonl", [{"text": "bread?", "gold": ["doc-bread", "loaf"]}, {"text": "river?"}])
     result = on(corpus, "--out", corpus / "report.html")
     assert result.exit_code == 0
-    told = "1 of 2 gold ids are not the id of a document"
+    told = "No document has 1 of the 2 gold ids"
     assert f"Note: {told}" in result.stdout
     assert told in (corpus / "report.html").read_text(encoding="utf-8")
 

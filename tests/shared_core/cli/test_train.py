@@ -381,7 +381,7 @@ def test_other_settings_than_those_of_the_labels_are_refused(folder: Path) -> No
     (folder / "kernel.checkpoint").write_bytes(checkpoint)
     result = run(folder, *SMALL)
     assert result.exit_code == 2
-    assert "kernel.checkpoint: made from other labels: bring back their file, or remove this one" in result.stderr
+    assert "kernel.checkpoint: made from other labels. Restore the file of those labels, or remove" in result.stderr
 
 
 def test_items_that_cannot_be_labelled_are_shown(folder: Path) -> None:

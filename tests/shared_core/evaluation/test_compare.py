@@ -239,8 +239,8 @@ def test_ids_that_no_document_has_are_noted_and_left_out() -> None:
     found = tiny({"text": "?", "gold": ["b", "gone"], "subtopics": {"x": ["gone"], "y": ["c"]}})
     assert mean(found, "similarity", "recall") == 1.0
     assert mean(found, "similarity", "subtopic_recall") == 0.0
-    assert "1 of 2 gold ids are not the id of a document ('gone')." in found.notes
-    assert "1 of 2 ids under subtopics are not the id of a document ('gone')." in found.notes
+    assert "No document has 1 of the 2 gold ids ('gone')." in found.notes
+    assert "No document has 1 of the 2 ids under subtopics ('gone')." in found.notes
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ class Selected(NamedTuple):
         """Each item with its relevance and its gain, in one of the ``ORDERS``."""
         relevance = self.selection.relevance.tolist()
         rows = list(zip(self.items, relevance, self.selection.gains.tolist(), strict=True))
-        return sort_items(rows, relevance, order)
+        return rows if order == "selection" else sort_items(rows, relevance, order)
 
     @property
     def ids(self) -> list[Hashable]:

@@ -48,8 +48,8 @@ class NDPP:
         ``"linear"``: r = max(cos, 1e-6). The paper (4.4.1) has r = cos, with which an opposite vector would be as
         relevant as an equal one. ``"exponential"``: r = exp(cos / (2·temperature)), divided by its maximum. In both,
         cos is the cosine of the vectors, whatever relevance the kernel has learned. None: the relevance that the
-        kernel has learned (its ``log_relevance``); ``"linear"`` if it has none. If the candidates
-        have a given relevance, it takes the place of the cosine and of what the kernel has learned.
+        kernel has learned (its ``log_relevance``); ``"linear"`` if it has none. If the candidates have a given
+        relevance, it takes the place of the cosine and of what the kernel has learned.
     temperature : float > 0 or None
         Temperature of ``"exponential"``; it has no effect otherwise, and a warning says so. The lower it is, the more
         relevance counts, and the less diversity. None: 0.1.
@@ -111,7 +111,8 @@ class NDPP:
             determinant overflows, or its ``log_relevance`` returns something other than n finite numbers.
         """
         state = GreedyState(candidates, k, budget, shown)
-        log_r2 = state.close(2 * self._log_r(candidates))  # log r_i²; -inf for a closed candidate
+        log_r, log_r_noise = self._log_r(candidates)
+        log_r2 = state.close(2 * log_r)  # log r_i²; -inf for a closed candidate
         lu = _IncrementalLU(candidates, self.kernel, state.shown, state.target)
         gains: list[float] = []
         while state.more():
@@ -119,7 +120,7 @@ class NDPP:
             best = int(log_gains.argmax())
             if log_gains[best] == -np.inf:
                 break
-            i = state.best(log_gains, state.tie + lu.log_noise(best))
+            i = state.best(log_gains, state.tie + lu.log_noise(best) + 2 * log_r_noise[best])
             gains.append(float(np.exp(log_gains[i])))
             state.take(i, log_r2)
             if state.more():
@@ -129,8 +130,9 @@ class NDPP:
         gains += [0.0] * (len(state.picks) - len(gains))
         return make_selection(candidates, state.picks, gains, product=True, filled_from=filled_from)
 
-    def _log_r(self, candidates: Candidates) -> Matrix:
-        """log r, because r itself would underflow where it is small or the temperature is low."""
+    def _log_r(self, candidates: Candidates) -> tuple[Matrix, Matrix]:
+        """log r, because r itself would underflow where it is small or the temperature is low; its tie tolerance."""
+        exact = np.zeros(len(candidates))
         # log_relevance is not part of the Kernel protocol: a kernel with factors alone is valid.
         by_kernel = self.relevance is None and not candidates.relevance_given
         log_relevance = getattr(self.kernel, "log_relevance", None) if by_kernel else None
@@ -143,13 +145,15 @@ class NDPP:
                     f"candidate, got shape {log_r.shape}"
                     + ("" if np.isfinite(log_r).all() else f" with {log_r[~np.isfinite(log_r)][0]}")
                 )
-            return log_r
+            return log_r, exact
         given = candidates.relevance_given
         cosines = candidates.relevance.astype(np.float64) if given else cosines_with_query(candidates)
         if self.relevance == "exponential":
-            return log_exponential(cosines, DEFAULT_TEMPERATURE if self.temperature is None else self.temperature)
-        linear: Matrix = np.log(np.maximum(cosines, LINEAR_FLOOR))
-        return linear
+            temperature = DEFAULT_TEMPERATURE if self.temperature is None else self.temperature
+            return log_exponential(cosines, temperature), exact
+        r: Matrix = np.maximum(cosines, LINEAR_FLOOR)
+        # A cosine has an absolute rounding error, which weighs more in the logarithm of a small one.
+        return np.log(r), exact if given else TIE_EPS * np.finfo(np.float64).eps / r
 
 
 def _is_kernel(value: Any) -> bool:
@@ -234,9 +238,10 @@ class _IncrementalLU:
             left, right = np.linalg.lstsq(block.T, columns, rcond=1e-10)[0], rows
         self.t = len(left)
         self.lower[: self.t], self.upper[: self.t] = left, right
-        products = left * right
-        self.d -= products.sum(axis=0)
-        np.maximum(self.scale, np.abs(products).max(axis=0, initial=0.0), out=self.scale)
+        self.d -= (left * right).sum(axis=0)
+        # The solve leaves an error of the size of its largest number in each of its numbers, also in those that are 0.
+        largest = np.abs(left).max(axis=0, initial=0.0) * np.abs(right).max(axis=0, initial=0.0)
+        np.maximum(self.scale, largest, out=self.scale)
 
 
 def _check_finite(numbers: Matrix) -> None:

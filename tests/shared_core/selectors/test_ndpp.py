@@ -98,6 +98,16 @@ def test_after_the_rank_picks_are_filled_in_by_a_given_relevance(dtype: Any) -> 
     assert selection.indices.tolist() == [4, 2, 1, 5, 0, 3]
 
 
+def test_of_copies_of_any_length_almost_at_right_angles_to_the_query_the_first_is_picked() -> None:
+    # Lengths that are no powers of two change the last bits of a direction. A small cosine enlarges that.
+    rng = np.random.default_rng(10)
+    for _ in range(200):
+        query, row = rng.normal(size=(2, 14))
+        row += (1e-4 * np.linalg.norm(row) - row @ query) / (query @ query) * query
+        vectors = np.outer(rng.uniform(1, 1e6, size=5), row)
+        assert NDPP().select(Candidates(query, vectors), 1).indices.tolist() == [0]
+
+
 def test_a_given_relevance_is_the_r_of_the_paper() -> None:
     # L is the identity, so a gain is r_i². Relevance below 1e-6 counts as 1e-6.
     relevance = [0.5, 3.0, -8.0, 0.25]
@@ -262,3 +272,15 @@ def test_the_lowest_temperatures_give_finite_gains_and_the_most_relevant_first(t
     assert selection.filled_from is None
     assert np.all(np.isfinite(selection.gains))
     assert selection.indices[0] == np.argmax(oracles.cosines(query, vectors))
+
+
+@pytest.mark.parametrize("s", np.linspace(0.1, 3, 9))
+@pytest.mark.parametrize("c", [0.1, 0.7, 2.5])
+def test_a_ratio_of_rounding_errors_after_shown_candidates_is_no_gain(s: float, c: float) -> None:
+    # L_SS = [[1, s], [-s, 0]] of the shown ones has an inverse with a 0 in its first place, the only one that counts for
+    # the third candidate. Its determinant ratio is 0.
+    skew = [[0.0, s, c], [-s, 0.0, 0.0], [-c, 0.0, 0.0]]
+    kernel = LowRankKernel([[1.0], [0.0], [0.0]], np.eye(3), skew)
+    candidates = Candidates([1.0, 1.0], [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    found = NDPP(kernel).select(candidates, 1, shown=[0, 1])
+    assert (found.indices.tolist(), found.gains.tolist(), found.filled_from) == ([2], [0.0], 0)

@@ -139,8 +139,8 @@ class SelectionSettings(BaseModel):
         if "search_type" in kwargs and kwargs.get("selector") is not None:
             raise InvalidParameterError("give search_type or selector, not both")
         if "selector" in kwargs or kwargs.get("search_type", defaults["search_type"]) != defaults["search_type"]:
-            # The parameters of the configured selector do not fit another selector that is given for this call. Where
-            # relevance is no parameter of NDPP, it is what the documents are worth, and stays.
+            # The parameters of the configured selector do not fit another selector that is given for this call. A
+            # relevance that is not NDPP's own parameter is a fact about the documents, so it stays.
             relevance = defaults.get("relevance")
             defaults = {name: value for name, value in defaults.items() if name not in parameter_names()}
             if not isinstance(relevance, str) or relevance not in NDPP_RELEVANCE:
@@ -160,9 +160,9 @@ class SelectionSettings(BaseModel):
     def _warn_if_all_are_selected(self, request: Request, candidates: int, remedy: str, *, stacklevel: int = 6) -> None:
         """Warn once if there are no more candidates than are asked for, so that every method selects the same.
 
-        ``stacklevel`` is that of the line that calls the class, as far as the call is not async.
+        ``stacklevel`` leads to the line that calls the class, in a sync call.
         """
-        # The flag is no private attribute, because pydantic compares those: a warning must not change what is equal.
+        # Pydantic compares private attributes. The flag is none, so equal objects stay equal after a warning.
         if request.selects_all(candidates) and "_warned" not in self.__dict__:
             self.__dict__["_warned"] = True
             warnings.warn(
@@ -288,7 +288,7 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         ``"vrsd"`` (default), ``"similarity"``, ``"mmr"``, ``"ndpp"`` or another registered name.
     search_kwargs : dict
         The settings below may also be given here, as for ``as_retriever``, and at call time:
-        ``retriever.invoke(query, k=3)``. A setting at call time counts before one in ``search_kwargs``. Other keys
+        ``retriever.invoke(query, k=3)``. A setting at call time overrides one in ``search_kwargs``. Other keys
         (``filter``, for example) go to the store unchanged.
     selector : Selector, optional
         An object (or a name) in place of ``search_type``.
@@ -313,7 +313,7 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         ``"exponential"`` map the cosine for ``"ndpp"``. ``"vrsd"`` takes the cosine only.
     relevance_scale : {"minmax", "rank", "sigmoid"} or None
         How a given relevance is mapped to [0, 1] for the selector; see :func:`scale_relevance`. The event, ``order``
-        and ``relevance_score`` go by the relevance as it was given.
+        and ``relevance_score`` use the relevance as it was given.
     quality : str, callable or mapping, optional
         How good a document is by itself, for ``"mmr"``: a metadata key, a function of the document, or numbers by id.
     score_threshold : float

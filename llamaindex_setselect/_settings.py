@@ -127,7 +127,7 @@ class SelectionSettings(BaseModel):
 
     def _warn_if_all_are_selected(self, request: Request, candidates: int, remedy: str) -> None:
         """Warn once if there are no more candidates than are asked for, so that every method selects the same."""
-        # The flag is no private attribute, because pydantic compares those: a warning must not change what is equal.
+        # Pydantic compares private attributes. The flag is none, so equal objects stay equal after a warning.
         if request.selects_all(candidates) and "_warned" not in self.__dict__:
             self.__dict__["_warned"] = True
             warnings.warn(
@@ -215,7 +215,7 @@ def _text_of(scored: NodeWithScore) -> str:
 def finish(settings: SelectionSettings, request: Request, selected: Selected) -> list[NodeWithScore]:
     """The selected nodes in the ``order`` asked for; sends the event that holds the gains.
 
-    A flow may run in another thread, where handlers would not know the current span. So this is called after it.
+    It is called after the flow, because a flow may run in another thread, where handlers do not know the current span.
     """
     nodes = []
     for scored, relevance, gain in selected.arrange(request.order):
@@ -268,7 +268,7 @@ def _describe(settings: SelectionSettings, request: Request, selected: Selected)
 
 @dataclass(frozen=True)
 class _OfNode:
-    """A function of the node, for the node with its score that a retriever returns."""
+    """Calls a function of the node with the node of a :class:`NodeWithScore`."""
 
     function: Callable[[BaseNode], Any]
 

@@ -69,7 +69,7 @@ def compare_index(
     >>> found.settings[found.recommendation.setting].label, found.corpus.queries
     ('VRSD', 1)
     """
-    # The retriever checks them too, but it calls k top_n.
+    # The retriever checks them too, but its messages call k top_n.
     check_options(k, fetch_k)
     retriever = SetSelectIndexRetriever(index, top_n=k, fetch_k=fetch_k, filters=filters, embed_model=embed_model)
     embedding = retriever._settings._vectors.need_model("the queries")

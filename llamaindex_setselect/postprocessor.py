@@ -224,7 +224,7 @@ def _as_name_and_parameters(selector: str | Selector, parameters: dict[str, Any]
         name: str | None = selector
     else:
         if dataclasses.is_dataclass(selector):
-            # A parameter that has its default is left out, because one that is given may be warned of: no effect.
+            # Parameters that have their defaults are left out: giving one may cause the warning that it has no effect.
             values = {f: getattr(selector, f.name) for f in dataclasses.fields(selector) if f.init}
             parameters = {f.name: value for f, value in values.items() if value != f.default}
         name = next((n for n in selector_names() if _makes(n, parameters, selector)), None)

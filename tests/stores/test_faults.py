@@ -140,7 +140,9 @@ class TestLlamaIndex:
         assert gone == [rows[0].id] != [TWIN.id]
         assert [node.node_id for node in picked] == brute_force(QUERY, rows[1:])
 
-    async def test_three_nodes_with_one_text_count_once_or_are_all_found(self, case: LlamaIndexCase, index: VectorStoreIndex) -> None:
+    async def test_three_nodes_with_one_text_count_once_or_are_all_found(
+        self, case: LlamaIndexCase, index: VectorStoreIndex
+    ) -> None:
         twins = [
             TextNode(id_=node_id, text=TWIN.text, metadata=dict(TWIN.metadata), embedding=list(TWIN.vector))
             for node_id in TWIN_IDS

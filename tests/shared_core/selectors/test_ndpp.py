@@ -277,8 +277,8 @@ def test_the_lowest_temperatures_give_finite_gains_and_the_most_relevant_first(t
 @pytest.mark.parametrize("s", np.linspace(0.1, 3, 9))
 @pytest.mark.parametrize("c", [0.1, 0.7, 2.5])
 def test_a_ratio_of_rounding_errors_after_shown_candidates_is_no_gain(s: float, c: float) -> None:
-    # L_SS = [[1, s], [-s, 0]] of the shown ones has an inverse with a 0 in its first place, the only one that counts for
-    # the third candidate. Its determinant ratio is 0.
+    # The inverse of L_SS = [[1, s], [-s, 0]] of the shown ones has a 0 in its first place, the only one that counts for
+    # the third candidate, so the candidate's determinant ratio is 0.
     skew = [[0.0, s, c], [-s, 0.0, 0.0], [-c, 0.0, 0.0]]
     kernel = LowRankKernel([[1.0], [0.0], [0.0]], np.eye(3), skew)
     candidates = Candidates([1.0, 1.0], [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])

@@ -204,7 +204,7 @@ def read_vectors(
 
 
 def _text_of(scored: NodeWithScore) -> str:
-    """The text by which a node is compared with others; none if the node stands for more than its text."""
+    """The text by which a node is compared with others; empty if the node stands for more than its text."""
     node = scored.node
     if node.get_type() in (ObjectType.TEXT, ObjectType.DOCUMENT):
         return node.get_content(metadata_mode=MetadataMode.NONE)

@@ -47,7 +47,7 @@ from .items import ORDERS, ItemName, ItemNumber, read_numbers, read_values, sort
 # The most candidates that a retriever fetches when it widens its search by itself.
 WIDEST = 20_000
 
-# Words that mean NDPP's own parameter where ``relevance`` otherwise names a metadata key.
+# Strings given as ``relevance`` that are values of NDPP's own parameter. Any other string is a metadata key.
 NDPP_RELEVANCE = ("linear", "exponential")
 
 # Names that other libraries give to these settings.
@@ -214,7 +214,7 @@ class Request:
     def parse(cls, settings: Mapping[str, Any], *, warn: bool = True) -> tuple[Request, dict[str, Any]]:
         """The request, and what is neither a setting nor a selector's parameter (arguments of the store).
 
-        ``warn``: of a setting that has no effect.
+        ``warn``: whether to warn of a setting that has no effect.
 
         Raises
         ------
@@ -334,7 +334,7 @@ class Request:
         return self._select_rows(found, self._distinct_texts(found, rows), query)
 
     def _distinct_texts(self, found: Found, rows: Sequence[int]) -> list[int]:
-        """Of these rows, the first of each text, or the one of the highest given relevance. Shown items keep theirs."""
+        """Of these rows all shown ones, and of each text the first one, or the one with the highest given relevance."""
         items = [found.items[row] for row in rows]
         order: Sequence[int] = range(len(rows))
         if self.relevance is not None:
@@ -393,7 +393,7 @@ class Request:
     def selects_all(self, candidates: int) -> bool:
         """Whether all of this many candidates are selected, whatever the selector, and no other setting has an effect.
 
-        A plain search by similarity is what it says, and an ``order`` is an effect.
+        False for plain similarity, whose user asked for the nearest and no selection, and with an ``order``.
         """
         limits = self.score_threshold, self.budget, self.max_per_source, self.drop_near_duplicates
         if self.k is None or not 0 < candidates <= self.k or any(limit is not None for limit in limits):
@@ -401,11 +401,11 @@ class Request:
         return self.order == ORDERS[0] and not isinstance(self.selector, TopK)
 
     def warn_of_unused_perspective(self) -> None:
-        """For callers that do not search: warn of a perspective where relevance is given."""
+        """For callers that do not search: warn if a perspective has no effect, because relevance is given."""
         if self.perspective is not None and self.relevance is not None and not self.corpus:
             warnings.warn(
-                "perspective has no effect here, because it projects the query, and the given relevance takes the "
-                "place of the cosine with it; corpus=True projects the candidates too",
+                "perspective has no effect here: it projects the query, and the given relevance takes the place of "
+                "the cosine with the query. corpus=True projects the candidates too",
                 SetSelectWarning,
                 stacklevel=3,
             )

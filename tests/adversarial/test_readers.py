@@ -227,7 +227,7 @@ def npy_file(rng: np.random.Generator) -> bytes:
     if rng.random() < 0.3:
         head = damage(rng, head)
     version = bytes(rng.choice([(1, 0), (2, 0), (3, 0), (1, 1), (9, 9)]).tolist())
-    length = len(head) if rng.random() < 0.9 else int(rng.integers(2**16))
+    length = min(len(head), 2**16 - 1) if rng.random() < 0.9 else int(rng.integers(2**16))
     return b"\x93NUMPY" + version + length.to_bytes(2 if version[0] == 1 else 4, "little") + head + rng.bytes(64)
 
 

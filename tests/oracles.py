@@ -56,7 +56,7 @@ class Step:
     """The largest difference between equal scores; None: the rounding error of a cosine."""
     filled: bool = False
     singular: bool = False
-    """Whether the picks are so dependent that the scores of this step are not known to six digits in float64."""
+    """Whether the picks are so nearly dependent that float64 does not give the scores of this step to six digits."""
 
 
 @dataclass(frozen=True)
@@ -590,11 +590,11 @@ def ndpp_greedy(
         if not offers.any():
             exhausted.add(tuple(picked))
             return fill_in
-        # A float32 cosine changes the weight by one rounding error. A float32 row changes the entries of L, and with
-        # them the ratio, more so if the picks are almost dependent.
+        # A float32 cosine changes the weight by one rounding error. A float32 row changes the entries of L and so
+        # the ratio, and the change is larger if the picks are almost dependent.
         amplified = largest * _amplification(L, before)
         slack = generous**2 * (plain + FLOAT32_ROUNDING * amplified) - gain
-        singular = bool((FLOAT64_ROUNDING * amplified > 1e-6 * plain)[offers].any())
+        singular = bool((FLOAT64_ROUNDING * amplified > 1e-10 * plain)[offers].any())
         return Step(np.where(offers, gain, -np.inf), gain, np.abs(slack), singular=singular)
 
     return _greedy(
@@ -637,7 +637,7 @@ def scaled_relevance(relevance: Sequence[float], scale: str) -> list[float]:
         case "minmax":
             return [float((r - low) / (high - low)) if high > low else 0.5 for r in values]
         case "rank":
-            # The mean of the places that the equal values could take, as a share of the places.
+            # The mean of the ranks that the equal values could have, divided by the highest rank.
             below = [sum(other < r for other in values) for r in values]
             equal = [sum(other == r for other in values) for r in values]
             last = len(values) - 1

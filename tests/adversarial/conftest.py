@@ -1,4 +1,4 @@
-"""Random attacks: few in ``make test``, many in ``make fuzz CASES=300000 SEED=1``, and how to repeat a single one.
+"""Random cases: few in ``make test``, many in ``make fuzz CASES=300000 SEED=1``, and how to repeat a single case.
 
 A test asks the fixture ``cases`` for numbered random generators, and makes one case from each of them::
 
@@ -28,10 +28,10 @@ A failing case
     The report of a failed test ends with the one command that repeats that case and no other.
 
 Three runs
-    ``make fuzz`` runs this folder with numba, then its selections with NUMBA_DISABLE_JIT=1, then these with the folder
-    without_numba on PYTHONPATH, where ``import numba`` fails (see sitecustomize.py there). Files, locks and resumption
-    do not depend on numba. A test that starts a child process passes
-    ``os.environ`` on, so that the child runs in the same way.
+    ``make fuzz`` runs this folder with numba. It then runs the tests of selections (test_core.py, test_adapters.py,
+    test_fork.py) twice more: with NUMBA_DISABLE_JIT=1, and with the folder without_numba on PYTHONPATH, so that
+    ``import numba`` fails (see sitecustomize.py there). Files, locks and resumption do not depend on numba. A test that
+    starts a child process passes ``os.environ`` on, so that the child runs in the same way.
 
 The variables behind all this: FUZZ_CASES, FUZZ_SEED, and FUZZ_CASE (the number of the single case to run).
 """
@@ -112,7 +112,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def _numba() -> str:
-    """How this run stands to numba, as observed and not as asked for."""
+    """Whether this run uses numba, found out by a look at numba and not at the environment variables."""
     try:
         import numba
     except ImportError:

@@ -226,7 +226,7 @@ async def test_cancelled_langchain_calls_leave_nothing_behind(cases: Cases) -> N
         answers = await cancel_some(tasks, rng)
         for answer, right, heard in zip(answers, alone, events, strict=True):
             assert answer in (CANCELLED, right)
-            # The event comes last, so a call may be cancelled between it and the answer.
+            # The event is the last step, so a call may be cancelled between the event and the answer.
             assert heard.ids in ([], [[document.id for document in right]])
             assert answer is CANCELLED or heard.ids
         assert [await shared.ainvoke(text) for text in questions] == alone
@@ -281,7 +281,7 @@ SCORES = {"relevance_score", "selection_score"}
 
 
 def odd_metadata(rng: np.random.Generator) -> dict[str, Any]:
-    # A copy of each value, so that a change of one would be seen in one place only.
+    # A copy of each value, so that a change of one value does not change the others.
     return {key: pickle.loads(pickle.dumps(pick(rng, ODD_VALUES))) for key in ODD_KEYS if rng.random() < 0.4}
 
 

@@ -60,7 +60,7 @@ def test_a_run_that_is_killed_at_any_moment_is_resumed_to_the_same_bytes(
         out = tmp_path / str(number)
         run = start(folder, out)
         if number % 5 == 4:
-            # Any moment of the start: imports, the hash of the files, the lock, the settings.
+            # The kill may hit any part of the start: imports, the hash of the files, the lock, the settings.
             time.sleep(float(rng.uniform(0, 2)))
         else:
             wanted = int(rng.integers(1, PARTS - 3))
@@ -213,7 +213,7 @@ def check(code: int, said: str, name: str) -> None:
     assert code in (0, 1, 2), said
     if code == 2:
         assert name in said, said
-        # The paths are long. Nothing else is.
+        # Only the paths may be long.
         assert len(said) < 800, said
         assert said.rstrip("\n").isprintable(), said
 

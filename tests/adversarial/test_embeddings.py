@@ -40,7 +40,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::shared_core.errors.EmbeddingFal
 NAN = float("nan")
 Fault = Callable[[Any], Any]
 
-# What becomes of the vectors of all texts.
+# Faults in what a model returns for all texts.
 FAULTS: dict[str, Fault] = {
     "none at all": lambda rows: [],
     "one too few": lambda rows: rows[:-1],
@@ -58,7 +58,7 @@ FAULTS: dict[str, Fault] = {
     "nested": lambda rows: [[row] for row in rows],
     "a generator": lambda rows: (row for row in rows),
 }
-# What becomes of the vector of a query.
+# Faults in what a model returns for a query.
 QUERY_FAULTS: dict[str, Fault] = {
     "None": lambda row: None,
     "empty": lambda row: [],

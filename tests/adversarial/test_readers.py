@@ -49,7 +49,7 @@ TEXTS = "The river carries water.\n\n  Bread is baked.  \r\nÄ café 😀\n".enc
 
 ORIGINALS = {"jsonl": JSON_LINES, "csv": TABLE, "tsv": TABLE.replace(b",", b"\t"), "txt": TEXTS}
 
-# What damages a reader more often than random bytes do.
+# Pieces that break readers more often than random bytes do.
 NASTY = [
     *(b"", b"\0", b"\xff", b"\xef\xbb\xbf", b"\xff\xfe", b"\xed\xa0\x80", b"\\ud800", b"\\", b'"', b"'"),
     *(b"\r", b"\n", b"\r\n", b"\t", b"\x1a", b"\x1b[2J", b"\x07", b"\xc2\x85", "\u2028\u202e".encode()),
@@ -133,7 +133,7 @@ def test_a_damaged_line_costs_no_other_line(cases: Cases, tmp_path: Path) -> Non
         found = read_documents(path)
         texts = [document.text for document in found.items]
         others = [f"text {i}" for i in range(len(lines)) if i != place]
-        # A damaged line can take the id of a line that comes later, which is then the one that repeats an id.
+        # A damaged line can take the id of a later line. The message then names the later line as the repetition.
         taken = [problem.line for problem in found.problems if "occurs a second time" in problem.what]
         assert [text for text in others if text not in texts] == [
             f"text {line - 1}" for line in taken if line != place + 1
@@ -314,7 +314,7 @@ def test_damaged_kernel_files(number_of_kernel: int, cases: Cases, tmp_path: Pat
         for kind in (LowRankKernel, LinearKernel):
             try:
                 loaded = kind.load(path)
-                # What a file holds may be too large to compute with, but then too the error is ours.
+                # The numbers of a file may be too large to compute with. The error must be ours in this case too.
                 picked = NDPP(kernel=loaded).select(Candidates(vectors[0], vectors), 2)
             except SetSelectError as error:
                 check_message(error, path)

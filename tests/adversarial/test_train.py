@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 ITEMS, RUNS = 40, 4
 
 # Imports once, and forks a process for each command, because most of a short run is imports. Each process notes the
-# items that it asks the feedback about. Where there is a file "wait", it asks nothing until there is a file "go".
+# items that it asks the feedback about. If the file "wait" exists, the process asks nothing until the file "go" exists.
 STARTER = """
 import json, os, sys, time
 import matplotlib.figure, safetensors.torch, torch

@@ -1,4 +1,4 @@
-"""Python runs this file at its start if this folder is on PYTHONPATH. Then numba is as good as not installed.
+"""Python runs this file at its start if this folder is on PYTHONPATH. numba then looks as if it were not installed.
 
 ``make fuzz`` sets PYTHONPATH for its last run. Child processes inherit it, Ray's workers among them.
 """

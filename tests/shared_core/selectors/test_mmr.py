@@ -37,7 +37,7 @@ def test_any_lambda_agrees_with_the_reference_on_a_given_relevance_of_any_size()
     for case in random_cases(45, 300):
         d, b = (float(case.rng.choice([0.0, 1.0, case.rng.random()])) for _ in range(2))
         quality = case.quality if case.number % 3 else None
-        # Beside 1e6 novelty decides nothing but ties, and beside 1e-3 nearly all.
+        # With relevance near 1e6, novelty decides only ties. With relevance near 1e-3, it decides nearly all picks.
         relevance = draw_relevance(case) * case.rng.choice([1e-3, 1.0, 1e6])
         candidates = Candidates(case.query, case.vectors, relevance=relevance, quality=quality)
         expected = oracles.mmr(
@@ -55,7 +55,7 @@ def test_the_first_pick_is_the_most_relevant_by_however_little(quality: Any, dty
     relevance = [0.7, 0.7 - 1e-9, 0.7 - 1e-9, 0.1, 0.7 + 1e-9, 0.7, 0.0, -0.7, 0.7 + 1e-9]
     selection = MMR(1.0, 0.5).select(Candidates(query, vectors, relevance=relevance, quality=quality), 6)
     assert selection.indices.tolist() == [4, 8, 0, 5, 1, 2]
-    # With novelty the first pick stays, and then 1e-9 weighs less than the vectors.
+    # With novelty the first pick is the same. For later picks 1e-9 weighs less than the cosines between the vectors.
     selection = MMR(0.25).select(Candidates(query, vectors, relevance=relevance, quality=quality), 1)
     assert selection.indices.tolist() == [4]
 

@@ -90,7 +90,8 @@ def test_after_the_rank_picks_are_filled_in_by_relevance() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_after_the_rank_picks_are_filled_in_by_a_given_relevance(dtype: Any) -> None:
-    # There is one direction, so each pick after the first is filled in. 1e-9 decides, and equal values go by index.
+    # All rows have one direction, so each pick after the first is filled in. A difference of 1e-9 decides, and equal
+    # values go to the lower index.
     query, row = np.random.default_rng(4).normal(size=(2, 6)).astype(dtype)
     relevance = [-0.2, 0.3, 0.3 + 1e-9, -0.2, 5.0, -0.2 + 1e-9]
     selection = NDPP().select(Candidates(query, np.tile(row, (6, 1)), relevance=relevance), 6)

@@ -148,9 +148,9 @@ IMPORT_NUMBA = "from shared_core.selectors import _compiled\nfolder = Path(_comp
 @pytest.mark.parametrize(
     ("fault", "start"),
     [
-        # What a full disk does: files can be made, and nothing can be written to them.
+        # As on a full disk: files can be created, but nothing can be written to them.
         ("resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))", "VRSD"),
-        # What a folder does that belongs to somebody else now. Tests may run as root, whom permissions do not stop.
+        # As in a folder of another user. Permissions would not do, because tests may run as root.
         ("shutil.rmtree(folder); folder.touch()", "select_many"),
     ],
     ids=["full disk", "no folder"],

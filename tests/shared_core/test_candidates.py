@@ -465,6 +465,11 @@ def test_each_row_of_relevance_is_scaled_by_itself(shape: tuple[int, ...], scale
         assert scaled[place].tolist() == scale_relevance(values[place], scale).tolist()
 
 
+def test_rows_of_very_different_sizes_do_not_affect_each_other() -> None:
+    scaled = scale_relevance([[3e-300, 1e-300, 2e-300], [1e300, -1e300, 0.0], [5e-324, 0.0, 5e-324]])
+    np.testing.assert_allclose(scaled, [[1.0, 0.0, 0.5], [1.0, 0.0, 0.5], [1.0, 0.0, 1.0]], rtol=1e-12)
+
+
 @pytest.mark.parametrize("kind", ["<f2", ">f4", "i1", "u8"])
 def test_relevance_of_any_kind_of_number_can_be_scaled(kind: str) -> None:
     values = np.array([3, 0, 1, 1]).astype(kind)

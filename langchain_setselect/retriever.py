@@ -105,7 +105,8 @@ class SelectionSettings(BaseModel):
         fields = {name: value for name, value in settings.items() if name in own}
         more = {name: value for name, value in settings.items() if name not in own}
         refuse_unknown(type(self).__name__, [name for name in more if name not in SETTINGS], own)
-        kwargs = fields.pop("search_kwargs", None) or {}
+        kwargs = fields.pop("search_kwargs", None)
+        kwargs = {} if kwargs is None else kwargs
         if not isinstance(kwargs, Mapping):
             raise InvalidParameterError(f"search_kwargs must be a dict, got {type(kwargs).__name__}")
         kwargs = {**kwargs, **more}
@@ -138,7 +139,8 @@ class SelectionSettings(BaseModel):
         defaults |= self.search_kwargs
         if "search_type" in kwargs and kwargs.get("selector") is not None:
             raise InvalidParameterError("give search_type or selector, not both")
-        if "selector" in kwargs or kwargs.get("search_type", defaults["search_type"]) != defaults["search_type"]:
+        configured = defaults["search_type"]
+        if "selector" in kwargs or not is_default(kwargs.get("search_type", configured), configured):
             # The parameters of the configured selector do not fit another selector that is given for this call. A
             # relevance that is not NDPP's own parameter is a fact about the documents, so it stays.
             relevance = defaults.get("relevance")

@@ -121,7 +121,7 @@ class SelectionSettings(BaseModel):
             value = getattr(self, name)
             if value is not None or name == "relevance_scale":
                 settings[name] = _OfNode(value) if name in OF_NODES and callable(value) else value
-        if self.relevance == "score":
+        if isinstance(self.relevance, str) and self.relevance == "score":
             settings["relevance"] = _score_of
         return Request.parse(settings | self.selector_kwargs, warn=warn)[0]
 
@@ -150,7 +150,8 @@ def _as_fields(owner: type[SelectionSettings], settings: dict[str, Any]) -> dict
     fields = {name: value for name, value in settings.items() if name in own}
     more = {name: value for name, value in settings.items() if name not in own}
     refuse_unknown(owner.__name__, more, own)
-    kwargs = fields.get("selector_kwargs") or {}
+    kwargs = fields.get("selector_kwargs")
+    kwargs = {} if kwargs is None else kwargs
     if not isinstance(kwargs, Mapping):
         raise InvalidParameterError(f"selector_kwargs must be a dict, got {type(kwargs).__name__}")
     kwargs = {**kwargs, **more}

@@ -34,6 +34,7 @@ from ..selectors.choose import choose
 from ..selectors.top_k import TopK
 from ..selectors.vrsd import NO_RELEVANCE, VRSD
 from ..signals.extraction import (
+    PERSPECTIVE_VECTORS,
     PerspectiveExtractor,
     QueryParts,
     aread_perspective,
@@ -564,7 +565,7 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "drop_duplicates": check_bool,
     "order": functools.partial(check_one_of, allowed=ORDERS),
     "perspective": lambda value, what: value,
-    "perspective_vector": lambda value, what: value,
+    "perspective_vector": functools.partial(check_one_of, allowed=PERSPECTIVE_VECTORS),
     "direction": functools.partial(check_one_of, allowed=DIRECTIONS),
     "corpus": check_bool,
 }

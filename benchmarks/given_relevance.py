@@ -1,9 +1,10 @@
-"""What a given relevance changes: hybrid scores against the cosine, on three public data sets that name right answers.
+"""What a given relevance changes: selections by hybrid scores and by the cosine, on three public data sets with answers.
 
-The candidates of a query are the 50 best of hybrid search: BM25 and all-MiniLM-L6-v2, fused by reciprocal rank. Each
-method selects from them, once by the cosine and once by the fused scores. Data is read from SETSELECT_DATA (default:
-../shared/data beside the project) and never copied. A data set that is not there is skipped. A second run prints the
-same figures; the first one embeds 20,000 texts (about ten minutes on one core).
+The candidates of a query are the 50 best of hybrid search: the rankings of BM25 (a score of search by words) and of
+all-MiniLM-L6-v2, joined by reciprocal rank fusion. Each method selects from the candidates once by the cosine and once by
+the fused scores. Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied. A data
+set that is not there is skipped. The first run embeds 20,000 texts (about ten minutes on one core). A second run prints
+the same figures.
 
     python benchmarks/given_relevance.py            # prints the tables
     python benchmarks/given_relevance.py --write    # and writes benchmarks/results/given_relevance.md
@@ -160,7 +161,7 @@ def measured(title: str, about: str, task: Task, k: int) -> str:
     for method, values in columns.items():
         name, _, relevance = method.partition("; ")
         by_cosine = columns.get(f"{name}; cosine")
-        # BM25 alone may find a single text, which repeats nothing.
+        # BM25 alone may find a single text, which has no pairs.
         repeated = [mean_pairwise_cosine(vectors[rows]) for rows in rankings[method] if len(rows) > 1]
         row = [method, f"{np.mean(repeated):.3f}"]
         for measure, column in values.items():

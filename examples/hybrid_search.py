@@ -1,6 +1,7 @@
-"""LangChain: BM25 and vectors, fused by reciprocal rank, then the best set by the fused scores.
+"""LangChain: hybrid search, then a selection by its scores in place of the cosine.
 
-With the name of a cross-encoder on Hugging Face, or its folder, the result of the search is reranked first:
+BM25 is a score of search by words. Its ranking and that of the vectors are joined by reciprocal rank fusion. If you name
+a cross-encoder (on Hugging Face, or a folder), it reranks the result of the search before the selection:
 python examples/hybrid_search.py cross-encoder/ms-marco-MiniLM-L6-v2
 """
 
@@ -37,7 +38,7 @@ def hybrid_search(question: str, fetch_k: int = 50) -> list[Document]:
 
 
 def rerank(question: str, documents: list[Document], model: str) -> list[Document]:
-    """The documents by the scores of a cross-encoder, which read the question and a document together."""
+    """The documents in the order of a cross-encoder's scores. It reads the question and a document together."""
     from sentence_transformers import CrossEncoder
 
     try:

@@ -21,7 +21,6 @@ from .retriever import (
     SelectionSettings,
     arrange_documents,
     check_shown,
-    describe_selection,
     embed_query,
     read_ids,
     text_of,
@@ -106,7 +105,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         vectors = yield from self._vectors(documents, ids)
         check_shown(request, ids)
         selected = yield Step(partial(request.select, Found(documents, ids, text_of, vectors), embedded))
-        data = describe_selection(request, selected, self.vector_source)
+        data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}
         yield Step(partial(_send_event, callbacks, data), partial(_asend_event, callbacks, data))
         return arrange_documents(request, selected, scores)
 

@@ -259,23 +259,6 @@ def arrange_documents(request: Request, selected: Selected, scores: bool) -> lis
     return copies
 
 
-def describe_selection(request: Request, selected: Selected, vector_source: str) -> dict[str, Any]:
-    """The data of the event ``setselect`` for callback handlers."""
-    found, selection = selected.found, selected.selection
-    return {
-        "selector": repr(request.selector),
-        "k": request.k,
-        "fetch_k": found.fetch_k,
-        "candidates": len(found.items),
-        "vector_source": vector_source,
-        "ids": selected.ids,
-        "gains": selection.gains.tolist(),
-        "relevance": selection.relevance.tolist(),
-        "objective": selection.objective if found.items else None,
-        "filled_from": selection.filled_from,
-    }
-
-
 class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
     """Over-fetches from a vector store and returns the best *set* of ``k`` documents.
 
@@ -429,7 +412,7 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         self._warn_if_all_are_selected(request, request.fetch_k - len(request.shown), RAISE_FETCH_K, stacklevel=7)
         selected = yield from self._select(request, query, store_kwargs)
         if run_manager.handlers:
-            data = describe_selection(request, selected, self.vector_source)
+            data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}
             config: Any = {"callbacks": run_manager.get_child()}
             yield Step(
                 partial(dispatch_custom_event, EVENT, data, config=config),

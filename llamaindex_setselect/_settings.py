@@ -223,7 +223,8 @@ def finish(settings: SelectionSettings, request: Request, selected: Selected) ->
         node = _with_scores(scored.node, relevance, gain) if settings.scores else scored.node
         nodes.append(NodeWithScore(node=node, score=relevance))
     if is_heard():
-        dispatcher.event(ReRankEndEvent(nodes=nodes, tags={EVENT: _describe(settings, request, selected)}))
+        data = {"top_n": request.k, "vector_source": settings._vectors.words, **request.describe(selected)}
+        dispatcher.event(ReRankEndEvent(nodes=nodes, tags={EVENT: data}))
     return nodes
 
 
@@ -248,23 +249,6 @@ def _with_scores(node: BaseNode, relevance: float, gain: float) -> BaseNode:
             "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, *added],
         }
     )
-
-
-def _describe(settings: SelectionSettings, request: Request, selected: Selected) -> dict[str, Any]:
-    """What the event says about a selection, in the order of the picks."""
-    found, selection = selected.found, selected.selection
-    return {
-        "selector": repr(request.selector),
-        "top_n": request.k,
-        "fetch_k": found.fetch_k,
-        "candidates": len(found.items),
-        "vector_source": settings._vectors.words,
-        "ids": selected.ids,
-        "gains": selection.gains.tolist(),
-        "relevance": selection.relevance.tolist(),
-        "objective": selection.objective if found.items else None,
-        "filled_from": selection.filled_from,
-    }
 
 
 @dataclass(frozen=True)

@@ -401,6 +401,20 @@ class Request:
             return False
         return self.order == ORDERS[0] and not isinstance(self.selector, TopK)
 
+    def describe(self, selected: Selected) -> dict[str, Any]:
+        """What the adapters' events say about a selection, in the order of the picks."""
+        found, selection = selected.found, selected.selection
+        return {
+            "selector": repr(self.selector),
+            "fetch_k": found.fetch_k,
+            "candidates": len(found.items),
+            "ids": selected.ids,
+            "gains": selection.gains.tolist(),
+            "relevance": selection.relevance.tolist(),
+            "objective": selection.objective if found.items else None,
+            "filled_from": selection.filled_from,
+        }
+
     def warn_of_unused_perspective(self) -> None:
         """For callers that do not search: warn if a perspective has no effect, because relevance is given."""
         if self.perspective is not None and self.relevance is not None and not self.corpus:

@@ -51,7 +51,8 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     relevance : str, callable or mapping, optional
         What a node is worth for the query: ``"cosine"`` (default), ``"score"`` (the score that the retriever or the
         reranker in front gave it), a metadata key, a function of the node, or numbers by node id. ``"linear"`` and
-        ``"exponential"`` map the cosine for ``"ndpp"``. ``"vrsd"`` takes the cosine only.
+        ``"exponential"`` map the cosine for ``"ndpp"``. ``"vrsd"`` takes the cosine only. Higher must be better: a
+        ``"score"`` that is a distance, as ``FaissVectorStore`` gives over ``IndexFlatL2``, selects the worst nodes.
     relevance_scale : {"minmax", "rank", "sigmoid"} or None
         How a given relevance is mapped to [0, 1]; see :func:`scale_relevance`.
     index : VectorStoreIndex, optional

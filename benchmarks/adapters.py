@@ -11,8 +11,8 @@ setselect, and run as their framework runs them:
   query engine is compared with a query engine whose postprocessor reads the vectors in the same way and cuts the list.
 
 The adapters are measured with numba and in numpy alone, and a verdict says whether the overhead is within its bound.
-The rows that name only the frameworks show what no adapter can avoid: their plain retrievers, which select nothing,
-over their own search below callbacks, spans and events.
+The rows that name only the frameworks show what no adapter can avoid. They compare a framework's plain retriever, which
+selects nothing, with the search inside it, without callbacks, spans and events.
 
     python benchmarks/adapters.py            # prints the table and the verdicts
     python benchmarks/adapters.py --write    # and writes benchmarks/results/adapters.md

@@ -1,7 +1,7 @@
 """LangChain: hybrid search, then a selection by its scores in place of the cosine.
 
-BM25 is a score of search by words. Its ranking and that of the vectors are joined by reciprocal rank fusion. If you name
-a cross-encoder (on Hugging Face, or a folder), it reranks the result of the search before the selection:
+BM25 is a score of search by words. Its ranking and that of the vectors are joined by reciprocal rank fusion. If you
+name a cross-encoder (on Hugging Face, or a folder), it reranks the result of the search before the selection:
 python examples/hybrid_search.py cross-encoder/ms-marco-MiniLM-L6-v2
 """
 

@@ -153,7 +153,7 @@ class SelectionSettings(BaseModel):
         name, scores = settings.pop("search_type"), check_bool(settings.pop("scores"), "scores")
         if settings.get("selector") is None:
             settings["selector"] = name
-        request, rest = Request.parse(settings, warn=warn or bool(kwargs))
+        request, rest = Request.parse(settings, warn=warn or not _USED_TOGETHER.isdisjoint(kwargs))
         for name in rest:
             if name in type(self).model_fields:
                 raise InvalidParameterError(f"{name} is set when {type(self).__name__} is made, not for one call")
@@ -175,6 +175,8 @@ class SelectionSettings(BaseModel):
 
 
 _FIELDS = {*SelectionSettings.model_fields, "fetch_k"} - {"search_kwargs", "embeddings"}
+# Whether one of these has an effect depends on the others. A call that gives one may warn again.
+_USED_TOGETHER = {"selector", "search_type", "quality", "lambda_b"}
 
 
 def embed_query(request: Request, embeddings: Embeddings, query: str) -> Flow[EmbeddedQuery]:
@@ -316,7 +318,7 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         Where a document comes from, for ``max_per_source``: a metadata key (``"source"``), a function of the
         document, or names by id.
     drop_duplicates : bool
-        Documents with the same text count once (default). The first that the store returns stays, or the one of the
+        Documents with the same text count once (default): the first that the store returns, or the one with the
         highest ``relevance`` if that is given.
     drop_near_duplicates : float in [-1, 1]
         No two documents have a cosine above this value.

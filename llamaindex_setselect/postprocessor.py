@@ -81,8 +81,8 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     source : str or callable, optional
         What a source is: a metadata key or a function of the node; by default the document that contains the node.
     drop_duplicates : bool
-        Nodes with the same text count once (default). The first stays, or the one of the highest ``relevance`` if that
-        is given. Images and pointers to other objects (``IndexNode``) are compared by id only.
+        Nodes with the same text count once (default): the first, or the one with the highest ``relevance`` if that is
+        given. Images and pointers to other objects (``IndexNode``) are compared by id only.
     drop_near_duplicates : float in [-1, 1], optional
         No two nodes have a cosine above this value.
     score_threshold : float, optional

@@ -152,7 +152,7 @@ class NDPP:
             temperature = DEFAULT_TEMPERATURE if self.temperature is None else self.temperature
             return log_exponential(cosines, temperature), exact
         r: Matrix = np.maximum(cosines, LINEAR_FLOOR)
-        # A cosine has an absolute rounding error, which weighs more in the logarithm of a small one. The floor is exact.
+        # A cosine has an absolute rounding error, which weighs more in the log of a small one. The floor is exact.
         known = given | (cosines <= LINEAR_FLOOR)
         return np.log(r), np.where(known, 0.0, TIE_EPS * np.finfo(np.float64).eps / r)
 

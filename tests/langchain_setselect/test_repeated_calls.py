@@ -63,6 +63,7 @@ def test_a_setting_without_effect_is_warned_of_once(cls: Any, store: VectorStore
     for _ in range(2):
         if cls is SetSelectRetriever:
             made.invoke(QUERY)
+            made.invoke(QUERY, k=2)
         elif cls is SetSelectCompressor:
             made.compress_documents(documents, QUERY)
         else:

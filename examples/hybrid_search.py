@@ -52,8 +52,7 @@ def rerank(question: str, documents: list[Document], model: str) -> list[Documen
 
 
 found = hybrid_search(QUESTION)
-if len(sys.argv) > 1:
-    found = rerank(QUESTION, found, sys.argv[1])
+found = rerank(QUESTION, found, sys.argv[1]) if len(sys.argv) > 1 else found
 print("Question:         ", QUESTION)
 print("No selection:     ", ", ".join(document.id or "" for document in found[:5]))
 for label, relevance in {"by the cosine:": "cosine", "by the scores:": "score"}.items():

@@ -27,8 +27,9 @@ def _fetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) 
     nodes = index.index_struct.nodes_dict
     number, labels = _LABELS.get(index, (-1, {}))
     found = list(map(labels.get, node_ids))
-    known = zip(node_ids, found, strict=True)
-    if number != len(nodes) or any(nodes.get(label) != name for name, label in known if label is not None):
+    # The map is stale if a label has another node now. None is the label of a node that the index does not know.
+    now = [name if label is None else nodes.get(label) for name, label in zip(node_ids, found, strict=True)]
+    if number != len(nodes) or now != list(node_ids):
         # A copy: another thread may add nodes.
         nodes = nodes.copy()
         labels = {node_id: label for label, node_id in nodes.items()}

@@ -13,7 +13,7 @@ from langchain_community.vectorstores import FAISS
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
-from langchain_setselect import SetSelectCompressor, SetSelectExampleSelector, SetSelectRetriever
+from langchain_setselect import SetSelectCompressor, SetSelectExampleSelector, SetSelectRetriever, vectors
 from shared_core import VRSD, EmbeddingFallbackWarning, InvalidParameterError, LowRankKernel, SetSelectWarning
 from tests.embedding import corpus, embed
 from tests.langchain_setselect.conftest import WordEmbeddings
@@ -178,7 +178,9 @@ class Noted(Document):
     note: str = ""
 
 
-def test_copies_keep_class_fields_and_what_was_set(embeddings: WordEmbeddings) -> None:
+def test_copies_keep_class_fields_and_what_was_set(embeddings: WordEmbeddings, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Only the first call of a process warns, and other tests may have made it.
+    monkeypatch.setattr(vectors, "_WARNED", set())
     text = corpus()[0][0]
     noted = Noted(page_content=text, note="kept", id="n")
     compressor = SetSelectCompressor(embeddings=embeddings, k=1, scores=True)

@@ -118,7 +118,7 @@ def test_every_registered_selector_is_tested_here() -> None:
 
 @each_pair
 def test_agrees_with_the_reference(pair: Pair) -> None:
-    for case in random_cases(30, 300):
+    for case in random_cases(30, 200):
         pair.check(case.query, case.vectors, case.k, case)
 
 
@@ -303,7 +303,7 @@ CONDITIONS = [
 )
 def test_agrees_with_the_reference_and_keeps_every_condition(pair: Pair, about: tuple[str, ...]) -> None:
     changed = short = 0
-    for case in random_cases(40 + CONDITIONS.index(about), 72, n_max=40):
+    for case in random_cases(40 + CONDITIONS.index(about), 48, n_max=40):
         question = ask(case, pair, about)
         query, vectors, k, conditions = case.query, case.vectors, question.k, question.conditions
         expected = pair.expected(query, vectors, k, **conditions)

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import secrets
+import socket
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from io import FileIO
@@ -55,8 +56,8 @@ def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
     """Keep the lock file ``<path>.lock`` while the block runs, so that one run at a time writes ``path``.
 
     With None nothing is locked. The lock file of a folder is ``_lock`` inside it. If another run has the lock, an
-    InvalidParameterError names its process. If that process was killed on this machine, the lock is taken over. Two
-    threads of one process count as two runs.
+    InvalidParameterError names its process. The operating system frees the lock when its process ends, even if that is
+    killed. Two threads of one process count as two runs.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -77,15 +78,21 @@ def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
     # filelock would create a missing folder.
     lock.parent.stat()
     try:
-        # Taking over the lock of a dead process may need a second attempt.
-        held = filelock.SoftFileLock(lock).acquire(timeout=0.5)
+        # The owner writes its name just after it has got the lock, so the others wait before they read it.
+        held = filelock.FileLock(lock, on_acquired=_write_owner).acquire(timeout=0.5)
     except filelock.Timeout:
         raise InvalidParameterError(
-            f"{path} is in use by {_owner(lock)}: wait until it ends, or name another "
-            f"{'folder' if folder else 'file'}. If that process no longer runs, delete {lock}"
+            f"{path} is in use by {_read_owner(lock)}: wait until it ends, or name another "
+            f"{'folder' if folder else 'file'}"
         ) from None
     with held:
-        yield
+        try:
+            yield
+        finally:
+            # Another run that waits for this file notices that it is gone, and creates a new one. Windows refuses to
+            # remove an open file; there filelock removes it.
+            with contextlib.suppress(PermissionError):
+                lock.unlink(missing_ok=True)
 
 
 class Journal:
@@ -157,14 +164,19 @@ class Journal:
         return InvalidInputError(f"{self.path}: line {number} {problem}")
 
 
-def _owner(lock: Path) -> str:
-    """The process that a lock file of filelock names: its number and its host are the first two lines."""
+def _write_owner(descriptor: int) -> None:
+    # A lock file that a killed process left behind is used again.
+    os.ftruncate(descriptor, 0)
+    now = datetime.now().isoformat(" ", "seconds")
+    os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()} since {now}".encode())
+
+
+def _read_owner(lock: Path) -> str:
     try:
-        named = re.match(r"(\d+)\n([!-~]+)\n", lock.read_text(encoding="ascii"))
-        since = datetime.fromtimestamp(lock.stat().st_mtime)
+        owner = lock.read_text(encoding="utf-8")
     except (OSError, ValueError):
-        named = None
-    return f"process {named[1]} on {named[2]} since {since:%Y-%m-%d %H:%M:%S}" if named else "another process"
+        owner = ""
+    return owner if re.fullmatch(r"process \d+ on [!-~]+ since [\d :-]+", owner) else "another process"
 
 
 def _line(record: Mapping[str, Any]) -> bytes:

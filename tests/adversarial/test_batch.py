@@ -77,7 +77,8 @@ def test_a_run_that_is_killed_at_any_moment_is_resumed_to_the_same_bytes(
         assert content(out) == content(folder / "mmr")
         shutil.rmtree(out)
     print(f"{kills} kills, {after_a_part} of them after a part")
-    assert after_a_part >= 0.4 * kills, (after_a_part, kills)
+    # A single case, which is repeated, may be a kill at the start.
+    assert kills < 5 or after_a_part >= 0.4 * kills, (after_a_part, kills)
 
 
 def test_of_four_runs_at_once_one_fills_the_folder_and_the_others_stop(

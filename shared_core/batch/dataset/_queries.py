@@ -28,7 +28,7 @@ Given = tuple[list[Any], NDArray[np.float64] | None] | str
 SAMPLE = 100
 _BATCH_ROWS = 4096
 # pyarrow raises these where a file is damaged or cannot be read.
-PARQUET_ERRORS = (pa.ArrowException, OSError)
+PARQUET_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
 @dataclass(frozen=True)

@@ -631,8 +631,10 @@ def test_a_truncated_part_is_written_again_and_damaged_settings_are_named(
     select_dataset(files, index, out=out, block_rows=50, **SETTINGS)
     whole = {f.name: f.read_bytes() for f in out.iterdir()}
     (out / "part-00001.parquet").write_bytes(whole["part-00001.parquet"][:300])
+    # The name of a column that is not UTF-8.
+    (out / "part-00002.parquet").write_bytes(whole["part-00002.parquet"].replace(b"error", b"\xf1rror"))
     (out / "part-00003.parquet").write_bytes(b"")
-    assert select_dataset(files, index, out=out, block_rows=50, **SETTINGS).resumed == 3
+    assert select_dataset(files, index, out=out, block_rows=50, **SETTINGS).resumed == 2
     assert {f.name: f.read_bytes() for f in out.iterdir()} == whole
     for damaged in (b'{"version', b"[1]", b"\xff", b'{"a":' + 100_000 * b"["):
         (out / "_settings.json").write_bytes(damaged)

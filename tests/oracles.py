@@ -501,6 +501,15 @@ def ndpp_weights(
     return np.array([math.exp((c - top) / (2 * temperature)) for c in relevance])
 
 
+def auto_temperature(relevance: Iterable[float], c: float, equal: float = 0.0) -> float:
+    """c population standard deviations of the relevance; infinite if its values differ by no more than rounding."""
+    exact = [Fraction(x) for x in relevance]
+    mean = sum(exact) / len(exact)
+    variance = sum((x - mean) ** 2 for x in exact) / len(exact)
+    sigma = math.sqrt(variance)
+    return c * sigma if sigma > equal else math.inf
+
+
 def mapped_cosines(query: ArrayLike, vectors: ArrayLike, W: ArrayLike) -> tuple[Floats, Floats]:
     """cos(q W, e W) of each row e, 0 where W maps to zero; and its largest error for float32 input.
 

@@ -69,7 +69,7 @@ class Fitted:
     --------
     >>> fitted = Fitted(LinearKernel([[1.0]]), 2, 0.9, {"NDPP()": 0.8}, 0.1, 0.02, (), (3,))
     >>> fitted.helped, fitted.selector
-    (True, NDPP(kernel=LinearKernel(d=1, K=1, K'=0), relevance=None, temperature=None))
+    (True, NDPP(kernel=LinearKernel(d=1, K=1, K'=0), relevance=None, temperature='auto'))
     """
 
     kernel: LinearKernel | LowRankKernel

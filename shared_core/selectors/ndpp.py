@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,16 @@ from ..errors import InvalidParameterError, KernelError, SetSelectWarning
 from ._greedy import GreedyState
 from .base import Selection, make_selection, register_selector
 from .kernels import Kernel, LowRankKernel
-from .kernels._relevance import cosines_with_query, log_exponential
+from .kernels._relevance import cosines_with_query, log_exponential, log_standardised
+from .kernels.base import LearnedKernel
 from .top_k import take_by_relevance
 
 Matrix = NDArray[np.float64]
 
 # Only r² enters the kernel, so with the paper's r = cos an opposite vector would count as a relevant one.
 LINEAR_FLOOR = 1e-6
-DEFAULT_TEMPERATURE = 0.1
+# temperature="auto" is this many standard deviations of the candidates' relevance.
+AUTO_TEMPERATURE = 1.0
 # A determinant ratio below this share of the numbers it was computed from is rounding error, by dtype of the vectors.
 RANK_TOLERANCE = {"float32": 1e-6, "float64": 1e-10}
 
@@ -45,19 +47,26 @@ class NDPP:
     ----------
     kernel : LowRankKernel, LinearKernel or None
     relevance : {"linear", "exponential"} or None
-        ``"linear"``: r = max(cos, 1e-6). The paper (4.4.1) has r = cos, with which an opposite vector would be as
-        relevant as an equal one. ``"exponential"``: r = exp(cos / (2·temperature)), divided by its maximum. In both,
-        cos is the cosine of the vectors, whatever relevance the kernel has learned. None: the relevance that the
-        kernel has learned (its ``log_relevance``); ``"linear"`` if it has none. If the candidates have a given
-        relevance, it takes the place of the cosine and of what the kernel has learned.
-    temperature : float > 0 or None
-        Temperature of ``"exponential"``; it has no effect otherwise, and a warning says so. The lower it is, the more
-        relevance counts, and the less diversity. None: 0.1.
+        ``"exponential"``: r = exp(cos / (2·T)), divided by its maximum, with the temperature T. ``"linear"``:
+        r = max(cos, 1e-6). The paper (4.4.1) has r = cos, with which an opposite vector would be as relevant as an
+        equal one. In both, cos is the cosine of the vectors, whatever relevance the kernel has learned. None: the
+        relevance that the kernel has learned (its ``log_relevance``); ``"exponential"`` if it has none. If the
+        candidates have a given relevance, it takes the place of the cosine and of what the kernel has learned.
+    temperature : "auto" or float > 0
+        T of ``"exponential"``. The lower it is, the more relevance counts, and the less diversity. ``"auto"``: T = c·σ
+        with c = 1, where σ is the population standard deviation of the relevance (the cosine, or the given relevance)
+        of all candidates of the call. So r depends neither on the scale nor on the offset of the relevance, and the
+        same setting suits every embedding model and every reranker. ``shown`` candidates count in σ: T is the same
+        for each page of results. Candidates that a ``score_threshold`` has dropped do not count. If σ is 0 up to
+        rounding (one candidate, or equal relevance), r = 1 for every candidate: only the kernel decides. Of two
+        candidates with different relevance the less relevant one has r = exp(−1/c), however small the difference
+        is. A number has no effect where r is linear or learned by the kernel, and a warning says so.
 
     Raises
     ------
     InvalidParameterError
-        ``relevance`` is unknown, ``temperature`` is not above 0, or ``kernel`` is not a kernel.
+        ``relevance`` is unknown, ``temperature`` is neither ``"auto"`` nor a number above 0, or ``kernel`` is not a
+        kernel.
 
     Examples
     --------
@@ -69,25 +78,29 @@ class NDPP:
 
     kernel: Kernel | None = None
     relevance: str | None = None
-    temperature: float | None = None
+    temperature: float | Literal["auto"] | None = "auto"
 
     uses_quality: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.relevance is not None:
             object.__setattr__(self, "relevance", check_one_of(self.relevance, "relevance", ("linear", "exponential")))
-        if self.temperature is not None:
-            object.__setattr__(self, "temperature", check_number(self.temperature, "temperature", 0))
-            if self.temperature == 0:
-                raise InvalidParameterError("temperature must be above 0, got 0")
-            if self.relevance != "exponential":
-                warnings.warn(
-                    "temperature has no effect without relevance='exponential'", SetSelectWarning, stacklevel=3
-                )
         if self.kernel is not None and not _is_kernel(self.kernel):
             raise InvalidParameterError(
                 f"kernel must be a LowRankKernel, a LinearKernel or None, got {quoted(self.kernel)}; "
                 "a file is loaded with .load(path)"
+            )
+        object.__setattr__(self, "temperature", _check_temperature(self.temperature))
+        if self.temperature == "auto":
+            return
+        if self.relevance == "linear":
+            warnings.warn("temperature has no effect with relevance='linear'", SetSelectWarning, stacklevel=3)
+        elif self.relevance is None and isinstance(self.kernel, LearnedKernel) and self.kernel.temperature is not None:
+            warnings.warn(
+                "temperature has no effect on the relevance that the kernel has learned; relevance='exponential' "
+                "takes its place",
+                SetSelectWarning,
+                stacklevel=3,
             )
 
     # A gain may overflow to inf, because r² is a factor of it. _IncrementalLU refuses a determinant that overflows.
@@ -148,13 +161,29 @@ class NDPP:
             return log_r, exact
         given = candidates.relevance_given
         cosines = candidates.relevance.astype(np.float64) if given else cosines_with_query(candidates)
-        if self.relevance == "exponential":
-            temperature = DEFAULT_TEMPERATURE if self.temperature is None else self.temperature
-            return log_exponential(cosines, temperature), exact
+        if isinstance(self.temperature, float) and self.relevance != "linear":
+            return log_exponential(cosines, self.temperature), exact
+        if self.relevance != "linear":
+            log_r, T = log_standardised(cosines, AUTO_TEMPERATURE, None if given else candidates.dtype)
+            # A cosine has an absolute rounding error, which the temperature divides.
+            return log_r, exact if given else exact + TIE_EPS * np.finfo(np.float64).eps / (2 * T)
         r: Matrix = np.maximum(cosines, LINEAR_FLOOR)
-        # A cosine has an absolute rounding error, which weighs more in the log of a small one. The floor is exact.
+        # The rounding error of a cosine weighs more in the log of a small one. The floor is exact.
         known = given | (cosines <= LINEAR_FLOOR)
         return np.log(r), np.where(known, 0.0, TIE_EPS * np.finfo(np.float64).eps / r)
+
+
+def _check_temperature(value: Any) -> float | Literal["auto"]:
+    """A number above 0, or "auto", which None stands for too."""
+    if value is None or (isinstance(value, str) and value == "auto"):
+        return "auto"
+    try:
+        temperature = check_number(value, "temperature", 0)
+    except InvalidParameterError:
+        temperature = 0.0
+    if temperature == 0:
+        raise InvalidParameterError(f"temperature must be 'auto' or a finite number above 0, got {quoted(value)}")
+    return temperature
 
 
 def _is_kernel(value: Any) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -67,3 +70,21 @@ def log_exponential(cosines: Matrix, temperature: float) -> Matrix:
     with np.errstate(over="ignore"):
         logs: Matrix = np.maximum((cosines - cosines.max()) / 2 / temperature, _LEAST_LOG)
     return logs
+
+
+def log_standardised(relevance: Matrix, c: float, dtype: np.dtype[Any] | None) -> tuple[Matrix, float]:
+    """The same with the temperature T = c·σ, where σ is the standard deviation of the relevance; and T.
+
+    ``dtype`` is that of the vectors of which the relevance is the cosine with the query; None for a given relevance,
+    which is divided by its largest absolute value first. If σ is 0 up to rounding, T is infinite.
+
+    >>> log_standardised(np.array([3.0, 5.0]), 1.0, None)[0].tolist()
+    [-1.0, 0.0]
+    """
+    if dtype is None:
+        # Squares of very large or very small numbers would overflow or underflow.
+        relevance = relevance / (np.abs(relevance).max() or 1.0)
+    centred = relevance - relevance.mean()
+    sigma = math.sqrt(float(np.vecdot(centred, centred)) / len(centred))
+    T = c * sigma if sigma > TIE_EPS * float(np.finfo(dtype or np.float64).eps) else math.inf
+    return log_exponential(relevance, T), T

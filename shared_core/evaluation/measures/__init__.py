@@ -10,14 +10,16 @@ from .metrics import (
     win_rate,
 )
 from .ranking import rank_measures
-from .statistics import bootstrap_interval, paired_test
+from .statistics import bootstrap_interval, bootstrap_intervals, paired_test, paired_tests
 
 __all__ = [
     "bootstrap_interval",
+    "bootstrap_intervals",
     "max_difference",
     "mean_pairwise_cosine",
     "p_recall_at_k",
     "paired_test",
+    "paired_tests",
     "perspective_shares",
     "rank_measures",
     "success_at_k",

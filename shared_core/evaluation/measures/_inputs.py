@@ -33,6 +33,28 @@ def as_paired_values(ours: ArrayLike, theirs: ArrayLike) -> tuple[Floats, Floats
     return left, right
 
 
+def as_rows(values: ArrayLike, what: str) -> Floats:
+    """``values`` as a float64 array (S, n) of finite numbers, S and n at least 1."""
+    array = as_numeric(_bools_as_bytes(values), what)
+    if array.ndim != 2 or not array.size:
+        raise InvalidInputError(f"{what} must have shape (methods, queries), got {array.shape}")
+    bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
+    if bad.size:
+        raise InvalidInputError(f"{what}: row {bad[0]} holds NaN or inf; leave it out or measure it again")
+    return array.astype(np.float64)
+
+
+def as_paired_rows(ours: ArrayLike, theirs: ArrayLike) -> tuple[Floats, Floats]:
+    """Values of several methods and of one for the same queries: float64 arrays (S, n) and (n,)."""
+    left, right = as_rows(ours, "ours"), as_values(theirs, "theirs")
+    if left.shape[1] != len(right):
+        raise InvalidInputError(
+            f"ours has {left.shape[1]} values in a row, theirs {len(right)}: both must hold the same queries in the "
+            "same order"
+        )
+    return left, right
+
+
 def as_unit_matrix(vectors: ArrayLike) -> Floats:
     """``vectors`` (n, d) as float64 rows of length 1; a zero row stays zero."""
     given = as_numeric(vectors, "vectors")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import sys
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.evaluation.measures import bootstrap_interval, paired_test
+from shared_core.evaluation.measures import bootstrap_interval, bootstrap_intervals, paired_test, paired_tests
 
 NAN = float("nan")
 few = settings(deadline=None, derandomize=True, max_examples=15)
@@ -105,6 +106,67 @@ def test_p_values_at_the_ends() -> None:
     assert paired_test(theirs + 1, theirs) == pytest.approx(2 / 10_000)
 
 
+def adjusted_by_enumeration(rows: list[list[float]]) -> list[float]:
+    """For each row, the share of all assignments of signs for which any row has a sum as large for its length."""
+
+    def sizes(signs: tuple[int, ...]) -> list[float]:
+        sums = (abs(sum(sign * value for sign, value in zip(signs, row, strict=True))) for row in rows)
+        return [total / (math.hypot(*row) or 1.0) for total, row in zip(sums, rows, strict=True)]
+
+    assignments = list(itertools.product((1, -1), repeat=len(rows[0])))
+    largest = [max(sizes(signs)) for signs in assignments]
+    observed = sizes(assignments[0])
+    return [sum(size >= one - 1e-9 for size in largest) / len(largest) for one in observed]
+
+
+@few
+@given(st.lists(st.lists(st.integers(-6, 6), min_size=6, max_size=6), min_size=1, max_size=4))
+def test_p_values_of_several_methods_are_exact_for_few_queries(rows: list[list[int]]) -> None:
+    theirs = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0])
+    found = paired_tests(theirs + rows, theirs)
+    assert found == pytest.approx(adjusted_by_enumeration([[float(v) for v in row] for row in rows]))
+    alone = [paired_test(theirs + row, theirs) for row in rows]
+    # More methods never make a difference more certain.
+    assert (found >= np.array(alone) - 1e-9).all()
+    assert paired_tests([theirs + rows[0]], theirs) == pytest.approx(alone[:1])
+
+
+def test_the_same_method_twice_counts_as_one_and_unlike_methods_count_as_several() -> None:
+    rng = np.random.default_rng(6)
+    theirs = rng.uniform(size=60)
+    ours = theirs + rng.normal(0.4, 1, size=60)
+    unlike = [theirs + rng.normal(0, 1, size=60) for _ in range(11)]
+    alone = paired_test(ours, theirs)
+    assert paired_tests([ours] * 12, theirs) == pytest.approx([alone] * 12, abs=0.01)
+    assert alone < 0.1
+    among = paired_tests([ours, *unlike], theirs)[0]
+    # Independent methods: 1 - (1 - p)^12, which Bonferroni's 12 p is slightly above.
+    assert among == pytest.approx(1 - (1 - alone) ** 12, abs=0.05)
+    assert among > 5 * alone
+
+
+def test_the_best_of_many_methods_that_do_not_differ_is_rarely_called_better() -> None:
+    rng = np.random.default_rng(7)
+    false_alarms = 0
+    for _ in range(200):
+        theirs = rng.normal(size=10)
+        shared = rng.normal(size=10)
+        # Ten settings whose differences are half their own and half shared, as those of a sweep are.
+        ours = theirs + shared + rng.normal(size=(10, 10))
+        false_alarms += bool(paired_tests(ours, theirs).min() < 0.05)
+    # At most 5 % of 200, and three standard errors.
+    assert false_alarms <= 10 + 3 * 3.1
+
+
+def test_intervals_of_several_methods_are_those_of_each() -> None:
+    rows = np.random.default_rng(8).uniform(size=(3, 40))
+    rows[1] = 0.1
+    low, high = bootstrap_intervals(rows, seed=3)
+    for row, *bounds in zip(rows, low, high, strict=True):
+        assert bounds == pytest.approx(bootstrap_interval(row, seed=3))
+    assert (low[1], high[1]) == (0.1, 0.1)
+
+
 def test_the_seed_decides_the_draws() -> None:
     rng = np.random.default_rng(4)
     ours, theirs = rng.uniform(size=40), rng.uniform(size=40)
@@ -123,6 +185,9 @@ def test_the_seed_decides_the_draws() -> None:
         (lambda: paired_test([1, 2], [1]), "ours has 2 values, theirs 1"),
         (lambda: paired_test([1, 2], [1, NAN]), "theirs: position 1 holds NaN"),
         (lambda: paired_test([], []), "ours must be a non-empty list"),
+        (lambda: bootstrap_intervals([0.5, 1.0]), r"values must have shape \(methods, queries\), got \(2,\)"),
+        (lambda: bootstrap_intervals([[0.5, 1.0], [NAN, 1.0]]), "values: row 1 holds NaN"),
+        (lambda: paired_tests([[1, 2]], [1]), "ours has 2 values in a row, theirs 1"),
     ],
 )
 def test_bad_input_is_named(call: Any, says: str) -> None:

@@ -24,6 +24,7 @@ from typing_extensions import override
 from shared_core import InvalidInputError, InvalidParameterError, Kernel, Selector, VectorSourceError
 from shared_core.errors import SetSelectWarning
 from shared_core.retrieval import (
+    DEFAULT_SELECTOR,
     NDPP_RELEVANCE,
     SETTINGS,
     EmbeddedQuery,
@@ -70,7 +71,7 @@ class SelectionSettings(BaseModel):
     ``search_kwargs`` may hold the same settings, under the same names, and those of a registered selector.
     """
 
-    search_type: Setting[Literal["vrsd", "similarity", "mmr", "ndpp"] | str] = "vrsd"
+    search_type: Setting[Literal["ndpp", "mmr", "vrsd", "similarity"] | str] = DEFAULT_SELECTOR
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
     selector: Setting[Selector | str | None] = None
     k: Setting[Positive | None] = None
@@ -78,7 +79,7 @@ class SelectionSettings(BaseModel):
     lambda_b: Setting[Weight | None] = None
     refine: Setting[bool | None] = None
     kernel: Setting[Kernel | None] = None
-    temperature: Setting[float | None] = None
+    temperature: Setting[float | Literal["auto"] | None] = None
     relevance: Setting[Number | None] = None
     relevance_scale: Setting[RelevanceScale | None] = "minmax"
     quality: Setting[Number | None] = None
@@ -139,7 +140,7 @@ class SelectionSettings(BaseModel):
         defaults |= self.search_kwargs
         if "search_type" in kwargs and kwargs.get("selector") is not None:
             raise InvalidParameterError("give search_type or selector, not both")
-        configured = defaults["search_type"]
+        configured = defaults["search_type"] if defaults.get("selector") is None else defaults["selector"]
         if "selector" in kwargs or not is_default(kwargs.get("search_type", configured), configured):
             # The parameters of the configured selector do not fit another selector that is given for this call. A
             # relevance that is not NDPP's own parameter is a fact about the documents, so it stays.
@@ -272,7 +273,7 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
     ----------
     vectorstore : VectorStore
     search_type : str
-        ``"vrsd"`` (default), ``"similarity"``, ``"mmr"``, ``"ndpp"`` or another registered name.
+        ``"ndpp"`` (default), ``"mmr"``, ``"vrsd"``, ``"similarity"`` or another registered name.
     search_kwargs : dict
         The settings below may also be given here, as for ``as_retriever``, and at call time:
         ``retriever.invoke(query, k=3)``. A setting at call time overrides one in ``search_kwargs``. Other keys
@@ -292,8 +293,9 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         For ``"vrsd"``: exchange picks after the greedy pass.
     kernel : Kernel, optional
         For ``"ndpp"``: a :class:`LowRankKernel` or :class:`LinearKernel`.
-    temperature : float > 0
-        For ``"ndpp"`` with ``relevance="exponential"``.
+    temperature : "auto" or float > 0
+        For ``"ndpp"`` with exponential relevance: the lower, the more relevance counts. ``"auto"`` (default) is in
+        proportion to the standard deviation of the candidates' relevance.
     relevance : str, callable or mapping, optional
         What a document is worth for the query: ``"cosine"`` (default), a metadata key (``"relevance_score"`` holds the
         score of LangChain's rerankers), a function of the document, or numbers by id. ``"linear"`` and
@@ -370,7 +372,7 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
 
     fetch_k: Setting[Positive | None] = None
 
-    allowed_search_types: ClassVar[Collection[str]] = ("similarity", "vrsd", "mmr", "ndpp")
+    allowed_search_types: ClassVar[Collection[str]] = ("ndpp", "mmr", "vrsd", "similarity")
 
     @model_validator(mode="before")
     @classmethod

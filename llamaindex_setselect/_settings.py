@@ -20,6 +20,7 @@ from pydantic import PlainSerializer, SkipValidation
 
 from shared_core import InvalidInputError, InvalidParameterError, Kernel, Selector, SetSelectWarning
 from shared_core.retrieval import (
+    DEFAULT_SELECTOR,
     SETTINGS,
     EmbeddedQuery,
     Flow,
@@ -54,7 +55,7 @@ Setting = Annotated[T, SkipValidation, PlainSerializer(lambda value: value)]
 Positive = Annotated[int, Field(ge=1)]
 Weight = Annotated[float, Field(ge=0, le=1)]
 Cosine = Annotated[float, Field(ge=-1, le=1)]
-SelectorOrName = Literal["vrsd", "similarity", "mmr", "ndpp"] | str | Selector
+SelectorOrName = Literal["ndpp", "mmr", "vrsd", "similarity"] | str | Selector
 NodeNumber = str | Mapping[str, float] | Callable[[BaseNode], float]
 NodeName = str | Mapping[str, Hashable] | Callable[[BaseNode], Hashable]
 
@@ -63,13 +64,13 @@ class SelectionSettings(BaseModel):
     """The settings of a selection; :class:`SetSelectPostprocessor` documents each of them."""
 
     top_n: Setting[Positive | None] = None
-    selector: Setting[SelectorOrName] = "vrsd"
+    selector: Setting[SelectorOrName] = DEFAULT_SELECTOR
     selector_kwargs: dict[str, Any] = Field(default_factory=dict)
     lambda_mult: Setting[Weight | None] = None
     lambda_b: Setting[Weight | None] = None
     refine: Setting[bool | None] = None
     kernel: Setting[Kernel | None] = None
-    temperature: Setting[float | None] = None
+    temperature: Setting[float | Literal["auto"] | None] = None
     relevance: Setting[NodeNumber | None] = None
     relevance_scale: Setting[RelevanceScale | None] = "minmax"
     quality: Setting[NodeNumber | None] = None

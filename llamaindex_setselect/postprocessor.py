@@ -35,7 +35,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         How many nodes to return, at least 1; fewer if the retriever found fewer. By default 4, or, with a ``budget``,
         as many as fit.
     selector : str or Selector
-        ``"vrsd"``, ``"mmr"``, ``"ndpp"``, ``"similarity"``, another registered name, or an object.
+        ``"ndpp"`` (default), ``"mmr"``, ``"vrsd"``, ``"similarity"``, another registered name, or an object.
     lambda_mult : float in [0, 1]
         For ``"mmr"``: the weight of relevance, 0.5 by default as in LlamaIndex.
     lambda_b : float in [0, 1]
@@ -44,8 +44,9 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         For ``"vrsd"``: exchange picks after the greedy pass.
     kernel : Kernel, optional
         For ``"ndpp"``: a :class:`LowRankKernel` or :class:`LinearKernel`.
-    temperature : float > 0
-        For ``"ndpp"`` with ``relevance="exponential"``.
+    temperature : "auto" or float > 0
+        For ``"ndpp"`` with exponential relevance: the lower, the more relevance counts. ``"auto"`` (default) is in
+        proportion to the standard deviation of the candidates' relevance.
     selector_kwargs : dict
         Parameters of a selector that you registered.
     relevance : str, callable or mapping, optional

@@ -60,7 +60,7 @@ class RetrieverOptions(TypedDict, total=False):
     lambda_b: float | None
     refine: bool | None
     kernel: Kernel | None
-    temperature: float | None
+    temperature: float | Literal["auto"] | None
     relevance_scale: RelevanceScale | None
     score_threshold: float | None
     shown: Iterable[str]

@@ -554,6 +554,7 @@ def ndpp_greedy(
     relevance: ArrayLike | None = None,
     kind: str = "linear",
     temperature: float = 0.1,
+    c: float = 1.0,
     W_R: ArrayLike | None = None,
     costs: ArrayLike | None = None,
     budget: float | None = None,
@@ -564,7 +565,8 @@ def ndpp_greedy(
 
     The process is conditioned on the shown candidates: det(L'_{S + shown}) / det(L'_shown). `kernel` is the dense L of
     the candidates; without it, L is the Gram matrix of the unit rows. R has the relevance that is given, else the
-    cosines, or with `W_R` the cosines of the vectors times W_R.
+    cosines, or with `W_R` the cosines of the vectors times W_R. The kind "auto" is the exponential one with the
+    temperature c·σ.
     """
     rows = unit_rows(vectors)
     inner = worth = worth_of(query, vectors, relevance)
@@ -574,6 +576,15 @@ def ndpp_greedy(
         inner, moved = mapped_cosines(query, vectors, W_R)
         moved = moved + moved[int(np.argmax(inner))]
     peak = float(np.max(inner))
+    if kind == "auto":
+        kind = "exponential"
+        exact = np.float32 if relevance is None and is_single(vectors) else np.float64
+        equal = 16 * float(np.finfo(exact).eps) * (1.0 if relevance is None else float(np.abs(inner).max()))
+        temperature = auto_temperature(inner, c, equal)
+        # A rounding error changes σ as well. Where σ is about as large as rounding errors, it cannot be known.
+        sigma = auto_temperature(inner, 1.0, equal / 8)
+        uncertain = equal / 8 < sigma < 8 * equal
+        moved = np.full(len(rows), np.inf) if uncertain else 2 * moved + (peak - inner) * 2 * moved / sigma
     L = ndpp_dense(rows) if kernel is None else np.asarray(kernel, dtype=np.float64)
     r = ndpp_weights(inner, kind, temperature)
     generous = ndpp_weights(inner + moved, kind, temperature, peak=peak)

@@ -175,14 +175,14 @@ class NDPP:
 
 def _check_temperature(value: Any) -> float | Literal["auto"]:
     """A number above 0, or "auto", which None stands for too."""
-    if value is None or (isinstance(value, str) and value == "auto"):
+    if value is None or (isinstance(value, str) and str.__str__(value) == "auto"):
         return "auto"
     try:
         temperature = check_number(value, "temperature", 0)
     except InvalidParameterError:
         temperature = 0.0
     if temperature == 0:
-        raise InvalidParameterError(f"temperature must be 'auto' or a finite number above 0, got {quoted(value)}")
+        raise InvalidParameterError(f"temperature must be a finite number above 0, or 'auto', got {quoted(value)}")
     return temperature
 
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shared_core import MMR, NDPP, VRSD, Candidates, Selection, TopK
 from shared_core.selectors import _greedy, mmr, vrsd
+from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
 
 
@@ -231,16 +232,16 @@ VRSD_REFINED = Pair("VRSD refined", VRSD(refine=True), oracles.vrsd_refined, ref
 _mmr = functools.partial(oracles.mmr, lambda_d=0.75, lambda_b=0.5)
 MMR_PLAIN = Pair("MMR", MMR(lambda_d=0.75, lambda_b=0.5), _mmr)
 MMR_QUALITY = Pair("MMR with quality", MMR(lambda_d=0.75, lambda_b=0.5), _mmr, with_quality=True)
-NDPP_LINEAR = Pair("NDPP linear", NDPP(), oracles.ndpp_greedy)
-_exponential = functools.partial(oracles.ndpp_greedy, kind="exponential", temperature=0.1)
-NDPP_EXPONENTIAL = Pair("NDPP exponential", NDPP(relevance="exponential"), _exponential)
+NDPP_LINEAR = Pair("NDPP linear", NDPP(relevance="linear"), oracles.ndpp_greedy)
+_auto = functools.partial(oracles.ndpp_greedy, kind="auto", c=AUTO_TEMPERATURE)
+NDPP_AUTO = Pair("NDPP", NDPP(), _auto)
 
 # One entry for each registered selector. An entry is all that a new selector needs to be tested with the others.
 REGISTERED: dict[str, tuple[Pair, ...]] = {
     "similarity": (TOP_K,),
     "vrsd": (VRSD_GREEDY, VRSD_REFINED),
     "mmr": (MMR_PLAIN, MMR_QUALITY),
-    "ndpp": (NDPP_LINEAR, NDPP_EXPONENTIAL),
+    "ndpp": (NDPP_LINEAR, NDPP_AUTO),
 }
 PAIRS = tuple(pair for pairs in REGISTERED.values() for pair in pairs)
 RELEVANCE_PAIRS = tuple(pair for pair in PAIRS if pair.takes_relevance)

@@ -62,7 +62,7 @@ def test_a_selector_with_a_kernel_is_hashable() -> None:
 def test_defaults() -> None:
     assert MMR() == MMR(lambda_d=0.5, lambda_b=0.95)
     assert VRSD() == VRSD(refine=False)
-    assert NDPP() == NDPP(kernel=None, relevance=None, temperature=None)
+    assert NDPP() == NDPP(kernel=None, relevance=None, temperature="auto")
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,10 @@ def test_an_argument_without_an_effect_is_named_in_a_warning(
 
 
 def test_a_temperature_without_an_effect_is_named_in_a_warning() -> None:
-    with pytest.warns(SetSelectWarning, match="temperature has no effect without relevance='exponential'"):
-        NDPP(temperature=0.5)
-    with pytest.warns(SetSelectWarning, match="temperature has no effect without relevance='exponential'"):
+    learned = LowRankKernel([[1.0], [0.5]], temperature=0.3)
+    with pytest.warns(SetSelectWarning, match="temperature has no effect on the relevance that the kernel has learned"):
+        NDPP(learned, temperature=0.5)
+    with pytest.warns(SetSelectWarning, match="temperature has no effect with relevance='linear'"):
         select([1.0, 0.5], [[1.0, 0.0], [1.0, 0.2]], 1, "ndpp", relevance="linear", temperature=0.25)
 
 
@@ -98,6 +99,8 @@ def test_arguments_with_an_effect_give_no_warning() -> None:
     vectors, more = [[1.0, 0.0], [1.0, 0.2], [0.0, 1.0]], {"quality": [1, 2, 3], "lambda_b": 0.5}
     assert len(select([1.0, 0.5], vectors, 2, "mmr", **more)) == 2
     assert len(select([1.0, 0.5], vectors, 2, "ndpp", relevance="exponential", temperature=0.5)) == 2
+    assert len(select([1.0, 0.5], vectors, 2, "ndpp", temperature=0.5)) == 2
+    assert len(select([1.0, 0.5], vectors, 2, "ndpp", relevance="linear", temperature="auto")) == 2
 
 
 def test_every_error_is_a_set_select_error_and_a_value_error() -> None:

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from shared_core import NDPP, Candidates, InvalidParameterError, LinearKernel, LowRankKernel
+from shared_core import NDPP, Candidates, InvalidParameterError, LinearKernel, LowRankKernel, choose, select
+from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
 from tests.shared_core.cases import draw_relevance, gaussian, random_cases
 
@@ -33,7 +34,7 @@ def test_low_rank_kernels_agree_with_the_reference() -> None:
         V, B, C = random_factors(case.rng, rows)
         ids = case.rng.permutation(rows)[:n]
         relevance = "exponential" if case.number % 3 == 0 else "linear"
-        temperature = 0.3 if relevance == "exponential" else None
+        temperature: Any = 0.3 if relevance == "exponential" else "auto"
         selector = NDPP(LowRankKernel(V, B, C), relevance=relevance, temperature=temperature)
         # Every fourth case brings its own relevance.
         worth = draw_relevance(case) if case.number % 4 == 0 else None
@@ -57,7 +58,7 @@ def test_linear_kernels_agree_with_the_reference() -> None:
         rows = oracles.unit_rows(case.vectors)
         kernel = oracles.ndpp_dense(rows @ W_V, None if W_B is None else rows @ W_B, C)
         relevance = "exponential" if case.number % 3 == 0 else "linear"
-        temperature = 0.3 if relevance == "exponential" else None
+        temperature: Any = 0.3 if relevance == "exponential" else "auto"
         selector = NDPP(LinearKernel(W_V, W_B, C), relevance=relevance, temperature=temperature)
         worth = draw_relevance(case) if case.number % 4 == 0 else None
         actual = selector.select(Candidates(case.query, case.vectors, relevance=worth), case.k)
@@ -70,7 +71,7 @@ def test_linear_kernels_agree_with_the_reference() -> None:
 def test_by_hand() -> None:
     # The weights are 0.8, 0.6 and 0.6. L' has 0.64 and 0.36 on its diagonal; between rows 0 and 2 it has 0.48 * 0.48.
     candidates = Candidates([1.0, 0.0, 0.0], [[0.8, 0.6, 0.0], [0.6, 0.8, 0.0], [0.6, 0.0, 0.8]])
-    selection = NDPP().select(candidates, 2)
+    selection = NDPP(relevance="linear").select(candidates, 2)
     assert selection.indices.tolist() == [0, 2]
     second = (0.64 * 0.36 - (0.48 * 0.48) ** 2) / 0.64
     np.testing.assert_allclose(selection.gains, [0.64, second], rtol=1e-12)
@@ -106,14 +107,15 @@ def test_of_copies_of_any_length_almost_at_right_angles_to_the_query_the_first_i
         query, row = rng.normal(size=(2, 14))
         row += (1e-4 * np.linalg.norm(row) - row @ query) / (query @ query) * query
         vectors = np.outer(rng.uniform(1, 1e6, size=5), row)
-        assert NDPP().select(Candidates(query, vectors), 1).indices.tolist() == [0]
+        for relevance in ("linear", "exponential"):
+            assert NDPP(relevance=relevance).select(Candidates(query, vectors), 1).indices.tolist() == [0]
 
 
 def test_a_given_relevance_is_the_r_of_the_paper() -> None:
     # L is the identity, so a gain is r_i². Relevance below 1e-6 counts as 1e-6.
     relevance = [0.5, 3.0, -8.0, 0.25]
     candidates = Candidates([1.0] * 4, np.eye(4), relevance=relevance)
-    linear = NDPP().select(candidates, 4)
+    linear = NDPP(relevance="linear").select(candidates, 4)
     assert linear.indices.tolist() == [1, 0, 3, 2]
     np.testing.assert_allclose(linear.gains, [9.0, 0.25, 0.0625, 1e-12], rtol=1e-12)
     exponential = NDPP(relevance="exponential", temperature=2.0).select(candidates, 4)
@@ -124,7 +126,7 @@ def test_relevance_of_any_size_gives_a_set() -> None:
     query, vectors = gaussian(9, 12, 8)
     for size in (1e-300, 1e-6, 1e300):
         relevance = size * np.linspace(-1, 1, 12)
-        for selector in (NDPP(), NDPP(relevance="exponential")):
+        for selector in (NDPP(relevance="linear"), NDPP(), NDPP(temperature=0.1)):
             found = selector.select(Candidates(query, vectors, relevance=relevance), 5)
             assert len(set(found.indices.tolist())) == 5
             assert not np.isnan(found.gains).any()
@@ -164,7 +166,7 @@ def test_shown_candidates_with_a_zero_pivot_and_a_regular_block() -> None:
     assert dense[0, 0] == dense[1, 1] == 0
     query, vectors = gaussian(8, n, 6)
     for shown in ([0, 1], [1, 0]):
-        actual = NDPP(LowRankKernel(V, B, C)).select(Candidates(query, vectors), 3, shown=shown)
+        actual = NDPP(LowRankKernel(V, B, C), "linear").select(Candidates(query, vectors), 3, shown=shown)
         oracles.assert_agrees(actual, oracles.ndpp_greedy(query, vectors, 3, kernel=dense, shown=shown))
 
 
@@ -177,7 +179,7 @@ def test_shown_under_a_nonsymmetric_kernel() -> None:
         if abs(oracles.ndpp_determinant(dense, shown)) < 1e-3:
             continue
         k = min(case.k, n - len(shown))
-        actual = NDPP(LowRankKernel(V, B, C)).select(case.candidates, k, shown=shown)
+        actual = NDPP(LowRankKernel(V, B, C), "linear").select(case.candidates, k, shown=shown)
         expected = oracles.ndpp_greedy(case.query, case.vectors, k, kernel=dense, shown=shown)
         oracles.assert_agrees(actual, expected, f"{case}, shown {shown}")
 
@@ -198,7 +200,7 @@ def test_objective_is_the_determinant(seed: int, n: int, k: int) -> None:
     V, B, C = random_factors(rng, n)
     L = oracles.ndpp_dense(V, B, C)
     r = oracles.ndpp_weights(oracles.cosines(query, vectors))
-    selection = NDPP(LowRankKernel(V, B, C)).select(Candidates(query, vectors), k)
+    selection = NDPP(LowRankKernel(V, B, C), "linear").select(Candidates(query, vectors), k)
     assert selection.objective == pytest.approx(math.prod(selection.gains), rel=1e-12)
     if selection.filled_from is None:
         adapted = np.diag(r) @ L @ np.diag(r)
@@ -213,6 +215,95 @@ def test_a_low_temperature_selects_by_relevance_and_a_high_one_by_diversity() ->
     hot = NDPP(relevance="exponential", temperature=1e6).select(Candidates(query, vectors), 5)
     kernel = oracles.ndpp_dense(oracles.unit_rows(vectors))
     assert hot.objective == pytest.approx(oracles.ndpp_determinant(kernel, hot.indices.tolist()), rel=1e-4)
+
+
+def auto_log_r(relevance: Any) -> NDArray[np.float64]:
+    T = oracles.auto_temperature(relevance, AUTO_TEMPERATURE)
+    return np.array([(x - max(relevance)) / (2 * T) for x in relevance])
+
+
+def test_the_automatic_temperature_is_that_of_the_formula() -> None:
+    # L is the identity, so a gain is r_i². The cosines are (4, 2, 1, 0) / √21, then the given relevance counts.
+    for relevance in (None, [0.5, 3.0, -8.0, 0.25]):
+        candidates = Candidates([4.0, 2.0, 1.0, 0.0], np.eye(4), relevance=relevance)
+        selection = NDPP().select(candidates, 4)
+        log_r = auto_log_r(relevance or [float(x) / math.sqrt(21) for x in (4, 2, 1, 0)])
+        assert selection.indices.tolist() == np.argsort(-log_r).tolist()
+        np.testing.assert_allclose(np.log(selection.gains), 2 * np.sort(log_r)[::-1], rtol=1e-12, atol=1e-15)
+        assert NDPP(temperature="auto") == NDPP(temperature=None) == NDPP()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_automatic_temperature_has_no_scale_and_no_offset(dtype: Any) -> None:
+    # Cosines between 0.7 and 0.9, as some embedding models give them, select what cosines between -1 and 1 select.
+    rng = np.random.default_rng(31)
+    for _ in range(40):
+        V, cosines = rng.normal(size=(25, 6)), rng.uniform(-0.9, 0.9, size=25)
+        picks = []
+        for a, b in ((1.0, 0.0), (0.1, 0.8), (0.01, -0.5)):
+            along = a * cosines + b
+            across = rng.normal(size=(25, 3))
+            across *= np.sqrt((1 - along**2) / (across**2).sum(axis=1))[:, None]
+            vectors = np.column_stack([along, across]).astype(dtype)
+            query = np.eye(4)[0].astype(dtype)
+            picks.append(NDPP(LowRankKernel(V)).select(Candidates(query, vectors), 8).indices.tolist())
+        assert picks[0] == picks[1] == picks[2]
+
+
+@pytest.mark.parametrize("shown", [[], [3, 17]])
+@pytest.mark.parametrize("a", [1e-290, 0.003, 1.0, 40.0, 1e290])
+def test_given_relevance_of_any_scale_and_offset_selects_the_same(a: float, shown: list[int]) -> None:
+    query, vectors = gaussian(12, 30, 16)
+    scores = np.random.default_rng(12).normal(size=30)
+    wanted = NDPP().select(Candidates(query, vectors, relevance=scores), 8, shown=shown)
+    for b in (0.0, -3.0, 100.0):
+        found = NDPP().select(Candidates(query, vectors, relevance=a * (scores + b)), 8, shown=shown)
+        assert found.indices.tolist() == wanted.indices.tolist()
+        np.testing.assert_allclose(found.gains, wanted.gains, rtol=1e-9)
+    for scale in (None, "minmax"):
+        scaled = select(query, vectors, 8, "ndpp", relevance=a * scores, relevance_scale=scale, shown=shown)
+        assert scaled.indices.tolist() == wanted.indices.tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("given", [None, 0.1, -1e300])
+def test_with_equal_relevance_the_kernel_decides_alone(given: float | None, dtype: Any) -> None:
+    rng = np.random.default_rng(33)
+    across = rng.normal(size=(12, 5))
+    # Each row has the cosine 0.6 with the query, up to rounding, and a length of its own.
+    rows = np.column_stack([np.full(12, 0.6), 0.8 * oracles.unit_rows(across)]) * rng.uniform(1, 9, size=(12, 1))
+    query, V = np.eye(6)[0].astype(dtype), rng.normal(size=(12, 4))
+    candidates = Candidates(query, rows.astype(dtype), relevance=None if given is None else np.full(12, given))
+    found = NDPP(LowRankKernel(V)).select(candidates, 3)
+    plain = oracles.ndpp_greedy(query, rows, 3, kernel=oracles.ndpp_dense(V), relevance=np.ones(12))
+    oracles.assert_same_picks(found, plain)
+    np.testing.assert_allclose(found.gains, plain.gains, rtol=1e-9)
+
+
+def test_one_candidate_and_two() -> None:
+    assert NDPP().select(Candidates([1.0, 0.5], [[3.0, 4.0]]), 1).gains.tolist() == [pytest.approx(1)]
+    for second in (0.9, 0.999999, -0.4):
+        candidates = Candidates([1.0, 0.0], np.eye(2), relevance=[1.0, second])
+        # log r² of the second is (second - 1) / T, and T is c·σ = c·(1 - second) / 2.
+        gains = NDPP().select(candidates, 2).gains
+        np.testing.assert_allclose(gains, [1, math.exp(-2 / AUTO_TEMPERATURE)], rtol=1e-6)
+
+
+def test_shown_candidates_count_in_the_temperature_and_dropped_ones_do_not() -> None:
+    relevance = [5.0, 0.25, 1.0, 3.0]
+    candidates = Candidates(np.ones(4), np.eye(4), relevance=relevance)
+    found = NDPP().select(candidates, 2, shown=[0])
+    assert found.indices.tolist() == [3, 2]
+    np.testing.assert_allclose(np.log(found.gains), 2 * auto_log_r(relevance)[[3, 2]], rtol=1e-12)
+    above = choose(candidates, NDPP(), 4, score_threshold=0.5)
+    assert above.indices.tolist() == [0, 3, 2]
+    np.testing.assert_allclose(np.log(above.gains), 2 * auto_log_r([5.0, 3.0, 1.0]), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("temperature", ["", "Auto", "cold", "0.1", True, -1, 0, math.inf])
+def test_other_temperatures_are_refused_with_what_is_allowed(temperature: Any) -> None:
+    with pytest.raises(InvalidParameterError, match=r"^temperature must be a finite number above 0, or 'auto', got"):
+        NDPP(temperature=temperature)
 
 
 def test_an_opposite_vector_does_not_count_as_relevant() -> None:

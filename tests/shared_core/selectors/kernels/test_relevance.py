@@ -344,9 +344,9 @@ def test_a_permutation_of_the_candidates_permutes_the_picks(make: Made) -> None:
 
 
 @every_kernel
-def test_without_a_learned_relevance_ndpp_uses_the_linear_one(make: Made) -> None:
+def test_without_a_learned_relevance_ndpp_uses_the_exponential_one(make: Made) -> None:
     candidates = Candidates(QUERY, VECTORS)
-    assert same(NDPP(make()).select(candidates, 5), NDPP(make(), relevance="linear").select(candidates, 5))
+    assert same(NDPP(make()).select(candidates, 5), NDPP(make(), relevance="exponential").select(candidates, 5))
 
 
 @every_kernel
@@ -374,17 +374,15 @@ def test_a_learned_temperature_alone_is_the_exponential_relevance(make: Made) ->
     candidates = Candidates(QUERY, VECTORS)
     expected = NDPP(make(), relevance="exponential", temperature=0.3).select(candidates, 5)
     assert same(NDPP(make(temperature=0.3)).select(candidates, 5), expected)
-    tenth = NDPP(make(), relevance="exponential").select(candidates, 5)
-    assert same(NDPP(make(temperature=0.1)).select(candidates, 5), tenth)
 
 
-def test_temperature_has_an_effect_on_the_exponential_relevance_alone() -> None:
-    candidates = Candidates(QUERY, VECTORS)
-    for kernel in (None, LinearKernel(W_V), LinearKernel(W_V, W_R=W_R, temperature=0.05)):
+def test_temperature_has_no_effect_on_a_learned_or_linear_relevance() -> None:
+    candidates, learned = Candidates(QUERY, VECTORS), LinearKernel(W_V, W_R=W_R, temperature=0.05)
+    for kernel, relevance in ((learned, None), (learned, "linear"), (LinearKernel(W_V), "linear"), (None, "linear")):
         with pytest.warns(SetSelectWarning, match="temperature has no effect"):
-            selector = NDPP(kernel, temperature=3.0)
+            selector = NDPP(kernel, relevance, temperature=3.0)
         with_one = selector.select(candidates, 5)
-        assert same(with_one, NDPP(kernel).select(candidates, 5))
+        assert same(with_one, NDPP(kernel, relevance).select(candidates, 5))
 
 
 class OnlyFactors:

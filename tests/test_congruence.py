@@ -189,3 +189,16 @@ def test_every_class_selects_what_the_core_selects(
 @pytest.mark.parametrize("name", [name for name in OPTIONS if name != "plain"])
 def test_every_option_changes_a_selection(name: str) -> None:
     assert any(expected(s, 5, OPTIONS[name]) != expected(s, 5, {}) for s in SELECTORS.values())
+
+
+@pytest.mark.parametrize("name", [name for name, options in OPTIONS.items() if "quality" not in options])
+@pytest.mark.parametrize("select_with", CLASSES, ids=[f.__name__.removeprefix("select_with_") for f in CLASSES])
+def test_without_a_selector_the_picks_are_those_of_ndpp(
+    select_with: Callable[[Any, int, dict[str, Any]], list[int]], name: str
+) -> None:
+    assert select_with(None, 5, OPTIONS[name]) == expected(NDPP(), 5, OPTIONS[name])
+
+
+def test_the_default_differs_from_every_other_method() -> None:
+    others = [selector for name, selector in SELECTORS.items() if name != "ndpp"]
+    assert all(any(expected(NDPP(), 5, o) != expected(other, 5, o) for o in OPTIONS.values()) for other in others)

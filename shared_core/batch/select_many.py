@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .._validation import as_float64, check_bool, check_integer, check_one_of, read_only
 from ..candidates import RELEVANCE_SCALES, RelevanceScale, scale_relevance
 from ..errors import InvalidInputError, SetSelectError
-from ..selectors.base import Selection, Selector, resolve_selector, warn_of_no_effect
+from ..selectors.base import DEFAULT_SELECTOR, Selection, Selector, resolve_selector, warn_of_no_effect
 from ._blocks import Block, Blocks, read_blocks
 from ._threads import one_blas_thread
 
@@ -74,7 +74,7 @@ def select_many(
     queries: Blocks,
     vectors: Blocks,
     k: int,
-    selector: str | Selector = "vrsd",
+    selector: str | Selector = DEFAULT_SELECTOR,
     *,
     relevance: Blocks | str | None = None,
     relevance_scale: RelevanceScale | None = "minmax",
@@ -139,7 +139,7 @@ def select_stream(
     queries: Blocks,
     vectors: Blocks,
     k: int,
-    selector: str | Selector = "vrsd",
+    selector: str | Selector = DEFAULT_SELECTOR,
     *,
     relevance: Blocks | str | None = None,
     relevance_scale: RelevanceScale | None = "minmax",
@@ -218,9 +218,8 @@ class BlockSelector:
             # Numba is missing, for example. Further blocks need no validation.
             self.loop = None
             return None
-        indices, gains = found
-        relevance = np.take_along_axis(validated.relevance, indices, axis=1).astype(np.float64)
-        columns = indices, gains, relevance, gains.sum(axis=1), np.full(len(block), -1)
+        relevance = np.take_along_axis(validated.relevance, found.indices, axis=1).astype(np.float64)
+        columns = found.indices, found.gains, relevance, found.objective, found.filled_from
         return Selections(*map(read_only, columns))
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from .._validation import quoted
 from ..errors import InvalidParameterError, KernelError, SetSelectError
-from ..selectors.base import make_selector
+from ..selectors.base import DEFAULT_SELECTOR, make_selector
 from ._terminal import FINE, WITH_PROBLEMS, message_console, result_console, stop, with_option_names
 
 # The names of the library's arguments in its messages, and the options that users of the command know.
@@ -28,7 +28,7 @@ def batch(
     out: Annotated[Path, typer.Option(help="A folder for the parts. Readers of Parquet take it as one table.")],
     k: Annotated[int, typer.Option("--k", help="Number of picks for each query.")] = 5,
     fetch_k: Annotated[int, typer.Option(help="Number of nearest candidates to select from.")] = 100,
-    selector: Annotated[str, typer.Option(help="vrsd, mmr, ndpp or similarity.")] = "vrsd",
+    selector: Annotated[str, typer.Option(help="ndpp, mmr, vrsd or similarity.")] = DEFAULT_SELECTOR,
     parameter: Annotated[
         list[str] | None,
         typer.Option(

@@ -2,6 +2,7 @@
 
 from .._validation import as_embeddings, as_identifiers, check_bool, check_integer
 from ..candidates import RelevanceScale
+from ..selectors.base import DEFAULT_SELECTOR
 from .items import ORDERS, join_values
 from .request import (
     NDPP_RELEVANCE,
@@ -27,6 +28,7 @@ from .request import (
 )
 
 __all__ = [
+    "DEFAULT_SELECTOR",
     "NDPP_RELEVANCE",
     "ORDERS",
     "SETTINGS",

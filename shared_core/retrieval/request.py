@@ -23,6 +23,7 @@ from ..candidates import RELEVANCE_SCALES, Candidates, RelevanceScale, scale_rel
 from ..errors import BudgetError, InvalidInputError, InvalidParameterError, PerspectiveError, SetSelectWarning
 from ..perspective import DIRECTIONS, PAP
 from ..selectors.base import (
+    DEFAULT_SELECTOR,
     Selection,
     Selector,
     resolve_selector,
@@ -241,7 +242,7 @@ class Request:
             raise InvalidParameterError("max_per_source needs source=: a metadata key or a function of the item")
         if "budget" in given and "costs" not in given:
             raise BudgetError("a budget needs costs: a metadata key, or a function such as one that counts tokens")
-        selector = _as_selector(given.pop("selector", "vrsd"), parameters)
+        selector = _as_selector(given.pop("selector", DEFAULT_SELECTOR), parameters)
         threshold = check_number if "relevance" in given else _check_cosine
         checks = {**_CHECKS, "score_threshold": threshold}
         checked = {name: checks[name](value, name) for name, value in given.items()}

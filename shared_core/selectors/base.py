@@ -8,7 +8,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from .._validation import check_bool, check_integer, quoted
 from ..candidates import Candidates, check_candidates
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectError, SetSelectWarning
 
+# The selector of all functions, adapters and commands that are given none.
+DEFAULT_SELECTOR = "ndpp"
 # The repr of a selection shows at most this many picks.
 MAX_SHOWN = 20
 
@@ -138,6 +140,15 @@ def make_selection(
     return Selection(indices, values, relevance, objective, filled_from)
 
 
+class BlockSelection(NamedTuple):
+    """The selections of a block of b queries; each attribute holds that of :class:`Selection`, for each query."""
+
+    indices: NDArray[np.int64]  # (b, k)
+    gains: NDArray[np.float64]  # (b, k)
+    objective: NDArray[np.float64]  # (b,)
+    filled_from: NDArray[np.int64]  # (b,), -1 for None
+
+
 _REGISTRY: dict[str, type[Any]] = {}
 _PARAMETERS: dict[str, tuple[str, ...]] = {}
 # The name of MMR's weight of relevance in LangChain, LlamaIndex and most stores.
@@ -230,8 +241,11 @@ def make_selector(name: str, **parameters: Any) -> Selector:
     allowed = _PARAMETERS[name]
     unknown = [p for p in parameters if p not in allowed]
     if unknown:
+        owners = [quoted(other) for other, names in _PARAMETERS.items() if unknown[0] in names]
+        hint = f" (a parameter of {' and '.join(owners)})" if owners else ""
         raise InvalidParameterError(
-            f"selector {quoted(name)} has no parameter {quoted(unknown[0])}; allowed: {', '.join(allowed) or 'none'}"
+            f"selector {quoted(name)} has no parameter {quoted(unknown[0])}{hint}; allowed: "
+            f"{', '.join(allowed) or 'none'}"
         )
     for alias, target in _ALIASES.items():
         if alias in parameters:

@@ -13,7 +13,7 @@ from .._validation import as_column, check_integer, check_number, read_only
 from ..candidates import Candidates, RelevanceScale, check_candidates, scale_relevance, tie_tolerance
 from ..errors import NothingLeftError
 from ._greedy import check_shown
-from .base import Selection, Selector, check_selector, resolve_selector, warn_of_no_effect
+from .base import DEFAULT_SELECTOR, Selection, Selector, check_selector, resolve_selector, warn_of_no_effect
 
 _EMPTY = Selection(read_only(np.zeros(0, np.int64)), read_only(np.zeros(0)), read_only(np.zeros(0)), 0.0)
 
@@ -22,7 +22,7 @@ def select(
     query: ArrayLike,
     vectors: ArrayLike,
     k: int | None = None,
-    selector: str | Selector = "vrsd",
+    selector: str | Selector = DEFAULT_SELECTOR,
     *,
     relevance: ArrayLike | str | None = None,
     relevance_scale: RelevanceScale | None = "minmax",
@@ -45,7 +45,7 @@ def select(
     k : int, optional
         Size of the set, 1..n. It may be left out if ``budget`` is given.
     selector : str or Selector
-        ``"similarity"``, ``"vrsd"``, ``"mmr"``, ``"ndpp"``, another registered name, or an object.
+        ``"ndpp"`` (default), ``"mmr"``, ``"vrsd"``, ``"similarity"``, another registered name, or an object.
     relevance : array-like, shape (n,), optional
         What each candidate is worth for the query, in place of the cosine: the scores of a reranker or of hybrid
         search. :class:`VRSD` refuses it. ``"linear"`` and ``"exponential"`` are the values of NDPP's own parameter.

@@ -156,7 +156,7 @@ def test_the_most_relevant_may_stand_at_both_ends(store: VectorStore, search_typ
 def test_vrsd_refuses_given_relevance_when_it_is_made_and_names_the_others(store: VectorStore) -> None:
     for make in (SetSelectCompressor, SetSelectRetriever):
         with pytest.raises(InvalidParameterError, match=r"'mmr', 'ndpp' or 'similarity'"):
-            make(vectorstore=store, relevance="relevance_score")
+            make(vectorstore=store, search_type="vrsd", relevance="relevance_score")
 
 
 def test_another_method_for_one_call_keeps_the_given_relevance(store: VectorStore) -> None:
@@ -170,7 +170,8 @@ def test_another_method_for_one_call_keeps_the_given_relevance(store: VectorStor
     with pytest.raises(InvalidParameterError, match=r"'mmr', 'ndpp' or 'similarity'"):
         retriever.invoke(QUERY, search_type="vrsd")
     by_cosine = SetSelectRetriever(vectorstore=store, search_type="ndpp", relevance="exponential")
-    assert by_cosine.invoke(QUERY, search_type="vrsd") == SetSelectRetriever(vectorstore=store).invoke(QUERY)
+    by_vrsd = SetSelectRetriever(vectorstore=store, search_type="vrsd")
+    assert by_cosine.invoke(QUERY, search_type="vrsd") == by_vrsd.invoke(QUERY)
 
 
 def test_a_document_without_a_score_is_named(store: VectorStore) -> None:

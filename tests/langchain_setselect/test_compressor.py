@@ -77,7 +77,7 @@ def cached(embeddings: Embeddings) -> CacheBackedEmbeddings:
     return CacheBackedEmbeddings.from_bytes_store(embeddings, InMemoryByteStore(), key_encoder="sha256")
 
 
-def expected(documents: list[Document], k: int, search_type: Any = "vrsd", **parameters: Any) -> list[int]:
+def expected(documents: list[Document], k: int, search_type: Any = "ndpp", **parameters: Any) -> list[int]:
     vectors = np.array([embed(document.page_content) for document in documents])
     return numbers(documents[i] for i in select(embed(QUERY), vectors, k, search_type, **parameters).indices)
 

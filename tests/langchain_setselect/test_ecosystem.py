@@ -120,7 +120,7 @@ def test_fields_that_are_not_configured_stay_unchanged(store: VectorStore) -> No
     for settings in ({"search_kwargs": {"k": 7}}, {"k": 7}):
         assert configurable(made).invoke(QUERY, config={"configurable": settings}) == made.invoke(QUERY, k=7)
     with pytest.raises(InvalidParameterError, match=r"search_type or selector, not both"):
-        configurable(made).invoke(QUERY, config={"configurable": {"search_type": "ndpp"}})
+        configurable(made).invoke(QUERY, config={"configurable": {"search_type": "vrsd"}})
 
 
 def test_bad_configuration_is_refused_like_bad_arguments(store: VectorStore) -> None:

@@ -72,7 +72,7 @@ def nearest(query: np.ndarray, n: int, rows: list[int] | None = None) -> list[in
 
 
 def expected(
-    k: int | None = 4, fetch_k: int = 20, search_type: Any = "vrsd", rows: list[int] | None = None, **options: Any
+    k: int | None = 4, fetch_k: int = 20, search_type: Any = "ndpp", rows: list[int] | None = None, **options: Any
 ) -> list[int]:
     query = embed(QUESTION)
     found = nearest(query, fetch_k, rows)
@@ -193,7 +193,7 @@ def test_example_keys_name_what_is_returned(make: Make) -> None:
 
 
 async def test_the_orders(make: Make) -> None:
-    by_choice = expected(6, 30)
+    by_choice = expected(6, 30, "vrsd")
     by_cosine = [row for row in nearest(embed(QUESTION), 40) if row in by_choice]
     assert by_choice not in (by_cosine, by_cosine[::-1]), "the orders must differ for this test to test anything"
     both_ends = [by_cosine[i] for i in (0, 2, 4, 5, 3, 1)]
@@ -203,7 +203,7 @@ async def test_the_orders(make: Make) -> None:
         "nearest_last": by_cosine[::-1],
         "long_context": both_ends,
     }.items():
-        made = make(k=6, order=order)
+        made = make(search_type="vrsd", k=6, order=order)
         assert rows_of(made.select_examples({"question": QUESTION})) == wanted
         assert rows_of(await made.aselect_examples({"question": QUESTION})) == wanted
 
@@ -378,7 +378,7 @@ def test_copies_and_pickles_select_the_same(make: Make) -> None:
         ({"k": 0}, r"k must be at least 1"),
         ({"search_type": "mrr"}, r"unknown selector 'mrr'"),
         ({"selector": MMR(), "search_type": "vrsd"}, r"search_type or selector, not both"),
-        ({"lambda_mult": 0.5}, r"'vrsd' has no parameter 'lambda_mult'"),
+        ({"lambda_mult": 0.5}, r"'ndpp' has no parameter 'lambda_mult' \(a parameter of 'mmr'\)"),
         ({"search_kwargs": {"fetchk": 30}}, r"did you mean 'fetch_k'"),
     ],
 )

@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
 from langchain_setselect import SetSelectCompressor, SetSelectExampleSelector, SetSelectRetriever, vectors
-from shared_core import VRSD, EmbeddingFallbackWarning, InvalidParameterError, LowRankKernel, SetSelectWarning
+from shared_core import NDPP, VRSD, EmbeddingFallbackWarning, InvalidParameterError, LowRankKernel, SetSelectWarning
 from tests.embedding import corpus, embed
 from tests.langchain_setselect.conftest import WordEmbeddings
 
@@ -48,7 +48,7 @@ def test_fields_set_anew_count_at_the_next_call(store: VectorStore) -> None:
     first = contents(retriever.invoke(QUERY))
     retriever.search_type = "similarity"
     assert contents(retriever.invoke(QUERY)) == as_new(store, search_type="similarity", k=5) != first
-    retriever.selector = VRSD()
+    retriever.selector = NDPP()
     assert contents(retriever.invoke(QUERY)) == first
     retriever.perspective = "hidden"
     assert contents(retriever.invoke(QUERY)) == as_new(store, k=5, perspective="hidden") != first
@@ -57,7 +57,7 @@ def test_fields_set_anew_count_at_the_next_call(store: VectorStore) -> None:
 @pytest.mark.parametrize("cls", [SetSelectRetriever, SetSelectCompressor, SetSelectExampleSelector])
 def test_a_setting_without_effect_is_warned_of_once(cls: Any, store: VectorStore) -> None:
     documents = SetSelectRetriever(vectorstore=store, search_type="similarity", k=20).invoke(QUERY)
-    with pytest.warns(SetSelectWarning, match="quality has no effect with VRSD"):
+    with pytest.warns(SetSelectWarning, match="quality has no effect with NDPP.*'mmr' uses it"):
         made = cls(vectorstore=store, quality="quality")
     # Any warning of a call would be an error.
     for _ in range(2):
@@ -68,7 +68,7 @@ def test_a_setting_without_effect_is_warned_of_once(cls: Any, store: VectorStore
             made.compress_documents(documents, QUERY)
         else:
             made.select_examples({"question": QUERY})
-    with pytest.warns(SetSelectWarning, match="quality has no effect with VRSD"):
+    with pytest.warns(SetSelectWarning, match="quality has no effect with NDPP.*'mmr' uses it"):
         SetSelectRetriever(vectorstore=store).invoke(QUERY, quality="quality")
 
 

@@ -62,8 +62,8 @@ def test_only_the_query_is_embedded(store: VectorStore, embeddings: WordEmbeddin
     assert (embeddings.documents, embeddings.queries) == (0, 1)
 
 
-def test_the_default_is_four_of_twenty_by_vrsd(store: VectorStore) -> None:
-    assert numbers(SetSelectRetriever(vectorstore=store).invoke(QUERY)) == expected(4, 20, "vrsd")
+def test_the_default_is_four_of_twenty_by_ndpp(store: VectorStore) -> None:
+    assert numbers(SetSelectRetriever(vectorstore=store).invoke(QUERY)) == expected(4, 20, "ndpp")
 
 
 @pytest.mark.parametrize("make", [in_memory, faiss, faiss_inner_product])
@@ -97,8 +97,10 @@ def test_arguments_at_call_time_override_the_constructors(store: VectorStore) ->
     assert len(retriever.invoke(QUERY)) == 2
     assert numbers(retriever.invoke(QUERY, search_type="vrsd")) == expected(2, 20, "vrsd"), "VRSD has no λ"
     assert numbers(retriever.invoke(QUERY, selector=MMR(lambda_d=0.1))) == expected(2, 20, "mmr", lambda_d=0.1)
-    plain = SetSelectRetriever(vectorstore=store, selector=MMR())
-    assert numbers(plain.invoke(QUERY, search_type="ndpp")) == expected(4, 20, "ndpp")
+    for selector in (MMR(), "mmr"):
+        parameters = {"lambda_mult": 0.1} if selector == "mmr" else {}
+        plain = SetSelectRetriever(vectorstore=store, selector=selector, **parameters)
+        assert numbers(plain.invoke(QUERY, search_type="ndpp")) == expected(4, 20, "ndpp")
 
 
 @pytest.mark.parametrize("selector", [MMR(lambda_d=0.3), VRSD(refine=True), NDPP(relevance="exponential")])
@@ -112,7 +114,7 @@ def test_a_selector_object_replaces_a_name(store: VectorStore, selector: Any) ->
 
 def test_returned_documents_are_copies_with_scores(store: VectorStore) -> None:
     before = {d.id: copy.deepcopy(d) for d in store.get_by_ids([f"doc-{i}" for i in range(60)])}
-    documents = SetSelectRetriever(vectorstore=store, k=3, scores=True).invoke(QUERY)
+    documents = SetSelectRetriever(vectorstore=store, search_type="vrsd", k=3, scores=True).invoke(QUERY)
     query = embed(QUERY)
     total = np.zeros(len(query))
     worth = 0.0
@@ -162,7 +164,7 @@ def test_the_stores_own_filter_is_used(embeddings: WordEmbeddings) -> None:
     faiss_filter = {"filter": {"topic": "harbour"}}
     for store, search_kwargs in ((in_memory(embeddings), in_memory_filter), (faiss(embeddings), faiss_filter)):
         retriever = SetSelectRetriever(vectorstore=store, search_kwargs=search_kwargs, k=4, fetch_k=8)
-        assert numbers(retriever.invoke(QUERY)) == expected(4, 8, "vrsd", rows)
+        assert numbers(retriever.invoke(QUERY)) == expected(4, 8, "ndpp", rows)
 
 
 def test_faiss_finds_all_documents_that_pass_a_strict_filter(embeddings: WordEmbeddings) -> None:
@@ -209,7 +211,6 @@ def test_shown_documents_count_as_picked_and_are_not_returned(store: VectorStore
     picks = select(
         query, np.array([embed(corpus()[row][0]) for row in rows]), 4, shown=[rows.index(i) for i in numbers(first)]
     ).indices
-    # VRSD starts from the sum of the shown documents, in any order.
     assert numbers(second) == [rows[i] for i in picks]
 
 
@@ -306,7 +307,7 @@ def test_documents_can_be_added_through_the_retriever(store: VectorStore) -> Non
         ({"k": 2.5}, r"k must be an integer"),
         ({"search_kwargs": {"k": 5, "fetch_k": 3}}, r"fetch_k .*k=5.* must be at least 5, got 3"),
         ({"search_type": "mrr"}, r"unknown selector 'mrr'; known: .*vrsd"),
-        ({"lambda_mult": 0.5}, r"'vrsd' has no parameter 'lambda_mult'; allowed: refine"),
+        ({"lambda_mult": 0.5}, r"'ndpp' has no parameter 'lambda_mult' \(a parameter of 'mmr'\); allowed: kernel"),
         ({"search_type": "mmr", "lambda_mult": 1.5}, r"lambda_mult.*\[0, 1\].*1\.5"),
         ({"score_threshold": 2}, r"score_threshold"),
         ({"budget": 100}, r"budget needs costs"),

@@ -142,12 +142,12 @@ def matrix(ids: Sequence[str]) -> NDArray[np.float64]:
     return np.array([embedding(TEXTS[int(node_id[1:])]) for node_id in ids])
 
 
-def expected(ids: Sequence[str], k: int, selector: Any = "vrsd", **parameters: Any) -> list[str]:
+def expected(ids: Sequence[str], k: int, selector: Any = "ndpp", **parameters: Any) -> list[str]:
     """What the core picks from the vectors that were put in."""
     return [ids[i] for i in expected_selection(ids, k, selector, **parameters).indices]
 
 
-def expected_selection(ids: Sequence[str], k: int, selector: Any = "vrsd", **parameters: Any) -> Selection:
+def expected_selection(ids: Sequence[str], k: int, selector: Any = "ndpp", **parameters: Any) -> Selection:
     query = parameters.pop("query", embedding(QUERY))
     return select(query, matrix(ids), k, selector, **parameters)
 

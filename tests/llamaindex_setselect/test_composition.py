@@ -155,7 +155,7 @@ def test_a_node_without_a_score_is_named(index: VectorStoreIndex, nodes: list[No
 def test_vrsd_refuses_a_given_relevance_and_names_the_others(index: VectorStoreIndex) -> None:
     for make in (SetSelectPostprocessor, SetSelectIndexRetriever):
         with pytest.raises(InvalidParameterError, match="'mmr', 'ndpp' or 'similarity'"):
-            make(index=index, relevance="score")
+            make(index=index, selector="vrsd", relevance="score")
 
 
 @pytest.mark.parametrize(

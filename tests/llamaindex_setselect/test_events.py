@@ -14,6 +14,7 @@ from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRan
 from llama_index.core.schema import NodeWithScore
 
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from shared_core import NDPP
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
     QUERY,
@@ -53,7 +54,7 @@ async def test_events(events: list[Any], index: VectorStoreIndex, nodes: list[No
     await post.apostprocess_nodes(nodes, bundle())
     post.postprocess_nodes([], bundle())
     assert [type(event) for event in events] == [ReRankStartEvent, ReRankEndEvent] * 3
-    assert (events[0].top_n, events[0].model_name, events[0].query) == (3, "VRSD(refine=False)", bundle())
+    assert (events[0].top_n, events[0].model_name, events[0].query) == (3, repr(NDPP()), bundle())
     assert ids_of(events[0].nodes) == ALL
     assert ids_of(events[1].nodes) == ids_of(events[3].nodes) == ids_of(chosen)
     assert events[5].nodes == []
@@ -66,7 +67,7 @@ def test_the_end_event_holds_the_gains(
     chosen = SetSelectPostprocessor(index=index, top_n=5, **settings).postprocess_nodes(nodes, bundle())
     assert not any("selection_score" in node.metadata for node in chosen)
     told = events[-1].tags["setselect"]
-    wanted = expected_selection(ALL, 5, settings.get("selector", "vrsd"))
+    wanted = expected_selection(ALL, 5, settings.get("selector", "ndpp"))
     assert told["ids"] == [ALL[row] for row in wanted.indices]
     assert told["gains"] == pytest.approx(wanted.gains.tolist())
     assert told["relevance"] == pytest.approx(wanted.relevance.tolist())

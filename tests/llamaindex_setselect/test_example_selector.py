@@ -15,7 +15,7 @@ from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters
 
 from llamaindex_setselect import SetSelectExampleSelector
-from shared_core import PAP, VRSD, Candidates, InvalidInputError, InvalidParameterError
+from shared_core import NDPP, PAP, Candidates, InvalidInputError, InvalidParameterError
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
     PERSPECTIVE,
@@ -59,7 +59,7 @@ def nearest_first() -> list[str]:
     return [ALL[i] for i in np.argsort(-(matrix(ALL) @ embedding(QUERY)), kind="stable")]
 
 
-def wanted(k: int = 5, selector: Any = "vrsd", **parameters: Any) -> list[str]:
+def wanted(k: int = 5, selector: Any = "ndpp", **parameters: Any) -> list[str]:
     return [TEXTS[ALL.index(i)] for i in expected(nearest_first(), k, selector, **parameters)]
 
 
@@ -182,7 +182,7 @@ def test_perspective(direction: str, model: CountingEmbedding) -> None:
     found = make(model, perspective=PERSPECTIVE, direction=direction).select_examples(QUERY)
     pap = PAP(embedding(PERSPECTIVE), direction=direction)
     names = [ALL[i] for i in np.argsort(-(matrix(ALL) @ pap.project(embedding(QUERY))), kind="stable")]
-    chosen = VRSD().select(pap.apply(Candidates(embedding(QUERY), matrix(names))), 5)
+    chosen = NDPP().select(pap.apply(Candidates(embedding(QUERY), matrix(names))), 5)
     assert texts_of(found) == [TEXTS[ALL.index(names[i])] for i in chosen.indices]
 
 

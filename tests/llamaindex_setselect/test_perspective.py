@@ -19,7 +19,7 @@ from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor, extractor_from_llm
-from shared_core import PAP, VRSD, Candidates, InvalidParameterError, PerspectiveError, SetSelectWarning
+from shared_core import NDPP, PAP, Candidates, InvalidParameterError, PerspectiveError, SetSelectWarning
 from shared_core.signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
@@ -147,7 +147,7 @@ def explicit(p: Sequence[float] | None, ids: Sequence[str], k: int, **settings: 
     candidates = Candidates(embedding(QUERY), matrix(ids))
     if p is not None:
         candidates = PAP(p, **settings).apply(candidates)
-    chosen = VRSD().select(candidates, k)
+    chosen = NDPP().select(candidates, k)
     return [ids[i] for i in chosen.indices], chosen.relevance.tolist()
 
 

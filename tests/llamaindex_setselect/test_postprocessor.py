@@ -16,7 +16,6 @@ from llamaindex_setselect import SetSelectPostprocessor
 from shared_core import (
     NDPP,
     PAP,
-    VRSD,
     BudgetError,
     Candidates,
     InvalidInputError,
@@ -224,7 +223,7 @@ def test_perspective(
     chosen = [post.postprocess_nodes(nodes, bundle()) for _ in range(2)][1]
     pap = PAP(embedding(PERSPECTIVE) if as_text else given, corpus=corpus, direction=direction)
     candidates = pap.apply(Candidates(embedding(QUERY), matrix(ALL)))
-    wanted = VRSD().select(candidates, 6)
+    wanted = NDPP().select(candidates, 6)
     assert ids_of(chosen) == [ALL[i] for i in wanted.indices]
     assert scores_of(chosen) == pytest.approx(wanted.relevance.tolist(), rel=1e-9)
     assert model.queries == ([PERSPECTIVE] if as_text else []), "a text is embedded once, not for each query"

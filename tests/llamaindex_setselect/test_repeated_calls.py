@@ -51,7 +51,7 @@ def test_fields_set_anew_count_at_the_next_call(index: VectorStoreIndex, nodes: 
 def test_a_setting_without_effect_is_warned_of_once(
     cls: Any, index: VectorStoreIndex, nodes: list[NodeWithScore]
 ) -> None:
-    with pytest.warns(SetSelectWarning, match="quality has no effect with VRSD") as caught:
+    with pytest.warns(SetSelectWarning, match="quality has no effect with NDPP.*'mmr' uses it") as caught:
         made = cls(index=index, quality="stars")
     assert len(caught) == 1
     # Any warning of a call would be an error.

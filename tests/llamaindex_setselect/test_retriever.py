@@ -180,7 +180,10 @@ def test_budget_quality_and_threshold(index: VectorStoreIndex) -> None:
             {"similarity_top_k": 9},
             "SetSelectIndexRetriever has no argument 'similarity_top_k': did you mean 'top_n'",
         ),
-        ({"lambda_mult": 0.5}, "selector 'vrsd' has no parameter 'lambda_mult'; allowed: refine"),
+        (
+            {"lambda_mult": 0.5},
+            r"selector 'ndpp' has no parameter 'lambda_mult' \(a parameter of 'mmr'\); allowed: kernel",
+        ),
         ({"lambda": 0.5}, "no argument 'lambda': did you mean 'lambda_mult'"),
         ({"filter": None}, "no argument 'filter': did you mean 'filters'"),
         ({"selector": "mmr", "lambda_mult": 0.5, "selector_kwargs": {"lambda_mult": 0.5}}, "given twice"),

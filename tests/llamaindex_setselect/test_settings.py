@@ -49,7 +49,10 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
         ({"lambda": 0.5}, "no argument 'lambda': did you mean 'lambda_mult'"),
         ({"fetch_k": 50}, r"no argument 'fetch_k'"),
         ({"banana": 3}, r"no argument 'banana': it has .*score_threshold.*top_n"),
-        ({"lambda_mult": 0.5}, "selector 'vrsd' has no parameter 'lambda_mult'; allowed: refine"),
+        (
+            {"lambda_mult": 0.5},
+            r"selector 'ndpp' has no parameter 'lambda_mult' \(a parameter of 'mmr'\); allowed: kernel",
+        ),
         (
             {"selector": "mmr", "lambda_mult": 0.5, "selector_kwargs": {"lambda_mult": 0.1}},
             "lambda_mult is given twice",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..._validation import check_integer, check_one_of, quoted
 from ...candidates import RELEVANCE_SCALES, RelevanceScale
 from ...errors import InvalidInputError, InvalidParameterError
-from ...selectors.base import Selector, resolve_selector
+from ...selectors.base import DEFAULT_SELECTOR, Selector, resolve_selector
 from ...selectors.vrsd import NO_RELEVANCE, VRSD
 from ...signals.embedding_models import DEFAULT_MODEL, fingerprint
 
@@ -71,7 +71,7 @@ def make_settings(
     index: str | os.PathLike[str] | Search | VectorsById,
     k: int = 5,
     fetch_k: int = 100,
-    selector: str | Selector = "vrsd",
+    selector: str | Selector = DEFAULT_SELECTOR,
     *,
     id_column: str | None = "id",
     vector_column: str | None = None,

@@ -11,7 +11,7 @@ from typing import Any, overload
 from ..._validation import check_integer, printable
 from ...candidates import RelevanceScale
 from ...errors import InvalidInputError, InvalidParameterError
-from ...selectors.base import Selector
+from ...selectors.base import DEFAULT_SELECTOR, Selector
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder, Summary
 from ._queries import SAMPLE, Block, check_lengths, check_schema, cut_into_blocks, list_files, open_parquet, read_block
@@ -68,7 +68,7 @@ def select_dataset(
     out: str | os.PathLike[str] | None = None,
     k: int = 5,
     fetch_k: int = 100,
-    selector: str | Selector = "vrsd",
+    selector: str | Selector = DEFAULT_SELECTOR,
     id_column: str | None = "id",
     vector_column: str | None = None,
     text_column: str | None = None,

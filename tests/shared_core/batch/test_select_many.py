@@ -319,7 +319,7 @@ def test_vrsd_refuses_given_relevance_and_names_the_others(refine: bool) -> None
     message = "^query 0: VRSD selects by angles.*use 'mmr', 'ndpp' or 'similarity'"
     for vectors in (np.eye(5), np.stack([np.eye(5)] * 4)):
         with pytest.raises(InvalidParameterError, match=message):
-            select_many(ONES, vectors, 2, relevance=ONES, refine=refine)
+            select_many(ONES, vectors, 2, "vrsd", relevance=ONES, refine=refine)
 
 
 def test_relevance_by_name_is_a_parameter_of_ndpp() -> None:

@@ -106,6 +106,21 @@ def test_candidates_and_relevance_from_columns(folder: Path) -> None:
     assert "(relevance_scale: None there, 'minmax' now)" in again.stderr.replace("--relevance-scale", "relevance_scale")
 
 
+def test_without_a_selector_the_picks_are_those_of_ndpp_and_relevance_may_be_given(folder: Path) -> None:
+    assert run(folder).exit_code == 0
+    written = pq.read_table(folder / "sets")
+    by_name = {
+        name: select_table(table(), folder / "index.faiss", 4, fetch_k=20, selector=name)["ids"].to_pylist()
+        for name in ("ndpp", "vrsd")
+    }
+    assert written["ids"].to_pylist() == by_name["ndpp"] != by_name["vrsd"]
+    assert "NDPP" in json.loads((folder / "sets" / "_settings.json").read_text())["selector"]
+    write_given(folder)
+    result = run(folder, *COLUMNS, "--k", 2, "--out", folder / "by scores")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert [row[0] for row in pq.read_table(folder / "by scores")["ids"].to_pylist()] == [1] * 6
+
+
 def test_rows_whose_candidates_are_unusable_are_counted_and_shown(folder: Path) -> None:
     write_given(folder, scores=[[0.1, 7.0, 6.9]] * 2 + [[1.0]] * 4)
     result = run(folder, *COLUMNS, "--selector", "mmr")
@@ -119,7 +134,7 @@ def test_rows_whose_candidates_are_unusable_are_counted_and_shown(folder: Path) 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (COLUMNS, "VRSD selects by angles"),
+        ((*COLUMNS, "--selector", "vrsd"), "VRSD selects by angles"),
         (COLUMNS[2:], "--relevance-column='scores' has a number for each candidate, so --candidates-column must name"),
         ((*COLUMNS[:3], "worth", "--selector", "mmr"), "no column worth; there is id, vector, hits, scores"),
         ((*COLUMNS, "--selector", "mmr", "--relevance-scale", "log"), "--relevance-scale must be one of minmax, rank"),
@@ -140,7 +155,8 @@ def test_columns_that_cannot_be_used_stop_the_run(arguments: tuple[str, ...], sa
         (["--selector", "best"], "best"),
         (["--parameter", "refine"], "--parameter takes name=value, got 'refine'"),
         (["--parameter", "refine=true", "--parameter", "refine=false"], "--parameter refine is given twice"),
-        (["--parameter", "refine=" + "[" * 5000], "refine must be"),
+        (["--selector", "vrsd", "--parameter", "refine=" + "[" * 5000], "refine must be"),
+        (["--parameter", "lambda_d=0.5"], "'ndpp' has no parameter 'lambda_d' (a parameter of 'mmr')"),
         (["--parameter", "k=3"], "no parameter 'k'"),
         (["--parameter", "out=x"], "no parameter 'out'"),
         (["--id-column", "name"], "no column name (--row-numbers writes row numbers instead)"),

@@ -20,6 +20,7 @@ from shared_core import (
     BudgetError,
     InvalidInputError,
     InvalidParameterError,
+    LinearKernel,
     PerspectiveError,
     SetSelectWarning,
     TopK,
@@ -40,6 +41,7 @@ class Item:
 
 
 text_of = attrgetter("text")
+KERNEL = LinearKernel(np.random.default_rng(5).normal(size=(8, 4)))
 
 
 def parsed(**settings: Any) -> Request:
@@ -66,7 +68,7 @@ def items_of(n: int) -> list[Item]:
 
 def test_defaults() -> None:
     request = parsed()
-    assert (request.k, request.fetch_k, request.selector) == (4, 20, VRSD())
+    assert (request.k, request.fetch_k, request.selector) == (4, 20, NDPP())
     assert (request.shown, request.corpus, request.direction, request.perspective_vector) == (
         (),
         False,
@@ -117,7 +119,9 @@ def test_fetch_k_follows_k_and_shown(settings: dict[str, Any], k: int | None, fe
         ({"selector": "mmr", "lambda_b": 0.5, "quality": "rank"}, MMR(lambda_d=0.5, lambda_b=0.5)),
         ({"selector": MMR(lambda_d=0.75)}, MMR(lambda_d=0.75)),
         ({"selector": "similarity"}, TopK()),
-        ({"refine": True}, VRSD(refine=True)),
+        ({"selector": "vrsd", "refine": True}, VRSD(refine=True)),
+        ({"relevance": "linear"}, NDPP(relevance="linear")),
+        ({"kernel": KERNEL}, NDPP(KERNEL)),
         ({"selector": "ndpp", "relevance": "exponential", "temperature": 2.0}, NDPP(None, "exponential", 2.0)),
     ],
 )
@@ -126,11 +130,11 @@ def test_selectors_by_name_and_parameters(settings: dict[str, Any], selector: An
 
 
 def test_unknown_names_are_returned_for_the_store() -> None:
-    settings = {"k": 3, "filter": {"a": 1}, "refine": True, "namespace": "x"}
+    settings = {"k": 3, "filter": {"a": 1}, "selector": "vrsd", "refine": True, "namespace": "x"}
     request, rest = Request.parse(settings)
     assert rest == {"filter": {"a": 1}, "namespace": "x"}
     assert request.selector == VRSD(refine=True)
-    assert settings == {"k": 3, "filter": {"a": 1}, "refine": True, "namespace": "x"}
+    assert settings == {"k": 3, "filter": {"a": 1}, "selector": "vrsd", "refine": True, "namespace": "x"}
 
 
 @pytest.mark.parametrize(
@@ -174,7 +178,8 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"selector": VRSD}, P, "selector"),
     ({"selector": 3}, P, "selector"),
     ({"selector": "similarity_score_threshold"}, P, "use 'similarity' and score_threshold="),
-    ({"lambda_mult": 0.5}, P, "vrsd.*lambda_mult"),
+    ({"lambda_mult": 0.5}, P, r"'ndpp' has no parameter 'lambda_mult' \(a parameter of 'mmr'\)"),
+    ({"refine": True}, P, r"'ndpp' has no parameter 'refine' \(a parameter of 'vrsd'\)"),
     ({"selector": "mmr", "lambda_mult": 0.5, "lambda_d": 0.5}, P, "same parameter"),
     ({"selector": "mmr", "lambda_mult": 1.5}, P, "lambda_mult"),
     ({"selector": MMR(), "lambda_mult": 0.5}, P, "is an object"),
@@ -240,7 +245,7 @@ def test_the_picks_are_the_selectors(as_lists: bool) -> None:
     given = vectors.tolist() if as_lists else vectors
     items = items_of(15)
     expected = oracles.vrsd(query, vectors, 5)
-    assert picked(items, query.tolist(), given, k=5) == [items[i] for i in expected.picks]
+    assert picked(items, query.tolist(), given, k=5, selector="vrsd") == [items[i] for i in expected.picks]
     assert picked(items, query.tolist(), given, k=5, selector="mmr") == [
         items[i] for i in oracles.mmr(query, vectors, 5, lambda_d=0.5).picks
     ]
@@ -266,7 +271,7 @@ def test_vectors_of_another_shape_are_refused(vectors: Any) -> None:
 def test_of_items_with_one_id_the_first_counts() -> None:
     query, vectors = gaussian(2, 8, 6)
     items = [Item(name, {"row": row}) for row, name in enumerate("abacbdea")]
-    picks = picked(items, query, vectors, k=8)
+    picks = picked(items, query, vectors, k=8, selector="vrsd")
     assert sorted(item.metadata["row"] for item in picks) == [0, 1, 3, 5, 6]
     expected = oracles.vrsd(query, vectors[[0, 1, 3, 5, 6]], 5).picks
     assert [item.metadata["row"] for item in picks] == [[0, 1, 3, 5, 6][i] for i in expected]
@@ -348,8 +353,8 @@ def test_the_selection_continues_from_what_was_shown() -> None:
     query, vectors = gaussian(4, 12, 8)
     items = items_of(12)
     expected = oracles.vrsd(query, vectors, 4, shown=[3, 7])
-    assert picked(items, query, vectors, shown=["id3", "id7"]) == [items[i] for i in expected.picks]
-    assert picked(items, query, vectors, shown=np.array(["id3", "id7"])) == [items[i] for i in expected.picks]
+    for shown in (["id3", "id7"], np.array(["id3", "id7"])):
+        assert picked(items, query, vectors, selector="vrsd", shown=shown) == [items[i] for i in expected.picks]
     assert picked(items, query, vectors, shown=[item.id for item in items]) == []
 
 
@@ -363,7 +368,7 @@ def test_costs_by_key_function_and_mapping() -> None:
     costs = [item.metadata["words"] for item in items]
     expected = [items[i] for i in oracles.vrsd(query, vectors, costs=costs, budget=7).picks]
     for source in by_key_function_and_mapping(items, "words"):
-        assert picked(items, query, vectors, budget=7, costs=source) == expected
+        assert picked(items, query, vectors, selector="vrsd", budget=7, costs=source) == expected
 
 
 def test_quality_by_key_function_and_mapping() -> None:
@@ -391,19 +396,32 @@ def test_relevance_by_key_function_and_mapping(selector: str, scale: Any) -> Non
     assert wanted.indices.tolist() != select(items, query, vectors, selector=selector).selection.indices.tolist()
 
 
+def test_relevance_and_a_kernel_need_no_selector() -> None:
+    query, vectors = gaussian(6, 12, 8)
+    items = items_of(12)
+    ranks = [item.metadata["rank"] for item in items]
+    for settings, wanted in (
+        ({"relevance": "rank"}, core_select(query, vectors, 4, "ndpp", relevance=ranks)),
+        ({"kernel": KERNEL}, core_select(query, vectors, 4, "ndpp", kernel=KERNEL)),
+    ):
+        assert picked(items, query, vectors, **settings) == [items[i] for i in wanted.indices]
+        assert picked(items, query, vectors, **settings) != picked(items, query, vectors)
+
+
 def test_words_that_mean_no_key() -> None:
     query, vectors = gaussian(6, 12, 8)
     items = items_of(12)
     plain = picked(items, query, vectors, selector="mmr")
     assert picked(items, query, vectors, selector="mmr", relevance="cosine") == plain
     assert parsed(selector="ndpp", relevance="exponential").selector == NDPP(relevance="exponential")
-    with pytest.raises(InvalidParameterError, match="'vrsd'"):
-        parsed(relevance="exponential")
+    assert parsed(relevance="exponential").selector == NDPP(relevance="exponential")
+    with pytest.raises(InvalidParameterError, match=r"'vrsd' has no parameter 'relevance' \(a parameter of 'ndpp'\)"):
+        parsed(selector="vrsd", relevance="exponential")
 
 
 def test_vrsd_refuses_relevance_and_names_the_others() -> None:
     with pytest.raises(InvalidParameterError, match=r"mmr.*ndpp|ndpp.*mmr"):
-        picked(items_of(12), *gaussian(6, 12, 8), relevance="rank")
+        picked(items_of(12), *gaussian(6, 12, 8), selector="vrsd", relevance="rank")
 
 
 def test_a_threshold_applies_to_relevance_before_it_is_scaled() -> None:
@@ -455,7 +473,7 @@ def test_sources_by_key_function_and_mapping(way: int) -> None:
     sources = [item.metadata["file"] for item in items]
     expected = [items[i] for i in oracles.vrsd(query, vectors, 6, sources=sources, max_per_source=1).picks]
     source = by_key_function_and_mapping(items, "file")[way]
-    assert picked(items, query, vectors, k=6, source=source, max_per_source=1) == expected
+    assert picked(items, query, vectors, selector="vrsd", k=6, source=source, max_per_source=1) == expected
     assert len(expected) == 3
 
 

@@ -32,6 +32,7 @@ from shared_core import (
     select_many,
     selector_names,
 )
+from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
 from tests.shared_core.cases import gaussian
 
@@ -197,10 +198,24 @@ def test_select_takes_lists(name: str) -> None:
         assert_same(select(query.tolist(), rows, 5, name), expected)
 
 
-def test_the_default_of_select_is_vrsd() -> None:
+def test_a_parameter_of_another_selector_is_refused_with_the_name_of_that_selector() -> None:
+    for parameter, owner in (("lambda_mult", "mmr"), ("lambda_b", "mmr"), ("refine", "vrsd")):
+        message = rf"selector 'ndpp' has no parameter '{parameter}' \(a parameter of '{owner}'\); allowed: kernel, "
+        with pytest.raises(InvalidParameterError, match=message):
+            select([1.0], [[1.0], [2.0]], 1, **{parameter: 0.5})
+    with pytest.raises(InvalidParameterError, match=r"selector 'similarity' has no parameter 'x'; allowed: none$"):
+        make_selector("similarity", x=1)
+
+
+def test_the_default_of_select_is_ndpp() -> None:
     query, vectors = gaussian(2, 20, 8)
-    assert_same(select(query, vectors, 5), select(query, vectors, 5, "vrsd"))
-    assert select(query, vectors, 5).indices.tolist() == list(oracles.vrsd(query, vectors, 5).picks)
+    expected = oracles.ndpp_greedy(query, vectors, 5, kind="auto", c=AUTO_TEMPERATURE)
+    assert list(expected.picks) != list(oracles.vrsd(query, vectors, 5).picks), "else this shows nothing"
+    oracles.assert_agrees(select(query, vectors, 5), expected)
+    scores = np.random.default_rng(2).normal(size=20)
+    by_scores = oracles.ndpp_greedy(query, vectors, 5, relevance=scores, kind="auto", c=AUTO_TEMPERATURE)
+    assert list(by_scores.picks) != list(expected.picks), "else this shows nothing"
+    oracles.assert_agrees(select(query, vectors, 5, relevance=scores, relevance_scale=None), by_scores)
 
 
 def test_select_passes_every_argument_on() -> None:
@@ -221,7 +236,7 @@ def test_select_passes_every_argument_on() -> None:
         NDPP(kernel).select(Candidates(query, vectors, ids=ids), 4),
     )
     rules: dict[str, Any] = {"sources": [i // 4 for i in range(20)], "max_per_source": 1, "drop_near_duplicates": 0.3}
-    assert_same(select(query, vectors, 6, **rules), VRSD().select(Candidates(query, vectors, **rules), 6))
+    assert_same(select(query, vectors, 6, **rules), NDPP().select(Candidates(query, vectors, **rules), 6))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])

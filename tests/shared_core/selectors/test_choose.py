@@ -282,7 +282,7 @@ def test_select_is_the_selector_on_scaled_relevance(pair: Pair, scale: Any) -> N
 def test_vrsd_refuses_a_given_relevance_and_names_the_others(refine: bool) -> None:
     query, vectors = gaussian(6, 5, 4)
     with pytest.raises(InvalidParameterError, match=r"^VRSD selects by angles.*'mmr', 'ndpp' or 'similarity'"):
-        select(query, vectors, 2, relevance=[1.0, 2, 3, 4, 5], refine=refine)
+        select(query, vectors, 2, "vrsd", relevance=[1.0, 2, 3, 4, 5], refine=refine)
 
 
 @pytest.mark.parametrize(

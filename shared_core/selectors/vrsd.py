@@ -1,4 +1,4 @@
-"""Vectors retrieval with similarity and diversity (VRSD, Algorithm 1), and its refinement by exchange."""
+"""Vector retrieval with similarity and diversity (VRSD, Algorithm 1), and its refinement by exchange."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .._validation import FloatArray, check_bool
 from ..candidates import CandidateBlock, Candidates, tie_tolerance
 from ..errors import InvalidParameterError
 from ._greedy import GreedyState, compiled_loops, lowest_of_best, run_compiled
-from .base import Selection, make_selection, register_selector
+from .base import BlockSelection, Selection, make_selection, register_selector
 
 MIN_IMPROVEMENT = 1e-9
 # A short s + v has a cosine with a large rounding error. The tie tolerance grows with that error, up to this factor.
@@ -98,8 +98,8 @@ class VRSD:
         gains = [after - before for before, after in itertools.pairwise([before, *cosines])]
         return make_selection(candidates, state.picks, gains)
 
-    def select_block(self, block: CandidateBlock, k: int) -> tuple[NDArray[np.int64], Vector] | None:
-        """Indices and gains, shape (b, k) each, for a block of queries; None if each query needs :meth:`select`."""
+    def select_block(self, block: CandidateBlock, k: int) -> BlockSelection | None:
+        """The selections of a block of queries; None if each query needs :meth:`select`."""
         loops = compiled_loops()
         b, n = block.relevance.shape
         if loops is None or self.refine or block.relevance_given or not 1 <= k <= n:
@@ -110,7 +110,8 @@ class VRSD:
             loops.vrsd, block.vectors, block.relevance.astype(np.float64), block.queries.astype(np.float64), s, closed,
             tie_tolerance(block.vectors.dtype), picks, cosines,
         )  # fmt: skip
-        return (picks, np.diff(cosines, axis=1, prepend=0.0)) if ran else None
+        gains = np.diff(cosines, axis=1, prepend=0.0)
+        return BlockSelection(picks, gains, gains.sum(axis=1), np.full(b, -1)) if ran else None
 
 
 class _Sum:

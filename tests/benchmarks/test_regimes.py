@@ -45,10 +45,10 @@ def test_judgement_by_hand() -> None:
     found = regimes.judge(by_vectors, "VRSD", development=False)
     # Regret of VRSD: 70 - 55 points where similarity is best, 60 - 40 where NDPP is best.
     assert found.mean_regret == pytest.approx(17.5)
-    assert (found.worst_regret, found.worst_at) == (pytest.approx(20), "repeated (one)")
-    assert (found.loss, found.loss_at) == (pytest.approx(15), "needed (one)")
+    assert (found.worst_regret, found.worst_at) == (pytest.approx(20), "repeated")
+    assert (found.loss, found.loss_at) == (pytest.approx(15), "needed")
     # The best gain is 40 points, of which VRSD keeps 20. Where similarity is best there is no gain to keep.
-    assert (found.kept, found.kept_at) == (pytest.approx(0.5), "repeated (one)")
+    assert (found.kept, found.kept_at) == (pytest.approx(0.5), "repeated")
     assert regimes.points(by_vectors["one"], "VRSD", development=True) == {"needed": 0, "repeated": 0}
 
 

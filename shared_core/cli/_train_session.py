@@ -32,6 +32,7 @@ from ._pool_file import PoolFile
 from ._terminal import COULD_NOT_RUN
 
 if TYPE_CHECKING:
+    from ..learning.held_out import Split
     from ..learning.labels.labelling import LabelledSubset
     from ..learning.results import Epoch, Fitted
 
@@ -181,6 +182,7 @@ def fit_or_best(
     feedback: Feedback,
     labels: Iterable[LabelledSubset],
     settings: FitSettings,
+    split: Split,
 ) -> tuple[Fitted, bool]:
     """The result of :func:`fit` and True; after Ctrl-C the result of its checkpoint and False.
 
@@ -197,7 +199,7 @@ def fit_or_best(
 
     # ``say`` is silent here, because Consent has already said the number of prompts.
     common: dict[str, Any] = {"ids": pool.ids, "checkpoint": files.checkpoint, "say": lambda line: None}
-    common["on_epoch"] = _log_into(files.log)
+    common |= {"on_epoch": _log_into(files.log), "split": split}
     try:
         result = fit(pool.items, vectors, feedback, remember(), settings=settings, progress=say.is_terminal, **common)
         return result, True

@@ -14,6 +14,7 @@ from rich.console import Console
 from .._files import hold_lock, remove_leftovers
 from ..errors import SetSelectError
 from ..learning.feedback.prompts import EXAMPLE
+from ..learning.held_out import hold_out
 from ..learning.labels.labelling import LabelledSubset, label
 from ..learning.settings import FitSettings
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding
@@ -70,7 +71,8 @@ def train(
     ] = "linear",
     k: Annotated[int, typer.Option("--k", min=1, help="Number of examples to pick.")] = 4,
     fetch_k: Annotated[
-        int, typer.Option(min=1, help="Number of nearest items to pick them from, and to draw subsets from.")
+        int,
+        typer.Option(min=1, help="Number of nearest items to pick them from, and to draw subsets from."),
     ] = 100,
     subsets: Annotated[
         int | None, typer.Option(min=1, help="Subsets for each item. Default: fetch-k // k; at most 96 k for greedy.")
@@ -116,7 +118,9 @@ def train(
     ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Largest number of epochs.")] = 30,
     patience: Annotated[int, typer.Option(min=1, help="Stop after this many epochs without improvement.")] = 8,
-    held_out: Annotated[float, typer.Option(help="Share of the items that is measured on and not trained on.")] = 0.2,
+    held_out: Annotated[
+        float, typer.Option(help="Share of the items that is measured on and takes no part in training.")
+    ] = 0.2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of draws, split, start and batches.")] = 0,
     device: Annotated[str, typer.Option(help="Device that trains the kernel: cpu, cuda.")] = "cpu",
     labels: Annotated[Path | None, typer.Option(help="File for the labels. Default: beside OUT.")] = None,
@@ -152,7 +156,9 @@ def train(
         rows = _embed(say, found, model, cache) if vectors is None else read_vectors(vectors, found)
         if len(queries) < len(found.items):
             say.print(f"{len(found.items) - len(queries)} answers have no symbols: these items are examples only")
-        consent = Consent(say, scorer, yes, settings.count_prompts(round(held_out * len(queries))))
+        # The items are held out before subsets are drawn, so no label that is paid for is lost to the split.
+        split = hold_out(found.items, rows, queries=queries, held_out=settings.held_out, seed=settings.seed)
+        consent = Consent(say, scorer, yes, settings.count_prompts(len(split.held_out)))
 
         def make_labels() -> Iterator[LabelledSubset]:
             # fit starts this generator after it has checked its input, so that nothing is refused after the labelling.
@@ -160,15 +166,15 @@ def train(
             phase = f"while labelling; the labels so far are kept in {files.labels}"
             known = label(
                 found.items, rows, scorer, k=k, candidates=fetch_k, subsets=subsets,
-                draw=draw or ("greedy" if settings.listwise else "random"), queries=queries, seed=seed,
-                resume=files.labels, progress=say.is_terminal, say=consent.ask,
+                draw=draw or ("greedy" if settings.listwise else "random"), queries=split.labelled(settings.listwise),
+                examples=split.examples, seed=seed, resume=files.labels, progress=say.is_terminal, say=consent.ask,
             )  # fmt: skip
             phase = f"before the end of the first epoch; the labels are kept in {files.labels}"
             consent.ask()
             yield from known
 
         with print_warnings(say):
-            fitted, whole = fit_or_best(say, files, found, rows, scorer, make_labels(), settings)
+            fitted, whole = fit_or_best(say, files, found, rows, scorer, make_labels(), settings, split)
             phase = f"while writing; labels and checkpoint are kept beside {files.kernel}"
             fitted.kernel.save(files.kernel)
             draw_plot(files.plot, fitted, f"{pool.name}: {objective}, k = {k}")

@@ -6,6 +6,7 @@ from ..signals.language_models import import_library
 from .feedback.coverage import CoverageFeedback, Feedback, score_all
 from .feedback.language_model import LanguageModelFeedback
 from .feedback.symbols import structural_symbols
+from .held_out import Split, hold_out
 from .labels.draws import GreedyDraws
 from .labels.labelling import LabelledSubset, best, label
 from .settings import FitSettings
@@ -23,8 +24,10 @@ __all__ = [
     "GreedyDraws",
     "LabelledSubset",
     "LanguageModelFeedback",
+    "Split",
     "best",
     "fit",
+    "hold_out",
     "label",
     "score_all",
     "structural_symbols",

@@ -16,7 +16,7 @@ from .._validation import quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
 FORMAT = "setselect-fit"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 
 def write_checkpoint(

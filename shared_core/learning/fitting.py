@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,10 @@ from numpy.typing import ArrayLike
 
 from .._files import hold_lock
 from .._validation import as_names, as_numeric, quoted
-from ..errors import InvalidInputError, InvalidParameterError
+from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from .checkpoint import read_checkpoint
 from .feedback.coverage import Feedback
-from .held_out import HeldOut, split_labels
+from .held_out import HeldOut, Split, divide_labels, split_queries
 from .labels.label_file import describe_callable
 from .labels.labelling import LabelledSubset, check_labels, digest_labels, label
 from .neighbours import Neighbours
@@ -40,6 +41,7 @@ def fit(
     labels: Iterable[LabelledSubset] | None = None,
     *,
     settings: FitSettings | None = None,
+    split: Split | None = None,
     queries: Iterable[int] | None = None,
     resume: str | os.PathLike[str] | None = None,
     ids: Sequence[Hashable] | None = None,
@@ -51,10 +53,11 @@ def fit(
 ) -> Fitted:
     """Learn a kernel for :class:`NDPP` from labelled subsets of examples, and measure it on held-out items.
 
-    After each epoch the kernel selects k examples for each held-out item, as it will when it serves. The feedback for
-    these examples decides which epoch is kept and whether learning helped. NDPP without a kernel, VRSD and similarity
-    are measured on the same items. A warning is given if the kernel's gain over the best of them does not exceed one
-    standard error.
+    Held-out items take no part in training, neither as queries nor as examples, and nothing is fitted to them. After
+    each epoch the kernel selects k of the other items as examples for each held-out item: a new query that meets known
+    examples. The feedback for these examples decides which epoch is kept and whether learning helped. NDPP without a
+    kernel, VRSD and similarity are measured in the same way. A warning is given if the kernel's gain over the best of
+    them does not exceed one standard error.
 
     Parameters
     ----------
@@ -63,13 +66,17 @@ def fit(
         The items' embeddings.
     feedback : Feedback
     labels : iterable of LabelledSubset, optional
-        From :func:`label`. By default they are made here from the ``fetch_k`` nearest items, with ``draw="greedy"``
-        for the listwise objective and ``"random"`` for the likelihood.
+        From :func:`label`. By default they are made here, from the ``fetch_k`` nearest items that are not held out,
+        with ``draw="greedy"`` for the listwise objective and ``"random"`` for the likelihood.
     settings : FitSettings, optional
         The options of the fit; see :class:`FitSettings` for all of them and their defaults.
+    split : Split, optional
+        From :func:`hold_out`. By default it is made here; for given labels among their queries. Give the split with
+        which the labels were drawn: otherwise the subsets that hold held-out items are lost, often half of them, and
+        a warning says how many.
     queries, resume
-        For labels that are made here: the rows of the training items and the file that keeps the labels, see
-        :func:`label`. Without ``resume``, a fit that is killed loses its labels.
+        For labels that are made here: the rows that can be queries (default: all) and the file that keeps the labels,
+        see :func:`label`. Without ``resume``, a fit that is killed loses its labels.
     ids : sequence of n hashables, optional
         Names of the rows of a :class:`LowRankKernel`; default: 0..n-1.
     checkpoint : path, optional
@@ -107,7 +114,7 @@ def fit(
     Warns
     -----
     SetSelectWarning
-        Learning did not help.
+        Learning did not help, or labels hold held-out items and are left out.
 
     Examples
     --------
@@ -143,31 +150,51 @@ def fit(
         raise InvalidParameterError(
             "queries and resume are for labels that fit makes: leave them out, or leave out labels"
         )
+    if split is not None and queries is not None:
+        raise InvalidParameterError("queries has no effect on a split: leave out one of the two")
     with hold_lock(checkpoint):
         if checkpoint is not None:
             # A wrong file is refused now, before hours of labelling.
             read_checkpoint(checkpoint, identity, partly=True)
+        if split is None:
+            if labels is not None:
+                labels = check_labels(labels, len(neighbours))
+                queries = dict.fromkeys(int(entry.query) for entry in labels)
+            split = split_queries(neighbours, queries, given)
+        picks = HeldOut(neighbours, rows, split, feedback, given.k, given.fetch_k, row_names)
         if labels is None:
             labels = label(
                 neighbours.items, rows, feedback, k=given.k, candidates=given.fetch_k,
-                draw="greedy" if given.listwise else "random", queries=queries, seed=given.seed, resume=resume,
-                progress=progress, say=say,
+                draw="greedy" if given.listwise else "random", queries=split.labelled(given.listwise),
+                examples=split.examples, seed=given.seed, resume=resume, progress=progress, say=say,
             )  # fmt: skip
         known = check_labels(labels, len(neighbours))
-        trained, held_out = split_labels(known, neighbours, given.held_out, given.seed)
+        trained, measured = _divide(known, split)
         if getattr(feedback, "remote", False):
-            prompts = given.count_prompts(len(held_out))
+            prompts = given.count_prompts(len(split.held_out))
             tell = say or (lambda line: sys.stderr.write(line + "\n"))
-            tell(f"to fit: at most {prompts:,} prompts, for the picks of {len(held_out)} held-out items")
+            tell(f"to fit: at most {prompts:,} prompts, for the picks of {len(split.held_out)} held-out items")
         if checkpoint is not None:
-            identity["labels"] = digest_labels(known)
-        picks = HeldOut(neighbours, rows, held_out, feedback, given.k, given.fetch_k, row_names)
-        apart = set(held_out)
-        measured = [entry for entry in known if entry.query in apart]
-        task = make_task(given, neighbours, rows, trained, measured, row_names)
+            identity |= {"held-out items": split.sha256(), "labels": digest_labels(known)}
+        task = make_task(given, neighbours, rows, split, trained, measured, row_names)
         run = Run(task, picks, given, checkpoint, identity)
         run.train(progress, on_epoch)
     return run.fitted()
+
+
+def _divide(labels: Sequence[LabelledSubset], split: Split) -> tuple[list[LabelledSubset], list[LabelledSubset]]:
+    """The labels to train on and those of held-out queries; a warning says how many hold held-out items."""
+    trained, measured = divide_labels(labels, split)
+    wanted = set(split.trained)
+    count = sum(entry.query in wanted for entry in labels)
+    lost = (
+        f"{count - len(trained):,} of the {count:,} labelled subsets of items that are trained on hold held-out items"
+    )
+    if not trained:
+        raise InvalidInputError(f"labels: {lost}: draw more subsets, hold out fewer items, or label again")
+    if count > len(trained):
+        warnings.warn(f"labels: {lost} and are left out", SetSelectWarning, stacklevel=3)
+    return trained, measured
 
 
 def _check_device(device: Any) -> None:

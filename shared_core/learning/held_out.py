@@ -1,59 +1,150 @@
-"""Held-out items: which items are not trained on, and the feedback that a selector's picks get for them."""
+"""Held-out items: a split of the pool, and the feedback that a selector's picks get for the held-out queries."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import hashlib
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..candidates import Candidates
 from ..errors import InvalidInputError
 from ..selectors.base import Selector
 from .feedback.coverage import Feedback, score_all
-from .labels.labelling import LabelledSubset
+from .labels.labelling import LabelledSubset, check_rows
 from .neighbours import Neighbours
+from .settings import FitSettings
 
 
-def split_labels(
-    labels: Sequence[LabelledSubset], neighbours: Neighbours, share: float, seed: int
-) -> tuple[list[LabelledSubset], list[int]]:
-    """The labels to train on, and the rows of the held-out items; duplicates of an item stay together."""
-    queries = sorted({entry.query for entry in labels})
-    # A duplicate of a held-out item must not be trained on.
-    groups = neighbours.groups(queries) if queries else []
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Rows of a pool: those that are trained on, and the queries that are held out.
+
+    Attributes
+    ----------
+    examples : tuple of int
+        All rows of the pool except the held-out queries and the items that repeat them. Training sees nothing else,
+        and the examples for a held-out query are selected from these rows, as a new query meets known examples.
+    trained : tuple of int
+        The queries that are trained on; they are among ``examples``.
+    held_out : tuple of int
+        The queries that only measure.
+
+    Examples
+    --------
+    >>> Split((0, 1, 3), (0, 3), (2,)).labelled(listwise=True)
+    (0, 3)
+    """
+
+    examples: tuple[int, ...]
+    trained: tuple[int, ...]
+    held_out: tuple[int, ...]
+
+    def labelled(self, listwise: bool) -> tuple[int, ...]:
+        """The queries that need labels; the likelihood is also measured on subsets for held-out queries."""
+        return self.trained if listwise else tuple(sorted((*self.trained, *self.held_out)))
+
+    def sha256(self) -> str:
+        """A digest that identifies this split."""
+        return hashlib.sha256(repr((self.examples, self.trained, self.held_out)).encode()).hexdigest()
+
+
+def hold_out(
+    items: Sequence[Mapping[str, Any]],
+    vectors: ArrayLike,
+    *,
+    queries: Iterable[int] | None = None,
+    held_out: float = 0.2,
+    seed: int = 0,
+) -> Split:
+    """Choose the items that :func:`fit` holds out, before labels are drawn: then no label is lost to the split.
+
+    Items that repeat each other stay on one side: duplicates (see :func:`label`), and items whose questions differ only
+    in letter case, white space or punctuation at the end.
+
+    Parameters
+    ----------
+    items : sequence of n mappings
+    vectors : array-like, shape (n, d)
+    queries : iterable of int, optional
+        The rows that can be queries; default: all. The other items are examples only.
+    held_out : float in (0, 1)
+        Share of the different queries that is held out, at least one of them.
+    seed : int >= 0
+
+    Returns
+    -------
+    Split
+        The split that :func:`fit` makes by itself with the same ``queries``, ``held_out`` and ``seed``.
+
+    Raises
+    ------
+    InvalidInputError
+        Items and vectors do not fit each other, or fewer than two queries differ.
+    InvalidParameterError
+        A parameter is out of its range.
+
+    Examples
+    --------
+    >>> items = [{"question": text, "answer": "x"} for text in ("Who?", "who", "Why?", "How?")]
+    >>> split = hold_out(items, np.eye(4), held_out=0.3)
+    >>> split.held_out, split.examples
+    ((3,), (0, 1, 2))
+    """
+    settings = FitSettings(held_out=held_out, seed=seed)
+    return split_queries(Neighbours(items, vectors), queries, settings)
+
+
+def split_queries(neighbours: Neighbours, queries: Iterable[int] | None, settings: FitSettings) -> Split:
+    """See :func:`hold_out`."""
+    rows = sorted(check_rows(queries, len(neighbours), "queries"))
+    groups = neighbours.groups(rows)
     if len(groups) < 2:
         raise InvalidInputError(
-            f"labels are of {len(queries)} items, {len(groups)} of them different; at least 2 different items are "
-            "needed, one of them to be held out"
+            f"only {len(groups)} of {len(rows)} queries is different from the others; at least 2 must be, because one "
+            "is held out"
         )
-    count = min(max(1, round(share * len(groups))), len(groups) - 1)
-    drawn = np.random.default_rng([seed, 0]).permutation(len(groups))[:count]
-    held_out = {query for place in drawn for query in groups[place]}
-    return [entry for entry in labels if entry.query not in held_out], sorted(held_out)
+    count = min(max(1, round(settings.held_out * len(groups))), len(groups) - 1)
+    drawn = np.random.default_rng([settings.seed, 0]).permutation(len(groups))[:count]
+    apart = {row for place in drawn for row in groups[place]}
+    return Split(
+        tuple(row for row in range(len(neighbours)) if row not in apart),
+        tuple(row for row in rows if row not in apart),
+        tuple(row for row in rows if row in apart),
+    )
+
+
+def divide_labels(labels: Sequence[LabelledSubset], split: Split) -> tuple[list[LabelledSubset], list[LabelledSubset]]:
+    """The labels of the trained and of the held-out queries, without subsets that hold held-out items."""
+    known, trained, held_out = set(split.examples), set(split.trained), set(split.held_out)
+    clean = [entry for entry in labels if known.issuperset(entry.subset)]
+    return [e for e in clean if e.query in trained], [e for e in clean if e.query in held_out]
 
 
 class HeldOut:
     """The feedback for the picks of selectors, query by query; no set of picks is scored twice.
 
-    ``vectors`` has shape (n, d), ``queries`` are rows of the pool. A selector picks k of the ``fetch_k`` items that are
-    nearest to a query; its kernel knows the items by ``ids`` (default: 0..n-1).
+    ``vectors`` has shape (n, d). A selector picks k of the ``fetch_k`` examples of the split that are nearest to a
+    held-out query; its kernel knows the items by ``ids`` (default: 0..n-1).
     """
 
     def __init__(
         self,
         neighbours: Neighbours,
         vectors: NDArray[np.floating],
-        queries: Sequence[int],
+        split: Split,
         feedback: Feedback,
         k: int,
         fetch_k: int,
         ids: Sequence[Hashable] | None = None,
     ) -> None:
         self._items, self._feedback, self._k = neighbours.items, feedback, k
-        self.queries = list(queries)
+        self.queries = list(split.held_out)
         self._vectors, self._ids = vectors, ids
-        self._rows = neighbours.nearest(self.queries, fetch_k)
+        self._rows = neighbours.nearest(self.queries, fetch_k, split.examples)
         self._known: dict[tuple[int, tuple[int, ...]], float] = {}
 
     def picks(self, selector: Selector) -> list[tuple[int, ...]]:

@@ -41,23 +41,26 @@ class Neighbours:
         self._rows = as_unit_rows(self._given, copy=False)
         self._digest = hashlib.sha256()
         same: dict[str, list[int]] = {}
+        asked: dict[str, list[int]] = {}
         for row, item in enumerate(self.items):
             whole = _as_text(item, row)
             self._digest.update(whole.encode() + b"\n")
             same.setdefault(_as_pair(item, row) or whole, []).append(row)
+            if isinstance(item.get("question"), str):
+                asked.setdefault(_as_asked(item["question"]), []).append(row)
         self._same = {row: group for group in same.values() if len(group) > 1 for row in group}
+        self._asked = {row: group for group in asked.values() if len(group) > 1 for row in group}
 
     def __len__(self) -> int:
         return len(self.items)
 
     def groups(self, queries: Sequence[int]) -> list[list[int]]:
-        """These Q rows in groups, ordered by their first row. Duplicates, and duplicates of duplicates, share a group.
+        """Q query rows in groups with all rows of the pool that repeat them, ordered by their first query.
 
-        Cost: O(Q² d) in the vectors' dtype.
+        Duplicates share a group, and items whose questions differ only in letter case, white space or punctuation at
+        the end; so do the repetitions of repetitions. Cost: O(Q n d) in the vectors' dtype.
         """
-        rows = np.asarray(queries, dtype=np.int64)
-        place = {row: n for n, row in enumerate(rows.tolist())}
-        leader = list(range(len(rows)))
+        leader = list(range(len(self)))
 
         def lead(n: int) -> int:
             while leader[n] != n:
@@ -65,17 +68,16 @@ class Neighbours:
                 n = leader[n]
             return n
 
-        for n, (row, cosines) in enumerate(self._cosines(rows.tolist(), rows)):
+        for row, cosines in self._cosines(queries):
             slack, equal = self._tolerances(cosines.dtype)
-            near = rows[np.flatnonzero(cosines >= equal - slack)]
+            near = np.flatnonzero(cosines >= equal - slack)
             alike = near[self._exact_cosines(row, near) >= equal].tolist()
-            for other in (*alike, *self._same.get(row, ())):
-                if other in place:
-                    one, two = sorted((lead(n), lead(place[other])))
-                    leader[two] = one
-        found: dict[int, list[int]] = {}
-        for n, row in enumerate(rows.tolist()):
-            found.setdefault(lead(n), []).append(row)
+            for other in (*alike, *self._same.get(row, ()), *self._asked.get(row, ())):
+                leader[lead(other)] = lead(row)
+        found: dict[int, list[int]] = {lead(row): [] for row in queries}
+        for row in range(len(self)):
+            if lead(row) in found:
+                found[lead(row)].append(row)
         return list(found.values())
 
     def sha256(self) -> str:
@@ -85,40 +87,46 @@ class Neighbours:
         digest.update(self._given.data)
         return digest.hexdigest()
 
-    def nearest(self, queries: Sequence[int], count: int) -> list[NDArray[np.int64]]:
+    def nearest(
+        self, queries: Sequence[int], count: int, among: Sequence[int] | None = None
+    ) -> list[NDArray[np.int64]]:
         """For each of Q query rows up to ``count`` rows with the highest cosine, int64, read-only.
 
-        The nearest row is first; ties go to the lower row. The query and its duplicates are left out. The result for a
-        query does not depend on the other queries. A query with a zero vector raises an InvalidInputError. Cost:
-        O(Q n d) in the vectors' dtype.
+        The nearest row is first; ties go to the lower row. The query and its duplicates are left out, and with
+        ``among`` all other rows than these. The result for a query does not depend on the other queries. A query with a
+        zero vector raises an InvalidInputError. Cost: O(Q n d) in the vectors' dtype.
         """
+        left_out = np.zeros(len(self), dtype=bool)
+        if among is not None:
+            left_out[:] = True
+            left_out[np.asarray(among, dtype=np.int64)] = False
         for row in queries:
             if not self._rows[row].any():
                 raise InvalidInputError(
                     f"vectors: row {row} is zero, so it has no nearest items: embed it again, or leave the item out: "
                     f"{quoted(self.items[row])}"
                 )
-        return [read_only(self._nearest_of(row, cosines, count)) for row, cosines in self._cosines(queries)]
+        return [read_only(self._nearest_of(row, cosines, count, left_out)) for row, cosines in self._cosines(queries)]
 
-    def _cosines(
-        self, queries: Sequence[int], among: NDArray[np.int64] | None = None
-    ) -> Iterator[tuple[int, FloatArray]]:
-        rows = self._rows if among is None else self._rows[among]
-        step = max(1, _BLOCK // len(rows))
+    def _cosines(self, queries: Sequence[int]) -> Iterator[tuple[int, FloatArray]]:
+        step = max(1, _BLOCK // len(self))
         for start in range(0, len(queries), step):
             block = np.asarray(queries[start : start + step], dtype=np.int64)
-            cosines = self._rows[block] @ rows.T
+            cosines = self._rows[block] @ self._rows.T
             yield from zip(block.tolist(), cosines, strict=True)
 
     def _tolerances(self, dtype: np.dtype[Any]) -> tuple[float, float]:
         """The rounding error of a cosine in a product of matrices, and the cosine from which vectors count as equal."""
         return (self._rows.shape[1] + 16) * float(np.finfo(dtype).eps), 1 - tie_tolerance(dtype)
 
-    def _nearest_of(self, query: int, cosines: FloatArray, count: int) -> NDArray[np.int64]:
+    def _nearest_of(
+        self, query: int, cosines: FloatArray, count: int, left_out: NDArray[np.bool_]
+    ) -> NDArray[np.int64]:
         # In a product of matrices the rounding of a cosine depends on the other rows of the block. The product only
         # finds rows that may be near; _exact_cosines decides with cosines that depend on the two rows alone.
         slack, equal = self._tolerances(cosines.dtype)
         cosines[query] = -np.inf
+        cosines[left_out] = -np.inf
         cosines[self._same.get(query, [])] = -np.inf
         alike = np.flatnonzero(cosines >= equal - slack)
         cosines[alike[self._exact_cosines(query, alike) >= equal]] = -np.inf
@@ -145,6 +153,11 @@ def _as_pair(item: Mapping[str, Any], row: int) -> str | None:
     if "question" in item and "answer" in item:
         return _as_text({"question": item["question"], "answer": item["answer"]}, row)
     return None
+
+
+def _as_asked(question: str) -> str:
+    """The question without what a repetition may change: letter case, white space, punctuation at the end."""
+    return " ".join(question.casefold().split()).rstrip(" .?!") or question
 
 
 def _as_text(item: Mapping[str, Any], row: int) -> str:

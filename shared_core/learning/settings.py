@@ -57,7 +57,7 @@ class FitSettings:
         A :class:`LinearKernel`, which also serves items that come later, or a :class:`LowRankKernel` with a row for
         each item. Both start at the embeddings.
     k, fetch_k : int >= 1
-        For each held-out item, k examples are selected from the ``fetch_k`` nearest items.
+        For each held-out item, k examples are selected from the ``fetch_k`` nearest items that are not held out.
     rank : int >= 1, optional
         K, the number of columns of V; default: d.
     skew_rank : int >= 0
@@ -86,10 +86,10 @@ class FitSettings:
     epochs : int >= 1
         Largest number of epochs.
     patience : int >= 1
-        The fit ends after this many epochs without improvement on the held-out items: of their feedback (listwise) or
-        of their likelihood (likelihood).
+        The fit ends after this many epochs without improvement on the held-out items: of their feedback (listwise), or
+        of the likelihood of their subsets (likelihood, if they have labels).
     held_out : float in (0, 1)
-        Share of the labelled items that is not trained on.
+        Share of the items that takes no part in training, neither as queries nor as examples.
     seed : int >= 0
         Seed of the split, the start and the batches. On a CPU, the same input and the same number of threads give the
         same kernel.
@@ -164,8 +164,8 @@ class FitSettings:
 
     def count_prompts(self, held_out: int) -> int:
         """The largest number of prompts that a fit with so many held-out items sends to a language model."""
-        # An item gets one prompt in each epoch, one before the first, and one for each of four unlearned selectors.
-        return held_out * (self.epochs + 1 + 4)
+        # An item gets one prompt in each epoch, one before the first, and one for each of five unlearned selectors.
+        return held_out * (self.epochs + 1 + 5)
 
     def identity(self) -> dict[str, Any]:
         """The values that all runs of one fit have in common, for its checkpoint; plain values (JSON)."""

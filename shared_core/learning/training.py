@@ -56,7 +56,9 @@ class Run:
         if found is not None:
             self._load(*found)
             return
-        unlearned = (NDPP(), NDPP(relevance="exponential", temperature=settings.temperature), VRSD(), TopK())
+        # The last NDPP is the start of the fit, so that a kept epoch 0 does not count as learning.
+        start = NDPP(relevance="exponential", temperature=settings.temperature)
+        unlearned = (NDPP(), NDPP(relevance="linear"), start, VRSD(), TopK())
         self.unlearned = {_describe(selector): held_out.values(selector).tolist() for selector in unlearned}
         self._measure(None)
 

@@ -61,6 +61,7 @@ def label(
     subsets: int | None = None,
     draw: str | Draw = "random",
     queries: Iterable[int] | None = None,
+    examples: Iterable[int] | None = None,
     seed: int = 0,
     resume: str | os.PathLike[str] | None = None,
     progress: bool = False,
@@ -98,13 +99,15 @@ def label(
         return that many.
     queries : iterable of int, optional
         The rows of the training items, in the order of labelling; default: all.
+    examples : iterable of int, optional
+        The rows that subsets are drawn from; default: all. Those of :func:`hold_out` leave held-out items out.
     seed : int >= 0
         Item i draws with ``np.random.default_rng([seed, i])``, independently of the other items.
     resume : path, optional
         A file of JSON lines. The labels of each item are added at once, and labels of earlier runs with the same
-        items, vectors and settings are read from it; ``queries`` may differ. A run that is killed loses at most the
-        current item. The file identifies the feedback by its ``fingerprint`` (a string, or a method that returns one),
-        else by its name or ``repr``. A change in the code of a function is not detected.
+        items, vectors and settings are read from it, unchanged; ``queries`` and ``examples`` may differ. A run that is
+        killed loses at most the current item. The file identifies the feedback by its ``fingerprint`` (a string, or a
+        method that returns one), else by its name or ``repr``. A change in the code of a function is not detected.
     progress : bool
         Show a bar (tqdm) with the rate, the time left and the mean score.
     say : callable, optional
@@ -152,7 +155,8 @@ def label(
     if needed > candidates:
         raise InvalidParameterError(f"{_describe_need(k, needed)} needs candidates >= {needed}, got {candidates}")
     neighbours = Neighbours(items, vectors)
-    wanted = _check_queries(queries, len(neighbours))
+    wanted = check_rows(queries, len(neighbours), "queries")
+    among = None if examples is None else check_rows(examples, len(neighbours), "examples")
     with hold_lock(resume):
         file = None
         if resume is not None:
@@ -165,7 +169,7 @@ def label(
         known: dict[int, Scored] = {} if file is None else file.known
         missing = [row for row in wanted if row not in known]
         # All neighbours are found first, so that an item without enough of them is refused before hours of scoring.
-        nearest = dict(zip(missing, neighbours.nearest(missing, candidates), strict=True))
+        nearest = dict(zip(missing, neighbours.nearest(missing, candidates, among), strict=True))
         for row, rows in nearest.items():
             _check_candidates(row, neighbours.items[row], len(rows), k, needed)
 
@@ -232,9 +236,26 @@ def best(labels: Iterable[LabelledSubset], share: float = 0.1) -> list[LabelledS
     return [pool[place] for place in np.sort(np.argsort(-scores, kind="stable")[:count])]
 
 
+def check_rows(given: Iterable[int] | None, n: int, name: str) -> list[int]:
+    """The rows of a pool of n items that the argument ``name`` lists; all rows if it is None."""
+    rows = [check_integer(row, f"{name}[{place}]") for place, row in enumerate(range(n) if given is None else given)]
+    if not rows:
+        raise InvalidParameterError(f"{name} is empty: name at least one row, or leave it out for all rows")
+    seen: set[int] = set()
+    for place, row in enumerate(rows):
+        if not 0 <= row < n:
+            raise InvalidParameterError(f"{name}[{place}] is {row}, but rows are 0..{n - 1}")
+        if row in seen:
+            raise InvalidParameterError(f"{name}[{place}] is {row} a second time")
+        seen.add(row)
+    return rows
+
+
 def check_labels(labels: Iterable[LabelledSubset], n: int) -> list[LabelledSubset]:
     """The labels as a list; the message about an entry that does not fit n items has its number."""
     known = list(labels)
+    if not known:
+        raise InvalidInputError("labels are empty: there is nothing to learn from")
     for place, entry in enumerate(known):
         if not isinstance(entry, LabelledSubset):
             raise InvalidInputError(f"labels: number {place} is {quoted(entry)}, not a LabelledSubset")
@@ -293,22 +314,6 @@ def _draw(
         wanted = "at least one" if subsets is None else subsets
         raise InvalidParameterError(f"draw returned {len(given)} subsets of item {query}; it must return {wanted}")
     return [tuple(sorted(subset, key=rank.__getitem__, reverse=True)) for subset in given]
-
-
-def _check_queries(queries: Iterable[int] | None, n: int) -> list[int]:
-    rows = [
-        check_integer(row, f"queries[{place}]") for place, row in enumerate(range(n) if queries is None else queries)
-    ]
-    if not rows:
-        raise InvalidParameterError("queries is empty: name at least one row, or leave it out for all rows")
-    seen: set[int] = set()
-    for place, row in enumerate(rows):
-        if not 0 <= row < n:
-            raise InvalidParameterError(f"queries[{place}] is {row}, but rows are 0..{n - 1}")
-        if row in seen:
-            raise InvalidParameterError(f"queries[{place}] is {row} a second time")
-        seen.add(row)
-    return rows
 
 
 def _describe_need(k: int, needed: int) -> str:

@@ -102,16 +102,25 @@ class RowFactors(_Factors):
 
     @classmethod
     def principal(
-        cls, vectors: ArrayLike, K: int, K_skew: int, *, seed: int, scale: float = 0.1, rate: float = 1.0
+        cls,
+        vectors: ArrayLike,
+        K: int,
+        K_skew: int,
+        *,
+        seed: int,
+        scale: float = 0.1,
+        rate: float = 1.0,
+        pool: ArrayLike | None = None,
     ) -> Self:
         """Start at the embeddings (M, d): V Vᵀ is the best approximation of E Eᵀ of rank K, E the unit vectors.
 
-        Columns of V beyond the rank of the vectors start at random, as those of B do, because a column of zeros is
-        never trained. ``scale`` is the approximate length of a row of B at the start, ``rate`` every λ.
+        With ``pool`` it is the best for these rows; the other rows are projected onto the same directions. Columns of V
+        beyond the rank of the vectors start at random, as those of B do, because a column of zeros is never trained.
+        ``scale`` is the approximate length of a row of B at the start, ``rate`` every λ.
         """
         rng = _check_start(K, K_skew, seed, scale, rate)
         unit = unit_rows(vectors)
-        directions, values = principal_directions(unit)
+        directions, values = principal_directions(unit if pool is None else unit[np.asarray(pool)])
         kept = int((values[:K] > 1e-10 * values[0]).sum())
         v = rng.standard_normal((len(unit), K)) * (scale / K**0.5)
         v[:, :kept] = np.concatenate([block.numpy() @ directions[:, :kept] for block in _blocks(unit)])

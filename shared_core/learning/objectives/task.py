@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ...selectors.kernels import LinearKernel, LowRankKernel
+from ..held_out import Split
 from ..labels.labelling import LabelledSubset, best
 from ..neighbours import Neighbours
 from ..settings import FitSettings
@@ -29,7 +31,7 @@ class Task:
 
     ``parts`` is everything that is trained, ``groups`` the parameters with their learning rates (for Adam), ``loss``
     maps int64 (m,), numbers of examples in 0..size-1, to a scalar, ``likelihood`` is the mean log-likelihood of the
-    held-out subsets if the objective has one, and ``kernel`` makes the current kernel.
+    held-out queries' subsets if the objective has one and there are any, and ``kernel`` makes the current kernel.
     """
 
     parts: nn.ModuleDict
@@ -44,58 +46,89 @@ def make_task(
     settings: FitSettings,
     neighbours: Neighbours,
     vectors: NDArray[np.floating],
+    split: Split,
     trained: Sequence[LabelledSubset],
     held_out: Sequence[LabelledSubset],
     ids: Sequence[Hashable] | None,
 ) -> Task:
-    """The task of the settings' objective, its factors at the embeddings ``vectors`` (n, d)."""
-    factors, rate = _make_factors(settings, vectors), settings.adam_rate
+    """The task of the settings' objective, its factors at the embeddings ``vectors`` (n, d).
+
+    The objective gets the examples of the split as its pool, so that no held-out item can take part in training: the
+    rows of its vectors, subsets and candidates are places among these examples.
+    """
+    pool = np.array(split.examples)
+    place = np.full(len(vectors), -1)
+    place[pool] = np.arange(len(pool))
+    factors, whole = _make_factors(settings, vectors, pool)
+    rate = settings.adam_rate
+
+    def make_kernel(w_r: NDArray[np.float64] | None, temperature: float) -> LinearKernel | LowRankKernel:
+        return _make_kernel(factors, whole, pool, ids, w_r, temperature)
+
+    def subsets(labels: Sequence[LabelledSubset]) -> list[NDArray[np.int64]]:
+        return [place[list(entry.subset)] for entry in labels]
+
     if settings.listwise:
-        unit = factors.unit if isinstance(factors, LinearFactors) else unit_rows(vectors)
+        unit = factors.unit if isinstance(factors, LinearFactors) else unit_rows(vectors[pool])
         relevance = LearnedRelevance(unit, settings.temperature, mapped=settings.learn_relevance).to(factors.device)
-        listwise = Listwise(factors, relevance, trained, sharpness=settings.sharpness, pull=settings.pull)
+        placed = [
+            LabelledSubset(int(place[entry.query]), tuple(subset.tolist()), entry.score)
+            for entry, subset in zip(trained, subsets(trained), strict=True)
+        ]
+        listwise = Listwise(factors, relevance, placed, sharpness=settings.sharpness, pull=settings.pull)
         parts = nn.ModuleDict({"factors": factors, "relevance": relevance})
         matrices, numbers = ([p for p in parts.parameters() if (p.ndim == 2) is matrix] for matrix in (True, False))
         groups = [{"params": matrices, "lr": rate}, {"params": numbers, "lr": _FASTER * rate}]
-        return Task(
-            parts, groups, listwise, len(listwise), None, lambda: _make_kernel(factors, ids, *relevance.numbers())
-        )
+        return Task(parts, groups, listwise, len(listwise), None, lambda: make_kernel(*relevance.numbers()))
 
     def among(labels: Sequence[LabelledSubset]) -> dict[str, Any]:
         if settings.normalisation == "pool":
             return {}
-        candidates, relevance = _find_candidates(settings, neighbours, vectors, labels)
-        return {"candidates": candidates, "relevance": relevance}
+        candidates, relevance = _find_candidates(settings, neighbours, vectors, split, labels)
+        return {"candidates": [place[rows] for rows in candidates], "relevance": relevance}
 
     # The best labels of each part are taken separately: held-out labels must not decide which labels are trained on.
-    trained, held_out = best(trained, settings.share), best(held_out, settings.share)
+    trained = best(trained, settings.share)
     loss = Likelihood(
-        factors, [entry.subset for entry in trained], settings.alpha, settings.beta, settings.ridge,
+        factors, subsets(trained), settings.alpha, settings.beta, settings.ridge,
         normalisation=settings.normalisation, **among(trained),
     )  # fmt: skip
-    subsets, inside = [entry.subset for entry in held_out], among(held_out)
+    likelihood = None
+    if held_out:
+        held_out = best(held_out, settings.share)
+        likelihood = partial(loss.held_out, subsets(held_out), **among(held_out))
     parts = nn.ModuleDict({"factors": factors})
     return Task(
-        parts, [{"params": list(parts.parameters()), "lr": rate}], loss, len(loss),
-        lambda: loss.held_out(subsets, **inside), lambda: _make_kernel(factors, ids, None, settings.temperature),
+        parts, [{"params": list(parts.parameters()), "lr": rate}], loss, len(loss), likelihood,
+        lambda: make_kernel(None, settings.temperature),
     )  # fmt: skip
 
 
-def _make_factors(settings: FitSettings, vectors: NDArray[np.floating]) -> Factors:
-    """Factors that start at the embeddings, for the likelihood scaled to subsets of about k items."""
-    kind: type[LinearFactors | RowFactors] = LinearFactors if settings.kernel == "linear" else RowFactors
-    rank = settings.rank or vectors.shape[1]
-    scale = 0.1 if settings.listwise else 1.0
-    made = kind.principal(vectors, rank, settings.skew_rank, seed=settings.seed, scale=scale)
+def _make_factors(
+    settings: FitSettings, vectors: NDArray[np.floating], pool: NDArray[np.int64]
+) -> tuple[Factors, RowFactors | None]:
+    """Factors of the rows ``pool`` that start at the embeddings, for the likelihood scaled to subsets of about k items.
+
+    For a row kernel also the start of all rows: a row that is not in the pool stays there.
+    """
+    rank, whole = settings.rank or vectors.shape[1], None
+    start: dict[str, Any] = {"seed": settings.seed, "scale": 0.1 if settings.listwise else 1.0}
+    made: Factors
+    if settings.kernel == "linear":
+        made = LinearFactors.principal(vectors[pool], rank, settings.skew_rank, **start)
+    else:
+        whole = RowFactors.principal(vectors, rank, settings.skew_rank, pool=pool, **start)
+        v, b, rates = (part.detach().numpy() for part in (whole.V, whole.B, whole.rates))
+        made = RowFactors(v[pool], b[pool], rates)
     if not settings.listwise:
         # The likelihood is over all subsets of the pool. It starts where a subset of V Vᵀ has k items on average, and
         # with rows of B as long as those of V: with far shorter rows B would not change, as its gradient is cubic in B.
         with torch.no_grad():
             by = _find_scale(torch.linalg.eigvalsh(made.grams().vv).clamp_min(0).numpy(), settings.k)
-            for part in made.parameters():
+            for part in (*made.parameters(), *(whole.parameters() if whole else ())):
                 if part.ndim == 2:
                     part.mul_(by)
-    return made.to(settings.device)
+    return made.to(settings.device), whole
 
 
 def _find_scale(eigenvalues: NDArray[np.float64], size: int) -> float:
@@ -111,10 +144,19 @@ def _find_scale(eigenvalues: NDArray[np.float64], size: int) -> float:
 
 
 def _make_kernel(
-    factors: Factors, ids: Sequence[Hashable] | None, w_r: NDArray[np.float64] | None, temperature: float
+    factors: Factors,
+    whole: RowFactors | None,
+    pool: NDArray[np.int64],
+    ids: Sequence[Hashable] | None,
+    w_r: NDArray[np.float64] | None,
+    temperature: float,
 ) -> LinearKernel | LowRankKernel:
     if isinstance(factors, RowFactors):
-        rows = factors.to_kernel(ids)
+        assert whole is not None
+        with torch.no_grad():
+            whole.V[pool], whole.B[pool] = factors.V.cpu(), factors.B.cpu()
+            whole.free_rates.copy_(factors.free_rates)
+        rows = whole.to_kernel(ids)
         return LowRankKernel(rows.V, rows.B, rows.C, ids=rows.ids, W_R=w_r, temperature=temperature)
     maps = factors.to_kernel()
     return LinearKernel(maps.W_V, maps.W_B, maps.C, W_R=w_r, temperature=temperature)
@@ -124,11 +166,12 @@ def _find_candidates(
     settings: FitSettings,
     neighbours: Neighbours,
     vectors: NDArray[np.floating],
+    split: Split,
     labels: Sequence[LabelledSubset],
 ) -> tuple[list[list[int]], list[NDArray[np.float64]]]:
-    """For each label its query's nearest items and those of the subset, and their relevance."""
+    """For each label its query's nearest examples and those of the subset, and their relevance."""
     queries = list(dict.fromkeys(entry.query for entry in labels))
-    nearest = dict(zip(queries, neighbours.nearest(queries, settings.fetch_k), strict=True))
+    nearest = dict(zip(queries, neighbours.nearest(queries, settings.fetch_k, split.examples), strict=True))
     candidates, relevance = [], []
     unit = unit_rows(vectors).numpy().astype(np.float64)
     for entry in labels:

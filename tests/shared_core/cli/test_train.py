@@ -23,7 +23,7 @@ from shared_core import NDPP, LinearKernel, LowRankKernel
 from shared_core._files import hold_lock
 from shared_core.cli import app
 from shared_core.cli.train import train
-from shared_core.learning import CoverageFeedback, FitSettings, LanguageModelFeedback, fit, label
+from shared_core.learning import CoverageFeedback, FitSettings, LanguageModelFeedback, fit, hold_out, label
 from tests.shared_core.signals.completions_server import Completions, serving
 
 pytest.importorskip("matplotlib")
@@ -175,7 +175,9 @@ def test_a_custom_function_for_symbols(folder: Path, monkeypatch: pytest.MonkeyP
     assert str(folder) not in sys.path
     items, vectors = read(folder)
     feedback = CoverageFeedback(symbols=lambda text: text.split("("))
-    expected = label(items, vectors, feedback, k=2, candidates=12, draw="greedy")
+    split = hold_out(items, vectors)
+    drawn: dict[str, Any] = {"k": 2, "candidates": 12, "draw": "greedy"}
+    expected = label(items, vectors, feedback, queries=split.trained, examples=split.examples, **drawn)
     header, *lines = (folder / "kernel.labels.jsonl").read_text(encoding="utf-8").splitlines()
     assert "my_symbols.words" in json.loads(header)["settings"]["feedback"]
     assert [score for line in lines for score in json.loads(line)["scores"]] == [entry.score for entry in expected]
@@ -188,8 +190,42 @@ def test_answers_without_symbols_are_examples_only(folder: Path) -> None:
     result = run(folder, *SMALL)
     assert "1 answers have no symbols: these items are examples only" in result.stderr
     labelled = [json.loads(line) for line in (folder / "kernel.labels.jsonl").read_text().splitlines()[1:]]
-    assert [entry["query"] for entry in labelled] == [row for row in range(60) if row != 7]
+    assert {entry["query"] for entry in labelled} < set(range(60)) - {7}
     assert any(7 in subset for entry in labelled for subset in entry["subsets"])
+
+
+@pytest.mark.parametrize("objective", ["listwise", "likelihood"])
+def test_held_out_items_are_in_no_label(folder: Path, objective: str) -> None:
+    """No label that is paid for holds one: they are held out before subsets are drawn."""
+    assert run(folder, *SMALL, "--objective", objective).exit_code in (0, 1)
+    split = hold_out(*read(folder))
+    labelled = [json.loads(line) for line in (folder / "kernel.labels.jsonl").read_text().splitlines()[1:]]
+    assert not set(split.held_out) & {row for entry in labelled for subset in entry["subsets"] for row in subset}
+    # The likelihood is also measured on subsets for held-out items.
+    assert {entry["query"] for entry in labelled} == set(split.trained) | set(
+        split.held_out if objective == "likelihood" else ()
+    )
+
+
+def test_a_file_of_labels_from_all_items_is_used_without_the_held_out_ones(folder: Path) -> None:
+    """Labels of earlier versions: nothing is paid for again, and a line says how many subsets are of no use."""
+    items, vectors = read(folder)
+    drawn: dict[str, Any] = {"k": 2, "candidates": 12, "draw": "greedy"}
+    labels = label(items, vectors, CoverageFeedback(), resume=folder / "kernel.labels.jsonl", **drawn)
+    split, before = hold_out(items, vectors), (folder / "kernel.labels.jsonl").read_bytes()
+    ours = [entry for entry in labels if entry.query in split.trained]
+    lost = sum(not set(entry.subset) <= set(split.examples) for entry in ours)
+    assert lost > 0
+    result = run(folder, *SMALL)
+    assert result.exit_code in (0, 1), result.output
+    told = f"warning: labels: {lost:,} of the {len(ours):,} labelled subsets of items that are trained on hold held-out"
+    assert told in result.stderr.replace("\n", " ")
+    assert (folder / "kernel.labels.jsonl").read_bytes() == before
+    clean = [entry for entry in ours if set(entry.subset) <= set(split.examples)]
+    given: dict[str, Any] = {"split": split, "k": 2, "fetch_k": 12, "epochs": 2, "skew_rank": 2}
+    expected = quiet_fit(items, vectors, CoverageFeedback(), clean, **given)
+    expected.kernel.save(folder / "clean.safetensors")
+    assert arrays_of(folder / "kernel.safetensors") == arrays_of(folder / "clean.safetensors")
 
 
 def test_learning_that_does_not_help_gives_a_warning_and_its_exit_code(folder: Path) -> None:
@@ -392,11 +428,11 @@ def test_items_that_cannot_be_labelled_are_shown(folder: Path) -> None:
     assert "'question 7?'" in told
     np.save(folder / "vectors.npy", np.ones_like(vectors))
     told = run(folder, *SMALL).stderr
-    assert "item 0 has no candidates, because all other items are its duplicates; leave the item out: {'" in told
+    assert "only 1 of 60 queries is different from the others; at least 2 must be, because one is held out" in told
     few = np.vstack([np.eye(2, 8)[np.arange(57) // 56], vectors[:3]])
     np.save(folder / "vectors.npy", few)
     told = run(folder, *SMALL, "--k", "5").stderr
-    assert "item 0: drawing a subset of --k = 5 needs 5 candidates, but it has 4; leave the item out: {'" in told
+    assert "drawing a subset of --k = 5 needs 5 candidates, but it has 3; leave the item out: {'" in told
 
 
 def test_a_template_names_a_key_that_no_item_has(folder: Path, gpt: tuple[Any, Any]) -> None:
@@ -456,7 +492,9 @@ def test_a_model_from_its_folder(folder: Path, gpt: tuple[Any, Any]) -> None:
     assert result.exit_code in (0, 1), result.output
     items, vectors = read(folder)
     feedback = LanguageModelFeedback.from_transformers(model, tokenizer, model_id=str(folder / "model"))
-    expected = label(items, vectors, feedback, k=1, candidates=5, subsets=2, draw="greedy")
+    split = hold_out(items, vectors)
+    drawn: dict[str, Any] = {"k": 1, "candidates": 5, "subsets": 2, "draw": "greedy"}
+    expected = label(items, vectors, feedback, queries=split.trained, examples=split.examples, **drawn)
     lines = (folder / "kernel.labels.jsonl").read_text(encoding="utf-8").splitlines()[1:]
     scores = [score for line in lines for score in json.loads(line)["scores"]]
     np.testing.assert_allclose(scores, [entry.score for entry in expected], rtol=1e-4)
@@ -486,9 +524,9 @@ def test_an_endpoint_is_not_called_before_a_yes(folder: Path, gpt: tuple[Any, An
         for typed in ("n\n", ""):
             result = run(folder, *more, typed=typed)
             assert result.exit_code == 2, result.output
-            assert "to label: 14 items, 28 subsets; 28 prompts" in result.stderr
+            assert "to label: 11 items, 22 subsets; 22 prompts" in result.stderr
             assert "at 2 per million" in result.stderr
-            assert "to fit: at most 18 prompts more, for" in result.stderr
+            assert "to fit: at most 21 prompts more, for" in result.stderr
             assert "Nothing was sent. With --yes the command does not ask." in result.stderr
             assert server.requests == []
             assert not (folder / "kernel.labels.jsonl").exists()
@@ -496,7 +534,7 @@ def test_an_endpoint_is_not_called_before_a_yes(folder: Path, gpt: tuple[Any, An
         assert result.exit_code in (0, 1), result.output
         assert set(server.authorization) == {"Bearer a key"}
         asked = sum(len(request["prompt"]) for request in server.requests)
-        assert 28 < asked <= 28 + 12
+        assert 22 < asked <= 22 + 21
         result = run(folder, *more, "--yes", out="again.safetensors")
         assert result.exit_code in (0, 1), result.output
     assert arrays_of(folder / "again.safetensors") == arrays_of(folder / "kernel.safetensors")

@@ -117,9 +117,10 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_another_version_is_refused(tmp_path: Path) -> None:
+    """In a fit of version 2, held-out items were examples in training: it must not go on."""
     path = tmp_path / "file"
-    save_file({"a": torch.ones(1)}, path, {"format": FORMAT, "version": "1", "settings": "{}", "state": "{}"})
-    with pytest.raises(InvalidInputError, match="version '1', but this setselect reads version 2: remove the file"):
+    save_file({"a": torch.ones(1)}, path, {"format": FORMAT, "version": "2", "settings": "{}", "state": "{}"})
+    with pytest.raises(InvalidInputError, match="version '2', but this setselect reads version 3: remove the file"):
         read_checkpoint(path, SETTINGS)
 
 

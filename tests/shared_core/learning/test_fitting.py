@@ -132,8 +132,8 @@ def test_the_history_and_the_epoch_that_is_kept(objective: str, kernel: str) -> 
         found = []
         for query in fitted.held_out:
             cosines = vectors @ vectors[query] / np.linalg.norm(vectors, axis=1)
-            others = [row for row in np.argsort(-cosines, kind="stable").tolist() if row != query]
-            among = [row for row in others if items[row] != items[query]][:12]
+            known = [row for row in np.argsort(-cosines, kind="stable").tolist() if row not in fitted.held_out]
+            among = known[:12]
             chosen = selector.select(Candidates(vectors[query], vectors[among], ids=among), 2).indices
             found.append(COVERAGE(items[query], [items[among[place]] for place in chosen]))
         return np.array(found)
@@ -142,6 +142,7 @@ def test_the_history_and_the_epoch_that_is_kept(objective: str, kernel: str) -> 
     assert ours.mean() == pytest.approx(fitted.feedback)
     without = {
         "NDPP()": measured(NDPP()),
+        "NDPP(relevance='linear')": measured(NDPP(relevance="linear")),
         "NDPP(relevance='exponential', temperature=0.1)": measured(NDPP(relevance="exponential", temperature=0.1)),
         "VRSD()": measured(VRSD()),
         "TopK()": measured(TopK()),
@@ -284,22 +285,95 @@ def test_global_random_states_have_no_effect_and_do_not_change(objective: str) -
     assert_same(*found)
 
 
+def affinity(query: Item, subset: Sequence[Item]) -> float:
+    """A random number for each pair of items, the same in both directions: no pair says anything of another pair."""
+    pairs = ["".join(sorted((query["question"], item["question"]))) for item in subset]
+    return float(np.mean([int.from_bytes(hashlib.sha256(pair.encode()).digest()[:4], "big") / 2**32 for pair in pairs]))
+
+
+def unrelated(n: int, seed: int) -> tuple[list[dict[str, str]], Matrix]:
+    """Items whose vectors have so many dimensions that a kernel can learn each pair of items by heart."""
+    items = [{"question": f"{i}", "answer": f"{i}"} for i in range(n)]
+    return items, np.random.default_rng(seed).normal(size=(n, 64))
+
+
+@every_kernel
+def test_what_training_could_only_know_from_held_out_items_is_not_reported(kernel: str) -> None:
+    """The feedback for a held-out item and an example is that for the example and the held-out item.
+
+    A fit that meets held-out items as examples learns it by heart, and reports a gain that no new query has.
+    """
+    rises, gains = [], []
+    for seed in range(4):
+        items, vectors = unrelated(40, seed)
+        fitted = quick(
+            items=items, vectors=vectors, feedback=affinity, kernel=kernel, fetch_k=40, epochs=10, patience=10,
+            held_out=0.3, learning_rate=0.02, skew_rank=0, seed=seed, batch_size=None,
+        )  # fmt: skip
+        rises.append(fitted.history[-1].feedback - fitted.history[0].feedback)
+        gains.append(fitted.gain)
+    # Both were above 0.22 when held-out items were examples in training. The gain of the kept epoch stays above 0,
+    # because it is the best of eleven.
+    assert abs(np.mean(rises)) < 0.06, rises
+    assert np.mean(gains) < 0.1, gains
+
+
 @every_objective
-def test_held_out_items_are_not_trained_on(objective: str, tmp_path: Path) -> None:
-    """Other scores for the subsets of held-out items change no trained number; for those of other items they do."""
-    labels, settings = labels_of(), OBJECTIVES[objective]
-    held_out = quick(labels=labels, **settings).held_out
-    changed = {
-        "same": labels,
-        "held out": [LabelledSubset(e.query, e.subset, 7 - 3 * e.score * (e.query in held_out)) for e in labels],
-        "others": [LabelledSubset(e.query, e.subset, e.score * (e.query in held_out or -1)) for e in labels],
+@every_kernel
+def test_nothing_of_a_held_out_item_changes_a_trained_number(objective: str, kernel: str, tmp_path: Path) -> None:
+    """Other vectors of held-out items, and other feedback for them and with them, train the same numbers."""
+    items, vectors = small()
+    settings = {"kernel": kernel, "rank": 5, **OBJECTIVES[objective]}
+    held_out = list(quick(**settings).held_out)
+    assert len(held_out) > 2
+    secret = {items[row]["question"] for row in held_out}
+
+    def other(query: Item, subset: Sequence[Item]) -> float:
+        return 7.0 if secret & {item["question"] for item in (query, *subset)} else COVERAGE(query, subset)
+
+    moved = vectors.copy()
+    moved[held_out] = np.random.default_rng(1).normal(size=(len(held_out), vectors.shape[1]))
+    labels = labels_of(draw="greedy" if objective == "listwise" else "random", subsets=None)
+    rescored = [LabelledSubset(e.query, e.subset, other(items[e.query], [items[i] for i in e.subset])) for e in labels]
+    assert sum(a != b for a, b in zip(labels, rescored, strict=True)) > len(labels) / 3
+    runs: dict[str, dict[str, Any]] = {
+        "own labels": {},
+        "own labels, changed": {"vectors": moved, "feedback": other},
+        "labels": {"labels": labels},
+        "labels, changed": {"labels": rescored, "vectors": moved, "feedback": other},
+        "labels, changed for all": {"labels": [LabelledSubset(e.query, e.subset, -e.score) for e in labels]},
     }
-    changed["held out"] = [b if a.query in held_out else a for a, b in zip(labels, changed["held out"], strict=True)]
-    assert changed["held out"] != labels
-    found = {name: trained(tmp_path / name, labels=some, **settings) for name, some in changed.items()}
-    for name, array in found["same"].items():
-        assert found["held out"][name].tobytes() == array.tobytes(), name
-    assert any(found["others"][name].tobytes() != array.tobytes() for name, array in found["same"].items())
+    found = {name: trained(tmp_path / name, **{**settings, **run}) for name, run in runs.items()}
+    for name, array in found["own labels"].items():
+        assert found["own labels, changed"][name].tobytes() == array.tobytes(), name
+    for name, array in found["labels"].items():
+        assert found["labels, changed"][name].tobytes() == array.tobytes(), name
+    for_all = found["labels, changed for all"]
+    assert any(for_all[name].tobytes() != array.tobytes() for name, array in found["labels"].items())
+
+
+@every_objective
+def test_held_out_items_are_never_examples_neither_while_labelling_nor_while_measuring(objective: str) -> None:
+    asked: list[tuple[str, list[str]]] = []
+
+    def noted(query: Item, subset: Sequence[Item]) -> float:
+        asked.append((query["question"], [item["question"] for item in subset]))
+        return COVERAGE(query, subset)
+
+    # Two texts are repeated: in other letters, and with another answer.
+    items, vectors = small()
+    items[3] = {"question": "  " + items[17]["question"].upper() + " ?", "answer": items[3]["answer"]}
+    items[4] = {"question": items[18]["question"], "answer": "4 5"}
+    for seed in range(4):
+        asked.clear()
+        fitted = quick(items=items, vectors=vectors, feedback=noted, seed=seed, **OBJECTIVES[objective])
+        apart = set(fitted.held_out)
+        for one, two in ((3, 17), (4, 18)):
+            assert (one in apart) == (two in apart)
+        names = {items[row]["question"] for row in apart}
+        assert not names & {name for _, subset in asked for name in subset}
+        assert names <= {query for query, _ in asked}
+        assert {query for query, _ in asked} == {item["question"] for item in items}
 
 
 @every_objective
@@ -417,7 +491,7 @@ def test_the_relevant_part_of_the_vectors_is_learned_and_serves_later_queries() 
             chosen = selector.select(Candidates(query, vectors[among]), 2).indices
             values.append(COVERAGE(item, [items[row] for row in among[chosen]]))
         means[name] = np.mean(values)
-    assert means["learned"] > max(means["plain"], means["VRSD"]) + 0.04
+    assert means["learned"] > max(means["plain"], means["VRSD"]) + 0.03
 
 
 def halves(kinds: int, copies: int, noise: float = 0.0, seed: int = 0) -> tuple[list[dict[str, str]], Matrix]:
@@ -768,8 +842,11 @@ SOUND = [LabelledSubset(q, (s,), float(s)) for q in range(4) for s in range(5, 9
         ({"vectors": np.full((24, 2), np.nan)}, "vectors: row 0 holds NaN or inf"),
         ({"items": ["a"] * 24}, "items: row 0 is 'a'"),
         ({"kernel": "rows", "ids": ["a"]}, "ids must have 24 entries, one for each item, got 1"),
-        ({"labels": []}, "labels are of 0 items.* at least 2 different items are needed"),
-        ({"labels": SOUND[:4]}, "labels are of 1 items.* at least 2 different items are needed"),
+        ({"labels": []}, "labels are empty"),
+        (
+            {"labels": SOUND[:4]},
+            "only 1 of 1 queries is different from the others; at least 2 must be, because one is held out",
+        ),
         ({"labels": [(0, (1,), 0.5)]}, "labels: number 0 is .*, not a LabelledSubset"),
         ({"labels": [*SOUND, LabelledSubset(0, (24,), 0.5)]}, "labels: number 16, .* different rows of the 24 items"),
         ({"labels": [*SOUND, LabelledSubset(-1, (2,), 0.5)]}, "labels: number 16"),

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core import NDPP, InvalidInputError, LinearKernel, LowRankKernel, TopK
-from shared_core.learning.held_out import HeldOut
+from shared_core import NDPP, InvalidInputError, InvalidParameterError, LinearKernel, LowRankKernel, TopK
+from shared_core.learning import LabelledSubset
+from shared_core.learning.held_out import HeldOut, Split, divide_labels, hold_out
 from shared_core.learning.neighbours import Neighbours
 from tests import oracles
 
@@ -30,19 +31,26 @@ class Noting:
         return float(np.sin(sum((place + 2) * item["number"] for place, item in enumerate(subset)) + query["number"]))
 
 
-def held_out(feedback: Any, queries: Sequence[int] = (3, 8, 1), k: int = 3, fetch_k: int = 6, **more: Any) -> HeldOut:
-    return HeldOut(Neighbours(ITEMS, VECTORS), VECTORS, queries, feedback, k, fetch_k, **more)
+HELD_OUT = (3, 8, 1)
+
+
+def split_of(*held_out: int, n: int = N) -> Split:
+    known = tuple(row for row in range(n) if row not in held_out)
+    return Split(known, known, held_out)
+
+
+def held_out(feedback: Any, k: int = 3, fetch_k: int = 6, **more: Any) -> HeldOut:
+    return HeldOut(Neighbours(ITEMS, VECTORS), VECTORS, split_of(*HELD_OUT), feedback, k, fetch_k, **more)
 
 
 def nearest(query: int) -> list[int]:
     order: list[int] = np.argsort(-oracles.cosines(VECTORS[query], VECTORS)).tolist()
-    order.remove(query)
-    return order
+    return [row for row in order if row not in HELD_OUT]
 
 
-def test_the_selector_picks_among_the_nearest_and_the_nearest_pick_is_last() -> None:
-    found = held_out(Noting()).picks(NDPP())
-    for query, picks in zip((3, 8, 1), found, strict=True):
+def test_the_selector_picks_among_the_nearest_known_items_and_the_nearest_pick_is_last() -> None:
+    found = held_out(Noting()).picks(NDPP(relevance="linear"))
+    for query, picks in zip(HELD_OUT, found, strict=True):
         among = nearest(query)[:6]
         reference = oracles.ndpp_greedy(VECTORS[query], VECTORS[among], 3)
         assert set(picks) == {among[i] for i in reference.picks}
@@ -83,10 +91,11 @@ def test_row_kernels_are_looked_up_by_row_or_by_id() -> None:
     assert held_out(Noting()).picks(NDPP(LinearKernel(np.eye(4)))) == held_out(Noting()).picks(NDPP())
 
 
-def test_a_query_and_its_duplicates_are_never_picked() -> None:
+def test_held_out_items_and_their_duplicates_are_never_picked() -> None:
     items = [*ITEMS[:-1], {**ITEMS[3], "number": N - 1}]
-    measured = HeldOut(Neighbours(items, VECTORS), VECTORS, [3], Noting(), N, N)
-    assert set(measured.picks(TopK())[0]) == set(range(N)) - {3, N - 1}
+    split = Split(tuple(set(range(N)) - {3, 8, N - 1}), (0,), (3, 8))
+    measured = HeldOut(Neighbours(items, VECTORS), VECTORS, split, Noting(), N, N)
+    assert set(measured.picks(TopK())[0]) == set(range(N)) - {3, 8, N - 1}
 
 
 def test_there_may_be_fewer_candidates_than_k() -> None:
@@ -94,12 +103,9 @@ def test_there_may_be_fewer_candidates_than_k() -> None:
 
 
 def test_the_input_is_unchanged() -> None:
-    vectors, queries = VECTORS.copy(), [3, 8]
+    vectors = VECTORS.copy()
     vectors.setflags(write=False)
-    measured = HeldOut(Neighbours(ITEMS, vectors), vectors, queries, Noting(), 2, 5)
-    measured.values(NDPP())
-    measured.queries.append(0)
-    assert queries == [3, 8]
+    HeldOut(Neighbours(ITEMS, vectors), vectors, split_of(3, 8), Noting(), 2, 5).values(NDPP())
     np.testing.assert_array_equal(vectors, VECTORS)
 
 
@@ -112,4 +118,69 @@ def test_a_zero_vector_is_refused_as_a_query() -> None:
     vectors = VECTORS.copy()
     vectors[8] = 0
     with pytest.raises(InvalidInputError, match="row 8 is zero"):
-        HeldOut(Neighbours(ITEMS, vectors), vectors, [3, 8], Noting(), 2, 5)
+        HeldOut(Neighbours(ITEMS, vectors), vectors, split_of(3, 8), Noting(), 2, 5)
+
+
+# --- the split --------------------------------------------------------------------------------------
+
+
+REPEATED = [
+    ({"question": "What is it?", "answer": "x"}, {"question": "what  IS it", "answer": "y"}),
+    ({"question": "What is it?", "answer": "x"}, {"question": "What is it ?!", "answer": "x"}),
+    ({"question": "q", "answer": "x"}, {"question": "q", "answer": "x", "number": 7}),
+    ({"text": "t"}, {"text": "t"}),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), REPEATED)
+def test_items_that_repeat_each_other_are_on_one_side(one: Item, other: Item) -> None:
+    items = [*ITEMS, one, other]
+    vectors = np.random.default_rng(0).normal(size=(len(items), 4))
+    sides = set()
+    for seed in range(12):
+        split = hold_out(items, vectors, held_out=0.4, seed=seed)
+        assert (N in split.held_out) == (N + 1 in split.held_out)
+        assert set(split.trained) == set(split.examples) == set(range(N + 2)) - set(split.held_out)
+        sides.add(N in split.held_out)
+    assert sides == {True, False}
+
+
+def test_an_item_that_is_no_query_and_repeats_a_held_out_one_is_no_example() -> None:
+    """It is not measured on, and it would show training what the held-out query is about."""
+    items = [*ITEMS[:10], *({**ITEMS[n], "answer": "other"} for n in range(5))]
+    split = hold_out(items, VECTORS, queries=range(10), held_out=0.5, seed=1)
+    assert 0 < sum(row < 5 for row in split.held_out) < 5
+    assert set(split.examples) == set(range(15)) - {r for row in split.held_out for r in (row, row + 10)} | {
+        row + 10 for row in split.trained if row < 5
+    }
+    assert set(split.trained) | set(split.held_out) == set(range(10))
+
+
+def test_repetitions_of_repetitions_are_on_one_side() -> None:
+    """Two queries are repeated by one item that is no query: one by its question, the other by its vector."""
+    items = [*ITEMS[:8], {"question": "q0", "answer": "another"}]
+    vectors = np.random.default_rng(0).normal(size=(9, 4))
+    vectors[8] = 3 * vectors[1]
+    for seed in range(8):
+        split = hold_out(items, vectors, queries=range(8), held_out=0.4, seed=seed)
+        assert (0 in split.held_out) == (1 in split.held_out)
+        assert (8 in split.examples) == (0 in split.examples)
+
+
+def test_the_share_is_of_different_queries_and_each_side_has_one() -> None:
+    assert len(hold_out(ITEMS, VECTORS).held_out) == 3
+    assert len(hold_out(ITEMS, VECTORS, held_out=0.01).held_out) == 1
+    assert len(hold_out(ITEMS, VECTORS, held_out=0.99).trained) == 1
+    assert hold_out(ITEMS, VECTORS, seed=1) == hold_out(ITEMS, VECTORS, seed=1) != hold_out(ITEMS, VECTORS, seed=2)
+    for wrong in ({"held_out": 0.0}, {"held_out": 1}, {"seed": -1}, {"queries": [N]}, {"queries": []}):
+        with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
+            hold_out(ITEMS, VECTORS, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="only 1 of 1 queries is different from the others"):
+        hold_out(ITEMS, VECTORS, queries=[4])
+
+
+def test_labels_that_hold_held_out_items_are_left_out() -> None:
+    split = split_of(3, 8)
+    sound = [LabelledSubset(0, (1, 2), 0.5), LabelledSubset(3, (1,), 0.5)]
+    spoilt = [LabelledSubset(0, (1, 3), 0.5), LabelledSubset(3, (8,), 0.5), LabelledSubset(9, (8, 3), 1.0)]
+    assert divide_labels([spoilt[0], *sound, *spoilt[1:]], split) == (sound[:1], sound[1:])

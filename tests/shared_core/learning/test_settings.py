@@ -46,8 +46,8 @@ def test_the_identity_leaves_out_what_a_resumed_fit_may_change_and_what_has_no_e
     assert FitSettings(learning_rate=0.01).identity() != listwise.identity()
 
 
-def test_prompts_are_counted_for_each_epoch_the_start_and_four_selectors() -> None:
-    assert FitSettings(epochs=3).count_prompts(10) == 10 * (3 + 1 + 4)
+def test_prompts_are_counted_for_each_epoch_the_start_and_five_selectors() -> None:
+    assert FitSettings(epochs=3).count_prompts(10) == 10 * (3 + 1 + 5)
 
 
 @pytest.mark.parametrize("value", [1, "yes", None])

@@ -54,7 +54,7 @@ def test_each_step_is_drawn_with_many_next_items() -> None:
     found = [frozenset(subset) for subset in drawn(GreedyDraws(VECTORS, 3))]
     sizes = [sum(len(subset) == size for subset in found) for size in (1, 2, 3)]
     assert min(sizes) >= 30
-    chosen = NDPP(relevance="exponential").select(Candidates(VECTORS[0], VECTORS[AMONG]), 3)
+    chosen = NDPP(relevance="exponential", temperature=0.1).select(Candidates(VECTORS[0], VECTORS[AMONG]), 3)
     picks = AMONG[chosen.indices].tolist()
     for size in (1, 2):
         assert sum(set(picks[:size]) < subset and len(subset) == size + 1 for subset in found) >= 30

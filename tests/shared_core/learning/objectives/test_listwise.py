@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from shared_core import NDPP, Candidates, InvalidInputError, InvalidParameterError, LinearKernel, LowRankKernel
 from shared_core.learning import FitSettings, LabelledSubset
+from shared_core.learning.held_out import Split
 from shared_core.learning.neighbours import Neighbours
 from tests import oracles
 
@@ -274,7 +275,7 @@ def test_the_kernel_has_the_trained_parameters(kind: str, K: int, K_skew: int, m
         learning_rate=0.01,
     )
     items = [{"question": str(row), "answer": str(row)} for row in range(M)]
-    task = make_task(settings, Neighbours(items, VECTORS), VECTORS, LABELS, [], None)
+    task = make_task(settings, Neighbours(items, VECTORS), VECTORS, Split((*range(M),), (), ()), LABELS, [], None)
     factors: Any = task.parts["factors"]
     adam = torch.optim.Adam(task.groups)
     for _ in range(15):

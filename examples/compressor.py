@@ -36,7 +36,7 @@ keyword = KeywordRetriever(
 
 # The store holds the vectors under the documents' ids, so only the question is embedded. Without a store, use
 # SetSelectCompressor(embeddings=CacheBackedEmbeddings.from_bytes_store(...)), which embeds each text once.
-compressor = SetSelectCompressor(vectorstore=store, search_type="vrsd", k=5, scores=True)
+compressor = SetSelectCompressor(vectorstore=store, k=5, scores=True)
 
 chain = {"documents": keyword, "query": RunnablePassthrough()} | RunnableLambda(
     lambda found: compressor.compress_documents(found["documents"], found["query"])
@@ -50,4 +50,4 @@ print("First found:", ", ".join(document.id or "" for document in keyword.invoke
 print("Best set of 40:")
 for document in chain.invoke(QUESTION):
     cosine, gain = document.metadata["relevance_score"], document.metadata["selection_score"]
-    print(f"  {document.id:24} cosine {cosine:.2f}, added {gain:+.3f}")
+    print(f"  {document.id:24} cosine {cosine:.2f}, gain {gain:.3f}")

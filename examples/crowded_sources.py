@@ -41,6 +41,6 @@ for title, constraints in {
     "No near-duplicates": {"drop_near_duplicates": 0.9},
     "Both": {"max_per_source": 1, "drop_near_duplicates": 0.9},
     # ``source`` may be any function of the document. The constraints work with every selector.
-    "Two of each, by VRSD": {"search_type": "vrsd", "max_per_source": 2, "source": lambda d: d.id.split("-")[0]},
+    "Two of each, by NDPP": {"search_type": "ndpp", "max_per_source": 2, "source": lambda d: d.id.split("-")[0]},
 }.items():
     print(f"{title + ':':21}", ", ".join(d.id or "" for d in retriever.invoke(QUESTION, **constraints)))

@@ -36,12 +36,13 @@ K, FETCH_K = 5, 50
 REPEAT = 0.75
 # Width of the column with the names of the rows.
 _LABELS = 9
+# MMR's λ is 0.5 by default. The best λ differs from question to question; 0.75 is among the best for the second one.
 METHODS: dict[str, dict[str, Any]] = {
     "similarity": {"selector": "similarity"},
-    "MMR": {"selector": "mmr", "lambda_mult": 0.5},
+    "MMR 0.5": {"selector": "mmr", "lambda_mult": 0.5},
+    "MMR 0.75": {"selector": "mmr", "lambda_mult": 0.75},
     "VRSD": {"selector": "vrsd"},
-    "VRSD refined": {"selector": "vrsd", "refine": True},
-    "NDPP": {"selector": "ndpp"},
+    "NDPP": {},  # the default
 }
 
 
@@ -75,13 +76,7 @@ def through_langchain(store: FAISS, question: str, method: str) -> tuple[list[st
     """Names and cosines of what a LangChain retriever returns."""
     from langchain_setselect import SetSelectRetriever
 
-    settings = dict(METHODS[method])
-    retriever = SetSelectRetriever(
-        vectorstore=store,
-        search_type=settings.pop("selector"),
-        search_kwargs={"k": K, "fetch_k": FETCH_K, **settings},
-        scores=True,
-    )
+    retriever = SetSelectRetriever(vectorstore=store, k=K, fetch_k=FETCH_K, scores=True, **METHODS[method])
     found = retriever.invoke(question)
     return [d.id or "" for d in found], [d.metadata["relevance_score"] for d in found]
 
@@ -118,7 +113,7 @@ def table(picked: dict[str, Picks], width: int) -> Table:
     shown.add_column("", style="dim", width=_LABELS)
     column_width = max(12, (width - _LABELS - len(picked)) // len(picked))
     for method in picked:
-        style = "bold cyan" if method.startswith("VRSD") else "bold"
+        style = "bold" if METHODS[method] else "bold cyan"
         shown.add_column(f" {method}", header_style=style, width=column_width, overflow="fold")
     nearest = set(picked["similarity"].names)
     for i in range(max(len(p.names) for p in picked.values())):
@@ -179,7 +174,9 @@ def main(argv: Sequence[str]) -> int:
         "\nThe number before each pick is its cosine with the question. [red]*[/] marks a pick that nearly repeats an "
         f"earlier one (cosine {REPEAT} or more). [green]Green[/] marks a pick that similarity does not have.\n"
         "[bold]repeats[/]: the number of marks. [bold]pairwise[/]: mean cosine between the picks; lower means fewer "
-        "repetitions. [bold]together[/]: cos(sum of the picks, question); higher means that the set matches it better."
+        "repetitions. [bold]together[/]: cos(sum of the picks, question); higher means that the set matches it better. "
+        "The number after MMR is its λ, the weight of relevance. [bold cyan]NDPP[/] is the default.\n"
+        "Single questions are no evidence; docs/choosing.md has figures."
     )
     if len(questions) > 1:
         console.print(

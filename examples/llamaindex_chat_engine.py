@@ -44,7 +44,7 @@ for title, constraints in {"No constraint": {}, "One node of each document": {"m
         # Your own model goes here, for example OpenAI(model=...) or Ollama(model=...).
         llm=MockLLM(max_tokens=16),
         memory=ChatMemoryBuffer.from_defaults(token_limit=3000),
-        node_postprocessors=[SetSelectPostprocessor(top_n=3, selector="vrsd", index=index, **constraints)],
+        node_postprocessors=[SetSelectPostprocessor(top_n=3, index=index, **constraints)],
     )
     print(title)
     for question in QUESTIONS:

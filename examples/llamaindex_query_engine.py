@@ -24,12 +24,12 @@ engine = index.as_query_engine(
     # Your own model goes here, for example OpenAI(model=...) or Ollama(model=...).
     llm=MockLLM(max_tokens=16),
     similarity_top_k=50,
-    node_postprocessors=[SetSelectPostprocessor(top_n=5, selector="vrsd", index=index, scores=True)],
+    node_postprocessors=[SetSelectPostprocessor(top_n=5, index=index, scores=True)],
 )
 answer = engine.query(QUESTION)
 
 print("Question:", QUESTION)
 print("The answer uses:")
 for source in answer.source_nodes:
-    added = source.node.metadata["selection_score"]
-    print(f"  {source.node_id:28} cosine {source.score:.2f}, added {added:+.3f} to the set")
+    gain = source.node.metadata["selection_score"]
+    print(f"  {source.node_id:28} cosine {source.score:.2f}, gain {gain:.3f}")

@@ -17,22 +17,22 @@ def topics_of(indices: np.ndarray) -> list[int]:
     return (indices // 10).tolist()
 
 
-nearest = select(query, vectors, k=4, selector="similarity")
-selection = select(query, vectors, k=4, selector="vrsd")
-print("topics of the 4 nearest:    ", topics_of(nearest.indices))
-print("topics of the 4 VRSD picks: ", topics_of(selection.indices))
+nearest = select(query, vectors, k=2, selector="similarity")
+selection = select(query, vectors, k=2)
+print("topics of the 2 nearest:    ", topics_of(nearest.indices))
+print("topics of the 2 selected:   ", topics_of(selection.indices))
 
-# A gain is what a pick added to the objective. VRSD's objective is the cosine of the set's sum with the query.
+# A gain is what a pick added to the objective. The default, NDPP (a determinantal point process), multiplies: a gain
+# near 1 means as relevant as the first pick and unlike all earlier picks.
 for index, gain, cosine in zip(selection.indices, selection.gains, selection.relevance, strict=True):
-    print(f"  row {index:2}: cosine {cosine:.3f}, gain {gain:+.3f}")
-print(f"  objective {selection.objective:.3f}, the sum of the gains")
+    print(f"  row {index:2}: cosine {cosine:.3f}, gain {gain:.3f}")
+print(f"  objective {selection.objective:.3f}, the product of the gains")
 
 # Many queries over the same vectors: the result has one row for each query.
 queries = np.stack([topics[0] + topics[1], topics[1] + topics[2], topics[2] + topics[0]])
 many = select_many(queries, vectors, k=2)
 print("topics for three queries:   ", [topics_of(row) for row in many.indices])
 
-# NDPP (a determinantal point process) can pick at most d candidates, here 3. From position filled_from on, the most
-# relevant of the other candidates follow.
-flat = select(query[:3], vectors[:, :3], k=5, selector="ndpp")
+# NDPP can pick at most d candidates, here 3. From position filled_from on, the most relevant of the others follow.
+flat = select(query[:3], vectors[:, :3], k=5)
 print(f"NDPP in 3 dimensions: picks {flat.indices.tolist()}, filled in from position {flat.filled_from}")

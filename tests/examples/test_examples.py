@@ -18,8 +18,8 @@ SCRIPTS = sorted(path.name for path in EXAMPLES.glob("[!_]*.py"))
 SAYS = {
     "agent_tool.py": [
         "The model calls numpy_docs(",
-        "VRSD(refine=False) selected 4 of 50 (store: FAISS)",
-        "numpy.unique_counts          cosine 0.63, added +0.632",
+        "NDPP(kernel=None, relevance=None, temperature='auto') selected 4 of 50 (store: FAISS)",
+        "numpy.unique_counts          cosine 0.63, gain 1.000",
         "numpy.sort",
         "and reads",
     ],
@@ -36,7 +36,7 @@ SAYS = {
         "No near-duplicates:   manual-2, manual-3, manual-5, manual-4",
         "Both:                 manual-2, forum-1, shop-1, test-1",
     ],
-    "demo.py": ["15 of 15 sets", "fit a polynomial", "VRSD refined", "loadtxt", "together"],
+    "demo.py": ["15 of 15 sets", "fit a polynomial", "MMR 0.75", "loadtxt", "together"],
     "few_shot_prompt.py": [
         "Question: How many users signed up last week?\nSQL: SELECT count(*) FROM users WHERE joined > now() - 7\n\n"
         "Question: How many of the users who signed up last week bought something, per country?\nSQL:",
@@ -52,7 +52,7 @@ SAYS = {
         "lambda_b = 0.7\n  0.81  48 votes  Blank pages: take out the cartridge",
         "MMR with quality, out of 6:\n        48 votes  Blank pages: take out the cartridge",
     ],
-    "langchain_chain.py": ["VRSD:       damage, ", "Answer:     Send a photo"],
+    "langchain_chain.py": ["vrsd:       damage, refund-help, label", "Answer:     Send a photo"],
     "learned_examples.py": [
         "learned (epoch ",
         "selector = NDPP(LinearKernel.load('.../kernel.safetensors'))",
@@ -60,9 +60,9 @@ SAYS = {
         "what is the smallest state that borders texas ?",
     ],
     "llamaindex_chat_engine.py": [
-        "How do I descale the coffee machine?      manual-4, manual-1, manual-5",
-        "How do I descale the coffee machine?      manual-4, test-1, shop-1",
-        "What happens to the machine if I do not?  warranty-1, manual-6, test-1",
+        "How do I descale the coffee machine?      manual-4, manual-1, manual-6",
+        "How do I descale the coffee machine?      manual-4, test-1, forum-1",
+        "What happens to the machine if I do not?  warranty-1, manual-4, test-1",
     ],
     "llamaindex_few_shot.py": [
         "Translate questions into SQL.\n\nQuestion: What is the average price per country?\n",
@@ -70,8 +70,12 @@ SAYS = {
         "Question: How many of the users who signed up last week bought something, per country?\nSQL:",
         "3 examples, 69 of 75 tokens",
     ],
-    "llamaindex_query_engine.py": ["The answer uses:", "numpy.savetxt", "to the set"],
-    "own_arrays.py": ["4 nearest:     [0, 0, 0, 0]", "VRSD picks:  [0, 1, 0, 1]", "filled in from position 3"],
+    "llamaindex_query_engine.py": [
+        "The answer uses:",
+        "numpy.savetxt                cosine 0.47, gain 1.000",
+        "numpy.random.rand ",
+    ],
+    "own_arrays.py": ["2 nearest:     [0, 0]", "2 selected:    [0, 1]", "filled in from position 3"],
     "perspective_langchain.py": [
         "Perspective: arguments of those who oppose",
         "Unchanged:   toll-air, toll-taxes, debating",
@@ -83,7 +87,7 @@ SAYS = {
         "Removed:     world-catch, maine-lobster, cornwall-mackerel",
     ],
     "quality_from_a_model.py": ["MMR without quality: 0 of 3", "MMR with quality: 3 of 3"],
-    "token_budget.py": ["of 250 tokens", "numpy.loadtxt"],
+    "token_budget.py": ["of 250 tokens", "numpy.fromfile"],
 }
 
 

@@ -29,6 +29,7 @@ from langchain_setselect import vectors as langchain_vectors
 from llamaindex_setselect import SetSelectPostprocessor
 from llamaindex_setselect import vectors as llamaindex_vectors
 from shared_core.retrieval import run_flow
+from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
 
 DIMENSION = 32
@@ -286,6 +287,6 @@ def assert_stored(rows: list[Row], vectors: Any, case: LangChainCase | LlamaInde
 
 
 def brute_force(query: str, rows: list[Row], k: int = K) -> list[str]:
-    """Ids of VRSD's picks among these rows by the slow reference implementation, from the inserted vectors."""
-    picked = oracles.vrsd(QUERIES[query], [row.vector for row in rows], k)
+    """Ids of the default selector's picks among these rows by the slow reference, from the inserted vectors."""
+    picked = oracles.ndpp_greedy(QUERIES[query], [row.vector for row in rows], k, kind="auto", c=AUTO_TEMPERATURE)
     return [rows[i].id for i in picked.picks]

@@ -66,8 +66,8 @@ def compare_index(
     >>> nodes = [TextNode(id_=i, text=i, embedding=v) for i, v in vectors.items()]
     >>> index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=2))
     >>> found = compare_index(index, [{"text": "both", "gold": ["b", "c"]}], k=2, fetch_k=3)
-    >>> found.settings[found.recommendation.setting].label, found.corpus.queries
-    ('VRSD', 1)
+    >>> [found.values[i, "recall"].mean for i, one in enumerate(found.settings) if one.label in ("similarity", "vrsd")]
+    [0.5, 1.0]
     """
     # The retriever checks them too, but its messages call k top_n.
     check_options(k, fetch_k)

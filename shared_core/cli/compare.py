@@ -22,7 +22,7 @@ from ..evaluation.compare import check_options
 from ..evaluation.compare import compare as compare_methods
 from ..evaluation.corpus import Document, Problem, Query, read_documents, read_queries
 from ..evaluation.demo import demo_corpus
-from ..evaluation.results import Comparison
+from ..evaluation.results import Comparison, percent
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, SentenceModel
 from ._terminal import (
     FINE,
@@ -66,6 +66,14 @@ def compare(
             "allow as any other of them."
         ),
     ] = None,
+    keep_duplicates: Annotated[
+        bool,
+        typer.Option(
+            "--keep-duplicates",
+            help="Let documents with the same text count as several. By default a text counts once, as in the "
+            "retrievers.",
+        ),
+    ] = False,
     title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for bootstrap intervals and permutation tests.")] = 0,
     views: Annotated[int, typer.Option(min=0, help="Number of queries that the report shows one by one.")] = 50,
@@ -76,7 +84,7 @@ def compare(
     """Compare every method on your own documents and queries.
 
     Only texts are needed. If queries have gold (ids of the right documents), subtopics or answers, the result
-    recommends a setting and says how certain the recommendation is.
+    recommends a setting, or says that similarity is enough, and tells which queries each setting makes worse.
 
     Exit code 1 means that some lines could not be read, or that the run was interrupted and the report is partial.
     """
@@ -88,7 +96,7 @@ def compare(
         report_problems(say, problems)
         comparison = _compare(
             say, corpus, questions, problems, model=model, cache=cache, title=title or default_title, k=k,
-            fetch_k=fetch_k, decide_by=decide_by, seed=seed, views=views,
+            fetch_k=fetch_k, decide_by=decide_by, drop_duplicates=not keep_duplicates, seed=seed, views=views,
         )  # fmt: skip
         show = result_console()
         try:
@@ -219,6 +227,41 @@ def _show(show: Console, comparison: Comparison) -> None:
         label = Text(f"{'→ ' if recommended else '  '}{setting.label}", "bold" if recommended else "")
         table.add_row(label, *(column[i] for column in columns))
     show.print(table)
+    _show_differences(show, comparison)
     show.print(Text(f"\n{comparison.recommendation.text}"))
     for note in comparison.notes:
         show.print(Text(f"Note: {note}"))
+
+
+def _show_differences(show: Console, comparison: Comparison) -> None:
+    """What each setting gains and loses against similarity by the measure that decides; nothing if none decides."""
+    deciding = next((one for one in comparison.measures if one.key == comparison.recommendation.measure), None)
+    if deciding is None or len(comparison.settings) == 1:
+        return
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("setting", no_wrap=True)
+    for name in ("difference", "95 % interval", "better", "worse", "mean loss", "largest loss"):
+        table.add_column(name, justify="right")
+    table.add_column("query", overflow="ellipsis", no_wrap=True, max_width=24)
+    for i, setting in enumerate(comparison.settings[1:], 1):
+        to = comparison.differences[i, deciding.key]
+        recommended = i == comparison.recommendation.setting
+        table.add_row(
+            Text(f"{'→ ' if recommended else '  '}{setting.label}", "bold" if recommended else ""),
+            f"{to.mean:+.3f}",
+            f"{to.low:+.3f} to {to.high:+.3f}",
+            percent(to.better),
+            percent(to.worse),
+            *(
+                ("", "", "")
+                if to.worst_query is None
+                else (f"{to.loss:.3f}", f"{to.worst_loss:.3f}", Text(to.worst_query))
+            ),
+        )
+    show.print(
+        Text(
+            f"\n{deciding.name} against similarity, query by query: the mean difference, the shares of queries that a "
+            "setting makes better and worse, what these lose on average, and the query that loses most"
+        )
+    )
+    show.print(table)

@@ -7,30 +7,38 @@ import platform
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import as_numeric, check_integer, quoted
+from .._validation import as_numeric, check_bool, check_integer, quoted
 from ..candidates import as_unit_rows
 from ..errors import InvalidInputError, InvalidParameterError
-from ..selectors.base import Selector
-from ..selectors.mmr import MMR
-from ..selectors.ndpp import NDPP
-from ..selectors.top_k import TopK
-from ..selectors.vrsd import VRSD
+from ..selectors.base import Selector, make_selector
 from ..signals.embedding_models import Track, without_progress
 from .corpus import Document, Query, as_document, as_query, convert_all
-from .judging import FoundCandidates, JudgedQuery, allowed_measures, carriers_of, estimate, judge, measure, subtopics_of
+from .judging import (
+    FoundCandidates,
+    JudgedQuery,
+    allowed_measures,
+    carriers_of,
+    copies_of,
+    judge,
+    measure,
+    subtopics_of,
+    summarise,
+)
 from .recommend import check_deciding, recommend
 from .results import Comparison, CorpusFacts, Setting
 
 Settings: TypeAlias = Sequence[tuple[Setting, Selector]]
 Embed: TypeAlias = Callable[[list[str]], ArrayLike]
 
-LAMBDAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-TEMPERATURES = (0.05, 0.1, 0.2, 0.5)
+# Values of MMR's lambda_mult that are tried: 0.5 is LangChain's and LlamaIndex's default, 1 would be similarity.
+LAMBDAS = (0.3, 0.5, 0.7, 0.8, 0.9)
+TEMPERATURES = (0.05, 0.1, 0.2)
 _PACKAGES = ("numpy", "setselect", "scipy", "ir_measures")
 # Cosines that exact search holds in memory together: 64 MB.
 _BLOCK = 16_000_000
@@ -45,6 +53,7 @@ def compare(
     fetch_k: int = 50,
     settings: Settings | None = None,
     decide_by: str | None = None,
+    drop_duplicates: bool = True,
     model: str = "not named",
     title: str = "Comparison of methods",
     seed: int = 0,
@@ -73,10 +82,14 @@ def compare(
     fetch_k : int
         How many candidates they are picked from, at least ``k``. At most all documents are candidates.
     settings : sequence of (Setting, Selector), optional
-        Default: :func:`sweep`. The first must be plain similarity, against which the others are tested.
+        Default: :func:`sweep`. The first must be plain similarity, against which the others are tested. Put simpler
+        settings first: see :func:`~shared_core.evaluation.recommend.recommend`. :func:`named` makes the pairs.
     decide_by : str, optional
         Key of the measure that decides. Default: the first of subtopic recall, answers, p-recall and recall that at
         least half as many queries allow as any other of them.
+    drop_duplicates : bool
+        Whether documents with the same text count as one, as in the retrievers. Their ids then stand for each other: a
+        gold document is found when one of its copies is picked. False keeps them apart.
     model, title : str
         Names for the report.
     seed : int
@@ -99,8 +112,8 @@ def compare(
         There are no documents or no queries, two have the same id, no document has any of the queries' gold ids, or the
         vectors are not valid.
     InvalidParameterError
-        ``k``, ``fetch_k``, ``seed`` or ``views`` is out of range, or ``decide_by`` is not a measure that the queries
-        allow. This is checked before anything is embedded.
+        ``k``, ``fetch_k``, ``seed``, ``views`` or ``drop_duplicates`` is no valid value, or ``decide_by`` is not a
+        measure that the queries allow. This is checked before anything is embedded.
     ImportError
         The extra ``eval`` is not installed.
 
@@ -111,11 +124,11 @@ def compare(
     >>> documents = [{"id": "a", "text": "A"}, {"id": "b", "text": "B"}, {"id": "c", "text": "C"}]
     >>> found = compare(documents, queries, (vectors, [[1.0, 0.9]]), k=2)
     >>> by_label = {setting.label: i for i, setting in enumerate(found.settings)}
-    >>> found.values[by_label["similarity"], "recall"].mean, found.values[by_label["MMR λ 0.5"], "recall"].mean
+    >>> found.values[by_label["similarity"], "recall"].mean, found.values[by_label["vrsd"], "recall"].mean
     (0.5, 0.5)
     """
     need_extra()
-    check_options(k, fetch_k, decide_by, seed, views)
+    check_options(k, fetch_k, decide_by, seed, views, drop_duplicates)
     tried = _check_settings(settings)
     corpus = convert_all(documents, as_document, "documents")
     given = convert_all(queries, as_query, "queries")
@@ -141,13 +154,14 @@ def compare(
             "Documents carry subtopics, but no query asks for one, by its own subtopics or by gold documents. "
             "Subtopics are not measured."
         )
+    copies = copies_of(corpus)
     nearest = nearest_rows(query_rows, rows, min(fetch_k, len(corpus)))
     places = {query.id: place for place, query in enumerate(cleaned)}
 
     def candidates_of(query: Query) -> FoundCandidates:
         place = places[query.id]
         near = nearest[place]
-        return FoundCandidates(query_rows[place], [corpus[i] for i in near], rows[near], subtopics[query.id])
+        return FoundCandidates(query_rows[place], [corpus[i] for i in near], rows[near], subtopics[query.id], copies)
 
     return compare_candidates(
         cleaned,
@@ -156,6 +170,7 @@ def compare(
         fetch_k=min(fetch_k, len(corpus)),
         settings=tried,
         decide_by=decide_by,
+        drop_duplicates=drop_duplicates,
         documents=len(corpus),
         model=model,
         title=title,
@@ -174,6 +189,7 @@ def compare_candidates(
     fetch_k: int = 50,
     settings: Settings | None = None,
     decide_by: str | None = None,
+    drop_duplicates: bool = True,
     documents: int | None = None,
     model: str = "not named",
     title: str = "Comparison of methods",
@@ -192,7 +208,7 @@ def compare_candidates(
         vectors. A query without candidates is left out, and a note says so.
     documents : int, optional
         How many documents the search covers, for the report.
-    k, fetch_k, settings, decide_by, model, title, seed, views, track, notes
+    k, fetch_k, settings, decide_by, drop_duplicates, model, title, seed, views, track, notes
         See :func:`compare`.
 
     Returns
@@ -216,21 +232,28 @@ def compare_candidates(
     (True, (0, 1))
     """
     need_extra()
-    check_options(k, fetch_k, decide_by, seed, views)
+    check_options(k, fetch_k, decide_by, seed, views, drop_duplicates)
     tried = _check_settings(settings)
     given = convert_all(queries, as_query, "queries")
     check_deciding(decide_by, allowed_measures(given, any(query.subtopics or query.gold for query in given)))
     selectors = [selector for _, selector in tried]
+
+    def judged(query: Query, *, view: bool) -> JudgedQuery | None:
+        found = candidates_of(query)
+        if not len(found.documents):
+            return None
+        return judge(query, found, selectors, k, drop_duplicates=drop_duplicates, view=view)
+
     outcomes: list[JudgedQuery] = []
     without_candidates: list[str] = []
     partial = False
     try:
         for query in track(given, "Comparing"):
-            found = candidates_of(query)
-            if len(found.documents):
-                outcomes.append(judge(query, found, selectors, k, view=len(outcomes) < views))
-            else:
+            outcome = judged(query, view=len(outcomes) < views)
+            if outcome is None:
                 without_candidates.append(query.id)
+            else:
+                outcomes.append(outcome)
     except KeyboardInterrupt:
         if not outcomes:
             raise
@@ -238,11 +261,18 @@ def compare_candidates(
     if not outcomes:
         raise InvalidInputError(f"no candidates were found for any of {len(given)} queries")
     columns = measure(outcomes, k)
-    values = {
-        (setting, column.measure.key): estimate(column.values[setting], seed)
-        for column in columns
-        for setting in range(len(tried))
-    }
+    values, differences = {}, {}
+    for column in columns:
+        for setting, (estimate, difference) in enumerate(summarise(column, seed)):
+            values[setting, column.measure.key] = estimate
+            differences[setting, column.measure.key] = difference
+    advice = recommend([setting for setting, _ in tried], columns, values, differences, decide_by=decide_by, seed=seed)
+    shown = [outcome.view for outcome in outcomes if outcome.view is not None]
+    if views and advice.setting is not None and advice.measure is not None:
+        worst = differences[advice.setting, advice.measure].worst_query
+        if worst not in {view.id for view in shown}:
+            again = [judged(query, view=True) for query in given if query.id == worst]
+            shown += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
     repeats = (0, "redundancy") in values
     return Comparison(
         title,
@@ -250,45 +280,61 @@ def compare_candidates(
         tuple(setting for setting, _ in tried),
         tuple(column.measure for column in columns),
         values,
-        recommend([setting for setting, _ in tried], columns, decide_by=decide_by, seed=seed),
+        differences,
+        advice,
         relevance=tuple(values[setting, "relevance"].mean for setting in range(len(tried))),
         redundancy=tuple(values[s, "redundancy"].mean if repeats else None for s in range(len(tried))),
-        queries=tuple(judged.view for judged in outcomes if judged.view is not None),
+        queries=tuple(shown),
         partial=partial,
-        notes=(*notes, *_notes_on(outcomes, without_candidates)),
+        notes=(*notes, *_notes_on(outcomes, without_candidates, k, drop_duplicates)),
     )
 
 
 def sweep() -> list[tuple[Setting, Selector]]:
-    """Every method, at several values of its parameter if it has one; plain similarity first.
+    """The settings that are tried by default, simplest first: plain similarity, then those without a value to choose.
 
-    >>> [setting.label for setting, _ in sweep()][:3]
-    ['similarity', 'MMR λ 0.1', 'MMR λ 0.2']
+    >>> [setting.label for setting, _ in sweep()][:4]
+    ['similarity', 'ndpp', 'vrsd', 'vrsd refine=True']
     """
     return [
-        named("similarity", TopK()),
-        *(named("MMR", MMR(lambda_d=value), "λ", value) for value in LAMBDAS),
-        named("VRSD", VRSD()),
-        named("VRSD refined", VRSD(refine=True)),
-        named("NDPP", NDPP()),
-        *(
-            named("NDPP exponential", NDPP(relevance="exponential", temperature=value), "τ", value)
-            for value in TEMPERATURES
-        ),
+        named("similarity"),
+        named("ndpp"),
+        named("vrsd"),
+        named("vrsd", refine=True),
+        *(named("mmr", lambda_mult=value) for value in LAMBDAS),
+        named("ndpp", relevance="linear"),
+        *(named("ndpp", temperature=value) for value in TEMPERATURES),
     ]
 
 
-def named(
-    method: str, selector: Selector, symbol: str = "", parameter: float | None = None
-) -> tuple[Setting, Selector]:
-    """A selector with its setting; ``symbol`` and ``parameter`` name a parameter that is swept.
+def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
+    """The selector of this name with these parameters, and its setting. A single number counts as a swept parameter.
 
-    >>> from shared_core import MMR
-    >>> named("MMR", MMR(lambda_d=0.5), "λ", 0.5)[0]
-    Setting(method='MMR', label='MMR λ 0.5', parameter=0.5, selector='MMR(lambda_d=0.5, lambda_b=0.95)')
+    Raises
+    ------
+    InvalidParameterError
+        See :func:`~shared_core.selectors.base.make_selector`.
+
+    Examples
+    --------
+    >>> named("mmr", lambda_mult=0.5)[0]
+    Setting(method='mmr', label='mmr lambda_mult=0.5', parameter=0.5, selector='MMR(lambda_d=0.5, lambda_b=0.95)')
     """
-    label = method if parameter is None else f"{method} {symbol} {parameter:g}"
-    return Setting(method, label, parameter, repr(selector)), selector
+    selector = make_selector(name, **parameters)
+    label = " ".join([name, *(f"{key}={_as_typed(value)}" for key, value in parameters.items())])
+    numbers = [float(value) for value in parameters.values() if _is_number(value)]
+    return Setting(name, label, numbers[0] if len(numbers) == len(parameters) == 1 else None, repr(selector)), selector
+
+
+def _as_typed(value: Any) -> str:
+    if _is_number(value):
+        return f"{value:g}"
+    # The repr of a kernel is too long for a label.
+    return repr(value) if isinstance(value, str | bool | None) else type(value).__name__
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
 
 
 def need_extra() -> None:
@@ -325,19 +371,22 @@ def _as_vectors(embed: Embed | ArrayLike, texts: list[str], what: str) -> NDArra
     return rows
 
 
-def check_options(k: int, fetch_k: int, decide_by: str | None = None, seed: int = 0, views: int = 0) -> None:
+def check_options(
+    k: int, fetch_k: int, decide_by: str | None = None, seed: int = 0, views: int = 0, drop_duplicates: bool = True
+) -> None:
     """Raise InvalidParameterError for options of :func:`compare` that are wrong whatever the corpus is."""
     check_deciding(decide_by)
     if check_integer(fetch_k, "fetch_k", 1) < check_integer(k, "k", 1):
         raise InvalidParameterError(f"fetch_k = {fetch_k} is below k = {k}: the picks are made among the candidates")
     check_integer(seed, "seed", 0)
     check_integer(views, "views", 0)
+    check_bool(drop_duplicates, "drop_duplicates")
 
 
 def _check_settings(settings: Settings | None) -> list[tuple[Setting, Selector]]:
     tried = list(sweep() if settings is None else settings)
     if not tried or tried[0][0].method != "similarity":
-        raise InvalidParameterError("the first entry of settings must be plain similarity: named('similarity', TopK())")
+        raise InvalidParameterError("the first entry of settings must be plain similarity: named('similarity')")
     return tried
 
 
@@ -358,9 +407,11 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _notes_on(outcomes: Sequence[JudgedQuery], without_candidates: Sequence[str]) -> list[str]:
-    """Notes on queries without candidates, subtopics without documents, and gold that is not among the candidates."""
-    notes = []
+def _notes_on(
+    outcomes: Sequence[JudgedQuery], without_candidates: Sequence[str], k: int, drop_duplicates: bool
+) -> list[str]:
+    """Notes on repeated texts, queries without candidates, subtopics without documents, and gold out of reach."""
+    notes = _notes_on_repeats(outcomes, k, drop_duplicates)
     if without_candidates:
         notes.append(f"No candidates were found for {_count(without_candidates, 'query', 'queries')}.")
     lost = [label for outcome in outcomes for label in outcome.query.subtopics if label not in outcome.subtopics]
@@ -380,6 +431,27 @@ def _notes_on(outcomes: Sequence[JudgedQuery], without_candidates: Sequence[str]
         notes.append(
             f"The candidates hold {np.mean(reach):.1%} of the gold documents: no setting can find more. "
             "Fetching more candidates can raise that limit."
+        )
+    return notes
+
+
+def _notes_on_repeats(outcomes: Sequence[JudgedQuery], k: int, drop_duplicates: bool) -> list[str]:
+    repeated = sum(outcome.repeated for outcome in outcomes)
+    if not repeated:
+        return []
+    total = sum(len(outcome.candidates) for outcome in outcomes) + (repeated if drop_duplicates else 0)
+    their = (
+        "repeats the text of another candidate of its" if repeated == 1 else "repeat the text of another one of their"
+    )
+    said = f"{repeated:,} of {total:,} candidates {their} query"
+    if not drop_duplicates:
+        return [f"{said}, and {'is' if repeated == 1 else 'are'} kept."]
+    notes = [f"{said}. A text counts once, as in the retrievers; plain search would return its copies."]
+    short = [outcome.query.id for outcome in outcomes if outcome.repeated and len(outcome.candidates) < k]
+    if short:
+        notes.append(
+            f"The candidates of {_count(short, 'query', 'queries')} have fewer than {k} different texts, so fewer are "
+            "picked. Fetching more candidates can help."
         )
     return notes
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +17,8 @@ from ..errors import SetSelectError
 from ..selectors.base import Selector
 from ..selectors.choose import choose
 from .corpus import Document, Query
-from .measures import bootstrap_interval, mean_pairwise_cosine, rank_measures, sum_cosine
-from .results import CandidateView, Estimate, Measure, Needs, QueryView
+from .measures import bootstrap_intervals, mean_pairwise_cosine, rank_measures, sum_cosine
+from .results import CandidateView, Difference, Estimate, Measure, Needs, QueryView
 
 Matrix = NDArray[np.float64]
 EXCERPT = 240  # characters of a candidate's text that a view keeps
@@ -26,6 +26,8 @@ EXCERPT = 240  # characters of a candidate's text that a view keeps
 BEYOND = "\0beyond the candidates"
 # Decimals of places on the map and of cosines: finer than a pixel, and coarse enough that all machines agree.
 _DIGITS = 6
+# Measures of the same picks, computed in another order, differ by less than this.
+_ROUNDING = 1e-9
 # Name, key, what the queries must hold, and description of each measure, in the order of the report.
 _MEASURES: tuple[tuple[str, str, Needs, str], ...] = (
     ("relevance", "relevance", "nothing", "mean cosine of the picks with the query"),
@@ -54,24 +56,30 @@ class FoundCandidates:
     subtopics : mapping, optional
         Labels of what the query asks for, each with the ids of all documents that cover it. By default they come from
         the query and the labels of ``documents``, and a subtopic that none of the documents covers counts as missed.
+    copies : mapping, optional
+        The id of each document that has the text of another, and the id of that other, by which the text is known (see
+        :func:`copies_of`). By default only ``documents`` are looked at.
     """
 
     vector: ArrayLike
     documents: Sequence[Document]
     vectors: ArrayLike
     subtopics: Mapping[str, Collection[str]] | None = None
+    copies: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedQuery:
     """The picks of every setting for one query, and their measures; arrays have one value for each setting.
 
-    ``redundancy`` is None if a single text was picked, ``answered`` is None if the query has no answers.
+    ``repeated`` counts the candidates that have the text of another. ``redundancy`` is None if a single text was
+    picked, ``answered`` is None if the query has no answers.
     """
 
     query: Query
     subtopics: Mapping[str, Collection[str]]
     candidates: frozenset[str]
+    repeated: int
     picks: list[list[str]]
     relevance: Matrix
     sum_cosine: Matrix
@@ -81,32 +89,55 @@ class JudgedQuery:
 
 
 class MeasureValues(NamedTuple):
-    """A measure and its values, shape (settings, N), for N queries; for p-recall N is the number of root queries."""
+    """A measure and its values, shape (settings, N), for N queries with these ids; for p-recall, for N roots."""
 
     measure: Measure
     values: Matrix
+    queries: tuple[str, ...]
 
 
-def judge(query: Query, found: FoundCandidates, selectors: Sequence[Selector], k: int, *, view: bool) -> JudgedQuery:
-    """Let every selector pick ``k`` of the candidates, or all if there are fewer; an error names the query."""
+def judge(
+    query: Query,
+    found: FoundCandidates,
+    selectors: Sequence[Selector],
+    k: int,
+    *,
+    drop_duplicates: bool = True,
+    view: bool = False,
+) -> JudgedQuery:
+    """Let every selector pick ``k`` of the candidates, or all if there are fewer; an error names the query.
+
+    With ``drop_duplicates`` no setting picks one text twice, and a gold id stands for every copy of its document.
+    """
     try:
         candidates = Candidates(found.vector, found.vectors, ids=[document.id for document in found.documents])
         # One order for every store, so that ties fall to the same document.
         order = np.argsort(-candidates.relevance, kind="stable")
         candidates = candidates.take(order)
-        picks = [choose(candidates, selector, k).indices.tolist() for selector in selectors]
+        documents = [found.documents[i] for i in order]
+        subtopics = found.subtopics
+        if subtopics is None:
+            subtopics = _subtopics_of_candidates(query, documents)
+        copies = copies_of(documents) if found.copies is None else found.copies
+        repeated = len(documents) - len({copies.get(document.id, document.id) for document in documents})
+        place = list(range(len(documents)))
+        if drop_duplicates and copies:
+            query, subtopics, documents, place = _with_texts_once(query, subtopics, documents, copies)
+        rows = [place.index(text) for text in range(len(documents))]
+        distinct = candidates if len(rows) == len(place) else candidates.take(rows)
+        picks = [_pick(candidates, distinct, place, selector, k) for selector in selectors]
     except SetSelectError as error:
         error.args = (f"query {quoted(query.id)}: {error}",)
         raise
-    documents = [found.documents[i] for i in order]
     ids = [document.id for document in documents]
-    unit, unit_query = (as_unit_rows(rows.astype(np.float64)) for rows in (candidates.vectors, candidates.query[None]))
+    unit, unit_query = (as_unit_rows(rows.astype(np.float64)) for rows in (distinct.vectors, distinct.query[None]))
     cosines = unit @ unit_query[0]
     contained = _find_answers([document.text for document in documents], query.answers)
     return JudgedQuery(
         query,
-        _subtopics_of_candidates(query, documents) if found.subtopics is None else found.subtopics,
+        subtopics,
         frozenset(ids),
+        repeated,
         [[ids[i] for i in picked] for picked in picks],
         relevance=np.array([cosines[picked].mean() for picked in picks]),
         sum_cosine=np.array([sum_cosine(unit_query[0], unit[picked]) for picked in picks]),
@@ -114,6 +145,46 @@ def judge(query: Query, found: FoundCandidates, selectors: Sequence[Selector], k
         answered=np.array([contained[picked].any(axis=0).mean() for picked in picks]) if query.answers else None,
         view=_view(query, documents, cosines, np.vstack([unit_query, unit]), picks) if view else None,
     )
+
+
+def copies_of(documents: Iterable[Document]) -> dict[str, str]:
+    """The id of each document whose text an earlier one has, and the id of that one; an empty text is no text.
+
+    >>> copies_of([Document("a", "A"), Document("b", "B"), Document("c", "A")])
+    {'c': 'a'}
+    """
+    first: dict[str, str] = {}
+    named = ((document.id, first.setdefault(document.text, document.id)) for document in documents if document.text)
+    return {name: earlier for name, earlier in named if name != earlier}
+
+
+def _with_texts_once(
+    query: Query, subtopics: Mapping[str, Collection[str]], documents: Sequence[Document], copies: Mapping[str, str]
+) -> tuple[Query, dict[str, tuple[str, ...]], list[Document], list[int]]:
+    """The same with one id for each text, the gold id if there is one; last, each document's place among the texts."""
+    gold = {copies.get(name, name): name for name in reversed(query.gold)}
+
+    def renamed(ids: Iterable[str]) -> tuple[str, ...]:
+        texts = (copies.get(name, name) for name in ids)
+        return tuple(dict.fromkeys(gold.get(text, text) for text in texts))
+
+    first: dict[str, Document] = {}
+    names = [renamed([document.id])[0] for document in documents]
+    for name, document in zip(names, documents, strict=True):
+        first.setdefault(name, replace(document, id=name))
+    places = {name: place for place, name in enumerate(first)}
+    return (
+        replace(query, gold=renamed(query.gold)),
+        {label: renamed(ids) for label, ids in subtopics.items()},
+        list(first.values()),
+        [places[name] for name in names],
+    )
+
+
+def _pick(candidates: Candidates, distinct: Candidates, place: list[int], selector: Selector, k: int) -> list[int]:
+    """Rows of ``distinct``. As in the adapters, the copies are left out only if one text was selected twice."""
+    picks = [place[i] for i in choose(candidates, selector, k).indices.tolist()]
+    return picks if len(set(picks)) == len(picks) else choose(distinct, selector, k).indices.tolist()
 
 
 def carriers_of(documents: Sequence[Document]) -> dict[str, tuple[str, ...]]:
@@ -222,30 +293,62 @@ def measure(outcomes: Sequence[JudgedQuery], k: int) -> list[MeasureValues]:
     """Every measure that at least one query allows, each over the queries that allow it; ``k`` is in the names."""
     with_gold = [judged for judged in outcomes if judged.query.gold]
     with_subtopics = [judged for judged in outcomes if judged.subtopics]
-    columns = {
-        "relevance": _stack([judged.relevance for judged in outcomes]),
-        "redundancy": _stack([judged.redundancy for judged in outcomes if judged.redundancy is not None]),
-        "sum_cosine": _stack([judged.sum_cosine for judged in outcomes]),
-        **_rank(with_gold, _gold_grades, {"recall": f"R@{k}", "ndcg": f"nDCG@{k}", "success": f"Success@{k}"}),
-        **_rank(
-            with_subtopics, _subtopic_grades, {"subtopic_recall": f"StRecall@{k}", "alpha_ndcg": f"alpha_nDCG@{k}"}
-        ),
-        "p_recall": _successes_by_root([judged for judged in with_gold if judged.query.root is not None]),
-        "answers": _stack([judged.answered for judged in outcomes if judged.answered is not None]),
+    with_pairs = [judged for judged in outcomes if judged.redundancy is not None]
+    with_answers = [judged for judged in outcomes if judged.answered is not None]
+    roots, successes = _successes_by_root([judged for judged in with_gold if judged.query.root is not None])
+    columns: dict[str, tuple[Sequence[JudgedQuery], Matrix | None]] = {
+        "relevance": (outcomes, _stack([judged.relevance for judged in outcomes])),
+        "redundancy": (with_pairs, _stack([judged.redundancy for judged in outcomes if judged.redundancy is not None])),
+        "sum_cosine": (outcomes, _stack([judged.sum_cosine for judged in outcomes])),
+        "answers": (with_answers, _stack([judged.answered for judged in outcomes if judged.answered is not None])),
     }
+    names = {"recall": f"R@{k}", "ndcg": f"nDCG@{k}", "success": f"Success@{k}"}
+    for key, values in _rank(with_gold, _gold_grades, names).items():
+        columns[key] = with_gold, values
+    names = {"subtopic_recall": f"StRecall@{k}", "alpha_ndcg": f"alpha_nDCG@{k}"}
+    for key, values in _rank(with_subtopics, _subtopic_grades, names).items():
+        columns[key] = with_subtopics, values
+    found = {
+        key: (values, tuple(judged.query.id for judged in judged_queries))
+        for key, (judged_queries, values) in columns.items()
+        if values is not None
+    }
+    if successes is not None:
+        found["p_recall"] = successes, roots
     return [
-        MeasureValues(Measure(name.format(k=k), key, description, key != "redundancy", needs), values)
+        MeasureValues(Measure(name.format(k=k), key, description, key != "redundancy", needs), *found[key])
         for name, key, needs, description in _MEASURES
-        if (values := columns.get(key)) is not None
+        if key in found
     ]
 
 
-def estimate(values: Matrix, seed: int) -> Estimate:
-    """Mean and bootstrap 95 % interval of one setting's values, shape (N,)."""
-    low, high = bootstrap_interval(values, seed=seed)
+def summarise(column: MeasureValues, seed: int) -> list[tuple[Estimate, Difference]]:
+    """For each setting its mean, and what it gains and loses against the first, with bootstrap 95 % intervals."""
+    values = column.values
+    gaps = values - values[0]
+    rows = np.vstack([values, gaps])
+    lows, highs = bootstrap_intervals(rows, seed=seed)
     # The computed mean of equal numbers can differ from them in the last bit.
-    mean = float(np.clip(values.mean(), low, high)) if len(set(values.tolist())) == 1 else float(values.mean())
-    return Estimate(mean, min(low, mean), max(high, mean), len(values))
+    means = np.where((rows == rows[:, :1]).all(axis=1), rows[:, 0], rows.mean(axis=1))
+    bounds: list[tuple[float, float, float]] = [
+        (float(mean), float(min(low, mean)), float(max(high, mean)))
+        for mean, low, high in zip(means, lows, highs, strict=True)
+    ]
+    losses = np.where(np.abs(gaps) < _ROUNDING, 0.0, -gaps if column.measure.higher_is_better else gaps)
+    summaries = []
+    for estimated, compared, loss in zip(bounds, bounds[len(values) :], losses, strict=False):
+        lost = loss[loss > 0]
+        estimate = Estimate(*estimated, queries=len(column.queries))
+        difference = Difference(
+            *compared,
+            better=float((loss < 0).mean()),
+            worse=float((loss > 0).mean()),
+            loss=float(lost.mean()) if len(lost) else 0.0,
+            worst_loss=float(lost.max()) if len(lost) else 0.0,
+            worst_query=column.queries[int(loss.argmax())] if len(lost) else None,
+        )
+        summaries.append((estimate, difference))
+    return summaries
 
 
 def _stack(rows: Sequence[Matrix]) -> Matrix | None:
@@ -280,11 +383,12 @@ def _subtopic_grades(judged: JudgedQuery) -> dict[str, dict[str, int]]:
     return grades
 
 
-def _successes_by_root(outcomes: Sequence[JudgedQuery]) -> Matrix | None:
-    """Mean success for each root query, (settings, roots). The mean over roots is p-recall."""
+def _successes_by_root(outcomes: Sequence[JudgedQuery]) -> tuple[tuple[str, ...], Matrix | None]:
+    """The roots, and the mean success for each of them, (settings, roots). The mean over roots is p-recall."""
     of_root: dict[str, list[list[float]]] = {}
     for judged in outcomes:
         gold = set(judged.query.gold)
         hits = [float(not gold.isdisjoint(picked)) for picked in judged.picks]
         of_root.setdefault(str(judged.query.root), []).append(hits)
-    return np.array([np.mean(successes, axis=0) for successes in of_root.values()]).T if of_root else None
+    means = [np.mean(successes, axis=0) for successes in of_root.values()]
+    return tuple(of_root), _stack(means)

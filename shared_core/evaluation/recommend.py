@@ -3,61 +3,138 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from .._validation import quoted
 from ..errors import InvalidParameterError
-from .judging import Matrix, MeasureValues, estimate
-from .measures import paired_test
-from .results import Estimate, Recommendation, Setting
+from .judging import Matrix, MeasureValues
+from .measures import paired_tests
+from .results import Difference, Estimate, Recommendation, Setting, percent
 
 # The measures that can decide by default. Those that use the most specific knowledge of what is right come first.
 DECIDING = ("subtopic_recall", "answers", "p_recall", "recall")
 # The measures that decide only on request.
 ON_REQUEST = ("alpha_ndcg", "ndcg", "success")
 CHANCE = 0.05
+# With fewer queries no difference has p < 0.05: the smallest p value is 2 / 2^queries.
+FEWEST = 6
+# The share of queries made worse from which a recommendation warns of them.
+MANY = 0.1
 # The share of similarity's relevance that a setting must keep to be the example of the trade-off.
 KEPT = 0.95
 
 
 def recommend(
-    settings: Sequence[Setting], found: Sequence[MeasureValues], *, decide_by: str | None = None, seed: int = 0
+    settings: Sequence[Setting],
+    found: Sequence[MeasureValues],
+    values: Mapping[tuple[int, str], Estimate],
+    differences: Mapping[tuple[int, str], Difference],
+    *,
+    decide_by: str | None = None,
+    seed: int = 0,
 ) -> Recommendation:
-    """The setting with the highest mean, tested against plain similarity and against the best of the other methods.
+    """The simplest of the settings that are best beyond chance; plain similarity if none is better than it.
 
-    Among settings with equal means similarity comes first, so that only a better setting replaces it, then settings
-    without a parameter. The runner-up is of another method, because neighbours in a sweep pick nearly the same. Each
-    p value is that of one comparison. The text says whether the one against similarity stays below 0.05 when it is
-    multiplied by the number of other settings (Bonferroni). The measure ``decide_by`` decides, or by default the first
-    of ``DECIDING`` that has at least half as many queries as any other of them.
+    1. Each setting is tested against plain similarity, query by query. The p values allow for the number of settings
+       (:func:`~shared_core.evaluation.measures.paired_tests`): the best of many settings leads by chance more often
+       than a single one. If no setting is better with p < 0.05, similarity is enough.
+    2. Among the settings that are better than similarity, the one with the highest mean is the best. The others that
+       are not worse than the best with p < 0.05, tested in the same way, tie with it.
+    3. Of the tied settings the simplest is recommended. Simpler is what comes first in ``settings``. The values of a
+       swept parameter are equally simple, and the highest mean decides between them.
+
+    The measure ``decide_by`` decides, or by default the first of ``DECIDING`` that has at least half as many queries as
+    any other of them. ``values`` and ``differences`` are those of :class:`Comparison`.
     """
     by_key = {one.measure.key: one for one in found}
     check_deciding(decide_by, by_key)
     key = decide_by or _default_measure({key: by_key[key].values.shape[1] for key in DECIDING if key in by_key})
     if key is None:
         return Recommendation(None, None, None, _trade_off(settings, by_key), None, None)
-    measure, values = by_key[key]
-    means = values.mean(axis=1)
-    if not values.any():
+    measure, of_queries, names = by_key[key]
+    if not of_queries.any():
         nothing = f"No setting can be named: {measure.name} is 0 for all. No setting picked what the queries ask for."
         return Recommendation(None, None, None, nothing, None, None)
-    best = _best(settings, means, range(len(settings)))
-    others = [i for i, setting in enumerate(settings) if setting.method != settings[best].method]
-    rival = _best(settings, means, others) if others else None
-    against_rival = None if rival is None else _test(values[best], values[rival], seed)
-    against_similarity = None if best == 0 else _test(values[best], values[0], seed)
-    unit = "query" if values.shape[1] == 1 else "queries"
-    unit = f"root {unit}" if measure.needs == "perspectives" else unit
-    text = [
-        f"Take {settings[best].label}: its {measure.name} is {_with_interval(estimate(values[best], seed))} over "
-        f"{values.shape[1]} {unit}."
-    ]
-    if best == 0:
-        text.append("No other setting has a higher one.")
+    setting, rival, p_similarity, p_rival = _decide(settings, of_queries, seed)
+    what = "root queries" if measure.needs == "perspectives" else "queries"
+    over = f"{len(names)} {what if len(names) != 1 else what.replace('queries', 'query')}"
+    mean = f"its {measure.name} is {_with_interval(values[setting, key])} over {over}"
+    if setting == 0:
+        behind = rival is not None and differences[rival, key].mean > 0
+        enough = "Similarity is enough, as far as these queries can tell" if behind else "Similarity is enough"
+        text = [f"{enough}: {mean}, and no other setting is better by more than chance."]
+        if rival is not None:
+            text.append(
+                _best_of_the_others(settings[rival].label, values[rival, key], differences[rival, key], p_rival)
+            )
     else:
-        text.append(_similarity_sentence(values[best] - values[0], against_similarity, len(settings) - 1, seed))
-    if rival is not None and rival != 0:
-        text.append(_rival_sentence(settings[rival].label, float(means[rival]), against_rival))
-    return Recommendation(best, rival, key, " ".join(text), against_rival, against_similarity)
+        text = [
+            f"Take {settings[setting].label}: {mean}. That is {_with_interval(differences[setting, key])} above plain "
+            f"similarity, which is more than chance ({_p_value(p_similarity)}, with all {len(settings) - 1} other "
+            "settings counted).",
+            _worst_case(differences[setting, key], what),
+        ]
+        if rival is not None:
+            text.append(_rival_sentence(settings, setting, rival, values[setting, key], values[rival, key], p_rival))
+    return Recommendation(
+        setting,
+        rival,
+        key,
+        " ".join(text),
+        p_rival if rival is not None and len(names) > 1 else None,
+        p_similarity if setting else None,
+    )
+
+
+class _Decision(NamedTuple):
+    """The setting, another that the text sets beside it, and the p values against similarity and against that one."""
+
+    setting: int
+    rival: int | None
+    p_similarity: float
+    p_rival: float
+
+
+def _decide(settings: Sequence[Setting], of_queries: Matrix, seed: int) -> _Decision:
+    """The setting to recommend by the rule of :func:`recommend`; ``of_queries`` has shape (settings, N)."""
+    # Means that differ only by rounding are equal.
+    means = of_queries.mean(axis=1).round(12).tolist()
+    simplicity = _simplicity(settings)
+
+    def best_of(among: Iterable[int]) -> int | None:
+        return min(among, key=lambda i: (-means[i], simplicity[i], i), default=None)
+
+    to_similarity = _p_values(of_queries, 0, seed)
+    better = [i for i, p in enumerate(to_similarity) if means[i] > means[0] and p < CHANCE]
+    best = best_of(better)
+    if best is None:
+        rival = best_of(range(1, len(settings)))
+        return _Decision(0, rival, 1.0, 1.0 if rival is None else to_similarity[rival])
+    to_best = _p_values(of_queries, best, seed)
+    setting = min((i for i in better if to_best[i] >= CHANCE), key=lambda i: (simplicity[i], -means[i], i))
+    if setting != best:
+        return _Decision(setting, best, to_similarity[setting], to_best[setting])
+    rival = best_of(i for i in range(1, len(settings)) if settings[i].method != settings[best].method)
+    return _Decision(best, rival, to_similarity[best], 1.0 if rival is None else to_best[rival])
+
+
+def _simplicity(settings: Sequence[Setting]) -> list[int]:
+    """The place of each setting in the order of simplicity; all settings of a sweep have the place of the first."""
+    sweeps: dict[str, int] = {}
+    return [
+        i if setting.parameter is None else sweeps.setdefault(setting.method, i) for i, setting in enumerate(settings)
+    ]
+
+
+def _p_values(of_queries: Matrix, against: int, seed: int) -> list[float]:
+    """For each setting the p value of its difference to one of them, which itself has 1."""
+    if len(of_queries) == 1:
+        return [1.0]
+    p = paired_tests(np.delete(of_queries, against, axis=0), of_queries[against], seed=seed)
+    found: list[float] = np.insert(p, against, 1.0).tolist()
+    return found
 
 
 def check_deciding(key: str | None, allowed: Collection[str] = (*DECIDING, *ON_REQUEST)) -> None:
@@ -75,36 +152,38 @@ def _default_measure(queries: Mapping[str, int]) -> str | None:
     return next((key for key, n in queries.items() if key == "p_recall" or 2 * n >= most), None)
 
 
-def _best(settings: Sequence[Setting], means: Matrix, among: Iterable[int]) -> int:
-    """The best of some settings; means that differ only by rounding are equal."""
-    return min(among, key=lambda i: (-round(float(means[i]), 12), i != 0, settings[i].parameter is not None, i))
-
-
-def _test(ours: Matrix, theirs: Matrix, seed: int) -> float | None:
-    return None if len(ours) < 2 else paired_test(ours, theirs, seed=seed)
-
-
-def _similarity_sentence(lead: Matrix, p: float | None, tried: int, seed: int) -> str:
-    said = f"That is {_with_interval(estimate(lead, seed))} above plain similarity"
-    if p is None:
-        return f"{said}; a single query can prove nothing."
-    said += f" (paired test: {_p_value(p)})"
-    if p * tried < CHANCE:
-        return f"{said}: more than chance, even if all {tried} other settings that were tried are counted."
-    if p < CHANCE:
-        return (
-            f"{said}: more than chance for one comparison, but not if all {tried} other settings are counted. "
-            "Take it as a hint."
-        )
-    return f"{said}: that may be chance, and similarity may do as well. A comparison with more queries can decide."
-
-
-def _rival_sentence(label: str, mean: float, p: float | None) -> str:
-    said = f"The best of the other methods, {label}, has {_number(mean)}"
-    if p is None:
+def _best_of_the_others(label: str, value: Estimate, lead: Difference, p: float) -> str:
+    said = f"The best of the others, {label}, has {_number(value.mean)}"
+    if lead.mean <= 0:
         return f"{said}."
+    said += f", which is {_with_interval(lead)} more"
+    if value.queries < FEWEST:
+        few = "1 query is" if value.queries == 1 else f"{value.queries} queries are"
+        return f"{said}, but {few} too few to show a difference: {FEWEST} are needed at least."
+    return f"{said}. That may be chance ({_p_value(p)}). A comparison with more queries can decide."
+
+
+def _worst_case(difference: Difference, what: str) -> str:
+    """What the setting makes worse, and what better; ``what`` is "queries" or "root queries"."""
+    better = f"{percent(difference.better)} of the {what} better"
+    if difference.worst_query is None:
+        return f"It makes {better} than similarity, and none worse."
+    but = "But it" if difference.worse >= MANY else "It"
+    return (
+        f"{but} makes {percent(difference.worse)} of the {what} worse than similarity, by {_number(difference.loss)} "
+        f"on average, and {better}. {quoted(difference.worst_query)} loses most, {_number(difference.worst_loss)}."
+    )
+
+
+def _rival_sentence(
+    settings: Sequence[Setting], setting: int, rival: int, ours: Estimate, theirs: Estimate, p: float
+) -> str:
+    label, mean = settings[rival].label, _number(theirs.mean)
+    if theirs.mean > ours.mean:
+        simpler = f"and {settings[setting].label} is simpler"
+        return f"{label} has {mean}, but that lead may be chance ({_p_value(p)}), {simpler}."
     verdict = "the difference is more than chance" if p < CHANCE else "the difference may be chance"
-    return f"{said} ({_p_value(p)}): {verdict}."
+    return f"The best of the other methods, {label}, has {mean}: {verdict} ({_p_value(p)})."
 
 
 def _trade_off(settings: Sequence[Setting], by_key: dict[str, MeasureValues]) -> str:
@@ -125,14 +204,15 @@ def _trade_off(settings: Sequence[Setting], by_key: dict[str, MeasureValues]) ->
     if relevance[0] <= 0 or least == 0:
         return f"{said}."
     return (
-        f"{said}. Among the settings that keep {KEPT:.0%} of that relevance, {settings[least].label} repeats itself "
-        f"least ({_number(relevance[least])} and {_number(redundancy[least])})."
+        f"{said}. Among the settings that keep {percent(KEPT)} of that relevance, {settings[least].label} repeats "
+        f"itself least ({_number(relevance[least])} and {_number(redundancy[least])})."
     )
 
 
-def _with_interval(of: Estimate) -> str:
-    interval = f" (95 % interval {_number(of.low)} to {_number(of.high)})" if of.queries > 1 else ""
-    return _number(of.mean) + interval
+def _with_interval(of: Estimate | Difference) -> str:
+    if of.low == of.high:
+        return _number(of.mean)
+    return f"{_number(of.mean)} (95 % interval {_number(of.low)} to {_number(of.high)})"
 
 
 def _number(value: float) -> str:

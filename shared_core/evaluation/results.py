@@ -36,10 +36,11 @@ class CorpusFacts:
 
 @dataclass(frozen=True)
 class Setting:
-    """One selector of the comparison: its method (``"MMR"``), its label (``"MMR λ 0.5"``) and the selector's repr.
+    """One selector of the comparison: its method (``"mmr"``), its label (``"mmr lambda_mult=0.5"``) and its repr.
 
-    ``parameter`` is the value of the swept parameter (λ, temperature), or None. Settings of one ``method`` that have a
-    ``parameter`` form one curve, in the order of its values.
+    The label holds the selector's name and parameters as a user types them. ``parameter`` is the value of the swept
+    parameter (lambda_mult, temperature), or None. Settings of one ``method`` that have a ``parameter`` form one curve,
+    in the order of its values.
     """
 
     method: str
@@ -70,13 +71,43 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """What a setting gains and loses against plain similarity, query by query, in units of the measure.
+
+    Attributes
+    ----------
+    mean, low, high : float
+        Mean over the queries of the setting's value minus that of similarity, with its bootstrap 95 % interval. For a
+        measure of which less is better, such as redundancy, a gain is negative.
+    better, worse : float in [0, 1]
+        Shares of the queries that the setting makes better or worse than similarity.
+    loss : float
+        Mean loss over the queries that it makes worse, at least 0; 0 if there are none.
+    worst_loss : float
+        The largest loss of one query, at least 0.
+    worst_query : str or None
+        The id of that query; for p-recall, the name of its root. None if no query is made worse.
+    """
+
+    mean: float
+    low: float
+    high: float
+    better: float
+    worse: float
+    loss: float
+    worst_loss: float
+    worst_query: str | None
+
+
+@dataclass(frozen=True)
 class Recommendation:
     """The setting to take, and how certain that is.
 
     ``setting`` and ``runner_up`` are positions in ``Comparison.settings``, ``measure`` is the key that decided. All are
     None if no query says what is right. ``text`` is plain text, one or more whole sentences. ``p_runner_up`` and
-    ``p_similarity`` are p values of paired tests of the setting against the runner-up and against plain similarity.
-    They are None if there are too few queries to test, or the setting is similarity itself.
+    ``p_similarity`` are p values of paired tests of the setting against the runner-up and against plain similarity,
+    which allow for the number of settings (:func:`~shared_core.evaluation.measures.paired_tests`). Both are None if
+    there is only one query, ``p_similarity`` also if the setting is similarity itself.
     """
 
     setting: int | None
@@ -130,12 +161,14 @@ class Comparison:
         The measures that these queries allow; those from the vectors alone come first.
     values : dict
         ``values[position of a setting, key of a measure]``, an :class:`Estimate` for each pair.
+    differences : dict
+        A :class:`Difference` to similarity for each of these pairs; all 0 for similarity itself.
     recommendation : Recommendation
     relevance, redundancy : tuple of float or None, one per setting
         Mean cosine of the picks with their query; mean cosine between the picks of a query. Every ``redundancy`` is
         None if each query has one pick.
     queries : tuple of QueryView
-        The first queries in full, for the report.
+        The first queries in full, for the report, and the query that the recommended setting makes worst.
     partial : bool
         Whether the run was interrupted before the last query.
     notes : tuple of str
@@ -148,7 +181,7 @@ class Comparison:
     >>> found.values[0, "relevance"], found.to_json()[:18]
     (Estimate(mean=1.0, low=1.0, high=1.0, queries=1), '{"title": "Notes",')
     >>> found
-    Comparison('Notes', 18 settings, 2 measures, 1 queries, k=1 of 2, recommended=None)
+    Comparison('Notes', 13 settings, 2 measures, 1 queries, k=1 of 2, recommended=None)
     """
 
     title: str
@@ -156,6 +189,7 @@ class Comparison:
     settings: tuple[Setting, ...]
     measures: tuple[Measure, ...]
     values: dict[tuple[int, str], Estimate]
+    differences: dict[tuple[int, str], Difference]
     recommendation: Recommendation
     relevance: tuple[float, ...]
     redundancy: tuple[float | None, ...]
@@ -164,34 +198,46 @@ class Comparison:
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
+        advice = self.recommendation
+        recommended, worse = None, ""
+        if advice.setting is not None and advice.measure is not None:
+            recommended = self.settings[advice.setting].label
+            worse = f", worse={self.differences[advice.setting, advice.measure].worse:.2g}"
         return (
             f"Comparison({quoted(self.title)}, {len(self.settings)} settings, {len(self.measures)} measures, "
             f"{self.corpus.queries} queries, k={self.corpus.k} of {self.corpus.fetch_k}, "
-            f"recommended={self._recommended()!r})"
+            f"recommended={recommended!r}{worse})"
         )
 
     def _repr_html_(self) -> str:
-        """A table for notebooks: the mean of each measure for each setting, the recommended one in bold."""
-        head = "".join(f"<th>{html.escape(measure.name)}</th>" for measure in self.measures)
+        """A table for notebooks: the mean of each measure for each setting, the recommended one in bold.
+
+        If one measure decides, the last columns compare each setting with similarity by it.
+        """
+        names = [measure.name for measure in self.measures]
+        deciding = next((one for one in self.measures if one.key == self.recommendation.measure), None)
+        if deciding is not None:
+            names += [f"{deciding.name} − similarity", "queries worse", "mean loss", "worst loss"]
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
         rows = []
         for position, setting in enumerate(self.settings):
             label, best = html.escape(setting.label), position == self.recommendation.setting
-            means = (self.values[position, measure.key].mean for measure in self.measures)
-            cells = "".join(f"<td>{mean:.3f}</td>" for mean in means)
-            rows.append(f"<tr><th>{f'<b>{label}</b>' if best else label}</th>{cells}</tr>")
+            cells = [f"{self.values[position, measure.key].mean:.3f}" for measure in self.measures]
+            if deciding is not None:
+                to = self.differences[position, deciding.key]
+                cells += [f"{to.mean:+.3f}", percent(to.worse), f"{to.loss:.3f}", f"{to.worst_loss:.3f}"]
+            row = "".join(f"<td>{cell}</td>" for cell in cells)
+            rows.append(f"<tr><th>{f'<b>{label}</b>' if best else label}</th>{row}</tr>")
         caption = f"<caption>{html.escape(self.title)}. {html.escape(self.recommendation.text)}</caption>"
         return f"<table>{caption}<thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-
-    def _recommended(self) -> str | None:
-        position = self.recommendation.setting
-        return None if position is None else self.settings[position].label
 
     def to_frame(self) -> pandas.DataFrame:
         """A pandas DataFrame with one row for each setting and measure.
 
         Its columns are ``setting`` (the label), ``method``, ``parameter``, ``measure`` (the key), ``mean``, ``low``,
-        ``high`` and ``queries``. ``frame.pivot(index="setting", columns="measure", values="mean")`` has one row for
-        each setting.
+        ``high``, ``queries``, and those of :class:`Difference`: ``difference``, ``difference_low``,
+        ``difference_high``, ``better``, ``worse``, ``loss``, ``worst_loss``, ``worst_query``.
+        ``frame.pivot(index="setting", columns="measure", values="mean")`` has one row for each setting.
 
         Raises
         ------
@@ -206,16 +252,38 @@ class Comparison:
         for (position, key), estimate in self.values.items():
             setting = self.settings[position]
             about = {"setting": setting.label, "method": setting.method, "parameter": setting.parameter}
-            rows.append({**about, "measure": key, **asdict(estimate)})
+            to = asdict(self.differences[position, key])
+            to = {
+                "difference": to.pop("mean"),
+                "difference_low": to.pop("low"),
+                "difference_high": to.pop("high"),
+                **to,
+            }
+            rows.append({**about, "measure": key, **asdict(estimate), **to})
         return pandas.DataFrame(rows)
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """The comparison as JSON; ``values`` is a list of objects with ``setting``, ``measure`` and the estimate."""
+        """The comparison as JSON.
+
+        ``values`` and ``differences`` are lists of objects with ``setting``, ``measure`` and the fields of
+        :class:`Estimate` or :class:`Difference`.
+        """
         plain = asdict(self)
-        plain["values"] = [
-            {"setting": setting, "measure": measure, **asdict(estimate)}
-            for (setting, measure), estimate in self.values.items()
-        ]
+        for name, figures in (("values", self.values), ("differences", self.differences)):
+            plain[name] = [
+                {"setting": setting, "measure": measure, **asdict(one)} for (setting, measure), one in figures.items()
+            ]
         text = json.dumps(plain, ensure_ascii=False, indent=indent, allow_nan=False)
         # A file name or a broken text can hold half of a surrogate pair, which UTF-8 cannot encode.
         return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def percent(share: float) -> str:
+    """A share in whole per cent; only 0 is ``0 %``, and only 1 is ``100 %``.
+
+    >>> percent(0.123), percent(0.001), percent(0.999), percent(0.0)
+    ('12 %', '< 1 %', '> 99 %', '0 %')
+    """
+    if 0 < share < 0.01:
+        return "< 1 %"
+    return "> 99 %" if 0.99 < share < 1 else f"{100 * share:.0f} %"

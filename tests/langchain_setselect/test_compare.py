@@ -5,9 +5,10 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
+from langchain_setselect import SetSelectRetriever
 from langchain_setselect.compare import compare_store
 from shared_core.errors import EmbeddingFallbackWarning, InvalidInputError, InvalidParameterError, VectorSourceError
-from shared_core.evaluation.compare import compare
+from shared_core.evaluation.compare import compare, sweep
 from tests.embedding import corpus, embed
 from tests.langchain_setselect.conftest import WordEmbeddings
 
@@ -32,6 +33,23 @@ def test_a_store_is_compared_by_its_documents_and_vectors(store: VectorStore, em
     for at, estimate in expected.values.items():
         assert found.values[at].mean == pytest.approx(estimate.mean, abs=1e-6)
     assert (found.title, found.corpus.model, found.corpus.documents) == ("A store", "words", None)
+
+
+def test_on_a_store_that_repeats_texts_each_setting_picks_what_the_retriever_returns() -> None:
+    texts = [text for text, _ in corpus()]
+    store = InMemoryVectorStore(WordEmbeddings())
+    store.add_texts(texts * 3, ids=[f"{text} {copy}" for copy in range(3) for text in texts])
+    for keep in (False, True):
+        found = compare_store(store, QUERIES[1:], k=4, fetch_k=30, drop_duplicates=not keep)
+        for position, (setting, selector) in enumerate(sweep()):
+            retriever = SetSelectRetriever(
+                vectorstore=store, selector=selector, k=4, fetch_k=30, drop_duplicates=not keep
+            )
+            for query, view in zip(QUERIES[1:], found.queries, strict=True):
+                picked = [view.candidates[i].text for i in view.picks[position]]
+                returned = [document.page_content for document in retriever.invoke(query["text"])]
+                assert picked == returned, (setting.label, keep)
+                assert keep or len(set(picked)) == 4
 
 
 def test_the_stores_own_filter_is_used_and_labels_come_from_the_metadata() -> None:

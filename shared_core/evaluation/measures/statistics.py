@@ -174,9 +174,11 @@ def paired_tests(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> NDArray[n
 
     Examples
     --------
-    >>> theirs = [0.5] * 6
-    >>> paired_tests([[0.9] * 6, [0.7, 0.3] * 3], theirs).tolist()
-    [0.03125, 1.0]
+    >>> theirs = [0.5] * 8
+    >>> paired_test([0.9] * 8, theirs)
+    0.0078125
+    >>> paired_tests([[0.9] * 8, [0.7, 0.3] * 4], theirs).tolist()
+    [0.015625, 1.0]
     """
     stats = _scipy_stats()
     left, right = as_paired_rows(ours, theirs)

@@ -141,7 +141,9 @@ def draw_chart(comparison: Comparison, name: str, width: int, height: int) -> Ch
         curves.append(Curve(colour, svg_line, _DASHES[index % len(_DASHES)], points))
         lines.append(line)
         if path:
-            labels.append(Label(settings[path[0]].method, colour, "method", line))
+            # "mmr lambda_mult=0.5" is a point of the curve "mmr lambda_mult".
+            of_curve = settings[path[0]].label.rpartition("=")[0] or settings[path[0]].method
+            labels.append(Label(of_curve, colour, "method", line))
             ends = (swept[0], swept[-1])
             labels += [Label(f"{value:g}".replace("-", "−"), colour, "end", [at[i]]) for value, i in ends]
         labels += [Label(settings[i].label, colour, "method", [at[i]]) for i in single]

@@ -1,4 +1,4 @@
-"""The report's table: settings by measures."""
+"""The report's tables: settings by measures, and settings against similarity."""
 
 from __future__ import annotations
 
@@ -63,3 +63,20 @@ def make_column(comparison: Comparison, measure: Measure) -> Column:
         least, most = min(counts), max(counts)
         queries = counted(most, "query", "queries") if least == most else f"{least:,} to {most:,} queries"
     return Column(measure, queries, [cell(estimate) for estimate in estimates])
+
+
+def compared_measures(comparison: Comparison) -> list[Measure]:
+    """The measures by which settings are compared with similarity: the one that decides, the others, those by cosine.
+
+    There are none if similarity is the only setting.
+    """
+    if len(comparison.settings) == 1:
+        return []
+    deciding = comparison.recommendation.measure
+    return sorted(comparison.measures, key=lambda one: (one.key != deciding, one.needs == "nothing"))
+
+
+def signed(difference: float) -> str:
+    """A difference with its sign: ``+0.031``, ``−0.020``; ``0.000`` has none."""
+    text = number(difference)
+    return text if text.strip("−0.") == "" or text.startswith("−") else f"+{text}"

@@ -12,16 +12,16 @@ from typing import Any
 
 try:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
 except ImportError as error:  # pragma: no cover
     raise ImportError('the report needs jinja2: pip install "setselect[eval]"') from error
 
 from ..._files import write_atomically
 from ...errors import InvalidParameterError
-from ..results import Comparison
+from ..results import Comparison, percent
 from ._chart import draw_chart
 from ._queries import query_data
-from ._table import TITLES, WHISKER, by_method, make_column
+from ._table import TITLES, WHISKER, by_method, compared_measures, make_column, signed
 from ._text import clip_middle, counted, number, p_value
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -57,6 +57,8 @@ def render(comparison: Comparison) -> str:
         columns=[make_column(comparison, measure) for measure in comparison.measures],
         spans=[(TITLES[needs], len(list(run))) for needs, run in groupby(comparison.measures, lambda one: one.needs)],
         methods=by_method(comparison),
+        compared=compared_measures(comparison),
+        shown_queries={query.id: place for place, query in enumerate(comparison.queries)},
         # query_data() leaves no "<" in the text, so the text cannot end its script element.
         data=Markup(query_data(comparison)) if comparison.queries else None,
         **_fixed_parts(),
@@ -92,7 +94,9 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=number, p_value=p_value, clip_middle=clip_middle)
+    environment.filters.update(
+        number=number, signed=signed, share=_share, breakable=_breakable, p_value=p_value, clip_middle=clip_middle
+    )
     environment.globals.update(counted=counted, whisker=WHISKER)
     return environment.get_template("report.html.jinja")
 
@@ -107,6 +111,15 @@ def _fixed_parts() -> dict[str, Any]:
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     return {"style": Markup(style), "script": Markup(script), "policy": Markup(policy)}
+
+
+def _share(value: float) -> str:
+    return percent(value).replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _breakable(label: str) -> Markup:
+    """A label that a narrow column breaks after "=" rather than inside a name or a number."""
+    return Markup("=<wbr>").join(escape(part) for part in label.split("="))
 
 
 def _policy_hash(source: str) -> str:

@@ -63,8 +63,10 @@ def test_a_comparison_is_shown_and_written(corpus: Path) -> None:
     result = on(corpus, "--out", corpus / "report.json", "--title", "Two questions")
     assert result.exit_code == 0, result.output
     assert "Two questions: 4 documents, 2 queries; 2 of the 4 nearest; all-MiniLM-L6-v2" in result.stdout
-    assert "→ VRSD " in result.stdout
-    assert "Take VRSD: its recall@2 is 1.000" in result.stdout
+    assert "→ similarity " in result.stdout
+    # Two queries cannot show that another setting is better.
+    assert "Similarity is enough, as far as these queries can tell: its recall@2 is 0.750" in result.stdout
+    assert "2 queries are too few to show a difference" in result.stdout
     assert f"Written: {corpus / 'report.json'}" in result.stdout
     assert result.stderr == ""
     written = json.loads((corpus / "report.json").read_text(encoding="utf-8"))
@@ -72,6 +74,37 @@ def test_a_comparison_is_shown_and_written(corpus: Path) -> None:
     # Similarity picks two documents that say nearly the same.
     first = written["queries"][0]
     assert {first["candidates"][i]["id"] for i in first["picks"]["0"]} == {"bread", "loaf"}
+
+
+def test_the_settings_are_shown_with_what_they_gain_and_lose_against_similarity(corpus: Path) -> None:
+    # The last asker wants both documents that say the same, and diversity gives one of them up.
+    queries = [*QUERIES[:1] * 9, {**QUERIES[0], "gold": ["bread", "loaf"]}]
+    write(corpus / "queries.jsonl", queries)
+    result = on(corpus, "--out", corpus / "report.json")
+    assert result.exit_code == 0, result.output
+    written = json.loads((corpus / "report.json").read_text(encoding="utf-8"))
+    position = [setting["label"] for setting in written["settings"]].index("vrsd")
+    [to] = [d for d in written["differences"] if (d["setting"], d["measure"]) == (position, "recall")]
+    assert (to["better"], to["worse"], to["loss"], to["worst_query"]) == (0.9, 0.1, 0.5, "10")
+    table = result.stdout[result.stdout.index("recall@2 against similarity, query by query") :]
+    [row] = [line for line in table.splitlines() if line.split()[:1] == ["vrsd"] and "refine" not in line]
+    assert (
+        row.split() == f"vrsd {to['mean']:+.3f} {to['low']:+.3f} to {to['high']:+.3f} 90 % 10 % 0.500 0.500 10".split()
+    )
+
+
+def test_repeated_texts_count_once_unless_they_are_kept(corpus: Path) -> None:
+    write(corpus / "docs.jsonl", [*DOCUMENTS, {**DOCUMENTS[0], "id": "copy"}])
+    write(corpus / "queries.jsonl", [{"text": DOCUMENTS[0]["text"], "gold": ["copy", "loaf"]}])
+    once = on(corpus, "--out", corpus / "once.json")
+    assert "Note: 1 of 5 candidates repeats the text of another candidate of its query. A text" in once.stdout
+    kept = on(corpus, "--out", corpus / "kept.json", "--keep-duplicates")
+    assert "Note: 1 of 5 candidates repeats the text of another candidate of its query, and is kept." in kept.stdout
+    ids = []
+    for name in ("once", "kept"):
+        view = json.loads((corpus / f"{name}.json").read_text(encoding="utf-8"))["queries"][0]
+        ids.append({view["candidates"][i]["id"] for i in view["picks"]["0"]})
+    assert ids == [{"copy", "loaf"}, {"bread", "copy"}]
 
 
 def test_a_second_run_takes_the_embeddings_from_the_cache(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +124,7 @@ def test_the_report_is_written_as_html(corpus: Path) -> None:
     assert result.exit_code == 0, result.output
     text = (corpus / "report.html").read_text(encoding="utf-8")
     assert "How is a violin played?" in text
-    assert "VRSD" in text
+    assert "Better and worse than similarity" in text
 
 
 def test_bad_lines_are_reported_the_rest_is_compared_and_the_exit_code_is_1(corpus: Path) -> None:

@@ -1,3 +1,4 @@
+import ast
 import json
 import math
 import re
@@ -10,17 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core import MMR, TopK, select
+from shared_core import MMR, NDPP, VRSD, LinearKernel, TopK, make_selector, select
 from shared_core.errors import InvalidInputError, InvalidParameterError
 from shared_core.evaluation import compare as compare_module
 from shared_core.evaluation.compare import compare, compare_candidates, named, nearest_rows, sweep
 from shared_core.evaluation.corpus import Document
 from shared_core.evaluation.demo import QUESTIONS, demo_corpus
 from shared_core.evaluation.judging import FoundCandidates, _find_answers, project_to_map
-from shared_core.evaluation.results import Comparison
+from shared_core.evaluation.results import Comparison, Difference
+from shared_core.selectors.base import DEFAULT_SELECTOR
 from tests.embedding import corpus, embed
 
-# By hand: similarity picks b, a; VRSD and MMR 0.5 pick b, c, whose sum has almost the direction of the query.
+# By hand: similarity picks b, a; vrsd picks b, c, whose sum has almost the direction of the query.
 TINY = [
     {"id": "a", "text": "The cat sat."},
     {"id": "b", "text": "A  CAT and a dog."},
@@ -53,11 +55,11 @@ def test_queries_without_answers_allow_the_measures_from_the_vectors() -> None:
     assert [m.key for m in found.measures] == ["relevance", "redundancy", "sum_cosine"]
     assert mean(found, "similarity", "relevance") == pytest.approx((A + B) / 2)
     assert mean(found, "similarity", "redundancy") == pytest.approx(1 / math.sqrt(1.01))
-    assert mean(found, "VRSD", "relevance") == pytest.approx((B + C) / 2)
-    assert mean(found, "VRSD", "redundancy") == pytest.approx(0.1 / math.sqrt(1.01))
+    assert mean(found, "vrsd", "relevance") == pytest.approx((B + C) / 2)
+    assert mean(found, "vrsd", "redundancy") == pytest.approx(0.1 / math.sqrt(1.01))
     # Unit b plus unit c.
     x, y = 1 / math.sqrt(1.01), 0.1 / math.sqrt(1.01) + 1
-    assert mean(found, "VRSD", "sum_cosine") == pytest.approx((x + 0.9 * y) / math.hypot(x, y) / math.sqrt(1.81))
+    assert mean(found, "vrsd", "sum_cosine") == pytest.approx((x + 0.9 * y) / math.hypot(x, y) / math.sqrt(1.81))
     assert found.relevance[0] == pytest.approx((A + B) / 2)
     assert found.redundancy[0] == pytest.approx(1 / math.sqrt(1.01))
 
@@ -65,11 +67,11 @@ def test_queries_without_answers_allow_the_measures_from_the_vectors() -> None:
 def test_gold_gives_recall_ndcg_and_success() -> None:
     found = tiny({"text": "?", "gold": ["b", "c"]}, {"text": "?", "gold": ["c"]}, {"text": "?"})
     assert mean(found, "similarity", "recall") == 0.25
-    assert mean(found, "VRSD", "recall") == 1.0
+    assert mean(found, "vrsd", "recall") == 1.0
     assert mean(found, "similarity", "success") == 0.5
     # The first query: one of two gold documents, in first place. The second query: none of one.
     assert mean(found, "similarity", "ndcg") == pytest.approx(1 / (1 + 1 / math.log2(3)) / 2)
-    assert mean(found, "VRSD", "ndcg") == pytest.approx((1 + 1 / math.log2(3)) / 2)
+    assert mean(found, "vrsd", "ndcg") == pytest.approx((1 + 1 / math.log2(3)) / 2)
     assert found.values[0, "recall"].queries == 2
     assert found.values[0, "relevance"].queries == 3
 
@@ -87,7 +89,7 @@ def test_subtopics_come_from_the_query_or_from_its_gold(labels: dict[str, list[s
     documents = [{**record, "subtopics": labels.get(str(record["id"]))} for record in TINY]
     found = compare(documents, [{"text": "?", **query}], (TINY_VECTORS, [TINY_QUERY]), k=2)
     assert mean(found, "similarity", "subtopic_recall") == 0.5
-    assert mean(found, "VRSD", "subtopic_recall") == 1.0
+    assert mean(found, "vrsd", "subtopic_recall") == 1.0
     # The second pick repeats x at half its worth; the ideal has y there.
     discount = 1 / math.log2(3)
     assert mean(found, "similarity", "alpha_ndcg") == pytest.approx((1 + discount / 2) / (1 + discount))
@@ -116,7 +118,7 @@ def test_perspectives_of_one_root_count_as_one() -> None:
 def test_answers_are_found_as_whole_words_regardless_of_case_and_spaces() -> None:
     found = tiny({"text": "?", "answers": ["cat", "a cat AND", "42", "oncat"]})
     assert mean(found, "similarity", "answers") == 0.5
-    assert mean(found, "VRSD", "answers") == 0.75
+    assert mean(found, "vrsd", "answers") == 0.75
 
 
 @pytest.mark.parametrize(("text", "answer"), [("東京都庁", "東京"), ("မြန်မာနိုင်ငံ", "မြန်မာ"), ("ภาษาไทย", "ไทย")])
@@ -132,7 +134,6 @@ def test_every_setting_picks_what_select_picks_from_the_nearest() -> None:
     vectors = np.array([embed(record["text"]) for record in documents])
     queries = ["hidden northern harbour engine", "old bread", "violin river"]
     found = compare(documents, queries, words, k=4, fetch_k=20)
-    assert len(found.settings) == 18
     for view, text in zip(found.queries, queries, strict=True):
         query = embed(text)
         cosines = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
@@ -143,49 +144,51 @@ def test_every_setting_picks_what_select_picks_from_the_nearest() -> None:
             assert list(view.picks[index]) == select(query, vectors[near], 4, selector).indices.tolist()
 
 
+def test_the_labels_of_the_default_settings_are_what_a_user_types() -> None:
+    tried = sweep()
+    for setting, selector in tried:
+        name, *options = setting.label.split(" ")
+        parameters = {key: ast.literal_eval(value) for key, value in (option.split("=") for option in options)}
+        assert make_selector(name, **parameters) == selector
+        assert setting.selector == repr(selector)
+    selectors = [selector for _, selector in tried]
+    assert len(set(selectors)) == len(selectors)
+    # The default here, LangChain's default, and MMR with less diversity than that.
+    for expected in (make_selector(DEFAULT_SELECTOR), NDPP(), MMR(lambda_d=0.5), MMR(lambda_d=0.8), VRSD(), TopK()):
+        assert expected in selectors
+
+
+@pytest.mark.parametrize(
+    ("parameters", "label", "parameter"),
+    [
+        ({"lambda_mult": 0.25}, "mmr lambda_mult=0.25", 0.25),
+        ({"lambda_d": np.float64(1)}, "mmr lambda_d=1", 1.0),
+        ({"lambda_mult": 0.5, "lambda_b": 1}, "mmr lambda_mult=0.5 lambda_b=1", None),
+    ],
+)
+def test_a_setting_with_one_number_is_a_point_of_a_sweep(
+    parameters: dict[str, Any], label: str, parameter: float | None
+) -> None:
+    setting = named("mmr", **parameters)[0]
+    assert (setting.method, setting.label, setting.parameter) == ("mmr", label, parameter)
+
+
+def test_a_kernel_is_named_by_its_type() -> None:
+    kernel = LinearKernel(np.eye(2))
+    setting, selector = named("ndpp", kernel=kernel)
+    assert (setting.label, setting.parameter) == ("ndpp kernel=LinearKernel", None)
+    assert selector == NDPP(kernel=kernel)
+
+
 def test_the_same_input_gives_the_same_result_as_json() -> None:
     queries = [{"text": f"{trait} harbour", "subtopics": ["harbour", "engine"]} for trait in ("old", "red", "loud")]
     first, second = (compare(passages(), queries, words, fetch_k=20).to_json() for _ in range(2))
     assert first == second
     read = json.loads(first)
     assert len(read["values"]) == len(read["settings"]) * len(read["measures"])
+    assert len(read["differences"]) == len(read["values"])
+    assert read["differences"][-1].keys() == {"setting", "measure", *Difference.__dataclass_fields__}
     assert read["queries"][0]["picks"]["0"] == [0, 1, 2, 3, 4]
-
-
-def test_the_recommended_setting_is_tested_against_similarity_and_another_method() -> None:
-    swept = [named("MMR", MMR(lambda_d=value), "λ", value) for value in (1.0, 0.5)]
-    queries = [{"text": "?", "gold": ["b", "c"]}] * 12
-    found = tiny(*queries, settings=[named("similarity", TopK()), *swept])
-    told = found.recommendation
-    assert told.setting == 2
-    assert told.measure == "recall"
-    assert told.runner_up == 0
-    # All twelve differences are +0.5. Of the 2^12 ways to flip their signs, two give a mean as extreme.
-    assert told.p_similarity == told.p_runner_up == pytest.approx(2 / 2**12)
-    assert "Take MMR λ 0.5: its recall@2 is 1.000" in told.text
-    assert "more than chance, even if all 2 other settings" in told.text
-
-
-def test_among_equal_settings_similarity_comes_first_then_those_without_a_parameter() -> None:
-    told = tiny({"text": "?", "gold": ["b"]}).recommendation
-    assert (told.setting, told.p_similarity) == (0, None)
-    assert "No other setting has a higher one." in told.text
-    found = tiny({"text": "?", "gold": ["c"]})
-    assert found.settings[found.recommendation.setting or 0].label == "VRSD"
-    assert "a single query can prove nothing" in found.recommendation.text
-
-
-def test_a_lead_that_may_be_chance_is_called_chance() -> None:
-    told = tiny({"text": "?", "gold": ["c"]}, {"text": "?", "gold": ["a"]}, {"text": "?", "gold": ["c"]}).recommendation
-    assert told.p_similarity == 1.0
-    assert "may be chance" in told.text
-
-
-def test_a_lead_that_many_settings_make_doubtful_is_called_a_hint() -> None:
-    # Seven equal differences: p = 2 / 2^7 = 0.0156, which is below 0.05, but not below 0.05 / 17.
-    told = tiny(*[{"text": "?", "gold": ["c"]}] * 7).recommendation
-    assert told.p_similarity == pytest.approx(2 / 2**7)
-    assert "Take it as a hint" in told.text
 
 
 def test_the_deciding_measure_can_be_given() -> None:
@@ -328,7 +331,7 @@ def test_search_is_exact_in_one_block_and_in_several(monkeypatch: pytest.MonkeyP
         ({"k": 3, "fetch_k": 2}, "fetch_k = 2 is below k = 3"),
         ({"k": 4}, "k = 4, but there are only 3 documents"),
         ({"settings": []}, "first entry of settings must be plain similarity"),
-        ({"settings": [named("MMR", MMR())]}, "first entry of settings must be plain similarity"),
+        ({"settings": [named("mmr")]}, "first entry of settings must be plain similarity"),
         ({"decide_by": "best"}, "got 'best'"),
         (
             {"decide_by": "recall"},
@@ -339,6 +342,7 @@ def test_search_is_exact_in_one_block_and_in_several(monkeypatch: pytest.MonkeyP
         ({"seed": -1}, "seed must be at least 0"),
         ({"seed": "0"}, "seed must be an integer"),
         ({"views": -1}, "views must be at least 0"),
+        ({"drop_duplicates": "no"}, "drop_duplicates must be"),
     ],
 )
 def test_parameters_out_of_range_are_refused_before_anything_is_embedded(options: dict[str, Any], message: str) -> None:

@@ -212,6 +212,14 @@
     show();
   }
 
+  // A link in a table of losses leads to its query.
+  for (const link of document.querySelectorAll("a[data-query]")) {
+    link.addEventListener("click", () => {
+      querySelect.value = link.dataset.query;
+      show();
+    });
+  }
+
   // A pick and its place on the map are highlighted together.
   function light(event) {
     const over = event.type === "pointerover" ? event.target.closest?.("[data-candidate]") : null;

@@ -134,7 +134,7 @@ def test_p_values_of_several_methods_are_exact_for_few_queries(rows: list[list[i
 def test_the_same_method_twice_counts_as_one_and_unlike_methods_count_as_several() -> None:
     rng = np.random.default_rng(6)
     theirs = rng.uniform(size=60)
-    ours = theirs + rng.normal(0.4, 1, size=60)
+    ours = theirs + rng.normal(0.5, 1, size=60)
     unlike = [theirs + rng.normal(0, 1, size=60) for _ in range(11)]
     alone = paired_test(ours, theirs)
     assert paired_tests([ours] * 12, theirs) == pytest.approx([alone] * 12, abs=0.01)

@@ -13,6 +13,8 @@ import pytest
 
 from shared_core import InvalidParameterError
 from shared_core.evaluation.report import render, write_report
+from shared_core.evaluation.report._table import signed
+from shared_core.evaluation.results import percent
 from tests.shared_core.evaluation.report.report_cases import HOSTILE, comparison, hostile, only_similarity
 
 
@@ -85,6 +87,35 @@ def test_recommendation_table_and_chart_need_no_script() -> None:
     assert len(points) == 2 * len(found.settings)
     assert all(a.get("aria-label") for a in points)
     assert found.notes[0] in page.text
+
+
+def test_each_measure_has_a_table_of_gains_and_losses_and_the_one_that_decides_is_open() -> None:
+    found = comparison()
+    page = Page(render(found))
+    tables = [a for a in page.all("details") if a.get("class") == "compared"]
+    assert len(tables) == len(found.measures)
+    assert ["open" in a for a in tables] == [True] + [False] * (len(tables) - 1)
+    text = " ".join(page.text.split())
+    # One setting loses nothing by recall, and another has a worst query among those shown.
+    assert "recall@5 (higher is better), which decides By recall@5, over 120 queries" in text
+    to = found.differences[1, "R@5"]
+    mean = f"{to.mean:+.3f} {to.low:+.3f} to {to.high:+.3f}"
+    shares = f"{percent(to.worse)} by {to.loss:.3f}better: {percent(to.better)}"
+    assert f"mmr lambda_mult=0.1 {mean} {shares} −{to.worst_loss:.3f} q4".replace("-", "−") in text
+    assert [a["data-query"] for a in page.all("a") if "data-query" in a][:1] == ["3"]
+    assert found.queries[3].id == "q4"
+
+
+def test_a_loss_of_redundancy_is_a_rise() -> None:
+    text = " ".join(Page(render(comparison())).text.split())
+    part = text[text.index("By redundancy, over") : text.index("By cos(sum, query), over")]
+    assert "+" in part
+    assert f"+{comparison().differences[1, 'redundancy'].worst_loss:.3f} q4" in part
+
+
+def test_a_difference_of_nothing_has_no_sign() -> None:
+    shown = [signed(value) for value in (0.0, 0.0001, -0.0001, 0.02, -0.02)]
+    assert shown == ["0.000", "0.000", "0.000", "+0.020", "−0.020"]
 
 
 def test_tables_and_headings_have_roles_and_labels() -> None:

@@ -128,8 +128,8 @@ def test_queries_and_settings_can_be_selected_by_keyboard(opened: Open) -> None:
     assert page.evaluate("document.activeElement.id") == "after"
     page.keyboard.press("Enter")
     assert page.locator("#query-text").inner_text() == found.queries[2].text
-    page.locator("#slot0").select_option(label="NDPP linear")
-    position = [setting.label for setting in found.settings].index("NDPP linear")
+    page.locator("#slot0").select_option(label="ndpp relevance='linear'")
+    position = [setting.label for setting in found.settings].index("ndpp relevance='linear'")
     shown = page.locator("#columns .column").first.locator(".id").all_inner_texts()
     query = found.queries[2]
     assert shown == [query.candidates[i].id for i in query.picks[position]]
@@ -139,7 +139,7 @@ def test_picks_that_differ_are_marked_in_words(opened: Open) -> None:
     found = comparison()
     page = opened()
     page.locator("#slot0").select_option(label="similarity")
-    page.locator("#slot1").select_option(label="VRSD")
+    page.locator("#slot1").select_option(label="vrsd")
     page.locator("#slot2").select_option(label="none")
     first, second = (set(found.queries[0].picks[i]) for i in (0, 10))
     tags = page.locator("#columns .column").first.locator(".tags .apart").all_inner_texts()
@@ -165,7 +165,29 @@ def test_points_show_their_figures_on_focus_and_by_arrow_keys(opened: Open) -> N
     assert tip.is_visible()
 
 
-def test_a_phone_shows_the_narrow_chart(opened: Open) -> None:
+def test_a_worst_query_leads_to_its_picks(opened: Open) -> None:
+    found = comparison()
+    page = opened()
+    link = page.locator("details.compared[open] a[data-query]").nth(1)
+    worst = found.differences[2, "R@5"].worst_query
+    assert link.inner_text() == worst
+    link.click()
+    shown = next(query for query in found.queries if query.id == worst)
+    assert page.locator("#query-text").inner_text() == shown.text
+    assert page.locator("#queries-title").evaluate("e => e.getBoundingClientRect().top") < 900
+
+
+def test_the_table_of_losses_fits_a_phone(opened: Open) -> None:
+    page = opened(width=360)
+    region = page.locator("details.compared[open] .scroll")
+    assert region.evaluate("e => e.scrollWidth - e.clientWidth") == 0
+    assert page.locator("details.compared[open] td").last.evaluate("e => e.getBoundingClientRect().right") <= 360
+
+
+def test_a_wide_window_shows_the_wide_chart_and_a_phone_the_narrow_one(opened: Open) -> None:
+    page = opened()
+    assert page.locator("svg.chart.wide").is_visible()
+    assert not page.locator("svg.chart.narrow").is_visible()
     page = opened(width=360)
     assert page.locator("svg.chart.narrow").is_visible()
     assert not page.locator("svg.chart.wide").is_visible()

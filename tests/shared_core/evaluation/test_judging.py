@@ -1,0 +1,192 @@
+"""Differences to similarity against loops over the picks, and texts that are stored several times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shared_core import TopK
+from shared_core.evaluation.compare import compare, compare_candidates, named
+from shared_core.evaluation.corpus import Document, Query
+from shared_core.evaluation.judging import FoundCandidates, MeasureValues, judge, summarise
+from shared_core.evaluation.results import Comparison, Difference, Measure
+
+RNG = np.random.default_rng(5)
+DOCUMENTS = [{"id": f"d{i}", "text": f"text {i}"} for i in range(30)]
+VECTORS = RNG.normal(size=(30, 6))
+QUERY_VECTORS = RNG.normal(size=(25, 6))
+QUERIES = [
+    {"id": f"q{i}", "text": f"question {i}", "gold": [f"d{j}" for j in RNG.choice(30, size=1 + i % 3, replace=False)]}
+    for i in range(25)
+]
+
+
+def random_comparison(**options: Any) -> Comparison:
+    return compare(DOCUMENTS, QUERIES, (VECTORS, QUERY_VECTORS), k=4, fetch_k=15, **options)
+
+
+def recalls(found: Comparison, setting: int) -> dict[str, float]:
+    """Recall of each query, from the picks that the report shows."""
+    picked = {view.id: {view.candidates[i].id for i in view.picks[setting]} for view in found.queries}
+    return {view.id: len(picked[view.id] & set(view.gold)) / len(view.gold) for view in found.queries}
+
+
+def redundancies(found: Comparison, setting: int) -> dict[str, float]:
+    """Mean cosine between the picks of each query."""
+    by_query = {}
+    for view in found.queries:
+        rows = [VECTORS[int(view.candidates[i].id[1:])] for i in view.picks[setting]]
+        pairs = [(a, b) for i, a in enumerate(rows) for b in rows[:i]]
+        cosines = [float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)) for a, b in pairs]
+        by_query[view.id] = sum(cosines) / len(cosines)
+    return by_query
+
+
+@pytest.mark.parametrize(("key", "of_each", "higher"), [("recall", recalls, True), ("redundancy", redundancies, False)])
+def test_differences_to_similarity_are_those_of_single_queries(key: str, of_each: Any, higher: bool) -> None:
+    found = random_comparison()
+    theirs = of_each(found, 0)
+    worse_somewhere = 0
+    for setting in range(1, len(found.settings)):
+        ours = of_each(found, setting)
+        gaps = {name: ours[name] - theirs[name] for name in ours}
+        losses = {name: (-gap if higher else gap) for name, gap in gaps.items() if abs(gap) > 1e-9}
+        lost = {name: loss for name, loss in losses.items() if loss > 0}
+        to = found.differences[setting, key]
+        assert to.mean == pytest.approx(sum(gaps.values()) / 25)
+        assert to.mean == pytest.approx(found.values[setting, key].mean - found.values[0, key].mean)
+        assert to.low <= to.mean <= to.high
+        assert to.worse == pytest.approx(len(lost) / 25)
+        assert to.better == pytest.approx((len(losses) - len(lost)) / 25)
+        assert to.loss == pytest.approx(sum(lost.values()) / len(lost) if lost else 0)
+        assert to.worst_loss == pytest.approx(max(lost.values(), default=0))
+        if to.worst_query is None:
+            assert not lost
+        else:
+            assert lost[to.worst_query] == pytest.approx(max(lost.values()))
+            worse_somewhere += 1
+    assert worse_somewhere > 2
+    assert found.differences[0, key] == Difference(0, 0, 0, 0, 0, 0, 0, None)
+
+
+def test_the_interval_of_a_difference_is_paired() -> None:
+    rng = np.random.default_rng(1)
+    theirs = rng.uniform(0, 1, size=50)
+    column = MeasureValues(
+        Measure("recall", "recall", "", True, "gold"), np.stack([theirs, theirs + 0.1]), tuple(map(str, range(50)))
+    )
+    (mean, _), (_, to) = summarise(column, 0)
+    assert (to.low, to.high) == pytest.approx((0.1, 0.1))
+    assert mean.high - mean.low > 0.1
+
+
+def test_equal_picks_in_another_order_are_neither_better_nor_worse() -> None:
+    found = compare(DOCUMENTS[:4], QUERIES[:5], (VECTORS[:4], QUERY_VECTORS[:5]), k=4)
+    for (setting, key), to in found.differences.items():
+        if key not in ("ndcg", "alpha_ndcg"):
+            assert (to.better, to.worse, to.worst_query) == (0, 0, None), (found.settings[setting].label, key)
+
+
+def test_the_query_that_the_recommended_setting_makes_worst_is_kept_in_full() -> None:
+    # Diversity helps all queries but the last, whose two right passages are alike.
+    near, far = [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]], [[1.0, 0.9]]
+    queries = [{"id": str(i), "text": "?", "gold": ["b", "c"]} for i in range(30)]
+    queries[-1]["gold"] = ["a", "b"]
+    documents = [{"id": name, "text": name} for name in "abc"]
+    settings = [named("similarity"), named("vrsd")]
+    found = compare(documents, queries, (near, far * 30), k=2, views=3, settings=settings)
+    assert found.differences[1, "recall"].worst_query == "29"
+    assert [view.id for view in found.queries] == ["0", "1", "2", "29"]
+    assert compare(documents, queries, (near, far * 30), k=2, views=0, settings=settings).queries == ()
+
+
+# Text A is stored three times. The question asks for A and C.
+COPIES = [
+    {"id": "a1", "text": "A"},
+    {"id": "a2", "text": "A"},
+    {"id": "b", "text": "B"},
+    {"id": "a3", "text": "A"},
+    {"id": "c", "text": "C"},
+]
+COPY_VECTORS = [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.5, 0.0, 1.0], [1.0, 0.0, 0.0], [0.6, 1.0, 0.0]]
+COPY_QUERY = [1.0, 0.5, 0.1]
+
+
+def copies(query: dict[str, Any], **options: Any) -> Comparison:
+    return compare(COPIES, [{"text": "?", **query}], (COPY_VECTORS, [COPY_QUERY]), **{"k": 2, **options})
+
+
+def picked(found: Comparison, setting: int = 0) -> list[str]:
+    view = found.queries[0]
+    return [view.candidates[i].id for i in view.picks[setting]]
+
+
+@pytest.mark.parametrize("gold", ["a1", "a2", "a3"])
+def test_a_text_counts_once_and_any_copy_of_a_gold_document_is_gold(gold: str) -> None:
+    found = copies({"gold": [gold, "c"]})
+    assert picked(found) == [gold, "c"]
+    assert found.values[0, "recall"].mean == 1.0
+    assert found.values[0, "ndcg"].mean == 1.0
+    assert {candidate.id for candidate in found.queries[0].candidates} == {gold, "b", "c"}
+    assert any(
+        "2 of 5 candidates repeat the text of another one of their query. A text" in note for note in found.notes
+    )
+
+
+def test_gold_copies_of_one_text_are_one_gold_document() -> None:
+    found = copies({"gold": ["a1", "a3", "b"]})
+    assert found.values[0, "recall"].mean == 0.5
+    assert found.queries[0].gold == ("a1", "b")
+
+
+def test_a_copy_covers_the_subtopics_of_the_text() -> None:
+    assert copies({"subtopics": {"x": ["a3"], "y": ["c"]}}).values[0, "subtopic_recall"].mean == 1.0
+    kept = copies({"subtopics": {"x": ["a3"], "y": ["c"]}}, drop_duplicates=False)
+    assert kept.values[0, "subtopic_recall"].mean == 0.0
+
+
+def test_a_gold_copy_beyond_the_candidates_is_found_with_the_text() -> None:
+    # The two nearest are a1 and a2, and the gold copy is the third.
+    found = copies({"gold": ["a3"]}, k=1, fetch_k=2)
+    assert found.values[0, "recall"].mean == 1.0
+    assert not any("candidates hold" in note for note in found.notes)
+
+
+def test_copies_can_be_kept() -> None:
+    found = copies({"gold": ["a3", "c"]}, drop_duplicates=False)
+    assert picked(found) == ["a1", "a2"]
+    assert found.values[0, "recall"].mean == 0.0
+    assert "2 of 5 candidates repeat the text of another one of their query, and are kept." in found.notes
+
+
+def test_too_few_different_texts_are_noted() -> None:
+    found = copies({"gold": ["a1"]}, fetch_k=3)
+    assert picked(found) == ["a1"]
+    assert any("The candidates of 1 query ('1') have fewer than 2 different texts" in note for note in found.notes)
+    assert set(found.redundancy) == {None}
+
+
+def test_candidates_of_a_store_are_compared_by_their_texts() -> None:
+    documents = [Document(record["id"], record["text"]) for record in COPIES]
+    found = FoundCandidates(COPY_QUERY, documents, COPY_VECTORS)
+    once = compare_candidates([{"text": "?", "gold": ["a3", "c"]}], lambda query: found, k=2)
+    assert picked(once) == ["a3", "c"]
+    kept = compare_candidates([{"text": "?", "gold": ["a3"]}], lambda query: found, k=2, drop_duplicates=False)
+    assert picked(kept) == ["a1", "a2"]
+
+
+def test_documents_without_text_are_not_copies_of_each_other() -> None:
+    documents = [Document(name, "") for name in "abc"]
+    found = FoundCandidates([1.0, 0.0], documents, [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]])
+    compared = compare_candidates([{"text": "?"}], lambda query: found, k=2)
+    assert picked(compared) == ["a", "b"]
+    assert compared.notes == ()
+
+
+def test_the_same_text_with_other_vectors_is_picked_once() -> None:
+    documents = [Document("a", "A"), Document("b", "A"), Document("c", "C")]
+    found = FoundCandidates([1.0, 1.0], documents, [[1.0, 0.2], [0.2, 1.0], [1.0, -0.9]])
+    outcome = judge(Query("1", "?"), found, [TopK()], 2)
+    assert outcome.picks == [["a", "c"]]

@@ -1,0 +1,200 @@
+"""What is recommended on corpora whose right answer is known, and on figures made up for each rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from shared_core.evaluation.compare import compare, compare_candidates, named, sweep
+from shared_core.evaluation.corpus import Document, Query
+from shared_core.evaluation.judging import FoundCandidates, MeasureValues, summarise
+from shared_core.evaluation.recommend import recommend
+from shared_core.evaluation.results import Comparison, Measure, Recommendation
+
+RECALL = Measure("recall@5", "recall", "", True, "gold")
+FOUR = ["similarity", "ndpp", "vrsd", "mmr lambda_mult=0.5"]
+LABELS = {setting.label: setting for setting, _ in sweep()}
+
+
+def advise(values: dict[str, Sequence[float]], measure: Measure = RECALL) -> tuple[str, Recommendation]:
+    """The label of the recommended setting, for these values of each query."""
+    settings = [LABELS[label] for label in values]
+    rows = np.array(list(values.values()), dtype=np.float64)
+    column = MeasureValues(measure, rows, tuple(f"q{i}" for i in range(1, rows.shape[1] + 1)))
+    summaries = list(enumerate(summarise(column, 0)))
+    advice = recommend(
+        settings,
+        [column],
+        {(i, measure.key): estimate for i, (estimate, _) in summaries},
+        {(i, measure.key): difference for i, (_, difference) in summaries},
+    )
+    assert advice.setting is not None
+    return settings[advice.setting].label, advice
+
+
+def corpus(make: Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray, list[int]]], queries: int) -> Comparison:
+    """Compare on candidates that ``make`` gives for each query: its vector, those of documents, and rows of gold."""
+    rng = np.random.default_rng(0)
+    made = {}
+    for number in range(1, queries + 1):
+        query, rows, gold = make(rng)
+        # Any rotation leaves all cosines as they are.
+        turn = np.linalg.qr(rng.normal(size=(len(query), len(query))))[0]
+        documents = [Document(f"{number}-{row}", f"document {row} of {number}") for row in range(len(rows))]
+        made[str(number)] = FoundCandidates(query @ turn, documents, rows @ turn), gold
+    asked = [
+        Query(name, "?", gold=tuple(found.documents[row].id for row in gold)) for name, (found, gold) in made.items()
+    ]
+    return compare_candidates(asked, lambda query: made[query.id][0], k=2)
+
+
+def recommended(found: Comparison) -> str:
+    assert found.recommendation.setting is not None
+    return found.settings[found.recommendation.setting].label
+
+
+def test_where_a_query_asks_for_two_things_and_one_is_stored_many_times_a_diverse_setting_wins() -> None:
+    def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, list[int]]:
+        # Six documents say the same about one half of the question, and one document answers the other half.
+        query = np.array([1.0, 0.9, 0, 0, 0, 0])
+        rows = np.vstack([np.tile([1.0, 0.1, 0, 0, 0, 0], (6, 1)), [[0.05, 1.0, 0, 0, 0, 0]]])
+        rows += rng.normal(scale=0.02, size=rows.shape)
+        nearest = int((rows @ query / np.linalg.norm(rows, axis=1)).argmax())
+        return query, rows, [nearest, 6]
+
+    found = corpus(make, 12)
+    # All find both parts, so the simplest setting is named.
+    assert recommended(found) == "ndpp"
+    told = found.recommendation
+    assert told.p_similarity is not None
+    assert told.p_similarity < 0.05
+    assert "Take ndpp: its recall@2 is 1.000 over 12 queries. That is 0.500 above plain similarity" in told.text
+    assert "It makes 100 % of the queries better than similarity, and none worse." in told.text
+    assert found.values[0, "recall"].mean == 0.5
+
+
+def test_where_the_right_documents_are_the_nearest_similarity_is_enough() -> None:
+    def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, list[int]]:
+        # The two right passages are alike; the others are unlike them and less relevant.
+        rows = np.vstack([[[1.0, 0.02, 0, 0, 0, 0], [1.0, 0, 0.02, 0, 0, 0]], 0.5 * np.eye(6)[1:] + np.eye(6)[0] * 0.3])
+        return np.eye(6)[0], rows + rng.normal(scale=0.02, size=rows.shape), [0, 1]
+
+    found = corpus(make, 12)
+    told = found.recommendation
+    assert recommended(found) == "similarity"
+    assert told.text.startswith("Similarity is enough: its recall@2 is 1.000 over 12 queries")
+    position = [setting.label for setting in found.settings].index("mmr lambda_mult=0.3")
+    assert found.differences[position, "recall"].worse == 1.0
+    assert told.p_similarity is None
+
+
+def test_settings_without_a_difference_leave_similarity() -> None:
+    label, told = advise({name: [0.5, 1.0, 0.0, 0.25, 0.75, 1.0] for name in FOUR})
+    assert label == "similarity"
+    assert told.text.startswith("Similarity is enough: its recall@5 is 0.583 ")
+    assert "The best of the others, ndpp, has 0.583." in told.text
+    assert told.p_runner_up == 1.0
+
+
+def test_of_settings_whose_difference_may_be_chance_the_simplest_is_taken() -> None:
+    rng = np.random.default_rng(1)
+    base = rng.uniform(0, 0.3, size=40)
+    vrsd = base + 0.4 + rng.normal(0, 0.05, size=40)
+    mmr = vrsd + rng.normal(0.002, 0.03, size=40)
+    assert mmr.mean() > vrsd.mean()
+    label, told = advise({"similarity": base, "vrsd": vrsd, "mmr lambda_mult=0.5": mmr})
+    assert label == "vrsd"
+    assert told.runner_up == 2
+    assert told.p_runner_up is not None
+    assert told.p_runner_up >= 0.05
+    assert f"mmr lambda_mult=0.5 has {mmr.mean():.3f}, but that lead may be chance" in told.text
+    assert "and vrsd is simpler." in told.text
+
+
+def test_a_better_setting_is_taken_though_a_simpler_one_beats_similarity_too() -> None:
+    rng = np.random.default_rng(2)
+    base = rng.uniform(0, 0.3, size=40)
+    label, told = advise({"similarity": base, "vrsd": base + 0.1, "mmr lambda_mult=0.5": base + 0.3})
+    assert label == "mmr lambda_mult=0.5"
+    assert told.runner_up == 1
+    assert "The best of the other methods, vrsd" in told.text
+    assert "the difference is more than chance" in told.text
+
+
+def test_of_the_values_of_one_parameter_the_highest_mean_decides() -> None:
+    base = np.random.default_rng(3).uniform(0, 0.3, size=40)
+    low = base + 0.3 + np.random.default_rng(4).normal(0, 0.1, 40)
+    high = base + 0.3 + np.random.default_rng(5).normal(0, 0.1, 40) + 0.03
+    assert high.mean() > low.mean()
+    values = {"similarity": base, "mmr lambda_mult=0.5": low, "mmr lambda_mult=0.8": high}
+    assert advise(values)[0] == "mmr lambda_mult=0.8"
+    # Which is earlier in the list makes no difference.
+    assert (
+        advise({name: values[name] for name in (FOUR[0], "mmr lambda_mult=0.8", FOUR[3])})[0] == "mmr lambda_mult=0.8"
+    )
+
+
+def test_a_simpler_setting_that_does_not_beat_similarity_is_not_taken() -> None:
+    rng = np.random.default_rng(6)
+    base = rng.uniform(0.3, 0.5, size=30)
+    # Its mean is near the best, but its values jump, so it may be no better than similarity.
+    jumping = base + rng.permutation(np.repeat([1.1, -0.95], 15))
+    steady = base + 0.12 + rng.normal(0, 0.02, size=30)
+    label, told = advise({"similarity": base, "ndpp": jumping, "vrsd": steady})
+    assert label == "vrsd"
+    assert told.runner_up == 1
+
+
+def test_one_lead_among_many_settings_is_not_more_than_chance() -> None:
+    # A coin for each query: by itself the best of twelve such settings often has p < 0.05.
+    rng = np.random.default_rng(12)
+    base = np.full(30, 0.5)
+    labels = [label for label in LABELS if label != "similarity"]
+    coins = {label: base + rng.choice([-0.5, 0.5], size=30) for label in labels}
+    best = max(coins, key=lambda label: float(coins[label].mean()))
+    alone = advise({"similarity": base, best: coins[best]})
+    assert alone[0] == best
+    label, told = advise({"similarity": base, **coins})
+    assert label == "similarity"
+    assert told.text.startswith("Similarity is enough, as far as these queries can tell: ")
+    assert f"The best of the others, {best}, has {coins[best].mean():.3f}, which is" in told.text
+    assert "That may be chance" in told.text
+
+
+def test_a_recommendation_says_which_queries_pay_for_it() -> None:
+    base = np.full(50, 0.5)
+    ndpp = np.concatenate([np.full(38, 0.9), np.full(10, 0.25), [0.0, 0.5]])
+    label, told = advise({"similarity": base, "ndpp": ndpp})
+    assert label == "ndpp"
+    # 11 of 50 lose: ten lose 0.25, one loses 0.5.
+    assert "But it makes 22 % of the queries worse than similarity, by 0.273 on average, and 76 % of the" in told.text
+    assert "queries better. 'q49' loses most, 0.500." in told.text
+    few = np.concatenate([np.full(48, 0.9), [0.25, 0.5]])
+    assert " It makes 2 % of the queries worse" in advise({"similarity": base, "ndpp": few})[1].text
+
+
+@pytest.mark.parametrize(("queries", "words"), [(1, "1 query is too few"), (5, "5 queries are too few")])
+def test_too_few_queries_are_called_too_few(queries: int, words: str) -> None:
+    label, told = advise({"similarity": [0.0] * queries, "ndpp": [1.0] * queries})
+    assert label == "similarity"
+    assert f"{words} to show a difference: 6 are needed at least." in told.text
+    assert (told.p_runner_up is None) == (queries == 1)
+    assert advise({"similarity": [0.0] * 6, "ndpp": [1.0] * 6})[0] == "ndpp"
+
+
+def test_root_queries_are_counted_as_such() -> None:
+    perspectives = Measure("p-recall@5", "p_recall", "", True, "perspectives")
+    told = advise({"similarity": [0.0] * 7, "ndpp": [1.0] * 7}, perspectives)[1]
+    assert "over 7 root queries" in told.text
+    assert "It makes 100 % of the root queries better" in told.text
+
+
+def test_a_list_of_settings_in_another_order_prefers_its_own_first() -> None:
+    queries = [{"text": "?", "gold": ["b", "c"]}] * 8
+    documents = [{"id": name, "text": name} for name in "abc"]
+    vectors = [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]], [[1.0, 0.9]] * 8
+    for first, second in (("vrsd", "ndpp"), ("ndpp", "vrsd")):
+        settings = [named("similarity"), named(first), named(second)]
+        assert recommended(compare(documents, queries, vectors, k=2, settings=settings)) == first

@@ -18,7 +18,7 @@ from .._validation import as_names, as_numeric, quoted
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from .checkpoint import read_checkpoint
 from .feedback.coverage import Feedback
-from .held_out import HeldOut, Split, divide_labels, split_queries
+from .held_out import HeldOut, Split, check_split, divide_labels, split_queries
 from .labels.label_file import describe_callable
 from .labels.labelling import LabelledSubset, check_labels, digest_labels, label
 from .neighbours import Neighbours
@@ -99,8 +99,9 @@ def fit(
     Raises
     ------
     InvalidInputError
-        Items, vectors or labels do not fit each other, the labels teach nothing, fewer than two items are labelled,
-        the feedback returns something other than a finite number, or ``checkpoint`` is a file of another kind.
+        Items, vectors, split or labels do not fit each other, the labels teach nothing, fewer than two items are
+        labelled, the feedback returns something other than a finite number, or ``checkpoint`` is a file of another
+        kind.
     InvalidParameterError
         A parameter is out of its range, ``checkpoint`` was started with other settings or is in use by another run,
         or the numbers overflowed.
@@ -161,6 +162,7 @@ def fit(
                 labels = check_labels(labels, len(neighbours))
                 queries = dict.fromkeys(int(entry.query) for entry in labels)
             split = split_queries(neighbours, queries, given)
+        check_split(split, len(neighbours))
         picks = HeldOut(neighbours, rows, split, feedback, given.k, given.fetch_k, row_names)
         if labels is None:
             labels = label(

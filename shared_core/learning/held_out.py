@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._validation import quoted
 from ..candidates import Candidates
 from ..errors import InvalidInputError
 from ..selectors.base import Selector
@@ -115,6 +116,19 @@ def split_queries(neighbours: Neighbours, queries: Iterable[int] | None, setting
         tuple(row for row in rows if row not in apart),
         tuple(row for row in rows if row in apart),
     )
+
+
+def check_split(split: Split, n: int) -> None:
+    """An InvalidInputError if a split does not fit a pool of n items."""
+    sound = isinstance(split, Split) and bool(split.trained) and bool(split.held_out)
+    if sound:
+        known, apart = set(split.examples), set(split.held_out)
+        sound = known.issuperset(split.trained) and not known & apart and (known | apart).issubset(range(n))
+    if not sound:
+        raise InvalidInputError(
+            f"split: {quoted(split)} must hold rows of these {n} items, at least one trained and one held_out, trained "
+            "among examples and held_out not among examples: make it with hold_out"
+        )
 
 
 def divide_labels(labels: Sequence[LabelledSubset], split: Split) -> tuple[list[LabelledSubset], list[LabelledSubset]]:

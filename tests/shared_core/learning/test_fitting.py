@@ -31,7 +31,7 @@ from shared_core import (
     SetSelectWarning,
     TopK,
 )
-from shared_core.learning import CoverageFeedback, FitSettings, LabelledSubset, label
+from shared_core.learning import CoverageFeedback, FitSettings, LabelledSubset, Split, hold_out, label
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
@@ -227,6 +227,64 @@ def test_fit_makes_its_own_labels(objective: str) -> None:
     made = labels_of(draw="greedy" if objective == "listwise" else "random", seed=4)
     found = quick(objective=objective, seed=4)
     assert_same(found.kernel, quick(objective=objective, seed=4, labels=iter(made)).kernel)
+
+
+def test_labels_may_come_with_their_split_and_then_none_is_lost() -> None:
+    items, vectors = small()
+    split = hold_out(items, vectors, queries=range(4, 24), held_out=0.3, seed=2)
+    known = labels_of(queries=split.trained, examples=split.examples, seed=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message="learning did not help")
+        settings: dict[str, Any] = {"k": 2, "fetch_k": 12, "epochs": 3, "skew_rank": 3, "batch_size": 7, "seed": 2}
+        fitted = fit(items, vectors, COVERAGE, known, split=split, **settings)
+        same = fit(items, vectors, COVERAGE, queries=range(4, 24), held_out=0.3, **settings)
+    assert fitted.held_out == split.held_out == same.held_out
+    assert_same(fitted.kernel, same.kernel)
+    with pytest.raises(InvalidParameterError, match="queries has no effect on a split"):
+        quick(split=split, queries=[1, 2])
+
+
+def test_a_warning_counts_the_subsets_that_hold_held_out_items() -> None:
+    items, vectors = small()
+    known = labels_of()
+    with pytest.warns(SetSelectWarning) as caught:
+        fitted = fit(items, vectors, COVERAGE, known, k=2, fetch_k=12, epochs=1, skew_rank=3)
+    ours = [entry for entry in known if entry.query not in fitted.held_out]
+    lost = sum(bool(set(entry.subset) & set(fitted.held_out)) for entry in ours)
+    told = f"labels: {lost:,} of the {len(ours):,} labelled subsets of items that are trained on hold held-out items"
+    assert any(str(warning.message).startswith(told) and warning.filename == __file__ for warning in caught)
+    split = Split((0, 1, 2, 3), (0, 1), (4,))
+    every = [LabelledSubset(0, (4,), 0.5), LabelledSubset(1, (9,), 0.5)]
+    with pytest.raises(InvalidInputError, match=r"labels: 2 of the 2 .* hold held-out items: draw more subsets"):
+        quick(labels=every, split=split)
+
+
+def test_without_labels_of_held_out_items_the_likelihood_is_that_of_nothing() -> None:
+    items, vectors = small()
+    split = hold_out(items, vectors)
+    known = labels_of(draw="random", queries=split.trained, examples=split.examples)
+    fitted = quick(objective="likelihood", labels=known, split=split)
+    assert [epoch.likelihood for epoch in fitted.history] == [None] * len(fitted.history)
+
+
+@every_kernel
+@pytest.mark.parametrize("settings", [{"objective": "likelihood", "temperature": 0.4}, {"learn_relevance": False}])
+def test_a_saved_kernel_is_served_with_the_relevance_that_it_was_trained_with(
+    kernel: str, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """NDPP's own default relevance is another one, and depends on the candidates."""
+    _, vectors = small()
+    fitted = quick(kernel=kernel, **settings)
+    fitted.kernel.save(tmp_path / "kernel.safetensors")
+    loaded = type(fitted.kernel).load(tmp_path / "kernel.safetensors")
+    candidates = Candidates(vectors[0], vectors[1:], ids=range(1, 24))
+    plain = NDPP(loaded, relevance="exponential", temperature=fitted.kernel.temperature).select(candidates, 6)
+    served = NDPP(loaded).select(candidates, 6)
+    np.testing.assert_allclose(served.gains, plain.gains, rtol=1e-9)
+    assert served.indices.tolist() == plain.indices.tolist()
+    automatic = NDPP(loaded, relevance="exponential").select(candidates, 6)
+    assert not np.allclose(served.gains, automatic.gains, rtol=1e-3)
 
 
 def test_options_may_be_keywords_or_an_object() -> None:
@@ -650,7 +708,9 @@ def test_a_checkpoint_of_other_labels_or_items_is_refused_by_name(tmp_path: Path
     changed = [*labels[:-1], LabelledSubset(labels[-1].query, labels[-1].subset, labels[-1].score + 1e-9)]
     with pytest.raises(InvalidParameterError, match="fit: made from other labels"):
         quick(labels=changed, checkpoint=path)
+    split = Split(tuple(range(20)), tuple(range(20)), tuple(range(20, 24)))
     for change, named in (
+        ({"split": split}, "held-out items"),
         ({"vectors": vectors * (1 + 1e-9)}, "items and vectors"),
         ({"items": [*items[:-1], {**items[-1], "more": "x"}]}, "items and vectors"),
     ):
@@ -857,6 +917,11 @@ SOUND = [LabelledSubset(q, (s,), float(s)) for q in range(4) for s in range(5, 9
         ({"labels": [*SOUND, LabelledSubset(0, (2,), float("nan"))]}, "labels: the score of number 16"),
         ({"labels": [*SOUND, LabelledSubset(0, (2,), "x")]}, "labels: the score of number 16"),  # type: ignore[arg-type]
         ({"labels": [LabelledSubset(e.query, e.subset, 1.0) for e in SOUND]}, "labels: no item has two subsets"),
+        ({"split": Split((0, 1), (0, 2), (3,))}, "split: .* of these 24 items, .* trained among examples"),
+        ({"split": Split((0, 1), (0,), (1,))}, "split: .* held_out not among examples"),
+        ({"split": Split((0, 24), (0,), (1,))}, "split: "),
+        ({"split": Split((0, 1), (0,), ())}, "split: "),
+        ({"split": "half"}, "split: "),
         ({"feedback": lambda query, subset: float("inf"), "labels": SOUND}, r"held-out item \d, rows"),
     ],
 )

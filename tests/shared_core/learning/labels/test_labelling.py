@@ -58,6 +58,41 @@ def by_query(labels: Sequence[LabelledSubset]) -> dict[int, list[tuple[int, ...]
 # --- what is drawn and scored ---------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("draw", ["random", "greedy"])
+def test_subsets_are_drawn_from_the_examples_only(draw: str) -> None:
+    """A query may be one of them or not."""
+    items, vectors = pool(20)
+    examples = [row for row in range(20) if row % 3]
+    asked: list[set[int]] = []
+
+    def noted(query: Item, subset: Sequence[Item]) -> float:
+        asked.append({item["number"] for item in subset})
+        return numbered(query, subset)
+
+    found = by_query(label(items, vectors, noted, k=2, candidates=6, draw=draw, queries=[3, 4], examples=examples))
+    for query in (3, 4):
+        among = [row for row in nearest(vectors, query) if row in examples][:6]
+        assert {row for subset in found[query] for row in subset} == set(among)
+    assert set().union(*asked) <= set(examples)
+    for wrong, message in (
+        ([], "examples is empty"),
+        ([20], r"examples\[0\] is 20"),
+        ([1, 1], r"examples\[1\] is 1 a"),
+    ):
+        with pytest.raises(InvalidParameterError, match=message):
+            label(items, vectors, numbered, k=2, examples=wrong)
+
+
+def test_labels_in_a_file_are_used_whatever_the_examples_are_now(tmp_path: Path) -> None:
+    items, vectors = pool(20)
+    file, given = tmp_path / "labels", {"k": 2, "candidates": 6}
+    before = label(items, vectors, numbered, queries=[3], resume=file, **given)  # type: ignore[arg-type]
+    again = label(items, vectors, numbered, queries=[3, 4], examples=range(10), resume=file, **given)  # type: ignore[arg-type]
+    assert [entry for entry in again if entry.query == 3] == before
+    assert any(max(entry.subset) > 9 for entry in before)
+    assert all(max(entry.subset) < 10 for entry in again if entry.query == 4)
+
+
 @given(st.data())
 def test_subsets_are_of_the_nearest_do_not_overlap_and_have_the_nearest_last(data: st.DataObject) -> None:
     n = data.draw(st.integers(3, 25), "n")

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.racing.points import LAMBDA, SEED, UNIT, Batch, Data, Point, batch_data
 from benchmarks.racing.turns import Run
 from shared_core import NDPP, LinearKernel, LowRankKernel, select, select_many
-from shared_core.selectors import mmr, vrsd
+from shared_core.selectors import mmr, ndpp, vrsd
 
 SIMILARITY, MMR, VRSD, REFINED = ("setselect " + name for name in ("similarity", "MMR", "VRSD", "VRSD, refined"))
 # The selectors that numba compiles are measured twice.
@@ -27,7 +27,7 @@ PYVERSITY, PYVERSITY_DPP = "pyversity MMR", "pyversity DPP"
 LANGCHAIN, LANGCHAIN_LISTS = "LangChain MMR, float32 array", "LangChain MMR, Python lists"
 LLAMAINDEX, HAYSTACK = "LlamaIndex MMR", "Haystack MMR"
 # The modules that look up the compiled loops.
-_WITH_LOOPS = (mmr, vrsd)
+_WITH_LOOPS = (mmr, ndpp, vrsd)
 
 SETS = (SIMILARITY, MMR, MMR_NUMPY, VRSD, VRSD_NUMPY, REFINED, REFINED_NUMPY)
 KERNELS = (NDPP_PLAIN, NDPP_ROWS, NDPP_LINEAR)

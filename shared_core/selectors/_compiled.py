@@ -1,9 +1,9 @@
-"""The greedy loops of vrsd.py and mmr.py for numba: one function per algorithm, with a batch axis in front.
+"""The greedy loops of vrsd.py, mmr.py and ndpp.py for numba: one function per algorithm, with a batch axis in front.
 
-``vrsd`` repeats the numpy loop of its selector. ``mmr`` makes the same picks, but it computes a score only where the
-score may be the highest. The picks are identical to those of numpy except for ties within rounding error. A single
-query is a batch of one. NDPP, and constraints other than k, are left to numpy. Only ``compiled_loops`` of
-``_greedy.py`` imports this module, because it needs numba.
+``vrsd`` repeats the numpy loop of its selector. ``mmr``, and ``ndpp`` with a symmetric kernel, make the same picks, but
+they compute a score only where the score may be the highest. The picks are identical to those of numpy except for ties
+within rounding error. A single query is a batch of one. Constraints other than k are left to numpy. Only
+``compiled_loops`` of ``_greedy.py`` imports this module, because it needs numba.
 
 All compiled functions are in one file. numba keeps compiled code on disk, and renews it only if the file of the called
 function has changed.
@@ -22,6 +22,8 @@ from .._validation import FloatArray
 
 # The same as in vrsd.py. numba would not notice that a constant in another file has changed.
 MAX_TIE = 64.0
+# The tie tolerance of a sum in float64: TIE_EPS of candidates.py times the unit in the last place.
+ROUNDING = 16 * 2.0**-52
 
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -68,6 +70,25 @@ def dot_each(rows: FloatArray, x: FloatArray, out: FloatArray) -> None:
         out[v], out[v + 1], out[v + 2], out[v + 3] = dot_a, dot_b, dot_c, dot_e
     for v in range(whole, n):
         out[v] = dot(rows[v], x)
+
+
+@_compile(fastmath={"reassoc", "contract"})
+def dot_exact(a: FloatArray, b: FloatArray) -> Any:
+    """Dot product, summed in float64 whatever the dtype of the two is."""
+    total = 0.0
+    for c in range(len(a)):
+        total += float(a[c]) * float(b[c])
+    return total
+
+
+@_compile(fastmath={"reassoc", "contract"})
+def product_exact(z: FloatArray, a: FloatArray, b: FloatArray) -> Any:
+    """z·a times z·b, summed in float64."""
+    z_a, z_b = 0.0, 0.0
+    for c in range(len(z)):
+        z_a += float(z[c]) * float(a[c])
+        z_b += float(z[c]) * float(b[c])
+    return z_a * z_b
 
 
 @_compile()
@@ -164,3 +185,85 @@ def mmr(
                     break
             picks[query, step], gains[query, step] = i, w[i]
             weighted[query, i] = w[i] = -np.inf
+
+
+@_compile()
+def ndpp(
+    Z: FloatArray, C: Matrix, log_r2: Matrix, noise: Matrix, diagonal: Matrix, largest: Matrix, left: Matrix,
+    right: Matrix, shown: int, bound: float, tie: float, tolerance: float, picks: Indices, gains: Matrix,
+    counts: Indices,
+) -> None:  # fmt: skip
+    """NDPP for each query of a batch, into ``picks``, ``gains`` and ``counts``, the number of picks.
+
+    ``step`` numbers the picks, s and t the steps of the LU, v the candidates. ``left`` and ``right`` hold the first
+    ``shown`` steps and room for k more. ``diagonal`` and ``largest`` are d and ``scale`` after these steps; if there
+    are none, d is not known, and at most ``bound``. ``log_r2`` is -inf for a closed candidate, and is changed. A count
+    is below k if the rank is used up, and -1 if a determinant overflows.
+    """
+    # With a symmetric kernel d only falls. So the last computed w of a candidate is an upper bound, and a candidate
+    # whose bound is below the best w is skipped. d[v] is that after the first seen[v] steps.
+    b, k = picks.shape
+    n, width = Z.shape[1:]
+    K = width - len(C)
+    symmetric = len(C) == 0
+    d, scale, w, seen, widest = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64), 0.0
+    for query in range(b):
+        own, noise_of = query if len(Z) > 1 else 0, noise[query]
+        for v in range(n):
+            d[v], scale[v], seen[v] = bound, 1.0, -1
+            if shown:
+                d[v], scale[v], seen[v] = diagonal[v], largest[v], shown
+            is_open = log_r2[query, v] > -np.inf and d[v] > tolerance * scale[v]
+            w[v] = log_r2[query, v] + np.log(d[v]) if is_open else -np.inf
+            # The largest tie tolerance that a candidate can have.
+            widest = max(widest, tie + ROUNDING / tolerance + 2.0 * noise_of[v])
+        counts[query] = k
+        for step in range(k):
+            t = shown + step
+            # The candidate of the highest bound comes first: few other bounds are above its w.
+            first, best, top = 0, -1, -np.inf
+            for v in range(n):
+                if w[v] > w[first]:
+                    first = v
+            for at in range(-1, n):
+                v = first if at < 0 else at
+                if log_r2[query, v] > -np.inf and (not symmetric or w[v] > top - widest):
+                    z = Z[own, v]
+                    if seen[v] < 0:
+                        d[v] = scale[v] = dot_exact(z[:K], z[:K])
+                        seen[v] = 0
+                    for s in range(seen[v], t):
+                        product = dot_exact(z, left[s]) ** 2 if symmetric else product_exact(z, left[s], right[s])
+                        d[v] -= product
+                        scale[v] = max(scale[v], abs(product))
+                    seen[v] = t
+                    w[v] = log_r2[query, v] + np.log(d[v]) if d[v] > tolerance * scale[v] else -np.inf
+                    if not np.isfinite(d[v]):
+                        counts[query] = -1
+                    if w[v] > top:
+                        best, top = v, w[v]
+            if best < 0 or counts[query] < 0:
+                counts[query] = min(counts[query], step)
+                break
+            least = top - tie - ROUNDING * scale[best] / d[best] - 2.0 * noise_of[best]
+            i = 0
+            while i < best and not (seen[i] == t and w[i] >= least):
+                i += 1
+            picks[query, step], gains[query, step] = i, np.exp(w[i])
+            log_r2[query, i] = w[i] = -np.inf
+            z, root = Z[own, i], np.sqrt(d[i])
+            for c in range(width):
+                left[t, c] = z[c] if c < K else dot_exact(C[c - K], z[K:])
+                if not symmetric:
+                    right[t, c] = left[t, c] if c < K else -left[t, c]
+            for s in range(t):
+                lower = dot_exact(z, left[s])
+                upper = lower if symmetric else dot_exact(z, right[s])
+                for c in range(width):
+                    left[t, c] -= upper * left[s, c]
+                    if not symmetric:
+                        right[t, c] -= lower * right[s, c]
+            for c in range(width):
+                left[t, c] /= root
+                if not symmetric:
+                    right[t, c] /= root

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._validation import FloatArray, check_number
 from ..candidates import TIE_EPS, CandidateBlock, Candidates, tie_tolerance
 from ._greedy import GreedyState, compiled_loops, run_compiled
-from .base import Selection, make_selection, register_selector
+from .base import BlockSelection, Selection, make_selection, register_selector
 
 # The initial m_i: below any cosine, and finite. With -inf the score of a closed candidate would be -inf + inf = NaN.
 NOTHING_PICKED = -4.0
@@ -124,8 +124,8 @@ class MMR:
         found: list[float] = gains[0, start:].tolist()
         return found
 
-    def select_block(self, block: CandidateBlock, k: int) -> tuple[NDArray[np.int64], Vector] | None:
-        """Indices and gains, shape (b, k) each, for a block of queries; None if each query needs :meth:`select`."""
+    def select_block(self, block: CandidateBlock, k: int) -> BlockSelection | None:
+        """The selections of a block of queries; None if each query needs :meth:`select`."""
         loops = compiled_loops()
         b, n = block.relevance.shape
         if loops is None or not 1 <= k <= n:
@@ -140,7 +140,7 @@ class MMR:
         gains[:, 0] = weighted[first]
         weighted[first] = -np.inf
         ran = run_compiled(loops.mmr, block.vectors, weighted, m, 1 - self.lambda_d, tie, picks, gains, 1)
-        return (picks, gains) if ran else None
+        return BlockSelection(picks, gains, gains.sum(axis=1), np.full(b, -1)) if ran else None
 
     def _v(self, candidates: Candidates | CandidateBlock) -> tuple[Vector, Any, Any]:
         """v_i, and the tie tolerances of v_i and of w_i, which may have shape (b,) for a block."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from types import ModuleType
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_number, check_one_of, quoted
-from ..candidates import TIE_EPS, Candidates
+from .._validation import FloatArray, check_number, check_one_of, quoted, read_only
+from ..candidates import CandidateBlock, Candidates, tie_tolerance
 from ..errors import InvalidParameterError, KernelError, SetSelectWarning
-from ._greedy import GreedyState
-from .base import Selection, make_selection, register_selector
+from ._greedy import GreedyState, compiled_loops, lowest_of_best, run_compiled
+from .base import BlockSelection, Selection, make_selection, register_selector
 from .kernels import Kernel, LowRankKernel
 from .kernels._relevance import cosines_with_query, log_exponential, log_standardised
 from .kernels.base import LearnedKernel
@@ -26,8 +28,13 @@ Matrix = NDArray[np.float64]
 LINEAR_FLOOR = 1e-6
 # temperature="auto" is this many standard deviations of the candidates' relevance.
 AUTO_TEMPERATURE = 1.0
+FLOAT64_TIE = tie_tolerance(np.dtype(np.float64))
 # A determinant ratio below this share of the numbers it was computed from is rounding error, by dtype of the vectors.
-RANK_TOLERANCE = {"float32": 1e-6, "float64": 1e-10}
+RANK_TOLERANCE = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-10}
+
+_NO_SKEW_PART = read_only(np.empty((0, 0)))
+_UNKNOWN = np.empty(0)
+_OVERFLOW = "the numbers of the kernel are so large that a determinant overflows: divide all of them by one number"
 
 
 @register_selector("ndpp")
@@ -103,8 +110,9 @@ class NDPP:
                 stacklevel=3,
             )
 
-    # A gain may overflow to inf, because r² is a factor of it. _IncrementalLU refuses a determinant that overflows.
-    @np.errstate(over="ignore", invalid="ignore")
+    # A gain may overflow to inf, because r² is a factor of it. A determinant that overflows is refused. The logarithm of
+    # a ratio of 0 is -inf.
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def select(
         self,
         candidates: Candidates,
@@ -125,36 +133,62 @@ class NDPP:
         """
         state = GreedyState(candidates, k, budget, shown)
         log_r, log_r_noise = self._log_r(candidates)
-        log_r2 = state.close(2 * log_r)  # log r_i²; -inf for a closed candidate
-        lu = _IncrementalLU(candidates, self.kernel, state.shown, state.target)
-        gains: list[float] = []
-        while state.more():
-            log_gains = log_r2 + lu.log_ratios()  # log of r_i² det(L_{S+i}) / det(L_S)
-            best = int(log_gains.argmax())
-            if log_gains[best] == -np.inf:
-                break
-            i = state.best(log_gains, state.tie + lu.log_noise(best) + 2 * log_r_noise[best])
-            gains.append(float(np.exp(log_gains[i])))
-            state.take(i, log_r2)
-            if state.more():
-                lu.add(i)
+        log_r2 = np.asarray(state.close(2 * log_r), np.float64)  # log r_i²; -inf for a closed candidate
+        factors = self._factors(candidates)
+        gains = None if state.constraints else _greedy_compiled(state, factors, log_r2, log_r_noise)
+        if gains is None:
+            gains = _greedy(state, _IncrementalLU(factors, state.shown, state.target), log_r2, log_r_noise)
         filled_from = len(state.picks) if state.more() else None
-        take_by_relevance(state, candidates)
+        if filled_from is not None:
+            take_by_relevance(state, candidates)
         gains += [0.0] * (len(state.picks) - len(gains))
         return make_selection(candidates, state.picks, gains, product=True, filled_from=filled_from)
 
-    def _log_r(self, candidates: Candidates) -> tuple[Matrix, Matrix]:
+    def select_block(self, block: CandidateBlock, k: int) -> BlockSelection | None:
+        """The selections of a block of queries; None if each query needs :meth:`select`."""
+        loops = compiled_loops()
+        if loops is None or self.kernel is not None or not 1 <= k <= block.relevance.shape[1]:
+            return None
+        log_r, log_r_noise = self._log_r(block)
+        cosine_tie = tie_tolerance(block.vectors.dtype)
+        found = _run_loop(loops, _factors_of_unit_rows(block.vectors), 2 * log_r, log_r_noise, cosine_tie, k)
+        if found is None:
+            return None
+        picks, gains, counts = found
+        # Given numbers have no rounding error of a dot product, as in take_by_relevance.
+        tie = 0.0 if block.relevance_given else cosine_tie
+        for query in np.flatnonzero(counts < k):
+            scores = block.relevance[query].astype(np.float64)
+            scores[picks[query, : counts[query]]] = -np.inf
+            for step in range(counts[query], k):
+                picks[query, step], gains[query, step] = lowest_of_best(scores, tie), 0.0
+                scores[picks[query, step]] = -np.inf
+        return BlockSelection(picks, gains, gains.prod(axis=1), np.where(counts < k, counts, -1))
+
+    def _factors(self, candidates: Candidates) -> _Factors:
+        """The factors of the kernel; without one those of E Eᵀ."""
+        if self.kernel is None:
+            return _factors_of_unit_rows(candidates.vectors)
+        V, B, C = self.kernel.factors(candidates)
+        Z = np.concatenate([V, B], axis=1, dtype=np.float64) if B.shape[1] else V.astype(np.float64, copy=False)
+        # The rows of a LowRankKernel are float64 whatever the candidates' vectors are.
+        tolerance = RANK_TOLERANCE[Z.dtype if isinstance(self.kernel, LowRankKernel) else candidates.dtype]
+        # For each combination of dtypes, layouts and read-only flags numba would compile its loop again.
+        Z, C = (read_only(np.ascontiguousarray(array)[:]) for array in (Z, C))
+        return _Factors(Z, C, tolerance, FLOAT64_TIE, unit=False)
+
+    def _log_r(self, candidates: Candidates | CandidateBlock) -> tuple[Matrix, Matrix]:
         """log r, because r itself would underflow where it is small or the temperature is low; its tie tolerance."""
-        exact = np.zeros(len(candidates))
+        exact = np.zeros(candidates.relevance.shape)
         # log_relevance is not part of the Kernel protocol: a kernel with factors alone is valid.
         by_kernel = self.relevance is None and not candidates.relevance_given
         log_relevance = getattr(self.kernel, "log_relevance", None) if by_kernel else None
         learned = None if log_relevance is None else log_relevance(candidates)
         if learned is not None:
             log_r = np.asarray(learned, dtype=np.float64)
-            if log_r.shape != (len(candidates),) or not np.isfinite(log_r).all():
+            if log_r.shape != exact.shape or not np.isfinite(log_r).all():
                 raise KernelError(
-                    f"log_relevance of {quoted(self.kernel)} must be {len(candidates)} finite numbers, one for each "
+                    f"log_relevance of {quoted(self.kernel)} must be {exact.size} finite numbers, one for each "
                     f"candidate, got shape {log_r.shape}"
                     + ("" if np.isfinite(log_r).all() else f" with {log_r[~np.isfinite(log_r)][0]}")
                 )
@@ -164,13 +198,13 @@ class NDPP:
         if isinstance(self.temperature, float) and self.relevance != "linear":
             return log_exponential(cosines, self.temperature), exact
         if self.relevance != "linear":
-            log_r, T = log_standardised(cosines, AUTO_TEMPERATURE, None if given else candidates.dtype)
+            log_r, two_T = log_standardised(cosines, AUTO_TEMPERATURE, None if given else candidates.vectors.dtype)
             # A cosine has an absolute rounding error, which the temperature divides.
-            return log_r, exact if given else exact + TIE_EPS * np.finfo(np.float64).eps / (2 * T)
+            return log_r, exact if given else exact + FLOAT64_TIE / two_T
         r: Matrix = np.maximum(cosines, LINEAR_FLOOR)
         # The rounding error of a cosine weighs more in the log of a small one. The floor is exact.
         known = given | (cosines <= LINEAR_FLOOR)
-        return np.log(r), np.where(known, 0.0, TIE_EPS * np.finfo(np.float64).eps / r)
+        return np.log(r), np.where(known, 0.0, FLOAT64_TIE / r)
 
 
 def _check_temperature(value: Any) -> float | Literal["auto"]:
@@ -194,88 +228,168 @@ def _is_kernel(value: Any) -> bool:
         return False
 
 
+def _factors_of_unit_rows(rows: FloatArray) -> _Factors:
+    return _Factors(rows, _NO_SKEW_PART, RANK_TOLERANCE[rows.dtype], tie_tolerance(rows.dtype), unit=True)
+
+
+class _Factors(NamedTuple):
+    """Z = (V, B), shape (n, K + K'), and C (K', K') of a kernel; Z (b, n, d) for a block of queries.
+
+    A determinant ratio below ``tolerance`` times the numbers it was computed from is rounding error, and ratios that
+    differ by less than ``rounding`` times these numbers are equal. ``unit``: Z holds vectors of length 1 or 0, in their
+    own dtype, and C is empty.
+    """
+
+    Z: FloatArray
+    C: Matrix
+    tolerance: float
+    rounding: float
+    unit: bool
+
+
+def _greedy(state: GreedyState, lu: _IncrementalLU, log_r2: Matrix, log_r_noise: Matrix) -> list[float]:
+    """The greedy method (NDPP paper, 4.4.2), until no ratio is above 0; returns the gain of each pick."""
+    gains = []
+    while state.more():
+        log_gains = log_r2 + lu.log_ratios()  # log of r_i² det(L_{S+i}) / det(L_S)
+        best = int(log_gains.argmax())
+        if log_gains[best] == -np.inf:
+            break
+        i = state.best(log_gains, state.tie + lu.log_noise(best) + 2 * float(log_r_noise[best]))
+        gains.append(float(np.exp(log_gains[i])))
+        state.take(i, log_r2)
+        if state.more():
+            lu.add(i)
+    return gains
+
+
+def _greedy_compiled(state: GreedyState, factors: _Factors, log_r2: Matrix, log_r_noise: Matrix) -> list[float] | None:
+    """The same loop, compiled; None if numba cannot be used."""
+    loops = compiled_loops()
+    if loops is None:
+        return None
+    shown = _IncrementalLU(factors, state.shown, state.target) if state.shown else None
+    found = _run_loop(loops, factors, log_r2[None], log_r_noise[None], state.tie, state.target, shown)
+    if found is None:
+        return None
+    picks, gains, counts = found
+    state.picks += picks[0, : counts[0]].tolist()
+    kept: list[float] = gains[0, : counts[0]].tolist()
+    return kept
+
+
+def _run_loop(
+    loops: ModuleType, factors: _Factors, log_r2: Matrix, log_r_noise: Matrix, tie: float, k: int,
+    lu: _IncrementalLU | None = None,
+) -> tuple[NDArray[np.int64], Matrix, NDArray[np.int64]] | None:  # fmt: skip
+    """Picks (b, k), gains (b, k) and numbers of picks (b,) by the compiled loop; None if numba fails.
+
+    ``lu`` holds the steps of the shown candidates.
+    """
+    b, Z = len(log_r2), factors.Z if factors.Z.ndim == 3 else factors.Z[None]
+    picks, gains, counts = np.empty((b, k), np.int64), np.empty((b, k)), np.empty(b, np.int64)
+    if lu is None:
+        left, right = np.empty((2, k, Z.shape[2]))
+        start = _UNKNOWN, _UNKNOWN, left, right, 0
+    else:
+        start = lu.d, lu.scale, lu.left, lu.right, lu.t
+    # The squared length of a unit row is 1 or 0, with a rounding error below 1e-5.
+    bound = 1 + 1e-5 if factors.unit else np.inf
+    ran = run_compiled(
+        loops.ndpp, Z, factors.C, log_r2.copy(), log_r_noise, *start, bound, tie, factors.tolerance, picks, gains,
+        counts,
+    )  # fmt: skip
+    if ran and -1 in counts:
+        raise KernelError(_OVERFLOW)
+    return (picks, gains, counts) if ran else None
+
+
 class _IncrementalLU:
     """det(L_{S+i}) / det(L_S) for every candidate i, updated as S grows: an LU without pivoting, one step per pick.
 
-    The ratio is d_i, the pivot of candidate i if it were the next step. The row and the column of a pick are computed
-    from the factors V, B and C, minus the share of earlier picks, so L itself is never formed. The caller multiplies
-    each ratio by r_i², which is the effect of R.
+    The ratio is d_i, the pivot of candidate i if it were the next step. L is never formed: with z_i = (V_i, B_i), row i
+    of Z, L_ij = z_i·left(z_j) and L_ji = z_i·right(z_j), where left(z_j) = (V_j, C B_j), right(z_j) = (V_j, −C B_j). In
+    the same way Z left_t is column t of the lower factor, and Z right_t row t of the upper one: left_t and right_t are
+    left and right of the pick, minus the share of earlier steps, each divided by the root of the pivot. Without B the
+    two are equal. The caller multiplies each ratio by r_i², which is the effect of R.
     """
 
-    def __init__(self, candidates: Candidates, kernel: Kernel | None, shown: list[int], k: int) -> None:
-        if kernel is None:
-            self.V, self.B, self.C = candidates.vectors.astype(np.float64), np.empty((len(candidates), 0)), np.empty(0)
-        else:
-            self.V, self.B, self.C = kernel.factors(candidates)
-        self.symmetric = not self.B.shape[1]
+    def __init__(self, factors: _Factors, shown: list[int], k: int) -> None:
+        self.Z, self.C, self.tolerance, self.rounding, _ = factors
+        width = self.Z.shape[1]
+        self.K = width - len(self.C)
+        self.symmetric = len(self.C) == 0
         # d_i starts as the diagonal of L. The skew part B C Bᵀ adds 0 to a diagonal.
-        self.d: Matrix = np.vecdot(self.V, self.V)
+        V = self.Z if self.symmetric else self.Z[:, : self.K]
+        self.d: Matrix = np.vecdot(V, V).astype(np.float64)
         # The largest number that d_i was computed from.
         self.scale = self.d.copy()
-        # The rows of a LowRankKernel are float64 whatever the candidates' vectors are.
-        self.tolerance = RANK_TOLERANCE["float64" if isinstance(kernel, LowRankKernel) else candidates.dtype.name]
-        steps = len(shown) + k
-        self.lower = np.empty((steps, len(candidates)))  # row t: column t of the lower factor, for all candidates
-        self.upper = np.empty((steps, len(candidates)))
+        self.left = np.empty((len(shown) + k, width))
+        self.right = self.left if self.symmetric else np.empty_like(self.left)
         self.t = 0
+        _check_finite(self.d)
         if shown:
             self._condition_on(shown)
 
     def log_ratios(self) -> Matrix:
         """log d; -inf where d is rounding error, because the rank is used up."""
-        _check_finite(self.d)
-        logs = np.full(len(self.d), -np.inf)
-        np.log(self.d, out=logs, where=self.d > self.tolerance * self.scale)
+        logs: Matrix = np.log(np.where(self.d > self.tolerance * self.scale, self.d, 0.0))
         return logs
 
     def log_noise(self, i: int) -> float:
         """The tie tolerance for the logarithm of the ratio of ``i``."""
-        return TIE_EPS * float(np.finfo(np.float64).eps * self.scale[i] / self.d[i])
+        return self.rounding * float(self.scale[i] / self.d[i])
 
     def add(self, i: int) -> None:
         """Add ``i`` to S."""
-        t = self.t
-        column, row = self._column_and_row(i)
-        column = column - self.upper[:t, i].dot(self.lower[:t])
-        row = column if self.symmetric else row - self.lower[:t, i].dot(self.upper[:t])
-        self.lower[t], self.upper[t] = column / self.d[i], row
-        self._subtract(self.lower[t] * self.upper[t])
+        t, z, root = self.t, self.Z[i].astype(np.float64), math.sqrt(self.d[i])
+        left, right = self._sides(z)
+        self.left[t] = (left - self.right[:t].dot(z).dot(self.left[:t])) / root
+        if not self.symmetric:
+            self.right[t] = (right - self.left[:t].dot(z).dot(self.right[:t])) / root
         self.t += 1
+        self._subtract(self.left[t], self.right[t])
 
-    def _subtract(self, product: Matrix) -> None:
+    def _subtract(self, left: Matrix, right: Matrix) -> None:
+        lower = self.Z.dot(left.astype(self.Z.dtype))
+        upper = lower if self.symmetric else self.Z.dot(right)
+        product = np.multiply(lower, upper, dtype=np.float64)
         self.d -= product
-        np.maximum(self.scale, np.abs(product), out=self.scale)
+        # With a symmetric kernel d only falls, so it cannot overflow, and the first d is the largest number.
+        if not self.symmetric:
+            np.maximum(self.scale, np.abs(product), out=self.scale)
+            _check_finite(self.d)
 
-    def _column_and_row(self, i: int | list[int]) -> tuple[Matrix, Matrix]:
-        """L[:, i] and L[i, :], both with the n candidates on the last axis."""
-        symmetric_part = self.V.dot(self.V[i].T).T
+    def _sides(self, z: Matrix) -> tuple[Matrix, Matrix]:
+        """left(z) and right(z) of one row of Z, or of several."""
         if self.symmetric:
-            return symmetric_part, symmetric_part
-        skew_part = self.B.dot(self.C.dot(self.B[i].T)).T
-        return symmetric_part + skew_part, symmetric_part - skew_part
+            return z, z
+        V, skew_part = z[..., : self.K], z[..., self.K :].dot(self.C.T)
+        return np.concatenate([V, skew_part], axis=-1), np.concatenate([V, -skew_part], axis=-1)
 
     def _condition_on(self, shown: list[int]) -> None:
         # One solve for all shown candidates, because a single pivot of a skew part may be 0 although the whole block is
         # regular. Pseudo-inverses, because the block is singular if the reader has seen the same text twice.
-        columns, rows = self._column_and_row(shown)
-        block = rows[:, shown]
+        Z = self.Z.astype(np.float64, copy=False)
+        left, right = self._sides(Z[shown])
+        block = right.dot(Z[shown].T)
         _check_finite(block)
         if self.symmetric:
             values, vectors = np.linalg.eigh(block)
             kept = values > max(values[-1], 0.0) * 1e-10
-            left = right = (vectors[:, kept] / np.sqrt(values[kept])).T.dot(rows)
+            left = right = (vectors[:, kept] / np.sqrt(values[kept])).T.dot(left)
         else:
-            left, right = np.linalg.lstsq(block.T, columns, rcond=1e-10)[0], rows
+            left = np.linalg.lstsq(block.T, left, rcond=1e-10)[0]
         self.t = len(left)
-        self.lower[: self.t], self.upper[: self.t] = left, right
-        self.d -= (left * right).sum(axis=0)
+        self.left[: self.t], self.right[: self.t] = left, right
+        lower, upper = left.dot(Z.T), right.dot(Z.T)
+        self.d -= (lower * upper).sum(axis=0)
         # The solve leaves an error of the size of its largest number in each of its numbers, also in those that are 0.
-        largest = np.abs(left).max(axis=0, initial=0.0) * np.abs(right).max(axis=0, initial=0.0)
+        largest = np.abs(lower).max(axis=0, initial=0.0) * np.abs(upper).max(axis=0, initial=0.0)
         np.maximum(self.scale, largest, out=self.scale)
+        _check_finite(self.d)
 
 
 def _check_finite(numbers: Matrix) -> None:
     if not np.isfinite(numbers).all():
-        raise KernelError(
-            "the numbers of the kernel are so large that a determinant overflows: divide all of them by one number"
-        )
+        raise KernelError(_OVERFLOW)

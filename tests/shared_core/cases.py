@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import ArrayLike, NDArray
 
 from shared_core import MMR, NDPP, VRSD, Candidates, Selection, TopK
-from shared_core.selectors import _greedy, mmr, vrsd
+from shared_core.selectors import _greedy, mmr, ndpp, vrsd
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
 
@@ -137,10 +137,10 @@ def available_loops() -> tuple[str, ...]:
 
 @contextmanager
 def use_loops(way: str) -> Iterator[None]:
-    """Let VRSD and MMR select with the loops of numpy, or with the compiled ones (see :func:`available_loops`)."""
+    """Let the selectors use the loops of numpy, or the compiled ones (see :func:`available_loops`)."""
     with pytest.MonkeyPatch.context() as patch:
         if way == "numpy":
-            for module in (vrsd, mmr):
+            for module in (vrsd, mmr, ndpp):
                 patch.setattr(module, "compiled_loops", lambda: None)
         yield
 

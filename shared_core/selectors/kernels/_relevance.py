@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...candidates import TIE_EPS, Candidates
+from ...candidates import TIE_EPS, CandidateBlock, Candidates, tie_tolerance
 from ...errors import KernelError
 
 Matrix = NDArray[np.float64]
@@ -17,11 +16,12 @@ Matrix = NDArray[np.float64]
 _LEAST_LOG = -1e100
 
 
-def cosines_with_query(candidates: Candidates) -> Matrix:
-    """Cosine of each candidate with the query, shape (n,), float64."""
+def cosines_with_query(candidates: Candidates | CandidateBlock) -> Matrix:
+    """Cosine of each candidate with its query, shape (n,), or (b, n) for a block, float64."""
+    query = candidates.query if isinstance(candidates, Candidates) else candidates.queries[:, None]
     # vecdot computes each row alone, unlike the matrix product of Candidates.relevance, so copies of a row get exactly
     # the same cosine. The logarithm of a small cosine, or a low temperature, would enlarge a difference.
-    cosines: Matrix = np.vecdot(candidates.vectors, candidates.query).astype(np.float64)
+    cosines: Matrix = np.vecdot(candidates.vectors, query).astype(np.float64)
     return cosines
 
 
@@ -62,18 +62,19 @@ def _unit(rows: Matrix, negligible: float) -> Matrix:
 
 
 def log_exponential(cosines: Matrix, temperature: float) -> Matrix:
-    """log of exp(cos / (2·temperature)) divided by its maximum, shape (n,).
+    """log of exp(cos / (2·temperature)) divided by its maximum, shape (..., n).
 
     >>> log_exponential(np.array([0.5, 1.0]), 0.25).tolist()
     [-1.0, 0.0]
     """
     with np.errstate(over="ignore"):
-        logs: Matrix = np.maximum((cosines - cosines.max()) / 2 / temperature, _LEAST_LOG)
+        highest = cosines.max(axis=-1, keepdims=True)
+        logs: Matrix = np.maximum((cosines - highest) / 2 / temperature, _LEAST_LOG)
     return logs
 
 
-def log_standardised(relevance: Matrix, c: float, dtype: np.dtype[Any] | None) -> tuple[Matrix, float]:
-    """The same with the temperature T = c·σ, where σ is the standard deviation of the relevance; and T.
+def log_standardised(relevance: Matrix, c: float, dtype: np.dtype[Any] | None) -> tuple[Matrix, Matrix]:
+    """The same with the temperature T = c·σ, σ being the standard deviation of the relevance; and 2T, shape (..., 1).
 
     ``dtype`` is that of the vectors of which the relevance is the cosine with the query; None for a given relevance,
     which is divided by its largest absolute value first. If σ is 0 up to rounding, T is infinite.
@@ -83,8 +84,11 @@ def log_standardised(relevance: Matrix, c: float, dtype: np.dtype[Any] | None) -
     """
     if dtype is None:
         # Squares of very large or very small numbers would overflow or underflow.
-        relevance = relevance / (np.abs(relevance).max() or 1.0)
-    centred = relevance - relevance.mean()
-    sigma = math.sqrt(float(np.vecdot(centred, centred)) / len(centred))
-    T = c * sigma if sigma > TIE_EPS * float(np.finfo(dtype or np.float64).eps) else math.inf
-    return log_exponential(relevance, T), T
+        largest = np.abs(relevance).max(axis=-1, keepdims=True)
+        relevance = relevance / np.where(largest > 0, largest, 1.0)
+    n = relevance.shape[-1]
+    centred = relevance - np.add.reduce(relevance, axis=-1, keepdims=True) / n
+    two_T = np.sqrt(np.vecdot(centred, centred)[..., None] * (4 * c * c / n))
+    two_T[two_T <= 2 * c * tie_tolerance(dtype or centred.dtype)] = np.inf
+    logs: Matrix = (centred - np.maximum.reduce(centred, axis=-1, keepdims=True)) / two_T
+    return logs, two_T

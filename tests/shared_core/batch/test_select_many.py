@@ -35,6 +35,7 @@ from shared_core import (
 )
 from shared_core.batch import _blocks, _threads
 from shared_core.candidates import CandidateBlock
+from shared_core.selectors.base import BlockSelection
 from tests.shared_core.cases import PAIRS, RELEVANCE_PAIRS, UNUSABLE, Pair, names
 
 pytestmark = pytest.mark.usefixtures("either_way")
@@ -630,10 +631,11 @@ class ByBlock:
         assert k is not None
         return make_selection(candidates, list(range(len(candidates) - k, len(candidates))), [0.0] * k)
 
-    def select_block(self, block: CandidateBlock, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+    def select_block(self, block: CandidateBlock, k: int) -> BlockSelection | None:
         self.shapes.append(block.relevance.shape)
         b, n = block.relevance.shape
-        return (np.tile(np.arange(k), (b, 1)), np.zeros((b, k))) if k < n else None
+        picks = np.tile(np.arange(k), (b, 1))
+        return BlockSelection(picks, np.zeros((b, k)), np.zeros(b), np.full(b, -1)) if k < n else None
 
 
 def test_a_selector_with_select_block_gets_whole_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

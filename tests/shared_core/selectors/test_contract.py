@@ -25,6 +25,7 @@ from shared_core import (
     VRSD,
     BudgetError,
     InvalidParameterError,
+    LowRankKernel,
     Selection,
     Selector,
     SetSelectError,
@@ -175,7 +176,7 @@ def test_blocks_of_queries_agree_with_the_reference(pair: Pair, shared: bool, gi
         quality = qualities if pair.with_quality else None
         block = CandidateBlock.validate(queries, as_unit_rows(vectors), quality, relevances)
         before = block.vectors.copy(), block.relevance.copy()
-        picks, gains = pair.selector.select_block(block, case.k)
+        picks, gains, objective, filled_from = pair.selector.select_block(block, case.k)
         assert picks.shape == gains.shape == (3, case.k)
         assert np.array_equal(block.vectors, before[0])
         assert np.array_equal(block.relevance, before[1])
@@ -184,7 +185,8 @@ def test_blocks_of_queries_agree_with_the_reference(pair: Pair, shared: bool, gi
             more = {"quality": qualities[0 if shared else j]} if pair.with_quality else {}
             more |= {} if relevances is None else {"relevance": relevances[j]}
             relevance = block.relevance[j, picks[j]].astype(np.float64)
-            found = Selection(picks[j], gains[j], relevance, math.fsum(gains[j]))
+            first_filled = None if filled_from[j] < 0 else int(filled_from[j])
+            found = Selection(picks[j], gains[j], relevance, float(objective[j]), first_filled)
             expected = pair.expected(query, rows, case.k, **more)
             oracles.assert_agrees(found, expected, f"{pair.name}, {case}, query {j}")
 
@@ -196,6 +198,7 @@ def test_blocks_are_refused_where_only_single_selections_can_be_made(pair: Pair)
     assert pair.selector.select_block(block, 0) is None
     assert pair.selector.select_block(block, 6) is None
     assert VRSD(refine=True).select_block(block, 2) is None
+    assert NDPP(LowRankKernel(np.eye(5))).select_block(block, 2) is None
     with use_loops("numpy"):
         assert pair.selector.select_block(block, 2) is None
 

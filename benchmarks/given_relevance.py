@@ -20,7 +20,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.papers._common import DATA, ROOT, bm25_scores, embedded, heading, records, table
+from benchmarks.models import MAX_TOKENS, MINILM, embed
+from benchmarks.papers._common import DATA, ROOT, bm25_scores, heading, records, table
 from shared_core import MMR, NDPP, VRSD, Candidates, Selector, TopK, scale_relevance
 from shared_core.candidates import RelevanceScale
 from shared_core.evaluation.measures import bootstrap_interval, mean_pairwise_cosine, rank_measures
@@ -35,7 +36,8 @@ METHODS: dict[str, Selector] = {
     "MMR λ 0.5": MMR(lambda_d=0.5),
     "MMR λ 0.75": MMR(lambda_d=0.75),
     "NDPP, linear": NDPP(relevance="linear"),
-    "NDPP, exponential": NDPP(relevance="exponential"),
+    "NDPP, T 0.1": NDPP(relevance="exponential", temperature=0.1),
+    "NDPP, default": NDPP(),
 }
 SCALES: dict[str, RelevanceScale | None] = {"minmax": "minmax", "rank": "rank", "as they came": None}
 FUSED = "hybrid, no selection"
@@ -121,7 +123,7 @@ def fuse(rankings: Sequence[np.ndarray]) -> dict[int, float]:
 
 def rankings_of(task: Task, k: int) -> dict[str, list[list[int]]]:
     """The ``k`` rows of every method for each query, in order."""
-    vectors, queries = embedded(task.texts), embedded(task.queries)
+    vectors, queries = embed(task.texts, MINILM), embed(task.queries, MINILM)
     found: dict[str, list[list[int]]] = {}
     for query, by_words in zip(queries, bm25_scores(task.texts, task.queries), strict=True):
         dense, sparse = best_rows(vectors @ query), best_rows(by_words)
@@ -152,7 +154,7 @@ def difference(ours: np.ndarray, theirs: np.ndarray) -> str:
 
 
 def measured(title: str, about: str, task: Task, k: int) -> str:
-    qrels, vectors, rankings = dict(enumerate(task.right)), embedded(task.texts), rankings_of(task, k)
+    qrels, vectors, rankings = dict(enumerate(task.right)), embed(task.texts, MINILM), rankings_of(task, k)
     columns = {
         method: rank_measures(qrels, dict(enumerate(ranked)), [f"{name}@{k}" for name in task.measures.values()])
         for method, ranked in rankings.items()
@@ -201,13 +203,13 @@ def main() -> None:
             "0, of the bootstrap",
         )
         notes = f"""
-The candidates are the {FETCH_K} best of BM25 (bm25s, Lucene's variant, English stop words) and of all-MiniLM-L6-v2,
-fused by reciprocal rank: the sum of 1 / ({RRF_K} + rank). *Fused* is this sum as the relevance, scaled to [0, 1] by its
-minimum and maximum, by rank, or not at all; *cosine* is the cosine of the vectors. Similarity by the fused scores is
-"{FUSED}". *Cosine between picks* is the mean over all pairs: how much the picks repeat each other. The other
-values are percentages, means over the queries, and higher is better. Differences are paired, in percentage points, with
-a 95 % bootstrap interval; those whose interval excludes 0 are bold. Subtopics of the α-nDCG (α = 0.5) are the right
-paragraphs or the meanings.
+The candidates are the {FETCH_K} best of BM25 (bm25s, Lucene's variant, English stop words) and of {MINILM} (texts cut
+after {MAX_TOKENS} tokens), fused by reciprocal rank: the sum of 1 / ({RRF_K} + rank). *Fused* is this sum as the
+relevance, scaled to [0, 1] by its minimum and maximum, by rank, or not at all; *cosine* is the cosine of the vectors.
+Similarity by the fused scores is "{FUSED}". *NDPP, default* is `NDPP()`, and T its temperature. *Cosine between picks* is the mean over
+all pairs: how much the picks repeat each other. The other values are percentages, means over the queries, and higher is
+better. Differences are paired, in percentage points, with a 95 % bootstrap interval; those whose interval excludes 0
+are bold. Subtopics of the α-nDCG (α = 0.5) are the right paragraphs or the meanings.
 """
         RESULT.parent.mkdir(exist_ok=True)
         RESULT.write_text("\n".join([top, notes.strip(), "", *sections]), encoding="utf-8")

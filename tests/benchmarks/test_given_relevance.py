@@ -17,14 +17,14 @@ TEXTS = ["red lamp", "blue lamp", "green chair", "old chair", "lamp and chair"]
 VECTORS = dict(zip(TEXTS, np.eye(5) + 0.1, strict=True)) | {"lamp": np.array([0.1, 0.2, 0.3, 0.9, 0.4])}
 
 
-def embedded(texts: Sequence[str]) -> np.ndarray:
+def embed(texts: Sequence[str], model: str) -> np.ndarray:
     rows = np.array([VECTORS[text] for text in texts], dtype=np.float32)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 @pytest.fixture
 def task(monkeypatch: pytest.MonkeyPatch) -> Task:
-    monkeypatch.setattr(given_relevance, "embedded", embedded)
+    monkeypatch.setattr(given_relevance, "embed", embed)
     return Task(TEXTS, ["lamp"], [{0: {"a": 1}, 3: {"b": 1}}], {"found": "StRecall", "α-nDCG": "alpha_nDCG"})
 
 

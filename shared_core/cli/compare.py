@@ -238,11 +238,12 @@ def _show_differences(show: Console, comparison: Comparison) -> None:
     deciding = next((one for one in comparison.measures if one.key == comparison.recommendation.measure), None)
     if deciding is None or len(comparison.settings) == 1:
         return
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("setting", no_wrap=True)
-    for name in ("difference", "95 % interval", "better", "worse", "mean loss", "largest loss"):
-        table.add_column(name, justify="right")
-    table.add_column("query", overflow="ellipsis", no_wrap=True, max_width=24)
+    # The names of the settings may take two lines, so that a terminal of 80 columns cuts no figure.
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("setting", min_width=17)
+    for name in ("mean", "95 % interval", "better", "worse", "loss", "most"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("query", no_wrap=True, overflow="ellipsis", max_width=24)
     for i, setting in enumerate(comparison.settings[1:], 1):
         to = comparison.differences[i, deciding.key]
         recommended = i == comparison.recommendation.setting
@@ -252,16 +253,15 @@ def _show_differences(show: Console, comparison: Comparison) -> None:
             f"{to.low:+.3f} to {to.high:+.3f}",
             percent(to.better),
             percent(to.worse),
-            *(
-                ("", "", "")
-                if to.worst_query is None
-                else (f"{to.loss:.3f}", f"{to.worst_loss:.3f}", Text(to.worst_query))
-            ),
+            "" if to.worst_query is None else f"{to.loss:.3f}",
+            "" if to.worst_query is None else f"{to.worst_loss:.3f}",
+            Text(to.worst_query or ""),
         )
     show.print(
         Text(
             f"\n{deciding.name} against similarity, query by query: the mean difference, the shares of queries that a "
-            "setting makes better and worse, what these lose on average, and the query that loses most"
+            "setting makes better and worse, what the worse ones lose on average and at most, and the query that loses "
+            "most"
         )
     )
     show.print(table)

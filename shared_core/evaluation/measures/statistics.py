@@ -152,7 +152,7 @@ def paired_tests(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> NDArray[n
     If many methods are tried, the best of them leads by chance more often than one would. A p value here is the chance
     that *any* of the S methods shows a difference as large, in units of its own spread, if none of them differs from
     ``theirs``. All methods share the flipped signs, so that methods with nearly equal values count as nearly one: the
-    single-step maximum method of Westfall and Young (Resampling-Based Multiple Testing, 1993, 2.3). For one method it
+    single-step maximum method of Westfall and Young (Resampling-Based Multiple Testing, 1993). For one method it
     is :func:`paired_test`.
 
     Parameters

@@ -101,6 +101,8 @@ def test_text_has_enough_contrast_in_light_and_dark(opened: Open, scheme: str) -
         ".hint",
         ".excerpt",
         ".tags .apart",
+        "details.compared[open] .sub",
+        "details.compared[open] a",
     ):
         assert page.locator(selector).first.evaluate(CONTRAST) >= 4.5, selector
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")

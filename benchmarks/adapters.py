@@ -112,7 +112,7 @@ def main() -> None:
 
 def langchain_pairs(store: FAISS) -> list[Pair]:
     """LangChain's calls, and those of its plain retriever."""
-    retriever = SetSelectRetriever(vectorstore=store, k=K, fetch_k=FETCH_K)
+    retriever = SetSelectRetriever(vectorstore=store, search_type="vrsd", k=K, fetch_k=FETCH_K)
     plain = store.as_retriever(search_kwargs={"k": FETCH_K})
 
     def with_vectors(query: str) -> tuple[list[str | Document], np.ndarray]:
@@ -143,7 +143,7 @@ def langchain_pairs(store: FAISS) -> list[Pair]:
 def llamaindex_pairs(index: Any) -> list[Pair]:
     """LlamaIndex's calls, and those of its plain retriever and query engine."""
     plain = index.as_retriever(similarity_top_k=FETCH_K)
-    retriever = SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K)
+    retriever = SetSelectIndexRetriever(index, selector="vrsd", top_n=K, fetch_k=FETCH_K)
     labels = {name: int(label) for label, name in index.index_struct.nodes_dict.items()}
 
     def vectors_of(found: list[NodeWithScore]) -> np.ndarray:
@@ -169,7 +169,7 @@ def llamaindex_pairs(index: Any) -> list[Pair]:
         Pair("LlamaIndex, `SetSelectIndexRetriever.retrieve`", embedded(retriever.retrieve), with_vectors, ours=True),
         Pair(
             "LlamaIndex, `SetSelectPostprocessor` in a query engine",
-            engine(SetSelectPostprocessor(index=index, top_n=K)),
+            engine(SetSelectPostprocessor(index=index, selector="vrsd", top_n=K)),
             engine(ReadAndCut()),
             ours=True,
         ),

@@ -69,8 +69,9 @@ def main() -> None:
             with Memory() as memory:
                 began = time.perf_counter()
                 done = select_dataset(
-                    queries, index, out=out, k=K, fetch_k=FETCH_K, concurrency=workers, block_rows=block_rows
-                )
+                    queries, index, out=out, k=K, fetch_k=FETCH_K, selector="vrsd", concurrency=workers,
+                    block_rows=block_rows,
+                )  # fmt: skip
                 seconds = time.perf_counter() - began
             print(f"{name}: {seconds:.1f} s, {memory.peak >> 20} MiB at most", file=sys.stderr, flush=True)
             return seconds, memory.peak, done

@@ -113,7 +113,7 @@ def row(name: str, framework: str, took: dict[str, float]) -> None:
 def of_langchain(case: harness.LangChainCase, folder: Path, stack: ExitStack) -> dict[str, Run]:
     store = stack.enter_context(case.open(harness.TableEmbeddings(harness.TABLE), folder))
     reader = harness.langchain_reader(store)
-    retriever = SetSelectRetriever(vectorstore=store, k=K, fetch_k=FETCH_K)
+    retriever = SetSelectRetriever(vectorstore=store, search_type="vrsd", k=K, fetch_k=FETCH_K)
     return {
         "search": lambda query: case.own(store, harness.QUERIES[query], FETCH_K),
         "with vectors": lambda query: np.asarray(reader.search(store, harness.QUERIES[query], FETCH_K)[1]),
@@ -125,7 +125,7 @@ def of_llamaindex(case: harness.LlamaIndexCase, folder: Path, stack: ExitStack) 
     store = stack.enter_context(case.open(folder))
     index = harness.index_over(store, harness.TableEmbedding(table=harness.TABLE))
     plain = index.as_retriever(similarity_top_k=FETCH_K)
-    retriever = SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K)
+    retriever = SetSelectIndexRetriever(index, selector="vrsd", top_n=K, fetch_k=FETCH_K)
 
     def search(query: str) -> list[Any]:
         return plain.retrieve(QueryBundle(query, embedding=harness.QUERIES[query]))
@@ -174,7 +174,7 @@ def embedding_again() -> None:
         def from_texts(cls, *arguments: Any, **more: Any) -> Any:
             raise NotImplementedError
 
-    retriever = SetSelectRetriever(vectorstore=Unknown(), k=K, fetch_k=FETCH_K)
+    retriever = SetSelectRetriever(vectorstore=Unknown(), search_type="vrsd", k=K, fetch_k=FETCH_K)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         took = race({"search": lambda query: inner.similarity_search(query, FETCH_K), "retriever": retriever.invoke})

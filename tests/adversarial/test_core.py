@@ -24,6 +24,7 @@ from shared_core import (
     scale_relevance,
     select_stream,
 )
+from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
 from tests.adversarial.conftest import Cases
 from tests.shared_core.cases import PAIRS, REGISTERED, Case, Pair, available_loops, draw, names, use_loops
@@ -226,15 +227,20 @@ def test_a_selection_with_a_kernel_is_that_of_the_reference(cases: Cases) -> Non
         condition_on_regular(conditions, dense)
         if rng.random() < 0.3:
             conditions["relevance"] = draw_relevance(case, rng, largest=1.0)
-        expected = oracles.ndpp_greedy(case.query, case.vectors, k, kernel=dense, **conditions)
+        linear = bool(rng.integers(2))
+        kind: dict[str, Any] = {"kind": "linear"} if linear else {"kind": "auto", "c": AUTO_TEMPERATURE}
+        expected = oracles.ndpp_greedy(case.query, case.vectors, k, kernel=dense, **kind, **conditions)
         shown, budget = conditions.pop("shown", ()), conditions.pop("budget", None)
-        try:
-            candidates = Candidates(case.query, case.vectors, **conditions)
-            actual = NDPP(kernel).select(candidates, k, shown=shown, budget=budget)
-        except (NothingLeftError, BudgetError):
-            assert not expected.picks, case
-            continue
-        oracles.assert_agrees(actual, expected, f"{kernel}, {case}, {conditions}")
+        selector = NDPP(kernel, "linear" if linear else None)
+        for way in available_loops():
+            try:
+                candidates = Candidates(case.query, case.vectors, **conditions)
+                with use_loops(way):
+                    actual = selector.select(candidates, k, shown=shown, budget=budget)
+            except (NothingLeftError, BudgetError):
+                assert not expected.picks, case
+                continue
+            oracles.assert_agrees(actual, expected, f"{way}, {selector}, {case}, {conditions}, shown {shown}")
 
 
 VALUES = (

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.adversarial.conftest import Cases
 from tests.shared_core.selectors.test_numba_faults import SELECTIONS, copy_package, warnings_of
 
-WAYS = ("VRSD", "VRSD after shown", "MMR", "select_many", "select_stream")
+WAYS = ("VRSD", "VRSD after shown", "MMR", "NDPP", "select_many", "select_many, NDPP", "select_stream")
 
 # The interruption may come before, during or after the selection, or inside of a callback that ignores it.
 INTERRUPT = """

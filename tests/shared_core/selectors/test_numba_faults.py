@@ -30,7 +30,7 @@ PACKAGE = Path(shared_core.__file__).parent
 # Selections by every way into the compiled loops. ``start`` says which comes first and meets the fault.
 SELECTIONS = """
 import numpy as np
-from shared_core import MMR, VRSD, Candidates, select, select_many, select_stream
+from shared_core import MMR, NDPP, VRSD, Candidates, select, select_many, select_stream
 
 def select_all(start):
     rng = np.random.default_rng(0)
@@ -40,7 +40,9 @@ def select_all(start):
         "VRSD": lambda: select(queries[0], vectors[0], 5, "vrsd"),
         "VRSD after shown": lambda: VRSD(refine=True).select(Candidates(queries[1], vectors[1]), 5, shown=[3, 7]),
         "MMR": lambda: MMR(0.5, 0.5).select(Candidates(queries[2], vectors[2], quality=quality[2]), 5, shown=[1]),
+        "NDPP": lambda: NDPP().select(Candidates(queries[3], vectors[3]), 5, shown=[2]),
         "select_many": lambda: select_many(queries, vectors, 5, "mmr", quality=quality, workers=3),
+        "select_many, NDPP": lambda: select_many(queries, vectors, 5, workers=3),
         "select_stream": lambda: next(select_stream(queries, vectors[0], 5, "vrsd", workers=3)),
     }
     order = sorted(ways, key=lambda way: way != start)
@@ -130,7 +132,7 @@ def test_without_a_fault_there_is_no_warning(package: Path) -> None:
         ("nbi", truncate(0.5), "MMR"),
         ("nbi", lambda _: b"no pickle" * 100, "select_many"),
         ("nbc", truncate(0), "select_stream"),
-        ("nbc", truncate(0.5), "select_many"),
+        ("nbc", truncate(0.5), "select_many, NDPP"),
     ],
     ids=["empty index", "half an index", "another file as the index", "empty code", "half of the code"],
 )

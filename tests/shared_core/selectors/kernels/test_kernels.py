@@ -94,6 +94,27 @@ def test_rows_are_found_by_id() -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("learned", [{}, {"temperature": 0.3}, {"W_R": RNG.normal(size=(5, 2)), "temperature": 0.3}])
+@pytest.mark.parametrize("skew", [(), (W_B, C)], ids=["symmetric", "with a skew part"])
+def test_the_rows_of_a_linear_kernel_may_be_computed_once(skew: Any, learned: Any, dtype: Any) -> None:
+    linear = LinearKernel(W_V, *skew, **learned)
+    vectors, names = 3 * VECTORS.astype(dtype), list("abcdefghi")
+    rows = linear.to_low_rank(vectors, names)
+    assert np.array_equal(rows.V, linear.factors(Candidates(QUERY, vectors))[0])
+    order = [7, 2, 0, 5, 8]
+    some = Candidates(QUERY.astype(dtype), vectors[order], ids=[names[i] for i in order])
+    for relevance in (None, "linear"):
+        found, expected = (NDPP(kernel, relevance).select(some, 3) for kernel in (rows, linear))
+        assert found.indices.tolist() == expected.indices.tolist()
+        np.testing.assert_allclose(found.gains, expected.gains, rtol=1e-9)
+    assert linear.to_low_rank(vectors).ids == tuple(range(9))
+    with pytest.raises(KernelError, match="takes vectors of length 5"):
+        linear.to_low_rank(vectors[:, :4])
+    with pytest.raises(KernelError, match="ids must be 9"):
+        linear.to_low_rank(vectors, "abc")
+
+
 def test_ids_may_be_of_several_types() -> None:
     kernel = LowRankKernel(V[:3], ids=["a", 7, ("b", 1)])
     some = Candidates(QUERY, VECTORS[:2], ids=[("b", 1), "a"])

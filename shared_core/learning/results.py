@@ -57,13 +57,14 @@ class Fitted:
         Mean feedback for the kernel's picks on the held-out items. It is slightly too high, because the same items
         decided which epoch is kept.
     unlearned : mapping of str to float
-        The same mean for selectors that learn nothing, by their repr: NDPP without a kernel, VRSD, similarity.
+        The same mean for selectors that learn nothing, by their repr: NDPP without a kernel (its default, linear, and
+        exponential at the temperature where the fit starts), VRSD, similarity.
     gain, standard_error : float
         Mean difference, query by query, between the kernel and the best of these selectors, and its standard error
         (NaN for a single query).
     history : tuple of Epoch
     held_out : tuple of int
-        Rows of the items that were not trained on.
+        Rows of the held-out queries. They took no part in training, neither as queries nor as examples.
 
     Examples
     --------

@@ -69,8 +69,8 @@ class Fitted:
     Examples
     --------
     >>> fitted = Fitted(LinearKernel([[1.0]]), 2, 0.9, {"NDPP()": 0.8}, 0.1, 0.02, (), (3,))
-    >>> fitted.helped, fitted.selector
-    (True, NDPP(kernel=LinearKernel(d=1, K=1, K'=0), relevance=None, temperature='auto'))
+    >>> fitted.helped, fitted.selector.kernel
+    (True, LinearKernel(d=1, K=1, K'=0))
     """
 
     kernel: LinearKernel | LowRankKernel

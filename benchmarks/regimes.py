@@ -19,7 +19,8 @@ import argparse
 import hashlib
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -31,9 +32,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.models import MAX_TOKENS, MINILM, MPNET, MPNET_PARTS, embed
 from benchmarks.papers._common import DATA, ROOT, heading, records, table
-from shared_core import MMR, NDPP, VRSD, Candidates, Selector, TopK
+from shared_core import MMR, NDPP, VRSD, Candidates, Selection, Selector, TopK
 from shared_core.evaluation.measures import bootstrap_interval
-from shared_core.selectors.ndpp import AUTO_TEMPERATURE
+from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 
 RESULT = ROOT / "benchmarks" / "results" / "regimes.md"
 FETCH_K = 50
@@ -290,6 +291,7 @@ VECTORS: dict[str, Callable[[list[str]], np.ndarray]] = {
 
 # --- the methods ----------------------------------------------------------------------------------
 
+# The selector for these candidates and this k.
 Method = Callable[[Candidates, int], Selector]
 
 
@@ -298,13 +300,37 @@ def always(selector: Selector) -> Method:
 
 
 def by_temperature(spread: Callable[[np.ndarray, int], float], c: float) -> Method:
-    """NDPP with the temperature c times a spread of the candidates' cosines."""
+    """NDPP without a ridge; its temperature is c times a spread of the candidates' cosines."""
 
     def make(candidates: Candidates, k: int) -> Selector:
         cosines = np.sort(candidates.relevance.astype(np.float64))[::-1]
-        return NDPP(relevance="exponential", temperature=max(c * spread(cosines, k), 1e-9))
+        return NDPP(relevance="exponential", temperature=max(c * spread(cosines, k), 1e-9), ridge=0)
 
     return make
+
+
+def with_ridge(ridge: float, c: float) -> Method:
+    """NDPP on E Eᵀ + αI; its temperature is c standard deviations of the candidates' cosines."""
+    return lambda candidates, k: NDPP(temperature=max(c * float(candidates.relevance.std()), 1e-9), ridge=ridge)
+
+
+@dataclass(frozen=True)
+class ScaledMMR:
+    """MMR with λ = 0.5 on relevance in standard deviations, times a weight."""
+
+    weight: float
+
+    def select(
+        self,
+        candidates: Candidates,
+        k: int | None = None,
+        *,
+        budget: float | None = None,
+        shown: Iterable[int] = (),
+    ) -> Selection:
+        cosines = candidates.relevance.astype(np.float64)
+        scaled = self.weight * (cosines - cosines.mean()) / max(float(cosines.std()), 1e-9)
+        return MMR(lambda_d=0.5).select(Candidates(candidates.query, candidates.vectors, relevance=scaled), k)
 
 
 METHODS: dict[str, Method] = {
@@ -312,41 +338,27 @@ METHODS: dict[str, Method] = {
     "MMR λ 0.5": always(MMR(lambda_d=0.5)),
     "MMR λ 0.7": always(MMR(lambda_d=0.7)),
     "MMR λ 0.8": always(MMR(lambda_d=0.8)),
+    "MMR λ 0.85": always(MMR(lambda_d=0.85)),
     "VRSD": always(VRSD()),
-    "NDPP linear": always(NDPP(relevance="linear")),
-    "NDPP T 0.1": always(NDPP(relevance="exponential", temperature=0.1)),
-    "NDPP auto": always(NDPP(relevance="exponential", temperature="auto")),
+    "NDPP linear": always(NDPP(relevance="linear", ridge=0)),
+    "NDPP T 0.1": always(NDPP(temperature=0.1, ridge=0)),
+    "NDPP()": always(NDPP()),
 }
-DEFAULT = "NDPP auto"
+DEFAULT = "NDPP()"
 
-
-def scaled_mmr(weight: float) -> Method:
-    """MMR with λ = 0.5 on relevance in standard deviations, times a weight."""
-    return lambda candidates, k: _ScaledMMR(weight)
-
-
-class _ScaledMMR:
-    def __init__(self, weight: float) -> None:
-        self.weight = weight
-
-    def select(self, candidates: Candidates, k: int) -> object:
-        cosines = candidates.relevance.astype(np.float64)
-        scaled = self.weight * (cosines - cosines.mean()) / max(float(cosines.std()), 1e-9)
-        return MMR(lambda_d=0.5).select(Candidates(candidates.query, candidates.vectors, relevance=scaled), k)
-
-
-# What was tried on the development half: four rules, each with its constant.
+# What was tried on the development half: five rules, each with its constants.
 TRIED: dict[str, Method] = {
     **{f"T = {c} σ": by_temperature(lambda cosines, k: float(cosines.std()), c) for c in (0.5, 0.75, 1, 1.25, 1.5, 2)},
     **{
         f"T = {c} σ of the 2k nearest": by_temperature(lambda cosines, k: float(cosines[: 2 * k].std()), c)
-        for c in (0.5, 1, 1.5, 2, 3)
+        for c in (0.5, 1, 1.5, 2)
     },
     **{
         f"T = {c} (first − k-th cosine)": by_temperature(lambda cosines, k: float(cosines[0] - cosines[k - 1]), c)
         for c in (0.25, 0.5, 0.75, 1)
     },
-    **{f"MMR λ 0.5 on {weight} (cos − mean) / σ": scaled_mmr(weight) for weight in (0.1, 0.2, 0.3, 0.5)},
+    **{f"MMR λ 0.5 on {weight} (cos − mean) / σ": always(ScaledMMR(weight)) for weight in (0.1, 0.2, 0.3, 0.5)},
+    **{f"T = {c} σ, α = {ridge}": with_ridge(ridge, c) for ridge in (0.02, 0.05, 0.1) for c in (1, 1.25, 1.5)},
 }
 
 
@@ -375,10 +387,14 @@ def measure(name: str, regime: Regime, vectors_of: Callable[[list[str]], np.ndar
         pool = np.arange(len(vectors)) if case.pool is None else case.pool
         rows = pool[np.argsort(-(vectors[pool] @ query), kind="stable")[:FETCH_K]]
         candidates = Candidates(query, vectors[rows])
+        # All methods are greedy: the first k of a larger set are the set of k.
+        picks_of: dict[Selector, Picks] = {}
         for k in regime.ks:
             for method, make in methods.items():
-                picks = make(candidates, k).select(candidates, k).indices
-                worth[k][method][number] = case.worth(rows[picks].tolist())
+                selector = make(candidates, k)
+                if selector not in picks_of:
+                    picks_of[selector] = rows[selector.select(candidates, max(regime.ks)).indices].tolist()
+                worth[k][method][number] = case.worth(picks_of[selector][:k])
     development = np.array([is_development(case.question) for case in regime.cases])
     return [Cell(name, k, development, worth[k]) for k in regime.ks]
 
@@ -506,12 +522,13 @@ all high.
 Questions are split by the sha256 of their text. One half is for development: the constant of NDPP's temperature and the
 default were chosen on it. Every table below the first is made from the other half.
 
-*NDPP auto* is `NDPP()`, the default of the package: r_i = exp(cos_i / 2T) and T = {AUTO_TEMPERATURE}·σ, where σ is the
-standard deviation of the candidates' cosines.
+*NDPP()* is the default of the package: L = E Eᵀ + αI with α = {DEFAULT_RIDGE}, r_i = exp(cos_i / 2T) and
+T = {AUTO_TEMPERATURE}·σ, where σ is the standard deviation of the candidates' cosines. *NDPP linear* and *NDPP T 0.1*
+have α = 0.
 
 ## What was tried, on the development half
 
-Four rules, each with its constant, beside the methods.
+Five rules, each with its constants, beside the methods. The rules without α have α = 0.
 
 """
     text += judgement_table(by_vectors, [*METHODS, *TRIED], development=True)

@@ -189,9 +189,9 @@ def mmr(
 
 @_compile()
 def ndpp(
-    Z: FloatArray, C: Matrix, log_r2: Matrix, noise: Matrix, diagonal: Matrix, largest: Matrix, left: Matrix,
-    right: Matrix, shown: int, bound: float, tie: float, tolerance: float, picks: Indices, gains: Matrix,
-    counts: Indices,
+    Z: FloatArray, C: Matrix, alpha: float, log_r2: Matrix, noise: Matrix, diagonal: Matrix, largest: Matrix,
+    left: Matrix, right: Matrix, shown: int, bound: float, tie: float, tolerance: float, picks: Indices,
+    gains: Matrix, counts: Indices,
 ) -> None:  # fmt: skip
     """NDPP for each query of a batch, into ``picks``, ``gains`` and ``counts``, the number of picks.
 
@@ -230,7 +230,7 @@ def ndpp(
                 if log_r2[query, v] > -np.inf and (not symmetric or w[v] > top - widest):
                     z = Z[own, v]
                     if seen[v] < 0:
-                        d[v] = scale[v] = dot_exact(z[:K], z[:K])
+                        d[v] = scale[v] = dot_exact(z[:K], z[:K]) + alpha
                         seen[v] = 0
                     for s in range(seen[v], t):
                         product = dot_exact(z, left[s]) ** 2 if symmetric else product_exact(z, left[s], right[s])

@@ -26,8 +26,10 @@ Matrix = NDArray[np.float64]
 
 # Only r² enters the kernel, so with the paper's r = cos an opposite vector would count as a relevant one.
 LINEAR_FLOOR = 1e-6
-# temperature="auto" is this many standard deviations of the candidates' relevance.
-AUTO_TEMPERATURE = 1.0
+# temperature="auto" is this many standard deviations of the candidates' relevance. It and the ridge were chosen on the
+# development half of benchmarks/regimes.py.
+AUTO_TEMPERATURE = 1.25
+DEFAULT_RIDGE = 0.05
 FLOAT64_TIE = tie_tolerance(np.dtype(np.float64))
 # A determinant ratio below this share of the numbers it was computed from is rounding error, by dtype of the vectors.
 RANK_TOLERANCE = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-10}
@@ -43,12 +45,13 @@ class NDPP:
     """The set S of the largest determinant det(L'_S), L' = R L R, selected greedily (NDPP paper, eqs. 10 and 11).
 
     L says which candidates go together. With a learned ``kernel``, L = V Vᵀ + B C Bᵀ; its skew part B C Bᵀ can favour
-    pairs of candidates. Without a kernel, L = E Eᵀ on the unit vectors E, a symmetric DPP. R = diag(r) holds the
-    relevance r of each candidate for the query. A gain is det(L'_{S+i}) / det(L'_S). Objective: the product of the
-    gains, det(L'_S). Cost: O(nkK + nk²) for rank K (d without a kernel). Memory: O(nk).
+    pairs of candidates. Without a kernel, L = E Eᵀ + αI on the unit vectors E, a symmetric DPP with the ridge α. R =
+    diag(r) holds the relevance r of each candidate for the query. A gain is det(L'_{S+i}) / det(L'_S). Objective: the
+    product of the gains, det(L'_S). Cost: O(nkK + nk²) for rank K (d without a kernel). Memory: O(nk).
 
     Once the rank of the kernel is used up, every further determinant is 0. The remaining picks are filled in by
-    relevance with gain 0, and ``Selection.filled_from`` is the position of the first of them.
+    relevance with gain 0, and ``Selection.filled_from`` is the position of the first of them. With a ridge the rank is
+    never used up.
 
     Parameters
     ----------
@@ -61,31 +64,39 @@ class NDPP:
         candidates have a given relevance, it takes the place of the cosine and of what the kernel has learned.
     temperature : "auto" or float > 0
         T of ``"exponential"``. The lower it is, the more relevance counts, and the less diversity. ``"auto"``: T = c·σ
-        with c = 1, where σ is the population standard deviation of the relevance (the cosine, or the given relevance)
-        of all candidates of the call. So r depends neither on the scale nor on the offset of the relevance, and the
-        same setting suits every embedding model and every reranker. ``shown`` candidates count in σ: T is the same
-        for each page of results. Candidates that a ``score_threshold`` has dropped do not count. If σ is 0 up to
+        with c = 1.25, where σ is the population standard deviation of the relevance (the cosine, or the given
+        relevance) of all candidates of the call. So r depends neither on the scale nor on the offset of the relevance,
+        and the same setting suits every embedding model and every reranker. ``shown`` candidates count in σ: T is the
+        same for each page of results. Candidates that a ``score_threshold`` has dropped do not count. If σ is 0 up to
         rounding (one candidate, or equal relevance), r = 1 for every candidate: only the kernel decides. Of two
-        candidates with different relevance the less relevant one has r = exp(−1/c), however small the difference
-        is. A number has no effect where r is linear or learned by the kernel, and a warning says so.
+        candidates with different relevance the less relevant one has r = exp(−1/c), however small the difference is. A
+        number has no effect where r is linear or learned by the kernel, and a warning says so.
+    ridge : float >= 0 or None
+        α, which is added to the diagonal of L. It bounds what a repetition costs: next to a pick, the gain of its exact
+        copy falls by the factor α (2 + α) / (1 + α)², about 2α, and not to 0. So a text that is much more relevant than
+        the rest is still selected beside one that resembles it. None: 0.05 without a kernel, and 0 with one, which is
+        used as it was learned. The paper has no ridge.
 
     Raises
     ------
     InvalidParameterError
-        ``relevance`` is unknown, ``temperature`` is neither ``"auto"`` nor a number above 0, or ``kernel`` is not a
-        kernel.
+        ``relevance`` is unknown, ``temperature`` is neither ``"auto"`` nor a number above 0, ``ridge`` is below 0, or
+        ``kernel`` is not a kernel.
 
     Examples
     --------
     >>> from shared_core import NDPP, Candidates
     >>> c = Candidates([1.0, 0.4], [[1.0, 0.0], [1.0, 0.01], [0.0, 1.0]])
-    >>> NDPP().select(c, 3).filled_from
+    >>> NDPP().select(c, 2).indices.tolist()
+    [1, 2]
+    >>> NDPP(ridge=0).select(c, 3).filled_from
     2
     """
 
     kernel: Kernel | None = None
     relevance: str | None = None
     temperature: float | Literal["auto"] | None = "auto"
+    ridge: float | None = None
 
     uses_quality: ClassVar[bool] = False
 
@@ -97,6 +108,8 @@ class NDPP:
                 f"kernel must be a LowRankKernel, a LinearKernel or None, got {quoted(self.kernel)}; "
                 "a file is loaded with .load(path)"
             )
+        if self.ridge is not None:
+            object.__setattr__(self, "ridge", check_number(self.ridge, "ridge", 0))
         object.__setattr__(self, "temperature", _check_temperature(self.temperature))
         if self.temperature == "auto":
             return
@@ -110,8 +123,8 @@ class NDPP:
                 stacklevel=3,
             )
 
-    # A gain may overflow to inf, because r² is a factor of it. A determinant that overflows is refused. The logarithm of
-    # a ratio of 0 is -inf.
+    # A gain may overflow to inf, because r² is a factor of it. A determinant that overflows is refused. The logarithm
+    # of a ratio of 0 is -inf.
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def select(
         self,
@@ -151,7 +164,9 @@ class NDPP:
             return None
         log_r, log_r_noise = self._log_r(block)
         cosine_tie = tie_tolerance(block.vectors.dtype)
-        found = _run_loop(loops, _factors_of_unit_rows(block.vectors), 2 * log_r, log_r_noise, cosine_tie, k)
+        found = _run_loop(
+            loops, _factors_of_unit_rows(block.vectors, self._alpha()), 2 * log_r, log_r_noise, cosine_tie, k
+        )
         if found is None:
             return None
         picks, gains, counts = found
@@ -165,17 +180,22 @@ class NDPP:
                 scores[picks[query, step]] = -np.inf
         return BlockSelection(picks, gains, gains.prod(axis=1), np.where(counts < k, counts, -1))
 
+    def _alpha(self) -> float:
+        if self.ridge is not None:
+            return self.ridge
+        return DEFAULT_RIDGE if self.kernel is None else 0.0
+
     def _factors(self, candidates: Candidates) -> _Factors:
         """The factors of the kernel; without one those of E Eᵀ."""
         if self.kernel is None:
-            return _factors_of_unit_rows(candidates.vectors)
+            return _factors_of_unit_rows(candidates.vectors, self._alpha())
         V, B, C = self.kernel.factors(candidates)
         Z = np.concatenate([V, B], axis=1, dtype=np.float64) if B.shape[1] else V.astype(np.float64, copy=False)
         # The rows of a LowRankKernel are float64 whatever the candidates' vectors are.
         tolerance = RANK_TOLERANCE[Z.dtype if isinstance(self.kernel, LowRankKernel) else candidates.dtype]
         # For each combination of dtypes, layouts and read-only flags numba would compile its loop again.
         Z, C = (read_only(np.ascontiguousarray(array)[:]) for array in (Z, C))
-        return _Factors(Z, C, tolerance, FLOAT64_TIE, unit=False)
+        return _Factors(Z, C, self._alpha(), tolerance, FLOAT64_TIE, unit=False)
 
     def _log_r(self, candidates: Candidates | CandidateBlock) -> tuple[Matrix, Matrix]:
         """log r, because r itself would underflow where it is small or the temperature is low; its tie tolerance."""
@@ -228,12 +248,12 @@ def _is_kernel(value: Any) -> bool:
         return False
 
 
-def _factors_of_unit_rows(rows: FloatArray) -> _Factors:
-    return _Factors(rows, _NO_SKEW_PART, RANK_TOLERANCE[rows.dtype], tie_tolerance(rows.dtype), unit=True)
+def _factors_of_unit_rows(rows: FloatArray, alpha: float) -> _Factors:
+    return _Factors(rows, _NO_SKEW_PART, alpha, RANK_TOLERANCE[rows.dtype], tie_tolerance(rows.dtype), unit=True)
 
 
 class _Factors(NamedTuple):
-    """Z = (V, B), shape (n, K + K'), and C (K', K') of a kernel; Z (b, n, d) for a block of queries.
+    """Z = (V, B), shape (n, K + K'), and C (K', K') of a kernel; Z (b, n, d) for a block of queries; the ridge α.
 
     A determinant ratio below ``tolerance`` times the numbers it was computed from is rounding error, and ratios that
     differ by less than ``rounding`` times these numbers are equal. ``unit``: Z holds vectors of length 1 or 0, in their
@@ -242,6 +262,7 @@ class _Factors(NamedTuple):
 
     Z: FloatArray
     C: Matrix
+    alpha: float
     tolerance: float
     rounding: float
     unit: bool
@@ -294,10 +315,10 @@ def _run_loop(
     else:
         start = lu.d, lu.scale, lu.left, lu.right, lu.t
     # The squared length of a unit row is 1 or 0, with a rounding error below 1e-5.
-    bound = 1 + 1e-5 if factors.unit else np.inf
+    bound = 1 + 1e-5 + factors.alpha if factors.unit else np.inf
     ran = run_compiled(
-        loops.ndpp, Z, factors.C, log_r2.copy(), log_r_noise, *start, bound, tie, factors.tolerance, picks, gains,
-        counts,
+        loops.ndpp, Z, factors.C, factors.alpha, log_r2.copy(), log_r_noise, *start, bound, tie, factors.tolerance,
+        picks, gains, counts,
     )  # fmt: skip
     if ran and -1 in counts:
         raise KernelError(_OVERFLOW)
@@ -315,13 +336,14 @@ class _IncrementalLU:
     """
 
     def __init__(self, factors: _Factors, shown: list[int], k: int) -> None:
-        self.Z, self.C, self.tolerance, self.rounding, _ = factors
+        self.Z, self.C, self.alpha, self.tolerance, self.rounding, _ = factors
         width = self.Z.shape[1]
         self.K = width - len(self.C)
         self.symmetric = len(self.C) == 0
-        # d_i starts as the diagonal of L. The skew part B C Bᵀ adds 0 to a diagonal.
+        # d_i starts as the diagonal of L. The skew part B C Bᵀ adds 0 to it. The ridge is on the diagonal alone, so the
+        # LU meets it here and in the block of the shown candidates.
         V = self.Z if self.symmetric else self.Z[:, : self.K]
-        self.d: Matrix = np.vecdot(V, V).astype(np.float64)
+        self.d: Matrix = np.vecdot(V, V).astype(np.float64) + self.alpha
         # The largest number that d_i was computed from.
         self.scale = self.d.copy()
         self.left = np.empty((len(shown) + k, width))
@@ -372,7 +394,7 @@ class _IncrementalLU:
         # regular. Pseudo-inverses, because the block is singular if the reader has seen the same text twice.
         Z = self.Z.astype(np.float64, copy=False)
         left, right = self._sides(Z[shown])
-        block = right.dot(Z[shown].T)
+        block = right.dot(Z[shown].T) + self.alpha * np.eye(len(shown))
         _check_finite(block)
         if self.symmetric:
             values, vectors = np.linalg.eigh(block)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shared_core import NDPP, Candidates, InvalidParameterError, LinearKernel, LowRankKernel, choose, select
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
-from tests.shared_core.cases import draw_relevance, gaussian, random_cases
+from tests.shared_core.cases import available_loops, draw_relevance, gaussian, random_cases, use_loops
 
 Factors = tuple[NDArray[np.float64], NDArray[np.float64] | None, NDArray[np.float64] | None]
 
@@ -71,16 +71,61 @@ def test_linear_kernels_agree_with_the_reference() -> None:
 def test_by_hand() -> None:
     # The weights are 0.8, 0.6 and 0.6. L' has 0.64 and 0.36 on its diagonal; between rows 0 and 2 it has 0.48 * 0.48.
     candidates = Candidates([1.0, 0.0, 0.0], [[0.8, 0.6, 0.0], [0.6, 0.8, 0.0], [0.6, 0.0, 0.8]])
-    selection = NDPP(relevance="linear").select(candidates, 2)
+    selection = NDPP(relevance="linear", ridge=0).select(candidates, 2)
     assert selection.indices.tolist() == [0, 2]
     second = (0.64 * 0.36 - (0.48 * 0.48) ** 2) / 0.64
     np.testing.assert_allclose(selection.gains, [0.64, second], rtol=1e-12)
     np.testing.assert_allclose(selection.objective, 0.64 * second, rtol=1e-12)
+    # A ridge of 0.5 makes each diagonal entry of L 1.5: 0.96 and 0.54 in L'.
+    ridged = NDPP(relevance="linear", ridge=0.5).select(candidates, 2)
+    assert ridged.indices.tolist() == [0, 2]
+    np.testing.assert_allclose(ridged.gains, [0.96, (0.96 * 0.54 - (0.48 * 0.48) ** 2) / 0.96], rtol=1e-12)
+
+
+@pytest.mark.parametrize("way", available_loops())
+def test_a_copy_costs_what_the_ridge_says_and_no_more(way: str) -> None:
+    # The relevance is equal. Row 2 has the cosine 0.36 with the first pick.
+    rows = [[0.6, 0.8, 0.0], [0.6, 0.8, 0.0], [0.6, 0.0, 0.8]]
+    for alpha in (0.05, 0.3):
+        with use_loops(way):
+            gains = NDPP(ridge=alpha).select(Candidates([1.0, 0.0, 0.0], rows), 3).gains
+        assert gains[0] == pytest.approx(1 + alpha)
+        assert gains[1] == pytest.approx(1 + alpha - 0.36**2 / (1 + alpha))
+        L = np.array(rows) @ np.transpose(rows) + alpha * np.eye(3)
+        assert gains.prod() == pytest.approx(oracles.ndpp_determinant(L, [0, 1, 2]))
+    # So a text is selected beside its copy if the others are much less relevant.
+    far = Candidates([1.0, 0.0, 0.0], rows, relevance=[1.0, 1.0, -6.0])
+    with use_loops(way):
+        assert NDPP(temperature=1.0).select(far, 2).indices.tolist() == [0, 1]
+        assert NDPP(temperature=1.0, ridge=0).select(far, 2).indices.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("way", available_loops())
+def test_a_ridge_beside_a_kernel_and_shown_candidates(way: str) -> None:
+    rng = np.random.default_rng(8)
+    for skew_rank in (0, 2):
+        V, B, half = rng.normal(size=(20, 3)), rng.normal(size=(20, skew_rank)), rng.normal(size=(skew_rank, skew_rank))
+        dense = oracles.ndpp_dense(V, B, half - half.T)
+        query, vectors = gaussian(8, 20, 5)
+        for shown in ([], [3, 3 + 9]):
+            # The rank is 3 or 5. With a ridge it is never used up.
+            expected = oracles.ndpp_greedy(query, vectors, 8, kernel=dense, kind="auto", ridge=0.2, shown=shown)
+            with use_loops(way):
+                kernel = LowRankKernel(V, B, half - half.T)
+                actual = NDPP(kernel, ridge=0.2).select(Candidates(query, vectors), 8, shown=shown)
+            assert actual.filled_from is None
+            oracles.assert_agrees(actual, expected, f"skew rank {skew_rank}, shown {shown}")
+
+
+@pytest.mark.parametrize("ridge", [-0.1, math.nan, math.inf, "0.05", True])
+def test_a_ridge_out_of_range_is_refused(ridge: Any) -> None:
+    with pytest.raises(InvalidParameterError, match=r"^ridge must be"):
+        NDPP(ridge=ridge)
 
 
 def test_after_the_rank_picks_are_filled_in_by_relevance() -> None:
     query, vectors = gaussian(3, 10, 3)
-    selection = NDPP().select(Candidates(query, vectors), 7)
+    selection = NDPP(ridge=0).select(Candidates(query, vectors), 7)
     assert selection.filled_from == 3
     assert np.all(selection.gains[:3] > 0)
     assert selection.gains[3:].tolist() == [0.0] * 4
@@ -95,7 +140,7 @@ def test_after_the_rank_picks_are_filled_in_by_a_given_relevance(dtype: Any) -> 
     # values go to the lower index.
     query, row = np.random.default_rng(4).normal(size=(2, 6)).astype(dtype)
     relevance = [-0.2, 0.3, 0.3 + 1e-9, -0.2, 5.0, -0.2 + 1e-9]
-    selection = NDPP().select(Candidates(query, np.tile(row, (6, 1)), relevance=relevance), 6)
+    selection = NDPP(ridge=0).select(Candidates(query, np.tile(row, (6, 1)), relevance=relevance), 6)
     assert selection.filled_from == 1
     assert selection.indices.tolist() == [4, 2, 1, 5, 0, 3]
 
@@ -115,10 +160,10 @@ def test_a_given_relevance_is_the_r_of_the_paper() -> None:
     # L is the identity, so a gain is r_i². Relevance below 1e-6 counts as 1e-6.
     relevance = [0.5, 3.0, -8.0, 0.25]
     candidates = Candidates([1.0] * 4, np.eye(4), relevance=relevance)
-    linear = NDPP(relevance="linear").select(candidates, 4)
+    linear = NDPP(relevance="linear", ridge=0).select(candidates, 4)
     assert linear.indices.tolist() == [1, 0, 3, 2]
     np.testing.assert_allclose(linear.gains, [9.0, 0.25, 0.0625, 1e-12], rtol=1e-12)
-    exponential = NDPP(relevance="exponential", temperature=2.0).select(candidates, 4)
+    exponential = NDPP(relevance="exponential", temperature=2.0, ridge=0).select(candidates, 4)
     np.testing.assert_allclose(exponential.gains, np.exp([0.0, -1.25, -1.375, -5.5]), rtol=1e-12)
 
 
@@ -212,7 +257,7 @@ def test_a_low_temperature_selects_by_relevance_and_a_high_one_by_diversity() ->
     query, vectors = gaussian(9, 30, 20)
     cold = NDPP(relevance="exponential", temperature=1e-3).select(Candidates(query, vectors), 5)
     oracles.assert_same_picks(cold, oracles.top_k(query, vectors, 5))
-    hot = NDPP(relevance="exponential", temperature=1e6).select(Candidates(query, vectors), 5)
+    hot = NDPP(relevance="exponential", temperature=1e6, ridge=0).select(Candidates(query, vectors), 5)
     kernel = oracles.ndpp_dense(oracles.unit_rows(vectors))
     assert hot.objective == pytest.approx(oracles.ndpp_determinant(kernel, hot.indices.tolist()), rel=1e-4)
 
@@ -226,7 +271,7 @@ def test_the_automatic_temperature_is_that_of_the_formula() -> None:
     # L is the identity, so a gain is r_i². The cosines are (4, 2, 1, 0) / √21, then the given relevance counts.
     for relevance in (None, [0.5, 3.0, -8.0, 0.25]):
         candidates = Candidates([4.0, 2.0, 1.0, 0.0], np.eye(4), relevance=relevance)
-        selection = NDPP().select(candidates, 4)
+        selection = NDPP(ridge=0).select(candidates, 4)
         log_r = auto_log_r(relevance or [float(x) / math.sqrt(21) for x in (4, 2, 1, 0)])
         assert selection.indices.tolist() == np.argsort(-log_r).tolist()
         np.testing.assert_allclose(np.log(selection.gains), 2 * np.sort(log_r)[::-1], rtol=1e-12, atol=1e-15)
@@ -281,21 +326,21 @@ def test_with_equal_relevance_the_kernel_decides_alone(given: float | None, dtyp
 
 
 def test_one_candidate_and_two() -> None:
-    assert NDPP().select(Candidates([1.0, 0.5], [[3.0, 4.0]]), 1).gains.tolist() == [pytest.approx(1)]
+    assert NDPP(ridge=0).select(Candidates([1.0, 0.5], [[3.0, 4.0]]), 1).gains.tolist() == [pytest.approx(1)]
     for second in (0.9, 0.999999, -0.4):
         candidates = Candidates([1.0, 0.0], np.eye(2), relevance=[1.0, second])
         # log r² of the second is (second - 1) / T, and T is c·σ = c·(1 - second) / 2.
-        gains = NDPP().select(candidates, 2).gains
+        gains = NDPP(ridge=0).select(candidates, 2).gains
         np.testing.assert_allclose(gains, [1, math.exp(-2 / AUTO_TEMPERATURE)], rtol=1e-6)
 
 
 def test_shown_candidates_count_in_the_temperature_and_dropped_ones_do_not() -> None:
     relevance = [5.0, 0.25, 1.0, 3.0]
     candidates = Candidates(np.ones(4), np.eye(4), relevance=relevance)
-    found = NDPP().select(candidates, 2, shown=[0])
+    found = NDPP(ridge=0).select(candidates, 2, shown=[0])
     assert found.indices.tolist() == [3, 2]
     np.testing.assert_allclose(np.log(found.gains), 2 * auto_log_r(relevance)[[3, 2]], rtol=1e-12)
-    above = choose(candidates, NDPP(), 4, score_threshold=0.5)
+    above = choose(candidates, NDPP(ridge=0), 4, score_threshold=0.5)
     assert above.indices.tolist() == [0, 3, 2]
     np.testing.assert_allclose(np.log(above.gains), 2 * auto_log_r([5.0, 3.0, 1.0]), rtol=1e-12, atol=1e-15)
 

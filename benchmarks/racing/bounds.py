@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchmarks.racing.contenders import MMR, NUMPY_ALONE, PYVERSITY, VRSD
+from benchmarks.racing.contenders import (
+    MMR,
+    NDPP_PLAIN,
+    NDPP_ROWS,
+    NUMPY_ALONE,
+    PYVERSITY,
+    PYVERSITY_DPP,
+    VRSD,
+)
 from benchmarks.racing.figures import Found, Spread
 from benchmarks.racing.points import ANY, BATCHES, SIZES, Batch, Point
 
@@ -19,14 +27,15 @@ _LARGEST = Point(20_000, 384, 50)
 class Bound:
     """What one contender must reach in each of ``races``; None where the figure is only stated.
 
-    At points the limits are the least ratio of pyversity's time to the contender's, in batches the most microseconds a
-    query.
+    At points the limits are the least ratio of the time of ``peer`` to the contender's, in batches the most
+    microseconds a query.
     """
 
     contender: str
     races: tuple[Point | Batch, ...]
     numba: float | None
     numpy: float | None
+    peer: str = PYVERSITY
 
 
 BOUNDS = (
@@ -35,10 +44,15 @@ BOUNDS = (
     Bound(MMR, _UP_TO_1000, 1, None),
     Bound(VRSD, _UP_TO_1000, 1, None),
     Bound(MMR, (_LARGEST,), 8, None),
+    Bound(NDPP_PLAIN, _UP_TO_1000, 1.5, 0.8, PYVERSITY_DPP),
+    Bound(NDPP_ROWS, _UP_TO_1000, 1.5, 0.8, PYVERSITY_DPP),
+    Bound(NDPP_PLAIN, (_LARGEST,), 3, 0.8, PYVERSITY_DPP),
+    Bound(NDPP_ROWS, (_LARGEST,), 3, 0.8, PYVERSITY_DPP),
     Bound(MMR, (Point(*_SEARCH.size, ANY),), None, None),
     Bound(VRSD, (Point(*_SEARCH.size, ANY),), None, None),
     Bound(MMR, BATCHES[:1], 10, None),
     Bound(VRSD, BATCHES[:1], 10, None),
+    Bound(NDPP_PLAIN, BATCHES[:1], 10, None),
 )
 
 
@@ -61,7 +75,8 @@ class Verdict:
     @property
     def figure(self) -> str:
         """The measured figure with its unit."""
-        return f"{self.measured} µs a query" if isinstance(self.race, Batch) else f"{self.measured} × pyversity's MMR"
+        peer = self.bound.peer.replace("pyversity ", "pyversity's ")
+        return f"{self.measured} µs a query" if isinstance(self.race, Batch) else f"{self.measured} × {peer}"
 
     @property
     def demand(self) -> str:
@@ -90,15 +105,15 @@ def verdicts(found: Found) -> Iterator[Verdict]:
     for bound in BOUNDS:
         cases = ((WITH_NUMBA, bound.contender, bound.numba), (NUMPY, NUMPY_ALONE[bound.contender], bound.numpy))
         for case, contender, limit in cases:
-            figures = {race: _measured(found, race, contender) for race in bound.races}
+            figures = {race: _measured(found, race, bound.peer, contender) for race in bound.races}
             # The slowest batch, or the point with the smallest ratio.
             worst = max if isinstance(bound.races[0], Batch) else min
             race = worst(figures, key=lambda race: figures[race].median)
             yield Verdict(bound, case, limit, race, figures[race])
 
 
-def _measured(found: Found, race: Point | Batch, contender: str) -> Spread:
+def _measured(found: Found, race: Point | Batch, peer: str, contender: str) -> Spread:
     if isinstance(race, Point):
-        return found.ratio(race, PYVERSITY, contender)
+        return found.ratio(race, peer, contender)
     seconds = found.seconds(race, contender)
     return Spread(*(1e6 * value for value in (seconds.median, seconds.low, seconds.high)))

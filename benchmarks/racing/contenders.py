@@ -16,13 +16,13 @@ from shared_core import NDPP, LinearKernel, LowRankKernel, select, select_many
 from shared_core.selectors import mmr, ndpp, vrsd
 
 SIMILARITY, MMR, VRSD, REFINED = ("setselect " + name for name in ("similarity", "MMR", "VRSD", "VRSD, refined"))
-# The selectors that numba compiles are measured twice.
-MMR_NUMPY, VRSD_NUMPY, REFINED_NUMPY = (name + ", numpy alone" for name in (MMR, VRSD, REFINED))
-NUMPY_ALONE = {MMR: MMR_NUMPY, VRSD: VRSD_NUMPY, REFINED: REFINED_NUMPY}
 RANK = 64
 NDPP_PLAIN = "setselect NDPP, no kernel"
 NDPP_ROWS = f"setselect NDPP, LowRankKernel, rank {RANK}"
 NDPP_LINEAR = f"setselect NDPP, LinearKernel, rank {RANK}"
+# The selectors that numba compiles are measured twice.
+NUMPY_ALONE = {name: name + ", numpy alone" for name in (MMR, VRSD, REFINED, NDPP_PLAIN, NDPP_ROWS, NDPP_LINEAR)}
+MMR_NUMPY, VRSD_NUMPY, REFINED_NUMPY = (NUMPY_ALONE[name] for name in (MMR, VRSD, REFINED))
 PYVERSITY, PYVERSITY_DPP = "pyversity MMR", "pyversity DPP"
 LANGCHAIN, LANGCHAIN_LISTS = "LangChain MMR, float32 array", "LangChain MMR, Python lists"
 LLAMAINDEX, HAYSTACK = "LlamaIndex MMR", "Haystack MMR"
@@ -30,7 +30,7 @@ LLAMAINDEX, HAYSTACK = "LlamaIndex MMR", "Haystack MMR"
 _WITH_LOOPS = (mmr, ndpp, vrsd)
 
 SETS = (SIMILARITY, MMR, MMR_NUMPY, VRSD, VRSD_NUMPY, REFINED, REFINED_NUMPY)
-KERNELS = (NDPP_PLAIN, NDPP_ROWS, NDPP_LINEAR)
+KERNELS = tuple(way for name in (NDPP_PLAIN, NDPP_ROWS, NDPP_LINEAR) for way in (name, NUMPY_ALONE[name]))
 OURS = (*SETS, *KERNELS)
 # The speed of the frameworks does not depend on the lengths of the rows: they take part where the rows have length 1.
 FRAMEWORKS = (LANGCHAIN, LANGCHAIN_LISTS, LLAMAINDEX, HAYSTACK)
@@ -96,7 +96,12 @@ def batch_contenders(batch: Batch) -> dict[str, Run]:
         return lambda: select_many(queries, vectors, batch.k, selector, **parameters)
 
     return _with_numpy_alone(
-        {MMR: run("mmr", lambda_mult=LAMBDA), VRSD: run("vrsd"), REFINED: run("vrsd", refine=True)}
+        {
+            MMR: run("mmr", lambda_mult=LAMBDA),
+            VRSD: run("vrsd"),
+            REFINED: run("vrsd", refine=True),
+            NDPP_PLAIN: run("ndpp"),
+        }
     )
 
 

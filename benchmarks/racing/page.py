@@ -93,6 +93,8 @@ def _batches(found: Found) -> str:
     rows = []
     for batch in BATCHES:
         for name, in_numpy in NUMPY_ALONE.items():
+            if not found.has(batch, name):
+                continue
             cells = [_microseconds(found, batch, contender) for contender in (name, in_numpy)]
             rows.append((f"{batch.n}, {batch.d}, {batch.k}: {name.removeprefix('setselect ')}", *cells))
     return table(("n, d, k: selector", WITH_NUMBA, NUMPY), rows)
@@ -127,9 +129,9 @@ def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 _BOUNDS = """\
-The median decides. A ratio says how many times as fast the selector is as pyversity's MMR in the same turn. Where a
-bound applies to several sizes, the table shows the one with the worst figure. The bounds on the adapters are in
-[adapters.md](adapters.md)."""
+The median decides. A ratio says how many times as fast the selector is as pyversity's MMR in the same turn; NDPP is
+compared with pyversity's DPP. Where a bound applies to several sizes, the table shows the one with the worst figure.
+The bounds on the adapters are in [adapters.md](adapters.md)."""
 
 _ANY_LENGTH = """\
 `select` copies these rows to normalise them. The peers from LangChain, LlamaIndex and Haystack are left out: their

@@ -19,7 +19,7 @@ from benchmarks.racing.figures import Found, Spread, digits, ratio, spread
 from benchmarks.racing.plot import DARK, LIGHT, plot
 from benchmarks.racing.points import ANY, BATCHES, LAMBDA, POINTS, SIZES, UNIT, Batch, Point, batch_data, data
 from shared_core import select
-from shared_core.selectors import mmr, vrsd
+from shared_core.selectors import mmr, ndpp, vrsd
 
 SMALL = Point(12, 8, 4)
 
@@ -39,12 +39,13 @@ def series(name: str, *runs: Sequence[float], race: object = "race") -> pyperf.B
 def suite(slow: float = 1.0, haystack: bool = True) -> pyperf.BenchmarkSuite:
     """Every race: each contender takes longer than the one before it; the whole way is the sum of its parts.
 
-    ``slow`` multiplies the time of pyversity's MMR and of the batches.
+    ``slow`` multiplies the times of pyversity and of the batches.
     """
     found = []
     for point in POINTS:
         times = {name: 1e-5 * (1 + place) for place, name in enumerate((*contenders.OURS, *contenders.PEERS))}
         times[contenders.PYVERSITY] *= slow
+        times[contenders.PYVERSITY_DPP] *= slow
         for name, (largest, _) in contenders.LARGEST.items():
             if point.n > largest or (name == contenders.HAYSTACK and not haystack):
                 del times[name]
@@ -194,9 +195,11 @@ def test_every_query_of_a_batch_has_its_own_candidates() -> None:
     assert (queries.shape, vectors.shape) == ((3, 8), (3, 12, 8))
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=2), 1, rtol=1e-5)
     runs = contenders.batch_contenders(batch)
-    assert set(runs) == {*contenders.NUMPY_ALONE, *contenders.NUMPY_ALONE.values()}
+    selectors = [contenders.MMR, contenders.VRSD, contenders.REFINED, contenders.NDPP_PLAIN]
+    assert set(runs) == {*selectors, *(contenders.NUMPY_ALONE[name] for name in selectors)}
     answers: dict[str, Any] = {name: run() for name, run in runs.items()}
-    for name, in_numpy in contenders.NUMPY_ALONE.items():
+    for name in selectors:
+        in_numpy = contenders.NUMPY_ALONE[name]
         assert answers[name].indices.shape == (3, 4)
         np.testing.assert_array_equal(answers[name].indices, answers[in_numpy].indices)
     single = select(queries[1], vectors[1], batch.k, "mmr", lambda_mult=LAMBDA).indices
@@ -216,12 +219,12 @@ def test_numpy_alone_uses_no_compiled_loop_and_lasts_for_one_call(monkeypatch: p
 
     from shared_core.selectors import _compiled
 
-    for module in (mmr, vrsd):
+    for module in (mmr, ndpp, vrsd):
         monkeypatch.setattr(module, "compiled_loops", Noting)
     batch = Batch(3, 12, 8, 4)
     for runs in (contenders.contenders(SMALL, data(SMALL)), contenders.batch_contenders(batch)):
-        for name, in_numpy in contenders.NUMPY_ALONE.items():
-            uses = []
+        for name in set(runs) & set(contenders.NUMPY_ALONE):
+            in_numpy, uses = contenders.NUMPY_ALONE[name], []
             for run in (runs[name], runs[in_numpy], runs[name]):
                 used.clear()
                 run()
@@ -254,14 +257,14 @@ def test_all_ways_lead_from_text_to_documents() -> None:
 
 def test_the_page_has_every_figure_where_it_belongs() -> None:
     text = page.page(Found(suite()))
-    # The second contender takes 20 µs; the eleventh, pyversity's MMR, takes 110 µs.
+    # The second contender takes 20 µs, the 14th, pyversity's MMR, 140, the eighth, NDPP, 80, and pyversity's DPP 150.
     times, ratios, against = [row for row in cells(text, "| setselect MMR |") if len(row) > 3][:3]
     assert times == ["setselect MMR", *["20.0"] * len(SIZES)]
-    assert ratios == ["setselect MMR", *["5.50 (5.50–5.50)"] * len(SIZES)]
-    assert against == ["setselect MMR", *["6.50 (6.50–6.50)"] * len(SIZES)]
-    assert [row[1:] for row in cells(text, f"| {contenders.LANGCHAIN_LISTS} |")] == [["140", "140", *"––––"]]
-    assert cells(text, f"| {contenders.NDPP_PLAIN} |")[1][1] == "1.50 (1.50–1.50)"
-    assert cells(text, "| 100, 768, 10: VRSD |") == [["100, 768, 10: VRSD", "4.00", "10.0"]]
+    assert ratios == ["setselect MMR", *["7.00 (7.00–7.00)"] * len(SIZES)]
+    assert against == ["setselect MMR", *["8.00 (8.00–8.00)"] * len(SIZES)]
+    assert [row[1:] for row in cells(text, f"| {contenders.LANGCHAIN_LISTS} |")] == [["170", "170", *"––––"]]
+    assert cells(text, f"| {contenders.NDPP_PLAIN} |")[1][1] == "1.88 (1.88–1.88)"
+    assert cells(text, "| 100, 768, 10: VRSD |") == [["100, 768, 10: VRSD", "4.00", "16.0"]]
     assert cells(text, "| the store's MMR |")[0][1:] == [
         "20.00", "14.00 (70.0 %)", "2.00 (10.0 %)", "3.00 (15.0 %)", "1.00 (5.0 %)",
     ]  # fmt: skip
@@ -292,19 +295,23 @@ def test_equal_figures_give_equal_files(tmp_path: Path) -> None:
 def test_each_bound_gets_one_verdict_with_numba_and_one_in_numpy_alone() -> None:
     lines = list(map(str, bounds.verdicts(Found(suite()))))
     assert len(lines) == 2 * len(bounds.BOUNDS)
-    # MMR takes 20 and 30 µs, VRSD 40 and 50, pyversity's MMR 110.
+    # MMR takes 20 and 30 µs, VRSD 40 and 50, NDPP 80 and 90, pyversity's MMR 140 and its DPP 150.
     assert lines[0] == (
-        "holds: setselect MMR, with numba, n=100 d=768 k=10, unit length: 5.50 (5.50–5.50) × pyversity's MMR, "
+        "holds: setselect MMR, with numba, n=100 d=768 k=10, unit length: 7.00 (7.00–7.00) × pyversity's MMR, "
         "required: at least 3 ×"
     )
-    assert lines[3].startswith("holds: setselect VRSD, numpy alone, n=100 d=768 k=10, unit length: 2.20")
+    assert lines[3].startswith("holds: setselect VRSD, numpy alone, n=100 d=768 k=10, unit length: 2.80")
     assert lines[5] == (
         "stated: setselect MMR, numpy alone, n=20 d=384 k=4, unit length (the worst of 4): "
-        "3.67 (3.67–3.67) × pyversity's MMR"
+        "4.67 (4.67–4.67) × pyversity's MMR"
     )
     assert "DOES NOT HOLD: setselect MMR, with numba, n=20000 d=384 k=50" in lines[8]
+    assert lines[10] == (
+        "holds: setselect NDPP, no kernel, with numba, n=20 d=384 k=4, unit length (the worst of 4): "
+        "1.88 (1.88–1.88) × pyversity's DPP, required: at least 1.5 ×"
+    )
     assert lines[-2] == (
-        "holds: setselect VRSD, with numba, batch of 1000, n=20 d=384 k=4: 4.00 (4.00–4.00) µs a query, "
+        "holds: setselect NDPP, no kernel, with numba, batch of 1000, n=20 d=384 k=4: 8.00 (8.00–8.00) µs a query, "
         "required: at most 10 µs"
     )
 

@@ -23,7 +23,7 @@ print("topics of the 2 nearest:    ", topics_of(nearest.indices))
 print("topics of the 2 selected:   ", topics_of(selection.indices))
 
 # A gain is what a pick added to the objective. The default, NDPP (a determinantal point process), multiplies: a gain
-# near 1 means as relevant as the first pick and unlike all earlier picks.
+# above 1 means as relevant as the first pick and unlike all earlier picks.
 for index, gain, cosine in zip(selection.indices, selection.gains, selection.relevance, strict=True):
     print(f"  row {index:2}: cosine {cosine:.3f}, gain {gain:.3f}")
 print(f"  objective {selection.objective:.3f}, the product of the gains")
@@ -32,7 +32,3 @@ print(f"  objective {selection.objective:.3f}, the product of the gains")
 queries = np.stack([topics[0] + topics[1], topics[1] + topics[2], topics[2] + topics[0]])
 many = select_many(queries, vectors, k=2)
 print("topics for three queries:   ", [topics_of(row) for row in many.indices])
-
-# NDPP can pick at most d candidates, here 3. From position filled_from on, the most relevant of the others follow.
-flat = select(query[:3], vectors[:, :3], k=5)
-print(f"NDPP in 3 dimensions: picks {flat.indices.tolist()}, filled in from position {flat.filled_from}")

@@ -18,8 +18,8 @@ SCRIPTS = sorted(path.name for path in EXAMPLES.glob("[!_]*.py"))
 SAYS = {
     "agent_tool.py": [
         "The model calls numpy_docs(",
-        "NDPP(kernel=None, relevance=None, temperature='auto') selected 4 of 50 (store: FAISS)",
-        "numpy.unique_counts          cosine 0.63, gain 1.000",
+        "NDPP(kernel=None, relevance=None, temperature='auto', ridge=None) selected 4 of 50 (store: FAISS)",
+        "numpy.unique_counts          cosine 0.63, gain 1.050",
         "numpy.sort",
         "and reads",
     ],
@@ -72,10 +72,10 @@ SAYS = {
     ],
     "llamaindex_query_engine.py": [
         "The answer uses:",
-        "numpy.savetxt                cosine 0.47, gain 1.000",
+        "numpy.savetxt                cosine 0.47, gain 1.050",
         "numpy.random.rand ",
     ],
-    "own_arrays.py": ["2 nearest:     [0, 0]", "2 selected:    [0, 1]", "filled in from position 3"],
+    "own_arrays.py": ["2 nearest:     [0, 0]", "2 selected:    [0, 1]", "product of the gains"],
     "perspective_langchain.py": [
         "Perspective: arguments of those who oppose",
         "Unchanged:   toll-air, toll-taxes, debating",

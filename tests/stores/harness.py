@@ -29,7 +29,6 @@ from langchain_setselect import vectors as langchain_vectors
 from llamaindex_setselect import SetSelectPostprocessor
 from llamaindex_setselect import vectors as llamaindex_vectors
 from shared_core.retrieval import run_flow
-from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
 
 DIMENSION = 32
@@ -288,5 +287,5 @@ def assert_stored(rows: list[Row], vectors: Any, case: LangChainCase | LlamaInde
 
 def brute_force(query: str, rows: list[Row], k: int = K) -> list[str]:
     """Ids of the default selector's picks among these rows by the slow reference, from the inserted vectors."""
-    picked = oracles.ndpp_greedy(QUERIES[query], [row.vector for row in rows], k, kind="auto", c=AUTO_TEMPERATURE)
+    picked = oracles.ndpp_greedy(QUERIES[query], [row.vector for row in rows], k, kind="auto")
     return [rows[i].id for i in picked.picks]

@@ -32,7 +32,6 @@ from shared_core import (
     select_many,
     selector_names,
 )
-from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
 from tests.shared_core.cases import gaussian
 
@@ -209,11 +208,11 @@ def test_a_parameter_of_another_selector_is_refused_with_the_name_of_that_select
 
 def test_the_default_of_select_is_ndpp() -> None:
     query, vectors = gaussian(2, 20, 8)
-    expected = oracles.ndpp_greedy(query, vectors, 5, kind="auto", c=AUTO_TEMPERATURE)
+    expected = oracles.ndpp_greedy(query, vectors, 5, kind="auto")
     assert list(expected.picks) != list(oracles.vrsd(query, vectors, 5).picks), "else this shows nothing"
     oracles.assert_agrees(select(query, vectors, 5), expected)
     scores = np.random.default_rng(2).normal(size=20)
-    by_scores = oracles.ndpp_greedy(query, vectors, 5, relevance=scores, kind="auto", c=AUTO_TEMPERATURE)
+    by_scores = oracles.ndpp_greedy(query, vectors, 5, relevance=scores, kind="auto")
     assert list(by_scores.picks) != list(expected.picks), "else this shows nothing"
     oracles.assert_agrees(select(query, vectors, 5, relevance=scores, relevance_scale=None), by_scores)
 

@@ -61,19 +61,21 @@ def recommend(
     what = "root queries" if measure.needs == "perspectives" else "queries"
     over = f"{len(names)} {what if len(names) != 1 else what.replace('queries', 'query')}"
     mean = f"its {measure.name} is {_with_interval(values[setting, key])} over {over}"
+    others = len(settings) - 1
     if setting == 0:
         behind = rival is not None and differences[rival, key].mean > 0
         enough = "Similarity is enough, as far as these queries can tell" if behind else "Similarity is enough"
         text = [f"{enough}: {mean}, and no other setting is better by more than chance."]
         if rival is not None:
             text.append(
-                _best_of_the_others(settings[rival].label, values[rival, key], differences[rival, key], p_rival)
+                _best_of_the_others(
+                    settings[rival].label, values[rival, key], differences[rival, key], _tested(p_rival, others)
+                )
             )
     else:
         text = [
             f"Take {settings[setting].label}: {mean}. That is {_with_interval(differences[setting, key])} above plain "
-            f"similarity, which is more than chance ({_p_value(p_similarity)}, with all {len(settings) - 1} other "
-            "settings counted).",
+            f"similarity, which is more than chance ({_tested(p_similarity, others)}).",
             _worst_case(differences[setting, key], what),
         ]
         if rival is not None:
@@ -152,7 +154,8 @@ def _default_measure(queries: Mapping[str, int]) -> str | None:
     return next((key for key, n in queries.items() if key == "p_recall" or 2 * n >= most), None)
 
 
-def _best_of_the_others(label: str, value: Estimate, lead: Difference, p: float) -> str:
+def _best_of_the_others(label: str, value: Estimate, lead: Difference, p: str) -> str:
+    """``p`` is the p value of the lead, in words."""
     said = f"The best of the others, {label}, has {_number(value.mean)}"
     if lead.mean <= 0:
         return f"{said}."
@@ -160,7 +163,7 @@ def _best_of_the_others(label: str, value: Estimate, lead: Difference, p: float)
     if value.queries < FEWEST:
         few = "1 query is" if value.queries == 1 else f"{value.queries} queries are"
         return f"{said}, but {few} too few to show a difference: {FEWEST} are needed at least."
-    return f"{said}. That may be chance ({_p_value(p)}). A comparison with more queries can decide."
+    return f"{said}. That may be chance ({p}). A comparison with more queries can decide."
 
 
 def _worst_case(difference: Difference, what: str) -> str:
@@ -218,6 +221,10 @@ def _with_interval(of: Estimate | Difference) -> str:
 def _number(value: float) -> str:
     # Adding 0.0 turns -0.0 into 0.0.
     return f"{round(value, 3) + 0.0:.3f}"
+
+
+def _tested(p: float, others: int) -> str:
+    return _p_value(p) if others == 1 else f"{_p_value(p)}, with all {others} other settings counted"
 
 
 def _p_value(p: float) -> str:

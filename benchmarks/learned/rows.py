@@ -1,7 +1,7 @@
 """The rows of the learned kernel's tables: the picks of each method for the test queries of one data set and seed.
 
 Only the oracle, an upper limit, sees the answers of the test queries. Kernels are learned with the defaults of ``fit``
-from the pool alone, and held-out items of the pool decide which epoch is kept.
+from the pool alone: a fifth of it is held out before labels are drawn, and decides which epoch is kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from benchmarks.learned.data import Item, Split, load
 from benchmarks.learned.shell import shell_symbols
 from benchmarks.papers._common import bm25_scores, embedded
 from shared_core import MMR, NDPP, VRSD, Candidates, LinearKernel, SetSelectWarning, TopK
-from shared_core.learning import CoverageFeedback, LabelledSubset, fit, label, structural_symbols
+from shared_core.learning import CoverageFeedback, LabelledSubset, fit, hold_out, label, structural_symbols
+from shared_core.learning import Split as Halves
+from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 
 SIZES = (2, 4, 8, 16)
 TRAINED_AT = 4
@@ -32,14 +34,24 @@ EPOCHS = {"geoquery": 30, "mtop": 10, "nl2bash": 10}
 # The judge labels so many subsets of each item of GeoQuery.
 JUDGED = 32
 
+AUTO = f"NDPP, default: T = {AUTO_TEMPERATURE:g} σ, ridge {DEFAULT_RIDGE:g}"
 UNLEARNED: dict[str, Any] = {
     "similarity": TopK(),
     "MMR (λ = 0.5)": MMR(lambda_d=0.5),
     "MMR (λ = 0.75)": MMR(lambda_d=0.75),
     "VRSD": VRSD(),
     "VRSD, refined": VRSD(refine=True),
-    "NDPP, no kernel": NDPP(),
-    "NDPP, no kernel, exponential": NDPP(relevance="exponential"),
+    "NDPP, linear": NDPP(relevance="linear", ridge=0),
+    "NDPP, exponential, T = 0.1": NDPP(relevance="exponential", temperature=0.1, ridge=0),
+    AUTO: NDPP(relevance="exponential", temperature="auto", ridge=DEFAULT_RIDGE),
+}
+# The rows of the selectors that ``fit`` compares its kernel with, by the names that it gives them.
+RIVALS = {
+    "NDPP()": AUTO,
+    "NDPP(relevance='linear', ridge=0.0)": "NDPP, linear",
+    "NDPP(relevance='exponential', temperature=0.1, ridge=0.0)": "NDPP, exponential, T = 0.1",
+    "VRSD()": "VRSD",
+    "TopK()": "similarity",
 }
 LEARNED: dict[str, dict[str, Any]] = {
     "likelihood, DPP (B = 0)": {"objective": "likelihood", "skew_rank": 0},
@@ -48,6 +60,7 @@ LEARNED: dict[str, dict[str, Any]] = {
     "listwise, NDPP, a row per item": {"kernel": "rows"},
     "listwise, NDPP": {},
 }
+BEST, ORACLE = "listwise, NDPP", "greedy oracle"
 # As in Table 2 of the paper, one part is left out at a time. The last two are parts of the listwise objective only.
 ABLATED: dict[str, dict[str, Any]] = {
     "likelihood, without scoring": {"objective": "likelihood", "share": 1.0},
@@ -106,7 +119,7 @@ def unlearned_picks(experiment: Experiment) -> Picks:
     whole = [
         greedy(wanted, symbols, rows.tolist(), max(SIZES)) for wanted, rows in zip(wanted_of, candidates, strict=True)
     ]
-    picks["greedy oracle"] = {k: [rows[:k] for rows in whole] for k in SIZES}
+    picks[ORACLE] = {k: [rows[:k] for rows in whole] for k in SIZES}
     return picks
 
 
@@ -144,25 +157,35 @@ def greedy(wanted: frozenset[Any], symbols: Sequence[frozenset[Any]], rows: list
     return picks
 
 
+def halves(experiment: Experiment) -> Halves:
+    """The pool in two parts: what is trained on, and the held-out queries that choose the epoch."""
+    return hold_out(experiment.split.pool, experiment.pool, seed=experiment.seed)
+
+
 @cache
 def labels(name: str, seed: int, draw: str) -> list[LabelledSubset]:
-    """The items of the pool as training items, labelled by coverage."""
+    """The items of the pool as training items, labelled by coverage; random subsets also for the held-out queries."""
     experiment = Experiment.load(name, seed)
+    split = halves(experiment)
     return label(
-        experiment.split.pool,
-        experiment.pool,
-        experiment.feedback,
-        k=TRAINED_AT,
-        candidates=FETCH_K,
-        draw=draw,
-        seed=seed,
-    )
+        experiment.split.pool, experiment.pool, experiment.feedback, k=TRAINED_AT, candidates=FETCH_K, draw=draw,
+        queries=split.labelled(draw == "greedy"), examples=split.examples, seed=seed,
+    )  # fmt: skip
 
 
 def learned(
-    experiment: Experiment, row: str, recipe: dict[str, Any], say: Callable[[str], object], judge: Any = None
+    experiment: Experiment,
+    row: str,
+    recipe: dict[str, Any],
+    say: Callable[[str], object],
+    file: Path,
+    judge: Any = None,
 ) -> dict[str, Any]:
-    """The picks of a kernel learned by this recipe, and the report of its fit; a ``judge`` labels the subsets."""
+    """The picks of a kernel learned by this recipe, and the report of its fit; a ``judge`` labels the subsets.
+
+    The kernel is saved as ``file``.
+    """
+    split = halves(experiment)
     options = {"epochs": EPOCHS[experiment.name], **recipe}
     random = options.pop("random", False) or options.get("objective") == "likelihood"
     feedback: Any = experiment.feedback
@@ -172,7 +195,7 @@ def learned(
         feedback = judge.feedback
         given = label(
             experiment.split.pool, experiment.pool, feedback, k=TRAINED_AT, candidates=FETCH_K, draw="greedy",
-            subsets=JUDGED, seed=experiment.seed,
+            subsets=JUDGED, queries=split.trained, examples=split.examples, seed=experiment.seed,
         )  # fmt: skip
     with warnings.catch_warnings():
         # The table shows whether learning helped.
@@ -182,6 +205,7 @@ def learned(
             experiment.pool,
             feedback,
             given,
+            split=split,
             k=TRAINED_AT,
             fetch_k=FETCH_K,
             seed=experiment.seed,
@@ -189,6 +213,8 @@ def learned(
         )
     epochs = f"epoch {fitted.epoch} of {len(fitted.history) - 1}"
     say(f"{experiment.name} {experiment.seed}, {row}: {epochs}, {fitted.gain:+.4f} on held-out items")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fitted.kernel.save(file)
     candidates = nearest(experiment)
     picks = {row: selected(experiment, candidates, fitted.selector)}
     if row == "listwise, NDPP":

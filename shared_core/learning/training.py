@@ -57,8 +57,8 @@ class Run:
             self._load(*found)
             return
         # The last NDPP is the start of the fit, so that a kept epoch 0 does not count as learning.
-        start = NDPP(relevance="exponential", temperature=settings.temperature)
-        unlearned = (NDPP(), NDPP(relevance="linear"), start, VRSD(), TopK())
+        start = NDPP(relevance="exponential", temperature=settings.temperature, ridge=0)
+        unlearned = (NDPP(), NDPP(relevance="linear", ridge=0), start, VRSD(), TopK())
         self.unlearned = {_describe(selector): held_out.values(selector).tolist() for selector in unlearned}
         self._measure(None)
 

@@ -142,8 +142,10 @@ def test_the_history_and_the_epoch_that_is_kept(objective: str, kernel: str) -> 
     assert ours.mean() == pytest.approx(fitted.feedback)
     without = {
         "NDPP()": measured(NDPP()),
-        "NDPP(relevance='linear')": measured(NDPP(relevance="linear")),
-        "NDPP(relevance='exponential', temperature=0.1)": measured(NDPP(relevance="exponential", temperature=0.1)),
+        "NDPP(relevance='linear', ridge=0.0)": measured(NDPP(relevance="linear", ridge=0)),
+        "NDPP(relevance='exponential', temperature=0.1, ridge=0.0)": measured(
+            NDPP(relevance="exponential", temperature=0.1, ridge=0)
+        ),
         "VRSD()": measured(VRSD()),
         "TopK()": measured(TopK()),
     }
@@ -157,7 +159,7 @@ def test_the_history_and_the_epoch_that_is_kept(objective: str, kernel: str) -> 
 def test_the_first_epoch_is_the_unlearned_kernel() -> None:
     """The start is E Eᵀ and the plain relevance."""
     fitted = quick(skew_rank=0, epochs=1)
-    assert fitted.history[0].feedback == fitted.unlearned["NDPP(relevance='exponential', temperature=0.1)"]
+    assert fitted.history[0].feedback == fitted.unlearned["NDPP(relevance='exponential', temperature=0.1, ridge=0.0)"]
 
 
 def test_the_parameters_shape_the_kernel() -> None:

@@ -49,7 +49,7 @@ def nearest(query: int) -> list[int]:
 
 
 def test_the_selector_picks_among_the_nearest_known_items_and_the_nearest_pick_is_last() -> None:
-    found = held_out(Noting()).picks(NDPP(relevance="linear"))
+    found = held_out(Noting()).picks(NDPP(relevance="linear", ridge=0))
     for query, picks in zip(HELD_OUT, found, strict=True):
         among = nearest(query)[:6]
         reference = oracles.ndpp_greedy(VECTORS[query], VECTORS[among], 3)
@@ -88,7 +88,7 @@ def test_row_kernels_are_looked_up_by_row_or_by_id() -> None:
     ids = [f"item {n}" for n in range(N)]
     by_row = held_out(Noting()).picks(NDPP(LowRankKernel(v)))
     assert held_out(Noting(), ids=ids).picks(NDPP(LowRankKernel(v, ids=ids))) == by_row
-    assert held_out(Noting()).picks(NDPP(LinearKernel(np.eye(4)))) == held_out(Noting()).picks(NDPP())
+    assert held_out(Noting()).picks(NDPP(LinearKernel(np.eye(4)))) == held_out(Noting()).picks(NDPP(ridge=0))
 
 
 def test_held_out_items_and_their_duplicates_are_never_picked() -> None:

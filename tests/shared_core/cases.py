@@ -232,7 +232,8 @@ VRSD_REFINED = Pair("VRSD refined", VRSD(refine=True), oracles.vrsd_refined, ref
 _mmr = functools.partial(oracles.mmr, lambda_d=0.75, lambda_b=0.5)
 MMR_PLAIN = Pair("MMR", MMR(lambda_d=0.75, lambda_b=0.5), _mmr)
 MMR_QUALITY = Pair("MMR with quality", MMR(lambda_d=0.75, lambda_b=0.5), _mmr, with_quality=True)
-NDPP_LINEAR = Pair("NDPP linear", NDPP(relevance="linear"), oracles.ndpp_greedy)
+# The kernel of the paper, whose rank can be used up.
+NDPP_LINEAR = Pair("NDPP linear", NDPP(relevance="linear", ridge=0), functools.partial(oracles.ndpp_greedy, ridge=0))
 _auto = functools.partial(oracles.ndpp_greedy, kind="auto", c=AUTO_TEMPERATURE)
 NDPP_AUTO = Pair("NDPP", NDPP(), _auto)
 

@@ -468,7 +468,7 @@ def test_select_many_passes_on_quality_ids_and_parameters() -> None:
 def test_filled_from_is_minus_one_where_nothing_was_filled() -> None:
     rng = np.random.default_rng(10)
     vectors = np.stack([rng.normal(size=(6, 4)), np.ones((6, 4))])
-    many = select_many(np.ones((2, 4)), vectors, 3, "ndpp")
+    many = select_many(np.ones((2, 4)), vectors, 3, "ndpp", ridge=0)
     assert many.filled_from.tolist() == [-1, 1]
 
 

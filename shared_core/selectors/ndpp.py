@@ -320,7 +320,7 @@ def _run_loop(
         loops.ndpp, Z, factors.C, factors.alpha, log_r2.copy(), log_r_noise, *start, bound, tie, factors.tolerance,
         picks, gains, counts,
     )  # fmt: skip
-    if ran and -1 in counts:
+    if ran and -1 in counts.tolist():
         raise KernelError(_OVERFLOW)
     return (picks, gains, counts) if ran else None
 

@@ -60,6 +60,7 @@ Setting = Annotated[T, SkipValidation, PlainSerializer(lambda value: value)]
 Positive = Annotated[int, Field(ge=1)]
 Weight = Annotated[float, Field(ge=0, le=1)]
 Cosine = Annotated[float, Field(ge=-1, le=1)]
+NonNegative = Annotated[float, Field(ge=0)]
 # Functions get a document, those of the example selector an example.
 Number = str | Mapping[str, float] | Callable[[Any], float]
 Name = str | Mapping[str, Hashable] | Callable[[Any], Hashable]
@@ -80,6 +81,7 @@ class SelectionSettings(BaseModel):
     refine: Setting[bool | None] = None
     kernel: Setting[Kernel | None] = None
     temperature: Setting[float | Literal["auto"] | None] = None
+    ridge: Setting[NonNegative | None] = None
     relevance: Setting[Number | None] = None
     relevance_scale: Setting[RelevanceScale | None] = "minmax"
     quality: Setting[Number | None] = None
@@ -296,6 +298,8 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
     temperature : "auto" or float > 0
         For ``"ndpp"`` with exponential relevance: the lower, the more relevance counts. ``"auto"`` (default) is in
         proportion to the standard deviation of the candidates' relevance.
+    ridge : float >= 0
+        For ``"ndpp"``: the higher, the less a repetition costs; 0.05 by default without a kernel.
     relevance : str, callable or mapping, optional
         What a document is worth for the query: ``"cosine"`` (default), a metadata key (``"relevance_score"`` holds the
         score of LangChain's rerankers), a function of the document, or numbers by id. ``"linear"`` and

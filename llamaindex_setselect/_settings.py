@@ -55,6 +55,7 @@ Setting = Annotated[T, SkipValidation, PlainSerializer(lambda value: value)]
 Positive = Annotated[int, Field(ge=1)]
 Weight = Annotated[float, Field(ge=0, le=1)]
 Cosine = Annotated[float, Field(ge=-1, le=1)]
+NonNegative = Annotated[float, Field(ge=0)]
 SelectorOrName = Literal["ndpp", "mmr", "vrsd", "similarity"] | str | Selector
 NodeNumber = str | Mapping[str, float] | Callable[[BaseNode], float]
 NodeName = str | Mapping[str, Hashable] | Callable[[BaseNode], Hashable]
@@ -71,6 +72,7 @@ class SelectionSettings(BaseModel):
     refine: Setting[bool | None] = None
     kernel: Setting[Kernel | None] = None
     temperature: Setting[float | Literal["auto"] | None] = None
+    ridge: Setting[NonNegative | None] = None
     relevance: Setting[NodeNumber | None] = None
     relevance_scale: Setting[RelevanceScale | None] = "minmax"
     quality: Setting[NodeNumber | None] = None

@@ -47,6 +47,8 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     temperature : "auto" or float > 0
         For ``"ndpp"`` with exponential relevance: the lower, the more relevance counts. ``"auto"`` (default) is in
         proportion to the standard deviation of the candidates' relevance.
+    ridge : float >= 0
+        For ``"ndpp"``: the higher, the less a repetition costs; 0.05 by default without a kernel.
     selector_kwargs : dict
         Parameters of a selector that you registered.
     relevance : str, callable or mapping, optional

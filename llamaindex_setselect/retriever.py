@@ -61,6 +61,7 @@ class RetrieverOptions(TypedDict, total=False):
     refine: bool | None
     kernel: Kernel | None
     temperature: float | Literal["auto"] | None
+    ridge: float | None
     relevance_scale: RelevanceScale | None
     score_threshold: float | None
     shown: Iterable[str]

@@ -460,6 +460,17 @@ def judgement_table(by_vectors: dict[str, list[Cell]], methods: Sequence[str], d
     return table(head, rows)
 
 
+def gain_table(by_vectors: dict[str, list[Cell]]) -> str:
+    """Each method's difference to similarity in each regime: the mean over the kinds of vectors."""
+    rows = []
+    found = {method: [points(cells, method, development=False) for cells in by_vectors.values()] for method in METHODS}
+    for regime in found[DEFAULT][0]:
+        means = {method: float(np.mean([one[regime] for one in values])) for method, values in found.items()}
+        base = means.pop("similarity")
+        rows.append([regime, f"{base:.1f}", *(f"{value - base:+.1f}" for value in means.values())])
+    return table(["regime", *METHODS], rows)
+
+
 def value_table(cells: Sequence[Cell], measures: dict[str, str]) -> str:
     rows = []
     for cell in cells:
@@ -534,6 +545,10 @@ Five rules, each with its constants, beside the methods. The rules without α ha
     text += judgement_table(by_vectors, [*METHODS, *TRIED], development=True)
     text += "\n## Regret, on the other half\n\n" + judgement_table(by_vectors, list(METHODS), development=False)
     text += "\n" + verdict(by_vectors)
+    text += (
+        "\nThe best method of a regime is the best of all methods on these questions, so chance adds to every regret.\n"
+    )
+    text += "\n## Each regime: points of similarity, and what each method adds\n\n" + gain_table(by_vectors)
     for vectors, cells in by_vectors.items():
         text += f"\n## {vectors}\n\n" + value_table(cells, measures)
         text += "\nDifference to similarity with its 95 % bootstrap interval:\n\n" + difference_table(cells)

@@ -26,6 +26,7 @@ def cosine_of(degrees: float) -> float:
 def values(**shares: list[float]) -> vrsd.Values:
     """Values of every method: those given, by a keyword for each method, and 0.5 for the others."""
     names = {"vrsd": vrsd.VRSD, "refined": vrsd.REFINED, "mmr0": "MMR λ 0", "mmr5": "MMR λ 0.5", "mmr1": "MMR λ 1"}
+    names["mmr75"] = "MMR λ 0.75"
     length = len(next(iter(shares.values())))
     return {name: np.full(length, 0.5) for name in vrsd.METHODS} | {
         names[name]: np.array(given) for name, given in shares.items()
@@ -57,6 +58,8 @@ def test_what_each_method_selects() -> None:
         "MMR λ 1": [3, 1],
         # ½(cos 12° − cos 2°) < 0 < ½(cos 20° − cos 30°)
         "MMR λ 0.5": [3, 2],
+        # ¾ cos 20° − ¼ cos 30° = 0.488, and 0.484 for row 1
+        "MMR λ 0.75": [3, 2],
         "MMR λ 0": [3, 2],
         # 10° and −20° add up to −5°, 10° and 12° to 11°
         "VRSD": [3, 2],
@@ -106,10 +109,16 @@ def test_the_weakest_row_counts_wins_and_a_tie_is_no_win() -> None:
     assert vrsd.weakest(aims) == ("MMR λ 0.5", 0.25)
 
 
+def test_a_row_that_the_paper_lacks_is_not_the_one_that_the_paper_is_compared_with() -> None:
+    aims = values(vrsd=[0.6] * 4, mmr75=[0.7] * 4, mmr1=[0.7, 0.5, 0.5, 0.5])
+    assert vrsd.weakest(aims) == ("MMR λ 1", 0.75)
+    assert vrsd.verdict(ARC, aims)[-1] == "0.0%"
+
+
 def test_exactly_85_percent_is_not_more_than_85_and_the_interval_marks_uncertainty() -> None:
     aims = values(vrsd=[0.6] * 17 + [0.5] * 2 + [0.4])
-    title, row, wins, equal, losses, interval, holds, paper = vrsd.verdict(ARC, aims)
-    assert (title, row, paper) == ("ARC-Challenge", "MMR λ 0", "97.7%")
+    title, row, wins, equal, losses, interval, holds, paper, closer = vrsd.verdict(ARC, aims)
+    assert (title, row, paper, closer) == ("ARC-Challenge", "MMR λ 0", "97.7%", "85.0%")
     assert (wins, equal, losses) == ("17 of 20 (85.0%)", "2", "1")
     assert holds == "**no**, too close to tell"
     low, high = (float(end.rstrip("%")) for end in interval.split(" to "))

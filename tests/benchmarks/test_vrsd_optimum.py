@@ -1,0 +1,99 @@
+"""The searches of the page on VRSD's optimum, against the package and the slow references; no data, no model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.papers import vrsd_optimum
+from benchmarks.papers.vrsd_optimum import METHODS, OPTIMUM, WITH_NEAREST, Pool, search
+from shared_core import VRSD, Candidates
+from tests import oracles
+from tests.shared_core.cases import gaussian
+
+SEEDS = range(12)
+N, K = 12, 5
+
+
+def pool_of(seed: int) -> tuple[Pool, np.ndarray, np.ndarray]:
+    query, vectors = (oracles.unit_rows(np.atleast_2d(given)) for given in gaussian(seed, N, 5))
+    return Pool(vectors @ query[0], vectors @ vectors.T), query[0], vectors
+
+
+@pytest.mark.parametrize("refine", [False, True])
+def test_greedy_and_refined_are_the_packages(refine: bool) -> None:
+    for seed in SEEDS:
+        pool, query, vectors = pool_of(seed)
+        picks = METHODS["VRSD refined" if refine else "VRSD"](pool, K)
+        assert picks == VRSD(refine=refine).select(Candidates(query, vectors), K).indices.tolist(), seed
+
+
+def test_the_best_sets_are_those_of_the_reference() -> None:
+    for seed in SEEDS:
+        pool, query, vectors = pool_of(seed)
+        picks, with_nearest = vrsd_optimum.optimum(pool, K)
+        expected, highest = oracles.best_vrsd_set(query, vectors, K)
+        assert set(picks) == expected
+        assert pool.cosine(picks) == pytest.approx(highest, abs=1e-12)
+        nearest = int(pool.relevance.argmax())
+        assert nearest in with_nearest
+        assert (with_nearest == picks) == (nearest in expected)
+
+
+def test_every_method_selects_k_candidates_and_none_beats_the_best_set() -> None:
+    for seed in SEEDS:
+        pool, _, _ = pool_of(seed)
+        highest = pool.cosine(vrsd_optimum.optimum(pool, K)[0])
+        for name, find in METHODS.items():
+            picks = find(pool, K)
+            assert len(set(picks)) == K, name
+            assert pool.cosine(picks) <= highest + 1e-12, name
+
+
+def test_a_beam_of_one_is_greedy_and_one_that_keeps_every_set_finds_the_best() -> None:
+    for seed in SEEDS:
+        pool, _, _ = pool_of(seed)
+        assert vrsd_optimum.beam(pool, K, 1) == vrsd_optimum.greedy(pool, K)
+        assert sorted(vrsd_optimum.beam(pool, K, 800)) == vrsd_optimum.optimum(pool, K)[0]
+
+
+def test_after_exchanges_of_pairs_no_pair_improves_the_set() -> None:
+    for seed in SEEDS:
+        pool, _, _ = pool_of(seed)
+        picks = METHODS["refined, then pairs"](pool, K)
+        for other in vrsd_optimum.all_sets(N, K).tolist():
+            if len({*picks} - {*other}) == 2:
+                assert pool.cosine(other) <= pool.cosine(picks) + 1e-9, seed
+
+
+def test_the_cosines_of_a_greedy_pass_are_counted() -> None:
+    pool, _, _ = pool_of(0)
+    vrsd_optimum.greedy(pool, K)
+    assert pool.computed == N * K
+
+
+def test_what_is_found_is_judged_query_by_query() -> None:
+    cases = [(query, vectors, lambda picks: float(len(picks))) for _, query, vectors in map(pool_of, SEEDS)]
+    found = search(cases, K)
+    assert set(found) == {*METHODS, OPTIMUM, WITH_NEAREST}
+    for of in found.values():
+        assert of.worth.tolist() == [K] * len(SEEDS)
+    assert vrsd_optimum.reached(found, OPTIMUM, OPTIMUM) == 1
+    greedy, refined = (vrsd_optimum.reached(found, name, OPTIMUM) for name in ("VRSD", "VRSD refined"))
+    assert 0 < greedy <= refined < 1
+    assert vrsd_optimum.reached(found, "VRSD refined", WITH_NEAREST) >= refined
+
+
+def test_without_data_it_says_so_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(vrsd_optimum, "DATA", tmp_path)
+    monkeypatch.setattr("benchmarks.papers._common.RESULTS", tmp_path / "results")
+    vrsd_optimum.main(["--write"])
+    out, err = capsys.readouterr()
+    assert not out
+    assert "skipped" in err
+    assert "SETSELECT_DATA" in err
+    assert not (tmp_path / "results").exists()

@@ -39,7 +39,7 @@ def page(found: Found) -> str:
     for name, seeds in found.items():
         parts += [f"## {name}\n", coverage_table(seeds), against(seeds)]
         if rows_of(seeds, "verdict"):
-            parts += [judge_table(seeds)]
+            parts += [judge_table(seeds), judge_difference(seeds)]
         if any(row in ABLATED for row in rows_of(seeds, "fits")):
             parts += ["### The effect of each part\n", ablations(seeds)]
         parts += ["### What `fit` reported, and what new queries show\n", held_out(seeds)]
@@ -156,6 +156,19 @@ def judge_table(seeds: Sequence[dict[str, Any]]) -> str:
         exact = [_cell([_mean(seed, row, k, 1) for seed in seeds], 3) for k in sizes]
         lines.append([row, *logs, *exact])
     return table(["judge", *(f"log P, k = {k}" for k in sizes), *(f"exact, k = {k}" for k in sizes)], lines)
+
+
+def judge_difference(seeds: Sequence[dict[str, Any]]) -> str:
+    """What the learned kernel adds to the log-probability under the best row without learning, query by query."""
+    rivals, lines = [row for row in rows_of(seeds, "verdict") if row in UNLEARNED], []
+    for k in seeds[0]["verdict"][BEST]:
+        logs = {
+            row: np.concatenate([np.array(seed["verdict"][row][k])[:, 0] for seed in seeds]) for row in [*rivals, BEST]
+        }
+        rival = max(rivals, key=lambda row: float(logs[row].mean()))
+        added = logs[BEST] - logs[rival]
+        lines.append([k, rival, f"{added.mean():+.2f} ± {added.std(ddof=1) / len(added) ** 0.5:.2f}"])
+    return table(["k", "best without learning", f"{BEST}: log P added, ± standard error over all queries"], lines)
 
 
 def ablations(seeds: Sequence[dict[str, Any]]) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
-from shared_core import TopK
+from shared_core import Candidates, Selection, TopK, make_selection
 from shared_core.evaluation.compare import compare, compare_candidates, named
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.judging import FoundCandidates, MeasureValues, judge, summarise
@@ -190,3 +191,19 @@ def test_the_same_text_with_other_vectors_is_picked_once() -> None:
     found = FoundCandidates([1.0, 1.0], documents, [[1.0, 0.2], [0.2, 1.0], [1.0, -0.9]])
     outcome = judge(Query("1", "?"), found, [TopK()], 2)
     assert outcome.picks == [["a", "c"]]
+
+
+@dataclass(frozen=True)
+class MiddleOne:
+    """Selects the candidate in the middle, so that every candidate has an influence."""
+
+    def select(self, candidates: Candidates, k: int | None = None, **options: Any) -> Selection:
+        return make_selection(candidates, [len(candidates) // 2], [1.0])
+
+
+def test_copies_that_are_not_picked_are_candidates_as_in_the_adapters() -> None:
+    documents = [Document(name, text) for name, text in (("a", "A"), ("b", "B"), ("b2", "B"), ("c", "C"), ("d", "D"))]
+    vectors = [[1.0, angle] for angle in (0.0, 0.1, 0.1, 0.2, 0.3)]
+    outcome = judge(Query("1", "?"), FoundCandidates([1.0, 0.0], documents, vectors), [MiddleOne()], 1)
+    # The middle of the five candidates is a copy of B; the middle of the four texts would be C.
+    assert outcome.picks == [["b"]]

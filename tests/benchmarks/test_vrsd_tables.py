@@ -183,3 +183,15 @@ def test_without_data_it_says_so_and_writes_nothing(
     assert err.count("skipped") == len(vrsd.DATA_SETS)
     assert "SETSELECT_DATA" in err
     assert not (tmp_path / "results").exists()
+
+
+def test_without_the_papers_own_model_it_names_the_command_that_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(vrsd, "is_installed", lambda model: False)
+    monkeypatch.setattr("benchmarks.papers._common.RESULTS", tmp_path / "results")
+    vrsd.main(["--model", "all-mpnet-base-v2", "--write"])
+    out, err = capsys.readouterr()
+    assert not out
+    assert "make models" in err
+    assert not (tmp_path / "results").exists()

@@ -106,6 +106,14 @@ def test_each_measure_has_a_table_of_gains_and_losses_and_the_one_that_decides_i
     assert found.queries[3].id == "q4"
 
 
+def test_the_measure_that_decides_comes_first_and_those_from_the_vectors_last() -> None:
+    found = comparison()
+    found = replace(found, recommendation=replace(found.recommendation, measure="StRecall@5"))
+    names = re.findall(r'<summary id="by-\d"><bdi>(.*?)</bdi>', render(found))
+    gold = ["subtopic recall@5", "recall@5", "nDCG@5"]
+    assert names == [*gold, "relevance", "redundancy", "cos(sum, query)"]
+
+
 def test_a_loss_of_redundancy_is_a_rise() -> None:
     text = " ".join(Page(render(comparison())).text.split())
     part = text[text.index("By redundancy, over") : text.index("By cos(sum, query), over")]

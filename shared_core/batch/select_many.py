@@ -87,8 +87,8 @@ def select_many(
     """Select ``k`` for each query, from shared candidates or from each query's own.
 
     The result is that of :func:`select` for each query, except for ties within rounding error. It does not depend on
-    the number of ``workers``. With numba, VRSD, MMR and NDPP without a kernel validate and select
-    for blocks of queries.
+    the number of ``workers``. With numba, VRSD, MMR and NDPP without a kernel validate and select for blocks of
+    queries.
 
     Parameters
     ----------

@@ -277,10 +277,12 @@ def _greedy(state: GreedyState, lu: _IncrementalLU, log_r2: Matrix, log_r_noise:
         if log_gains[best] == -np.inf:
             break
         i = state.best(log_gains, state.tie + lu.log_noise(best) + 2 * float(log_r_noise[best]))
-        gains.append(float(np.exp(log_gains[i])))
+        if not lu.add(i):
+            continue
+        gains.append(float(np.exp(log_r2[i] + math.log(lu.d[i]))))
         state.take(i, log_r2)
         if state.more():
-            lu.add(i)
+            lu.subtract()
     return gains
 
 
@@ -339,7 +341,7 @@ class _IncrementalLU:
         self.Z, self.C, self.alpha, self.tolerance, self.rounding, _ = factors
         width = self.Z.shape[1]
         self.K = width - len(self.C)
-        self.symmetric = len(self.C) == 0
+        self.symmetric, self.single = len(self.C) == 0, self.Z.dtype == np.float32
         # d_i starts as the diagonal of L. The skew part B C Bᵀ adds 0 to it. The ridge is on the diagonal alone, so the
         # LU meets it here and in the block of the shown candidates.
         V = self.Z if self.symmetric else self.Z[:, : self.K]
@@ -352,34 +354,45 @@ class _IncrementalLU:
         _check_finite(self.d)
         if shown:
             self._condition_on(shown)
+        # A ratio that is not above this is rounding error.
+        self.least = self.tolerance * self.scale
 
     def log_ratios(self) -> Matrix:
         """log d; -inf where d is rounding error, because the rank is used up."""
-        logs: Matrix = np.log(np.where(self.d > self.tolerance * self.scale, self.d, 0.0))
+        logs: Matrix = np.log(self.d * (self.d > self.least))
         return logs
 
     def log_noise(self, i: int) -> float:
         """The tie tolerance for the logarithm of the ratio of ``i``."""
         return self.rounding * float(self.scale[i] / self.d[i])
 
-    def add(self, i: int) -> None:
-        """Add ``i`` to S."""
-        t, z, root = self.t, self.Z[i].astype(np.float64), math.sqrt(self.d[i])
+    def add(self, i: int) -> bool:
+        """Add ``i`` to S. False if its ratio is rounding error; then S stays as it is."""
+        t, z = self.t, self.Z[i].astype(np.float64)
         left, right = self._sides(z)
-        self.left[t] = (left - self.right[:t].dot(z).dot(self.left[:t])) / root
+        upper = self.right[:t].dot(z)
+        if self.single:
+            # d was summed in float32, and an error of a pivot spreads to all candidates.
+            self.d[i] = z.dot(z) + self.alpha - upper.dot(upper)
+            if self.d[i] <= self.least[i]:
+                return False
+        root = math.sqrt(self.d[i])
+        self.left[t] = (left - upper.dot(self.left[:t])) / root
         if not self.symmetric:
             self.right[t] = (right - self.left[:t].dot(z).dot(self.right[:t])) / root
         self.t += 1
-        self._subtract(self.left[t], self.right[t])
+        return True
 
-    def _subtract(self, left: Matrix, right: Matrix) -> None:
-        lower = self.Z.dot(left.astype(self.Z.dtype))
-        upper = lower if self.symmetric else self.Z.dot(right)
-        product = np.multiply(lower, upper, dtype=np.float64)
+    def subtract(self) -> None:
+        """Subtract the share of the last step from each d_i."""
+        left, right = self.left[self.t - 1], self.right[self.t - 1]
+        lower = self.Z.dot(left.astype(np.float32)).astype(np.float64) if self.single else self.Z.dot(left)
+        product = lower * (lower if self.symmetric else self.Z.dot(right))
         self.d -= product
         # With a symmetric kernel d only falls, so it cannot overflow, and the first d is the largest number.
         if not self.symmetric:
             np.maximum(self.scale, np.abs(product), out=self.scale)
+            np.multiply(self.tolerance, self.scale, out=self.least)
             _check_finite(self.d)
 
     def _sides(self, z: Matrix) -> tuple[Matrix, Matrix]:

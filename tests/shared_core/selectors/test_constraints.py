@@ -61,7 +61,7 @@ def test_refinement_exchanges_picks_where_the_caps_end_the_selection() -> None:
         sources = [i % 4 for i in range(24)]
         kwargs: dict[str, Any] = {"sources": sources, "max_per_source": 2}
         greedy = select(query, vectors, 12, **kwargs)
-        refined = select(query, vectors, 12, refine=True, **kwargs)
+        refined = select(query, vectors, 12, "vrsd", refine=True, **kwargs)
         assert len(greedy) == len(refined) == 8
         assert set(Counter(sources[i] for i in refined.indices).values()) == {2}
         better += refined.objective > greedy.objective + 1e-9
@@ -126,7 +126,7 @@ def test_ndpp_fills_in_by_relevance_under_the_caps() -> None:
     query, vectors = gaussian(3, 30, 3)
     sources = [i // 3 for i in range(30)]
     candidates = Candidates(query, vectors, sources=sources, max_per_source=1)
-    selection = NDPP().select(candidates, 8)
+    selection = NDPP(ridge=0).select(candidates, 8)
     assert selection.filled_from == 3
     picks = selection.indices.tolist()
     for position in range(3, 8):
@@ -141,7 +141,7 @@ def test_derived_candidates_keep_the_constraints() -> None:
     given = Candidates(query, vectors, **rules)
     expected = VRSD().select(given, 8).indices.tolist()
     assert len(expected) <= 4
-    assert select(query, vectors, 8, **rules).indices.tolist() == expected
+    assert select(query, vectors, 8, "vrsd", **rules).indices.tolist() == expected
     for other in (
         Candidates(query, vectors, **rules),
         Candidates(-query, vectors, **rules).with_query(query),

@@ -392,6 +392,20 @@ def test_a_skew_part_a_million_times_larger_may_hide_ranks_and_hardly_ever_adds_
     assert found.count(4) >= 30
 
 
+def test_the_rank_of_float32_vectors_in_a_narrow_cone_is_found() -> None:
+    # The pivots become small, and divide the rounding errors of sums in float32.
+    for seed in range(60, 100):
+        rng = np.random.default_rng(seed)
+        centre = rng.normal(size=6)
+        query, vectors = (centre + spread * rng.normal(size=shape) for spread, shape in ((0.5, 6), (0.7, (40, 6))))
+        candidates = Candidates(
+            query.astype(np.float32), vectors.astype(np.float32), relevance=rng.uniform(-1, 1.5, size=40)
+        )
+        for way in available_loops():
+            with use_loops(way):
+                assert NDPP(relevance="linear", ridge=0).select(candidates, 9).filled_from == 6, (seed, way)
+
+
 def test_the_tolerance_of_a_low_rank_kernel_does_not_depend_on_the_vectors() -> None:
     # The last two determinants are 2.5e-7 of the first. That is rounding error in float32, but the kernel is float64.
     kernel = LowRankKernel(np.diag([1, 1e-2, 5e-4, 5e-4]))

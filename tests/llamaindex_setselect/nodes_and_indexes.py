@@ -104,7 +104,10 @@ def make_store(kind: str) -> Any:
         case "flat l2":
             return FaissVectorStore(faiss.IndexFlatL2(DIMENSION))
         case "hnsw":
-            return FaissVectorStore(faiss.IndexHNSWFlat(DIMENSION, 16, faiss.METRIC_INNER_PRODUCT))
+            graph = faiss.IndexHNSWFlat(DIMENSION, 16, faiss.METRIC_INNER_PRODUCT)
+            # With the defaults a search for all nodes may miss some, and NDPP's temperature depends on all candidates.
+            graph.hnsw.efConstruction = graph.hnsw.efSearch = 100
+            return FaissVectorStore(graph)
         case "idmap":
             return FaissMapVectorStore(faiss.IndexIDMap(flat))
         case _:

@@ -201,7 +201,7 @@ def test_a_parameter_of_another_selector_is_refused_with_the_name_of_that_select
     for parameter, owner in (("lambda_mult", "mmr"), ("lambda_b", "mmr"), ("refine", "vrsd")):
         message = rf"selector 'ndpp' has no parameter '{parameter}' \(a parameter of '{owner}'\); allowed: kernel, "
         with pytest.raises(InvalidParameterError, match=message):
-            select([1.0], [[1.0], [2.0]], 1, **{parameter: 0.5})
+            make_selector("ndpp", **{parameter: 0.5})
     with pytest.raises(InvalidParameterError, match=r"selector 'similarity' has no parameter 'x'; allowed: none$"):
         make_selector("similarity", x=1)
 

@@ -157,6 +157,7 @@ class NDPP:
         gains += [0.0] * (len(state.picks) - len(gains))
         return make_selection(candidates, state.picks, gains, product=True, filled_from=filled_from)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def select_block(self, block: CandidateBlock, k: int) -> BlockSelection | None:
         """The selections of a block of queries; None if each query needs :meth:`select`."""
         loops = compiled_loops()

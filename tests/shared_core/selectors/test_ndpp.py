@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from shared_core import NDPP, Candidates, InvalidParameterError, LinearKernel, LowRankKernel, choose, select
+from shared_core import (
+    NDPP,
+    Candidates,
+    InvalidParameterError,
+    LinearKernel,
+    LowRankKernel,
+    choose,
+    select,
+    select_many,
+)
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
 from tests.shared_core.cases import available_loops, draw_relevance, gaussian, random_cases, use_loops
@@ -171,10 +180,13 @@ def test_relevance_of_any_size_gives_a_set() -> None:
     query, vectors = gaussian(9, 12, 8)
     for size in (1e-300, 1e-6, 1e300):
         relevance = size * np.linspace(-1, 1, 12)
-        for selector in (NDPP(relevance="linear"), NDPP(), NDPP(temperature=0.1)):
-            found = selector.select(Candidates(query, vectors, relevance=relevance), 5)
-            assert len(set(found.indices.tolist())) == 5
+        for selector in (NDPP(relevance="linear", ridge=0), NDPP(relevance="linear"), NDPP(), NDPP(temperature=0.1)):
+            found = selector.select(Candidates(query, vectors, relevance=relevance), 10)
+            assert len(set(found.indices.tolist())) == 10
             assert not np.isnan(found.gains).any()
+            rows, worth = np.stack([vectors, vectors[::-1]]), np.stack([relevance, relevance[::-1]])
+            many = select_many([query, query], rows, 10, selector, relevance=worth, relevance_scale=None)
+            assert many.indices[0].tolist() == found.indices.tolist()
 
 
 @pytest.mark.parametrize("rank", [2, 3, 4, 5])

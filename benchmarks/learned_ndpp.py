@@ -161,9 +161,10 @@ def main() -> None:
         name: [work(name, seed, options.only, fresh=options.fresh, use=options.cached) for seed in options.seeds]
         for name in names
     }
+    from benchmarks.learned.nothing import fits_to_nothing
     from benchmarks.learned.page import page
 
-    text = page(found)
+    text = page(found, cached("nothing-to-learn", fits_to_nothing, fresh=options.fresh, use=options.cached))
     print(text)
     if options.write and not options.set:
         target = Path(__file__).with_name("results") / "learned_ndpp.md"

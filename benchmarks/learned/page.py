@@ -12,6 +12,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.learned.data import SOURCES
+from benchmarks.learned.nothing import EPOCHS, ITEMS
 from benchmarks.learned.rows import ABLATED, BEST, FROM_JUDGE, LEARNED, ORACLE, RIVALS, SIZES, TRAINED_AT, UNLEARNED
 from benchmarks.papers._common import heading, table
 
@@ -22,8 +23,8 @@ FLAT = "listwise, without the query"
 Found = dict[str, list[dict[str, Any]]]
 
 
-def page(found: Found) -> str:
-    """The whole page, from the result of ``work`` for each data set and seed."""
+def page(found: Found, nothing: Sequence[tuple[float, float]] | None = None) -> str:
+    """The whole page: the result of ``work`` for each data set and seed, and of ``fits_to_nothing``."""
     parts = [
         heading(
             "A kernel learned from feedback, compared with selectors that learn nothing",
@@ -34,6 +35,7 @@ def page(found: Found) -> str:
         ),
         INTRODUCTION,
         reported_and_true(found),
+        *([] if nothing is None else [where_nothing_is_learned(nothing)]),
         JUDGE,
     ]
     for name, seeds in found.items():
@@ -96,6 +98,21 @@ def reported_and_true(found: Found) -> str:
     error = values.std(ddof=1) / len(values) ** 0.5
     text = f"Reported minus true, over all {len(values)} fits: {values.mean():+.4f} ± {error:.4f}."
     return f"{table(head, lines)}\n{text}\n"
+
+
+def where_nothing_is_learned(fits: Sequence[tuple[float, float]]) -> str:
+    """How often a fit reports a gain where there is none, and the mean gain."""
+    values, errors = np.array(fits).T
+    shares = [f"{int((values > times * errors).sum())} of {len(fits)}" for times in (1, 2, 3)]
+    rows = [[f"{values.mean():+.4f} ± {values.std(ddof=1) / len(values) ** 0.5:.4f}", f"{errors.mean():.4f}", *shares]]
+    head = ["mean reported gain", "mean of its standard errors", "gain above one of them", "above two", "above three"]
+    return f"""### Where nothing can be learned
+
+{ITEMS} items with random vectors, and a random feedback for each pair of items, so the true gain is 0.
+{len(fits)} fits of {EPOCHS} epochs at k = 2, each with other items, 12 of them held out. What remains is the optimism of
+the kept epoch. `fit` says that learning helped where the gain is above one standard error:
+
+{table(head, rows)}"""
 
 
 def gains(seed: dict[str, Any], row: str) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -86,7 +86,8 @@ class Fitted:
     def helped(self) -> bool:
         """Whether the gain on the held-out items exceeds one standard error.
 
-        The same items decided which epoch is kept, so the gain is above 0 in more than half of all fits to noise.
+        The same items decided which epoch is kept, so with few of them this is True for a third of the fits where
+        nothing can be learned (benchmarks/results/learned_ndpp.md); require two or three standard errors to be sure.
         """
         return self.gain > self.standard_error
 

@@ -109,8 +109,8 @@ def where_nothing_is_learned(fits: Sequence[tuple[float, float]]) -> str:
     return f"""### Where nothing can be learned
 
 {ITEMS} items with random vectors, and a random feedback for each pair of items, so the true gain is 0.
-{len(fits)} fits of {EPOCHS} epochs at k = 2, each with other items, 12 of them held out. What remains is the optimism of
-the kept epoch. `fit` says that learning helped where the gain is above one standard error:
+{len(fits)} fits of {EPOCHS} epochs at k = 2, each with other items, 12 of them held out. What remains is the optimism
+of the kept epoch. `fit` says that learning helped where the gain is above one standard error:
 
 {table(head, rows)}"""
 

@@ -4,6 +4,7 @@ The snippets of a page are one program: they build on each other. Pages share no
 """
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,60 @@ def snippets(page: Path) -> list[Example]:
 def test_snippets_run(page: Path) -> None:
     for snippet in snippets(page):
         snippet.evaluate()
+
+
+def table(page: str, heading: str) -> list[list[str]]:
+    """The cells of the first table whose head begins with ``heading``, without emphasis and quotation marks."""
+    lines = iter((ROOT / page).read_text(encoding="utf-8").splitlines())
+    found = [next(line for line in lines if line.startswith(f"| {heading}"))]
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        found.append(line)
+    cells = [[cell.strip(' *`"').replace("−", "-") for cell in line.strip("|").split("|")] for line in found]
+    return cells[:1] + cells[2:]
+
+
+def as_in_the_regimes(method: str) -> str:
+    """``MMR, λ = 0.5`` or ``mmr"`, λ = 0.5`` as ``MMR λ 0.5``."""
+    plain = re.sub(r'[`",=]', " ", method).replace("exponential", "").replace("mmr", "MMR").replace("vrsd", "VRSD")
+    return "NDPP()" if "the default" in plain else " ".join(plain.split())
+
+
+@pytest.mark.parametrize(("page", "heading"), [("README.md", "measured in points"), ("docs/choosing.md", "method |")])
+def test_regrets_on_the_pages_are_those_of_the_regimes(page: str, heading: str) -> None:
+    regimes = (ROOT / "benchmarks" / "results" / "regimes.md").read_text(encoding="utf-8")
+    part = regimes.split("## Regret, on the other half")[1].split("\n## ")[0]
+    rows = [line.split("|")[1:5] for line in part.splitlines() if line.startswith("| ")]
+    measured = {row[0].strip(): re.findall(r"\d+\.\d", " ".join(row[1:])) for row in rows}
+    shown = table(page, heading)[1:]
+    assert len(shown) >= 5
+    for method, *cells in shown:
+        assert re.findall(r"\d+\.\d", " ".join(cells)) == measured[as_in_the_regimes(method)], method
+
+
+def test_the_gains_of_each_task_are_those_of_the_regimes() -> None:
+    head, *rows = table("docs/choosing.md", "task | similarity")
+    names, *measured = table("benchmarks/results/regimes.md", "regime | similarity")
+    columns = [names.index(as_in_the_regimes(name)) for name in head[1:]]
+    assert [row[1:] for row in rows] == [[row[column] for column in columns] for row in measured]
+
+
+def test_the_losses_are_those_of_the_regimes() -> None:
+    head, *rows = table("docs/when-diversity-hurts.md", "| similarity")
+    _, *paying = table("docs/when-diversity-hurts.md", "| k")
+    assert len(rows) == 10
+    regimes = (ROOT / "benchmarks" / "results" / "regimes.md").read_text(encoding="utf-8")
+    columns = "MMR λ 0.5", "MMR λ 0.8", "VRSD", "NDPP linear", "NDPP()"
+    assert tuple(map(as_in_the_regimes, head[2:])) == columns
+    for k, task, base, cells in [("10", row[0], row[1], row[2:]) for row in rows] + [
+        (row[1], row[0], row[2], row[3:]) for row in paying
+    ]:
+        model = "all-MiniLM-L6-v2" if "(MiniLM)" in task else "all-mpnet-base-v2"
+        lines = regimes.split(f"\n## {model}\n")[1].split("\n## ")[0].splitlines()
+        named = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in lines if f"| {k} |" in line]
+        assert any(row[1] == k and set(cells) <= set(row) for row in named), task
+        assert any(row[1] == k and row[3] == base for row in named if row[2].isdigit()), task
 
 
 @pytest.fixture

@@ -209,8 +209,8 @@ relevance, scaled to [0, 1] by its minimum and maximum, by rank, or not at all; 
 Similarity by the fused scores is "{FUSED}". *NDPP, default* is `NDPP()`, and T is the temperature of NDPP.
 *Cosine between picks* is the mean over all pairs: how much the picks repeat each other. The other values are
 percentages, means over the queries, and higher is better. Differences are paired, in percentage points, with a
-95 % bootstrap interval; those whose interval excludes 0 are bold. Subtopics of the α-nDCG (α = 0.5) are the right paragraphs or the
-meanings.
+95 % bootstrap interval; those whose interval excludes 0 are bold. Subtopics of the α-nDCG (α = 0.5) are
+the right paragraphs or the meanings.
 """
         RESULT.parent.mkdir(exist_ok=True)
         RESULT.write_text("\n".join([top, notes.strip(), "", *sections]), encoding="utf-8")

@@ -250,7 +250,11 @@ def _is_kernel(value: Any) -> bool:
 
 
 def _factors_of_unit_rows(rows: FloatArray, alpha: float) -> _Factors:
-    return _Factors(rows, _NO_SKEW_PART, alpha, RANK_TOLERANCE[rows.dtype], tie_tolerance(rows.dtype), unit=True)
+    tolerance = RANK_TOLERANCE[rows.dtype]
+    if alpha == 0:
+        # Sums in float32 would leave ratios above the tolerance after the rank is used up.
+        rows = read_only(np.ascontiguousarray(rows, np.float64)[:])
+    return _Factors(rows, _NO_SKEW_PART, alpha, tolerance, tie_tolerance(rows.dtype), unit=True)
 
 
 class _Factors(NamedTuple):

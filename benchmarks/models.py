@@ -66,7 +66,7 @@ def mpnet_folder() -> Path:
 
 
 def _file_of(package: str, ending: str) -> Path:
-    """The one file of an installed package whose name ends so."""
+    """The one file of an installed package whose name ends with ``ending``."""
     try:
         files = importlib.metadata.files(package) or []
     except importlib.metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Fits where nothing can be learned: how often the report of ``fit`` still sees a gain."""
+"""Fits where nothing can be learned: how often ``fit`` reports a gain all the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FITS, ITEMS, DIMENSIONS, EPOCHS = 100, 60, 64, 15
 
 
 def affinity(query: Mapping[str, Any], subset: Sequence[Mapping[str, Any]]) -> float:
-    """A random number for each pair of items, the same in both directions: no pair says anything of another pair."""
+    """A random number for each pair of items, the same in both directions: no pair tells anything about another."""
     pairs = ["".join(sorted((query["question"], item["question"]))) for item in subset]
     return float(np.mean([int.from_bytes(hashlib.sha256(pair.encode()).digest()[:4], "big") / 2**32 for pair in pairs]))
 

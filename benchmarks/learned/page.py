@@ -67,6 +67,9 @@ training, neither as queries nor as examples; they decide which epoch is kept, a
 queries are neither trained on nor used to choose anything. Only `sharpness` was ever tuned: on held-out items of
 GeoQuery's pools, with an earlier version that still used held-out items as examples in training.
 
+λ is the weight of relevance in MMR. T is the temperature of NDPP, and σ the standard deviation of the candidates'
+cosines. The ridge is a number on the diagonal of NDPP's kernel; rows without one have 0.
+
 ## The report of `fit`, and the truth
 
 The gain of `{BEST}` at k = {TRAINED_AT} over the selector that learns nothing and is the best on the held-out items of
@@ -80,7 +83,7 @@ JUDGE = """
 The judge is a language model with 0.9 million weights. It was trained for five minutes on prompts from a part that is
 in no pool and no test, and it has a built-in copy mechanism, so it uses its examples. It tests the code, and does not
 show what a large model would do. It is asked the first 100 queries of each test, for some of the rows and sizes.
-Exact: greedy decoding prints the right answer.
+log P: the log-probability of the right answer. Exact: greedy decoding prints the right answer.
 """
 
 

@@ -1,4 +1,4 @@
-"""How often VRSD's picks are the best set there is: the set of k whose sum has the highest cosine with the query.
+"""How often VRSD finds the best set: the set of k candidates whose sum has the highest cosine with the query.
 
 python benchmarks/papers/vrsd_optimum.py            # prints the tables
 python benchmarks/papers/vrsd_optimum.py --write    # and writes benchmarks/results/papers/vrsd_optimum.md
@@ -306,11 +306,12 @@ data set. The random vectors have 8 independent normal components. Everything is
 
 - **VRSD**, **VRSD refined**: the package's `VRSD()` and `VRSD(refine=True)`. The refinement replaces one pick by one
   candidate, the best exchange first, while the cosine rises. The first pick, the nearest candidate, stays: the paper's
-  Definition 2 has it in every set. The last two rows of a table count the best of these sets as the best set.
-- **refined, the first pick too**: the first pick may also be replaced. **then pairs**: and then two picks by two
-  candidates, while the cosine rises.
-- **restarts**: the greedy pass from each of the 5 nearest candidates as first pick; the best of the 5 sets. **refined**
-  means exchanges in which every pick may be replaced, of the best set or of each before the best is taken.
+  Definition 2 has it in every set. In the last two rows of a table the best set is the best of those with the nearest.
+- **refined, the first pick too**: the first pick may also be replaced. **refined, then pairs**: after that, two picks
+  at a time are replaced by two candidates, while the cosine rises.
+- **5 restarts**: one greedy pass from each of the 5 nearest candidates as first pick, and the best of the 5 sets. **the
+  best refined**: that set is then refined, and every pick may be replaced. **each refined**: all 5 sets are refined
+  before the best is taken.
 - **beam of 6**: the greedy pass, but after each pick the 6 best sets are kept instead of one.
 
 **cosines, VRSD = 1** is the number of sets whose cosine a method computes, as a multiple of VRSD's, over all columns.

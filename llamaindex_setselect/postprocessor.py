@@ -45,10 +45,11 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     kernel : Kernel, optional
         For ``"ndpp"``: a :class:`LowRankKernel` or :class:`LinearKernel`.
     temperature : "auto" or float > 0
-        For ``"ndpp"`` with exponential relevance: the lower, the more relevance counts. ``"auto"`` (default) is in
-        proportion to the standard deviation of the candidates' relevance.
+        For ``"ndpp"`` with exponential relevance: the lower, the more relevance counts. ``"auto"`` (default) is
+        1.25 standard deviations of the candidates' relevance.
     ridge : float >= 0
-        For ``"ndpp"``: the higher, the less a repetition costs; 0.05 by default without a kernel.
+        For ``"ndpp"``, a number on the diagonal of its kernel: the higher, the less a repetition costs. Default: 0.05
+        without a ``kernel``, 0 with one.
     selector_kwargs : dict
         Parameters of a selector that you registered.
     relevance : str, callable or mapping, optional

@@ -70,8 +70,7 @@ def compare(
         bool,
         typer.Option(
             "--keep-duplicates",
-            help="Let documents with the same text count as several. By default a text counts once, as in the "
-            "retrievers.",
+            help="Count documents with the same text as several. By default a text counts once, as in the retrievers.",
         ),
     ] = False,
     title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,

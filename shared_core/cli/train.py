@@ -119,7 +119,7 @@ def train(
     epochs: Annotated[int, typer.Option(min=1, help="Largest number of epochs.")] = 30,
     patience: Annotated[int, typer.Option(min=1, help="Stop after this many epochs without improvement.")] = 8,
     held_out: Annotated[
-        float, typer.Option(help="Share of the items that is measured on and takes no part in training.")
+        float, typer.Option(help="Share of the items that takes no part in training and shows what the kernel gains.")
     ] = 0.2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of draws, split, start and batches.")] = 0,
     device: Annotated[str, typer.Option(help="Device that trains the kernel: cpu, cuda.")] = "cpu",

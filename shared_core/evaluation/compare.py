@@ -440,10 +440,8 @@ def _notes_on_repeats(outcomes: Sequence[JudgedQuery], k: int, drop_duplicates: 
     if not repeated:
         return []
     total = sum(len(outcome.candidates) for outcome in outcomes) + (repeated if drop_duplicates else 0)
-    their = (
-        "repeats the text of another candidate of its" if repeated == 1 else "repeat the text of another one of their"
-    )
-    said = f"{repeated:,} of {total:,} candidates {their} query"
+    repeat, their = ("repeats", "its") if repeated == 1 else ("repeat", "their")
+    said = f"{repeated:,} of {total:,} candidates {repeat} the text of another candidate of {their} query"
     if not drop_duplicates:
         return [f"{said}, and {'is' if repeated == 1 else 'are'} kept."]
     notes = [f"{said}. A text counts once, as in the retrievers; plain search would return its copies."]

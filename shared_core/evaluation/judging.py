@@ -57,8 +57,8 @@ class FoundCandidates:
         Labels of what the query asks for, each with the ids of all documents that cover it. By default they come from
         the query and the labels of ``documents``, and a subtopic that none of the documents covers counts as missed.
     copies : mapping, optional
-        The id of each document that has the text of another, and the id of that other, by which the text is known (see
-        :func:`copies_of`). By default only ``documents`` are looked at.
+        For each document that repeats the text of another: its id, and the id of that other (see :func:`copies_of`).
+        By default only ``documents`` are compared.
     """
 
     vector: ArrayLike
@@ -72,7 +72,7 @@ class FoundCandidates:
 class JudgedQuery:
     """The picks of every setting for one query, and their measures; arrays have one value for each setting.
 
-    ``repeated`` counts the candidates that have the text of another. ``redundancy`` is None if a single text was
+    ``repeated`` counts the candidates that repeat the text of another. ``redundancy`` is None if a single text was
     picked, ``answered`` is None if the query has no answers.
     """
 
@@ -148,7 +148,7 @@ def judge(
 
 
 def copies_of(documents: Iterable[Document]) -> dict[str, str]:
-    """The id of each document whose text an earlier one has, and the id of that one; an empty text is no text.
+    """For each document that repeats the text of an earlier one: its id, and the earlier id. Empty texts do not count.
 
     >>> copies_of([Document("a", "A"), Document("b", "B"), Document("c", "A")])
     {'c': 'a'}
@@ -161,7 +161,7 @@ def copies_of(documents: Iterable[Document]) -> dict[str, str]:
 def _with_texts_once(
     query: Query, subtopics: Mapping[str, Collection[str]], documents: Sequence[Document], copies: Mapping[str, str]
 ) -> tuple[Query, dict[str, tuple[str, ...]], list[Document], list[int]]:
-    """The same with one id for each text, the gold id if there is one; last, each document's place among the texts."""
+    """The arguments with one id for each text, a gold id if there is one; and each document's place among the texts."""
     gold = {copies.get(name, name): name for name in reversed(query.gold)}
 
     def renamed(ids: Iterable[str]) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ ON_REQUEST = ("alpha_ndcg", "ndcg", "success")
 CHANCE = 0.05
 # With fewer queries no difference has p < 0.05: the smallest p value is 2 / 2^queries.
 FEWEST = 6
-# The share of queries made worse from which a recommendation warns of them.
+# A recommendation begins with "But" if the setting makes at least this share of the queries worse.
 MANY = 0.1
 # The share of similarity's relevance that a setting must keep to be the example of the trade-off.
 KEPT = 0.95
@@ -91,7 +91,7 @@ def recommend(
 
 
 class _Decision(NamedTuple):
-    """The setting, another that the text sets beside it, and the p values against similarity and against that one."""
+    """The setting, another that the text compares it with, and the p values against similarity and against that one."""
 
     setting: int
     rival: int | None
@@ -123,7 +123,7 @@ def _decide(settings: Sequence[Setting], of_queries: Matrix, seed: int) -> _Deci
 
 
 def _simplicity(settings: Sequence[Setting]) -> list[int]:
-    """The place of each setting in the order of simplicity; all settings of a sweep have the place of the first."""
+    """The place of each setting in the order of simplicity; the settings of a sweep share the place of the first."""
     sweeps: dict[str, int] = {}
     return [
         i if setting.parameter is None else sweeps.setdefault(setting.method, i) for i, setting in enumerate(settings)
@@ -131,7 +131,7 @@ def _simplicity(settings: Sequence[Setting]) -> list[int]:
 
 
 def _p_values(of_queries: Matrix, against: int, seed: int) -> list[float]:
-    """For each setting the p value of its difference to one of them, which itself has 1."""
+    """For each setting the p value of its difference to the setting ``against``; 1 for that setting itself."""
     if len(of_queries) == 1:
         return [1.0]
     p = paired_tests(np.delete(of_queries, against, axis=0), of_queries[against], seed=seed)
@@ -140,7 +140,7 @@ def _p_values(of_queries: Matrix, against: int, seed: int) -> list[float]:
 
 
 def check_deciding(key: str | None, allowed: Collection[str] = (*DECIDING, *ON_REQUEST)) -> None:
-    """Raise for a key that is not that of a deciding measure, or not among those that the queries allow."""
+    """Raise an error if ``key`` is not a deciding measure, or if the queries do not allow it."""
     deciding = [one for one in allowed if one in (*DECIDING, *ON_REQUEST)]
     if key is not None and key not in deciding:
         among = ", ".join(deciding) or "none: these queries allow no deciding measure"

@@ -32,7 +32,7 @@ class Split:
     trained : tuple of int
         The queries that are trained on; they are among ``examples``.
     held_out : tuple of int
-        The queries that only measure.
+        The queries on which the fit is measured; they take no part in training.
 
     Examples
     --------
@@ -118,17 +118,20 @@ def split_queries(neighbours: Neighbours, queries: Iterable[int] | None, setting
     )
 
 
-def check_split(split: Split, n: int) -> None:
-    """An InvalidInputError if a split does not fit a pool of n items."""
-    sound = isinstance(split, Split) and bool(split.trained) and bool(split.held_out)
-    if sound:
-        known, apart = set(split.examples), set(split.held_out)
-        sound = known.issuperset(split.trained) and not known & apart and (known | apart).issubset(range(n))
-    if not sound:
+def check_split(split: Split, n: int) -> Split:
+    """The split with tuples of int; an InvalidInputError if it does not fit a pool of n items."""
+    try:
+        parts = (list(part) for part in (split.examples, split.trained, split.held_out))
+        examples, trained, held_out = (tuple(check_rows(part, n, "split")) for part in parts)
+        if not set(examples).issuperset(trained) or not set(examples).isdisjoint(held_out):
+            raise ValueError
+    # Any exception: the caller may pass any object.
+    except Exception:
         raise InvalidInputError(
             f"split: {quoted(split)} must hold rows of these {n} items, at least one trained and one held_out, trained "
             "among examples and held_out not among examples: make it with hold_out"
-        )
+        ) from None
+    return Split(examples, trained, held_out)
 
 
 def divide_labels(labels: Sequence[LabelledSubset], split: Split) -> tuple[list[LabelledSubset], list[LabelledSubset]]:

@@ -200,8 +200,8 @@ def ndpp(
     are none, d is not known, and at most ``bound``. ``log_r2`` is -inf for a closed candidate, and is changed. A count
     is below k if the rank is used up, and -1 if a determinant overflows.
     """
-    # With a symmetric kernel d only falls. So the last computed w of a candidate is an upper bound, and a candidate
-    # whose bound is below the best w is skipped. d[v] is that after the first seen[v] steps.
+    # w[v] is the logarithm of the gain of v, computed from d[v] after the first seen[v] steps. With a symmetric kernel
+    # d only falls. So the last computed w[v] is an upper bound, and v is skipped if this bound is below the best w.
     b, k = picks.shape
     n, width = Z.shape[1:]
     K = width - len(C)

@@ -26,8 +26,8 @@ Matrix = NDArray[np.float64]
 
 # Only r² enters the kernel, so with the paper's r = cos an opposite vector would count as a relevant one.
 LINEAR_FLOOR = 1e-6
-# temperature="auto" is this many standard deviations of the candidates' relevance. It and the ridge were chosen on the
-# development half of benchmarks/regimes.py.
+# temperature="auto" is this many standard deviations of the candidates' relevance. This constant and the ridge were
+# chosen on the development half of the questions of benchmarks/regimes.py.
 AUTO_TEMPERATURE = 1.25
 DEFAULT_RIDGE = 0.05
 FLOAT64_TIE = tie_tolerance(np.dtype(np.float64))
@@ -68,14 +68,14 @@ class NDPP:
         relevance) of all candidates of the call. So r depends neither on the scale nor on the offset of the relevance,
         and the same setting suits every embedding model and every reranker. ``shown`` candidates count in σ: T is the
         same for each page of results. Candidates that a ``score_threshold`` has dropped do not count. If σ is 0 up to
-        rounding (one candidate, or equal relevance), r = 1 for every candidate: only the kernel decides. Of two
-        candidates with different relevance the less relevant one has r = exp(−1/c), however small the difference is. A
-        number has no effect where r is linear or learned by the kernel, and a warning says so.
+        rounding (one candidate, or equal relevance), r = 1 for every candidate: only the kernel decides. If there are
+        just two candidates and their relevance differs, the less relevant one has r = exp(−1/c), however small the
+        difference is. A number has no effect where r is linear or learned by the kernel, and a warning says so.
     ridge : float >= 0 or None
         α, which is added to the diagonal of L. It bounds what a repetition costs: next to a pick, the gain of its exact
-        copy falls by the factor α (2 + α) / (1 + α)², about 2α, and not to 0. So a text that is much more relevant than
-        the rest is still selected beside one that resembles it. None: 0.05 without a kernel, and 0 with one, which is
-        used as it was learned. The paper has no ridge.
+        copy is multiplied by α (2 + α) / (1 + α)², about 2α, and does not fall to 0. So a text that is much more
+        relevant than the rest is still selected beside one that resembles it. None: 0.05 without a kernel, and 0 with
+        one, which is used as it was learned. The paper has no ridge.
 
     Raises
     ------
@@ -187,7 +187,7 @@ class NDPP:
         return DEFAULT_RIDGE if self.kernel is None else 0.0
 
     def _factors(self, candidates: Candidates) -> _Factors:
-        """The factors of the kernel; without one those of E Eᵀ."""
+        """The factors of the kernel, or of E Eᵀ if there is none."""
         if self.kernel is None:
             return _factors_of_unit_rows(candidates.vectors, self._alpha())
         V, B, C = self.kernel.factors(candidates)
@@ -199,14 +199,20 @@ class NDPP:
         return _Factors(Z, C, self._alpha(), tolerance, FLOAT64_TIE, unit=False)
 
     def _log_r(self, candidates: Candidates | CandidateBlock) -> tuple[Matrix, Matrix]:
-        """log r, because r itself would underflow where it is small or the temperature is low; its tie tolerance."""
+        """log r and its tie tolerance. r itself would underflow where relevance or the temperature is low."""
         exact = np.zeros(candidates.relevance.shape)
         # log_relevance is not part of the Kernel protocol: a kernel with factors alone is valid.
         by_kernel = self.relevance is None and not candidates.relevance_given
         log_relevance = getattr(self.kernel, "log_relevance", None) if by_kernel else None
         learned = None if log_relevance is None else log_relevance(candidates)
         if learned is not None:
-            log_r = np.asarray(learned, dtype=np.float64)
+            try:
+                log_r = np.asarray(learned, dtype=np.float64)
+            # Any exception: the kernel may return any object.
+            except Exception:
+                raise KernelError(
+                    f"log_relevance of {quoted(self.kernel)} must be numbers, got {quoted(learned)}"
+                ) from None
             if log_r.shape != exact.shape or not np.isfinite(log_r).all():
                 raise KernelError(
                     f"log_relevance of {quoted(self.kernel)} must be {exact.size} finite numbers, one for each "

@@ -74,10 +74,10 @@ def log_exponential(cosines: Matrix, temperature: float) -> Matrix:
 
 
 def log_standardised(relevance: Matrix, c: float, dtype: np.dtype[Any] | None) -> tuple[Matrix, Matrix]:
-    """The same with the temperature T = c·σ, σ being the standard deviation of the relevance; and 2T, shape (..., 1).
+    """log_exponential at the temperature T = c·σ, σ the standard deviation of the relevance; and 2T, shape (..., 1).
 
     ``dtype`` is that of the vectors of which the relevance is the cosine with the query; None for a given relevance,
-    which is divided by its largest absolute value first. If σ is 0 up to rounding, T is infinite.
+    which is first divided by its largest absolute value. If σ is 0 up to rounding, T is infinite.
 
     >>> log_standardised(np.array([3.0, 5.0]), 1.0, None)[0].tolist()
     [-1.0, 0.0]

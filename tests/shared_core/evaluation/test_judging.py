@@ -132,7 +132,7 @@ def test_a_text_counts_once_and_any_copy_of_a_gold_document_is_gold(gold: str) -
     assert found.values[0, "ndcg"].mean == 1.0
     assert {candidate.id for candidate in found.queries[0].candidates} == {gold, "b", "c"}
     assert any(
-        "2 of 5 candidates repeat the text of another one of their query. A text" in note for note in found.notes
+        "2 of 5 candidates repeat the text of another candidate of their query. A text" in note for note in found.notes
     )
 
 
@@ -159,7 +159,7 @@ def test_copies_can_be_kept() -> None:
     found = copies({"gold": ["a3", "c"]}, drop_duplicates=False)
     assert picked(found) == ["a1", "a2"]
     assert found.values[0, "recall"].mean == 0.0
-    assert "2 of 5 candidates repeat the text of another one of their query, and are kept." in found.notes
+    assert "2 of 5 candidates repeat the text of another candidate of their query, and are kept." in found.notes
 
 
 def test_too_few_different_texts_are_noted() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import json
 import os
@@ -85,6 +86,12 @@ def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
             f"{path} is in use by {_read_owner(lock)}: wait until it ends, or name another "
             f"{'folder' if folder else 'file'}"
         ) from None
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+            raise
+        raise InvalidParameterError(
+            f"{path} is on a file system without locks: name a {'folder' if folder else 'file'} on another one"
+        ) from error
     with held:
         try:
             yield

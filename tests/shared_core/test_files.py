@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -266,6 +267,17 @@ def test_a_lock_does_not_create_folders(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="none"), hold_lock(tmp_path / "none" / "file"):
         pass
     assert os.listdir(tmp_path) == []
+
+
+def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl, path = pytest.importorskip("fcntl"), tmp_path / "file"
+
+    def missing(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", missing)
+    with pytest.raises(InvalidParameterError, match=f"^{path} is on a file system without locks: "), hold_lock(path):
+        pytest.fail("the lock does nothing")
 
 
 HOLDER = """

@@ -162,7 +162,7 @@ def fit(
                 labels = check_labels(labels, len(neighbours))
                 queries = dict.fromkeys(int(entry.query) for entry in labels)
             split = split_queries(neighbours, queries, given)
-        check_split(split, len(neighbours))
+        split = check_split(split, len(neighbours))
         picks = HeldOut(neighbours, rows, split, feedback, given.k, given.fetch_k, row_names)
         if labels is None:
             labels = label(
@@ -189,6 +189,8 @@ def _divide(labels: Sequence[LabelledSubset], split: Split) -> tuple[list[Labell
     trained, measured = divide_labels(labels, split)
     wanted = set(split.trained)
     count = sum(entry.query in wanted for entry in labels)
+    if not count:
+        raise InvalidInputError("labels: none is for an item that is trained on: label the items of split.trained")
     lost = (
         f"{count - len(trained):,} of the {count:,} labelled subsets of items that are trained on hold held-out items"
     )

@@ -673,6 +673,15 @@ def test_a_second_fit_with_the_same_checkpoint_is_refused(tmp_path: Path) -> Non
     assert os.listdir(tmp_path) == ["fit"]
 
 
+def test_a_split_of_arrays_is_that_of_tuples(tmp_path: Path) -> None:
+    path, labels = tmp_path / "fit", labels_of()
+    rows, known, held_out = np.arange(20), list(range(20)), np.arange(20, 24)
+    arrays = quick(labels=labels, split=Split(rows, known, held_out), epochs=1, checkpoint=path)  # type: ignore[arg-type]
+    again = quick(labels=labels, split=Split(tuple(known), tuple(known), (20, 21, 22, 23)), epochs=1, checkpoint=path)
+    assert_same(arrays.kernel, again.kernel)
+    assert arrays.held_out == again.held_out == (20, 21, 22, 23)
+
+
 def test_more_epochs_may_follow(tmp_path: Path) -> None:
     path = tmp_path / "fit"
     quick(epochs=2, checkpoint=path)
@@ -923,7 +932,15 @@ SOUND = [LabelledSubset(q, (s,), float(s)) for q in range(4) for s in range(5, 9
         ({"split": Split((0, 1), (0,), (1,))}, "split: .* held_out not among examples"),
         ({"split": Split((0, 24), (0,), (1,))}, "split: "),
         ({"split": Split((0, 1), (0,), ())}, "split: "),
+        ({"split": Split((0, 1, 1), (0,), (2,))}, "split: "),
+        ({"split": Split((0.0, 1.0), (0.0,), (2.0,))}, "split: "),  # type: ignore[arg-type]
+        ({"split": Split(((0,), (1,)), ((0,),), (2,))}, "split: "),  # type: ignore[arg-type]
+        ({"split": Split(None, (0,), (1,))}, "split: "),  # type: ignore[arg-type]
         ({"split": "half"}, "split: "),
+        (
+            {"labels": SOUND, "split": Split(tuple(range(4, 24)), (4, 5), (0, 1))},
+            "labels: none is for an item that is trained on",
+        ),
         ({"feedback": lambda query, subset: float("inf"), "labels": SOUND}, r"held-out item \d, rows"),
     ],
 )

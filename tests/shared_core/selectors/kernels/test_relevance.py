@@ -418,8 +418,12 @@ def test_a_users_own_kernel_may_have_a_relevance() -> None:
 
 
 @pytest.mark.parametrize(
-    "found", [np.zeros(N - 1), np.zeros((N, 1)), 0.0, [math.nan] + [0.0] * (N - 1), [-math.inf] * N]
-)
+    "found",
+    [
+        np.zeros(N - 1), np.zeros((N, 1)), 0.0, [math.nan] + [0.0] * (N - 1), [-math.inf] * N,
+        ["high"] * N, [[0.0], [0.0, 0.0]], {"a": 0.0},
+    ],
+)  # fmt: skip
 def test_an_invalid_relevance_of_a_users_own_kernel_is_refused(found: Any) -> None:
     with pytest.raises(KernelError, match="log_relevance of"):
         NDPP(WithRelevance(found)).select(Candidates(QUERY, VECTORS), 2)

@@ -23,7 +23,6 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +30,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.models import MAX_TOKENS, MINILM, MPNET, MPNET_PARTS, embed
+from benchmarks.models import MAX_TOKENS, MINILM, MPNET, MPNET_PARTS, embed, is_installed
 from benchmarks.papers._common import DATA, ROOT, heading, records, table
 from shared_core import MMR, NDPP, VRSD, Candidates, Selection, Selector, TopK
 from shared_core.evaluation.measures import bootstrap_interval
@@ -580,7 +579,7 @@ def main() -> None:
         return
     by_vectors: dict[str, list[Cell]] = {}
     for vectors, vectors_of in VECTORS.items():
-        if vectors == MPNET and not _is_installed(MPNET_PARTS[0]):
+        if vectors == MPNET and not is_installed(MPNET):
             print(f"skipped {MPNET}: run make models")
             continue
         by_vectors[vectors] = []
@@ -591,14 +590,6 @@ def main() -> None:
     print(text)
     if write:
         RESULT.write_text(text, encoding="utf-8")
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        distribution(package)
-    except PackageNotFoundError:
-        return False
-    return True
 
 
 if __name__ == "__main__":

@@ -206,7 +206,8 @@ def main() -> None:
 The candidates are the {FETCH_K} best of BM25 (bm25s, Lucene's variant, English stop words) and of {MINILM} (texts cut
 after {MAX_TOKENS} tokens), fused by reciprocal rank: the sum of 1 / ({RRF_K} + rank). *Fused* is this sum as the
 relevance, scaled to [0, 1] by its minimum and maximum, by rank, or not at all; *cosine* is the cosine of the vectors.
-Similarity by the fused scores is "{FUSED}". *NDPP, default* is `NDPP()`, and T is the temperature of NDPP.
+Similarity by the fused scores is "{FUSED}". *NDPP, default* is `NDPP()`. T is the temperature of NDPP, and λ the
+weight of relevance in MMR.
 *Cosine between picks* is the mean over all pairs: how much the picks repeat each other. The other values are
 percentages, means over the queries, and higher is better. Differences are paired, in percentage points, with a
 95 % bootstrap interval; those whose interval excludes 0 are bold. Subtopics of the α-nDCG (α = 0.5) are

@@ -27,8 +27,8 @@ QUESTION = "My lamp arrived broken. How do I send it back, and when is my money 
 store = InMemoryVectorStore(minilm())
 store.add_documents([Document(text, id=name) for name, text in PAGES.items()])
 
-# Replaces store.as_retriever(search_kwargs={"k": 3}). The default search_type is "ndpp". Of these few pages "vrsd"
-# selects one for each part of the question.
+# Replaces store.as_retriever(search_kwargs={"k": 3}). The default search_type is "ndpp". On these few
+# pages "vrsd" selects one for each part of the question.
 retriever = SetSelectRetriever(vectorstore=store, search_type="vrsd", search_kwargs={"k": 3})
 
 prompt = ChatPromptTemplate.from_template("Answer from these pages:\n{pages}\n\nQuestion: {question}")

@@ -231,9 +231,9 @@ selects k of them. Only "BM25, all items" selects from all items.
 **mean** is the mean of cos(sum of picks, query), the paper's own measure, from float64 unit vectors. **VRSD wins** is
 the share of queries on which VRSD's value is higher by more than 1e-9, and **by at most** is its largest lead; the next
 two columns are the same for VRSD refined. **pairwise cosine** is the mean cosine among the picks: lower is more
-diverse. The last three columns are the paper's own figures (all-mpnet-base-v2).
+diverse. The last three columns are the paper's own figures (all-mpnet-base-v2). λ is the weight of relevance in MMR.
 
-What differs from the paper and may explain why the figures differ, and what does not:
+Differences from the paper, and whether they may explain why the figures differ:
 
 - The **model** is not the reason. The paper has all-mpnet-base-v2 and two models of OpenAI. The tables are made with
   [all-MiniLM-L6-v2](vrsd.md) and with [all-mpnet-base-v2](vrsd-all-mpnet-base-v2.md), and the two agree: on OpenBookQA
@@ -246,7 +246,7 @@ What differs from the paper and may explain why the figures differ, and what doe
   queries and items. OpenBookQA is measured here both without and with its options. 8 of 100 is not in the paper.
 - **BM25.** The paper does not say from which items it selected. Its lead of 0.684 is far larger than the loss of BM25
   within the pool here, so its figures stand beside "BM25, all items".
-- **Similarity** and MMR λ 1 are one method. So they are in the paper: the CS row of Table 3 repeats λ = 1 of Table 1.
+- **Similarity** and MMR λ 1 are one method, here and in the paper: the CS row of Table 3 repeats λ = 1 of Table 1.
 - **Puzzle** has 70 records here, so one question of 14 is 7 points of a win rate. The paper's win rates change in steps
   of 5 points, as with 20 questions.
 """

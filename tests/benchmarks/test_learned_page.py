@@ -28,7 +28,7 @@ def test_every_selector_that_a_fit_is_compared_with_has_a_row() -> None:
     assert set(RIVALS.values()) <= set(UNLEARNED)
 
 
-def test_the_truth_is_against_the_selector_that_the_report_is_against() -> None:
+def test_the_reported_gain_and_the_gain_on_new_queries_are_over_the_same_selector() -> None:
     """On the new queries the linear NDPP is better than VRSD, but the report could not know that."""
     reported, true = gains(SEEDS[0], BEST)
     assert reported == (0.10, 0.01)

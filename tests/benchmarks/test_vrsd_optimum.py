@@ -23,7 +23,7 @@ def pool_of(seed: int) -> tuple[Pool, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("refine", [False, True])
-def test_greedy_and_refined_are_the_packages(refine: bool) -> None:
+def test_greedy_and_refined_picks_are_those_of_the_package(refine: bool) -> None:
     for seed in SEEDS:
         pool, query, vectors = pool_of(seed)
         picks = METHODS["VRSD refined" if refine else "VRSD"](pool, K)

@@ -109,7 +109,7 @@ def test_the_weakest_row_counts_wins_and_a_tie_is_no_win() -> None:
     assert vrsd.weakest(aims) == ("MMR λ 0.5", 0.25)
 
 
-def test_a_row_that_the_paper_lacks_is_not_the_one_that_the_paper_is_compared_with() -> None:
+def test_the_paper_is_compared_only_with_rows_that_it_has() -> None:
     aims = values(vrsd=[0.6] * 4, mmr75=[0.7] * 4, mmr1=[0.7, 0.5, 0.5, 0.5])
     assert vrsd.weakest(aims) == ("MMR λ 1", 0.75)
     assert vrsd.verdict(ARC, aims)[-1] == "0.0%"

@@ -76,7 +76,7 @@ def test_where_a_query_asks_for_two_things_and_one_is_stored_many_times_a_divers
     assert found.values[0, "recall"].mean == 0.5
 
 
-def test_where_the_right_documents_are_the_nearest_similarity_is_enough() -> None:
+def test_similarity_is_enough_where_the_right_documents_are_the_nearest() -> None:
     def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, list[int]]:
         # The two right passages are alike; the others are unlike them and less relevant.
         rows = np.vstack([[[1.0, 0.02, 0, 0, 0, 0], [1.0, 0, 0.02, 0, 0, 0]], 0.5 * np.eye(6)[1:] + np.eye(6)[0] * 0.3])
@@ -99,7 +99,7 @@ def test_settings_without_a_difference_leave_similarity() -> None:
     assert told.p_runner_up == 1.0
 
 
-def test_of_settings_whose_difference_may_be_chance_the_simplest_is_taken() -> None:
+def test_the_simplest_is_taken_of_settings_whose_difference_may_be_chance() -> None:
     rng = np.random.default_rng(1)
     base = rng.uniform(0, 0.3, size=40)
     vrsd = base + 0.4 + rng.normal(0, 0.05, size=40)
@@ -124,7 +124,7 @@ def test_a_better_setting_is_taken_though_a_simpler_one_beats_similarity_too() -
     assert "the difference is more than chance" in told.text
 
 
-def test_of_the_values_of_one_parameter_the_highest_mean_decides() -> None:
+def test_the_highest_mean_decides_between_the_values_of_one_parameter() -> None:
     base = np.random.default_rng(3).uniform(0, 0.3, size=40)
     low = base + 0.3 + np.random.default_rng(4).normal(0, 0.1, 40)
     high = base + 0.3 + np.random.default_rng(5).normal(0, 0.1, 40) + 0.03
@@ -166,7 +166,7 @@ def test_one_lead_among_many_settings_is_not_more_than_chance() -> None:
     assert "settings counted" not in alone[1].text
 
 
-def test_a_recommendation_says_which_queries_pay_for_it() -> None:
+def test_a_recommendation_says_which_queries_it_makes_worse() -> None:
     base = np.full(50, 0.5)
     ndpp = np.concatenate([np.full(38, 0.9), np.full(10, 0.25), [0.0, 0.5]])
     label, told = advise({"similarity": base, "ndpp": ndpp})

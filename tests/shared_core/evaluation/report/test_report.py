@@ -121,7 +121,7 @@ def test_a_loss_of_redundancy_is_a_rise() -> None:
     assert f"+{comparison().differences[1, 'redundancy'].worst_loss:.3f} q4" in part
 
 
-def test_a_difference_of_nothing_has_no_sign() -> None:
+def test_a_difference_of_zero_has_no_sign() -> None:
     shown = [signed(value) for value in (0.0, 0.0001, -0.0001, 0.02, -0.02)]
     assert shown == ["0.000", "0.000", "0.000", "+0.020", "−0.020"]
 

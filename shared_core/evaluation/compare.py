@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._validation import as_numeric, check_bool, check_integer, quoted
 from ..candidates import as_unit_rows
 from ..errors import InvalidInputError, InvalidParameterError
-from ..selectors.base import Selector, make_selector
+from ..selectors.base import Selector, check_selector, make_selector
 from ..signals.embedding_models import Track, without_progress
 from .corpus import Document, Query, as_document, as_query, convert_all
 from .judging import (
@@ -112,7 +112,7 @@ def compare(
         There are no documents or no queries, two have the same id, no document has any of the queries' gold ids, or the
         vectors are not valid.
     InvalidParameterError
-        ``k``, ``fetch_k``, ``seed``, ``views`` or ``drop_duplicates`` is no valid value, or ``decide_by`` is not a
+        ``k``, ``fetch_k``, ``settings``, ``seed``, ``views`` or ``drop_duplicates`` is no valid value, or ``decide_by`` is not a
         measure that the queries allow. This is checked before anything is embedded.
     ImportError
         The extra ``eval`` is not installed.
@@ -384,7 +384,15 @@ def check_options(
 
 
 def _check_settings(settings: Settings | None) -> list[tuple[Setting, Selector]]:
-    tried = list(sweep() if settings is None else settings)
+    try:
+        tried = [(setting, selector) for setting, selector in (sweep() if settings is None else settings)]
+        if not all(isinstance(setting, Setting) for setting, _ in tried):
+            raise TypeError
+    # Any exception: the caller may pass any object.
+    except Exception:
+        raise InvalidParameterError(f"settings must be pairs made by named(), got {quoted(settings)}") from None
+    for _, selector in tried:
+        check_selector(selector)
     if not tried or tried[0][0].method != "similarity":
         raise InvalidParameterError("the first entry of settings must be plain similarity: named('similarity')")
     return tried

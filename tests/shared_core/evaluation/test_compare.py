@@ -332,6 +332,10 @@ def test_search_is_exact_in_one_block_and_in_several(monkeypatch: pytest.MonkeyP
         ({"k": 4}, "k = 4, but there are only 3 documents"),
         ({"settings": []}, "first entry of settings must be plain similarity"),
         ({"settings": [named("mmr")]}, "first entry of settings must be plain similarity"),
+        ({"settings": 5}, r"settings must be pairs made by named\(\)"),
+        ({"settings": ["similarity", "mmr"]}, r"settings must be pairs made by named\(\)"),
+        ({"settings": [("similarity", TopK())]}, r"settings must be pairs made by named\(\)"),
+        ({"settings": [named("similarity"), (named("mmr")[0], "mmr")]}, "selector must be one of"),
         ({"decide_by": "best"}, "got 'best'"),
         (
             {"decide_by": "recall"},

@@ -112,8 +112,8 @@ def compare(
         There are no documents or no queries, two have the same id, no document has any of the queries' gold ids, or the
         vectors are not valid.
     InvalidParameterError
-        ``k``, ``fetch_k``, ``settings``, ``seed``, ``views`` or ``drop_duplicates`` is no valid value, or ``decide_by`` is not a
-        measure that the queries allow. This is checked before anything is embedded.
+        ``k``, ``fetch_k``, ``settings``, ``seed``, ``views`` or ``drop_duplicates`` is no valid value, or ``decide_by``
+        is not a measure that the queries allow. This is checked before anything is embedded.
     ImportError
         The extra ``eval`` is not installed.
 

@@ -30,7 +30,11 @@ class Neighbours:
     """
 
     def __init__(self, items: Sequence[Mapping[str, Any]], vectors: ArrayLike) -> None:
-        self.items = list(items)
+        try:
+            self.items = list(items)
+        # Any exception: the caller may pass any object.
+        except Exception:
+            raise InvalidInputError(f"items must be a sequence of mappings, got {quoted(items)}") from None
         rows = as_numeric(vectors, "vectors")
         if rows.ndim != 2 or 0 in rows.shape or len(rows) != len(self.items):
             raise InvalidInputError(

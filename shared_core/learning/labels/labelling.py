@@ -238,7 +238,12 @@ def best(labels: Iterable[LabelledSubset], share: float = 0.1) -> list[LabelledS
 
 def check_rows(given: Iterable[int] | None, n: int, name: str) -> list[int]:
     """The rows of a pool of n items that the argument ``name`` lists; all rows if it is None."""
-    rows = [check_integer(row, f"{name}[{place}]") for place, row in enumerate(range(n) if given is None else given)]
+    try:
+        listed = list(range(n) if given is None else given)
+    # Any exception: the caller may pass any object.
+    except Exception:
+        raise InvalidParameterError(f"{name} takes a collection of row numbers, got {quoted(given)}") from None
+    rows = [check_integer(row, f"{name}[{place}]") for place, row in enumerate(listed)]
     if not rows:
         raise InvalidParameterError(f"{name} is empty: name at least one row, or leave it out for all rows")
     seen: set[int] = set()

@@ -912,6 +912,7 @@ SOUND = [LabelledSubset(q, (s,), float(s)) for q in range(4) for s in range(5, 9
         ({"vectors": np.ones((3, 2))}, r"vectors must have shape \(n, d\), a row for each of the 24 items"),
         ({"vectors": np.full((24, 2), np.nan)}, "vectors: row 0 holds NaN or inf"),
         ({"items": ["a"] * 24}, "items: row 0 is 'a'"),
+        ({"items": 5}, "items must be a sequence of mappings, got 5"),
         ({"kernel": "rows", "ids": ["a"]}, "ids must have 24 entries, one for each item, got 1"),
         ({"labels": []}, "labels are empty"),
         (

@@ -36,7 +36,7 @@ RANK_TOLERANCE = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-10}
 
 _NO_SKEW_PART = read_only(np.empty((0, 0)))
 _UNKNOWN = np.empty(0)
-_OVERFLOW = "the numbers of the kernel are so large that a determinant overflows: divide all of them by one number"
+_OVERFLOW = "the numbers of the kernel are so large that a determinant overflows: divide all of them by the same number"
 
 
 @register_selector("ndpp")
@@ -117,8 +117,8 @@ class NDPP:
             warnings.warn("temperature has no effect with relevance='linear'", SetSelectWarning, stacklevel=3)
         elif self.relevance is None and isinstance(self.kernel, LearnedKernel) and self.kernel.temperature is not None:
             warnings.warn(
-                "temperature has no effect on the relevance that the kernel has learned; relevance='exponential' "
-                "takes its place",
+                "temperature has no effect on the relevance that the kernel has learned; to use a temperature, give "
+                "relevance='exponential' too",
                 SetSelectWarning,
                 stacklevel=3,
             )

@@ -50,8 +50,8 @@ class NDPP:
     product of the gains, det(L'_S). Cost: O(nkK + nk²) for rank K (d without a kernel). Memory: O(nk).
 
     Once the rank of the kernel is used up, every further determinant is 0. The remaining picks are filled in by
-    relevance with gain 0, and ``Selection.filled_from`` is the position of the first of them. With a ridge the rank is
-    never used up.
+    relevance with gain 0, and ``Selection.filled_from`` is the position of the first of them. With a ridge of 1e-5 or
+    more the rank is never used up.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._files import hold_lock
-from .._validation import as_names, as_numeric, quoted
+from .._validation import as_names, as_numeric, check_path, quoted
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from .checkpoint import read_checkpoint
 from .feedback.coverage import Feedback
@@ -143,7 +143,10 @@ def fit(
         )
     row_names = _check_ids(ids, len(rows), given.kernel)
     identity = given.identity()
+    if resume is not None:
+        check_path(resume, "resume")
     if checkpoint is not None:
+        check_path(checkpoint, "checkpoint")
         identity |= {"feedback": describe_callable(feedback), "items and vectors": neighbours.sha256()}
         if not Path(checkpoint).absolute().parent.is_dir():
             raise InvalidParameterError(f"checkpoint: the folder {Path(checkpoint).absolute().parent} does not exist")

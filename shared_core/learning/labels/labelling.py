@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._files import hold_lock
-from ..._validation import as_column, check_integer, check_number, check_one_of, quoted
+from ..._validation import as_column, check_integer, check_number, check_one_of, check_path, quoted
 from ...errors import InvalidInputError, InvalidParameterError
 from ...signals.language_models import import_library
 from ..feedback.coverage import Feedback, score_all
@@ -157,6 +157,8 @@ def label(
     neighbours = Neighbours(items, vectors)
     wanted = check_rows(queries, len(neighbours), "queries")
     among = None if examples is None else check_rows(examples, len(neighbours), "examples")
+    if resume is not None:
+        check_path(resume, "resume")
     with hold_lock(resume):
         file = None
         if resume is not None:

@@ -950,6 +950,13 @@ def test_input_that_does_not_fit_is_refused(change: dict[str, Any], match: str) 
         quick(**change)
 
 
+@pytest.mark.parametrize("name", ["checkpoint", "resume"])
+@pytest.mark.parametrize("path", [5, "a\0b"])
+def test_what_is_no_name_of_a_file_is_refused(name: str, path: Any) -> None:
+    with pytest.raises(InvalidParameterError, match=f"{name} must be the name of a file, got "):
+        quick(**{name: path})
+
+
 def test_an_overflow_says_what_to_do() -> None:
     with pytest.raises(InvalidParameterError, match=r"epoch \d: the numbers overflowed .*: lower the learning rate"):
         quick(objective="likelihood", learning_rate=1e200, epochs=5)

@@ -554,6 +554,8 @@ def test_the_bar_counts_items_resumes_and_shows_the_mean(tmp_path: Path, capsys:
         ({"draw": "greedy", "subsets": 1}, "subsets must be at least 4"),
         ({"draw": "greedy", "k": 7}, "a subset of k = 7 needs candidates >= 7, got 6"),
         ({"queries": []}, "queries is empty"),
+        ({"resume": 5}, "resume must be the name of a file, got 5"),
+        ({"resume": "a\0b"}, "resume must be the name of a file"),
         ({"queries": 5}, "queries takes a collection of row numbers, got 5"),
         ({"examples": 5}, "examples takes a collection of row numbers, got 5"),
         ({"queries": [0, 8]}, r"queries\[1\] is 8, but rows are 0..7"),

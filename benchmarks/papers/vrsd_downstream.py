@@ -25,12 +25,12 @@ from benchmarks.papers import small_lm
 from benchmarks.papers._common import MINILM, embedded, heading, records, require, table, write
 from benchmarks.papers._language_models import LanguageModel
 from benchmarks.papers.vrsd import DATA_SETS as EMBEDDED
-from benchmarks.papers.vrsd import MMR, REFINED, SEED, SELECTORS, SETTINGS, VRSD, best, split
+from benchmarks.papers.vrsd import PAPER_MMR, REFINED, SEED, SELECTORS, SETTINGS, VRSD, best, split
 from shared_core import select
 
 POOL, K = SETTINGS[0]
 NONE = "no examples"
-METHODS = (NONE, *MMR, VRSD, REFINED)
+METHODS = (NONE, *PAPER_MMR, VRSD, REFINED)
 SMALL_QUESTIONS = 40
 
 Pair = tuple[str, str]
@@ -166,7 +166,7 @@ def mean_with_error(values: np.ndarray) -> str:
 
 def lines(data_set: DataSet, values: Mapping[str, np.ndarray]) -> str:
     """One data set as a Markdown table with the paper's figures."""
-    paper = dict(zip((*MMR, VRSD), data_set.paper, strict=True))
+    paper = dict(zip((*PAPER_MMR, VRSD), data_set.paper, strict=True))
     rows = ([name, mean_with_error(worth), paper.get(name, "")] for name, worth in values.items())
     return table(["examples by", data_set.measure, "paper: gpt-3.5-turbo, open-mistral-7b"], rows)
 

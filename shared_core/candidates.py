@@ -447,3 +447,12 @@ class CandidateBlock:
                 raise InvalidInputError(f"relevance must have shape {(len(units), vectors.shape[1])} and finite values")
         # Read-only as in Candidates: for writeable rows numba would compile its loops again.
         return cls(units, read_only(vectors[:]), known, relevance is not None, columns)
+
+
+def cosines_with_query(candidates: Candidates | CandidateBlock) -> NDArray[np.float64]:
+    """Cosine of each candidate with its query, shape (n,), or (b, n) for a block, float64."""
+    query = candidates.query if isinstance(candidates, Candidates) else candidates.queries[:, None]
+    # vecdot computes each row alone, unlike the matrix product of Candidates.relevance, so copies of a row get exactly
+    # the same cosine. The logarithm of a small cosine, or a low temperature, would enlarge a difference.
+    cosines: NDArray[np.float64] = np.vecdot(candidates.vectors, query).astype(np.float64)
+    return cosines

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import FloatArray, check_number, check_one_of, quoted, read_only
-from ..candidates import CandidateBlock, Candidates, tie_tolerance
+from ..candidates import CandidateBlock, Candidates, cosines_with_query, tie_tolerance
 from ..errors import InvalidParameterError, KernelError, SetSelectWarning
 from ._greedy import GreedyState, compiled_loops, lowest_of_best, run_compiled
 from .base import BlockSelection, Selection, make_selection, register_selector
 from .kernels import Kernel, LowRankKernel
-from .kernels._relevance import cosines_with_query, log_exponential, log_standardised
+from .kernels._relevance import log_exponential
 from .kernels.base import LearnedKernel
 from .top_k import take_by_relevance
 
@@ -225,13 +225,34 @@ class NDPP:
         if isinstance(self.temperature, float) and self.relevance != "linear":
             return log_exponential(cosines, self.temperature), exact
         if self.relevance != "linear":
-            log_r, two_T = log_standardised(cosines, AUTO_TEMPERATURE, None if given else candidates.vectors.dtype)
+            log_r, two_T = _log_standardised(cosines, AUTO_TEMPERATURE, None if given else candidates.vectors.dtype)
             # A cosine has an absolute rounding error, which the temperature divides.
             return log_r, exact if given else exact + FLOAT64_TIE / two_T
         r: Matrix = np.maximum(cosines, LINEAR_FLOOR)
         # The rounding error of a cosine weighs more in the log of a small one. The floor is exact.
         known = given | (cosines <= LINEAR_FLOOR)
         return np.log(r), np.where(known, 0.0, FLOAT64_TIE / r)
+
+
+def _log_standardised(relevance: Matrix, c: float, dtype: np.dtype[Any] | None) -> tuple[Matrix, Matrix]:
+    """log_exponential at the temperature T = c·σ, σ the standard deviation of the relevance; and 2T, shape (..., 1).
+
+    ``dtype`` is that of the vectors of which the relevance is the cosine with the query; None for a given relevance,
+    which is first divided by its largest absolute value. If σ is 0 up to rounding, T is infinite.
+
+    >>> _log_standardised(np.array([3.0, 5.0]), 1.0, None)[0].tolist()
+    [-1.0, 0.0]
+    """
+    if dtype is None:
+        # Squares of very large or very small numbers would overflow or underflow.
+        largest = np.abs(relevance).max(axis=-1, keepdims=True)
+        relevance = relevance / np.where(largest > 0, largest, 1.0)
+    n = relevance.shape[-1]
+    centred = relevance - np.add.reduce(relevance, axis=-1, keepdims=True) / n
+    two_T = np.sqrt(np.vecdot(centred, centred)[..., None] * (4 * c * c / n))
+    two_T[two_T <= 2 * c * tie_tolerance(dtype or centred.dtype)] = np.inf
+    logs: Matrix = (centred - np.maximum.reduce(centred, axis=-1, keepdims=True)) / two_T
+    return logs, two_T
 
 
 def _check_temperature(value: Any) -> float | Literal["auto"]:

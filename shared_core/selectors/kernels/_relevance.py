@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ...candidates import TIE_EPS, CandidateBlock, Candidates, tie_tolerance
+from ...candidates import TIE_EPS, Candidates
 from ...errors import KernelError
 
 Matrix = NDArray[np.float64]
 
 # Far below any relevance that matters, and finite even with the lowest temperature.
 _LEAST_LOG = -1e100
-
-
-def cosines_with_query(candidates: Candidates | CandidateBlock) -> Matrix:
-    """Cosine of each candidate with its query, shape (n,), or (b, n) for a block, float64."""
-    query = candidates.query if isinstance(candidates, Candidates) else candidates.queries[:, None]
-    # vecdot computes each row alone, unlike the matrix product of Candidates.relevance, so copies of a row get exactly
-    # the same cosine. The logarithm of a small cosine, or a low temperature, would enlarge a difference.
-    cosines: Matrix = np.vecdot(candidates.vectors, query).astype(np.float64)
-    return cosines
 
 
 def mapped_cosines(candidates: Candidates, W_R: Matrix) -> Matrix:
@@ -71,24 +60,3 @@ def log_exponential(cosines: Matrix, temperature: float) -> Matrix:
         highest = cosines.max(axis=-1, keepdims=True)
         logs: Matrix = np.maximum((cosines - highest) / 2 / temperature, _LEAST_LOG)
     return logs
-
-
-def log_standardised(relevance: Matrix, c: float, dtype: np.dtype[Any] | None) -> tuple[Matrix, Matrix]:
-    """log_exponential at the temperature T = c·σ, σ the standard deviation of the relevance; and 2T, shape (..., 1).
-
-    ``dtype`` is that of the vectors of which the relevance is the cosine with the query; None for a given relevance,
-    which is first divided by its largest absolute value. If σ is 0 up to rounding, T is infinite.
-
-    >>> log_standardised(np.array([3.0, 5.0]), 1.0, None)[0].tolist()
-    [-1.0, 0.0]
-    """
-    if dtype is None:
-        # Squares of very large or very small numbers would overflow or underflow.
-        largest = np.abs(relevance).max(axis=-1, keepdims=True)
-        relevance = relevance / np.where(largest > 0, largest, 1.0)
-    n = relevance.shape[-1]
-    centred = relevance - np.add.reduce(relevance, axis=-1, keepdims=True) / n
-    two_T = np.sqrt(np.vecdot(centred, centred)[..., None] * (4 * c * c / n))
-    two_T[two_T <= 2 * c * tie_tolerance(dtype or centred.dtype)] = np.inf
-    logs: Matrix = (centred - np.maximum.reduce(centred, axis=-1, keepdims=True)) / two_T
-    return logs, two_T

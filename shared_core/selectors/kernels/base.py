@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._validation import as_float64, check_number, check_path, printable
-from ...candidates import Candidates, check_candidates
+from ...candidates import Candidates, check_candidates, cosines_with_query
 from ...errors import InvalidInputError, InvalidParameterError, KernelError
-from ._relevance import cosines_with_query, log_exponential, mapped_cosines
+from ._relevance import log_exponential, mapped_cosines
 from .file_format import read_kernel, write_kernel
 
 Matrix = NDArray[np.float64]

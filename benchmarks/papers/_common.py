@@ -115,11 +115,12 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """A folder to fill, which becomes ``folder`` at the end unless a simultaneous run has made it."""
     unfinished = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
     unfinished.mkdir(parents=True)
-    yield unfinished
-    if folder.exists():
-        shutil.rmtree(unfinished)
-    else:
-        unfinished.replace(folder)
+    try:
+        yield unfinished
+        if not folder.exists():
+            unfinished.replace(folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def heading(

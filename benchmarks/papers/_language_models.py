@@ -16,8 +16,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from benchmarks.models import GEMMA, GEMMA_SHA256, gemma_folder, is_installed
 from benchmarks.papers._common import CACHE
-from benchmarks.papers.small_lm import SIZES, STEPS, small_lm
 from shared_core.signals.language_models import (
     AnswerModel,
     EndpointModel,
@@ -30,26 +30,19 @@ from shared_core.signals.perplexity import LogPerplexityQuality
 
 BATCH = 16
 TIMEOUT, RETRIES = 120.0, 4
-_SIZE = f"{SIZES['num_hidden_layers']} layers of width {SIZES['hidden_size']}, {STEPS} training steps"
-PROOF = f"""\
-**These figures test the code, not the method.** They are those of a small language model that the script trains
-(`benchmarks/papers/small_lm.py`: {_SIZE}). It knows almost nothing, so
-differences between the rows are noise. They repeat on one machine; another processor may round differently. For figures
-that compare the methods, name a real model as below.
-"""
 Complete = Callable[[list[str], int], list[str]]
 
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """``name`` is for people, ``key`` identifies its scores in a file; ``small``: the small model of these scripts."""
+    """``name`` and ``described`` are for people, ``key`` identifies its scores in a file."""
 
     name: str
+    described: str
     key: str
     answers: AnswerModel
     batch_complete: Complete
     batch_size: int = BATCH
-    small: bool = False
 
     def quality(self, template: str) -> LogPerplexityQuality:
         """The scorer of the mean log-probability of an answer's tokens (RAGSys, section 3.3.3)."""
@@ -61,7 +54,7 @@ class LanguageModel:
         scorer = LogPerplexityQuality(
             _Totals(self.answers), template="{question}{answer}", batch_size=self.batch_size, model_id=model_id
         )
-        return scorer.score(prompts, answers, progress=sys.stderr.isatty(), resume=resume)
+        return scorer.score(prompts, answers, progress=True, resume=resume)
 
     def complete(self, prompts: Sequence[str], tokens: int) -> list[str]:
         """The greedy continuations, up to the end of the line or ``tokens``; equal prompts are asked once."""
@@ -69,7 +62,7 @@ class LanguageModel:
         order = sorted(set(prompts), key=lambda prompt: (len(prompt), prompt))
         found: dict[str, str] = {}
         starts = range(0, len(order), self.batch_size)
-        for start in import_library("tqdm", "train").tqdm(starts, unit="batch", disable=not sys.stderr.isatty()):
+        for start in import_library("tqdm", "train").tqdm(starts, unit="batch"):
             batch = order[start : start + self.batch_size]
             found |= zip(batch, map(first_line, self.batch_complete(batch, tokens)), strict=True)
         return [found[prompt] for prompt in prompts]
@@ -89,6 +82,15 @@ class _Totals:
         return [found._replace(mean=found.mean * found.tokens) for found in self._model.score(items)]
 
 
+def plain(question: str, answer: str = "") -> str:
+    """One example in a prompt of the tables; without an answer, the end of a prompt.
+
+    >>> plain("Capital of France?", "Paris")
+    'Q: Capital of France?\\nA: Paris'
+    """
+    return f"Q: {question}\nA: {answer}".rstrip(" ")
+
+
 def first_line(text: str) -> str:
     """The first non-blank line, without white space at its ends; "" if there is none.
 
@@ -99,25 +101,30 @@ def first_line(text: str) -> str:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """--model, --endpoint, --api-key-variable, --batch-size, --questions and --write."""
+    """--model, --endpoint, --api-key-variable, --dtype, --batch-size, --questions and --write."""
     parser.add_argument(
         "--model",
         action="append",
         metavar="NAME",
         help="a causal language model: a transformers name or folder, or the name at --endpoint; may be given more "
-        "than once. Default: a small model that the script trains",
+        f"than once. Default: {GEMMA}, which make models installs",
     )
     parser.add_argument("--endpoint", metavar="URL", help="an OpenAI-compatible server, up to and with /v1")
     parser.add_argument("--api-key-variable", metavar="NAME", help="environment variable with the key of the endpoint")
+    parser.add_argument(
+        "--dtype",
+        choices=("bfloat16", "float32"),
+        help="precision of a local model's weights. Default: bfloat16 where the processor has it",
+    )
     parser.add_argument("--batch-size", type=int, default=BATCH, metavar="N", help=f"answers in one batch ({BATCH})")
     parser.add_argument("--questions", type=int, metavar="N", help="ask only N random questions; the seed is fixed")
     parser.add_argument("--write", action="store_true", help="write the result under benchmarks/results/papers/")
 
 
-def models(options: Namespace, *, half: bool = False) -> Iterator[LanguageModel]:
-    """The models of the command line, loaded one at a time; without --model the small model.
+def models(options: Namespace) -> Iterator[LanguageModel]:
+    """The models of the command line, loaded one at a time; without --model Gemma, which comes from packages.
 
-    With ``half`` the small model comes twice: after half of its training and after all of it.
+    Without --model and without these packages the script ends with exit code 0.
     """
     if options.endpoint or all(Path(name).is_dir() for name in options.model or ()):
         # Hugging Face libraries read this when they are imported. No model comes from a hub.
@@ -131,25 +138,29 @@ def models(options: Namespace, *, half: bool = False) -> Iterator[LanguageModel]
         key = os.environ[variable] if variable else None
         yield from (at_endpoint(options.endpoint, name, key, options.batch_size) for name in options.model)
     elif options.model:
-        yield from (from_transformers(name, options.batch_size) for name in options.model)
+        yield from (from_transformers(name, options.batch_size, options.dtype) for name in options.model)
+    elif is_installed(GEMMA):
+        yield from_transformers(gemma_folder(), options.batch_size, options.dtype, GEMMA, f"sha256 {GEMMA_SHA256}")
     else:
-        # One thread adds numbers in one order, so a second run prints the same figures.
-        import_library("torch", "train").set_num_threads(1)
-        stages = list(zip(small_lm(), ("small LM, half trained", "small LM"), strict=True))
-        for folder, name in stages if half else stages[1:]:
-            yield from_transformers(folder, options.batch_size, name, small=True)
+        print(f"skipped: {GEMMA} is not installed; run make models, or name a model with --model", file=sys.stderr)
+        sys.exit(0)
 
 
 def from_transformers(
-    folder: str | Path, batch_size: int = BATCH, name: str | None = None, small: bool = False
+    folder: str | Path, batch_size: int = BATCH, dtype: str | None = None, name: str | None = None, weights: str = ""
 ) -> LanguageModel:
-    """A model of Hugging Face ``transformers``, on the GPU if there is one."""
+    """A model of Hugging Face ``transformers``, on the GPU if there is one.
+
+    ``dtype`` is a precision of torch by name, by default the one that :class:`TransformersModel` takes. ``weights``
+    identifies the weights, by default the folder and the time of its last change.
+    """
     torch, transformers = import_library("torch", "train"), import_library("transformers", "train")
     transformers.utils.logging.disable_progress_bar()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, padding_side="left", truncation_side="left")
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    precision = getattr(torch, dtype) if dtype else torch.bfloat16
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=precision)
     model = model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
     answers = TransformersModel(model, tokenizer, None, None)
 
@@ -176,7 +187,10 @@ def from_transformers(
         width = encoded["input_ids"].shape[1]
         return tokenizer.batch_decode(written[:, width:], skip_special_tokens=True)
 
-    return LanguageModel(name or str(folder), _key(folder), answers, complete, batch_size, small)
+    precise = str(precision).removeprefix("torch.")
+    name, weights = name or str(folder), weights or _weights(folder)
+    about = f"{name}, weights in {precise}" + (f", of the model with {weights}." if "sha256" in weights else ".")
+    return LanguageModel(name, about, f"{name}, {weights}, {precise}", answers, complete, batch_size)
 
 
 def at_endpoint(url: str, name: str, key: str | None, batch_size: int = BATCH) -> LanguageModel:
@@ -193,7 +207,7 @@ def at_endpoint(url: str, name: str, key: str | None, batch_size: int = BATCH) -
         )
         return [one.text for one in sorted(found.choices, key=lambda one: one.index)]
 
-    return LanguageModel(name, f"{name} at {url}", answers, complete, batch_size)
+    return LanguageModel(name, f"{name}, behind an endpoint.", f"{name} at {url}", answers, complete, batch_size)
 
 
 def resume_file(model: LanguageModel) -> Path:
@@ -216,13 +230,8 @@ def command(script: str, options: Namespace) -> str:
     return " ".join(parts)
 
 
-def with_proof(page: str, options: Namespace) -> str:
-    """The page; for the small model its first lines say what its figures mean."""
-    return page if options.model else page.replace("\n\n", f"\n\n{PROOF}\n", 1)
-
-
-def _key(folder: str | Path) -> str:
+def _weights(folder: str | Path) -> str:
     # The weights in a folder may change.
     files = Path(folder).iterdir() if Path(folder).is_dir() else ()
     changed = max((file.stat().st_mtime_ns for file in files), default=None)
-    return str(folder) if changed is None else f"{Path(folder).resolve()} of {changed}"
+    return "" if changed is None else f"{Path(folder).resolve()} of {changed}"

@@ -1,7 +1,7 @@
 """RAGSys paper, Tables 1 and 2 and Figure 1: how much demonstrations help a language model on TruthfulQA.
 
-    python benchmarks/papers/ragsys.py --write                     # with a small model that is trained here
-    python benchmarks/papers/ragsys.py --model NAME --write        # a transformers name or folder: the paper's table
+    python benchmarks/papers/ragsys.py --write                     # with Gemma 3 270M, which make models installs
+    python benchmarks/papers/ragsys.py --model NAME --write        # any other: a name or folder for transformers
     python benchmarks/papers/ragsys.py --endpoint http://localhost:8000/v1 --model NAME --write     # vLLM and the like
 
 --model may be given more than once; Figure 1 is that of the last model. Scores are kept under .cache/, so an
@@ -22,19 +22,21 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.papers import _answers, small_lm
+from benchmarks.papers import _answers
 from benchmarks.papers import _language_models as language_models
 from benchmarks.papers._common import MINILM, embedded, heading, records, require, table, write
-from benchmarks.papers._language_models import LanguageModel
+from benchmarks.papers._language_models import LanguageModel, plain
 from benchmarks.papers._paper_figures import RAGSYS_TABLES
 from shared_core import select
 from shared_core.evaluation.measures import mean_pairwise_cosine
+from shared_core.evaluation.measures.statistics import bootstrap_interval
 
 FILE = "truthfulqa/truthfulqa.jsonl"
 SEED = 0
 K = 6
 LAMBDA_D, LAMBDA_B = 0.75, 0.95
-SMALL_QUESTIONS = 40
+# Questions that are asked unless --questions says otherwise. With all 817 a run takes twice as long.
+QUESTIONS = 400
 SWEEP = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
 # λ_d and λ_b of each row; 1 leaves diversity or quality out.
 ROWS: dict[str, tuple[float, float]] = {
@@ -57,9 +59,30 @@ PRIMER = (
     ("Where were the 1992 Olympics held?", "The 1992 Olympics were held in Barcelona, Spain."),
 )
 QUALITY_TEMPLATE = "Q: {question}\nA: {answer}"
-MEASURES = ("DPO", "MC1", "MC2", "MC3", "TruthfulQA MC2", "TruthfulQA MC3")
+FIX, ALONE = "Fix", "no demonstrations"
+# What the paper's tables are about: the effect of the first row over the second.
+EFFECTS = {
+    "examples like the question": ("Rel", FIX),
+    "diversity": ("Rel+Div", "Rel"),
+    "quality": ("Rel+Bias", "Rel"),
+    "quality beside diversity": ("Rel+Div+Bias", "Rel+Div"),
+}
+MEASURES = {
+    "MC1": _answers.mc1,
+    "MC2": _answers.mc2,
+    "MC3": _answers.mc3,
+    "TruthfulQA MC2": _answers.mc2_truthfulqa,
+    "TruthfulQA MC3": _answers.mc3_truthfulqa,
+}
+# The models of the paper's Tables 1 and 2.
+PAPER_MODELS = ("Mistral-7B", "Llama-3-8B")
+# The measures of the effects, with the column of the paper's tables that each is compared with.
+COMPARED = {"DPO": 0, "MC1": 1, "MC2": 2, "TruthfulQA MC2": 3}
 
 Pair = tuple[str, str]
+Contexts = Sequence[Sequence[Pair]]
+# For each measure one value a question.
+Values = dict[str, np.ndarray]
 
 
 class Question(NamedTuple):
@@ -90,7 +113,7 @@ def demonstrations(questions: Iterable[Question]) -> list[Pair]:
 
 def few_shot(shots: Iterable[Pair], question: str) -> str:
     """The prompt: demonstrations in the order of selection, then the question; the answer follows it."""
-    return "\n\n".join([*(small_lm.plain(*shot) for shot in shots), small_lm.plain(question)])
+    return "\n\n".join([*(plain(*shot) for shot in shots), plain(question)])
 
 
 class Pool:
@@ -109,89 +132,75 @@ class Pool:
 
 
 def totals(
-    model: LanguageModel, questions: Sequence[Question], contexts: Sequence[Sequence[Pair]], resume: Path | None
-) -> list[Totals]:
-    """log p of all answers to each question, after its demonstrations."""
+    model: LanguageModel, asked: Sequence[Question], contexts: Mapping[Any, Contexts], resume: Path | None
+) -> dict[Any, list[Totals]]:
+    """log p of all answers to each question, after the demonstrations of each context; one call, so one forecast."""
     prompts, answers = [], []
-    for question, shots in zip(questions, contexts, strict=True):
-        for answer in (*question.correct, *question.incorrect):
-            prompts.append(few_shot(shots, question.text))
-            answers.append(f" {answer}")
-    scores = model.totals(prompts, answers, resume)
-    found, start = [], 0
-    for question in questions:
-        middle = start + len(question.correct)
-        end = middle + len(question.incorrect)
-        found.append(Totals(scores[start:middle], scores[middle:end]))
-        start = end
-    return found
+    for shown in contexts.values():
+        for question, shots in zip(asked, shown, strict=True):
+            for answer in (*question.correct, *question.incorrect):
+                prompts.append(few_shot(shots, question.text))
+                answers.append(f" {answer}")
+    scores = iter(model.totals(prompts, answers, resume))
+    return {
+        name: [
+            Totals(*(np.array([next(scores) for _ in texts]) for texts in (question.correct, question.incorrect)))
+            for question in asked
+        ]
+        for name in contexts
+    }
 
 
-def figures(found: Sequence[Totals], alone: Sequence[Totals]) -> dict[str, float]:
-    """Each measure over all questions (paper 3.2): means over questions, and DPO's mean over triples (4.1.3)."""
+def judged(found: Sequence[Totals], alone: Sequence[Totals]) -> Values:
+    """Each measure of paper 3.2, question by question.
+
+    DPO counts each question by its number of triples, so that the mean over questions is the mean over triples
+    (paper 4.1.3).
+    """
     gains = [
         _answers.dpo(*one, correct_alone=other.correct, incorrect_alone=other.incorrect)
         for one, other in zip(found, alone, strict=True)
     ]
-    triples = [len(one.correct) * len(one.incorrect) for one in found]
-    values = [
-        float(np.average(gains, weights=triples)),
-        *(
-            float(np.mean([measure(*one) for one in found]))
-            for measure in (
-                _answers.mc1,
-                _answers.mc2,
-                _answers.mc3,
-                _answers.mc2_truthfulqa,
-                _answers.mc3_truthfulqa,
-            )
-        ),
-    ]
-    return dict(zip(MEASURES, values, strict=True))
+    triples = np.array([len(one.correct) * len(one.incorrect) for one in found])
+    values = {"DPO": np.array(gains) * triples / triples.mean()}
+    return values | {name: np.array([measure(*one) for one in found]) for name, measure in MEASURES.items()}
 
 
 class Experiment:
-    """One language model, its questions and its possible demonstrations."""
+    """One language model, its questions and its possible demonstrations.
+
+    ``values`` holds the measures of each row of the tables and of each λ_d of Figure 1, ``likeness`` the mean cosine
+    between the demonstrations of one prompt, for each λ_d of Figure 1.
+    """
 
     def __init__(
         self, model: LanguageModel, asked: Sequence[Question], pairs: Sequence[Pair], resume: Path | None = None
     ) -> None:
-        self.model, self.asked, self._resume = model, asked, resume
         vectors = embedded([question for question, _ in pairs])
-        self.queries = embedded([question.text for question in asked])
-        quality = model.quality(QUALITY_TEMPLATE).score(*zip(*pairs, strict=True), resume=resume)
-        self.pool = Pool(pairs, vectors, quality)
-        self.alone = totals(model, asked, [()] * len(asked), resume)
-
-    def fixed(self) -> dict[str, float]:
-        """The row Fix: the same examples for every question."""
-        return self._figures([PRIMER] * len(self.asked))
-
-    def row(self, lambda_d: float, lambda_b: float) -> tuple[dict[str, float], float]:
-        """The measures with these weights, and the mean cosine between demonstrations of one prompt."""
-        picks = [
-            self.pool.picks(question.text, query, lambda_d, lambda_b)
-            for question, query in zip(self.asked, self.queries, strict=True)
+        queries = embedded([question.text for question in asked])
+        quality = model.quality(QUALITY_TEMPLATE).score(*zip(*pairs, strict=True), progress=True, resume=resume)
+        pool = Pool(pairs, vectors, quality)
+        weights = dict.fromkeys([*ROWS.values(), *((lambda_d, LAMBDA_B) for lambda_d in SWEEP)])
+        picked = {
+            each: [pool.picks(question.text, query, *each) for question, query in zip(asked, queries, strict=True)]
+            for each in weights
+        }
+        shown: dict[Any, Contexts] = {ALONE: [()] * len(asked), FIX: [PRIMER] * len(asked)}
+        shown |= {each: [[pairs[row] for row in rows] for rows in found] for each, found in picked.items()}
+        found = totals(model, asked, shown, resume)
+        alone = found.pop(ALONE)
+        of_weights = {each: judged(one, alone) for each, one in found.items()}
+        self.values = {FIX: of_weights[FIX]} | {name: of_weights[each] for name, each in ROWS.items()}
+        self.values |= {f"λ_d {lambda_d:g}": of_weights[lambda_d, LAMBDA_B] for lambda_d in SWEEP}
+        self.likeness = [
+            float(np.mean([mean_pairwise_cosine(vectors[rows]) for rows in picked[lambda_d, LAMBDA_B]]))
+            for lambda_d in SWEEP
         ]
-        likeness = [mean_pairwise_cosine(self.pool.vectors[rows]) for rows in picks]
-        return self._figures([[self.pool.pairs[row] for row in rows] for rows in picks]), float(np.mean(likeness))
 
-    def _figures(self, contexts: Sequence[Sequence[Pair]]) -> dict[str, float]:
-        return figures(totals(self.model, self.asked, contexts, self._resume), self.alone)
-
-
-def results(experiment: Experiment) -> dict[str, dict[str, float]]:
-    """Table 1 or 2: the measures of each row."""
-    return {"Fix": experiment.fixed()} | {name: experiment.row(*weights)[0] for name, weights in ROWS.items()}
-
-
-def sweep(experiment: Experiment) -> list[tuple[float, float, float]]:
-    """Figure 1: λ_d, mean pairwise cosine and DPO, with λ_b as in the tables."""
-    found = []
-    for lambda_d in SWEEP:
-        values, likeness = experiment.row(lambda_d, LAMBDA_B)
-        found.append((lambda_d, likeness, values["DPO"]))
-    return found
+    def sweep(self) -> list[tuple[float, float, float]]:
+        """Figure 1: λ_d, mean pairwise cosine and DPO, with λ_b as in the tables."""
+        dpo = [float(self.values[f"λ_d {lambda_d:g}"]["DPO"].mean()) for lambda_d in SWEEP]
+        return list(zip(SWEEP, self.likeness, dpo, strict=True))
 
 
 def sample(questions: Sequence[Question], count: int | None, seed: int = SEED) -> list[Question]:
@@ -201,20 +210,40 @@ def sample(questions: Sequence[Question], count: int | None, seed: int = SEED) -
     return [questions[row] for row in sorted(np.random.default_rng(seed).choice(len(questions), count, replace=False))]
 
 
-def paper_table(name: str, number: int | None) -> int | None:
-    """The paper's table to compare a model with: that of its family, else ``number``."""
-    families = {1: "mistral-7b", 2: "llama-3-8b"}
-    return next((table for table, family in families.items() if family in name.lower()), number)
-
-
-def lines(rows: Mapping[str, Mapping[str, float]], paper: Mapping[str, Sequence[str]] | None = None) -> str:
-    """The rows as a Markdown table, with the paper's figures if there are any."""
-    head = ["method", *MEASURES, *(["paper: DPO", *MEASURES[1:4]] if paper else [])]
+def lines(values: Mapping[str, Values]) -> str:
+    """The rows of the tables, as a Markdown table of means."""
     body = []
-    for name, values in rows.items():
-        ours = [f"{values['DPO']:.2f}", *(_short(values[measure]) for measure in MEASURES[1:])]
-        body.append([name, *ours, *(paper[name] if paper else ())])
+    for name in (FIX, *ROWS):
+        means = {measure: float(of_questions.mean()) for measure, of_questions in values[name].items()}
+        body.append([name, f"{means['DPO']:.2f}", *(_short(means[measure]) for measure in MEASURES)])
+    return table(["method", "DPO", *MEASURES], body)
+
+
+def effects(values: Mapping[str, Values]) -> str:
+    """What each part of the method adds, with an interval, beside what it adds in the paper's two tables."""
+    body = []
+    for what, (row, base) in EFFECTS.items():
+        for measure, column in COMPARED.items():
+            added = values[row][measure] - values[base][measure]
+            low, high = bootstrap_interval(added, seed=SEED)
+            paper = [
+                f"{float(of_paper[row][column]) - float(of_paper[base][column]):+.3f}"
+                for of_paper in RAGSYS_TABLES.values()
+            ]
+            body.append(
+                [f"{what}: {row} − {base}", measure, f"{added.mean():+.3f}", f"{low:+.3f} to {high:+.3f}", *paper]
+            )
+    head = ["effect", "measure", "added", "95% interval", *(f"paper, {model}" for model in PAPER_MODELS)]
     return table(head, body)
+
+
+def papers_tables() -> str:
+    """The paper's Tables 1 and 2 as printed."""
+    head = [
+        "the paper's figures",
+        *(f"{model}: {name}" for model in PAPER_MODELS for name in ("DPO", "MC1", "MC2", "MC3")),
+    ]
+    return table(head, [[row, *RAGSYS_TABLES[1][row], *RAGSYS_TABLES[2][row]] for row in RAGSYS_TABLES[1]])
 
 
 def _short(value: float) -> str:
@@ -243,20 +272,22 @@ MC3** is what the paper calls MC2. Higher is better. The standard error of MC1 i
 Differences from the paper:
 
 - Models: the paper uses Mistral-7B-v0.1 (Table 1) and Llama-3-8B-chat (Table 2, Figure 1). The two tables differ only
-  in the model. Both models need a network; these commands make their tables:
+  in the model. Both need a network; these commands make their tables:
 
       python benchmarks/papers/ragsys.py --write --model mistralai/Mistral-7B-v0.1
       python benchmarks/papers/ragsys.py --write --model meta-llama/Meta-Llama-3-8B-Instruct
       python benchmarks/papers/ragsys.py --write --endpoint http://localhost:8000/v1 --model NAME
 
-  Without `--model` the tables show the small model after half and after all of its training.
 - MC3 as printed is a ratio without an upper bound, so a few questions dominate the mean. The paper's figures look like
-  the share, TruthfulQA MC2: compare with that column. For the small model a long answer is easily 1e60 times less
-  probable than a short one, so its MC3 means nothing.
+  the share, TruthfulQA MC2: compare with that column.
 - Counts: cutting the answers of the data set at its semicolons gives {pairs:,} pairs and {triples:,} triples. The paper
   has 2,846 and 12,485 and does not say how it counted.
 - Embeddings: the paper says BERT and names no model. Here the model is {embedding}.
 - The paper does not give the prompt format, the order of the demonstrations and the values of λ_d in Figure 1.
+
+**Effects** are differences between two rows, question by question, with a percentile bootstrap interval over the
+questions. Beside them stands the same difference of the paper's two tables, which print no intervals.
+
 """
 
 
@@ -284,38 +315,35 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     language_models.add_arguments(parser)
     options = parser.parse_args(arguments)
-    files = (FILE,) if options.model else (FILE, *small_lm.FILES)
-    require(*files)
+    require(FILE)
     everything = [question_of(record) for record in records(FILE)]
     pairs = demonstrations(everything)
-    count = options.questions or (None if options.model else SMALL_QUESTIONS)
-    asked = sample(everything, count)
+    asked = sample(everything, options.questions or QUESTIONS)
 
-    body, swept, named = "", [], []
-    for number, model in enumerate(language_models.models(options, half=True), 1):
+    body, swept, names = "", [], []
+    for model in language_models.models(options):
         start = time.perf_counter()
         experiment = Experiment(model, asked, pairs, language_models.resume_file(model))
-        paper = paper_table(model.name, number if model.small else None)
-        body += f"\n## {f'Table {paper}' if paper else 'Another model'}: {model.name}\n\n"
-        body += lines(results(experiment), RAGSYS_TABLES.get(paper or 0))
-        named.append(model.name)
-        if model.name == (options.model or ["small LM"])[-1]:
-            swept = sweep(experiment)
+        body += f"## {model.name}\n\n{model.described}\n\n{lines(experiment.values)}\n### Effects\n\n"
+        body += f"{effects(experiment.values)}\n"
+        swept = experiment.sweep()
+        names.append(model.name)
         print(f"{model.name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
 
     suffix = language_models.suffix(options)
     picture = f"ragsys_figure1{suffix}.svg"
-    body += f"\n## Figure 1: {named[-1]}\n\n![DPO against mean pairwise cosine]({picture})\n\n"
+    body += f"## Figure 1: {names[-1]}\n\n![DPO against mean pairwise cosine]({picture})\n\n"
     body += table(["λ_d", "pairwise cosine", "DPO"], ([f"{d:g}", f"{c:.4f}", f"{v:.2f}"] for d, c, v in swept))
+    body += f"\n## The paper's Tables 1 and 2\n\n{papers_tables()}"
     packages = ("setselect", "numpy", "sentence-transformers", "torch", "transformers", "matplotlib")
     script = language_models.command("benchmarks/papers/ragsys.py", options)
-    top = heading("RAGSys paper, Tables 1 and 2 and Figure 1", script, files, packages, SEED)
+    top = heading("RAGSys paper, Tables 1 and 2 and Figure 1", script, (FILE,), packages, SEED)
     triples = sum(len(question.correct) * len(question.incorrect) for question in everything)
     text = explained(asked=len(asked), questions=len(everything), pairs=len(pairs), triples=triples, embedding=MINILM)
-    page = language_models.with_proof(f"{top}\n{text}{body}", options)
+    page = f"{top}\n{text}{body}"
     print(page, end="")
     if options.write:
-        chart(write(f"ragsys{suffix}.md", page).with_name(picture), swept, named[-1])
+        chart(write(f"ragsys{suffix}.md", page).with_name(picture), swept, names[-1])
 
 
 if __name__ == "__main__":

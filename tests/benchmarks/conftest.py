@@ -22,6 +22,6 @@ def one_torch_thread() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a tiny causal language model; treat it as read-only."""
-    from tests.benchmarks.tiny_lm import trained
+    from tests.benchmarks.tiny_lm import saved
 
-    return trained(tmp_path_factory.mktemp("models") / "tiny")
+    return saved(tmp_path_factory.mktemp("models") / "tiny")

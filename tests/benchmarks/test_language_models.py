@@ -29,7 +29,7 @@ def test_totals_and_answers_are_those_of_the_model_from_both_back_ends(
     prompts = ["Q: Why?\nA:", ragsys.few_shot([("Who?", "I")], "What is tea good for?"), "Q: Why?\nA:"]
     answers = [" So", " It depends on the tea", " It is so"]
     wanted = [total(model, tokenizer, *pair) for pair in zip(prompts, answers, strict=True)]
-    local = _language_models.from_transformers(tiny_model, 2)
+    local = _language_models.from_transformers(tiny_model, 2, "float32")
     np.testing.assert_allclose(local.totals(prompts, answers), wanted, atol=1e-4)
 
     written = []
@@ -69,7 +69,7 @@ def test_a_long_prompt_is_cut_at_the_front_and_keeps_its_question(tiny_model: Pa
     with torch.no_grad():
         written = model.generate(kept, attention_mask=torch.ones_like(kept), max_new_tokens=5, do_sample=False)
     text = tokenizer.decode(written[0, room:], skip_special_tokens=True).split("\n")[0]
-    found = _language_models.from_transformers(tiny_model, 1).complete([longest], 5)
+    found = _language_models.from_transformers(tiny_model, 1, "float32").complete([longest], 5)
     assert found == [_language_models.first_line(text)]
 
 

@@ -81,13 +81,26 @@ def test_dpo_is_a_mean_over_triples_and_the_others_over_questions() -> None:
         Totals(log([0.25, 0.5]), log([0.375, 0.125, 0.25])),
     ]
     alone = [Totals(log([0.125]), log([0.25])), found[1]]
-    values = ragsys.figures(found, alone)
+    values = {name: of_questions.mean() for name, of_questions in ragsys.judged(found, alone).items()}
     # One triple has a margin of log 4, whose σ is 0.8; the context of the other six has no effect.
     assert values["DPO"] == pytest.approx((log(0.8) + 6 * log(0.5)) / 7)
     assert values["MC1"] == 0.5
     assert values["MC2"] == values["TruthfulQA MC3"] == 0.75
     assert values["MC3"] == pytest.approx((2 + 1) / 2)
     assert values["TruthfulQA MC2"] == pytest.approx((2 / 3 + 1 / 2) / 2)
+
+
+def test_an_effect_is_a_difference_of_rows_beside_that_of_the_paper() -> None:
+    zeros = {measure: np.zeros(4) for measure in ragsys.COMPARED}
+    values = dict.fromkeys(("Fix", *ragsys.ROWS), zeros)
+    values["Rel+Div"] = zeros | {"MC1": np.array([1.0, 1.0, 1.0, 1.0])}
+    lines = ragsys.effects(values).splitlines()
+    assert "| diversity: Rel+Div − Rel | MC1 | +1.000 | +1.000 to +1.000 | +0.072 | +0.060 |" in lines
+    assert (
+        "| quality beside diversity: Rel+Div+Bias − Rel+Div | MC1 | -1.000 | -1.000 to -1.000 | -0.050 | -0.034 |"
+        in lines
+    )
+    assert "| examples like the question: Rel − Fix | DPO | +0.000 | +0.000 to +0.000 | +7.690 | +4.920 |" in lines
 
 
 def test_a_sample_keeps_the_order_and_is_all_where_there_are_no_more() -> None:
@@ -97,13 +110,6 @@ def test_a_sample_keeps_the_order_and_is_all_where_there_are_no_more() -> None:
     assert len(drawn) == 5
     assert ragsys.sample(questions, 5) == ragsys.sample(questions, 5)
     assert ragsys.sample(questions, None) == ragsys.sample(questions, 20) == questions
-
-
-def test_which_of_the_papers_tables_a_model_is_compared_with() -> None:
-    assert ragsys.paper_table("mistralai/Mistral-7B-v0.1", None) == 1
-    assert ragsys.paper_table("meta-llama/Meta-Llama-3-8B-Instruct", None) == 2
-    assert ragsys.paper_table("small LM", 2) == 2
-    assert ragsys.paper_table("gpt2", None) is None
 
 
 def test_the_rows_printed_bold_in_the_paper_have_its_highest_figures() -> None:
@@ -135,17 +141,17 @@ def test_a_run_from_the_data_to_the_page(
     monkeypatch.setattr(_common, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(_common, "CACHE", tmp_path / "cache")
     monkeypatch.setattr(_language_models, "CACHE", tmp_path / "cache")
-    arguments = ["--model", str(tiny_model), "--questions", "7", "--write"]
+    arguments = ["--model", str(tiny_model), "--dtype", "float32", "--questions", "7", "--write"]
 
     ragsys.main(arguments)
     page, picture = tmp_path / "results" / "ragsys-tiny.md", tmp_path / "results" / "ragsys_figure1-tiny.svg"
     text, drawn = page.read_text(encoding="utf-8"), picture.read_bytes()
     assert capsys.readouterr().out == text
-    assert "test the code" not in text
     assert "7, drawn by the seed, of the 12 questions" in text
     assert "all 24 pairs" in text
     names = re.findall(r"^\| ([A-Z][\w+]*) \|", text, flags=re.MULTILINE)
-    assert names == ["Fix", *ragsys.ROWS]
+    # Ours, then the paper's.
+    assert names == ["Fix", *ragsys.ROWS] * 2
 
     # The row Fix, from the definitions of paper 3.2 and the model's own probabilities.
     model, tokenizer = loaded(tiny_model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -20,8 +20,9 @@ from .._files import write_atomically
 from ..errors import InvalidParameterError, SetSelectError
 from ..evaluation.compare import check_options
 from ..evaluation.compare import compare as compare_methods
-from ..evaluation.corpus import Document, Problem, Query, read_documents, read_queries
+from ..evaluation.corpus import read_documents, read_queries
 from ..evaluation.demo import demo_corpus
+from ..evaluation.qrels import JudgedCorpus, beir_files, read_judged
 from ..evaluation.results import Comparison, percent
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, SentenceModel
 from ._terminal import (
@@ -38,10 +39,14 @@ from ._terminal import (
 
 
 def compare(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(help="BEIR folder: corpus.jsonl, queries.jsonl and qrels/*.tsv. Else: --documents, --queries."),
+    ] = None,
     documents: Annotated[
         Path | None,
         typer.Option(
-            help="JSON lines ({'text', optionally 'id', 'subtopics'}), CSV, or a folder of .txt and .md files."
+            help="JSON lines ({'text', optionally 'id', 'title', 'subtopics'}), CSV, or a folder of .txt and .md files."
         ),
     ] = None,
     queries: Annotated[
@@ -49,6 +54,17 @@ def compare(
         typer.Option(
             help="JSON lines or CSV ('text', optionally 'gold', 'subtopics', 'root', 'answers'), or .txt with one "
             "query a line."
+        ),
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(help="Split of the BEIR folder: a file of its qrels/. Default: test, or the only one there is."),
+    ] = None,
+    qrels: Annotated[
+        Path | None,
+        typer.Option(
+            help="Judgements in place of gold and subtopics: TREC (query, 0 or subtopic, document, score) or BEIR "
+            "(query, document, score)."
         ),
     ] = None,
     model: Annotated[str, typer.Option(help="Name or folder of a sentence-transformers model.")] = DEFAULT_MODEL,
@@ -80,7 +96,7 @@ def compare(
         Path | None, typer.Option(help="Folder for embeddings. Default: SETSELECT_CACHE, or ~/.cache/setselect.")
     ] = None,
 ) -> None:
-    """Compare every method on your own documents and queries.
+    """Compare every method on your own documents and queries, or on a BEIR folder.
 
     Only texts are needed. If queries have gold (ids of the right documents), subtopics or answers, the result
     recommends a setting, or says that similarity is enough, and tells which queries each setting makes worse.
@@ -91,11 +107,11 @@ def compare(
     try:
         check_options(k, fetch_k, decide_by, seed, views)
         write = _report_writer(out)
-        default_title, corpus, questions, problems = _read_corpus(documents, queries, demo)
-        report_problems(say, problems)
+        default_title, corpus = _read_corpus(folder, documents, queries, split, qrels, demo)
+        report_problems(say, corpus.problems)
         comparison = _compare(
-            say, corpus, questions, problems, model=model, cache=cache, title=title or default_title, k=k,
-            fetch_k=fetch_k, decide_by=decide_by, drop_duplicates=not keep_duplicates, seed=seed, views=views,
+            say, corpus, model=model, cache=cache, title=title or default_title, k=k, fetch_k=fetch_k,
+            decide_by=decide_by, drop_duplicates=not keep_duplicates, seed=seed, views=views,
         )  # fmt: skip
         show = result_console()
         try:
@@ -106,7 +122,7 @@ def compare(
         if out is not None:
             show.print(Text(f"\nWritten: {out}"), soft_wrap=True)
     except InvalidParameterError as error:
-        stop(say, with_option_names(str(error), "k", "fetch_k", "decide_by", "seed", "views"))
+        stop(say, with_option_names(str(error), "k", "fetch_k", "decide_by", "seed", "views", "split"))
     except (SetSelectError, ImportError, OSError) as error:
         stop(say, str(error))
     except KeyboardInterrupt:
@@ -114,7 +130,7 @@ def compare(
             say,
             "interrupted before there was a result; finished embeddings are kept: run the same command again to resume",
         )
-    raise typer.Exit(WITH_PROBLEMS if problems or comparison.partial else FINE)
+    raise typer.Exit(WITH_PROBLEMS if corpus.problems or comparison.partial else FINE)
 
 
 def _report_writer(out: Path | None) -> Callable[[Comparison], None]:
@@ -149,24 +165,39 @@ def _report_writer(out: Path | None) -> Callable[[Comparison], None]:
 
 
 def _read_corpus(
-    documents: Path | None, queries: Path | None, demo: bool
-) -> tuple[str, list[Document], list[Query], list[Problem]]:
-    """The corpus: a title for it, documents, queries, and what could not be read."""
+    folder: Path | None,
+    documents: Path | None,
+    queries: Path | None,
+    split: str | None,
+    qrels: Path | None,
+    demo: bool,
+) -> tuple[str, JudgedCorpus]:
+    """A title for the corpus, and the corpus."""
     if demo:
+        if folder or documents or queries or qrels or split:
+            raise InvalidParameterError("--demo has its own documents and queries: leave out folders and files")
+        return "NumPy's docstrings", JudgedCorpus(*demo_corpus(), [], [])
+    if folder is not None:
         if documents or queries:
-            raise InvalidParameterError("--demo has its own documents and queries: leave out --documents and --queries")
-        return "NumPy's docstrings", *demo_corpus(), []
+            raise InvalidParameterError(f"{folder} has its own documents and queries: leave out --documents, --queries")
+        if split and qrels:
+            raise InvalidParameterError("--split names judgements of the folder, --qrels a file of them: leave out one")
+        found = beir_files(folder, split, qrels)
+        return f"{folder.absolute().name}, {found.qrels.stem}", read_judged(*found)
     if documents is None or queries is None:
-        raise InvalidParameterError("--documents and --queries are both needed, or --demo")
+        raise InvalidParameterError("--documents and --queries are both needed, or a BEIR folder, or --demo")
+    if split:
+        raise InvalidParameterError("--split is for a BEIR folder: name the file of the judgements by --qrels")
+    title = documents.absolute().name
+    if qrels is not None:
+        return title, read_judged(documents, queries, qrels)
     corpus, questions = read_documents(documents), read_queries(queries)
-    return documents.absolute().name, corpus.items, questions.items, [*corpus.problems, *questions.problems]
+    return title, JudgedCorpus(corpus.items, questions.items, [*corpus.problems, *questions.problems], [])
 
 
 def _compare(
     say: Console,
-    documents: list[Document],
-    queries: list[Query],
-    problems: Sequence[Problem],
+    corpus: JudgedCorpus,
     *,
     model: str,
     cache: Path | None,
@@ -189,19 +220,20 @@ def _compare(
         return CachedEmbedding(loaded().embed_queries, name, cache, track=bars, description="Embedding queries")(texts)
 
     embed = (embed_documents, embed_queries)
-    comparison = compare_methods(documents, queries, embed, model=model, track=bars, **options)
-    notes = []
+    documents, queries, problems, notes = corpus
+    comparison = compare_methods(documents, queries, embed, model=model, track=bars, notes=notes, **options)
+    said = []
     if problems:
         lines = "1 line or file" if len(problems) == 1 else f"{len(problems)} lines or files"
-        notes.append(f"{lines} could not be read and were left out; the first: {problems[0]}")
+        said.append(f"{lines} could not be read and were left out; the first: {problems[0]}")
     limit = loaded().max_characters
     longer = sum(len(document.text) > limit for document in documents) if limit else 0
     if longer:
-        notes.append(
+        said.append(
             f"{longer} of {len(documents)} documents are longer than about {limit} characters. The model reads only "
             "the beginning of them: split them into passages."
         )
-    return replace(comparison, notes=(*notes, *comparison.notes))
+    return replace(comparison, notes=(*said, *comparison.notes))
 
 
 def _show(show: Console, comparison: Comparison) -> None:

@@ -22,6 +22,9 @@ from .._validation import printable, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
 TEXT_KEYS = ("text", "query", "question")
+# BEIR and most of its followers write "_id"; FreshStack and ir_datasets write "query_id", CoverageBench "topic_id".
+_DOCUMENT_IDS = ("id", "_id")
+_QUERY_IDS = ("id", "_id", "query_id", "topic_id")
 TEXT_SUFFIXES = (".txt", ".md")
 # Columns of a CSV file whose cells hold several values: separated by this, or a JSON array or object.
 SEPARATOR = ";"
@@ -108,8 +111,9 @@ def read_documents(path: Path | str) -> ReadResult[Document]:
     """Read documents from a file or folder.
 
     ========================= =======================================================================================
-    ``.jsonl``, ``.ndjson``   one object a line: ``text``, optionally ``id`` (by default the line's number) and
-                              ``subtopics`` (a list of labels); other keys are ignored
+    ``.jsonl``, ``.ndjson``   one object a line: ``text``, optionally ``title`` (put before the text), ``id`` or
+                              ``_id`` (by default the line's number) and ``subtopics`` (a list of labels); other keys
+                              are ignored
     ``.csv``, ``.tsv``        the same as columns; several values in a cell are separated by ``;`` or are a JSON array
     ``.txt``, ``.md``         one document a line
     a folder                  each ``.txt`` and ``.md`` file in it, at any depth; the id is its path in the folder
@@ -147,10 +151,10 @@ def read_documents(path: Path | str) -> ReadResult[Document]:
 def read_queries(path: Path | str) -> ReadResult[Query]:
     """Read queries from a file: ``.jsonl`` or ``.csv`` as in :func:`read_documents`, or ``.txt`` with one query a line.
 
-    The text is under ``text``, ``query`` or ``question``. Each of the following is optional and allows more measures:
-    ``gold`` (ids of the right documents), ``subtopics`` (labels that the documents carry, or an object from labels to
-    ids), ``root`` (what the query is about without its perspective), ``answers`` (strings that the picked texts should
-    contain).
+    The text is under ``text``, ``query`` or ``question``, the id under ``id``, ``_id``, ``query_id`` or ``topic_id``
+    (by default the line's number). Each of the following is optional and allows more measures: ``gold`` (ids of the
+    right documents), ``subtopics`` (labels that the documents carry, or an object from labels to ids), ``root`` (what
+    the query is about without its perspective), ``answers`` (strings that the picked texts should contain).
 
     Raises
     ------
@@ -174,11 +178,13 @@ def read_queries(path: Path | str) -> ReadResult[Query]:
 
 
 def as_document(record: str | Mapping[str, Any] | Document, default_id: str) -> Document:
-    """A document from its text, or from a record with ``text`` and, optionally, ``id`` and ``subtopics``."""
+    """A document from its text, or from a record with ``text`` and, optionally, ``title``, ``id`` and ``subtopics``."""
     if isinstance(record, Document):
         return record
-    record = _as_record(record)
-    return Document(_read_id(record, default_id), text_of(record, ("text",)), _read_names(record, "subtopics"))
+    record = _with_title(_as_record(record))
+    return Document(
+        _read_id(record, _DOCUMENT_IDS, default_id), text_of(record, ("text",)), _read_names(record, "subtopics")
+    )
 
 
 def as_query(record: str | Mapping[str, Any] | Query, default_id: str) -> Query:
@@ -193,7 +199,7 @@ def as_query(record: str | Mapping[str, Any] | Query, default_id: str) -> Query:
         covered = dict.fromkeys(_read_names(record, "subtopics"), ())
     root = next((record[key] for key in ("root", "root_query") if not _is_missing(record.get(key))), None)
     return Query(
-        _read_id(record, default_id),
+        _read_id(record, _QUERY_IDS, default_id),
         text_of(record, TEXT_KEYS),
         _read_names(record, "gold"),
         covered,
@@ -263,9 +269,21 @@ def _is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value)
 
 
-def _read_id(record: Mapping[str, Any], default: str) -> str:
-    given = record.get("id")
-    return default if _is_missing(given) else _as_name(given, "id")
+def _with_title(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The record with its title before its text, joined as BEIR joins them."""
+    title, text = record.get("title"), record.get("text")
+    if _is_missing(title) or not isinstance(text, str):
+        return record
+    if not isinstance(title, str):
+        raise InvalidInputError(f"'title' must be a string, got {type(title).__name__}")
+    return {**record, "text": f"{title} {text}".strip()}
+
+
+def _read_id(record: Mapping[str, Any], keys: tuple[str, ...], default: str) -> str:
+    for key in keys:
+        if not _is_missing(record.get(key)):
+            return _as_name(record[key], key)
+    return default
 
 
 def _read_names(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
@@ -334,21 +352,26 @@ def _records(path: Path) -> Iterator[RawRecord]:
     if suffix in (".csv", ".tsv"):
         return _table_rows(path, "\t" if suffix == ".tsv" else ",")
     if suffix in TEXT_SUFFIXES:
-        return _parse_lines(path, lambda line: _decode(line).strip())
+        return parse_lines(path, str.strip)
     readable = ".jsonl, .csv, .tsv, .txt, or a folder of .txt and .md files"
     raise InvalidParameterError(f"{printable(path)}: expected {readable}")
 
 
 def json_lines(path: Path) -> Iterator[RawRecord]:
     """A record for each line that is not blank; a line that is not a JSON object has a problem instead."""
-    return _parse_lines(path, lambda line: _as_object(_parse_json(_decode(line))))
+    return parse_lines(path, lambda line: _as_object(_parse_json(line)))
 
 
-def _parse_lines(path: Path, parse: Callable[[bytes], Any]) -> Iterator[RawRecord]:
+def parse_lines(path: Path, parse: Callable[[str], Any]) -> Iterator[RawRecord]:
+    """What ``parse`` makes of each line that is not blank; one that it refuses (InvalidInputError) has a problem."""
+
+    def read(line: bytes) -> Any:
+        return parse(_decode(line))
+
     with _open(path) as file:
         for number, line in enumerate(file, 1):
             if line.strip(_BLANK):
-                yield _record(str(path), number, str(number), partial(parse, line))
+                yield _record(str(path), number, str(number), partial(read, line))
 
 
 def _open(path: Path) -> BinaryIO:

@@ -6,6 +6,7 @@ import resource
 import sqlite3
 import subprocess
 import sys
+import zlib
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from shared_core.evaluation import compare as compare_module
 from shared_core.signals.embedding_models import SentenceModel, load_model
 from tests.embedding import embed
 
+DATA = Path(os.environ.get("SETSELECT_DATA", Path(__file__).resolve().parents[4] / "shared" / "data"))
 DOCUMENTS: list[dict[str, str]] = [
     {"id": "bread", "text": "Bread is baked from flour, water and yeast."},
     {"id": "loaf", "text": "A loaf of bread is baked from flour and yeast."},
@@ -351,6 +353,183 @@ def test_a_damaged_vector_in_the_cache_is_an_error_that_names_the_file(
     assert "embeddings.sqlite" in result.stderr
 
 
+# --- BEIR folders and TREC judgements -----------------------------------------------------------------------------
+
+
+class BagOfWords:
+    """Embeds the 5,183 abstracts of SciFact in a second, by the counts of their hashed words."""
+
+    max_seq_length = None
+
+    def encode(self, texts: list[str], **options: Any) -> np.ndarray:
+        words = ([zlib.crc32(word.encode()) % 256 for word in text.lower().split()] for text in texts)
+        # The logarithm keeps frequent words from hiding the rest.
+        return np.log1p([np.bincount(numbers, minlength=256) for numbers in words]).astype(np.float32)
+
+    encode_document = encode_query = encode
+
+
+@pytest.fixture
+def bags(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_terminal, "load_model", lambda name: SentenceModel(name, "bag of words", BagOfWords()))
+
+
+def shared_data(name: str) -> list[dict[str, Any]]:
+    path = DATA / name
+    if not path.is_file():
+        pytest.skip(f"no {name} under {DATA}; set SETSELECT_DATA")
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def figures(folder: Path, *arguments: object) -> dict[str, Any]:
+    """The report of a run, without what it says of its input."""
+    result = run(*arguments, "--cache", folder / "cache", "--out", folder / "report.json", "--views", 5)
+    assert result.exit_code == 0, result.output
+    written: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    del written["title"]
+    return written
+
+
+def write_beir(folder: Path, documents: list[dict[str, Any]], queries: list[dict[str, Any]]) -> Path:
+    (folder / "qrels").mkdir(parents=True)
+    write(folder / "corpus.jsonl", documents)
+    write(folder / "queries.jsonl", queries)
+    return folder
+
+
+def write_split(folder: Path, name: str, judged: list[tuple[str, str, int]]) -> None:
+    lines = ["query-id\tcorpus-id\tscore", *(f"{query}\t{document}\t{score}" for query, document, score in judged)]
+    (folder / "qrels" / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def test_scifact_as_a_beir_folder_has_the_figures_of_scifact_as_json_lines(tmp_path: Path, bags: None) -> None:
+    abstracts, claims = shared_data("scifact/corpus.jsonl"), shared_data("scifact/claims.jsonl")
+    asked = [claim for claim in claims if claim["split"] == "dev"][:30]
+    folder = write_beir(
+        tmp_path / "scifact",
+        [
+            {"_id": one["id"], "title": one["title"], "text": " ".join(one["abstract"]), "metadata": {}}
+            for one in abstracts
+        ],
+        [{"_id": claim["id"], "text": claim["claim"], "metadata": {}} for claim in claims],
+    )
+    write_split(folder, "dev", [(claim["id"], name, 1) for claim in asked for name in claim["cited_doc_ids"]])
+    write_split(folder, "train", [(claims[0]["id"], claims[0]["cited_doc_ids"][0], 1)])
+    found = figures(tmp_path, folder, "--split", "dev")
+
+    write(
+        tmp_path / "docs.jsonl", [{"id": d["id"], "text": f"{d['title']} {' '.join(d['abstract'])}"} for d in abstracts]
+    )
+    own = [{"id": claim["id"], "text": claim["claim"], "gold": claim["cited_doc_ids"]} for claim in asked]
+    write(tmp_path / "claims.jsonl", own)
+    expected = figures(tmp_path, "--documents", tmp_path / "docs.jsonl", "--queries", tmp_path / "claims.jsonl")
+
+    told = f"{len(claims) - 30} of {len(claims)} queries have no relevant document in dev.tsv and are left out."
+    assert found.pop("notes") == [told, *expected.pop("notes")]
+    assert found == expected
+    assert found["corpus"]["queries"] == 30
+    recall = [one["mean"] for one in found["values"] if one["measure"] == "recall"]
+    assert 0.1 < max(recall) < 1
+
+
+def test_ambient_with_trec_subtopics_has_the_figures_of_ambient_with_labels(tmp_path: Path, bags: None) -> None:
+    results, topics = shared_data("ambient/documents.jsonl"), shared_data("ambient/topics.jsonl")
+    topics, kept = topics[:20], {topic["id"] for topic in topics[:20]}
+    results = [result for result in results if result["topic_id"] in kept]
+    texts = {result["id"]: f"{result['title']} {result['snippet']}".strip() for result in results}
+    queries = [{"id": topic["id"], "text": topic["query"]} for topic in topics]
+    judged = []
+    for result in results:
+        about = [label.partition(".")[2] for label in result["subtopics"]]
+        judged += [f"{result['topic_id']} {subtopic} {result['id']} 1" for subtopic in about]
+        judged += [f"{result['topic_id']} 1 {result['id']} 0"] * (not about)
+    (tmp_path / "ambient.qrels").write_text("\n".join(judged), encoding="utf-8")
+    write(tmp_path / "results.jsonl", [{"id": name, "text": text} for name, text in texts.items()])
+    write(tmp_path / "topics.jsonl", queries)
+    files = ("--documents", tmp_path / "results.jsonl", "--queries", tmp_path / "topics.jsonl")
+    found = figures(tmp_path, *files, "--qrels", tmp_path / "ambient.qrels")
+
+    labels = {result["id"]: result["subtopics"] for result in results}
+    write(tmp_path / "results.jsonl", [{"id": i, "text": text, "subtopics": labels[i]} for i, text in texts.items()])
+    asked = [
+        {**q, "subtopics": sorted({x for r in results if r["topic_id"] == q["id"] for x in r["subtopics"]})}
+        for q in queries
+    ]
+    write(tmp_path / "topics.jsonl", asked)
+    expected = figures(tmp_path, *files)
+
+    for measure in ("subtopic_recall", "alpha_ndcg"):
+        values = [[one for one in each["values"] if one["measure"] == measure] for each in (found, expected)]
+        assert values[0] == values[1]
+        assert 0.1 < values[0][0]["mean"] < 1
+        assert values[0][0]["queries"] == 20
+    assert found["recommendation"] == expected["recommendation"]
+    # Judgements also say which documents are relevant at all, which labels of documents alone do not.
+    assert {one["key"] for one in found["measures"]} - {one["key"] for one in expected["measures"]} == {
+        "recall",
+        "ndcg",
+        "success",
+    }
+
+
+@pytest.fixture
+def beir(tmp_path: Path) -> Path:
+    documents = [{"_id": document["id"], "title": "", "text": document["text"]} for document in DOCUMENTS]
+    queries = [{"_id": str(number), "text": query["text"]} for number, query in enumerate(QUERIES)]
+    folder = write_beir(tmp_path / "my-corpus", documents, queries)
+    write_split(folder, "test", [("0", "bread", 1), ("0", "river", 2), ("1", "violin", 1)])
+    write_split(folder, "dev", [("1", "violin", 1)])
+    return folder
+
+
+def test_a_beir_folder_needs_no_option(beir: Path, words: list[str]) -> None:
+    cache = ("--cache", beir / "cache", "--k", 2)
+    assert "my-corpus, test: 4 documents, 2 queries; 2 of the 4 nearest" in run(beir, *cache).stdout
+    assert "my-corpus, dev: 4 documents, 1 queries; 2 of the 4 nearest" in run(beir, "--split", "dev", *cache).stdout
+    qrels = beir.parent / "nuggets.qrels"
+    qrels.write_text("0 1 bread 1\n0 2 river 1\n0 3 boat 1\n", encoding="utf-8")
+    result = run(beir, "--qrels", qrels, *cache)
+    assert result.exit_code == 0
+    assert "my-corpus, nuggets: 4 documents, 1 queries" in result.stdout
+    assert "subtopic recall@2" in result.stdout
+    assert "Note: 1 of 2 queries have no relevant document in nuggets.qrels and are left out." in result.stdout
+    assert "Note: No document has 1 of the 3 ids under subtopics ('boat')." in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--split", "train"], "--split = 'train', but my-corpus/qrels holds only 'dev', 'test': name one of them"),
+        (["--split", "dev", "--qrels", "nuggets"], "--split names judgements of the folder, --qrels a file of them"),
+        (["--documents", "docs.jsonl"], "my-corpus has its own documents and queries: leave out --documents"),
+        (["--demo"], "--demo has its own documents and queries: leave out folders and files"),
+        (["--qrels", "nuggets"], "nuggets:2: the score, in the last column, must be a number, got 'x'"),
+        (["--qrels", "absent"], "absent cannot be read: No such file or directory"),
+        (["--qrels", "others"], "none of the query ids of others is the id of a query: it has '7'"),
+        (["--qrels", "unknown"], "none of the gold ids of the queries is the id of a document: a query has 'boat'"),
+        (["--decide-by", "alpha_ndcg"], "--decide-by must be one of recall, ndcg, success, got 'alpha_ndcg'"),
+    ],
+)
+def test_a_beir_folder_that_cannot_be_compared_says_why(
+    beir: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(beir.parent)
+    Path("nuggets").write_text("0 1 bread 1\n0 2 river x\n", encoding="utf-8")
+    Path("others").write_text("7 0 bread 1\n", encoding="utf-8")
+    Path("unknown").write_text("0 0 boat 1\n", encoding="utf-8")
+    result = run("my-corpus", "--k", 2, *arguments)
+    assert (result.exit_code, words) == (2, [])
+    assert result.stderr.startswith(f"error: {message}")
+
+
+def test_a_folder_of_texts_is_no_beir_folder(tmp_path: Path, words: list[str]) -> None:
+    result = run(tmp_path)
+    assert (result.exit_code, words) == (2, [])
+    assert "is not a BEIR folder: it holds no corpus.jsonl" in result.stderr
+    result = run("--split", "dev", "--documents", "a.jsonl", "--queries", "b.jsonl")
+    assert (result.exit_code, "--split is for a BEIR folder" in result.stderr) == (2, True)
+
+
 def test_the_demo_needs_no_files(tmp_path: Path, words: list[str]) -> None:
     result = run("--demo", "--cache", tmp_path / "cache", "--out", tmp_path / "demo.json")
     assert result.exit_code == 0, result.output
@@ -382,8 +561,8 @@ def test_a_terminal_without_greek_letters_does_not_cost_the_report(corpus: Path)
         "from shared_core.evaluation.compare import compare\n"
         "import numpy as np\n"
         "rows = np.random.default_rng(0).standard_normal((4, 8))\n"
-        "command._compare = lambda say, documents, queries, *_, **__: compare(\n"
-        "    documents, queries, (rows, rows[:2]), k=2, fetch_k=4\n"
+        "command._compare = lambda say, corpus, *_, **__: compare(\n"
+        "    corpus.documents, corpus.queries, (rows, rows[:2]), k=2, fetch_k=4\n"
         ")\n"
         "cli.main()\n"
     )

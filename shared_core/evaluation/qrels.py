@@ -1,0 +1,267 @@
+"""Relevance judgements (qrels) in the shapes that benchmarks publish: BEIR folders, and TREC files with subtopics.
+
+ir_datasets and ir_measures read TREC files too, but name no line in their errors, and read no BEIR folder of one's own.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from .._validation import printable, quoted
+from ..errors import InvalidInputError, InvalidParameterError
+from .corpus import Document, Problem, Query, parse_lines, read_documents, read_queries
+
+# A first line whose last column has one of these names is a head.
+_HEADS = ("score", "relevance", "rel", "grade", "judgement", "judgment", "label")
+# What TREC files without subtopics write in every line where others write the subtopic.
+_NO_SUBTOPIC = frozenset({"0", "Q0"})
+
+
+class BeirFiles(NamedTuple):
+    """The files of a BEIR folder: its documents, its queries, and the judgements of one split."""
+
+    documents: Path
+    queries: Path
+    qrels: Path
+
+
+class Relevant(NamedTuple):
+    """The ids of the documents that are relevant to a query and, for each of its subtopics, of those that cover it."""
+
+    documents: tuple[str, ...]
+    subtopics: dict[str, tuple[str, ...]]
+
+
+class JudgedCorpus(NamedTuple):
+    """Documents and judged queries, the problems of lines that were left out, and notes on queries that were."""
+
+    documents: list[Document]
+    queries: list[Query]
+    problems: list[Problem]
+    notes: list[str]
+
+
+def beir_files(folder: Path | str, split: str | None = None, qrels: Path | str | None = None) -> BeirFiles:
+    """Find the files of a BEIR folder: ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/<split>.tsv``.
+
+    Parameters
+    ----------
+    folder : path
+    split : str, optional
+        Name of a file in ``qrels/``, without ``.tsv``. Default: "test", or the only one that is there.
+    qrels : path, optional
+        Another file of judgements, in place of those in the folder.
+
+    Raises
+    ------
+    InvalidInputError
+        The folder lacks one of the files.
+    InvalidParameterError
+        There is no such split, or there are several, none of them "test", and none was named.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> (folder / "qrels").mkdir()
+    >>> for name in ("corpus.jsonl", "queries.jsonl", "qrels/dev.tsv"):
+    ...     (folder / name).touch()
+    >>> beir_files(folder).qrels.name
+    'dev.tsv'
+    """
+    folder = Path(folder)
+    documents, queries = folder / "corpus.jsonl", folder / "queries.jsonl"
+    for file in (documents, queries):
+        if not file.is_file():
+            raise InvalidInputError(
+                f"{printable(folder)} is not a BEIR folder: it holds no {file.name} (a BEIR folder holds corpus.jsonl, "
+                "queries.jsonl and qrels/test.tsv)"
+            )
+    if qrels is not None:
+        return BeirFiles(documents, queries, Path(qrels))
+    files = {file.stem: file for file in sorted((folder / "qrels").glob("*.tsv"))}
+    if not files:
+        raise InvalidInputError(f"{printable(folder)} holds no judgements: there is no qrels/test.tsv")
+    if split is None:
+        split = "test" if "test" in files or len(files) > 1 else next(iter(files))
+    if split not in files:
+        raise InvalidParameterError(
+            f"split = {quoted(split)}, but {printable(folder / 'qrels')} holds only {', '.join(map(quoted, files))}: "
+            "name one of them"
+        )
+    return BeirFiles(documents, queries, files[split])
+
+
+def read_judged(documents: Path | str, queries: Path | str, qrels: Path | str) -> JudgedCorpus:
+    """Read documents, queries and the judgements of these queries.
+
+    ``gold`` and ``subtopics`` of the queries come from the judgements alone. Queries without a relevant document are
+    left out, and a note counts them.
+
+    Parameters
+    ----------
+    documents, queries, qrels : path
+        See :func:`~shared_core.evaluation.corpus.read_documents`, :func:`~shared_core.evaluation.corpus.read_queries`
+        and :func:`read_qrels`. :func:`beir_files` finds those of a BEIR folder.
+
+    Raises
+    ------
+    InvalidInputError
+        A file cannot be read, a line of ``qrels`` is wrong, none of its query ids is the id of a query, or no query has
+        a relevant document.
+    InvalidParameterError
+        The suffix of ``documents`` or ``queries`` is none of those that can be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> (folder / "qrels").mkdir()
+    >>> _ = (folder / "corpus.jsonl").write_text('{"_id": "d1", "title": "Bread", "text": "is baked."}')
+    >>> _ = (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "How is bread made?"}')
+    >>> _ = (folder / "qrels/test.tsv").write_text("query-id\\tcorpus-id\\tscore\\nq1\\td1\\t1\\n")
+    >>> corpus = read_judged(*beir_files(folder))
+    >>> corpus.documents[0].text, corpus.queries[0].gold
+    ('Bread is baked.', ('d1',))
+    """
+    # The smallest file comes first: a mistake in it is found before millions of documents are read.
+    relevant = read_qrels(qrels)
+    asked = read_queries(queries)
+    judged, notes = _judge_queries(asked.items, relevant, Path(qrels).name)
+    texts = read_documents(documents)
+    return JudgedCorpus(texts.items, judged, [*texts.problems, *asked.problems], notes)
+
+
+def read_qrels(path: Path | str) -> dict[str, Relevant]:
+    """Read which documents are relevant to which queries.
+
+    A line has three columns (query, document, score; BEIR) or four (query, subtopic, document, score; TREC). They are
+    separated by tabs or white space. A head such as ``query-id corpus-id score`` is passed over. A document is relevant
+    if its score is above 0; grades above 0 all mean the same. If the second of four columns is 0 or Q0 in every line,
+    there are no subtopics. With subtopics a document is relevant if it covers any of them.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    dict of Relevant
+        An entry for each query id, also if no document is relevant to it.
+
+    Raises
+    ------
+    InvalidInputError
+        The file cannot be read or is empty; or a line has another number of columns, a score that is not a number, or
+        contradicts an earlier line. The message names the line. No line is left out, since the figures would be wrong.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "diversity.qrels"
+    >>> _ = path.write_text("1 1 a 1\\n1 2 a 1\\n1 2 b 1\\n1 2 c 0\\n")
+    >>> read_qrels(path)["1"]
+    Relevant(documents=('a', 'b'), subtopics={'1': ('a',), '2': ('a', 'b')})
+    """
+    path = Path(path)
+    judged: dict[tuple[str, str, str], bool] = {}
+    columns = 0
+    try:
+        for file, line, _, cells, problem in parse_lines(path, _split):
+            if problem is None and not columns:
+                columns = len(cells)
+                if cells[-1].lower() in _HEADS:
+                    continue
+            problem = problem or _add(judged, cells, columns)
+            if problem is not None:
+                raise InvalidInputError(str(Problem(file, line, problem)))
+    except OSError as error:
+        raise InvalidInputError(f"{printable(path)} cannot be read: {error.strerror or error}") from error
+    if not judged:
+        raise InvalidInputError(f"{printable(path)} holds no judgement")
+    with_subtopics = not _NO_SUBTOPIC.issuperset(subtopic for _, subtopic, _ in judged)
+    covered: dict[str, dict[str, list[str]]] = {}
+    for (query, subtopic, document), relevant in judged.items():
+        of_query = covered.setdefault(query, {})
+        if relevant:
+            of_query.setdefault(subtopic, []).append(document)
+    return {
+        query: Relevant(
+            tuple(dict.fromkeys(document for documents in by_subtopic.values() for document in documents)),
+            {subtopic: tuple(documents) for subtopic, documents in by_subtopic.items()} if with_subtopics else {},
+        )
+        for query, by_subtopic in covered.items()
+    }
+
+
+def _split(line: str) -> list[str]:
+    """The three or four columns of a line."""
+    line = line.strip()
+    try:
+        # BEIR writes its files with the csv module: an id that holds a quotation mark is in quotation marks.
+        cells = next(csv.reader([line], delimiter="\t"))
+    except csv.Error as error:
+        raise InvalidInputError(f"not a table: {error}") from None
+    # TREC files separate their columns by any white space.
+    cells = [cell.strip() for cell in cells] if len(cells) in (3, 4) else line.split()
+    if len(cells) not in (3, 4):
+        raise InvalidInputError(
+            f"{len(cells)} columns, expected 3 (query, document, score) or 4 (query, subtopic, document, score)"
+        )
+    if not all(cells):
+        raise InvalidInputError("a column is empty")
+    return cells
+
+
+def _add(judged: dict[tuple[str, str, str], bool], cells: list[str], columns: int) -> str | None:
+    """Add the judgement of one line, or say what is wrong with the line."""
+    if len(cells) != columns:
+        return f"{len(cells)} columns, but the first line has {columns}"
+    query, *subtopic, document, score = cells
+    try:
+        value = float(score)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        return f"the score, in the last column, must be a number, got {quoted(score)}"
+    key = query, subtopic[0] if subtopic else "0", document
+    if judged.setdefault(key, value > 0) != (value > 0):
+        return f"document {quoted(document)} is judged again for query {quoted(query)}, with another result"
+    return None
+
+
+def _judge_queries(
+    queries: Sequence[Query], relevant: Mapping[str, Relevant], name: str
+) -> tuple[list[Query], list[str]]:
+    """The queries that have a relevant document, with their judgements; and notes on the others."""
+    known = {query.id for query in queries}
+    unknown = [query for query in relevant if query not in known]
+    if len(unknown) == len(relevant):
+        raise InvalidInputError(
+            f"none of the query ids of {printable(name)} is the id of a query: it has {quoted(unknown[0])}, and the "
+            f"first query has the id {quoted(queries[0].id)}"
+        )
+    judged = [
+        replace(query, gold=relevant[query.id].documents, subtopics=relevant[query.id].subtopics)
+        for query in queries
+        if query.id in relevant and relevant[query.id].documents
+    ]
+    if not judged:
+        raise InvalidInputError(f"{printable(name)} names no relevant document for any query: no score is above 0")
+    notes = []
+    if unknown:
+        notes.append(
+            f"No query has {len(unknown)} of the {len(relevant)} query ids of {printable(name)}, such as "
+            f"{quoted(unknown[0])}."
+        )
+    if len(judged) < len(queries):
+        notes.append(
+            f"{len(queries) - len(judged)} of {len(queries)} queries have no relevant document in {printable(name)} "
+            "and are left out."
+        )
+    return judged, notes

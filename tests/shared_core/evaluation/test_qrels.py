@@ -1,0 +1,187 @@
+from pathlib import Path
+
+import pytest
+
+from shared_core.errors import InvalidInputError, InvalidParameterError
+from shared_core.evaluation.corpus import Document, Query
+from shared_core.evaluation.qrels import Relevant, beir_files, read_judged, read_qrels
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A BEIR folder whose split "test" judges two of its four queries."""
+    (tmp_path / "corpus.jsonl").write_text(
+        '{"_id": "d1", "title": "Bread", "text": "is baked.", "metadata": {}}\n'
+        '{"_id": "d2", "title": "", "text": "Rivers carry water."}\n'
+        '{"_id": 3, "title": "Only a title", "text": ""}\n',
+        encoding="utf-8",
+    )
+    (tmp_path / "queries.jsonl").write_text(
+        "\n".join(f'{{"_id": "q{i}", "text": "Question {i}?", "metadata": {{}}}}' for i in range(1, 5)),
+        encoding="utf-8",
+    )
+    (tmp_path / "qrels").mkdir()
+    write(tmp_path / "qrels" / "test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\t3\t1\nq1\td2\t0\nq3\td2\t1\n")
+    write(tmp_path / "qrels" / "dev.tsv", "query-id\tcorpus-id\tscore\nq2\td2\t1\n")
+    return tmp_path
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_a_beir_folder_gives_titles_with_texts_and_the_queries_of_one_split(folder: Path) -> None:
+    corpus = read_judged(*beir_files(folder))
+    assert corpus.documents == [
+        Document("d1", "Bread is baked."),
+        Document("d2", "Rivers carry water."),
+        Document("3", "Only a title"),
+    ]
+    assert corpus.queries == [
+        Query("q1", "Question 1?", gold=("d1", "3"), subtopics={}),
+        Query("q3", "Question 3?", gold=("d2",), subtopics={}),
+    ]
+    assert corpus.problems == []
+    assert corpus.notes == ["2 of 4 queries have no relevant document in test.tsv and are left out."]
+    assert [query.id for query in read_judged(*beir_files(folder, "dev")).queries] == ["q2"]
+
+
+def test_the_split_is_test_or_the_only_one(folder: Path) -> None:
+    assert beir_files(folder).qrels.name == "test.tsv"
+    (folder / "qrels" / "test.tsv").rename(folder / "qrels" / "train.tsv")
+    with pytest.raises(InvalidParameterError, match=r"split = 'test', but .*qrels holds only 'dev', 'train': name one"):
+        beir_files(folder)
+    with pytest.raises(InvalidParameterError, match=r"split = 'train.tsv', but"):
+        beir_files(folder, "train.tsv")
+    (folder / "qrels" / "dev.tsv").unlink()
+    assert beir_files(folder).qrels.name == "train.tsv"
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl"])
+def test_a_folder_without_a_file_of_beir_is_no_beir_folder(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    with pytest.raises(InvalidInputError, match=f"is not a BEIR folder: it holds no {name}"):
+        beir_files(folder)
+
+
+def test_another_file_of_judgements_takes_the_place_of_those_in_the_folder(folder: Path) -> None:
+    trec = write(folder / "nuggets.qrels", "q4 1 d1 1\nq4 2 d1 1\nq4 2 d2 1\n")
+    for file in (folder / "qrels").iterdir():
+        file.unlink()
+    with pytest.raises(InvalidInputError, match=r"holds no judgements: there is no qrels/test.tsv"):
+        beir_files(folder)
+    [query] = read_judged(*beir_files(folder, qrels=trec)).queries
+    assert query == Query("q4", "Question 4?", gold=("d1", "d2"), subtopics={"1": ("d1",), "2": ("d1", "d2")})
+
+
+def test_judgements_replace_gold_and_subtopics_of_the_queries_and_keep_the_rest(tmp_path: Path) -> None:
+    write(tmp_path / "docs.jsonl", '{"id": "a", "text": "A"}')
+    write(tmp_path / "topics.jsonl", '{"topic_id": 7, "query": "?", "gold": ["b"], "subtopics": ["x"], "root": "r"}')
+    write(tmp_path / "qrels", "7 0 a 1\n")
+    [query] = read_judged(tmp_path / "docs.jsonl", tmp_path / "topics.jsonl", tmp_path / "qrels").queries
+    assert query == Query("7", "?", gold=("a",), subtopics={}, root="r")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "query-id\tcorpus-id\tscore\nq\ta\t1\nq\tb\t0\np\ta\t-1\n",
+        "\ufeffquery-id\tcorpus-id\tscore\r\n\r\nq\ta\t1.0\r\nq\tb\t0\r\np\ta\t0\r\n",
+        "q\ta\t3\nq\tb\t0\np\ta\t0",
+        "q a 1\nq b -2\np a 0\n",
+        "q 0 a 1\nq 0 b 0\np 0 a 0\n",
+        "q Q0 a 1\nq Q0 b 0\nq Q0 a 2\np Q0 a 0\n",
+        "q\t0\ta\t1\nq  0   b 0 \np 0 a 0\n",
+        "topic iteration docid relevance\nq 0 a 1\nq 0 b 0\np 0 a 0\n",
+    ],
+)
+def test_one_set_of_judgements_in_the_shapes_of_beir_and_trec(tmp_path: Path, text: str) -> None:
+    assert read_qrels(write(tmp_path / "qrels.txt", text)) == {"q": Relevant(("a",), {}), "p": Relevant((), {})}
+
+
+def test_the_second_of_four_columns_is_a_subtopic(tmp_path: Path) -> None:
+    # As ndeval counts them: 0 is a subtopic like any other, and one that no document covers is none.
+    text = "1 0 a 1\n1 1 a 0\n1 2 b 2\n1 2 a 1\n1 3 c -2\n2 1 c 1\n"
+    assert read_qrels(write(tmp_path / "diversity", text)) == {
+        "1": Relevant(("a", "b"), {"0": ("a",), "2": ("b", "a")}),
+        "2": Relevant(("c",), {"1": ("c",)}),
+    }
+
+
+def test_ids_of_tables_may_hold_spaces_and_quotation_marks(tmp_path: Path) -> None:
+    text = 'query-id\tcorpus-id\tscore\nq 1\t"<say ""hi"">"\t1\nq 1\tthe "b"\t1\n'
+    assert read_qrels(write(tmp_path / "test.tsv", text))["q 1"].documents == ('<say "hi">', 'the "b"')
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("q\ta\t1\nq\tb\tyes\n", ":2: the score, in the last column, must be a number, got 'yes'"),
+        ("q\ta\tyes\n", ":1: the score, in the last column, must be a number, got 'yes'"),
+        ("q 0 a nan\n", ":1: the score, in the last column, must be a number, got 'nan'"),
+        ("q\ta\t1\n\nq\tb\n", r":3: 2 columns, expected 3 \(query, document, score\) or 4 \(query, subtopic, document"),
+        ("q 0 a 1 run 5\n", ":1: 6 columns, expected 3"),
+        ("q 0 a 1\nq b 1\n", ":2: 3 columns, but the first line has 4"),
+        ("query-id\tcorpus-id\tscore\nq\t\t1\n", ":2: a column is empty"),
+        ("q 1 a 1\nq 2 a 0\nq 1 a 0\n", ":3: document 'a' is judged again for query 'q', with another result"),
+        ("q\ta\t1\nq\t\udcff\t1\n", ":2: not UTF-8"),
+        (f"q\t{'x' * 200_000}\t1\n", ":1: not a table: field larger than field limit"),
+        ("query-id\tcorpus-id\tscore\n\n", " holds no judgement$"),
+        ("", " holds no judgement$"),
+    ],
+)
+def test_a_wrong_line_of_judgements_is_an_error_that_names_it(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "test.tsv"
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(InvalidInputError, match=f"^{path}{message}"):
+        read_qrels(path)
+
+
+def test_judgements_that_cannot_be_read_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"absent.tsv cannot be read: No such file"):
+        read_qrels(tmp_path / "absent.tsv")
+    with pytest.raises(InvalidInputError, match="is not a file"):
+        read_qrels(tmp_path)
+
+
+def test_judgements_of_other_queries_are_an_error_and_some_of_them_are_counted(folder: Path) -> None:
+    files = beir_files(folder)
+    write(files.qrels, "1\td1\t1\n2\td2\t1\n")
+    message = "none of the query ids of test.tsv is the id of a query: it has '1', and the first query has the id 'q1'"
+    with pytest.raises(InvalidInputError, match=message):
+        read_judged(*files)
+    write(files.qrels, "1\td1\t1\nq2\td2\t1\nq3\td1\t0\n")
+    corpus = read_judged(*files)
+    assert [query.id for query in corpus.queries] == ["q2"]
+    assert corpus.notes == [
+        "No query has 1 of the 3 query ids of test.tsv, such as '1'.",
+        "3 of 4 queries have no relevant document in test.tsv and are left out.",
+    ]
+    write(files.qrels, "q2\td2\t0\nq3\td1\t-1\n")
+    with pytest.raises(
+        InvalidInputError, match=r"test.tsv names no relevant document for any query: no score is above"
+    ):
+        read_judged(*files)
+
+
+def test_a_wrong_judgement_is_found_before_the_documents_are_read(folder: Path) -> None:
+    files = beir_files(folder)
+    files.documents.unlink()
+    write(files.qrels, "q1\td1\tmany\n")
+    with pytest.raises(InvalidInputError, match=r"test.tsv:1: "):
+        read_judged(*files)
+
+
+def test_bad_lines_of_documents_and_queries_are_problems_as_in_other_files(folder: Path) -> None:
+    with (folder / "corpus.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"_id": "d4", "title": "", "text": ""}\n{"_id": "d5", "title": ["a"], "text": "b"}\n')
+    with (folder / "queries.jsonl").open("a", encoding="utf-8") as file:
+        file.write('\n{"_id": "q1", "text": "Again?"}')
+    corpus = read_judged(*beir_files(folder))
+    assert [(Path(problem.file).name, problem.line, problem.what) for problem in corpus.problems] == [
+        ("corpus.jsonl", 4, "'text' is empty"),
+        ("corpus.jsonl", 5, "'title' must be a string, got list"),
+        ("queries.jsonl", 5, "id 'q1' occurs a second time"),
+    ]
+    assert len(corpus.documents) == 3

@@ -22,6 +22,7 @@ from shared_core import NDPP, Candidates, LinearKernel, LowRankKernel, SetSelect
 from shared_core.cli import _terminal, app
 from shared_core.cli._pool_file import PoolFile, read_pool, read_vectors
 from shared_core.evaluation.corpus import ReadResult, read_documents, read_queries
+from shared_core.evaluation.qrels import read_qrels
 from shared_core.signals.embedding_models import CachedEmbedding, SentenceModel
 from tests.adversarial.conftest import Cases
 from tests.embedding import DIMENSION, embed
@@ -47,6 +48,11 @@ c,A violin has strings.,"{""x"": [""a""], ""y"": []}",a,strings,
 """
 TEXTS = "The river carries water.\n\n  Bread is baked.  \r\nÄ café 😀\n".encode()
 
+JUDGEMENTS = {
+    "beir": b'query-id\tcorpus-id\tscore\nb\ta\t1\nb\t"<""c"">"\t0\n\n1\tb\t2\nc\ta\t1\n',
+    "trec": b"b 0 a 1\nb 0 c 0\r\n1 0 b 2\n\nc\t0\ta\t-2\n",
+    "diversity": b"b 1 a 1\nb 2 a 1\nb 2 c 0\n1 0 b 2\nc 1 a 1\n",
+}
 ORIGINALS = {"jsonl": JSON_LINES, "csv": TABLE, "tsv": TABLE.replace(b",", b"\t"), "txt": TEXTS}
 
 # Pieces that break readers more often than random bytes do.
@@ -121,6 +127,25 @@ def test_damaged_corpora(suffix: str, read: Callable[[Path], ReadResult[Any]], c
         for item in found.items:
             text = item["question"] + item["answer"] if isinstance(item, dict) else item.id + item.text
             text.encode("utf-8")
+
+
+@pytest.mark.parametrize("kind", list(JUDGEMENTS))
+def test_damaged_judgements(kind: str, cases: Cases, tmp_path: Path) -> None:
+    path = tmp_path / "x.qrels"
+    limit = csv.field_size_limit()
+    for _, rng in cases(share=0.03):
+        path.write_bytes(damage(rng, JUDGEMENTS[kind]))
+        try:
+            found = read_qrels(path)
+        except SetSelectError as error:
+            check_message(error, path)
+            continue
+        finally:
+            assert csv.field_size_limit() == limit
+        assert found
+        for relevant in found.values():
+            covered = {document for documents in relevant.subtopics.values() for document in documents}
+            assert not relevant.subtopics or covered == set(relevant.documents)
 
 
 def test_a_damaged_line_costs_no_other_line(cases: Cases, tmp_path: Path) -> None:
@@ -386,7 +411,7 @@ def load_words(name: str) -> SentenceModel:
 
 
 def damaged_inputs(rng: np.random.Generator, folder: Path) -> list[str]:
-    """The arguments of ``setselect compare`` for documents and queries of which one or both are damaged."""
+    """The arguments of ``setselect compare`` for damaged documents, queries or both, and for damaged judgements."""
     arguments = ["compare", "--k", "1", "--fetch-k", "2", "--cache", str(folder / "cache")]
     damaged = int(rng.integers(3))
     for number, option in enumerate(("--documents", "--queries")):
@@ -395,6 +420,10 @@ def damaged_inputs(rng: np.random.Generator, folder: Path) -> list[str]:
         data = ORIGINALS[suffix]
         path.write_bytes(data if damaged == number else damage(rng, data))
         arguments += [option, str(path)]
+    if rng.random() < 0.3:
+        path = folder / "x.qrels"
+        path.write_bytes(damage(rng, JUDGEMENTS[str(rng.choice(list(JUDGEMENTS)))]))
+        arguments += ["--qrels", str(path)]
     return [*arguments, "--out", str(folder / rng.choice(["report.html", "report.json"]))]
 
 

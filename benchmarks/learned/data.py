@@ -1,7 +1,7 @@
 """The data of the learned kernel's tables: GeoQuery, MTOP and NL2Bash, each in three parts that share no question.
 
-One part trains the judge, a language model. It is the same for every seed, so one model serves all seeds. The seed
-splits the rest into the pool, from which kernels are learned and examples selected, and the test queries.
+The seed splits a data set into the pool, from which kernels are learned and examples selected, and the test queries.
+The spare part is the same for every seed. A table that needs more test queries takes them from it.
 
     python benchmarks/learned/data.py         # prints how many items of each file are kept, and the sizes of the parts
 """
@@ -20,8 +20,8 @@ from benchmarks.papers._common import records, require, table
 
 Item = dict[str, str]
 
-# The seed of the language model's part, the same for every seed of the tables.
-LM_SEED = 20_220_905
+# The seed that draws the spare part, the same for every seed of the tables.
+SPARE_SEED = 20_220_905
 LONGEST = 300
 
 
@@ -31,7 +31,7 @@ class Source:
 
     file: str
     answer: str
-    lm_part: int
+    spare: int
     pool: int
     test: int | None
     lower: bool = False
@@ -50,7 +50,7 @@ FILES = tuple(source.file for source in SOURCES.values())
 class Split:
     """The parts of a data set, each item as ``{"id", "question", "answer"}``."""
 
-    lm_part: list[Item]
+    spare: list[Item]
     pool: list[Item]
     test: list[Item]
 
@@ -65,12 +65,12 @@ class Kept:
 
 
 def load(name: str, seed: int) -> Split:
-    """A data set's parts: ``lm_part`` is the same for every seed, the seed splits the rest into pool and test.
+    """A data set's parts: ``spare`` is the same for every seed, the seed splits the rest into pool and test.
 
     No two items have the same question, ignoring case. ``KeyError`` for a name that is not in ``SOURCES``.
     """
     source = SOURCES[name]
-    return split_items(kept(name).items, source.lm_part, source.pool, source.test, seed)
+    return split_items(kept(name).items, source.spare, source.pool, source.test, seed)
 
 
 def kept(name: str) -> Kept:
@@ -103,14 +103,14 @@ def usable(items: list[Item]) -> Kept:
     return Kept(list(first.values()), len(items) - len(short), len(short) - len(first))
 
 
-def split_items(items: list[Item], lm_part: int, pool: int, test: int | None, seed: int) -> Split:
+def split_items(items: list[Item], spare: int, pool: int, test: int | None, seed: int) -> Split:
     """Items in parts of these sizes, each in random order; without a size the test gets all remaining items."""
-    if len(items) < lm_part + pool + (test or 1):
-        raise ValueError(f"{len(items)} items are too few for parts of {lm_part}, {pool} and {test or 'at least 1'}")
-    order = np.random.default_rng(LM_SEED).permutation(len(items))
-    rest = np.random.default_rng(seed).permutation(order[lm_part:])
+    if len(items) < spare + pool + (test or 1):
+        raise ValueError(f"{len(items)} items are too few for parts of {spare}, {pool} and {test or 'at least 1'}")
+    order = np.random.default_rng(SPARE_SEED).permutation(len(items))
+    rest = np.random.default_rng(seed).permutation(order[spare:])
     end = len(rest) if test is None else pool + test
-    return Split(*([items[row] for row in rows] for rows in (order[:lm_part], rest[:pool], rest[pool:end])))
+    return Split(*([items[row] for row in rows] for rows in (order[:spare], rest[:pool], rest[pool:end])))
 
 
 def main() -> None:
@@ -119,9 +119,9 @@ def main() -> None:
     rows = []
     for name in SOURCES:
         found, split = kept(name), load(name, 0)
-        sizes = (len(found.items), found.too_long, found.repeated, *map(len, (split.lm_part, split.pool, split.test)))
+        sizes = (len(found.items), found.too_long, found.repeated, *map(len, (split.spare, split.pool, split.test)))
         rows.append([name, *(f"{size:,}" for size in sizes)])
-    head = ["data set", "kept", f"over {LONGEST} characters", "repeated question", "language model", "pool", "test"]
+    head = ["data set", "kept", f"over {LONGEST} characters", "repeated question", "spare", "pool", "test"]
     print(table(head, rows), end="")
 
 

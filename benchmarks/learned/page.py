@@ -13,11 +13,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.learned.data import SOURCES
 from benchmarks.learned.nothing import EPOCHS, ITEMS
-from benchmarks.learned.rows import ABLATED, BEST, FROM_JUDGE, LEARNED, ORACLE, RIVALS, SIZES, TRAINED_AT, UNLEARNED
+from benchmarks.learned.rows import ABLATED, BEST, LEARNED, ORACLE, RIVALS, SIZES, TRAINED_AT, UNLEARNED
 from benchmarks.papers._common import heading, table
 
 BASE = ["random", *list(UNLEARNED)[:1], "BM25", *list(UNLEARNED)[1:]]
-JUDGED = next(iter(FROM_JUDGE))
 FLAT = "listwise, without the query"
 
 Found = dict[str, list[dict[str, Any]]]
@@ -36,12 +35,9 @@ def page(found: Found, nothing: Sequence[tuple[float, float]] | None = None) -> 
         INTRODUCTION,
         reported_and_true(found),
         *([] if nothing is None else [where_nothing_is_learned(nothing)]),
-        JUDGE,
     ]
     for name, seeds in found.items():
         parts += [f"## {name}\n", coverage_table(seeds), against(seeds)]
-        if rows_of(seeds, "verdict"):
-            parts += [judge_table(seeds), judge_difference(seeds)]
         if any(row in ABLATED for row in rows_of(seeds, "fits")):
             parts += ["### The effect of each part\n", ablations(seeds)]
         parts += ["### What `fit` reported, and what new queries show\n", held_out(seeds)]
@@ -76,14 +72,6 @@ The gain of `{BEST}` at k = {TRAINED_AT} over the selector that learns nothing a
 the pool: as `fit` reports it, on these items, and on the new queries of the test. Both are means of three seeds, ± the
 standard error over queries. The report chooses its epoch on the items that it reports on, so some optimism remains; the
 last line measures it.
-"""
-JUDGE = """
-## The judge
-
-The judge is a language model with 0.9 million weights. It was trained for five minutes on prompts from a part that is
-in no pool and no test, and it has a built-in copy mechanism, so it uses its examples. It tests the code, and does not
-show what a large model would do. It is asked the first 100 queries of each test, for some of the rows and sizes.
-log P: the log-probability of the right answer. Exact: greedy decoding prints the right answer.
 """
 
 
@@ -130,7 +118,7 @@ def gains(seed: dict[str, Any], row: str) -> tuple[tuple[float, float], tuple[fl
 def coverage_table(seeds: Sequence[dict[str, Any]]) -> str:
     """Coverage of every row at every size; the best row is bold, the oracle aside."""
     known = rows_of(seeds, "coverage")
-    rows = [row for row in [*BASE, *LEARNED, JUDGED, ORACLE] if row in known]
+    rows = [row for row in [*BASE, *LEARNED, ORACLE] if row in known]
     values = {row: [[np.mean(seed["coverage"][row][str(k)]) for seed in seeds] for k in SIZES] for row in rows}
     best = [max(np.mean(values[row][i]) for row in rows if row != ORACLE) for i in range(len(SIZES))]
     lines = []
@@ -165,32 +153,6 @@ def against(seeds: Sequence[dict[str, Any]]) -> str:
     return f"{table(head, lines)}"
 
 
-def judge_table(seeds: Sequence[dict[str, Any]]) -> str:
-    """Log-probability and exact match at the sizes that the judge was asked at."""
-    known = rows_of(seeds, "verdict")
-    rows = [row for row in [*BASE, *LEARNED, JUDGED, ORACLE] if row in known]
-    sizes = list(seeds[0]["verdict"][rows[0]])
-    lines = []
-    for row in rows:
-        logs = [_cell([_mean(seed, row, k, 0) for seed in seeds], 2) for k in sizes]
-        exact = [_cell([_mean(seed, row, k, 1) for seed in seeds], 3) for k in sizes]
-        lines.append([row, *logs, *exact])
-    return table(["judge", *(f"log P, k = {k}" for k in sizes), *(f"exact, k = {k}" for k in sizes)], lines)
-
-
-def judge_difference(seeds: Sequence[dict[str, Any]]) -> str:
-    """What the learned kernel adds to the log-probability under the best row without learning, query by query."""
-    rivals, lines = [row for row in rows_of(seeds, "verdict") if row in UNLEARNED], []
-    for k in seeds[0]["verdict"][BEST]:
-        logs = {
-            row: np.concatenate([np.array(seed["verdict"][row][k])[:, 0] for seed in seeds]) for row in [*rivals, BEST]
-        }
-        rival = max(rivals, key=lambda row: float(logs[row].mean()))
-        added = logs[BEST] - logs[rival]
-        lines.append([k, rival, f"{added.mean():+.2f} ± {added.std(ddof=1) / len(added) ** 0.5:.2f}"])
-    return table(["k", "best without learning", f"{BEST}: log P added, ± standard error over all queries"], lines)
-
-
 def ablations(seeds: Sequence[dict[str, Any]]) -> str:
     """The objectives without one part each, at the size of training."""
     rows = ["likelihood, NDPP", *(row for row in ABLATED if row.startswith("like")), BEST]
@@ -208,9 +170,7 @@ def held_out(seeds: Sequence[dict[str, Any]]) -> str:
         rivals = [max(one["unlearned"].values()) for one in fits]
         kept, last = [one["feedback"] for one in fits], [one["history"][-1]["feedback"] for one in fits]
         cells = [_cell(values, 3) for values in (kept, last, rivals)]
-        # A fit from the judge's answers reports log-probabilities, which coverage cannot be compared with.
-        both = zip(*(gains(seed, row) for seed in seeds), strict=True)
-        cells += ["", ""] if row == JUDGED else [_pooled(values) for values in both]
+        cells += [_pooled(values) for values in zip(*(gains(seed, row) for seed in seeds), strict=True)]
         epochs = " ".join(f"{one['epoch']}/{len(one['history']) - 1}" for one in fits)
         lines.append([row, *cells, epochs, " ".join(f"{one['temperature']:.2f}" for one in fits)])
     head = [
@@ -230,10 +190,6 @@ def _pooled(values: Sequence[tuple[float, float]]) -> str:
     """The mean of independent figures, each with its standard error."""
     means, errors = np.array(values).T
     return f"{means.mean():+.4f} ± {(errors**2).sum() ** 0.5 / len(errors):.4f}"
-
-
-def _mean(seed: dict[str, Any], row: str, k: int, place: int) -> float:
-    return float(np.mean([verdict[place] for verdict in seed["verdict"][row][str(k)]]))
 
 
 def _cell(values: Any, digits: int, *, bold: bool = False, signed: bool = False) -> str:

@@ -6,11 +6,13 @@ from the pool alone: a fifth of it is held out before labels are drawn, and deci
 
 from __future__ import annotations
 
+import json
+import re
 import sys
+import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cache
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +22,26 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.learned.data import Item, Split, load
 from benchmarks.learned.shell import shell_symbols
-from benchmarks.papers._common import bm25_scores, embedded
+from benchmarks.papers._common import ROOT, bm25_scores, embedded
 from shared_core import MMR, NDPP, VRSD, Candidates, LinearKernel, SetSelectWarning, TopK
-from shared_core.learning import CoverageFeedback, LabelledSubset, fit, hold_out, label, structural_symbols
+from shared_core.learning import (
+    CoverageFeedback,
+    Feedback,
+    LabelledSubset,
+    fit,
+    hold_out,
+    label,
+    structural_symbols,
+)
 from shared_core.learning import Split as Halves
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 
+CACHE = ROOT / ".cache" / "learned"
 SIZES = (2, 4, 8, 16)
 TRAINED_AT = 4
 FETCH_K = 100
 # The larger pools need fewer passes.
 EPOCHS = {"geoquery": 30, "mtop": 10, "nl2bash": 10}
-# The judge labels so many subsets of each item of GeoQuery.
-JUDGED = 32
 
 AUTO = f"NDPP, default: T = {AUTO_TEMPERATURE:g} σ, ridge {DEFAULT_RIDGE:g}"
 UNLEARNED: dict[str, Any] = {
@@ -71,8 +80,6 @@ ABLATED: dict[str, dict[str, Any]] = {
     "listwise, random subsets": {"random": True},
 }
 
-FROM_JUDGE: dict[str, dict[str, Any]] = {"listwise, NDPP, from the judge's answers": {}}
-
 Picks = dict[str, dict[int, list[list[int]]]]
 
 
@@ -88,9 +95,11 @@ class Experiment:
     feedback: CoverageFeedback
 
     @classmethod
-    def load(cls, name: str, seed: int) -> Experiment:
-        """Read and embed a data set."""
+    def load(cls, name: str, seed: int, queries: int | None = None) -> Experiment:
+        """Read and embed a data set. The first ``queries`` test queries, if need be with some of the spare part."""
         split = load(name, seed)
+        if queries is not None:
+            split = replace(split, test=(split.test + split.spare)[:queries])
         pool, test = (embedded([item["question"] for item in part]) for part in (split.pool, split.test))
         symbols = shell_symbols if name == "nl2bash" else structural_symbols
         return cls(name, seed, split, pool, test, CoverageFeedback(symbols=symbols))
@@ -104,26 +113,28 @@ def nearest(experiment: Experiment) -> list[np.ndarray]:
     return list(order[:, :FETCH_K])
 
 
-def unlearned_picks(experiment: Experiment) -> Picks:
+def unlearned_picks(experiment: Experiment, sizes: Sequence[int] = SIZES) -> Picks:
     """The picks of the selectors that learn nothing, and of the oracle."""
     candidates = nearest(experiment)
-    picks = {row: selected(experiment, candidates, selector) for row, selector in UNLEARNED.items()}
+    picks = {row: selected(experiment, candidates, selector, sizes) for row, selector in UNLEARNED.items()}
     picks["random"] = {
         k: [np.random.default_rng([experiment.seed, place]).choice(len(experiment.pool), k, replace=False).tolist()
             for place in range(len(experiment.test))]
-        for k in SIZES
+        for k in sizes
     }  # fmt: skip
-    picks["BM25"] = bm25(experiment)
+    picks["BM25"] = bm25(experiment, sizes)
     symbols = [experiment.feedback.symbols(item["answer"]) for item in experiment.split.pool]
     wanted_of = [experiment.feedback.symbols(item["answer"]) for item in experiment.split.test]
     whole = [
-        greedy(wanted, symbols, rows.tolist(), max(SIZES)) for wanted, rows in zip(wanted_of, candidates, strict=True)
+        greedy(wanted, symbols, rows.tolist(), max(sizes)) for wanted, rows in zip(wanted_of, candidates, strict=True)
     ]
-    picks[ORACLE] = {k: [rows[:k] for rows in whole] for k in SIZES}
+    picks[ORACLE] = {k: [rows[:k] for rows in whole] for k in sizes}
     return picks
 
 
-def selected(experiment: Experiment, candidates: Sequence[np.ndarray], selector: Any) -> dict[int, list[list[int]]]:
+def selected(
+    experiment: Experiment, candidates: Sequence[np.ndarray], selector: Any, sizes: Sequence[int] = SIZES
+) -> dict[int, list[list[int]]]:
     """Rows of the pool that a selector selects for each test query, at each size."""
     made = [
         Candidates(query, experiment.pool[rows], ids=rows.tolist())
@@ -131,15 +142,15 @@ def selected(experiment: Experiment, candidates: Sequence[np.ndarray], selector:
     ]
     return {
         k: [rows[selector.select(c, k).indices].tolist() for rows, c in zip(candidates, made, strict=True)]
-        for k in SIZES
+        for k in sizes
     }
 
 
-def bm25(experiment: Experiment) -> dict[int, list[list[int]]]:
+def bm25(experiment: Experiment, sizes: Sequence[int]) -> dict[int, list[list[int]]]:
     """The first k by BM25; items that share no word with the query come last, in their order."""
     texts, queries = ([item["question"] for item in part] for part in (experiment.split.pool, experiment.split.test))
     found = [np.argsort(-scores, kind="stable").tolist() for scores in bm25_scores(texts, queries)]
-    return {k: [order[:k] for order in found] for k in SIZES}
+    return {k: [order[:k] for order in found] for k in sizes}
 
 
 def greedy(wanted: frozenset[Any], symbols: Sequence[frozenset[Any]], rows: list[int], k: int) -> list[int]:
@@ -157,71 +168,77 @@ def greedy(wanted: frozenset[Any], symbols: Sequence[frozenset[Any]], rows: list
     return picks
 
 
-def halves(experiment: Experiment) -> Halves:
-    """The pool in two parts: what is trained on, and the held-out queries that choose the epoch."""
-    return hold_out(experiment.split.pool, experiment.pool, seed=experiment.seed)
+@dataclass(frozen=True)
+class Teacher:
+    """What kernels are learned from: a feedback, a split of the pool, and the subsets that the feedback labels.
 
-
-@cache
-def labels(name: str, seed: int, draw: str) -> list[LabelledSubset]:
-    """The items of the pool as training items, labelled by coverage; random subsets also for the held-out queries."""
-    experiment = Experiment.load(name, seed)
-    split = halves(experiment)
-    return label(
-        experiment.split.pool, experiment.pool, experiment.feedback, k=TRAINED_AT, candidates=FETCH_K, draw=draw,
-        queries=split.labelled(draw == "greedy"), examples=split.examples, seed=seed,
-    )  # fmt: skip
-
-
-def learned(
-    experiment: Experiment,
-    row: str,
-    recipe: dict[str, Any],
-    say: Callable[[str], object],
-    file: Path,
-    judge: Any = None,
-) -> dict[str, Any]:
-    """The picks of a kernel learned by this recipe, and the report of its fit; a ``judge`` labels the subsets.
-
-    The kernel is saved as ``file``.
+    ``subsets`` has the number of subsets of an item for each draw; None: the default of ``label``.
     """
-    split = halves(experiment)
-    options = {"epochs": EPOCHS[experiment.name], **recipe}
-    random = options.pop("random", False) or options.get("objective") == "likelihood"
-    feedback: Any = experiment.feedback
-    if judge is None:
-        given = labels(experiment.name, experiment.seed, "random" if random else "greedy")
-    else:
-        feedback = judge.feedback
-        given = label(
-            experiment.split.pool, experiment.pool, feedback, k=TRAINED_AT, candidates=FETCH_K, draw="greedy",
-            subsets=JUDGED, queries=split.trained, examples=split.examples, seed=experiment.seed,
-        )  # fmt: skip
-    with warnings.catch_warnings():
-        # The table shows whether learning helped.
-        warnings.simplefilter("ignore", SetSelectWarning)
-        fitted = fit(
-            experiment.split.pool,
-            experiment.pool,
-            feedback,
-            given,
-            split=split,
-            k=TRAINED_AT,
-            fetch_k=FETCH_K,
-            seed=experiment.seed,
-            **options,
+
+    experiment: Experiment
+    feedback: Feedback
+    split: Halves
+    subsets: dict[str, int | None] = field(default_factory=lambda: {"greedy": None, "random": None})
+    _made: dict[str, list[LabelledSubset]] = field(default_factory=dict)
+
+    @classmethod
+    def of_coverage(cls, experiment: Experiment) -> Teacher:
+        """Coverage as the feedback, for all items of the pool."""
+        return cls(
+            experiment, experiment.feedback, hold_out(experiment.split.pool, experiment.pool, seed=experiment.seed)
         )
-    epochs = f"epoch {fitted.epoch} of {len(fitted.history) - 1}"
-    say(f"{experiment.name} {experiment.seed}, {row}: {epochs}, {fitted.gain:+.4f} on held-out items")
+
+    def labels(self, draw: str) -> list[LabelledSubset]:
+        """The labelled subsets of the training items; random subsets also of the held-out queries."""
+        if draw not in self._made:
+            self._made[draw] = label(
+                self.experiment.split.pool, self.experiment.pool, self.feedback, k=TRAINED_AT, candidates=FETCH_K,
+                draw=draw, subsets=self.subsets[draw], queries=self.split.labelled(draw == "greedy"),
+                examples=self.split.examples, seed=self.experiment.seed,
+            )  # fmt: skip
+        return self._made[draw]
+
+    def fit(self, recipe: dict[str, Any], **options: Any) -> Any:
+        """The fit of a row of the tables."""
+        settings = {**recipe, **options}
+        random = settings.pop("random", False) or settings.get("objective") == "likelihood"
+        with warnings.catch_warnings():
+            # The tables show whether learning helped.
+            warnings.simplefilter("ignore", SetSelectWarning)
+            return fit(
+                self.experiment.split.pool,
+                self.experiment.pool,
+                self.feedback,
+                self.labels("random" if random else "greedy"),
+                split=self.split,
+                k=TRAINED_AT,
+                fetch_k=FETCH_K,
+                seed=self.experiment.seed,
+                **settings,
+            )
+
+
+def learned(experiment: Experiment, teacher: Teacher, row: str, recipe: dict[str, Any], file: Path) -> dict[str, Any]:
+    """The picks of a kernel learned by this recipe, and the report of its fit. The kernel is saved as ``file``."""
+    fitted = teacher.fit(recipe, epochs=EPOCHS[experiment.name])
+    say(f"{experiment.name} {experiment.seed}, {row}: {summary_of(fitted)}")
     file.parent.mkdir(parents=True, exist_ok=True)
     fitted.kernel.save(file)
     candidates = nearest(experiment)
     picks = {row: selected(experiment, candidates, fitted.selector)}
-    if row == "listwise, NDPP":
-        # A constant relevance: the kernel alone, among the same candidates.
-        flat = replace(fitted.kernel, W_R=None, temperature=1e9)
-        picks["listwise, without the query"] = selected(experiment, candidates, NDPP(flat))
+    if row == BEST:
+        picks["listwise, without the query"] = selected(experiment, candidates, without_query(fitted.kernel))
     return {"picks": picks, "fit": report_of(fitted)}
+
+
+def without_query(kernel: Any) -> NDPP:
+    """The kernel alone: every candidate has the same relevance."""
+    return NDPP(replace(kernel, W_R=None, temperature=1e9))
+
+
+def summary_of(fitted: Any) -> str:
+    """A line about a fit."""
+    return f"epoch {fitted.epoch} of {len(fitted.history) - 1}, {fitted.gain:+.4f} on held-out items"
 
 
 def report_of(fitted: Any) -> dict[str, Any]:
@@ -242,3 +259,44 @@ def nearest_last(experiment: Experiment, place: int, rows: Sequence[int]) -> lis
     """The picked items in the order in which the language model reads them."""
     near = experiment.pool[list(rows)] @ experiment.test[place]
     return [experiment.split.pool[rows[i]] for i in np.argsort(near, kind="stable")]
+
+
+def coverage_of(experiment: Experiment, picks: Sequence[Sequence[int]]) -> list[float]:
+    """The coverage of each test query's picks."""
+    return experiment.feedback.score(
+        [
+            (item, [experiment.split.pool[row] for row in rows])
+            for item, rows in zip(experiment.split.test, picks, strict=True)
+        ]
+    )
+
+
+def slug_of(row: str) -> str:
+    """The name of a row as a part of a file's name.
+
+    >>> slug_of("MMR (λ = 0.5)")
+    'mmr-lambda-0-5'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", row.lower().replace("λ", "lambda")).strip("-")
+
+
+def cached(name: str, make: Callable[[], Any], *, fresh: bool = False, use: bool = False) -> Any:
+    """The result of ``make`` after a round trip through JSON, cached under .cache/learned/.
+
+    With ``use`` it is None if it is not cached.
+    """
+    file = CACHE / f"{name}.json"
+    if use and not file.exists():
+        return None
+    if fresh or not file.exists():
+        began = time.perf_counter()
+        made = json.dumps(make())
+        CACHE.mkdir(parents=True, exist_ok=True)
+        file.write_text(made, encoding="utf-8")
+        say(f"{name}: {time.perf_counter() - began:.0f} s")
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def say(text: str) -> None:
+    """Print a line about the progress."""
+    print(text, file=sys.stderr, flush=True)

@@ -19,20 +19,20 @@ def ids(items: list[data.Item]) -> list[str]:
     return [item["id"] for item in items]
 
 
-def test_parts_share_no_item_and_the_language_models_part_is_the_same_for_every_seed() -> None:
+def test_parts_share_no_item_and_the_spare_part_is_the_same_for_every_seed() -> None:
     splits = [data.split_items(ITEMS, 8, 12, 5, seed) for seed in (0, 1)]
     for split in splits:
-        found = ids(split.lm_part) + ids(split.pool) + ids(split.test)
-        assert [len(split.lm_part), len(split.pool), len(split.test)] == [8, 12, 5]
+        found = ids(split.spare) + ids(split.pool) + ids(split.test)
+        assert [len(split.spare), len(split.pool), len(split.test)] == [8, 12, 5]
         assert len(set(found)) == len(found) == 25
-    assert ids(splits[0].lm_part) == ids(splits[1].lm_part)
+    assert ids(splits[0].spare) == ids(splits[1].spare)
     assert set(ids(splits[0].pool)) != set(ids(splits[1].pool))
     assert splits[0] == data.split_items(ITEMS, 8, 12, 5, 0)
 
 
 def test_a_test_without_a_size_gets_all_remaining_items() -> None:
     split = data.split_items(ITEMS, 8, 12, None, 0)
-    assert sorted(ids(split.lm_part + split.pool + split.test)) == sorted(ids(ITEMS))
+    assert sorted(ids(split.spare + split.pool + split.test)) == sorted(ids(ITEMS))
 
 
 @pytest.mark.parametrize(("pool", "test"), [(22, None), (18, 5)])
@@ -56,10 +56,10 @@ def test_repeated_questions_and_long_items_are_dropped() -> None:
 def test_the_data_sets(name: str, sizes: tuple[int, int, int]) -> None:
     splits = [data.load(name, seed) for seed in range(3)]
     for split in splits:
-        parts = split.lm_part, split.pool, split.test
+        parts = split.spare, split.pool, split.test
         assert tuple(map(len, parts)) == sizes
         questions = [item["question"].casefold() for part in parts for item in part]
         assert len(set(questions)) == len(questions)
         assert all(item.keys() == {"id", "question", "answer"} and all(item.values()) for item in split.pool)
-        assert split.lm_part == splits[0].lm_part
+        assert split.spare == splits[0].spare
     assert len({tuple(ids(split.test)) for split in splits}) == 3

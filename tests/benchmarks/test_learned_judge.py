@@ -1,195 +1,151 @@
-"""The judge of example sets: a tiny judge, trained on made-up items, against token-by-token arithmetic."""
+"""The judge of example sets, with a tiny language model, and the kernels that are learned from its feedback."""
 
 from __future__ import annotations
 
 import itertools
-import math
+import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-from benchmarks.learned import judge, prompts
-from benchmarks.learned.judge import Judge
-from benchmarks.learned.pointer_lm import PointerLM
-from benchmarks.papers import _common
+from benchmarks import learned_from_model
+from benchmarks.learned import from_model_page
+from benchmarks.learned.data import Split
+from benchmarks.learned.judge import END, Judge
+from benchmarks.learned.rows import BEST, LEARNED, Experiment, Teacher
+from benchmarks.papers import _language_models
+from shared_core.learning import CoverageFeedback, best, hold_out
+from shared_core.learning.objectives.factors import LinearFactors
+from shared_core.learning.objectives.likelihood import log_likelihood
+from shared_core.signals.language_models import Scored
+from tests.benchmarks.tiny_lm import loaded, total
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
-SIZES = {"width": 32, "layers": 1, "heads": 2}
-TIMES = ("dawn", "noon", "dusk", "night", "midday", "evening", "morning", "midnight")
-VERBS = ("wake", "call", "text", "ring", "warn", "meet", "join", "pay")
-FRIENDS = ("Ann", "Bob", "Cy", "Di", "Ed", "Flo", "Gus", "Hal")
+WORDS = ("tea", "rain", "What", "keeps", "well", "good", "for", "us")
 ITEMS = [
-    {
-        "id": f"{verb} {friend} {time}",
-        "question": f"{verb} {friend} at {time}",
-        "answer": f"[IN:{verb.upper()} [SL:WHO {friend} ] [SL:WHEN {time} ] ]",
-    }
-    for verb, friend, time in itertools.product(VERBS, FRIENDS, TIMES)
+    {"id": f"{a}-{b}", "question": f"{a} {b}?", "answer": f"{a}({b}(x))"} for a, b in itertools.product(WORDS, WORDS)
 ]
-PARTS = {"mtop": ITEMS[::2]}
-
-
-def vectors() -> dict[str, np.ndarray]:
-    """A question's vector encodes its verb, and with less weight its friend."""
-    rows = np.zeros((len(ITEMS), 16), np.float32)
-    for row, item in enumerate(ITEMS):
-        verb, friend, _, _ = item["question"].split()
-        rows[row, VERBS.index(verb)], rows[row, 8 + FRIENDS.index(friend)] = 0.9, math.sqrt(0.19)
-    return {"mtop": rows[::2]}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("judges") / "tiny"
-    judge.train(PARTS, vectors(), path, 60, SIZES)
-    return path
+def model(tiny_model: Path) -> _language_models.LanguageModel:
+    return _language_models.from_transformers(tiny_model, 2, "float32")
 
 
-@pytest.fixture(scope="module")
-def tiny(folder: Path) -> Judge:
-    return Judge(folder)
+@pytest.fixture
+def judge(model: _language_models.LanguageModel, tmp_path: Path) -> Judge:
+    return Judge(model, tmp_path / "verdicts.jsonl", print)
 
 
-def with_verb(verb: str) -> list[dict[str, str]]:
-    return [item for item in ITEMS[1::2] if item["question"].startswith(verb)]
+def prompt_of(item: dict[str, str], examples: list[dict[str, str]]) -> str:
+    return "".join(f"{one['question']}\n{one['answer']}\n\n" for one in examples) + f"{item['question']}\n"
 
 
-def step_by_step(found: Judge, item: dict[str, str], examples: list[dict[str, str]]) -> tuple[float, bool]:
-    """Log P of the answer with one forward pass a token, and whether greedy decoding writes the answer."""
-    texts = found.texts
-    head = [prompts.START, *(t for e in examples for part in texts.ids(e) for t in part), *texts.ids(item)[0]]
-    answer = texts.ids(item)[1].tolist()
-
-    def following(ids: list[int]) -> torch.Tensor:
-        # The last token is a placeholder for the next one; no earlier position can see it.
-        whole = torch.tensor([[*ids, prompts.START]])
-        wanted = torch.zeros_like(whole, dtype=torch.bool)
-        wanted[0, -1] = True
-        with torch.no_grad():
-            return found.model.distribution(whole, wanted)[1][0, 0].double()
-
-    total = sum(math.log(following([*head, *answer[:place]])[token]) for place, token in enumerate(answer))
-    written: list[int] = []
-    while len(written) < len(answer):
-        written.append(int(following([*head, *written]).argmax()))
-    return total, written == answer
+def test_log_p_is_that_of_the_answer_and_its_end(judge: Judge, tiny_model: Path) -> None:
+    asked = [(ITEMS[0], ITEMS[1:4]), (ITEMS[9], []), (ITEMS[3], ITEMS[40:42])]
+    wanted = [total(*loaded(tiny_model), prompt_of(*pair), pair[0]["answer"] + END) for pair in asked]
+    np.testing.assert_allclose(judge.score(asked), wanted, atol=1e-4)
+    assert judge(*asked[1]) == pytest.approx(wanted[1], abs=1e-4)
 
 
-def test_scores_equal_those_of_one_token_after_the_other(tiny: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = [(ITEMS[place], ITEMS[place + 1 : place + 1 + size]) for place, size in [(1, 3), (80, 0), (33, 1), (7, 3)]]
-    asked += [(item, with_verb(item["question"].split()[0])[:8]) for item in ITEMS[::61]]
-    wanted = [step_by_step(tiny, item, examples) for item, examples in asked]
-    for most in (judge.BATCH_TOKENS, 120):
-        monkeypatch.setattr(judge, "BATCH_TOKENS", most)
-        found = tiny.score(asked)
-        np.testing.assert_allclose([log for log, _ in found], [log for log, _ in wanted], atol=1e-4)
-        assert [match for _, match in found] == [match for _, match in wanted]
-    assert tiny.score([]) == []
+def test_an_exact_match_includes_the_end_of_the_answer(model: _language_models.LanguageModel, tmp_path: Path) -> None:
+    class Certain:
+        """Greedy decoding writes "yes" and an empty line."""
+
+        def count_tokens(self, items: list[Any]) -> list[int]:
+            return [1] * len(items)
+
+        def score_batches(self, items: list[Any], _: int) -> Iterator[list[tuple[int, Scored]]]:
+            for place, item in enumerate(items):
+                yield [(place, Scored(-0.5, False, 4, item.answer == "yes\n\n"))]
+
+    certain: Any = Certain()
+    asked: list[Any] = [({"question": "Is it?", "answer": answer}, []) for answer in ("no", "yes")]
+    assert Judge(replace(model, answers=certain), tmp_path / "v", print).verdicts(asked) == [(-2, False), (-2, True)]
 
 
-def test_feedback_is_the_sum_and_its_fingerprint_that_of_the_weights(tiny: Judge, tmp_path: Path) -> None:
-    pair = ITEMS[3], ITEMS[5:7]
-    assert tiny.feedback.score([pair, pair]) == pytest.approx([tiny.score([pair])[0][0]] * 2)
-    assert tiny.feedback(*pair) == pytest.approx(tiny.score([pair])[0][0])
-    judge.train(PARTS, vectors(), tmp_path / "other", 2, SIZES)
-    other = Judge(tmp_path / "other").feedback.fingerprint
-    judge.train(PARTS, vectors(), tmp_path / "again", 2, SIZES)
-    assert Judge(tmp_path / "again").feedback.fingerprint == other != tiny.feedback.fingerprint
-
-
-def test_even_a_tiny_judge_uses_its_examples(tiny: Judge) -> None:
-    asked = ITEMS[1::24]
-    verbs = [item["question"].split()[0] for item in asked]
-    others = [VERBS[(VERBS.index(verb) + 3) % len(VERBS)] for verb in verbs]
-    right, wrong = (
-        [
-            tiny.score([(i, [e for e in with_verb(v) if e is not i][:4])])[0][0]
-            for i, v in zip(asked, named, strict=True)
-        ]
-        for named in (verbs, others)
-    )
-    assert np.mean(right) > np.mean(wrong) + 1
-
-
-def test_the_distribution_sums_to_1_and_depends_on_no_later_token() -> None:
-    torch.manual_seed(1)
-    model = PointerLM(50, 16, 1, 2).eval()
-    ids = torch.randint(0, 50, (2, 12))
-    wanted = torch.zeros(2, 12, dtype=torch.bool)
-    wanted[0, [3, 4, 9]] = True
-    wanted[1, [1, 5]] = True
-    with torch.no_grad():
-        places, chances = model.distribution(ids, wanted)
-        logs, real = model.log_probs(ids, wanted)
-        later = ids.clone()
-        later[:, 5:] = (later[:, 5:] + 7) % 50
-        after = model.distribution(later, wanted)[1]
-    assert places[0].tolist() == [2, 3, 8]
-    assert places[1, :2].tolist() == [0, 4]
-    assert real.tolist() == [[True, True, True], [True, True, False]]
-    np.testing.assert_allclose(chances.sum(2), 1, rtol=1e-5)
-    of_target = chances.gather(2, ids.gather(1, places + 1)[:, :, None])[:, :, 0].log()
-    np.testing.assert_allclose(logs[real], of_target[real], atol=1e-5)
-    before = places < 5
-    np.testing.assert_allclose(after[before], chances[before], atol=1e-6)
-    assert not np.allclose(after[0, 2], chances[0, 2], atol=1e-3)
-
-
-def test_training_prompts_exchange_names_consistently_in_the_whole_prompt(tiny: Judge) -> None:
-    source = prompts.TrainingPrompts(tiny.texts, PARTS, vectors(), true=0.0)
-    rng = np.random.default_rng(0)
-    exchanged = 0
-    for shots in (1, 4, 8):
-        ids, counted = source.make(rng, shots, strange=False)
-        text = [tiny.texts.vocabulary[token] for token in ids]
-        marks = [place for place, token in enumerate(ids) if token == prompts.MARK]
-        ends = [place for place, token in enumerate(ids) if token == prompts.END]
-        assert (len(marks), len(ends), ids[0]) == (shots + 1, shots + 1, prompts.START)
-        answers = [range(mark + 1, end + 1) for mark, end in zip(marks, ends, strict=True)]
-        assert np.flatnonzero(counted).tolist() == [place for answer in answers[1:] for place in answer]
-        # Every answer has the same two slots, under the same names.
-        slots = [[text[place] for place in answer if "[SL:" in text[place]] for answer in answers]
-        assert all(found == slots[0] for found in slots)
-        exchanged += slots[0] != ["Ġ[SL:WHO", "Ġ[SL:WHEN"]
-    assert exchanged
-
-
-def test_true_prompts_hold_the_items_own_words(tiny: Judge) -> None:
-    source = prompts.TrainingPrompts(tiny.texts, PARTS, vectors(), true=1.0)
-    known = {tuple(np.concatenate(tiny.texts.ids(item)).tolist()) for item in ITEMS[::2]}
-    rng = np.random.default_rng(3)
-    plain = 0
-    for _ in range(20):
-        ids = source.make(rng, 1, strange=False)[0].tolist()
-        first = ids.index(prompts.END) + 1
-        pieces = {tuple(ids[1:first]), tuple(ids[first:])}
-        plain += pieces <= known and len(pieces) == 2
-    # Three prompts in five keep all words. No prompt holds an item twice.
-    assert 5 <= plain <= 19
-
-
-def test_a_cached_judge_is_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge, "CACHE", tmp_path)
-    monkeypatch.setattr(judge, "SIZES", SIZES)
-    monkeypatch.setattr(judge, "training_parts", lambda: PARTS)
-    monkeypatch.setattr(judge, "embedded", lambda texts: vectors()["mtop"])
-    first = judge.judge(1)
-    (folder,) = tmp_path.iterdir()
-    written = (folder / "weights.pt").stat().st_mtime_ns
-    assert judge.judge(1).feedback.fingerprint == first.feedback.fingerprint
-    assert (folder / "weights.pt").stat().st_mtime_ns == written
-    assert judge.judge(2).feedback.fingerprint != first.feedback.fingerprint
-    assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_without_data_the_script_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_no_prompt_is_scored_twice_and_a_torn_line_is_scored_again(
+    judge: Judge, model: _language_models.LanguageModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(_common, "DATA", tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        judge.main()
-    assert ended.value.code == 0
-    assert capsys.readouterr().out.startswith("skipped: no geoquery/geoquery.jsonl")
+    asked = [(item, ITEMS[:2]) for item in ITEMS[2:8]]
+    found = judge.verdicts([*asked, asked[0]], "these")
+    assert found[0] == found[-1]
+    assert "these: 6 prompts, 6 of them new" in capsys.readouterr().out
+    file = tmp_path / "verdicts.jsonl"
+    entries = [json.loads(line) for line in file.read_text().splitlines()]
+    assert sum(len(entry["verdicts"]) for entry in entries) == 6
+
+    class Silent:
+        def count_tokens(self, items: list[Any]) -> list[int]:
+            assert not items
+            return []
+
+    silent: Any = Silent()
+    assert Judge(replace(model, answers=silent), file, print).verdicts(asked) == found[:-1]
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-20])
+    again = Judge(model, file, print)
+    np.testing.assert_allclose(again.score(asked), [one.log for one in found[:-1]], atol=1e-5)
+    assert all(json.loads(line) for line in file.read_text().splitlines())
+
+
+@pytest.fixture
+def experiment() -> Experiment:
+    """Sixty-four items whose vectors show their two words; twelve of them are test queries."""
+    rows = np.array([(WORDS.index(a), 8 + WORDS.index(b)) for a, b in itertools.product(WORDS, WORDS)])
+    vectors = np.zeros((64, 16), np.float32)
+    np.put_along_axis(vectors, rows, np.float32(0.5**0.5), axis=1)
+    order = np.random.default_rng(3).permutation(64)
+    test, pool = order[:12], order[12:]
+    split = Split([], [ITEMS[row] for row in pool], [ITEMS[row] for row in test])
+    return Experiment("geoquery", 0, split, vectors[pool], vectors[test], CoverageFeedback())
+
+
+def test_a_study_labels_learns_and_judges_and_reads_all_of_it_again(
+    judge: Judge, experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from benchmarks.learned import rows
+
+    monkeypatch.setattr(learned_from_model, "CACHE", tmp_path)
+    monkeypatch.setattr(rows, "CACHE", tmp_path)
+    monkeypatch.setattr(rows, "FETCH_K", 40)
+    monkeypatch.setattr(learned_from_model, "EPOCHS", 1)
+    monkeypatch.setattr(rows, "EPOCHS", {"geoquery": 1})
+    monkeypatch.setattr(Experiment, "load", lambda *_: experiment)
+    plan = learned_from_model.Plan(15, greedy=8, random=3)
+    only = [from_model_page.COVERAGE, BEST, "likelihood, NDPP"]
+    study = learned_from_model.Study("geoquery", judge, 12, plan)
+    study.label(only)
+    labelled = judge.tokens
+    found = study.judged(only)
+    assert 0 < labelled < judge.tokens
+    trained, held_out = study.teacher.split.trained, study.teacher.split.held_out
+    assert (len(trained), len(held_out)) == (12, 3)
+    assert set(found["fits"]) == set(only)
+    assert set(found["verdicts"]) == {
+        *only, *from_model_page.UNLEARNED_ROWS, from_model_page.KEPT, from_model_page.NO_QUERY, "greedy oracle"
+    }  # fmt: skip
+    assert found["verdicts"][BEST][4].shape == (12, 2)
+    read = judge.tokens
+    again = learned_from_model.Study("geoquery", judge, 12, plan).judged(only)
+    assert judge.tokens == read
+    np.testing.assert_array_equal(again["verdicts"][BEST][4], found["verdicts"][BEST][4])
+
+
+def test_the_likelihoods_own_kernel_is_that_of_its_best_epoch(experiment: Experiment) -> None:
+    split = hold_out(experiment.split.pool, experiment.pool, seed=0)
+    teacher = Teacher(experiment, experiment.feedback, split, {"random": 4})
+    recipe = {**LEARNED["likelihood, NDPP"], "patience": 100}
+    fitted, kernel = learned_from_model.fit_by_likelihood(teacher, recipe, epochs=4)
+    numbers = [epoch.likelihood for epoch in fitted.history]
+    assert np.argmax(numbers) > 0
+    place = {row: number for number, row in enumerate(split.examples)}
+    held_out = best([entry for entry in teacher.labels("random") if entry.query in split.held_out], 0.1)
+    factors = LinearFactors(experiment.pool[list(split.examples)], kernel.W_V, kernel.W_B, -np.diag(kernel.C, -1)[::2])
+    found = log_likelihood(factors, [[place[row] for row in entry.subset] for entry in held_out])
+    assert found.mean() == pytest.approx(max(numbers))

@@ -1,0 +1,241 @@
+"""The page of the kernels that are learned from a language model's feedback and judged by that model."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.learned.data import SOURCES
+from benchmarks.learned.rows import AUTO, BEST, FETCH_K, LEARNED, ORACLE, TRAINED_AT
+from benchmarks.papers._common import heading, table
+from shared_core.evaluation.measures.statistics import bootstrap_interval
+
+START = "NDPP, exponential, T = 0.1"
+UNLEARNED_ROWS = ("random", "BM25", "similarity", "MMR (λ = 0.5)", "VRSD", "NDPP, linear", START, AUTO)
+COVERAGE, COVERAGE_SAME = "listwise, NDPP, from coverage", "listwise, NDPP, from the coverage of the same subsets"
+DPP, LIKELIHOOD, LIKELIHOOD_DPP = "listwise, DPP (B = 0)", "likelihood, NDPP", "likelihood, DPP (B = 0)"
+ROWS_KERNEL = "listwise, NDPP, a row per item"
+KEPT = "likelihood, NDPP, epoch chosen by feedback"
+NO_QUERY = "likelihood, without adaptation"
+ASKED_AT = (4, 8)
+FIGURE_AT = (1, 2, 4, 8, 16)
+FIGURE_ROWS = ("random", "BM25", "similarity", LIKELIHOOD, BEST)
+# What the tables are about: the first row minus the second. None: the best row that learns nothing.
+QUESTIONS: dict[str, tuple[str, str | None]] = {
+    "model's feedback or coverage": (BEST, COVERAGE),
+    "the same, with labels of the same subsets": (BEST, COVERAGE_SAME),
+    "the skew part, listwise": (BEST, DPP),
+    "the skew part, likelihood": (LIKELIHOOD, LIKELIHOOD_DPP),
+    "a row per item or a map": (ROWS_KERNEL, BEST),
+    "listwise or the paper's likelihood": (BEST, LIKELIHOOD),
+    "likelihood or its start, which is not trained": (LIKELIHOOD, START),
+    "from the model, or the best that learns nothing": (BEST, None),
+    "from coverage, or the best that learns nothing": (COVERAGE, None),
+}
+# NDPP paper, Table 2, exact match on GeoQuery, by the rows that are nearest to its own.
+PAPER_ABLATIONS = {
+    LIKELIHOOD: ("full model", "73.21"),
+    "likelihood, without scoring": ("w/o scoring", "72.36"),
+    "likelihood, without regulariser": ("w/o regularization", "71.43"),
+    NO_QUERY: ("w/o adaptation", "71.64"),
+}
+# NDPP paper, Table 1, GPT-Neo 2.7B, up to 50 examples: exact match on GeoQuery and MTOP, BLEU-4 on NL2Bash.
+PAPER_FULL = {
+    "random": ("33.57", "0.67", "34.35"),
+    "BM25": ("62.86", "53.24", "58.98"),
+    "EPR": ("71.07", "60.36", "56.82"),
+    "CEIL, a DPP": ("70.71", "63.4", "53.66"),
+    "the paper's NDPP": ("73.21", "65.37", "61.01"),
+}
+
+Found = Mapping[str, dict[str, Any]]
+
+
+def page(found: Found, model: str, tokens: int, seconds: float) -> str:
+    """The whole page: what ``Study.judged`` gives for each data set, and the work of the model."""
+    parts = [
+        heading(
+            "Kernels learned from a language model's feedback, judged by that model",
+            "benchmarks/learned_from_model.py",
+            [SOURCES[name].file for name in found],
+            ("numpy", "torch", "transformers", "bm25s"),
+            seed=0,
+        ),
+        introduction(found, model, tokens, seconds),
+        "## What each choice adds\n",
+        "The mean difference over the queries, row minus row, with its 95 % bootstrap interval.\n",
+        answers(found, 0, "log P", 2),
+        answers(found, 1, "exact match", 3),
+    ]
+    for name, one in found.items():
+        parts += [f"## {name}\n", judged_table(one), "### What `fit` reported\n", FITS, fits_table(one)]
+    if "geoquery" in found and LIKELIHOOD in found["geoquery"]["verdicts"]:
+        parts += ["## The paper's ablations (Table 2), GeoQuery\n", ABLATIONS, ablations(found["geoquery"])]
+        parts += ["## The number of examples (the paper's Figure 2), GeoQuery\n", FIGURE, figure(found["geoquery"])]
+    parts += ["## The paper's Table 1\n", PAPER, paper_table()]
+    return "\n".join(parts)
+
+
+def introduction(found: Found, model: str, tokens: int, seconds: float) -> str:
+    """What was done, and with how many labels."""
+    sizes = []
+    for name, one in found.items():
+        teacher = one["teacher"]
+        trained, held_out, pool = (len(part) for part in (teacher.split.trained, teacher.split.held_out,
+                                                          teacher.experiment.pool))  # fmt: skip
+        queries = len(teacher.experiment.test)
+        sizes.append(
+            [name, f"{pool:,}", str(trained), str(held_out), str(teacher.subsets["greedy"]),
+             str(teacher.subsets["random"]), str(queries)]
+        )  # fmt: skip
+    head = ["data set", "pool", "labelled items", "held-out items", "subsets of an item, listwise", "likelihood",
+            "test queries"]  # fmt: skip
+    return f"""
+The model is {model} It read {tokens:,} tokens in {seconds / 3600:.1f} hours of this machine.
+
+For test queries that share no question with the pool, examples are selected from the {FETCH_K} nearest of the pool
+(BM25 and random: from all of it). A prompt has the examples, the most similar one last, each as its question and its
+answer on two lines, and then the query's question. log P is the log-probability of the right answer and of the empty
+line that ends it. Exact match: these tokens are what greedy decoding writes. Coverage is the share of the structural
+symbols of the right answer that the answers of the picks contain between them.
+
+Kernels are learned at k = {TRAINED_AT}; one kernel serves every k. The feedback is log P, for subsets of labelled items
+of the pool; held-out items choose the epoch. The listwise objective gets at most so many subsets of 1 to {TRAINED_AT}
+items near the picks of greedy selection, the paper's likelihood random subsets of {TRAINED_AT} that do not overlap, of
+which the best tenth is trained on. For the likelihood the epoch is the one with the highest likelihood of the best
+subsets of held-out items, because the paper chooses no epoch by feedback. "From coverage" is the kernel of
+[the tables with coverage](learned_ndpp.md): it costs nothing to label, so all items that are not held out have labels,
+and up to 384 subsets each. "From the coverage of the same subsets" has coverage in place of the model's labels, and
+nothing else is different.
+
+{table(head, sizes)}"""
+
+
+FITS = """\
+log P of the held-out items of the pool (for rows from coverage: coverage), with the kernel after the kept epoch, after
+the last epoch, and with the best selector that learns nothing; the gain is the difference between the kept epoch and
+that selector.
+"""
+ABLATIONS = """\
+The paper's figures are exact match in per cent, with GPT-Neo 2.7B and up to 50 examples. Without scoring: all subsets
+are trained on, not the best tenth. Without adaptation: the kernel alone selects among the query's nearest items; the
+query has no other influence.
+"""
+FIGURE = """\
+The paper's Figure 2 says that more examples help, and that the gain levels off at 16 or 32. Kernels are learned at
+k = 4.
+"""
+PAPER = """\
+GPT-Neo 2.7B with up to 50 examples: exact match on GeoQuery and MTOP, BLEU-4 on NL2Bash. What differs here: the model
+has a tenth of the weights, there are 4 or 8 examples, few subsets are labelled, the encoder is all-MiniLM-L6-v2 and is
+not trained, and NL2Bash is measured by exact match. The other models and data sets of the paper were not run.
+"""
+
+
+def answers(found: Found, place: int, measure: str, digits: int) -> str:
+    """Each question at each k: the difference in one measure (0: log P, 1: exact match) for each data set."""
+    lines = []
+    for question, (one, other) in QUESTIONS.items():
+        for k in ASKED_AT:
+            cells = []
+            for result in found.values():
+                known = result["verdicts"]
+                rival = other or best_unlearned(known, k)
+                cells.append(
+                    difference(known[one][k][:, place], known[rival][k][:, place], digits)
+                    if one in known and rival in known
+                    else "not run"
+                )
+            lines.append([f"{question}, k = {k}", *cells])
+    return table([measure, *found], lines)
+
+
+def best_unlearned(verdicts: Mapping[str, Mapping[int, np.ndarray]], k: int) -> str:
+    """The row that learns nothing with the highest log P."""
+    return max(UNLEARNED_ROWS, key=lambda row: float(verdicts[row][k][:, 0].mean()))
+
+
+def difference(one: np.ndarray, other: np.ndarray, digits: int) -> str:
+    """The mean difference and its interval; bold if the interval leaves out 0.
+
+    >>> difference(np.array([2.0, 2.0]), np.array([1.0, 1.0]), 1)
+    '**+1.0** [+1.0, +1.0]'
+    """
+    low, high = bootstrap_interval(one - other)
+    mean = f"{np.mean(one - other):+.{digits}f}"
+    return f"{f'**{mean}**' if low > 0 or high < 0 else mean} [{low:+.{digits}f}, {high:+.{digits}f}]"
+
+
+def named(row: str) -> str:
+    """The row's name in the tables."""
+    return f"{row}, from the model" if row in (*LEARNED, KEPT) else row
+
+
+def judged_table(one: dict[str, Any]) -> str:
+    """log P, its difference to similarity, exact match and coverage of every row, at each k."""
+    known = one["verdicts"]
+    order = [*UNLEARNED_ROWS, COVERAGE, COVERAGE_SAME, LIKELIHOOD_DPP, LIKELIHOOD, KEPT, DPP, ROWS_KERNEL, BEST, ORACLE]
+    lines = []
+    for row in (row for row in order if row in known):
+        cells = []
+        for k in ASKED_AT:
+            if k not in known[row]:
+                cells += [""] * 3
+                continue
+            logs, exact = known[row][k].T
+            far = "" if row == "similarity" else difference(logs, known["similarity"][k][:, 0], 2)
+            cells += [f"{logs.mean():.2f}", far, f"{exact.mean():.3f}"]
+        lines.append([named(row), *cells, f"{one['coverage'][row][TRAINED_AT].mean():.3f}"])
+    head = [f"{text}, k = {k}" for k in ASKED_AT for text in ("log P", "minus similarity", "exact")]
+    return table(["row", *head, f"coverage, k = {TRAINED_AT}"], lines)
+
+
+def fits_table(one: dict[str, Any]) -> str:
+    """Feedback on held-out items, as the fits report it."""
+    lines = []
+    for row, fit in one["fits"].items():
+        rival = max(fit["unlearned"], key=fit["unlearned"].__getitem__)
+        lines.append(
+            [named(row), f"{fit['feedback']:.3f}", f"{fit['history'][-1]['feedback']:.3f}",
+             f"{fit['unlearned'][rival]:.3f}, {rival}", f"{fit['gain']:+.3f} ± {fit['error']:.3f}",
+             f"{fit['epoch']} / {len(fit['history']) - 1}"]
+        )  # fmt: skip
+    head = ["held-out items", "kept epoch", "last epoch", "best that learns nothing", "gain ± standard error",
+            "kept / last epoch"]  # fmt: skip
+    return table(head, lines)
+
+
+def ablations(one: dict[str, Any]) -> str:
+    """The paper's Table 2 beside ours."""
+    known = one["verdicts"]
+    lines = []
+    for row, (theirs, exact) in PAPER_ABLATIONS.items():
+        if row in known:
+            logs, ours = known[row][TRAINED_AT].T
+            far = "" if row == LIKELIHOOD else difference(logs, known[LIKELIHOOD][TRAINED_AT][:, 0], 2)
+            lines.append([theirs, exact, f"{100 * ours.mean():.1f}", f"{logs.mean():.2f}", far])
+    return table(
+        ["row", "paper, exact match", f"here, exact match, k = {TRAINED_AT}", "log P", "minus the full model"], lines
+    )
+
+
+def figure(one: dict[str, Any]) -> str:
+    """log P and exact match by the number of examples."""
+    lines = []
+    for row in (row for row in FIGURE_ROWS if row in one["verdicts"]):
+        of_row: Mapping[int, np.ndarray] = one["verdicts"][row]
+        for place, measure, digits in ((0, "log P", 2), (1, "exact", 3)):
+            lines.append([f"{named(row)}: {measure}", *(f"{of_row[k][:, place].mean():.{digits}f}" for k in FIGURE_AT)])
+    return table(["row", *(f"k = {k}" for k in FIGURE_AT)], lines)
+
+
+def paper_table() -> str:
+    """The paper's own figures."""
+    rows: Sequence[Sequence[str]] = [[row, *cells] for row, cells in PAPER_FULL.items()]
+    return table(["paper, Table 1", "GeoQuery", "MTOP", "NL2Bash"], rows)

@@ -132,6 +132,20 @@ def test_queries_hold_what_is_known_about_the_answer(tmp_path: Path) -> None:
     ]
 
 
+def test_ids_and_titles_are_read_as_benchmarks_write_them() -> None:
+    assert as_document({"_id": 7, "title": "Bread", "text": "is baked."}, "1") == Document("7", "Bread is baked.")
+    assert as_document({"id": "a", "_id": "b", "title": None, "text": " c"}, "1") == Document("a", " c")
+    assert as_document({"_id": "", "title": "Only a title", "text": ""}, "1") == Document("1", "Only a title")
+    for key in ("_id", "query_id", "topic_id"):
+        assert as_query({key: "q", "query": "A?"}, "1") == Query("q", "A?")
+    with pytest.raises(InvalidInputError, match="there is no 'text'"):
+        as_document({"title": "No text"}, "1")
+    with pytest.raises(InvalidInputError, match="'title' must be a string, got int"):
+        as_document({"title": 5, "text": "A"}, "1")
+    with pytest.raises(InvalidInputError, match="'_id' must be a string or a whole number"):
+        as_document({"_id": ["a"], "text": "A"}, "1")
+
+
 def test_queries_may_be_lines_of_text(tmp_path: Path) -> None:
     path = tmp_path / "queries.txt"
     path.write_text("First?\n\n  Second?  \n", encoding="utf-8")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -56,16 +59,39 @@ class LanguageModel:
         )
         return scorer.score(prompts, answers, progress=True, resume=resume)
 
-    def complete(self, prompts: Sequence[str], tokens: int) -> list[str]:
-        """The greedy continuations, up to the end of the line or ``tokens``; equal prompts are asked once."""
+    def complete(self, prompts: Sequence[str], tokens: int, resume: Path | None = None) -> list[str]:
+        """The greedy continuations, up to the end of the line or ``tokens``; equal prompts are asked once.
+
+        ``resume`` is a file that keeps the answers, from which an interrupted run resumes.
+        """
+        resume = resume or Path(os.devnull)
+        keys = {prompt: hashlib.sha256(f"{tokens} {prompt}".encode()).hexdigest() for prompt in prompts}
+        found = _kept_answers(resume)
         # Prompts of similar length share a batch, since each batch is padded to its longest prompt.
-        order = sorted(set(prompts), key=lambda prompt: (len(prompt), prompt))
-        found: dict[str, str] = {}
-        starts = range(0, len(order), self.batch_size)
-        for start in import_library("tqdm", "train").tqdm(starts, unit="batch"):
-            batch = order[start : start + self.batch_size]
-            found |= zip(batch, map(first_line, self.batch_complete(batch, tokens)), strict=True)
-        return [found[prompt] for prompt in prompts]
+        missing = sorted((prompt for prompt in keys if keys[prompt] not in found), key=lambda prompt: -len(prompt))
+        bar = import_library("tqdm", "train").tqdm(
+            total=sum(map(len, missing)), desc="Answers", unit=" characters", unit_scale=True, disable=not missing
+        )
+        with bar, resume.open("a", encoding="utf-8") as file:
+            for start in range(0, len(missing), self.batch_size):
+                batch = missing[start : start + self.batch_size]
+                for prompt, text in zip(batch, self.batch_complete(batch, tokens), strict=True):
+                    found[keys[prompt]] = first_line(text)
+                    # The line break comes first: it ends a line that an interrupted run left unfinished.
+                    file.write("\n" + json.dumps([keys[prompt], first_line(text)]))
+                file.flush()
+                bar.update(sum(map(len, batch)))
+        return [found[keys[prompt]] for prompt in prompts]
+
+
+def _kept_answers(file: Path) -> dict[str, str]:
+    """The answers in a file by the keys of their prompts, without unfinished lines."""
+    found = {}
+    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
+        with suppress(ValueError):
+            key, answer = json.loads(line)
+            found[key] = answer
+    return found
 
 
 class _Totals:
@@ -78,8 +104,13 @@ class _Totals:
     def limit(self) -> int | None:
         return self._model.limit
 
-    def score(self, items: Sequence[Item]) -> list[Scored]:
-        return [found._replace(mean=found.mean * found.tokens) for found in self._model.score(items)]
+    @property
+    def precision(self) -> str:
+        return self._model.precision
+
+    def score_batches(self, items: Sequence[Item], batch_size: int) -> Iterator[list[tuple[int, Scored]]]:
+        for batch in self._model.score_batches(items, batch_size):
+            yield [(place, found._replace(mean=found.mean * found.tokens)) for place, found in batch]
 
 
 def plain(question: str, answer: str = "") -> str:
@@ -164,6 +195,12 @@ def from_transformers(
     model = model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
     answers = TransformersModel(model, tokenizer, None, None)
 
+    # transformers' own stop_strings reads the whole vocabulary again for each batch.
+    @cache
+    def ends() -> list[int]:
+        texts = tokenizer.batch_decode([[token] for token in range(len(tokenizer))])
+        return [tokenizer.eos_token_id, *(token for token, text in enumerate(texts) if "\n" in text)]
+
     def complete(prompts: list[str], tokens: int) -> list[str]:
         longest = None if answers.limit is None else answers.limit - tokens
         encoded = tokenizer(
@@ -181,8 +218,7 @@ def from_transformers(
                 top_p=None,
                 top_k=None,
                 pad_token_id=tokenizer.pad_token_id,
-                stop_strings=["\n"],
-                tokenizer=tokenizer,
+                eos_token_id=ends(),
             )
         width = encoded["input_ids"].shape[1]
         return tokenizer.batch_decode(written[:, width:], skip_special_tokens=True)
@@ -210,10 +246,10 @@ def at_endpoint(url: str, name: str, key: str | None, batch_size: int = BATCH) -
     return LanguageModel(name, f"{name}, behind an endpoint.", f"{name} at {url}", answers, complete, batch_size)
 
 
-def resume_file(model: LanguageModel) -> Path:
-    """The file of its scores, from which an interrupted run resumes."""
+def resume_file(model: LanguageModel, what: str = "scores") -> Path:
+    """The file of its scores or "answers", from which an interrupted run resumes."""
     CACHE.mkdir(parents=True, exist_ok=True)
-    return CACHE / f"scores-{hashlib.sha256(model.key.encode()).hexdigest()[:20]}.jsonl"
+    return CACHE / f"{what}-{hashlib.sha256(model.key.encode()).hexdigest()[:20]}.jsonl"
 
 
 def suffix(options: Namespace) -> str:

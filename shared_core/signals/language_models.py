@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import importlib
-import inspect
 import itertools
 import math
 import os
@@ -17,10 +17,13 @@ import numpy as np
 from .._validation import check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
-# Keys and values are copied for each batch, so a short prefix saves nothing. Measured with a small Llama on one core
-# (16 few-shot prompts of about 280 tokens, batches of 8): 64 shared tokens save nothing, 256 save a quarter of the
-# time, 768 save half of it.
-_MIN_PREFIX = 128
+# What several texts begin with is read once if it has at least this many tokens and saves reading so many. A prefix
+# costs one more forward pass and a copy of its keys and values for each batch: with Gemma 3 270M on a CPU, two texts
+# that share 64 tokens take 1.5 times as long as without sharing, and two that share 128 about as long.
+_MIN_PREFIX, _MIN_SAVED = 32, 256
+# A forward pass has room for this many tokens for each text of the batch size. A token of an answer counts four times,
+# because it takes logits over the vocabulary.
+_TOKENS_PER_TEXT, _ANSWER_WEIGHT = 256, 4
 
 
 class Item(NamedTuple):
@@ -32,34 +35,59 @@ class Item(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """The mean log-probability of an answer's tokens, whether its context was cut at the front, and the token count."""
+    """What a model says about one answer.
+
+    Attributes
+    ----------
+    mean : float
+        The mean log-probability of the answer's tokens, at most 0.
+    cut : bool
+        Whether the context was cut at the front.
+    tokens : int
+        The number of the answer's tokens.
+    greedy : bool or None
+        Whether each token of the answer is the most probable one after those before it, so that greedy decoding writes
+        this answer. None if an endpoint does not say.
+    """
 
     mean: float
     cut: bool
     tokens: int
+    greedy: bool | None
 
 
-class SharedPrefix(NamedTuple):
-    """Tokens that several prompts begin with, and the model's keys and values for them."""
+class AnswerModel(Protocol):
+    """A model that scores answers. :class:`LogPerplexityQuality` takes any object of this form."""
+
+    limit: int | None
+    """The most tokens of context and answer together. Scores with different limits are not comparable."""
+    precision: str
+    """The number format of the weights, such as "bfloat16", or "" if it is unknown. A ``resume`` file keeps scores of
+    different precisions apart."""
+
+    def score_batches(self, items: Sequence[Item], batch_size: int) -> Iterator[list[tuple[int, Scored]]]:
+        """The result of each item with its place in ``items``, batch by batch, in any order."""
+
+
+class _Text(NamedTuple):
+    """An encoded item: the tokens up to the answer's last, the place of its first, and whether the context was cut."""
+
+    ids: list[int]
+    first: int
+    cut: bool
+
+
+class _Prefix(NamedTuple):
+    """Tokens that several texts begin with, and the model's keys and values for them."""
 
     ids: list[int]
     cache: Any
 
     def copy_cache(self, count: int) -> Any:
-        """A copy of the cache for a batch of ``count`` prompts. The model writes into the cache that it gets."""
+        """A copy of the cache for ``count`` texts. The model writes into the cache that it gets."""
         cache = copy.deepcopy(self.cache)
         cache.batch_repeat_interleave(count)
         return cache
-
-
-class AnswerModel(Protocol):
-    """A model that scores a batch of answers. :class:`LogPerplexityQuality` takes any object of this form."""
-
-    limit: int | None
-    """The most tokens of context and answer together. Scores with different limits are not comparable."""
-
-    def score(self, items: Sequence[Item]) -> list[Scored]:
-        """One result for each item, in the same order."""
 
 
 class TransformersModel:
@@ -69,8 +97,9 @@ class TransformersModel:
         torch = import_library("torch", "train")
         if isinstance(model, (str, os.PathLike)):
             tokenizer = model if tokenizer is None else tokenizer
-            model = import_library("transformers", "train").AutoModelForCausalLM.from_pretrained(model)
             device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+            load = import_library("transformers", "train").AutoModelForCausalLM.from_pretrained
+            model = load(model, dtype=_choose_precision(torch, device))
         if tokenizer is None:
             raise InvalidParameterError("a loaded model needs its tokenizer: pass tokenizer=, loaded or by name")
         if isinstance(tokenizer, (str, os.PathLike)):
@@ -79,50 +108,99 @@ class TransformersModel:
         self._model = model if device is None else model.to(device)
         self.name = str(getattr(model, "name_or_path", "") or "")
         self.limit = _read_limit(model, tokenizer) if max_length is None else check_integer(max_length, "max_length", 2)
-        # Each token has one row of logits over the vocabulary. The rows of the context are not needed.
-        self._keeps = "logits_to_keep" in inspect.signature(model.forward).parameters
+        self.precision = str(model.dtype).removeprefix("torch.")
 
     def count_tokens(self, items: Sequence[Item]) -> list[int]:
         """How many tokens each item takes, up to the last one of the answer."""
         return [len(ids) for ids, _, _ in self._encode(items)]
 
-    def read_prefix(self, items: Sequence[Item]) -> SharedPrefix | None:
-        """What all items begin with, read once for :meth:`score`; None if this saves no time or changes scores."""
-        shared = _common_start(*(ids[: max(first - 1, 0)] for ids, first, _ in self._encode(items)))
-        if len(items) < 2 or len(shared) < _MIN_PREFIX:
-            return None
-        options = {"logits_to_keep": 1} if self._keeps else {}
-        with self._inference_mode() as model:
-            found = model(input_ids=self._torch.tensor([shared], device=model.device), use_cache=True, **options)
-        cache = getattr(found, "past_key_values", None)
-        return SharedPrefix(shared, cache) if _can_continue(cache, model.config) else None
+    def score(self, items: Sequence[Item], batch_size: int = 8) -> list[Scored]:
+        """One result for each item, in the same order; see :meth:`score_batches`."""
+        found = dict(itertools.chain.from_iterable(self.score_batches(items, batch_size)))
+        return [found[place] for place in range(len(items))]
 
-    def score(self, items: Sequence[Item], prefix: SharedPrefix | None = None) -> list[Scored]:
-        """Mean log-probabilities from one forward pass over the batch, which is padded on the right."""
-        encoded = [self._fit(item, *tokens) for item, tokens in zip(items, self._encode(items), strict=True)]
-        done: list[int] = [] if prefix is None else prefix.ids
-        if any(first <= len(done) or ids[: len(done)] != done for ids, first, _ in encoded):
-            prefix, done = None, []
-        longest = max(len(ids) for ids, _, _ in encoded)
-        inputs = self._torch.tensor([ids + [0] * (longest - len(ids)) for ids, _, _ in encoded])
-        mask = self._torch.tensor([[1] * len(ids) + [0] * (longest - len(ids)) for ids, _, _ in encoded])
-        options: dict[str, Any] = {"use_cache": prefix is not None}
-        if self._keeps:
-            options["logits_to_keep"] = longest - min(first for _, first, _ in encoded) + 1
-        with self._inference_mode() as model:
-            if prefix is not None:
-                options["past_key_values"] = prefix.copy_cache(len(items))
-            inputs, mask = inputs[:, len(done) :].to(model.device), mask.to(model.device)
-            logits = model(input_ids=inputs, attention_mask=mask, **options).logits
-            skipped = longest - logits.shape[1]
-            means = [
-                self._mean(logits[row, first - 1 - skipped : len(ids) - 1 - skipped], ids[first:])
-                for row, (ids, first, _) in enumerate(encoded)
-            ]
-        return [
-            Scored(_check_finite(mean, item), cut, len(ids) - first)
-            for mean, item, (ids, first, cut) in zip(means, items, encoded, strict=True)
-        ]
+    def score_batches(self, items: Sequence[Item], batch_size: int) -> Iterator[list[tuple[int, Scored]]]:
+        """The result of each item with its place in ``items``, one forward pass after the other.
+
+        A pass has up to ``batch_size`` · 256 tokens, those of answers counted four times. What several texts begin with
+        is read once. The longest texts come first, so that a lack of memory shows at once.
+        """
+        if not items:
+            return
+        texts = [self._fit(item, *tokens) for item, tokens in zip(items, self._encode(items), strict=True)]
+        # The pass over the answer begins with the last token before it, which predicts the answer's first.
+        groups = _group([text.ids[: text.first - 1] for text in texts])
+        if any(shared for _, shared in groups) and not self._continues:
+            groups = [(list(range(len(texts))), [])]
+        for places, shared in sorted(groups, key=lambda group: -max(len(texts[place].ids) for place in group[0])):
+            prefix = self._read_prefix(shared) if shared else None
+            for batch in _split(places, texts, batch_size * _TOKENS_PER_TEXT):
+                scored = self._read([texts[place] for place in batch], prefix)
+                for place, one in zip(batch, scored, strict=True):
+                    _check_finite(one.mean, items[place])
+                yield list(zip(batch, scored, strict=True))
+
+    @functools.cached_property
+    def _continues(self) -> bool:
+        """Whether the model gives the same scores after a prefix read before as from one pass over the whole text."""
+        # Keys and values do, those of sliding windows too: they keep what later tokens see. States of recurrent layers
+        # include the padding, and rotary embeddings of the kinds "dynamic" and "longrope" depend on the text's length.
+        layers = getattr(self._read_prefix([0]).cache, "layers", None) or []
+        kept = {type(layer).__name__ for layer in layers}
+        config = self._model.config.get_text_config()
+        rotations = str([getattr(config, name, None) for name in ("rope_parameters", "rope_scaling")])
+        return (
+            len(kept) > 0
+            and kept <= {"DynamicLayer", "DynamicSlidingWindowLayer"}
+            and "dynamic" not in rotations
+            and "longrope" not in rotations
+        )
+
+    def _read_prefix(self, ids: list[int]) -> _Prefix:
+        inputs = self._torch.tensor([ids], device=self._model.device)
+        _, found = self._run([0], [len(ids) - 1], input_ids=inputs, use_cache=True)
+        return _Prefix(ids, getattr(found, "past_key_values", None))
+
+    def _read(self, texts: Sequence[_Text], prefix: _Prefix | None) -> list[Scored]:
+        """The results of one forward pass, padded on the right."""
+        done = 0 if prefix is None else len(prefix.ids)
+        longest = max(len(ids) for ids, _, _ in texts)
+        inputs = self._torch.tensor([ids[done:] + [0] * (longest - len(ids)) for ids, _, _ in texts])
+        mask = self._torch.tensor([[1] * len(ids) + [0] * (longest - len(ids)) for ids, _, _ in texts])
+        options = {"use_cache": False}
+        if prefix is not None:
+            options = {"use_cache": True, "past_key_values": prefix.copy_cache(len(texts))}
+        counts = [len(ids) - first for ids, first, _ in texts]
+        rows = [row for row, count in enumerate(counts) for _ in range(count)]
+        columns = [place - 1 - done for ids, first, _ in texts for place in range(first, len(ids))]
+        device = self._model.device
+        logits, _ = self._run(rows, columns, input_ids=inputs.to(device), attention_mask=mask.to(device), **options)
+        return [self._judge(text, part) for text, part in zip(texts, logits.split(counts), strict=True)]
+
+    def _run(self, rows: list[int], columns: list[int], **inputs: Any) -> tuple[Any, Any]:
+        """Logits of the tokens at these places, (tokens, vocabulary), and all that the model returns."""
+        picked = False
+
+        def pick(_: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
+            nonlocal picked
+            picked = True
+            return given[0][rows, columns][None], *given[1:]
+
+        # A row of logits over Gemma's vocabulary takes longer than reading a token, so the output layer gets no other.
+        layer = self._model.get_output_embeddings()
+        hook = contextlib.nullcontext() if layer is None else layer.register_forward_pre_hook(pick)
+        with self._inference_mode() as model, hook:
+            found = model(**inputs)
+            return found.logits[0] if picked else found.logits[rows, columns], found
+
+    def _judge(self, text: _Text, logits: Any) -> Scored:
+        # Text by text: the log-probabilities of a whole batch over the vocabulary take gigabytes.
+        with self._torch.inference_mode():
+            logs = self._torch.log_softmax(logits if logits.dtype == self._torch.float64 else logits.float(), dim=-1)
+            answer = self._torch.tensor(text.ids[text.first :], device=logs.device)
+            picked = logs.gather(1, answer[:, None])
+            greedy = bool((logs.argmax(-1) == answer).all())
+        return Scored(float(picked.cpu().double().mean()), text.cut, len(answer), greedy)
 
     @contextlib.contextmanager
     def _inference_mode(self) -> Iterator[Any]:
@@ -135,12 +213,6 @@ class TransformersModel:
         finally:
             for part in trained:
                 part.training = True
-
-    def _mean(self, logits: Any, ids: list[int]) -> float:
-        # Row by row: the log-probabilities of a whole batch over the vocabulary take gigabytes.
-        logs = self._torch.log_softmax(logits.float(), dim=-1)
-        picked = logs.gather(1, self._torch.tensor(ids, device=logs.device)[:, None])
-        return float(picked.cpu().double().mean())
 
     def _encode(self, items: Sequence[Item]) -> list[tuple[list[int], int, int]]:
         """For each item: tokens up to the answer's last, the place of its first, and how many special ones lead."""
@@ -169,26 +241,27 @@ class TransformersModel:
             encoded.append((ids[: places[-1] + 1], places[0], lead))
         return encoded
 
-    def _fit(self, item: Item, ids: list[int], first: int, lead: int) -> tuple[list[int], int, bool]:
-        """Tokens that fit into the limit, the place of the answer's first, and whether the context was cut in front."""
+    def _fit(self, item: Item, ids: list[int], first: int, lead: int) -> _Text:
+        """The text, cut at the front of the context if it is longer than the limit."""
         if first == 0:
             raise InvalidInputError(_describe_missing_context(item))
         excess = 0 if self.limit is None else len(ids) - self.limit
         if excess <= 0:
-            return ids, first, False
+            return _Text(ids, first, False)
         # Special tokens at the front (a start-of-text token) stay, and at least one token stays before the answer.
         if lead + excess > first - (lead == 0):
             raise InvalidInputError(
                 f"answer of item {item.row} has {len(ids) - first} tokens, but the model takes {self.limit} in all, "
                 "one of them before the answer: shorten the answer, or take a model with a longer context"
             )
-        return ids[:lead] + ids[lead + excess :], first - excess, True
+        return _Text(ids[:lead] + ids[lead + excess :], first - excess, True)
 
 
 class EndpointModel:
     """A model behind an OpenAI-compatible endpoint; see :meth:`LogPerplexityQuality.from_endpoint`."""
 
     limit: int | None = None
+    precision = ""
 
     def __init__(self, base_url: str, model: str, api_key: str | None, timeout: float, max_retries: int) -> None:
         self._openai = import_library("openai", "openai")
@@ -199,8 +272,15 @@ class EndpointModel:
         self.base_url = base_url
         self._name = model
 
+    def score_batches(self, items: Sequence[Item], batch_size: int) -> Iterator[list[tuple[int, Scored]]]:
+        """The result of each item with its place in ``items``, one request after the other, the longest texts first."""
+        order = sorted(range(len(items)), key=lambda place: -len(items[place].context) - len(items[place].answer))
+        for start in range(0, len(order), batch_size):
+            batch = order[start : start + batch_size]
+            yield list(zip(batch, self.score([items[place] for place in batch]), strict=True))
+
     def score(self, items: Sequence[Item]) -> list[Scored]:
-        """Mean log-probabilities from one request for the whole batch."""
+        """One result for each item, in the same order, from one request."""
         try:
             answer = self._client.completions.create(
                 model=self._name,
@@ -249,7 +329,12 @@ class EndpointModel:
         places = [place for place in range(count) if starts[place] >= begin or ends[place] > begin]
         if places[0] == 0 or logs[places[0]] is None:
             raise InvalidInputError(_describe_missing_context(item))
-        return Scored(_check_finite(float(np.mean([logs[place] for place in places])), item), False, len(places))
+        mean = _check_finite(float(np.mean([logs[place] for place in places])), item)
+        best = getattr(found, "top_logprobs", None)
+        greedy = None
+        if best and len(best) == len(logs) and all(best[place] for place in places):
+            greedy = all(logs[place] >= max(best[place].values()) for place in places)
+        return Scored(mean, False, len(places), greedy)
 
 
 def import_library(name: str, extra: str) -> Any:
@@ -266,14 +351,49 @@ def _common_start(*rows: list[int]) -> list[int]:
     return [column[0] for column in alike]
 
 
-def _can_continue(cache: Any, config: Any) -> bool:
-    """Whether a model gives the same scores from this cache as from one pass over the whole text."""
-    # Plain keys and values do. Sliding windows forget the front, states of recurrent layers include the padding, and
-    # rotary embeddings of the kinds "dynamic" and "longrope" depend on the length of the text.
-    layers = getattr(cache, "layers", None) or []
-    plain = len(layers) > 0 and all(type(layer).__name__ == "DynamicLayer" for layer in layers)
-    rotations = str([getattr(config, name, None) for name in ("rope_parameters", "rope_scaling")])
-    return plain and "dynamic" not in rotations and "longrope" not in rotations
+def _group(starts: Sequence[list[int]]) -> list[tuple[list[int], list[int]]]:
+    """Groups of texts with the tokens to be read once for the group; the last group is of texts that share nothing."""
+    groups: list[tuple[list[int], list[int]]] = []
+    for place in sorted(range(len(starts)), key=starts.__getitem__):
+        if groups:
+            places, shared = groups[-1]
+            common = _common_start(shared, starts[place])
+            # A group of n texts saves n - 1 times what they share. It does not grow if it would then save less.
+            if len(common) >= _MIN_PREFIX and len(places) * len(common) >= (len(places) - 1) * len(shared):
+                places.append(place)
+                groups[-1] = places, common
+                continue
+        groups.append(([place], starts[place]))
+    sharing = [(places, shared) for places, shared in groups if (len(places) - 1) * len(shared) >= _MIN_SAVED]
+    alone = sorted(set(range(len(starts))).difference(*(places for places, _ in sharing)))
+    return [*sharing, (alone, [])] if alone else sharing
+
+
+def _split(places: Sequence[int], texts: Sequence[_Text], room: int) -> list[list[int]]:
+    """Batches of texts, the longest first, that fit into the room of a forward pass; a longer text is alone."""
+    batches: list[list[int]] = []
+    answers = 0
+    for place in sorted(places, key=lambda place: -len(texts[place].ids)):
+        ids, first, _ = texts[place]
+        answers += len(ids) - first
+        padded = (len(batches[-1]) + 1) * len(texts[batches[-1][0]].ids) if batches else room
+        if padded + (_ANSWER_WEIGHT - 1) * answers > room:
+            batches.append([])
+            answers = len(ids) - first
+        batches[-1].append(place)
+    return batches
+
+
+def _choose_precision(torch: Any, device: Any) -> Any:
+    """bfloat16 where the processor computes in it, else float32."""
+    kind = torch.device(device).type
+    if kind == "cuda":
+        has = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        # Older versions of torch do not tell.
+        known: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)() if kind == "cpu" else {}
+        has = known.get("avx512_bf16") or known.get("amx_bf16")
+    return torch.bfloat16 if has else torch.float32
 
 
 def _check_finite(mean: float, item: Item) -> float:

@@ -42,11 +42,13 @@ class LogPerplexityQuality:
     Parameters
     ----------
     model : AnswerModel
-        Scores a batch of answers.
+        Scores answers.
     template : str
         Contains ``{question}`` once, and ends with ``{answer}``.
     batch_size : int
-        Answers in one forward pass or request. Apart from rounding it does not change a score.
+        Answers in one request to an endpoint. A forward pass of a local model has room for ``batch_size`` · 256
+        tokens, those of answers counted four times, so it takes more short texts and fewer long ones. Apart from
+        rounding the batch size does not change a score.
     model_id : str
         Distinguishes the scores of this model from those of others in a ``resume`` file; "" if there is no name.
 
@@ -91,10 +93,14 @@ class LogPerplexityQuality:
     ) -> LogPerplexityQuality:
         """Score with a model of Hugging Face ``transformers``, local or loaded by name (extra ``train``).
 
+        A context that several answers share is read once, and so is what many prompts begin with.
+
         Parameters
         ----------
         model : str, path or loaded causal language model
-            To choose the precision or quantisation, load the model yourself.
+            A model given by name or folder is loaded in bfloat16 if the processor computes in it (a GPU, or a CPU with
+            avx512_bf16 or AMX), else in float32. A loaded model stays as it is: to choose the precision or
+            quantisation, load the model yourself.
         tokenizer : str, path or loaded tokenizer, optional
             By default the tokenizer of the same name as the model.
         device : str or torch.device, optional
@@ -174,8 +180,9 @@ class LogPerplexityQuality:
             Show a progress bar (tqdm).
         resume : path, optional
             A file of JSON lines. The scores of each batch are appended to it at once. Scores in it that have the
-            same model_id, template, length limit, question and answer are not computed again, so a run that crashed
-            continues where it stopped. Use another file or ``model_id`` if the weights behind a name change.
+            same model_id, precision, template, length limit, question and answer are not computed again, so a run
+            that crashed continues where it stopped. Use another file or ``model_id`` if the weights behind a name
+            change.
 
         Returns
         -------
@@ -255,19 +262,15 @@ class LogPerplexityQuality:
             for row, (key, (question, answer)) in enumerate(zip(keys, pairs, strict=True)):
                 if key not in known and key not in missing:
                     missing[key] = Item(row, head.replace(_QUESTION, question), answer)
-            # Texts of similar length share a batch, which saves padding. The longest come first: if memory is too
-            # small, the first batch shows it.
-            order = sorted(missing, key=lambda key: -len(missing[key].context) - len(missing[key].answer))
-            bar = import_library("tqdm", "train").tqdm(total=len(order), unit="answer") if progress else None
+            names, items = list(missing), list(missing.values())
+            bar = import_library("tqdm", "train").tqdm(total=len(items), unit="answer") if progress else None
             with contextlib.nullcontext() if bar is None else bar:
-                for start in range(0, len(order), self.batch_size):
-                    batch = order[start : start + self.batch_size]
-                    scored = self._model.score([missing[key] for key in batch])
-                    for key, found in zip(batch, scored, strict=True):
-                        known[key] = found.mean
-                        cut += [missing[key].row] * found.cut
+                for batch in self._model.score_batches(items, self.batch_size):
+                    found = {names[place]: scored.mean for place, scored in batch}
+                    known |= found
+                    cut += [items[place].row for place, scored in batch if scored.cut]
                     if journal is not None:
-                        journal.append({"key": key, "log_probability": known[key]} for key in batch)
+                        journal.append({"key": key, "log_probability": mean} for key, mean in found.items())
                     if bar is not None:
                         bar.update(len(batch))
         if cut:
@@ -280,7 +283,8 @@ class LogPerplexityQuality:
         return np.array([known[key] for key in keys], dtype=np.float64)
 
     def _key(self, question: str, answer: str) -> str:
-        content = json.dumps([self.model_id, self.template, self._model.limit, question, answer])
+        model = [self.model_id, self._model.limit, self._model.precision]
+        content = json.dumps([*model, self.template, question, answer])
         return hashlib.sha256(content.encode()).hexdigest()
 
 

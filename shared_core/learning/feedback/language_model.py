@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..._validation import check_integer, check_number
 from ...errors import InvalidParameterError, SetSelectWarning
-from ...signals.language_models import AnswerModel, EndpointModel, Scored, SharedPrefix, TransformersModel
+from ...signals.language_models import AnswerModel, EndpointModel, Scored, TransformersModel
 from .coverage import Item, Pair
 from .prompts import EXAMPLE, Cost, Prompt, PromptTemplate
 
@@ -34,12 +35,13 @@ class LanguageModelFeedback:
     Parameters
     ----------
     model : AnswerModel
-        Scores a batch.
+        Scores answers.
     instruction, example, separator, question, answer : str
         The form of the prompt, see :class:`PromptTemplate`. By default there is no instruction, an example is its
         question and its answer on two lines, and examples are separated by an empty line.
     batch_size : int
-        Prompts in one forward pass or request. It changes scores by rounding only.
+        Prompts in one request to an endpoint; for a local model see :class:`LogPerplexityQuality`. It changes scores by
+        rounding only.
     model_id : str
         A name that identifies the model; "" if it has none.
     price : float, optional
@@ -150,7 +152,7 @@ class LanguageModelFeedback:
 
     @property
     def fingerprint(self) -> str:
-        """A text that identifies this feedback: model, length limit, template and keys.
+        """A text that identifies this feedback: model, precision, length limit, template and keys.
 
         Raises
         ------
@@ -159,7 +161,8 @@ class LanguageModelFeedback:
         """
         if not self.model_id:
             raise InvalidParameterError("the model has no name that identifies its scores: pass model_id=")
-        parts = {"model": self.model_id, "limit": self._model.limit, **self.template.settings}
+        model = {"model": self.model_id, "limit": self._model.limit, "precision": self._model.precision}
+        parts = {**model, **self.template.settings}
         if isinstance(self._model, EndpointModel):
             parts["endpoint"] = self._model.base_url
         return f"LanguageModelFeedback({json.dumps(parts, ensure_ascii=False)})"
@@ -218,18 +221,12 @@ class LanguageModelFeedback:
         alike: dict[tuple[str, str], list[Prompt]] = {}
         for prompt in prompts:
             alike.setdefault(prompt.item()[1:], []).append(prompt)
-        # Prompts of similar length share a batch. The longest come first, so that a lack of memory shows at once.
-        order = sorted(alike, key=lambda texts: -sum(map(len, texts)))
-        start = None
-        if self.template.settings["instruction"] and isinstance(model, TransformersModel) and prompts:
-            start = model.read_prefix([alike[texts][0].item() for texts in order])
+        groups = list(alike.values())
         found = [math.nan] * len(prompts)
-        for at in range(0, len(order), self.batch_size):
-            batch = [alike[texts] for texts in order[at : at + self.batch_size]]
-            for group, scored in zip(batch, self._score_batch([group[0] for group in batch], start), strict=True):
-                for prompt in group:
-                    found[prompt.row] = scored.mean * scored.tokens
-                    prompt.dropped = group[0].dropped
+        for place, scored in self._score_each([group[0] for group in groups]):
+            for prompt in groups[place]:
+                found[prompt.row] = scored.mean * scored.tokens
+                prompt.dropped = groups[place][0].dropped
         short = [prompt for prompt in prompts if prompt.dropped]
         if short:
             warnings.warn(
@@ -248,20 +245,30 @@ class LanguageModelFeedback:
             for prompt in prompts:
                 prompt.drop(f"the model takes {limit} tokens")
 
-    def _score_batch(self, prompts: list[Prompt], start: SharedPrefix | None) -> list[Scored]:
-        model = self._model
-        while True:
+    def _score_each(self, prompts: list[Prompt]) -> Iterator[tuple[int, Scored]]:
+        """The result of each prompt with its place; examples are dropped from prompts that an endpoint refuses."""
+        if not isinstance(self._model, EndpointModel):
             items = [prompt.item() for prompt in prompts]
+            yield from itertools.chain.from_iterable(self._model.score_batches(items, self.batch_size))
+            return
+        # Prompts of similar length share a request.
+        order = sorted(range(len(prompts)), key=lambda place: -sum(map(len, prompts[place].item()[1:])))
+        for start in range(0, len(order), self.batch_size):
+            batch = order[start : start + self.batch_size]
+            yield from zip(batch, self._ask(self._model, [prompts[place] for place in batch]), strict=True)
+
+    def _ask(self, endpoint: EndpointModel, prompts: list[Prompt]) -> list[Scored]:
+        while True:
             try:
-                return model.score(items, start) if isinstance(model, TransformersModel) else model.score(items)
+                return endpoint.score([prompt.item() for prompt in prompts])
             except Exception as error:
-                if not isinstance(model, EndpointModel) or not _is_too_long(error):
+                if not _is_too_long(error):
                     raise
                 if len(prompts) == 1:
                     prompts[0].drop(f"the endpoint says: {error}")
                     continue
             # The server does not say which prompt is too long, so each is scored by itself.
-            return [scored for prompt in prompts for scored in self._score_batch([prompt], start)]
+            return [scored for prompt in prompts for scored in self._ask(endpoint, [prompt])]
 
 
 def _is_too_long(error: Exception) -> bool:

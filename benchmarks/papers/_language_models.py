@@ -27,6 +27,7 @@ from shared_core.signals.language_models import (
     Item,
     Scored,
     TransformersModel,
+    choose_precision,
     import_library,
 )
 from shared_core.signals.perplexity import LogPerplexityQuality
@@ -190,9 +191,9 @@ def from_transformers(
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, padding_side="left", truncation_side="left")
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    precision = getattr(torch, dtype) if dtype else torch.bfloat16
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=precision)
-    model = model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    precision = getattr(torch, dtype) if dtype else choose_precision(torch, device)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=precision).to(device).eval()
     answers = TransformersModel(model, tokenizer, None, None)
 
     # transformers' own stop_strings reads the whole vocabulary again for each batch.
@@ -223,7 +224,7 @@ def from_transformers(
         width = encoded["input_ids"].shape[1]
         return tokenizer.batch_decode(written[:, width:], skip_special_tokens=True)
 
-    precise = str(precision).removeprefix("torch.")
+    precise = answers.precision
     name, weights = name or str(folder), weights or _weights(folder)
     about = f"{name}, weights in {precise}" + (f", of the model with {weights}." if "sha256" in weights else ".")
     return LanguageModel(name, about, f"{name}, {weights}, {precise}", answers, complete, batch_size)

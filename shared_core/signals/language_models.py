@@ -99,7 +99,7 @@ class TransformersModel:
             tokenizer = model if tokenizer is None else tokenizer
             device = device or ("cuda" if torch.cuda.is_available() else "cpu")
             load = import_library("transformers", "train").AutoModelForCausalLM.from_pretrained
-            model = load(model, dtype=_choose_precision(torch, device))
+            model = load(model, dtype=choose_precision(torch, device))
         if tokenizer is None:
             raise InvalidParameterError("a loaded model needs its tokenizer: pass tokenizer=, loaded or by name")
         if isinstance(tokenizer, (str, os.PathLike)):
@@ -384,7 +384,7 @@ def _split(places: Sequence[int], texts: Sequence[_Text], room: int) -> list[lis
     return batches
 
 
-def _choose_precision(torch: Any, device: Any) -> Any:
+def choose_precision(torch: Any, device: Any) -> Any:
     """bfloat16 where the processor computes in it, else float32."""
     kind = torch.device(device).type
     if kind == "cuda":

@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.learned.data import Item
 from benchmarks.papers._language_models import LanguageModel
 from shared_core.learning.feedback.prompts import EXAMPLE, PromptTemplate
 from shared_core.signals.language_models import Item as Prompt
@@ -25,6 +24,7 @@ FIRST_RATE = 2000
 # Seconds between two forecasts.
 TELL_EVERY = 60.0
 
+Item = Mapping[str, Any]
 Pair = tuple[Item, Sequence[Item]]
 
 

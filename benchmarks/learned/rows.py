@@ -11,7 +11,7 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -178,7 +178,7 @@ class Teacher:
     experiment: Experiment
     feedback: Feedback
     split: Halves
-    subsets: dict[str, int | None] = field(default_factory=lambda: {"greedy": None, "random": None})
+    subsets: Mapping[str, int | None] = field(default_factory=lambda: {"greedy": None, "random": None})
     _made: dict[str, list[LabelledSubset]] = field(default_factory=dict)
 
     @classmethod

@@ -117,7 +117,7 @@ def test_a_study_labels_learns_and_judges_and_reads_all_of_it_again(
     monkeypatch.setattr(learned_from_model, "EPOCHS", 1)
     monkeypatch.setattr(rows, "EPOCHS", {"geoquery": 1})
     monkeypatch.setattr(Experiment, "load", lambda *_: experiment)
-    plan = learned_from_model.Plan(15, greedy=8, random=3)
+    plan = learned_from_model.Plan(15, 8, 3)
     only = [from_model_page.COVERAGE, BEST, "likelihood, NDPP"]
     study = learned_from_model.Study("geoquery", judge, 12, plan)
     study.label(only)

@@ -170,8 +170,7 @@ def sections(data_set: DataSet, model: str) -> Iterator[tuple[str, tuple[int, in
     asked, rest = split(len(pairs))
     questions = [pairs[i][0] for i in asked]
     items = [" ".join(pairs[i]) for i in rest]
-    embed_with = embed if model == MPNET else embedded
-    queries, vectors = (_unit(embed_with(texts, model)) for texts in (questions, items))
+    queries, vectors = (unit_vectors(texts, model) for texts in (questions, items))
     scores = bm25_scores(items, questions)
     top = f"\n## {data_set.title}: {len(asked):,} questions, {len(rest):,} items\n"
     for size, k in SETTINGS:
@@ -182,8 +181,9 @@ def sections(data_set: DataSet, model: str) -> Iterator[tuple[str, tuple[int, in
         top = ""
 
 
-def _unit(vectors: NDArray[Any]) -> Floats:
-    rows = vectors.astype(np.float64)
+def unit_vectors(texts: Sequence[str], model: str) -> Floats:
+    """Unit vectors in float64, row i for text i; cached."""
+    rows = (embed if model == MPNET else embedded)(texts, model).astype(np.float64)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 

@@ -1,8 +1,10 @@
 """VRSD paper, Table 2: how well a language model answers with the examples of each method (ROUGE-L, accuracy).
 
-python benchmarks/papers/vrsd_downstream.py --write                 # with a small model that is trained here
-python benchmarks/papers/vrsd_downstream.py --model NAME --write    # a transformers name or folder
+python benchmarks/papers/vrsd_downstream.py --write                 # with Gemma 3 270M, which make models installs
+python benchmarks/papers/vrsd_downstream.py --model NAME --write    # any other: a name or folder for transformers
 python benchmarks/papers/vrsd_downstream.py --endpoint URL --model NAME --write
+
+Answers and scores are kept under .cache/, so an interrupted run resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -20,22 +22,51 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from benchmarks.models import MPNET, is_installed
 from benchmarks.papers import _language_models as language_models
-from benchmarks.papers import small_lm
-from benchmarks.papers._common import MINILM, embedded, heading, records, require, table, write
-from benchmarks.papers._language_models import LanguageModel
+from benchmarks.papers._common import MINILM, heading, records, require, table, write
+from benchmarks.papers._language_models import LanguageModel, plain
 from benchmarks.papers.vrsd import DATA_SETS as EMBEDDED
-from benchmarks.papers.vrsd import PAPER_MMR, REFINED, SEED, SELECTORS, SETTINGS, VRSD, best, split
+from benchmarks.papers.vrsd import PAPER_MMR, REFINED, SEED, SELECTORS, SETTINGS, VRSD, best, split, unit_vectors
 from shared_core import select
+from shared_core.evaluation.measures.statistics import bootstrap_interval
 
 POOL, K = SETTINGS[0]
 NONE = "no examples"
 METHODS = (NONE, *PAPER_MMR, VRSD, REFINED)
-SMALL_QUESTIONS = 40
+# Questions of a data set that are asked unless --questions says otherwise.
+QUESTIONS = 200
+MOST_PROBABLE, RIGHT = "accuracy, most probable option", "log p of the right option"
 
 Pair = tuple[str, str]
 # The value of an answer, in [0, 1], given the record of the question.
 Judge = Callable[[str, Mapping[str, Any]], float]
+# For each measure and method one value a question.
+Values = dict[str, dict[str, np.ndarray]]
+
+
+def with_options(question: str, choices: Sequence[Pair]) -> str:
+    """A question with its lettered options.
+
+    >>> with_options("The sky is", [("A", "blue"), ("B", "green")])
+    'The sky is\\n(A) blue\\n(B) green'
+    """
+    return "\n".join([question, *(f"({label}) {text}" for label, text in choices)])
+
+
+def lettered(record: Mapping[str, Any]) -> Pair:
+    """A multiple-choice record: the question with its options, and the keyed option with its letter."""
+    choices = _choices(record)
+    return with_options(record["question"], choices), f"({record['answer_key']}) {dict(choices)[record['answer_key']]}"
+
+
+def without_options(record: Mapping[str, Any]) -> Pair:
+    """A multiple-choice record: the question, and the text of the keyed option."""
+    return record["question"], dict(_choices(record))[record["answer_key"]]
+
+
+def _choices(record: Mapping[str, Any]) -> list[Pair]:
+    return [(choice["label"], choice["text"]) for choice in record["choices"]]
 
 
 def rouge_l(answer: str, references: Sequence[str]) -> float:
@@ -50,7 +81,7 @@ def rouge_l(answer: str, references: Sequence[str]) -> float:
 
 
 def named_option(answer: str, choices: Sequence[Pair]) -> str | None:
-    """The option that an answer names, or None: by a letter in brackets, a letter at the front, or the option's text.
+    """The option that an answer names, or None: by "(B)", "B" at the front, "answer is B", or the option's text.
 
     >>> named_option("(B) a fox", [("A", "a hen"), ("B", "a fox")])
     'B'
@@ -59,17 +90,16 @@ def named_option(answer: str, choices: Sequence[Pair]) -> str | None:
     """
     labels = [label for label, _ in choices]
     letters = "".join(map(re.escape, labels))
-    found = re.search(rf"\(([{letters}])\)", answer) or re.match(rf"\s*([{letters}])(?:[).:]|\s*$)", answer)
-    if found:
-        return found[1]
+    for pattern in (rf"\(([{letters}])\)", rf"^\s*([{letters}])(?:[).:]|\s*$)", rf"answer is:? ([{letters}])\b"):
+        if found := re.search(pattern, answer):
+            return found[1]
     # The longest option counts: an option may be part of another one.
     named = [(len(text), label) for label, text in choices if text.casefold() in answer.casefold()]
     return max(named)[1] if named else None
 
 
 def _accuracy(answer: str, record: Mapping[str, Any]) -> float:
-    choices = [(choice["label"], choice["text"]) for choice in record["choices"]]
-    return float(named_option(answer, choices) == record["answer_key"])
+    return float(named_option(answer, _choices(record)) == record["answer_key"])
 
 
 @dataclass(frozen=True)
@@ -90,7 +120,7 @@ DATA_SETS = (
     DataSet(
         "ARC-Challenge",
         "arc_challenge/arc_challenge.jsonl",
-        lambda record: (record["question"], record["answers"][0]),
+        without_options,
         "ROUGE-L",
         lambda answer, record: rouge_l(answer, record["answers"]),
         32,
@@ -99,7 +129,7 @@ DATA_SETS = (
     DataSet(
         "OpenBookQA",
         "openbookqa/questions.jsonl",
-        small_lm.lettered,
+        lettered,
         "accuracy",
         _accuracy,
         24,
@@ -119,7 +149,7 @@ DATA_SETS = (
 
 def few_shot(shots: Iterable[Pair], question: str) -> str:
     """The prompt: examples in the order of selection, each on separate lines, then the question."""
-    return "\n\n".join([*(small_lm.plain(*map(_one_paragraph, shot)) for shot in shots), small_lm.plain(question)])
+    return "\n\n".join([*(plain(*map(_one_paragraph, shot)) for shot in shots), plain(question)])
 
 
 def _one_paragraph(text: str) -> str:
@@ -127,35 +157,81 @@ def _one_paragraph(text: str) -> str:
     return re.sub(r"\s*\n\s*\n\s*", "\n", text)
 
 
-def prompts(
-    query: np.ndarray, question: str, items: np.ndarray, pairs: Sequence[Pair], size: int = POOL, k: int = K
-) -> dict[str, str]:
-    """The prompt of each method for one question, with k items from the pool of the nearest."""
+def picks(query: np.ndarray, items: np.ndarray, size: int = POOL, k: int = K) -> dict[str, Sequence[int]]:
+    """The rows of the examples of each method for one question: k items from the pool of the nearest."""
     pool = best(items @ query, size)
-    picks = {name: pool[select(query, items[pool], k, **SELECTORS[name]).indices] for name in METHODS if name != NONE}
-    return {name: few_shot([pairs[row] for row in picks.get(name, ())], question) for name in METHODS}
+    rows = {name: pool[select(query, items[pool], k, **SELECTORS[name]).indices] for name in METHODS if name != NONE}
+    return {NONE: ()} | {name: found.tolist() for name, found in rows.items()}
 
 
-def answer_values(
-    data_set: DataSet, kept: Sequence[dict[str, Any]], count: int | None, model: LanguageModel
-) -> dict[str, Any]:
-    """The value of every answer, for each method; ``count`` random questions are asked, or all."""
+def embedding_model() -> str:
+    """The paper's own model if it is installed."""
+    return MPNET if is_installed(MPNET) else MINILM
+
+
+def answer_values(data_set: DataSet, kept: Sequence[dict[str, Any]], count: int, model: LanguageModel) -> Values:
+    """The measures of each method, question by question; ``count`` random questions are asked, or all."""
     asked, rest = split(len(kept))
-    # All questions are embedded, even if only some are asked: the cached embeddings then serve vrsd.py too.
+    # All questions are embedded, even if only some are asked: the cached embeddings are those of vrsd.py.
     texts = next(table.read for table in EMBEDDED if table.title == data_set.title)
-    queries = embedded([texts(kept[row])[0] for row in asked])
-    items = embedded([" ".join(texts(kept[row])) for row in rest])
-    pairs = [data_set.read(record) for record in kept]
-    examples = [pairs[row] for row in rest]
+    queries = unit_vectors([texts(kept[row])[0] for row in asked], embedding_model())
+    items = unit_vectors([" ".join(texts(kept[row])) for row in rest], embedding_model())
     drawn = np.arange(len(asked))
-    if count is not None and count < len(asked):
+    if count < len(asked):
         drawn = np.sort(np.random.default_rng(SEED).choice(len(asked), count, replace=False))
-    made = [prompts(queries[i], pairs[asked[i]][0], items, examples) for i in drawn]
-    answers = model.complete([prompt for of_question in made for prompt in of_question.values()], data_set.tokens)
-    worth = np.array(
-        [data_set.judge(answer, kept[asked[drawn[i // len(METHODS)]]]) for i, answer in enumerate(answers)]
-    ).reshape(-1, len(METHODS))
-    return dict(zip(METHODS, worth.T, strict=True))
+    questions = [kept[asked[i]] for i in drawn]
+    shown = [[[kept[rest[row]] for row in rows] for rows in picks(queries[i], items).values()] for i in drawn]
+    answers = iter(
+        model.complete(
+            [prompt for of_question in prompts(data_set.read, questions, shown) for prompt in of_question],
+            data_set.tokens,
+            language_models.resume_file(model, "answers"),
+        )
+    )
+    worth = [[data_set.judge(next(answers), question) for _ in METHODS] for question in questions]
+    values = {data_set.measure: _by_method(worth)}
+    return values | (_option_values(questions, shown, model) if "choices" in questions[0] else {})
+
+
+def prompts(
+    read: Callable[[dict[str, Any]], Pair],
+    questions: Sequence[dict[str, Any]],
+    shown: Sequence[Sequence[Sequence[dict[str, Any]]]],
+) -> list[list[str]]:
+    """For each question one prompt a method; ``shown`` holds the records of its examples."""
+    return [
+        [few_shot(map(read, shots), read(question)[0]) for shots in of_question]
+        for question, of_question in zip(questions, shown, strict=True)
+    ]
+
+
+def _option_values(
+    questions: Sequence[dict[str, Any]], shown: Sequence[Sequence[Sequence[dict[str, Any]]]], model: LanguageModel
+) -> Values:
+    """Whether the right option is the most probable answer, and its log-probability; no prompt shows options."""
+    made = prompts(without_options, questions, shown)
+    options = [[f" {text}" for _, text in _choices(question)] for question in questions]
+    asked = [
+        (prompt, option)
+        for of_question, texts in zip(made, options, strict=True)
+        for prompt in of_question
+        for option in texts
+    ]
+    # Equal prompts are scored once.
+    distinct = list(dict.fromkeys(asked))
+    scores = model.totals(*zip(*distinct, strict=True), resume=language_models.resume_file(model))
+    total = dict(zip(distinct, scores, strict=True))
+    hits, logs = [], []
+    for question, of_question, texts in zip(questions, made, options, strict=True):
+        right = [label for label, _ in _choices(question)].index(question["answer_key"])
+        found = np.array([[total[prompt, option] for option in texts] for prompt in of_question])
+        hits.append((found.argmax(axis=1) == right).astype(float))
+        logs.append(found[:, right])
+    return {MOST_PROBABLE: _by_method(hits), RIGHT: _by_method(logs)}
+
+
+def _by_method(worth: Sequence[Sequence[float] | np.ndarray]) -> dict[str, np.ndarray]:
+    return dict(zip(METHODS, np.array(worth).T, strict=True))
 
 
 def mean_with_error(values: np.ndarray) -> str:
@@ -164,11 +240,42 @@ def mean_with_error(values: np.ndarray) -> str:
     return f"{mean} ± {np.std(values, ddof=1) / np.sqrt(len(values)):.3f}" if len(values) > 1 else mean
 
 
-def lines(data_set: DataSet, values: Mapping[str, np.ndarray]) -> str:
-    """One data set as a Markdown table with the paper's figures."""
+def lines(data_set: DataSet, values: Values) -> str:
+    """One data set as a Markdown table: each measure, what VRSD adds to each row, and the paper's figures."""
     paper = dict(zip((*PAPER_MMR, VRSD), data_set.paper, strict=True))
-    rows = ([name, mean_with_error(worth), paper.get(name, "")] for name, worth in values.items())
-    return table(["examples by", data_set.measure, "paper: gpt-3.5-turbo, open-mistral-7b"], rows)
+    head, rows = ["examples by"], {name: [name] for name in METHODS}
+    for measure, of_methods in values.items():
+        head += [measure, "VRSD adds"]
+        for name, worth in of_methods.items():
+            rows[name] += [mean_with_error(worth), "" if name == VRSD else _added(of_methods[VRSD] - worth)]
+    head.append(f"paper: {data_set.measure}, gpt-3.5-turbo, open-mistral-7b")
+    return table(head, [[*row, paper.get(name, "")] for name, row in rows.items()])
+
+
+def _added(differences: np.ndarray) -> str:
+    low, high = bootstrap_interval(differences, seed=SEED)
+    return f"{differences.mean():+.3f} ({low:+.3f} to {high:+.3f})"
+
+
+def verdict(values: Values) -> str:
+    """Whether VRSD's examples give better answers than those of the paper's MMR rows, for each measure."""
+    said = []
+    for measure, of_methods in values.items():
+        added = [of_methods[VRSD] - of_methods[name] for name in PAPER_MMR]
+        above = sum(bootstrap_interval(one, seed=SEED)[0] > 0 for one in added)
+        ahead = sum(one.mean() > 0 for one in added)
+        kind = (
+            "reproduced"
+            if above == len(added)
+            else "reproduced in direction"
+            if ahead == len(added)
+            else "not reproduced"
+        )
+        said.append(
+            f"- {measure}: **{kind}**. VRSD is ahead of {ahead} of the {len(added)} MMR rows, of {above} with an "
+            "interval above 0."
+        )
+    return "\n".join(said)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -177,23 +284,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     language_models.add_arguments(parser)
     options = parser.parse_args(arguments)
     files = [data_set.file for data_set in DATA_SETS]
-    if not options.model:
-        files = list(dict.fromkeys([*files, *small_lm.FILES]))
     require(*files)
-    count = options.questions or (None if options.model else SMALL_QUESTIONS)
+    count = options.questions or QUESTIONS
     body = ""
     for model in language_models.models(options):
+        body += f"\n## {model.name}\n\n{model.described}\n"
         for data_set in DATA_SETS:
             start = time.perf_counter()
             values = answer_values(data_set, records(data_set.file), count, model)
-            body += f"\n## {data_set.title}, {model.name}: {len(values[VRSD])} questions\n\n{lines(data_set, values)}"
+            asked = len(values[data_set.measure][VRSD])
+            body += f"\n### {data_set.title}: {asked} questions\n\n{lines(data_set, values)}\n{verdict(values)}\n"
             print(f"{data_set.title}, {model.name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
     script = language_models.command("benchmarks/papers/vrsd_downstream.py", options)
     packages = ("setselect", "numpy", "sentence-transformers", "torch", "transformers", "rouge-score")
     top = heading("VRSD paper, Table 2", script, files, packages, SEED)
-    part = f", or {count} of them if there are more" if count else ""
-    text = EXPLAINED.format(part=part, embedding=MINILM, k=K, pool=POOL)
-    page = language_models.with_proof(f"{top}\n{text}{body}", options)
+    page = f"{top}\n{EXPLAINED.format(count=count, embedding=embedding_model(), k=K, pool=POOL)}{body}"
     print(page, end="")
     if options.write:
         write(f"vrsd_downstream{language_models.suffix(options)}.md", page)
@@ -202,13 +307,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
 EXPLAINED = """\
 ## What this is
 
-The questions are a random fifth of each data set{part}.
-The other records are the examples. An example is embedded as one text of question and answer, the query as the question
-alone (paper 4.1; {embedding}, the same split and embeddings as in `vrsd.md`). Each method selects {k} of the nearest
-{pool}. The prompt is the examples in the order of selection, `Q: …`, `A: …`, then the question. OpenBookQA's questions
-are shown with their options, which are not embedded. The answer is the first line that the model writes, greedily.
-ROUGE-L is the F measure without stemming. An answer to OpenBookQA is right if it names the keyed option, by letter or
-text. ± is the standard error over questions.
+The questions are a random fifth of each data set, or {count} of them if there are more. The other records are the
+examples. An example is embedded as one text of question and answer, the query as the question alone (paper 4.1;
+{embedding}, the same split and embeddings as in `vrsd.md`). Each method selects {k} of the nearest {pool}. The prompt
+is the examples in the order of selection, `Q: …`, `A: …`, then the question. OpenBookQA's questions are shown with
+their options, which are not embedded.
+
+- **ROUGE-L** and **accuracy** are the paper's measures, of the first line that the model writes, greedily. ROUGE-L is
+  the F measure without stemming. An answer to OpenBookQA is right if it names the keyed option, by letter or text.
+- **accuracy, most probable option**: the share of questions whose right option has the highest log-probability after
+  the prompt (the sum over its tokens). **log p of the right option** is the mean of that log-probability. Their prompts
+  show no options, because a small model that sees lettered options repeats a letter. Neither is in the paper.
+- ± is the standard error over questions. **VRSD adds** is VRSD's mean less the row's, question by question, with a 95%
+  percentile bootstrap interval over the questions.
+- The paper's claim is that VRSD's examples give better answers than those of MMR with λ 0, 0.5 and 1. Below, it counts
+  as reproduced for a measure if all three intervals lie above 0, and as reproduced in direction if all three
+  differences do.
 
 Differences from the paper:
 
@@ -217,9 +331,12 @@ Differences from the paper:
       python benchmarks/papers/vrsd_downstream.py --write --model mistralai/Mistral-7B-v0.1
       python benchmarks/papers/vrsd_downstream.py --write --endpoint http://localhost:8000/v1 --model NAME
 
-- ARC-DA was not available. ARC-Challenge takes its place, with the text of the keyed option as the only answer.
+- The paper's published code puts an instruction for chat models after the examples and asks for a letter without an
+  explanation. A pretrained model continues `Q: …`, `A:` instead.
+- ARC-DA was not available. ARC-Challenge takes its place, with the text of the keyed option as the only answer. Its
+  options are not in the prompt.
 - The paper's ± seems to be over repeated runs of models that sample their answers. A greedy answer is always the same.
-- Pool and k are those of the paper's published code. The paper does not give the prompt and the length of answers.
+- Pool and k are those of the paper's published code. The paper does not give the length of answers.
 """
 
 

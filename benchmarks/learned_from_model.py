@@ -91,6 +91,8 @@ ABLATED: dict[str, dict[str, Any]] = {
     "likelihood, without scoring": {"objective": "likelihood", "share": 1.0},
     "likelihood, without regulariser": {"objective": "likelihood", "alpha": 0.0, "beta": 0.0},
 }
+# The beginnings of the names of all learned rows.
+ALL = ("listwise", "likelihood")
 # The data set with all rows; the others have fewer.
 FIRST = "geoquery"
 
@@ -108,21 +110,21 @@ class Study:
         self.slug = f"model-{name}-{queries}-{plan.items}-{plan.greedy}-{plan.random}"
         self.recipes = LEARNED | ABLATED if name == FIRST else {r: LEARNED[r] for r in LEARNED if r not in NOT_LATER}
 
-    def label(self, only: Sequence[str] | None) -> None:
+    def label(self, only: tuple[str, ...] = ALL) -> None:
         """Have the model score the subsets that the fits are made from."""
-        objectives = {self.recipes[row].get("objective") for row in self.recipes if only is None or row in only}
+        objectives = {self.recipes[row].get("objective") for row in self.recipes if row.startswith(only)}
         for draw, objective in (("greedy", None), ("random", "likelihood")):
             if objective in objectives:
                 recorder = Recorder()
                 replace(self.teacher, feedback=recorder, _made={}).labels(draw)
                 self.judge.verdicts(recorder.pairs, f"{self.name}, {draw} subsets")
 
-    def learn(self, only: Sequence[str] | None = None, *, use: bool = False) -> tuple[Picks, dict[str, Any]]:
+    def learn(self, only: tuple[str, ...] = ALL, *, use: bool = False) -> tuple[Picks, dict[str, Any]]:
         """The picks and reports of all learned kernels; with ``use`` of those that are cached."""
         picks: Picks = {}
         fits: dict[str, Any] = {}
         for row, make in self._fits().items():
-            if only is None or row in only:
+            if row.startswith(only):
                 made = cached(f"{self.slug}-{slug_of(row)}", make, use=use)
                 if made is not None:
                     picks |= made["picks"]
@@ -146,7 +148,7 @@ class Study:
         return {"picks": self._picks({COVERAGE: NDPP(LinearKernel.load(file))}), "fit": report}
 
     def _fit(self, row: str, recipe: dict[str, Any], teacher: Teacher) -> dict[str, Any]:
-        prompts = len(teacher.split.held_out) * (EPOCHS + 6)
+        prompts = len(teacher.split.held_out) * (EPOCHS + 6) if teacher.feedback is self.judge else 0
         say(f"{self.name}, {row}: fitting; the model scores at most {prompts:,} prompts for held-out items")
         if recipe.get("objective") != "likelihood":
             fitted = teacher.fit(recipe, epochs=EPOCHS)
@@ -163,7 +165,7 @@ class Study:
         candidates = nearest(self.experiment)
         return {row: selected(self.experiment, candidates, selector, SIZES) for row, selector in selectors.items()}
 
-    def judged(self, only: Sequence[str] | None = None, *, use: bool = False) -> dict[str, Any]:
+    def judged(self, only: tuple[str, ...] = ALL, *, use: bool = False) -> dict[str, Any]:
         """Everything for the page: the model's verdicts and the coverage of all rows, and the reports of the fits."""
         picks, fits = self.learn(only, use=use)
         unlearned = cached(f"{self.slug}-baselines-{slug_of(AUTO)}", partial(unlearned_picks, self.experiment, SIZES))
@@ -218,7 +220,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--set", choices=list(SOURCES), help="only this data set")
     parser.add_argument("--step", choices=STEPS, nargs="+", default=list(STEPS), help="only these steps")
-    parser.add_argument("--only", nargs="+", metavar="ROW", help="only these rows of learned kernels")
+    parser.add_argument("--only", choices=ALL, help="only kernels of this objective")
     parser.add_argument("--queries", type=int, default=QUERIES, help=f"test queries of each data set ({QUERIES})")
     parser.add_argument("--items", type=int, help="items of the pool that get labels; default: by data set")
     parser.add_argument("--cached", action="store_true", help="make the page of the fits so far")
@@ -233,15 +235,16 @@ def main() -> None:
     model = next(language_models.models(argparse.Namespace(model=None, endpoint=None, batch_size=16, dtype=None)))
     judge = Judge(model, CACHE / f"verdicts-{slug_of(model.key)}.jsonl", say)
     found = {}
+    only = (options.only,) if options.only else ALL
     for name in [options.set] if options.set else list(SOURCES):
         plan = PLANS[name] if options.items is None else replace(PLANS[name], items=options.items)
         study = Study(name, judge, options.queries, plan)
         if "labels" in options.step and not options.cached:
-            study.label(options.only)
+            study.label(only)
         if "fits" in options.step and not options.cached:
-            study.learn(options.only)
+            study.learn(only)
         if "judging" in options.step:
-            found[name] = study.judged(options.only, use=options.cached)
+            found[name] = study.judged(only, use=options.cached)
     if found:
         text = page(found, model.described, judge.tokens, judge.seconds)
         print(text)

@@ -118,21 +118,24 @@ def test_a_study_labels_learns_and_judges_and_reads_all_of_it_again(
     monkeypatch.setattr(rows, "EPOCHS", {"geoquery": 1})
     monkeypatch.setattr(Experiment, "load", lambda *_: experiment)
     plan = learned_from_model.Plan(15, 8, 3)
-    only = [from_model_page.COVERAGE, BEST, "likelihood, NDPP"]
+    recipes = {row: recipe for row, recipe in LEARNED.items() if row in (BEST, from_model_page.LIKELIHOOD)}
+    monkeypatch.setattr(learned_from_model, "LEARNED", recipes)
+    monkeypatch.setattr(learned_from_model, "ABLATED", {})
     study = learned_from_model.Study("geoquery", judge, 12, plan)
-    study.label(only)
+    study.label()
     labelled = judge.tokens
-    found = study.judged(only)
+    found = study.judged()
     assert 0 < labelled < judge.tokens
     trained, held_out = study.teacher.split.trained, study.teacher.split.held_out
     assert (len(trained), len(held_out)) == (12, 3)
-    assert set(found["fits"]) == set(only)
+    learned = {*recipes, from_model_page.COVERAGE, from_model_page.COVERAGE_SAME}
+    assert set(found["fits"]) == learned
     assert set(found["verdicts"]) == {
-        *only, *from_model_page.UNLEARNED_ROWS, from_model_page.KEPT, from_model_page.NO_QUERY, "greedy oracle"
+        *learned, *from_model_page.UNLEARNED_ROWS, from_model_page.KEPT, from_model_page.NO_QUERY, "greedy oracle"
     }  # fmt: skip
     assert found["verdicts"][BEST][4].shape == (12, 2)
     read = judge.tokens
-    again = learned_from_model.Study("geoquery", judge, 12, plan).judged(only)
+    again = learned_from_model.Study("geoquery", judge, 12, plan).judged()
     assert judge.tokens == read
     np.testing.assert_array_equal(again["verdicts"][BEST][4], found["verdicts"][BEST][4])
 

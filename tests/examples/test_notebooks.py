@@ -36,7 +36,9 @@ def test_is_stored_without_outputs(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
-def test_runs_without_noise(path: Path, request: pytest.FixtureRequest) -> None:
+def test_runs_without_noise(path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    # tqdm asks for ipywidgets, which notebook editors bring and the environment of the tests does not.
+    monkeypatch.setenv("PYTHONWARNINGS", "ignore:IProgress not found")
     notebook = nbformat.read(path, as_version=4)
     if "_gemma" in path.read_text(encoding="utf-8"):
         request.getfixturevalue("gemma")

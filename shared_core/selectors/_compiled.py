@@ -197,63 +197,71 @@ def ndpp(
 
     ``step`` numbers the picks, s and t the steps of the LU, v the candidates. ``left`` and ``right`` hold the first
     ``shown`` steps and room for k more. ``diagonal`` and ``largest`` are d and ``scale`` after these steps; if there
-    are none, d is not known, and at most ``bound``. ``log_r2`` is -inf for a closed candidate, and is changed. A count
-    is below k if the rank is used up, and -1 if a determinant overflows.
+    are none, d is not known, and at most ``bound``. ``log_r2`` is -inf for a closed candidate. A count is below k if
+    the rank is used up, and -1 if a determinant overflows.
     """
-    # w[v] is the logarithm of the gain of v, computed from d[v] after the first seen[v] steps. With a symmetric kernel
-    # d only falls. So the last computed w[v] is an upper bound, and v is skipped if this bound is below the best w.
+    # d[v] is known after the first seen[v] steps. With a symmetric kernel d only falls, so it is an upper bound of its
+    # later values, and the other steps are subtracted only where r² d is above ``least``: otherwise the gain is not
+    # within the tie tolerance of the best. With a skew part d may rise, so each step is subtracted from all d at once.
+    # w[v] is the logarithm of the gain.
     b, k = picks.shape
     n, width = Z.shape[1:]
     K = width - len(C)
     symmetric = len(C) == 0
     d, scale, w, seen, widest = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64), 0.0
+    r2, skew_part = np.empty(n), np.empty(len(C))
     for query in range(b):
         own, noise_of = query if len(Z) > 1 else 0, noise[query]
+        highest = log_r2[query].max()
         for v in range(n):
-            d[v], scale[v], seen[v] = bound, 1.0, -1
+            d[v], scale[v], seen[v], w[v] = bound, 1.0, -1, -np.inf
             if shown:
                 d[v], scale[v], seen[v] = diagonal[v], largest[v], shown
-            is_open = log_r2[query, v] > -np.inf and d[v] > tolerance * scale[v]
-            w[v] = log_r2[query, v] + np.log(d[v]) if is_open else -np.inf
+            # r² is divided by the highest, and cannot overflow. Where it underflows, a larger number is a bound too.
+            r2[v] = max(np.exp(log_r2[query, v] - highest), 1e-300) if log_r2[query, v] > -np.inf else 0.0
             # The largest tie tolerance that a candidate can have.
-            widest = max(widest, tie + ROUNDING / tolerance + 2.0 * noise_of[v])
+            widest = max(widest, tie + ROUNDING / tolerance + noise_of[v])
         counts[query] = k
         for step in range(k):
             t = shown + step
-            # The candidate of the highest bound comes first: few other bounds are above its w.
-            first, best, top = 0, -1, -np.inf
+            # The candidate of the highest bound comes first: few other bounds are above its gain.
+            first, best, top, least = 0, -1, -np.inf, 0.0
             for v in range(n):
-                if w[v] > w[first]:
+                if r2[v] * d[v] > r2[first] * d[first]:
                     first = v
             for at in range(-1, n):
                 v = first if at < 0 else at
-                if log_r2[query, v] > -np.inf and (not symmetric or w[v] > top - widest):
+                if r2[v] * d[v] > least:
                     z = Z[own, v]
                     if seen[v] < 0:
                         d[v] = scale[v] = dot_exact(z[:K], z[:K]) + alpha
                         seen[v] = 0
-                    for s in range(seen[v], t):
-                        product = dot_exact(z, left[s]) ** 2 if symmetric else product_exact(z, left[s], right[s])
-                        d[v] -= product
-                        scale[v] = max(scale[v], abs(product))
+                    if symmetric:
+                        for s in range(seen[v], t):
+                            d[v] -= dot_exact(z, left[s]) ** 2
                     seen[v] = t
-                    w[v] = log_r2[query, v] + np.log(d[v]) if d[v] > tolerance * scale[v] else -np.inf
                     if not np.isfinite(d[v]):
                         counts[query] = -1
-                    if w[v] > top:
-                        best, top = v, w[v]
+                    w[v] = -np.inf
+                    if r2[v] * d[v] > least and d[v] > tolerance * scale[v]:
+                        w[v] = log_r2[query, v] + np.log(d[v])
+                        if w[v] > top:
+                            best, top, least = v, w[v], np.exp(w[v] - highest - widest)
             if best < 0 or counts[query] < 0:
                 counts[query] = min(counts[query], step)
                 break
-            least = top - tie - ROUNDING * scale[best] / d[best] - 2.0 * noise_of[best]
+            lowest = top - tie - ROUNDING * scale[best] / d[best] - noise_of[best]
             i = 0
-            while i < best and not (seen[i] == t and w[i] >= least):
+            while i < best and not (seen[i] == t and w[i] >= lowest):
                 i += 1
             picks[query, step], gains[query, step] = i, np.exp(w[i])
-            log_r2[query, i] = w[i] = -np.inf
+            if step == k - 1:
+                break
+            r2[i] = 0.0
             z, root = Z[own, i], np.sqrt(d[i])
+            dot_each(C, z[K:], skew_part)
             for c in range(width):
-                left[t, c] = z[c] if c < K else dot_exact(C[c - K], z[K:])
+                left[t, c] = z[c] if c < K else skew_part[c - K]
                 if not symmetric:
                     right[t, c] = left[t, c] if c < K else -left[t, c]
             for s in range(t):
@@ -267,3 +275,10 @@ def ndpp(
                 left[t, c] /= root
                 if not symmetric:
                     right[t, c] /= root
+            if not symmetric:
+                for v in range(n):
+                    product = product_exact(Z[own, v], left[t], right[t])
+                    d[v] -= product
+                    scale[v] = max(scale[v], abs(product))
+                    if not np.isfinite(d[v]):
+                        counts[query] = -1

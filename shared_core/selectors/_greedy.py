@@ -96,12 +96,7 @@ def lowest_of_best(scores: Scores, tie: float) -> int:
     >>> lowest_of_best(np.array([0.1, 0.9, 1.0]), 0.2)
     1
     """
-    best = int(scores.argmax())
-    before = scores[:best]
-    # Usually no earlier score is within the tolerance. Then the search for the lowest index is skipped.
-    if best and before.max() >= scores[best] - tie:
-        return int((before >= scores[best] - tie).argmax())
-    return best
+    return int((scores >= scores[scores.argmax()] - tie).argmax())
 
 
 def check_shown(shown: Iterable[int], n: int) -> list[int]:

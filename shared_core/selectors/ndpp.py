@@ -145,12 +145,12 @@ class NDPP:
             determinant overflows, or its ``log_relevance`` returns something other than n finite numbers.
         """
         state = GreedyState(candidates, k, budget, shown)
-        log_r, log_r_noise = self._log_r(candidates)
-        log_r2 = np.asarray(state.close(2 * log_r), np.float64)  # log r_i²; -inf for a closed candidate
+        log_r2, noise = self._log_r2(candidates)
+        state.close(log_r2)  # -inf for a closed candidate
         factors = self._factors(candidates)
-        gains = None if state.constraints else _greedy_compiled(state, factors, log_r2, log_r_noise)
+        gains = None if state.constraints else _greedy_compiled(state, factors, log_r2, noise)
         if gains is None:
-            gains = _greedy(state, _IncrementalLU(factors, state.shown, state.target), log_r2, log_r_noise)
+            gains = _greedy(state, _IncrementalLU(factors, state.shown, state.target), log_r2, noise)
         filled_from = len(state.picks) if state.more() else None
         if filled_from is not None:
             take_by_relevance(state, candidates)
@@ -163,11 +163,9 @@ class NDPP:
         loops = compiled_loops()
         if loops is None or self.kernel is not None or not 1 <= k <= block.relevance.shape[1]:
             return None
-        log_r, log_r_noise = self._log_r(block)
+        log_r2, noise = self._log_r2(block)
         cosine_tie = tie_tolerance(block.vectors.dtype)
-        found = _run_loop(
-            loops, _factors_of_unit_rows(block.vectors, self._alpha()), 2 * log_r, log_r_noise, cosine_tie, k
-        )
+        found = _run_loop(loops, _factors_of_unit_rows(block.vectors, self._alpha()), log_r2, noise, cosine_tie, k)
         if found is None:
             return None
         picks, gains, counts = found
@@ -195,11 +193,11 @@ class NDPP:
         # The rows of a LowRankKernel are float64 whatever the candidates' vectors are.
         tolerance = RANK_TOLERANCE[Z.dtype if isinstance(self.kernel, LowRankKernel) else candidates.dtype]
         # For each combination of dtypes, layouts and read-only flags numba would compile its loop again.
-        Z, C = (read_only(np.ascontiguousarray(array)[:]) for array in (Z, C))
+        Z, C = read_only(np.ascontiguousarray(Z)[:]), read_only(np.ascontiguousarray(C)[:])
         return _Factors(Z, C, self._alpha(), tolerance, FLOAT64_TIE, unit=False)
 
-    def _log_r(self, candidates: Candidates | CandidateBlock) -> tuple[Matrix, Matrix]:
-        """log r and its tie tolerance. r itself would underflow where relevance or the temperature is low."""
+    def _log_r2(self, candidates: Candidates | CandidateBlock) -> tuple[Matrix, Matrix]:
+        """log r² and its tie tolerance. r itself would underflow where relevance or the temperature is low."""
         exact = np.zeros(candidates.relevance.shape)
         # log_relevance is not part of the Kernel protocol: a kernel with factors alone is valid.
         by_kernel = self.relevance is None and not candidates.relevance_given
@@ -219,40 +217,43 @@ class NDPP:
                     f"candidate, got shape {log_r.shape}"
                     + ("" if np.isfinite(log_r).all() else f" with {log_r[~np.isfinite(log_r)][0]}")
                 )
-            return log_r, exact
+            return 2 * log_r, exact
         given = candidates.relevance_given
         cosines = candidates.relevance.astype(np.float64) if given else cosines_with_query(candidates)
         if isinstance(self.temperature, float) and self.relevance != "linear":
-            return log_exponential(cosines, self.temperature), exact
+            return 2 * log_exponential(cosines, self.temperature), exact
         if self.relevance != "linear":
-            log_r, two_T = _log_standardised(cosines, AUTO_TEMPERATURE, None if given else candidates.vectors.dtype)
+            dtype = None if given else candidates.vectors.dtype
+            log_r2, per_T = _log_standardised(cosines.T, AUTO_TEMPERATURE, dtype)
             # A cosine has an absolute rounding error, which the temperature divides.
-            return log_r, exact if given else exact + FLOAT64_TIE / two_T
+            return log_r2.T, exact if given else (exact.T + 2 * FLOAT64_TIE * per_T).T
         r: Matrix = np.maximum(cosines, LINEAR_FLOOR)
         # The rounding error of a cosine weighs more in the log of a small one. The floor is exact.
         known = given | (cosines <= LINEAR_FLOOR)
-        return np.log(r), np.where(known, 0.0, FLOAT64_TIE / r)
+        return 2 * np.log(r), np.where(known, 0.0, 2 * FLOAT64_TIE / r)
 
 
 def _log_standardised(relevance: Matrix, c: float, dtype: np.dtype[Any] | None) -> tuple[Matrix, Matrix]:
-    """log_exponential at the temperature T = c·σ, σ the standard deviation of the relevance; and 2T, shape (..., 1).
+    """log r² = (relevance - maximum) / T at the temperature T = c·σ, σ the standard deviation, and 1 / T.
 
-    ``dtype`` is that of the vectors of which the relevance is the cosine with the query; None for a given relevance,
-    which is first divided by its largest absolute value. If σ is 0 up to rounding, T is infinite.
+    ``relevance`` is that of one query, shape (n,), or has a column for each query. ``dtype`` is that of the vectors of
+    which the relevance is the cosine with the query; None for a given relevance, which is first divided by its largest
+    absolute value. If σ is 0 up to rounding, T is infinite.
 
     >>> _log_standardised(np.array([3.0, 5.0]), 1.0, None)[0].tolist()
-    [-1.0, 0.0]
+    [-2.0, 0.0]
     """
     if dtype is None:
         # Squares of very large or very small numbers would overflow or underflow.
-        largest = np.abs(relevance).max(axis=-1, keepdims=True)
+        largest = np.maximum.reduce(np.abs(relevance))
         relevance = relevance / np.where(largest > 0, largest, 1.0)
-    n = relevance.shape[-1]
-    centred = relevance - np.add.reduce(relevance, axis=-1, keepdims=True) / n
-    two_T = np.sqrt(np.vecdot(centred, centred)[..., None] * (4 * c * c / n))
-    two_T[two_T <= 2 * c * tie_tolerance(dtype or centred.dtype)] = np.inf
-    logs: Matrix = (centred - np.maximum.reduce(centred, axis=-1, keepdims=True)) / two_T
-    return logs, two_T
+    n = len(relevance)
+    centred = relevance - np.add.reduce(relevance) / n
+    sigma = np.sqrt(np.vecdot(centred.T, centred.T) / n)
+    flat = sigma <= tie_tolerance(dtype or centred.dtype)
+    per_T = (1.0 - flat) / (c * sigma + flat)
+    logs: Matrix = (centred - np.maximum.reduce(centred)) * per_T
+    return logs, per_T
 
 
 def _check_temperature(value: Any) -> float | Literal["auto"]:
@@ -300,7 +301,7 @@ class _Factors(NamedTuple):
     unit: bool
 
 
-def _greedy(state: GreedyState, lu: _IncrementalLU, log_r2: Matrix, log_r_noise: Matrix) -> list[float]:
+def _greedy(state: GreedyState, lu: _IncrementalLU, log_r2: Matrix, noise: Matrix) -> list[float]:
     """The greedy method (NDPP paper, 4.4.2), until no ratio is above 0; returns the gain of each pick."""
     gains = []
     while state.more():
@@ -308,7 +309,10 @@ def _greedy(state: GreedyState, lu: _IncrementalLU, log_r2: Matrix, log_r_noise:
         best = int(log_gains.argmax())
         if log_gains[best] == -np.inf:
             break
-        i = state.best(log_gains, state.tie + lu.log_noise(best) + 2 * float(log_r_noise[best]))
+        # Of numbers that have overflowed, argmax finds one.
+        if not math.isfinite(lu.d[best]):
+            raise KernelError(_OVERFLOW)
+        i = state.best(log_gains, state.tie + lu.log_noise(best) + float(noise[best]))
         if not lu.add(i):
             continue
         gains.append(float(np.exp(log_r2[i] + math.log(lu.d[i]))))
@@ -318,13 +322,13 @@ def _greedy(state: GreedyState, lu: _IncrementalLU, log_r2: Matrix, log_r_noise:
     return gains
 
 
-def _greedy_compiled(state: GreedyState, factors: _Factors, log_r2: Matrix, log_r_noise: Matrix) -> list[float] | None:
+def _greedy_compiled(state: GreedyState, factors: _Factors, log_r2: Matrix, noise: Matrix) -> list[float] | None:
     """The same loop, compiled; None if numba cannot be used."""
     loops = compiled_loops()
     if loops is None:
         return None
     shown = _IncrementalLU(factors, state.shown, state.target) if state.shown else None
-    found = _run_loop(loops, factors, log_r2[None], log_r_noise[None], state.tie, state.target, shown)
+    found = _run_loop(loops, factors, log_r2[None], noise[None], state.tie, state.target, shown)
     if found is None:
         return None
     picks, gains, counts = found
@@ -334,7 +338,7 @@ def _greedy_compiled(state: GreedyState, factors: _Factors, log_r2: Matrix, log_
 
 
 def _run_loop(
-    loops: ModuleType, factors: _Factors, log_r2: Matrix, log_r_noise: Matrix, tie: float, k: int,
+    loops: ModuleType, factors: _Factors, log_r2: Matrix, noise: Matrix, tie: float, k: int,
     lu: _IncrementalLU | None = None,
 ) -> tuple[NDArray[np.int64], Matrix, NDArray[np.int64]] | None:  # fmt: skip
     """Picks (b, k), gains (b, k) and numbers of picks (b,) by the compiled loop; None if numba fails.
@@ -344,14 +348,13 @@ def _run_loop(
     b, Z = len(log_r2), factors.Z if factors.Z.ndim == 3 else factors.Z[None]
     picks, gains, counts = np.empty((b, k), np.int64), np.empty((b, k)), np.empty(b, np.int64)
     if lu is None:
-        left, right = np.empty((2, k, Z.shape[2]))
-        start = _UNKNOWN, _UNKNOWN, left, right, 0
+        start = _UNKNOWN, _UNKNOWN, np.empty((k, Z.shape[2])), np.empty((k, Z.shape[2])), 0
     else:
         start = lu.d, lu.scale, lu.left, lu.right, lu.t
     # The squared length of a unit row is 1 or 0, with a rounding error below 1e-5.
     bound = 1 + 1e-5 + factors.alpha if factors.unit else np.inf
     ran = run_compiled(
-        loops.ndpp, Z, factors.C, factors.alpha, log_r2.copy(), log_r_noise, *start, bound, tie, factors.tolerance,
+        loops.ndpp, Z, factors.C, factors.alpha, log_r2, noise, *start, bound, tie, factors.tolerance,
         picks, gains, counts,
     )  # fmt: skip
     if ran and -1 in counts.tolist():
@@ -383,7 +386,6 @@ class _IncrementalLU:
         self.left = np.empty((len(shown) + k, width))
         self.right = self.left if self.symmetric else np.empty_like(self.left)
         self.t = 0
-        _check_finite(self.d)
         if shown:
             self._condition_on(shown)
         # A ratio that is not above this is rounding error.
@@ -401,13 +403,16 @@ class _IncrementalLU:
     def add(self, i: int) -> bool:
         """Add ``i`` to S. False if its ratio is rounding error; then S stays as it is."""
         t, z = self.t, self.Z[i].astype(np.float64)
-        left, right = self._sides(z)
         upper = self.right[:t].dot(z)
         if self.single:
             # d was summed in float32, and an error of a pivot spreads to all candidates.
             self.d[i] = z.dot(z) + self.alpha - upper.dot(upper)
             if self.d[i] <= self.least[i]:
                 return False
+        if t == len(self.left) - 1:
+            # No further step needs the sides of the last one.
+            return True
+        left, right = self._sides(z)
         root = math.sqrt(self.d[i])
         self.left[t] = (left - upper.dot(self.left[:t])) / root
         if not self.symmetric:
@@ -421,11 +426,10 @@ class _IncrementalLU:
         lower = self.Z.dot(left.astype(np.float32)).astype(np.float64) if self.single else self.Z.dot(left)
         product = lower * (lower if self.symmetric else self.Z.dot(right))
         self.d -= product
-        # With a symmetric kernel d only falls, so it cannot overflow, and the first d is the largest number.
+        # With a symmetric kernel d only falls, so the first d is the largest number.
         if not self.symmetric:
             np.maximum(self.scale, np.abs(product), out=self.scale)
             np.multiply(self.tolerance, self.scale, out=self.least)
-            _check_finite(self.d)
 
     def _sides(self, z: Matrix) -> tuple[Matrix, Matrix]:
         """left(z) and right(z) of one row of Z, or of several."""

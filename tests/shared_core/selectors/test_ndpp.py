@@ -189,6 +189,16 @@ def test_relevance_of_any_size_gives_a_set() -> None:
             assert many.indices[0].tolist() == found.indices.tolist()
 
 
+@pytest.mark.parametrize("way", available_loops())
+def test_where_r_squared_overflows_or_underflows_the_more_relevant_still_comes_first(way: str) -> None:
+    # L is the identity, so the order of the picks is that of the relevance.
+    large, small = NDPP(relevance="linear", ridge=0), NDPP(temperature=1e-5, ridge=0)
+    for selector, relevance in ((large, [1e200, 1e300, 1e250, 1e301]), (small, [0.0, 0.3, 0.2, 0.4])):
+        with use_loops(way):
+            found = selector.select(Candidates(np.ones(4), np.eye(4), relevance=relevance), 4)
+        assert found.indices.tolist() == [3, 1, 2, 0], selector
+
+
 @pytest.mark.parametrize("rank", [2, 3, 4, 5])
 def test_the_rank_of_a_nonsymmetric_kernel_counts_both_parts(rank: int) -> None:
     rng = np.random.default_rng(rank)

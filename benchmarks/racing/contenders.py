@@ -19,9 +19,11 @@ SIMILARITY, MMR, VRSD, REFINED = ("setselect " + name for name in ("similarity",
 RANK = 64
 NDPP_PLAIN = "setselect NDPP, no kernel"
 NDPP_ROWS = f"setselect NDPP, LowRankKernel, rank {RANK}"
-NDPP_LINEAR = f"setselect NDPP, LinearKernel, rank {RANK}"
+NDPP_SKEW = f"setselect NDPP, LowRankKernel with skew part, rank {RANK}"
+NDPP_LINEAR = f"setselect NDPP, LinearKernel with skew part, rank {RANK}"
+_NDPPS = (NDPP_PLAIN, NDPP_ROWS, NDPP_SKEW, NDPP_LINEAR)
 # The selectors that numba compiles are measured twice.
-NUMPY_ALONE = {name: name + ", numpy alone" for name in (MMR, VRSD, REFINED, NDPP_PLAIN, NDPP_ROWS, NDPP_LINEAR)}
+NUMPY_ALONE = {name: name + ", numpy alone" for name in (MMR, VRSD, REFINED, *_NDPPS)}
 MMR_NUMPY, VRSD_NUMPY, REFINED_NUMPY = (NUMPY_ALONE[name] for name in (MMR, VRSD, REFINED))
 PYVERSITY, PYVERSITY_DPP = "pyversity MMR", "pyversity DPP"
 LANGCHAIN, LANGCHAIN_LISTS = "LangChain MMR, float32 array", "LangChain MMR, Python lists"
@@ -30,7 +32,7 @@ LLAMAINDEX, HAYSTACK = "LlamaIndex MMR", "Haystack MMR"
 _WITH_LOOPS = (mmr, ndpp, vrsd)
 
 SETS = (SIMILARITY, MMR, MMR_NUMPY, VRSD, VRSD_NUMPY, REFINED, REFINED_NUMPY)
-KERNELS = tuple(way for name in (NDPP_PLAIN, NDPP_ROWS, NDPP_LINEAR) for way in (name, NUMPY_ALONE[name]))
+KERNELS = tuple(way for name in _NDPPS for way in (name, NUMPY_ALONE[name]))
 OURS = (*SETS, *KERNELS)
 # The speed of the frameworks does not depend on the lengths of the rows: they take part where the rows have length 1.
 FRAMEWORKS = (LANGCHAIN, LANGCHAIN_LISTS, LLAMAINDEX, HAYSTACK)
@@ -68,7 +70,8 @@ def contenders(point: Point, given: Data) -> dict[str, Run]:
     rng = np.random.default_rng(SEED)
     skew = rng.standard_normal((RANK, RANK))
     skew -= skew.T
-    rows = NDPP(LowRankKernel(rng.standard_normal((point.n, RANK)), rng.standard_normal((point.n, RANK)), skew))
+    V, B = rng.standard_normal((2, point.n, RANK))
+    rows, skewed = NDPP(LowRankKernel(V)), NDPP(LowRankKernel(V, B, skew))
     maps = rng.standard_normal((2, point.d, RANK)) / point.d**0.5
     linear = NDPP(LinearKernel(maps[0], maps[1], skew))
     runs: dict[str, Run] = {
@@ -78,6 +81,7 @@ def contenders(point: Point, given: Data) -> dict[str, Run]:
         REFINED: lambda: select(query, vectors, k, "vrsd", refine=True),
         NDPP_PLAIN: lambda: select(query, vectors, k, "ndpp"),
         NDPP_ROWS: lambda: select(query, vectors, k, rows),
+        NDPP_SKEW: lambda: select(query, vectors, k, skewed),
         NDPP_LINEAR: lambda: select(query, vectors, k, linear),
         PYVERSITY: lambda: pyversity.mmr(vectors, scores, k, diversity=1 - LAMBDA),
         PYVERSITY_DPP: lambda: pyversity.dpp(vectors, scores, k),

@@ -62,7 +62,7 @@ def train(
     llm: Annotated[str | None, typer.Option(help="Name of the model at the endpoint.")] = None,
     instruction: Annotated[str, typer.Option(help="Start of a model's prompt.")] = "",
     example: Annotated[str, typer.Option(help="Form of an example; ends with {answer}.")] = EXAMPLE,
-    llm_batch_size: Annotated[int, typer.Option(min=1, help="Prompts in one request or forward pass.")] = 8,
+    llm_batch_size: Annotated[int, typer.Option(min=1, help="Prompts in a request; 256 tokens each in a pass.")] = 8,
     price: Annotated[float | None, typer.Option(min=0, help="Price of a million tokens, for the estimate.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Call the endpoint without asking first.")] = False,
     objective: Annotated[str, typer.Option(help="listwise, or likelihood (the NDPP paper's).")] = "listwise",

@@ -100,7 +100,9 @@ class LogPerplexityQuality:
         model : str, path or loaded causal language model
             A model given by name or folder is loaded in bfloat16 if the processor computes in it (a GPU, or a CPU with
             avx512_bf16 or AMX), else in float32. A loaded model stays as it is: to choose the precision or
-            quantisation, load the model yourself.
+            quantisation, load the model yourself. With Gemma 3 270M and 150 few-shot prompts of GeoQuery, bfloat16
+            moves an answer's mean log-probability by 0.007 on average (at most 0.036), and the ranks of the prompts
+            agree (Spearman's correlation 0.9998).
         tokenizer : str, path or loaded tokenizer, optional
             By default the tokenizer of the same name as the model.
         device : str or torch.device, optional

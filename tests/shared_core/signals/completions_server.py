@@ -22,6 +22,7 @@ class Completions:
         self.authorization: list[str | None] = []
         self.failures = 0
         self.echoes = True
+        self.tells_best = False
         self.has_logprobs = True
         self.start_token = ""
         self.shuffles = False
@@ -61,9 +62,15 @@ class Completions:
             values.insert(0, None)
             values[1] = -1.0
         text = prompt + tokens[-1]
+        top = [None, *({str(int(row.argmax())): float(row.max())} for row in logs)]
         if not (self.echoes and request["echo"]):
             tokens, starts, values, text = tokens[-1:], [0], values[-1:], tokens[-1]
-        logprobs = {"tokens": tokens, "text_offset": starts, "token_logprobs": values, "top_logprobs": None}
+        logprobs = {
+            "tokens": tokens,
+            "text_offset": starts,
+            "token_logprobs": values,
+            "top_logprobs": top if self.tells_best else None,
+        }
         return {
             "index": index,
             "text": text,

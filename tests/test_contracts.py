@@ -1,18 +1,52 @@
-"""The import contracts of pyproject.toml cover every private module."""
+"""The contracts of pyproject.toml: private modules are protected, and the extras that texts name exist."""
 
+import re
 import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+EXTRAS = PYPROJECT["project"]["optional-dependencies"]
+PACKAGES = ("shared_core", "langchain_setselect", "llamaindex_setselect")
 
 
 def test_every_private_module_is_protected() -> None:
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    protected = {module for contract in contracts for module in contract.get("protected_modules", ())}
+    contracts = PYPROJECT["tool"]["importlinter"]["contracts"]
+    protected = {
+        module
+        for contract in contracts
+        for module in contract.get("protected_modules", ())
+    }
     private = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for package in ("shared_core", "langchain_setselect", "llamaindex_setselect")
+        for package in PACKAGES
         for path in (ROOT / package).rglob("_*.py")
         if path.name != "__init__.py"
     }
     assert private == protected
+
+
+def test_every_extra_that_messages_and_pages_name_exists() -> None:
+    texts = [ROOT / "README.md", ROOT / "Makefile", ROOT / "pyproject.toml"]
+    for folder in (*PACKAGES, "docs", "examples", "notebooks"):
+        texts += [
+            path
+            for path in (ROOT / folder).rglob("*.*")
+            if path.suffix in (".py", ".md", ".ipynb")
+        ]
+    named = {
+        (extra, path.relative_to(ROOT))
+        for path in texts
+        for extras in re.findall(
+            r"""setselect\[([\w,-]+)\]|-e "\.\[([\w,-]+)\]""",
+            path.read_text(encoding="utf-8"),
+        )
+        for extra in "".join(extras).split(",")
+    }
+    assert len(named) > 10
+    assert {(extra, path) for extra, path in named if extra not in EXTRAS} == set()
+
+
+def test_the_extra_all_is_all_other_extras() -> None:
+    (whole,) = EXTRAS["all"]
+    assert set(re.findall(r"[\w-]+", whole)) == {"setselect", *EXTRAS} - {"all"}

@@ -1,12 +1,17 @@
-"""``import setselect`` and ``python -m setselect``."""
+"""``import setselect``, ``python -m setselect``, and what a bare install or another ``shared_core`` says."""
 
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
+
 import setselect
 import shared_core
+from shared_core.cli import main
+
+COMMANDS = ("compare", "train", "batch")
 
 
 def test_it_gives_the_public_names_of_the_core() -> None:
@@ -22,7 +27,103 @@ def test_the_version_is_that_of_the_package() -> None:
 def test_it_runs_as_a_module(tmp_path: Path) -> None:
     # In another folder: the installed module runs, not the file of this checkout.
     run = subprocess.run(
-        [sys.executable, "-m", "setselect", "--help"], capture_output=True, text=True, timeout=120, cwd=tmp_path
+        [sys.executable, "-m", "setselect", "--help"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
     )
     assert run.returncode == 0, run.stderr
-    assert {"compare", "train", "batch"} <= set(run.stdout.split())
+    assert {*COMMANDS, "--version"} <= set(run.stdout.split())
+
+
+def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int | str | None:
+    monkeypatch.setattr(sys, "argv", ["setselect", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    return end.value.code
+
+
+def without_typer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "shared_core.cli._program", raising=False)
+    monkeypatch.setitem(sys.modules, "typer", None)
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_the_program_says_its_version_also_on_a_bare_install(
+    bare: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if bare:
+        without_typer(monkeypatch)
+    assert run_main(monkeypatch, "--version") == 0
+    assert capsys.readouterr() == (f"setselect {setselect.__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extras"),
+    [
+        ([], COMMANDS),
+        (["--help"], COMMANDS),
+        (["--version", "compare"], COMMANDS),
+        (["compare", "--demo"], ["compare"]),
+        (["train", "--help"], ["train"]),
+        (["batch"], ["batch"]),
+    ],
+)
+def test_on_a_bare_install_a_command_names_its_extra_in_one_line(
+    arguments: list[str],
+    extras: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    without_typer(monkeypatch)
+    assert run_main(monkeypatch, *arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, err[:7], err.count("\n")) == ("", "error: ", 1)
+    assert [
+        name for name in COMMANDS if f'pip install "setselect[{name}]"' in err
+    ] == list(extras)
+
+
+@pytest.mark.parametrize(
+    ("package", "file", "content"),
+    [
+        ("setselect", "shared_core.py", ""),
+        ("setselect", "shared_core/__init__.py", "__all__ = []"),
+        ("langchain_setselect", "shared_core/__init__.py", ""),
+        ("llamaindex_setselect", "shared_core/__init__.py", "import absent_package"),
+    ],
+)
+def test_another_shared_core_on_the_path_is_named(
+    tmp_path: Path, package: str, file: str, content: str
+) -> None:
+    other = tmp_path / file
+    other.parent.mkdir(exist_ok=True)
+    other.write_text(content)
+    last = last_line([sys.executable, "-c", f"import {package}"], tmp_path)
+    assert last.startswith(
+        "ImportError: setselect needs its own package shared_core, but Python finds another one"
+    )
+    assert str(other) in last
+    assert "Rename" in last
+
+
+def test_a_script_named_shared_core_is_told_the_same(tmp_path: Path) -> None:
+    script = tmp_path / "shared_core.py"
+    script.write_text("from langchain_setselect import SetSelectRetriever")
+    last = last_line([sys.executable, str(script)], tmp_path)
+    assert str(script) in last
+    assert "Rename" in last
+
+
+def test_a_missing_numpy_is_not_blamed_on_another_shared_core(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['numpy'] = None; import setselect"
+    assert "import of numpy halted" in last_line([sys.executable, "-c", code], tmp_path)
+
+
+def last_line(command: list[str], folder: Path) -> str:
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, cwd=folder
+    )
+    assert done.returncode == 1
+    return done.stderr.splitlines()[-1]

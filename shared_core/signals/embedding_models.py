@@ -72,7 +72,7 @@ def load_model(name: str = DEFAULT_MODEL) -> SentenceModel:
     """
     if find_spec("sentence_transformers") is None:
         raise ImportError(
-            'embedding by a model\'s name needs sentence-transformers: pip install "setselect[eval,huggingface]"'
+            'embedding by a model\'s name needs sentence-transformers: pip install "setselect[huggingface]"'
         )
     from sentence_transformers import SentenceTransformer
 

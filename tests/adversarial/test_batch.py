@@ -132,7 +132,7 @@ _READER = """
 import json, resource, sys, traceback
 resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
 from typer.testing import CliRunner
-from shared_core.cli import app
+from shared_core.cli._program import app
 answers = sys.stdout
 for line in sys.stdin:
     done = CliRunner().invoke(app, json.loads(line))

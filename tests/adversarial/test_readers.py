@@ -19,8 +19,9 @@ import pytest
 from typer.testing import CliRunner
 
 from shared_core import NDPP, Candidates, LinearKernel, LowRankKernel, SetSelectError
-from shared_core.cli import _terminal, app
+from shared_core.cli import _terminal
 from shared_core.cli._pool_file import PoolFile, read_pool, read_vectors
+from shared_core.cli._program import app
 from shared_core.evaluation.corpus import ReadResult, read_documents, read_queries
 from shared_core.evaluation.qrels import read_qrels
 from shared_core.signals.embedding_models import CachedEmbedding, SentenceModel

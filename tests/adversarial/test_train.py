@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from shared_core.cli import app
+from shared_core.cli._program import app
 from tests.adversarial.conftest import Cases
 from tests.shared_core.cli.test_train import SMALL, arguments, write_pool
 

@@ -1,9 +1,9 @@
-"""A selection for each row of a table of queries: in one process, or on Ray (extra ``ray``). See docs/cluster.md."""
+"""A selection for each row of a table of queries: in one process, or on Ray (extras ``batch``, ``ray``). See docs/cluster.md."""
 
 try:
     import pyarrow  # noqa: F401
 except ImportError as error:
-    raise ImportError('tables of queries need pyarrow: pip install "setselect[ray]"') from error
+    raise ImportError('tables of queries need pyarrow: pip install "setselect[batch]"') from error
 
 from ._output_folder import Summary
 from .select_dataset import select_dataset, select_table

@@ -33,7 +33,7 @@ class FaissFile:
             reader = faiss.ZeroCopyIOReader
         except (ImportError, AttributeError) as error:
             raise ImportError(
-                'reading a FAISS index needs FAISS 1.11 or later: pip install "faiss-cpu>=1.11"'
+                'reading a FAISS index needs FAISS 1.11 or later: pip install "setselect[batch]"'
             ) from error
         self._faiss, self._threads, self._name = faiss, threads, f"the index {printable(path)}"
         # The index keeps no copy of its vectors, so the map must live as long as the index.

@@ -264,5 +264,5 @@ def _track(parts: Iterable[None], total: int, progress: bool) -> Iterable[None]:
         from rich.console import Console
         from rich.progress import track
     except ImportError as error:
-        raise ImportError('a progress bar needs rich: pip install "setselect[eval]"') from error
+        raise ImportError('a progress bar needs rich: pip install "setselect[batch]"') from error
     return track(parts, "Selecting", total=total, console=Console(stderr=True))

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from shared_core import LinearKernel
 from shared_core.batch.dataset import select_table
-from shared_core.cli import app
+from shared_core.cli._program import app
 from tests.shared_core.batch.dataset.corpus import (
     D,
     Q,

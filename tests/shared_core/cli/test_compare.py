@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from shared_core.cli import _terminal, app
+from shared_core.cli import _terminal
+from shared_core.cli._program import app
 from shared_core.evaluation import compare as compare_module
 from shared_core.signals.embedding_models import SentenceModel, load_model
 from tests.embedding import embed
@@ -537,12 +538,6 @@ def test_the_demo_needs_no_files(tmp_path: Path, words: list[str]) -> None:
     assert found["title"] == "NumPy's docstrings"
     assert {measure["key"] for measure in found["measures"]} >= {"recall", "subtopic_recall"}
     assert found["corpus"]["queries"] == 24
-
-
-def test_without_typer_the_error_names_the_extra() -> None:
-    code = "import sys; sys.modules['typer'] = None; import shared_core.cli"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert 'ImportError: the command setselect needs typer and rich: pip install "setselect[eval]"' in result.stderr
 
 
 def test_it_runs_as_a_module() -> None:

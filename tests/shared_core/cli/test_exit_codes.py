@@ -41,7 +41,7 @@ def test_a_crash_has_its_own_exit_code_and_keeps_the_traceback(
     assert "in read_documents" in err
     assert r"IndexError: a fault \x1b[31mof ours" in err
     told = err[err.index("This is a fault of setselect") :]
-    assert "report" in told
+    assert "Please report it at https://" in told
     assert len(told) < 400
 
 

@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 from examples._tiny_lm import tiny_model, tiny_tokenizer
 from shared_core import NDPP, LinearKernel, LowRankKernel
 from shared_core._files import hold_lock
-from shared_core.cli import app
+from shared_core.cli._program import app
 from shared_core.cli.train import train
 from shared_core.learning import CoverageFeedback, FitSettings, LanguageModelFeedback, fit, hold_out, label
 from tests.shared_core.signals.completions_server import Completions, serving

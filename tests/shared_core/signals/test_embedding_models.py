@@ -66,7 +66,7 @@ def test_loading_shows_no_bars_and_leaves_those_of_transformers_as_they_were(
 
 def test_without_sentence_transformers_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "find_spec", lambda package: None)
-    with pytest.raises(ImportError, match=r'pip install "setselect\[eval,huggingface\]"'):
+    with pytest.raises(ImportError, match=r'pip install "setselect\[huggingface\]"'):
         load_model()
 
 

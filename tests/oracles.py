@@ -505,8 +505,10 @@ def auto_temperature(relevance: Iterable[float], c: float, equal: float = 0.0) -
     """c population standard deviations of the relevance; infinite if its values differ by no more than rounding."""
     exact = [Fraction(x) for x in relevance]
     mean = sum(exact) / len(exact)
-    variance = sum((x - mean) ** 2 for x in exact) / len(exact)
-    sigma = math.sqrt(variance)
+    # As a float, the variance of numbers near 1e-295 would be 0.
+    largest = max(map(abs, exact)) or 1
+    variance = sum(((x - mean) / largest) ** 2 for x in exact) / len(exact)
+    sigma = math.sqrt(variance) * float(largest)
     return c * sigma if sigma > equal else math.inf
 
 

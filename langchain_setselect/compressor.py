@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -95,6 +96,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         return await run_flow_async(self._compress(documents, query, callbacks))
 
     def _compress(self, documents: Sequence[Document], query: str, callbacks: Callbacks | None) -> Flow[list[Document]]:
+        started = time.perf_counter()
         request, scores, _ = self._request({})
         if not documents:
             return []
@@ -105,6 +107,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         vectors = yield from self._vectors(documents, ids)
         check_shown(request, ids)
         selected = yield Step(partial(request.select, Found(documents, ids, text_of, vectors), embedded))
+        selected = request.report(selected, started, lambda: self.vector_source)
         data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}
         yield Step(partial(_send_event, callbacks, data), partial(_asend_event, callbacks, data))
         return arrange_documents(request, selected, scores)

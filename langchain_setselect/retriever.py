@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -430,6 +431,7 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         return arrange_documents(request, selected, scores)
 
     def _select(self, request: Request, query: str, store_kwargs: dict[str, Any]) -> Flow[Selected]:
+        started = time.perf_counter()
         store, embeddings = self.vectorstore, self.embeddings or self.vectorstore.embeddings
         if embeddings is None:
             raise VectorSourceError(
@@ -449,6 +451,7 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         selected: Selected = yield from request.search_and_select(
             embedded, search, None if reader is None else reader.widest
         )
+        selected = request.report(selected, started, lambda: self.vector_source)
         if reader is None or reader.id_of is not document_id:
             return selected
         # FAISS knows the id of a document that has none, because an earlier version stored it; ``shown`` needs the id.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from functools import partial
 from typing import Any
 
@@ -166,6 +167,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         return finish(self, request, await run_flow_async(self._select(request, nodes, query_bundle)))
 
     def _select(self, request: Request, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> Flow[Selected]:
+        started = time.perf_counter()
         if bundle is None:
             raise InvalidInputError(
                 "there is no query to select for: pass postprocess_nodes(nodes, query_bundle=...) or query_str=..."
@@ -174,13 +176,13 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
             top_n, name = len(nodes) if request.k is None else request.k, repr(request.selector)
             dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=top_n, model_name=name))
         if not nodes:
-            return _NOTHING
+            return request.report(_NOTHING, started, lambda: self._vectors.words)
         remedy = "Raise similarity_top_k of the retriever in front of SetSelectPostprocessor (2 by default)"
         self._warn_if_all_are_selected(request, len(nodes), remedy)
         query = yield from embed_query(self, request, bundle)
         found = yield from read_vectors(self._vectors, nodes, embed_unknown=True)
         selected: Selected = yield Step(partial(request.select, found, query))
-        return selected
+        return request.report(selected, started, lambda: self._vectors.words)
 
     @override
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:

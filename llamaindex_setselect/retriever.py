@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack
@@ -197,6 +198,7 @@ class SetSelectIndexRetriever(BaseRetriever):
         return finish(settings, request, await run_flow_async(self._select(settings, request, query_bundle)))
 
     def _select(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[Selected]:
+        started = time.perf_counter()
         settings._warn_if_all_are_selected(request, request.fetch_k - len(request.shown), "Raise fetch_k")
         query = yield from embed_query(settings, request, bundle)
         searched = QueryBundle(bundle.query_str, embedding=self._check_length(query.search_vector))
@@ -209,7 +211,8 @@ class SetSelectIndexRetriever(BaseRetriever):
 
         # Without a vector reader a wider search would embed all texts that it finds.
         widest = None if vectors.reader is None else vectors.reader.widest
-        return (yield from request.search_and_select(query, search, widest))
+        selected = yield from request.search_and_select(query, search, widest)
+        return request.report(selected, started, lambda: vectors.words)
 
     def _check_length(self, query: list[float]) -> list[float]:
         """``query`` if it is as long as the stored vectors, where their length is known before the search."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import difflib
 import functools
+import logging
 import math
+import time
 import warnings
 from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -45,6 +47,9 @@ from ..signals.extraction import (
     read_perspective,
 )
 from .items import ORDERS, ItemName, ItemNumber, read_numbers, read_values, sort_items
+
+LOGGER = logging.getLogger("setselect")
+LOGGER.addHandler(logging.NullHandler())
 
 # The most candidates that a retriever fetches when it widens its search by itself.
 WIDEST = 20_000
@@ -169,12 +174,14 @@ class Selected(NamedTuple):
 
     ``selection.relevance`` is the cosine with the query, or the relevance that was given, before it was scaled.
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
+    ``milliseconds``: the time of the call, with the embedding of the query and the search.
     """
 
     items: list[Any]
     selection: Selection
     found: Found
     cut_short: bool
+    milliseconds: float = 0.0
 
     def arrange(self, order: str) -> list[tuple[Any, float, float]]:
         """Each item with its relevance and its gain, in one of the ``ORDERS``."""
@@ -402,6 +409,30 @@ class Request:
             return False
         return self.order == ORDERS[0] and not isinstance(self.selector, TopK)
 
+    def report(self, selected: Selected, started: float, vector_source: Callable[[], str]) -> Selected:
+        """``selected`` with its time since ``started`` (``time.perf_counter()``); writes one line to the log.
+
+        The line holds no query, text or id. ``vector_source`` is called only if the line is written.
+        """
+        milliseconds = 1000 * (time.perf_counter() - started)
+        if LOGGER.isEnabledFor(logging.DEBUG):
+            fields = {
+                "selector": repr(self.selector),
+                "k": self.k,
+                "fetch_k": selected.found.fetch_k,
+                "candidates": len(selected.found.items),
+                "selected": len(selected.items),
+                "vector_source": vector_source(),
+                "milliseconds": milliseconds,
+            }
+            LOGGER.debug(
+                "%(selector)s selected %(selected)d of %(candidates)d candidates (k=%(k)s, fetch_k=%(fetch_k)s, "
+                "vectors from %(vector_source)s) in %(milliseconds).1f ms",
+                fields,
+                extra={"setselect": fields},
+            )
+        return selected._replace(milliseconds=milliseconds)
+
     def describe(self, selected: Selected) -> dict[str, Any]:
         """What the adapters' events say about a selection, in the order of the picks."""
         found, selection = selected.found, selected.selection
@@ -414,6 +445,7 @@ class Request:
             "relevance": selection.relevance.tolist(),
             "objective": selection.objective if found.items else None,
             "filled_from": selection.filled_from,
+            "milliseconds": selected.milliseconds,
         }
 
     def warn_of_unused_perspective(self) -> None:

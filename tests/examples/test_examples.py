@@ -91,6 +91,20 @@ SAYS = {
     ],
     "quality_from_a_model.py": ["MMR without quality: 0 of 3", "MMR with quality: 3 of 3"],
     "token_budget.py": ["of 250 tokens", "numpy.fromfile"],
+    "tracing_langsmith.py": [
+        "chain: RunnableSequence",
+        "  retriever: SetSelectRetriever\n    3 of 50 candidates, vectors from store: FAISS\n    numpy.fromfile, ",
+    ],
+    "tracing_otel_langchain.py": [
+        "span SetSelectRetriever\n  event setselect\n    setselect.selector = NDPP(",
+        "setselect.vector_source = store: FAISS",
+        "setselect.ids = ('numpy.fromfile', 'numpy.loadtxt', ",
+    ],
+    "tracing_otel_llamaindex.py": [
+        "event ReRankEndEvent\n  selector = NDPP(",
+        "vector_source = store: SimpleVectorStore",
+        "numpy.loadtxt",
+    ],
 }
 
 

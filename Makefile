@@ -22,7 +22,7 @@ SEED ?= $(shell date +%Y%m%d)
 export QUERY := $(value QUERY)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-stores fuzz lint format bench bench-scoring models papers learned report bench-stores clean
+.PHONY: help demo test test-stores test-install fuzz lint format bench bench-scoring models papers learned report bench-stores clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
@@ -65,6 +65,9 @@ test-stores: $(STORES)/.ready $(OTHERS)/.ready ## the tests of all vector stores
 		$(STORES)/bin/python -m pytest -q -n $(WORKERS) tests/stores shared_core/stores
 	@SETSELECT_REQUIRE="milvus_lite cryptography $(ELSEWHERE)" \
 		$(OTHERS)/bin/python -m pytest -q -n $(WORKERS) tests/stores -k "milvus or langchain_azure_ai"
+
+test-install: $(READY) ## the wheel in clean environments, bare and with each extra; PYTHONS="3.12" EXTRAS="bare batch"
+	@$(BIN)/python tests/installation/install.py $(if $(PYTHONS),--pythons $(PYTHONS)) $(if $(EXTRAS),--extras $(EXTRAS))
 
 FUZZ = FUZZ_CASES=$(CASES) FUZZ_SEED=$(SEED) $(BIN)/python -m pytest -q -n $(WORKERS)
 # Files, locks and resumption do not depend on numba.

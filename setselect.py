@@ -13,14 +13,8 @@ try:
     from shared_core import SetSelectError as _ours  # noqa: F401
 except ImportError as _error:
     _found = find_spec("shared_core")
-    _place = (
-        Path(_found.origin)
-        if _found is not None and _found.origin is not None
-        else None
-    )
-    if _place is None or _place.resolve().parent == Path(__file__).resolve().with_name(
-        "shared_core"
-    ):
+    _place = Path(_found.origin) if _found is not None and _found.origin is not None else None
+    if _place is None or _place.resolve().parent == Path(__file__).resolve().with_name("shared_core"):
         raise
     raise ImportError(
         f"setselect needs its own package shared_core, but Python finds another one first: {_place}. Rename that one, "

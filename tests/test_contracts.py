@@ -12,11 +12,7 @@ PACKAGES = ("shared_core", "langchain_setselect", "llamaindex_setselect")
 
 def test_every_private_module_is_protected() -> None:
     contracts = PYPROJECT["tool"]["importlinter"]["contracts"]
-    protected = {
-        module
-        for contract in contracts
-        for module in contract.get("protected_modules", ())
-    }
+    protected = {module for contract in contracts for module in contract.get("protected_modules", ())}
     private = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for package in PACKAGES
@@ -29,11 +25,7 @@ def test_every_private_module_is_protected() -> None:
 def test_every_extra_that_messages_and_pages_name_exists() -> None:
     texts = [ROOT / "README.md", ROOT / "Makefile", ROOT / "pyproject.toml"]
     for folder in (*PACKAGES, "docs", "examples", "notebooks"):
-        texts += [
-            path
-            for path in (ROOT / folder).rglob("*.*")
-            if path.suffix in (".py", ".md", ".ipynb")
-        ]
+        texts += [path for path in (ROOT / folder).rglob("*.*") if path.suffix in (".py", ".md", ".ipynb")]
     named = {
         (extra, path.relative_to(ROOT))
         for path in texts

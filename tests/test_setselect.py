@@ -80,9 +80,7 @@ def test_on_a_bare_install_a_command_names_its_extra_in_one_line(
     assert run_main(monkeypatch, *arguments) == 2
     out, err = capsys.readouterr()
     assert (out, err[:7], err.count("\n")) == ("", "error: ", 1)
-    assert [
-        name for name in COMMANDS if f'pip install "setselect[{name}]"' in err
-    ] == list(extras)
+    assert [name for name in COMMANDS if f'pip install "setselect[{name}]"' in err] == list(extras)
 
 
 @pytest.mark.parametrize(
@@ -94,16 +92,12 @@ def test_on_a_bare_install_a_command_names_its_extra_in_one_line(
         ("llamaindex_setselect", "shared_core/__init__.py", "import absent_package"),
     ],
 )
-def test_another_shared_core_on_the_path_is_named(
-    tmp_path: Path, package: str, file: str, content: str
-) -> None:
+def test_another_shared_core_on_the_path_is_named(tmp_path: Path, package: str, file: str, content: str) -> None:
     other = tmp_path / file
     other.parent.mkdir(exist_ok=True)
     other.write_text(content)
     last = last_line([sys.executable, "-c", f"import {package}"], tmp_path)
-    assert last.startswith(
-        "ImportError: setselect needs its own package shared_core, but Python finds another one"
-    )
+    assert last.startswith("ImportError: setselect needs its own package shared_core, but Python finds another one")
     assert str(other) in last
     assert "Rename" in last
 
@@ -122,8 +116,6 @@ def test_a_missing_numpy_is_not_blamed_on_another_shared_core(tmp_path: Path) ->
 
 
 def last_line(command: list[str], folder: Path) -> str:
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, cwd=folder
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=folder)
     assert done.returncode == 1
     return done.stderr.splitlines()[-1]

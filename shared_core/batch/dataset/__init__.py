@@ -1,4 +1,4 @@
-"""A selection for each row of a table of queries, in one process or on Ray (extras ``batch``, ``ray``; docs/cluster.md)."""
+"""A selection for each row of a table of queries, in one process or on Ray (extras ``batch`` and ``ray``)."""
 
 try:
     import pyarrow  # noqa: F401

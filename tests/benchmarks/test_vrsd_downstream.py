@@ -115,17 +115,31 @@ def test_what_each_method_shows() -> None:
 def test_the_claim_is_reproduced_only_if_every_interval_lies_above_zero() -> None:
     def said(*rows: list[float]) -> str:
         names = ("VRSD", *vrsd_downstream.PAPER_MMR)
-        return vrsd_downstream.verdict(
-            {"accuracy": {name: np.array(row) for name, row in zip(names, rows, strict=True)}}
-        )
+        values = {name: np.array(row) for name, row in zip(names, rows, strict=True)}
+        return vrsd_downstream.verdict({"accuracy": values})["accuracy"]
 
     ones, zeros, mixed = [1.0] * 8, [0.0] * 8, [1.0, 0.0] * 4
-    assert said(ones, zeros, zeros, zeros).startswith("- accuracy: **reproduced**. VRSD is ahead of 3 of the 3")
+    assert said(ones, zeros, zeros, zeros).startswith("**reproduced**. VRSD is ahead of 3 of the 3")
     nearly = [1.0] * 7 + [0.0]
     found = said(ones, nearly, zeros, zeros)
     assert "**reproduced in direction**" in found
-    assert "of 2 with an interval above 0" in found
-    assert "**not reproduced**" in said(mixed, ones, zeros, zeros)
+    assert "above 0 for 2 of them and below 0 for 0" in found
+    lost = said(mixed, ones, zeros, zeros)
+    assert "**not reproduced**" in lost
+    assert "above 0 for 2 of them and below 0 for 1" in lost
+
+
+def test_the_summary_counts_each_measure_once() -> None:
+    said = [
+        "**reproduced**. VRSD",
+        "**reproduced in direction**. VRSD",
+        "**not reproduced**. VRSD",
+        "**not reproduced**.",
+    ]
+    assert vrsd_downstream.summary(said) == (
+        "The paper's claim is reproduced for 1 of 4 measures, reproduced in direction for 1, "
+        "and not reproduced for 2.\n"
+    )
 
 
 def test_a_mean_and_its_standard_error() -> None:

@@ -1,4 +1,4 @@
-"""A selection for each row of a table of queries, in one process or on Ray (extras ``batch`` and ``ray``)."""
+"""A selection for each row of a table of queries: in one process, or on Ray (extra ``ray``). See docs/cluster.md."""
 
 try:
     import pyarrow  # noqa: F401

@@ -119,6 +119,7 @@ models: $(VENV)/.models ## all-mpnet-base-v2 and Gemma 3 270M, for the tables wi
 papers: $(VENV)/.models ## the papers' tables with real models; two to three hours the first time, and it resumes
 	@$(BIN)/python benchmarks/papers/vrsd.py --write
 	@$(BIN)/python benchmarks/papers/vrsd.py --model all-mpnet-base-v2 --write
+	@$(BIN)/python benchmarks/papers/vrsd_settings.py --write
 	@$(BIN)/python benchmarks/papers/vrsd_optimum.py --write
 	@$(BIN)/python benchmarks/papers/pir.py --write
 	@$(BIN)/python benchmarks/papers/direction.py --write

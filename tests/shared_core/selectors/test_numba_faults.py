@@ -174,6 +174,8 @@ class Interrupt:
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Interrupt())
+# A shell's background jobs ignore Ctrl-C, and their children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
     select([1.0, 0.0], [[1.0, 0.0], [0.0, 1.0]], 1)
 except KeyboardInterrupt:

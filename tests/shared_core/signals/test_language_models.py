@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from examples._tiny_lm import tiny_model, tiny_tokenizer
 from shared_core.signals.language_models import EndpointModel, Item, Scored, TransformersModel
 from tests.shared_core.signals.completions_server import Completions, serving
 
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
+
 BYTES = ByT5Tokenizer()
 WINDOW = 24
 SHAPE: dict[str, Any] = {
@@ -39,15 +41,6 @@ SHAPE: dict[str, Any] = {
     "pad_token_id": 0,
 }
 LAYERS = ["sliding_attention", "full_attention"]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    """With tensors this small, synchronising threads takes a hundred times as long as the computation."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def gemma() -> Any:

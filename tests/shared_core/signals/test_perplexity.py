@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,8 @@ from examples._tiny_lm import tiny_model, tiny_tokenizer
 from shared_core import InvalidInputError, InvalidParameterError, SetSelectWarning
 from shared_core.signals.perplexity import LogPerplexityQuality
 from tests.shared_core.signals.completions_server import Completions, serving
+
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 QUESTIONS = [
     "What is the capital of France?",
@@ -45,15 +46,6 @@ TOKENIZER = tiny_tokenizer([*QUESTIONS[:3], *ANSWERS[:3]])
 STARTING = tiny_tokenizer([*QUESTIONS[:3], *ANSWERS[:3]], adds_start=True)
 MODEL = tiny_model(len(TOKENIZER))
 TEMPLATES = ["{question}\n{answer}", "Q: {question} A: {answer}", "{{question}} {answer}"]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    """With tensors this small, synchronising threads takes a hundred times as long as the computation."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def oracle(

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,8 @@ from shared_core.learning.feedback.coverage import score_all
 from shared_core.learning.feedback.language_model import LanguageModelFeedback
 from shared_core.learning.feedback.prompts import Cost
 from tests.shared_core.signals.completions_server import Completions, serving
+
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 ITEMS = [
     {"question": "What is the capital of France?", "answer": "Paris"},
@@ -58,15 +59,6 @@ SHAPE: dict[str, Any] = {
 }
 INSTRUCTION = "Give the answer, short. " * 9
 DROPPED = "context was full"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    """For tensors this small, synchronising threads takes a hundred times as long as the work."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def llama() -> Any:

@@ -272,6 +272,9 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
     ``SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={...})`` replaces
     ``store.as_retriever(search_type="mmr", search_kwargs={...})``.
 
+    If ``max_per_source``, ``drop_duplicates`` or ``drop_near_duplicates`` leaves fewer than ``k`` documents, a wider
+    search follows, provided that the store returns its vectors.
+
     Parameters
     ----------
     vectorstore : VectorStore
@@ -351,9 +354,6 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         are in the event ``setselect`` only.
     tags : list of str, optional
         As for ``as_retriever``: by default the names of the classes of the store and of its embeddings.
-
-    If ``max_per_source``, ``drop_duplicates`` or ``drop_near_duplicates`` leaves fewer than ``k`` documents, a wider
-    search follows, provided that the store returns its vectors.
 
     Raises
     ------

@@ -30,6 +30,9 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     is all that a query engine needs. Vectors come from the store of ``index`` or ``vector_store``, else from the nodes.
     Texts are embedded again only if both have none, with an ``EmbeddingFallbackWarning``.
 
+    The ``score`` of a returned node is the relevance that was used, before it was scaled: the cosine with the query
+    (which is projected if there is a perspective), or what ``relevance`` gave.
+
     Parameters
     ----------
     top_n : int
@@ -101,9 +104,6 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         Add ``selection_score`` (the gain) and ``relevance_score`` to the metadata of copies of the nodes, hidden from
         the LLM and from embedding. A key that a node has already keeps its value. By default the nodes themselves are
         returned. The gains are in the event ``ReRankEndEvent`` in any case, under ``tags["setselect"]``.
-
-    The ``score`` of a returned node is the relevance that was used, before it was scaled: the cosine with the query
-    (which is projected if there is a perspective), or what ``relevance`` gave.
 
     Raises
     ------

@@ -110,6 +110,10 @@ class SetSelectIndexRetriever(BaseRetriever):
     The query is embedded once. The store is searched with this vector, or with its projection under a perspective, and
     the selection uses the vectors that the store keeps.
 
+    If ``max_per_source``, ``drop_duplicates`` or ``drop_near_duplicates`` leaves fewer than ``top_n`` nodes, a wider
+    search follows, provided that the store returns its vectors. The event ``ReRankEndEvent`` holds the gains, under
+    ``tags["setselect"]``.
+
     Parameters
     ----------
     index : VectorStoreIndex
@@ -132,10 +136,6 @@ class SetSelectIndexRetriever(BaseRetriever):
         The other options of :class:`SetSelectPostprocessor` (``perspective``, ``quality``, ``relevance``, ``budget``,
         ``order``, the selector's parameters, ...), and those of ``VectorIndexRetriever`` (``doc_ids``, ``node_ids``,
         ``vector_store_kwargs``, ...), which go to it unchanged.
-
-    If ``max_per_source``, ``drop_duplicates`` or ``drop_near_duplicates`` leaves fewer than ``top_n`` nodes, a wider
-    search follows, provided that the store returns its vectors. The event ``ReRankEndEvent`` holds the gains, under
-    ``tags["setselect"]``.
 
     Raises
     ------

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -22,8 +23,8 @@ def demo() -> Iterator[ModuleType]:
     sys.path.insert(0, str(EXAMPLES))
     yield importlib.import_module("demo")
     sys.path.remove(str(EXAMPLES))
-    for name in ("demo", "_minilm"):
-        del sys.modules[name]
+    for name in ("demo", "_minilm", "_picture"):
+        sys.modules.pop(name, None)
 
 
 @pytest.fixture(scope="module")
@@ -165,3 +166,16 @@ def test_the_readme_shows_what_the_demo_prints(demo: ModuleType, docs: Any, both
             assert f"{cosine:.2f}" == f"{float(cell.split()[0]):.2f}"
         measures = [float(cell.strip(" *")) for cell in column[5:]]
         assert measures == [round(picks.pairwise, 3), round(picks.together, 3)]
+
+
+def test_the_pictures_show_what_the_demo_picks(demo: ModuleType, docs: Any, both: tuple[Any, Any]) -> None:
+    picture = importlib.import_module("_picture")
+    shown = picture.panels(docs, both[0])
+    # What the picture is meant to show: similarity repeats itself and misses a part of the question.
+    assert [set(panel.part) for panel in shown] == [{0}, {0, 1}]
+    assert [sum(panel.picks.repeats) for panel in shown] == [demo.K - 1, 0]
+    for name, palette in picture.FILES.items():
+        drawn = (picture.ASSETS / name).read_text(encoding="utf-8")
+        assert drawn == picture.draw(shown, palette), f"run examples/_picture.py, which draws {name} again"
+        words = {element.text for element in ElementTree.fromstring(drawn).iter()}
+        assert {picked.removeprefix("numpy.") for panel in shown for picked in panel.picks.names} <= words

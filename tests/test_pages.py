@@ -1,4 +1,4 @@
-"""Every Python snippet of the README and of docs/ runs, and mypy --strict and pyright accept it.
+"""Every Python snippet of the README and of docs/, its folders included, runs, and mypy --strict and pyright accept it.
 
 The snippets of a page are one program: they build on each other. Pages share nothing.
 """
@@ -15,7 +15,12 @@ from sybil.example import Example
 from sybil.parsers.markdown import PythonCodeBlockParser
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# A page without Python (a generated reference, a page of links) has nothing to run.
+PAGES = [
+    page
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    if "```python" in page.read_text(encoding="utf-8")
+]
 # mypy would spend nine tenths of its time on the packages that it skips here. No snippet needs their types.
 MYPY = """
 [mypy]
@@ -51,7 +56,7 @@ def snippets(page: Path) -> list[Example]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_snippets_run(page: Path) -> None:
     for snippet in snippets(page):
         snippet.evaluate()
@@ -119,7 +124,8 @@ def modules(tmp_path: Path) -> Path:
         for snippet in snippets(page):
             code = str(snippet.parsed).splitlines()
             lines[snippet.line : snippet.line + len(code)] = code
-        name = f"{page.stem.replace('-', '_')}_md.py"
+        # Pages of the same name may be in different folders.
+        name = re.sub(r"\W", "_", str(page.relative_to(ROOT))) + ".py"
         (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     (tmp_path / "wrong.py").write_text(WRONG, encoding="utf-8")
     return tmp_path

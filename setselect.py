@@ -17,8 +17,9 @@ except ImportError as _error:
     if _place is None or _place.resolve().parent == Path(__file__).resolve().with_name("shared_core"):
         raise
     raise ImportError(
-        f"setselect needs its own package shared_core, but Python finds another one first: {_place}. Rename that one, "
-        "or keep its folder off sys.path: the folder of the script or the current folder comes first, then PYTHONPATH."
+        f"setselect needs its own package shared_core, but Python finds another one first: {_place}. Rename the other "
+        "one, or remove its folder from sys.path. Python searches the folder of the script (or the current folder) "
+        "first, then PYTHONPATH."
     ) from _error
 
 from shared_core import *  # noqa: F403

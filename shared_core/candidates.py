@@ -41,7 +41,7 @@ RELEVANCE_SCALES = ("minmax", "rank", "sigmoid")
 
 
 def tie_tolerance(dtype: np.dtype[Any]) -> float:
-    """How far apart rounding may put equal cosines that are computed in ``dtype``."""
+    """The largest difference that rounding causes between equal cosines computed in ``dtype``."""
     return _TIES[dtype]
 
 
@@ -68,7 +68,7 @@ def as_unit_rows(vectors: ArrayLike, ids: tuple[Hashable, ...] | None = None, *,
     return _unit_rows(given, ids, copy)
 
 
-# A value that overflows in a cast or a square is found by the squared length. numpy need not warn of it.
+# numpy's warnings are off, because the squared length shows an overflow in the cast or in the square.
 @np.errstate(over="ignore", invalid="ignore")
 def _unit_rows(given: NDArray[Any], ids: tuple[Hashable, ...] | None, copy: bool) -> FloatArray:
     rows: FloatArray = given.astype(working_dtype(given.dtype), order="C", copy=copy)
@@ -128,10 +128,10 @@ def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any
     low, high = _SAFE_SQUARES[np.dtype(np.float64)]
     if not low < square < high:
         if not np.isfinite(q).all():
-            raise InvalidInputError("query holds NaN or inf")
+            raise InvalidInputError("query holds NaN or inf; embed it again")
         largest = np.abs(q).max()
         if largest == 0:
-            raise InvalidInputError("query is the zero vector: it has no direction to be near to")
+            raise InvalidInputError("query is the zero vector, which has no direction: check the embedding model")
         # A query of length 1e-200 or 1e200 has a direction too. A power of two scales without rounding.
         q = np.ldexp(q, -np.frexp(largest)[1])
         square = float(np.vdot(q, q))
@@ -144,7 +144,7 @@ class Candidates:
     Parameters
     ----------
     query : array-like, shape (d,)
-        The query's embedding, of any length but zero.
+        The query's embedding, of any length above zero.
     vectors : array-like, shape (n, d)
         The candidates' embeddings, one per row. float16 and float32 become float32; float64 and lists of
         Python floats stay float64. A zero row is kept; its relevance is 0.
@@ -164,7 +164,8 @@ class Candidates:
     drop_near_duplicates : float in [-1, 1], optional
         No candidate is picked whose cosine with a picked or shown one is above this.
     copy : bool
-        False: rows of unit length are used where they are, and must not change while the candidates are in use.
+        False: vectors that have unit length already are not copied. The caller must not change them while the
+        candidates are in use.
 
     Attributes
     ----------
@@ -250,7 +251,8 @@ class Candidates:
     def with_query(self, query: ArrayLike, relevance: ArrayLike | None = None) -> Candidates:
         """The same candidates for another query. The rows are shared and not validated again.
 
-        ``relevance`` replaces a relevance that was given before. If neither is given, it is the cosine with ``query``.
+        ``relevance`` replaces a relevance that was given before. If neither was given, the relevance is the cosine with
+        ``query``.
 
         >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
         >>> c.with_query([0.0, 1.0]).relevance.tolist()
@@ -263,7 +265,7 @@ class Candidates:
         return self._with(query=unit, relevance=self._relevance(self.vectors, unit))
 
     def with_vectors(self, query: ArrayLike, vectors: ArrayLike) -> Candidates:
-        """The same candidates with other vectors and another query; InvalidInputError if they are not as many.
+        """The same candidates with other vectors and another query; InvalidInputError if their number differs.
 
         >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]], ids=["a", "b"])
         >>> c.with_vectors([1.0], [[1.0], [2.0]]).ids
@@ -425,15 +427,15 @@ class CandidateBlock:
         Raises
         ------
         InvalidInputError
-            A query, or a row, the quality or the relevance of its candidates, is invalid. :class:`Candidates` of each
-            query say which.
+            A query is invalid, or the vectors, the quality or the relevance of its candidates are. The message does
+            not say which query; :class:`Candidates` of each query do.
         """
         # A float64 value too large for float32 becomes inf, which as_unit_rows refuses.
         with np.errstate(over="ignore"):
             given = as_numeric(queries, "queries").astype(vectors.dtype, copy=False)
         units = as_unit_rows(given)
         if units.ndim != 2 or not units.any(axis=1).all():
-            raise InvalidInputError("a query is the zero vector: it has no direction to be near to")
+            raise InvalidInputError("a query is the zero vector, which has no direction: check the embedding model")
         if units.shape[-1] != vectors.shape[-1] or len(vectors) not in (1, len(units)):
             raise InvalidInputError(f"queries have shape {units.shape}, vectors have shape {vectors.shape}")
         columns = None if quality is None else np.atleast_2d(as_float64(quality, "quality"))

@@ -7,7 +7,7 @@
     ├── InvalidParameterError    (ValueError)   wrong k, shown, λ, or names of selectors and parameters
     │   └── NothingLeftError                    a constraint or ``shown`` excludes every candidate
     ├── BudgetError              (ValueError)   a budget without costs, or too small for every candidate
-    ├── PerspectiveError         (ValueError)   a perspective that cannot be projected on
+    ├── PerspectiveError         (ValueError)   a perspective that has no projection: zero, or wrong length
     ├── KernelError              (ValueError)   an invalid NDPP kernel or kernel file
     └── VectorSourceError        (RuntimeError) an adapter cannot get the vectors that it needs
 
@@ -31,7 +31,7 @@ class InvalidParameterError(SetSelectError, ValueError):
 
 
 class NothingLeftError(InvalidParameterError):
-    """Every candidate is shown already, or excluded by ``max_per_source`` or ``drop_near_duplicates``."""
+    """Every candidate was shown before, or is excluded by ``max_per_source`` or ``drop_near_duplicates``."""
 
 
 class BudgetError(SetSelectError, ValueError):

@@ -15,7 +15,7 @@ Vector = NDArray[np.float64]
 
 PERSPECTIVE_MODES = ("base", "add", "concat", "cast", "cast+", "dual-sum", "tri-sum", "pap", "pap+")
 DIRECTIONS = ("remove", "emphasize")
-# By dtype of the vectors: a projected unit vector that is at most this long consists of rounding errors.
+# A projected unit vector of at most this length consists of rounding errors; by dtype of the vectors.
 _NEGLIGIBLE = {"float32": 1e-6, "float64": 1e-12}
 
 
@@ -32,10 +32,11 @@ class PAP:
     Parameters
     ----------
     perspective : array-like, shape (d,)
-        The perspective's embedding, of any length but zero, from the same model as the query.
+        The perspective's embedding, of any length above zero, from the same model as the query.
     corpus : bool
         PAP+: project the candidates too.
     direction : {"remove", "emphasize"}
+        Subtract the component along p, or add it a second time.
 
     Raises
     ------
@@ -80,8 +81,8 @@ class PAP:
                 "embed both with the same model"
             )
         unit = _as_unit(q, "query")
-        # Measured on the unit query, so a short query does not count as parallel. The tolerance is that of float32,
-        # because embedding models compute in float32 at best.
+        # The length is measured on the unit query, so a short query does not count as parallel. The tolerance is that
+        # of float32, because embedding models compute in float32 at best.
         if np.linalg.norm(unit + self._sign * unit.dot(self._unit) * self._unit) <= _NEGLIGIBLE["float32"]:
             raise PerspectiveError(
                 "the perspective is parallel to the query: removing it leaves nothing to search for. "

@@ -223,7 +223,7 @@ class Request:
     def parse(cls, settings: Mapping[str, Any], *, warn: bool = True) -> tuple[Request, dict[str, Any]]:
         """The request, and what is neither a setting nor a selector's parameter (arguments of the store).
 
-        ``warn``: whether to warn of a setting that has no effect.
+        ``warn``: whether to warn about a setting that has no effect.
 
         Raises
         ------
@@ -231,7 +231,7 @@ class Request:
             A value is out of range, or an unknown name is close to a known one.
         """
         rest = {name: value for name, value in settings.items() if name not in SETTINGS}
-        # Mostly nothing is left. The names of all parameters are read only if something is.
+        # ``rest`` is mostly empty. The names of all parameters are read only if it is not.
         parameters = {name: rest.pop(name) for name in parameter_names() if name in rest} if rest else {}
         check_spelling(rest)
         given = {
@@ -262,7 +262,7 @@ class Request:
         return request, rest
 
     def find_text_to_embed(self, query: str) -> Flow[str | None]:
-        """The text whose embedding the projection needs besides that of the query; None if it needs no other."""
+        """The text that must be embedded for the projection, besides the query; None if there is no such text."""
         if self.perspective is None:
             return None
         parts = yield Step(
@@ -283,7 +283,7 @@ class Request:
         InvalidInputError
             The query's embedding is zero or not finite.
         PerspectiveError
-            The perspective cannot be projected on.
+            The perspective is zero, differs in length from the query, or is parallel to it.
         """
         vector = as_vector(embedding, "the query's embedding").astype(np.float64)
         # The square may overflow or underflow where the vector does not.
@@ -291,7 +291,9 @@ class Request:
             if not np.isfinite(vector).all():
                 raise InvalidInputError("the query's embedding holds NaN or inf")
             if not vector.any():
-                raise InvalidInputError("the query's embedding is the zero vector: it has no direction to be near to")
+                raise InvalidInputError(
+                    "the query's embedding is the zero vector, which has no direction: check the model that embedded it"
+                )
         if self.perspective is None:
             return EmbeddedQuery(vector, None)
         pap = make_pap(
@@ -320,11 +322,12 @@ class Request:
         return selected
 
     def select(self, found: Found, query: EmbeddedQuery) -> Selected:
-        """Select among the items. Of items with the same id only the first is a candidate; an id of None is no id.
+        """Select among the items.
 
-        With ``drop_duplicates`` no two items of the result have the same text, and none has that of a shown item. An
-        empty text is no text. Of items with the same text the first is a candidate, or the one of the highest given
-        relevance.
+        If several items have the same id, only the first one is a candidate. Items whose id is None stay separate.
+        With ``drop_duplicates`` no two items of the result have the same text, and no item has the text of a shown
+        one. Empty texts are not compared. Among items with the same text, the candidate is the first one, or the one
+        with the highest given relevance.
         """
         if not found.items:
             return Selected([], Selection(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 0.0), found, False)
@@ -343,7 +346,7 @@ class Request:
         return self._select_rows(found, self._distinct_texts(found, rows), query)
 
     def _distinct_texts(self, found: Found, rows: Sequence[int]) -> list[int]:
-        """Of these rows all shown ones, and of each text the first one, or the one with the highest given relevance."""
+        """The shown rows, and one row for each text: the first one, or the one with the highest given relevance."""
         items = [found.items[row] for row in rows]
         order: Sequence[int] = range(len(rows))
         if self.relevance is not None:
@@ -400,9 +403,10 @@ class Request:
         return Selected(picked, selection, found, cut_short)
 
     def selects_all(self, candidates: int) -> bool:
-        """Whether all of this many candidates are selected, whatever the selector, and no other setting has an effect.
+        """Whether every selector would select all of this many candidates, in an order that does not matter.
 
-        False for plain similarity, whose user asked for the nearest and no selection, and with an ``order``.
+        False for plain similarity, because its user asked for the nearest items and not for a selection. False also
+        if a constraint is set, or an ``order`` other than the default.
         """
         limits = self.score_threshold, self.budget, self.max_per_source, self.drop_near_duplicates
         if self.k is None or not 0 < candidates <= self.k or any(limit is not None for limit in limits):
@@ -483,7 +487,7 @@ class Request:
         return bool(affordable.any())
 
 
-# Every field of a request is a setting that the adapters take under this name.
+# Every field of a request is a setting of the adapters, under the same name.
 SETTINGS = tuple(field.name for field in fields(Request))
 
 
@@ -619,7 +623,7 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
 
 
 def as_vector(embedding: Any, what: str) -> NDArray[Any]:
-    """``embedding`` as an array of shape (d,); InvalidInputError if it is none. Messages call it ``what``."""
+    """``embedding`` as an array of shape (d,); InvalidInputError if it is not one vector. Messages call it ``what``."""
     vector = as_numeric(embedding, what)
     if vector.ndim != 1:
         raise InvalidInputError(f"{what} must be one vector, got shape {vector.shape}")
@@ -637,7 +641,9 @@ def _as_rows(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:
     if not isinstance(vectors, np.ndarray):
         odd = next((row for row, vector in enumerate(vectors) if not hasattr(vector, "__len__")), None)
         if odd is not None:
-            raise InvalidInputError(f"the vector of {ids[odd]!r} is {quoted(vectors[odd])}, and not a list of numbers")
+            raise InvalidInputError(
+                f"the vector of {ids[odd]!r} is {quoted(vectors[odd])}, which is not a list of numbers"
+            )
         lengths = list(map(len, vectors))
         if len(set(lengths)) > 1:
             odd = next(row for row, length in enumerate(lengths) if length != lengths[0])

@@ -37,7 +37,7 @@ class GreedyState:
         if not available:
             raise NothingLeftError(f"all n={n} candidates are already shown: nothing is left to select")
         if k is None and budget is None:
-            raise InvalidParameterError("give k, or budget, or both: how many candidates are wanted?")
+            raise InvalidParameterError("give k, budget or both: they determine how many candidates are selected")
         self.target = available if k is None else _check_k(k, available, n)
         self.constraints: list[Constraint] = []
         if budget is not None:
@@ -47,7 +47,9 @@ class GreedyState:
         if candidates.drop_near_duplicates is not None:
             self.constraints.append(NearDuplicates(candidates, candidates.drop_near_duplicates, self.shown))
         if self.constraints and not np.isfinite(self.close(np.zeros(n))).any():
-            raise NothingLeftError(f"none of n={n} candidates may be picked: each is shown, or breaks a constraint")
+            raise NothingLeftError(
+                f"none of n={n} candidates can be picked: each was shown before, or breaks a constraint"
+            )
 
     def close(self, scores: Scores) -> Scores:
         """Set all closed candidates of a new array of scores to -inf, and return it."""
@@ -123,7 +125,8 @@ def _check_k(k: int, available: int, n: int) -> int:
     return count
 
 
-# Locked when numba fails, and never released: numpy selects from then on. If several threads fail, one of them warns.
+# This lock is acquired when numba fails, and never released. While it is held, numpy selects. If several threads fail,
+# only the one that acquires the lock warns.
 _numba_failed = threading.Lock()
 _import_was_interrupted = False
 
@@ -176,8 +179,8 @@ def _leave_to_numpy(error: Exception) -> None:
         reason = printable(str(error).strip().partition("\n")[0])
         warnings.warn(
             f"numba is installed but cannot be used ({type(error).__name__}: {reason}). Until this process ends, numpy "
-            "makes the same selections, more slowly. If a new process warns too: repair or uninstall numba, make room "
-            "on the disk, or name another folder for the machine code (NUMBA_CACHE_DIR)",
+            "makes the same selections, more slowly. If a new process warns too, repair or uninstall numba, free "
+            "space on the disk, or set NUMBA_CACHE_DIR to another folder for the machine code",
             SetSelectWarning,
             stacklevel=5,
         )

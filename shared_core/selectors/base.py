@@ -39,7 +39,7 @@ class Selection:
         report a given relevance as it was before scaling.
     objective : float
         Value of the set by the selector's own measure: the sum of the gains (for :class:`NDPP` their product). If
-        candidates were ``shown`` before, what the set adds to them.
+        candidates were ``shown`` before, it is what the set adds to them.
     filled_from : int or None
         Position of the first pick that was filled in by relevance, because all further gains were 0; None if there
         is none.
@@ -84,7 +84,14 @@ class Selection:
 
 @runtime_checkable
 class Selector(Protocol):
-    """An object that selects a set: one of the four selectors here, or your own (see :func:`register_selector`)."""
+    """An object that selects a set: one of the four selectors here, or your own (see :func:`register_selector`).
+
+    Examples
+    --------
+    >>> from shared_core import MMR, Selector
+    >>> isinstance(MMR(), Selector)
+    True
+    """
 
     def select(
         self,
@@ -94,7 +101,23 @@ class Selector(Protocol):
         budget: float | None = None,
         shown: Iterable[int] = (),
     ) -> Selection:
-        """Select ``k`` candidates, or as many as fit into ``budget``, given those already ``shown``."""
+        """Select ``k`` candidates, or as many as fit into ``budget``, given those already ``shown``.
+
+        Parameters
+        ----------
+        candidates : Candidates
+            The n candidates of one query.
+        k : int, optional
+            The number of picks, 1..n. It may be left out if ``budget`` is given.
+        budget : float, optional
+            The sum of the candidates' costs that the set must not exceed.
+        shown : iterable of int
+            Rows of the candidates that the reader has seen already. They are not returned.
+
+        Returns
+        -------
+        Selection
+        """
         ...
 
 
@@ -108,10 +131,22 @@ def make_selection(
 ) -> Selection:
     """Make a read-only :class:`Selection` of picks and gains; for authors of selectors.
 
+    Parameters
+    ----------
+    candidates : Candidates
+    picks : list of k int
+        Rows of the candidates, in the order of the picks.
+    gains : list of k float
+        What each pick added to the objective.
+    product : bool
+        Whether the objective is the product of the gains; by default it is their sum.
+    filled_from : int >= 0, optional
+        Position of the first pick that was filled in by relevance.
+
     Raises
     ------
     InvalidInputError
-        A pick is no row of the candidates, or there is not one gain for each pick.
+        A pick is not a row of the candidates, or the numbers of picks and gains differ.
 
     Examples
     --------
@@ -216,6 +251,13 @@ def selector_names() -> tuple[str, ...]:
 def selector_parameters(name: str) -> tuple[str, ...]:
     """The parameters of the selector of this name, with aliases (``lambda_mult``).
 
+    Raises
+    ------
+    InvalidParameterError
+        The name is unknown.
+
+    Examples
+    --------
     >>> from shared_core import selector_parameters
     >>> selector_parameters("mmr")
     ('lambda_d', 'lambda_b', 'lambda_mult')

@@ -23,7 +23,7 @@ Vector = NDArray[np.float64]
 @register_selector("mmr")
 @dataclass(frozen=True)
 class MMR:
-    """Candidates that are relevant, good, and unlike what is picked already (RAGSys, Algorithm 1).
+    """Candidates that are relevant, of high quality, and unlike earlier picks (RAGSys, Algorithm 1).
 
     q and e_i are the unit vectors of :class:`Candidates`, and v_i = λ_b·cos(q, e_i) + (1 − λ_b)·b_i, or cos(q, e_i)
     without a quality b. A given relevance takes the place of cos(q, e_i). The first pick is argmax v. Each further pick

@@ -56,6 +56,7 @@ class NDPP:
     Parameters
     ----------
     kernel : LowRankKernel, LinearKernel or None
+        The learned L, or any object with the method of :class:`Kernel`. None: L = E Eᵀ + αI.
     relevance : {"linear", "exponential"} or None
         ``"exponential"``: r = exp(cos / (2·T)), divided by its maximum, with the temperature T. ``"linear"``:
         r = max(cos, 1e-6). The paper (4.4.1) has r = cos, with which an opposite vector would be as relevant as an
@@ -72,10 +73,10 @@ class NDPP:
         just two candidates and their relevance differs, the less relevant one has r = exp(−1/c), however small the
         difference is. A number has no effect where r is linear or learned by the kernel, and a warning says so.
     ridge : float >= 0 or None
-        α, which is added to the diagonal of L. It bounds what a repetition costs: next to a pick, the gain of its exact
-        copy is multiplied by α (2 + α) / (1 + α)², about 2α, and does not fall to 0. So a text that is much more
-        relevant than the rest is still selected beside one that resembles it. None: 0.05 without a kernel, and 0 with
-        one, which is used as it was learned. The paper has no ridge.
+        α, which is added to the diagonal of L. It limits the penalty for a repetition: after a pick, the gain of an
+        exact copy of it is multiplied by α (2 + α) / (1 + α)², about 2α. With α = 0 that gain would be 0. So a text
+        that is much more relevant than the rest is still selected beside one that resembles it. None: 0.05 without a
+        kernel. With a kernel it is 0, so the kernel is used as it was learned. The paper has no ridge.
 
     Raises
     ------
@@ -236,9 +237,9 @@ class NDPP:
 def _log_standardised(relevance: Matrix, c: float, dtype: np.dtype[Any] | None) -> tuple[Matrix, Matrix]:
     """log r² = (relevance - maximum) / T at the temperature T = c·σ, σ the standard deviation, and 1 / T.
 
-    ``relevance`` is that of one query, shape (n,), or has a column for each query. ``dtype`` is that of the vectors of
-    which the relevance is the cosine with the query; None for a given relevance, which is first divided by its largest
-    absolute value. If σ is 0 up to rounding, T is infinite.
+    ``relevance`` has shape (n,) for one query, or a column for each query. If the relevance is a cosine, ``dtype`` is
+    that of the vectors. None means a given relevance, which is first divided by its largest absolute value. If σ is 0
+    up to rounding, T is infinite.
 
     >>> _log_standardised(np.array([3.0, 5.0]), 1.0, None)[0].tolist()
     [-2.0, 0.0]
@@ -257,7 +258,7 @@ def _log_standardised(relevance: Matrix, c: float, dtype: np.dtype[Any] | None) 
 
 
 def _check_temperature(value: Any) -> float | Literal["auto"]:
-    """A number above 0, or "auto", which None stands for too."""
+    """``value`` as a number above 0, or "auto"; None means "auto"."""
     if value is None or (isinstance(value, str) and str.__str__(value) == "auto"):
         return "auto"
     try:
@@ -309,7 +310,7 @@ def _greedy(state: GreedyState, lu: _IncrementalLU, log_r2: Matrix, noise: Matri
         best = int(log_gains.argmax())
         if log_gains[best] == -np.inf:
             break
-        # Of numbers that have overflowed, argmax finds one.
+        # argmax returns the place of an overflowed number (inf or NaN) if there is one.
         if not math.isfinite(lu.d[best]):
             raise KernelError(_OVERFLOW)
         i = state.best(log_gains, state.tie + lu.log_noise(best) + float(noise[best]))
@@ -388,7 +389,7 @@ class _IncrementalLU:
         self.t = 0
         if shown:
             self._condition_on(shown)
-        # A ratio that is not above this is rounding error.
+        # A ratio of at most this is rounding error.
         self.least = self.tolerance * self.scale
 
     def log_ratios(self) -> Matrix:
@@ -410,7 +411,7 @@ class _IncrementalLU:
             if self.d[i] <= self.least[i]:
                 return False
         if t == len(self.left) - 1:
-            # No further step needs the sides of the last one.
+            # This is the last step, so no later step needs left and right of its pick.
             return True
         left, right = self._sides(z)
         root = math.sqrt(self.d[i])

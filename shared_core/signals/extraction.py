@@ -20,7 +20,7 @@ from ..errors import InvalidParameterError, PerspectiveError, SetSelectWarning
 from ..perspective import PAP
 
 PERSPECTIVE_VECTORS = ("text", "difference")
-# A difference of two embeddings below this share of the query's length is float32 rounding without a meaning.
+# A difference of two embeddings below this share of the query's length is only the rounding error of float32.
 _NEGLIGIBLE = 1e-6
 # Characters of scripts without spaces between words. Each of these characters counts as a word.
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -54,6 +54,11 @@ class QueryParts(NamedTuple):
     """A query split into its topic (``root``) and the side from which it asks (``perspective``, None if it has none).
 
     ``root`` is empty when only the perspective is known.
+
+    Examples
+    --------
+    >>> QueryParts("legal age of marriage", "in Mississippi").perspective
+    'in Mississippi'
     """
 
     root: str
@@ -203,7 +208,7 @@ async def aread_perspective(perspective: Any, query: str) -> QueryParts | None:
 def find_text_to_embed(parts: QueryParts | None, query: str, perspective_vector: str) -> str | None:
     """The text to embed besides the query: the perspective, or for "difference" the root.
 
-    None means that there is nothing to project on: no perspective, or a root that equals the query.
+    None means no projection: there is no perspective, or the root equals the query.
     """
     if parts is None or parts.perspective is None or perspective_vector == "text":
         return None if parts is None else parts.perspective

@@ -17,9 +17,10 @@ import numpy as np
 from .._validation import check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
-# What several texts begin with is read once if it has at least this many tokens and saves reading so many. A prefix
-# costs one more forward pass and a copy of its keys and values for each batch. Gemma 3 270M on one core is 1.2 times as
-# fast with two answers that share 256 tokens or seven that share 32, and 1.7 times with seven that share 64.
+# A prefix that several texts share is read once if it has at least _MIN_PREFIX tokens, and if this saves reading at
+# least _MIN_SAVED tokens. A prefix costs one more forward pass and a copy of its keys and values for each batch.
+# Gemma 3 270M on one core is 1.2 times as fast with two answers that share 256 tokens or seven that share 32, and 1.7
+# times with seven that share 64.
 _MIN_PREFIX, _MIN_SAVED = 32, 192
 # A forward pass has room for this many tokens for each text of the batch size. A token of an answer counts four times,
 # because it takes logits over the vocabulary.
@@ -46,8 +47,8 @@ class Scored(NamedTuple):
     tokens : int
         The number of the answer's tokens.
     greedy : bool or None
-        Whether each token of the answer is the most probable one after those before it, so that greedy decoding writes
-        this answer. None if an endpoint does not say.
+        Whether greedy decoding would write this answer: each of its tokens is the most probable one after the tokens
+        before it. None if an endpoint does not say.
     """
 
     mean: float
@@ -122,8 +123,8 @@ class TransformersModel:
     def score_batches(self, items: Sequence[Item], batch_size: int) -> Iterator[list[tuple[int, Scored]]]:
         """The result of each item with its place in ``items``, one forward pass after the other.
 
-        A pass has up to ``batch_size`` · 256 tokens, those of answers counted four times. What several texts begin with
-        is read once. The longest texts come first, so that a lack of memory shows at once.
+        A pass has up to ``batch_size`` · 256 tokens, where a token of an answer counts as four. A prefix that
+        several texts share is read once. The longest texts come first, so that a lack of memory shows at once.
         """
         if not items:
             return
@@ -142,9 +143,10 @@ class TransformersModel:
 
     @functools.cached_property
     def _continues(self) -> bool:
-        """Whether the model gives the same scores after a prefix read before as from one pass over the whole text."""
-        # Keys and values do, those of sliding windows too: they keep what later tokens see. States of recurrent layers
-        # include the padding, and rotary embeddings of the kinds "dynamic" and "longrope" depend on the text's length.
+        """Whether a text that continues a cached prefix gets the same score as in one pass over the whole text."""
+        # A cache of keys and values keeps all that later tokens attend to, also with sliding windows. The states of
+        # recurrent layers include the padding, so a text cannot continue them. The rotary embeddings "dynamic" and
+        # "longrope" depend on the length of the whole text, so the cached keys would be wrong.
         layers = getattr(self._read_prefix([0]).cache, "layers", None) or []
         kept = {type(layer).__name__ for layer in layers}
         config = self._model.config.get_text_config()
@@ -186,7 +188,8 @@ class TransformersModel:
             picked = True
             return given[0][rows, columns][None], *given[1:]
 
-        # A row of logits over Gemma's vocabulary takes longer than reading a token, so the output layer gets no other.
+        # A row of logits over Gemma's vocabulary takes longer than reading a token, so the output layer
+        # gets only the tokens at these places.
         layer = self._model.get_output_embeddings()
         hook = contextlib.nullcontext() if layer is None else layer.register_forward_pre_hook(pick)
         with self._inference_mode() as model, hook:
@@ -352,7 +355,7 @@ def _common_start(*rows: list[int]) -> list[int]:
 
 
 def _group(starts: Sequence[list[int]]) -> list[tuple[list[int], list[int]]]:
-    """Groups of texts with the tokens to be read once for the group; the last group is of texts that share nothing."""
+    """Groups of texts, each with its shared prefix; the last group holds the texts without one."""
     groups: list[tuple[list[int], list[int]]] = []
     for place in sorted(range(len(starts)), key=starts.__getitem__):
         if groups:
@@ -390,7 +393,7 @@ def choose_precision(torch: Any, device: Any) -> Any:
     if kind == "cuda":
         has = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
-        # Older versions of torch do not tell.
+        # Older versions of torch do not report this.
         known: dict[str, bool] = getattr(torch.cpu, "get_capabilities", dict)() if kind == "cpu" else {}
         has = known.get("avx512_bf16") or known.get("amx_bf16")
     return torch.bfloat16 if has else torch.float32

@@ -47,7 +47,7 @@ class LogPerplexityQuality:
         Contains ``{question}`` once, and ends with ``{answer}``.
     batch_size : int
         Answers in one request to an endpoint. A forward pass of a local model has room for ``batch_size`` · 256
-        tokens, those of answers counted four times, so it takes more short texts and fewer long ones. Apart from
+        tokens, where a token of an answer counts as four. So it takes more short texts and fewer long ones. Apart from
         rounding the batch size does not change a score.
     model_id : str
         Distinguishes the scores of this model from those of others in a ``resume`` file; "" if there is no name.
@@ -93,7 +93,7 @@ class LogPerplexityQuality:
     ) -> LogPerplexityQuality:
         """Score with a model of Hugging Face ``transformers``, local or loaded by name (extra ``train``).
 
-        A context that several answers share is read once, and so is what many prompts begin with.
+        A context that several answers share, or a beginning that many prompts share, is read once.
 
         Parameters
         ----------

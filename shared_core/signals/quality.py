@@ -107,7 +107,7 @@ def with_quality_weight(query: ArrayLike, lambda_b: float) -> NDArray[np.float64
     Parameters
     ----------
     query : array-like, shape (d,)
-        An embedding of any length but zero.
+        An embedding of any length above zero.
     lambda_b : float in [0, 1]
         As in :class:`MMR`; 1 means relevance alone. The same index serves every value.
 

@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary
 
 from .rows import Row, Vectors, stack_rows
 
-# DuckDB raises errors when two threads query one connection at the same time. A cursor per thread is no remedy: it sees
-# neither the connection's uncommitted changes nor its schema.
+# DuckDB raises errors when two threads query one connection at the same time. A cursor per thread would not see the
+# connection's uncommitted changes and its schema.
 _LOCKS: WeakKeyDictionary[Any, Lock] = WeakKeyDictionary()
 
 

@@ -40,8 +40,8 @@ def search_with_vectors(
         As the store's own search returns them.
     vectors : float32, shape (m, d); or a list of m, with None for a hit without a vector
         The inserted numbers in float32, also if the index quantises them for its search. A server that does not keep
-        the document as sent (9.2 and later, synthetic ``_source``) computes them from a unit vector and a length if
-        the metric is cosine; the last bit may differ. ``bfloat16`` fields return what they keep.
+        the document as sent (9.2 and later, synthetic ``_source``) keeps a unit vector and a length if the metric is
+        cosine. It multiplies the two, so the last bit may differ. ``bfloat16`` fields return what they keep.
 
     Raises
     ------

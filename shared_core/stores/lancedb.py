@@ -42,8 +42,8 @@ def search_with_vectors(
     rows : pyarrow.Table, m <= k rows
         All columns, and ``_distance``. Rows that have no vector are never found.
     vectors : float32, shape (m, d)
-        Bit-equal to what was added, also if the search used a compressing index; rounded to half precision if the
-        column is of that type.
+        Bit-equal to what was added, also if the search used an index that compresses vectors. A column of half
+        precision returns rounded numbers.
 
     Raises
     ------

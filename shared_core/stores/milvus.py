@@ -54,7 +54,7 @@ def search_with_vectors(
         From the client: the query and the field's vectors differ in length, the filter cannot be parsed, the
         connection is broken, ...
     InvalidInputError
-        The query and the field's vectors differ in length, and Milvus answered all the same or gave no reason.
+        The query and the field's vectors differ in length, and Milvus answered in spite of it or gave no reason.
     VectorSourceError
         The field holds binary or sparse vectors.
     """

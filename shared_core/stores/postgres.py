@@ -88,7 +88,7 @@ def _as_bytes(statement: Any) -> Any:
     from sqlalchemy import func, literal_column, select
 
     # Without the subquery, the server would convert the vectors of all rows to bytes before it sorts them. The outer
-    # query has no ORDER BY: it would undo the store's own order where an index scans in relaxed order.
+    # query has no ORDER BY, because that would undo the store's own order if an index scans in relaxed order.
     *others, vector = statement.subquery().c
     return select(*others, func.vector_send(vector.op("::")(literal_column("vector"))))
 

@@ -31,8 +31,8 @@ def search_with_vectors(
     points : list of qdrant_client.models.ScoredPoint, m <= k
         With their payload.
     vectors : float32, shape (m, d); or a list of rows, None where a point has no vector of that name
-        Bit-equal to what was added; for the cosine metric of length 1, because Qdrant stores unit vectors there. A
-        server that stores half precision or bytes (``datatype``) returns those; quantisation keeps the originals.
+        Bit-equal to what was added. With the cosine metric they have length 1, because Qdrant stores unit vectors then.
+        A server that stores half precision or bytes (``datatype``) returns these; quantisation keeps the originals.
 
     Raises
     ------

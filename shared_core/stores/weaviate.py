@@ -106,7 +106,7 @@ def _split(answer: Any, arguments: Mapping[str, Any]) -> tuple[list[Any], Vector
 def _vector(vectors: Mapping[str, Any], name: str | None) -> Row | None:
     if name is None and len(vectors) > 1:
         raise VectorSourceError(
-            f"the objects have several named vectors ({', '.join(sorted(vectors))}): name one by target_vector="
+            f"the objects have several named vectors ({', '.join(sorted(vectors))}): name one with target_vector="
         )
     row = as_row(vectors.get(name) if name is not None else next(iter(vectors.values()), None))
     if row is not None and row.ndim > 1:

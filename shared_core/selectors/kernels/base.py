@@ -19,9 +19,21 @@ Matrix = NDArray[np.float64]
 
 @runtime_checkable
 class Kernel(Protocol):
-    """What :class:`NDPP` needs of a kernel.
+    """What :class:`NDPP` needs of a kernel (NDPP paper, 4.3).
 
-    A kernel with a method ``log_relevance(candidates)`` brings its own relevance: shape (n,), or None.
+    A kernel may also have a method ``log_relevance(candidates)``. It returns the logarithm of each candidate's
+    relevance r, shape (n,), or None if the kernel has not learned a relevance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shared_core import NDPP, Candidates
+    >>> class FirstNumbers:
+    ...     def factors(self, candidates):
+    ...         V = candidates.vectors[:, :2].astype(np.float64)  # the first two numbers of each vector
+    ...         return V, np.empty((len(V), 0)), np.empty((0, 0))
+    >>> NDPP(FirstNumbers()).select(Candidates([1.0, 1.0, 1.0], np.eye(3)), 2).indices.tolist()
+    [0, 1]
     """
 
     def factors(self, candidates: Candidates) -> tuple[Matrix, Matrix, Matrix]:
@@ -49,7 +61,7 @@ class LearnedKernel:
         Raises
         ------
         KernelError
-            The candidates' vectors are not as long as W_R has rows.
+            The length of the candidates' vectors differs from the number of rows of W_R.
 
         Examples
         --------
@@ -148,7 +160,7 @@ def _check_factors(
     second = np.zeros((len(first), 0)) if b is None else _check_matrix(b, names[1])
     skew = np.zeros((0, 0)) if c is None else _check_matrix(c, "C")
     if len(second) != len(first):
-        raise KernelError(f"{names[0]} {first.shape} and {names[1]} {second.shape} must have as many rows")
+        raise KernelError(f"{names[0]} {first.shape} and {names[1]} {second.shape} must have the same number of rows")
     if skew.shape != (second.shape[1],) * 2:
         raise KernelError(
             f"C has shape {skew.shape}, but {names[1]} {second.shape} needs shape {(second.shape[1],) * 2}"

@@ -63,7 +63,7 @@ class LinearKernel(LearnedKernel):
         W_V, W_R = self._arrays()[0], self.W_R
         if W_R is not None and len(np.asarray(W_R)) != len(W_V):
             raise KernelError(
-                f"W_V {W_V.shape} and W_R {np.shape(W_R)} must have as many rows: both take the same vectors"
+                f"W_V {W_V.shape} and W_R {np.shape(W_R)} must have the same number of rows: both take the same vectors"
             )
 
     def factors(self, candidates: Candidates) -> tuple[Matrix, Matrix, Matrix]:

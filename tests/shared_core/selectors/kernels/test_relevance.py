@@ -162,7 +162,7 @@ def test_an_invalid_relevance_is_refused(make: Made, more: dict[str, Any], messa
 
 
 def test_both_maps_of_a_linear_kernel_must_take_vectors_of_one_length() -> None:
-    with pytest.raises(KernelError, match=r"W_V \(5, 4\) and W_R \(4, 2\) must have as many rows"):
+    with pytest.raises(KernelError, match=r"W_V \(5, 4\) and W_R \(4, 2\) must have the same number of rows"):
         LinearKernel(W_V, W_R=W_R[:4], temperature=0.1)
 
 

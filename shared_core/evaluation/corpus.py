@@ -29,6 +29,8 @@ TEXT_SUFFIXES = (".txt", ".md")
 # Columns of a CSV file whose cells hold several values: separated by this, or a JSON array or object.
 SEPARATOR = ";"
 _SEVERAL = ("gold", "subtopics", "answers")
+# Characters of the keys of a record that a message lists.
+_MOST_KEYS = 400
 _BLANK = b" \t\r\n\v\f\xef\xbb\xbf"  # white space, and a byte order mark
 
 
@@ -91,10 +93,15 @@ class Problem:
 
 
 class ReadResult(NamedTuple, Generic[_Item]):
-    """The items of a file in its order, and the problems of what could not be read."""
+    """The items of a file in its order, the problems of what could not be read, and the place of each item in the file.
+
+    ``places`` maps the id of an item to the number of its record (line, row, or file of a folder), from 0. Blank lines
+    do not count. Records with a problem do: there are ``len(items) + len(problems)`` records.
+    """
 
     items: list[_Item]
     problems: list[Problem]
+    places: Mapping[str, int] = MappingProxyType({})
 
 
 class RawRecord(NamedTuple):
@@ -107,7 +114,7 @@ class RawRecord(NamedTuple):
     problem: str | None = None
 
 
-def read_documents(path: Path | str) -> ReadResult[Document]:
+def read_documents(path: Path | str, *, text_key: str | None = None, id_key: str | None = None) -> ReadResult[Document]:
     """Read documents from a file or folder.
 
     ========================= =======================================================================================
@@ -122,6 +129,9 @@ def read_documents(path: Path | str) -> ReadResult[Document]:
     Parameters
     ----------
     path : path
+    text_key, id_key : str, optional
+        The keys or columns of a file of another shape: of the text, and of the id. A line without one of them is a
+        problem.
 
     Returns
     -------
@@ -133,7 +143,7 @@ def read_documents(path: Path | str) -> ReadResult[Document]:
     InvalidInputError
         The path does not exist, cannot be read, or holds no document.
     InvalidParameterError
-        The suffix is none of those above.
+        The suffix is none of those above, or a key is given for a folder or file of plain texts.
 
     Examples
     --------
@@ -145,10 +155,14 @@ def read_documents(path: Path | str) -> ReadResult[Document]:
     (['a'], [2])
     """
     path = Path(path)
-    return _collect(path, _text_files(path) if os.path.isdir(path) else _records(path), as_document, "document")
+    _check_keys(path, text_key=text_key, id_key=id_key)
+    convert = partial(as_document, text_key=text_key, id_key=id_key)
+    return _collect(path, _text_files(path) if os.path.isdir(path) else _records(path), convert, "document")
 
 
-def read_queries(path: Path | str) -> ReadResult[Query]:
+def read_queries(
+    path: Path | str, *, query_key: str | None = None, query_id_key: str | None = None, gold_key: str | None = None
+) -> ReadResult[Query]:
     """Read queries from a file: ``.jsonl`` or ``.csv`` as in :func:`read_documents`, or ``.txt`` with one query a line.
 
     The text is under ``text``, ``query`` or ``question``, the id under ``id``, ``_id``, ``query_id`` or ``topic_id``
@@ -156,12 +170,19 @@ def read_queries(path: Path | str) -> ReadResult[Query]:
     right documents), ``subtopics`` (labels that the documents carry, or an object from labels to ids), ``root`` (what
     the query is about without its perspective), ``answers`` (strings that the picked texts should contain).
 
+    Parameters
+    ----------
+    path : path
+    query_key, query_id_key, gold_key : str, optional
+        The keys or columns of a file of another shape: of the text, the id and the gold ids. A line without one of the
+        first two is a problem. A line without ``gold_key`` has no gold ids, but one line at least must have the key.
+
     Raises
     ------
     InvalidInputError
-        The path does not exist, cannot be read, or holds no query.
+        The path does not exist, cannot be read, or holds no query; or no line has ``gold_key``.
     InvalidParameterError
-        The suffix is none of those above, or the path is a folder.
+        The suffix is none of those above, the path is a folder, or a key is given for a file of plain texts.
 
     Examples
     --------
@@ -174,20 +195,49 @@ def read_queries(path: Path | str) -> ReadResult[Query]:
     path = Path(path)
     if os.path.isdir(path):
         raise InvalidParameterError(f"{printable(path)} is a folder: queries are read from a .jsonl, .csv or .txt file")
-    return _collect(path, _records(path), as_query, "query")
+    _check_keys(path, query_key=query_key, query_id_key=query_id_key, gold_key=gold_key)
+    found: dict[str, None] = {}
+
+    def convert(record: Any, default_id: str) -> Query:
+        if gold_key is not None:
+            found.update(dict.fromkeys(record))
+        return as_query(record, default_id, query_key=query_key, query_id_key=query_id_key, gold_key=gold_key)
+
+    read = _collect(path, _records(path, (*_SEVERAL, gold_key or "gold")), convert, "query")
+    if gold_key is not None and gold_key not in found:
+        raise InvalidInputError(f"{printable(path)}: in all of its lines {_no_key((gold_key,), found)}")
+    return read
 
 
-def as_document(record: str | Mapping[str, Any] | Document, default_id: str) -> Document:
-    """A document from its text, or from a record with ``text`` and, optionally, ``title``, ``id`` and ``subtopics``."""
+def as_document(
+    record: str | Mapping[str, Any] | Document,
+    default_id: str,
+    *,
+    text_key: str | None = None,
+    id_key: str | None = None,
+) -> Document:
+    """A document from its text, or from a record with ``text`` and, optionally, ``title``, ``id`` and ``subtopics``.
+
+    See :func:`read_documents` for the keys.
+    """
     if isinstance(record, Document):
         return record
-    record = _with_title(_as_record(record))
+    record = _with_title(_as_record(record), text_key or "text")
     return Document(
-        _read_id(record, _DOCUMENT_IDS, default_id), text_of(record, ("text",)), _read_names(record, "subtopics")
+        _read_id(record, _DOCUMENT_IDS, default_id, id_key),
+        text_of(record, (text_key or "text",)),
+        _read_names(record, "subtopics"),
     )
 
 
-def as_query(record: str | Mapping[str, Any] | Query, default_id: str) -> Query:
+def as_query(
+    record: str | Mapping[str, Any] | Query,
+    default_id: str,
+    *,
+    query_key: str | None = None,
+    query_id_key: str | None = None,
+    gold_key: str | None = None,
+) -> Query:
     """A query from its text, or from a record (see :func:`read_queries`). PIR's key ``root_query`` means ``root``."""
     if isinstance(record, Query):
         return record
@@ -199,9 +249,9 @@ def as_query(record: str | Mapping[str, Any] | Query, default_id: str) -> Query:
         covered = dict.fromkeys(_read_names(record, "subtopics"), ())
     root = next((record[key] for key in ("root", "root_query") if not _is_missing(record.get(key))), None)
     return Query(
-        _read_id(record, _QUERY_IDS, default_id),
-        text_of(record, TEXT_KEYS),
-        _read_names(record, "gold"),
+        _read_id(record, _QUERY_IDS, default_id, query_id_key),
+        text_of(record, TEXT_KEYS if query_key is None else (query_key,)),
+        _read_names(record, gold_key or "gold"),
         covered,
         None if root is None else _as_name(root, "root"),
         _read_names(record, "answers"),
@@ -252,8 +302,22 @@ def text_of(record: Mapping[str, Any], keys: tuple[str, ...]) -> str:
             if not text.strip():
                 raise InvalidInputError(f"{quoted(key)} is empty")
             return _check_encodable(text, key)
-    found = f"found {quoted(list(record))}" if record else "found nothing"
-    raise InvalidInputError(f"there is no {' or '.join(map(quoted, keys))}; {found}")
+    raise InvalidInputError(_no_key(keys, record))
+
+
+def _no_key(keys: tuple[str, ...], record: Mapping[str, Any]) -> str:
+    found = ", ".join(map(quoted, record))
+    found = found if len(found) <= _MOST_KEYS else f"{found[:_MOST_KEYS]} ..."
+    return f"there is no {' or '.join(map(quoted, keys))}; found {f'[{found}]' if record else 'nothing'}"
+
+
+def _check_keys(path: Path, **keys: str | None) -> None:
+    """Refuse a key for plain texts, which have none."""
+    given = next(((name, key) for name, key in keys.items() if key is not None), None)
+    if given is not None and (path.suffix.lower() in TEXT_SUFFIXES or os.path.isdir(path)):
+        raise InvalidParameterError(
+            f"{given[0]} = {quoted(given[1])}, but {printable(path)} holds plain texts without keys: leave it out"
+        )
 
 
 def _as_record(record: Any) -> Mapping[str, Any]:
@@ -269,17 +333,22 @@ def _is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value)
 
 
-def _with_title(record: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_title(record: Mapping[str, Any], text_key: str) -> Mapping[str, Any]:
     """The record with its title before its text, joined as BEIR joins them."""
-    title, text = record.get("title"), record.get("text")
-    if _is_missing(title) or not isinstance(text, str):
+    title, text = record.get("title"), record.get(text_key)
+    if _is_missing(title) or text_key == "title" or not isinstance(text, str):
         return record
     if not isinstance(title, str):
         raise InvalidInputError(f"'title' must be a string, got {type(title).__name__}")
-    return {**record, "text": f"{title} {text}".strip()}
+    return {**record, text_key: f"{title} {text}".strip()}
 
 
-def _read_id(record: Mapping[str, Any], keys: tuple[str, ...], default: str) -> str:
+def _read_id(record: Mapping[str, Any], keys: tuple[str, ...], default: str, own: str | None = None) -> str:
+    """The id under the first of the keys that has one, else the default; it must be under ``own`` if that is given."""
+    if own is not None:
+        if own not in record:
+            raise InvalidInputError(_no_key((own,), record))
+        return _as_name(record[own], own)
     for key in keys:
         if not _is_missing(record.get(key)):
             return _as_name(record[key], key)
@@ -328,13 +397,16 @@ def _collect(
     path: Path, records: Iterator[RawRecord], convert: Callable[[Any, str], _Item], what: str
 ) -> ReadResult[_Item]:
     items: dict[str, _Item] = {}
+    places: dict[str, int] = {}
     problems = []
     try:
-        for file, line, default_id, record, problem in records:
+        for place, (file, line, default_id, record, problem) in enumerate(records):
             try:
                 if problem is not None:
                     raise InvalidInputError(problem)
-                _add(items, convert(record, default_id))
+                item = convert(record, default_id)
+                _add(items, item)
+                places[item.id] = place
             except InvalidInputError as error:
                 problems.append(Problem(file, line, str(error)))
     except OSError as error:
@@ -342,15 +414,16 @@ def _collect(
     if not items:
         first = f"; the first problem: {problems[0]}" if problems else ""
         raise InvalidInputError(f"{printable(path)} holds no {what}{first}")
-    return ReadResult(list(items.values()), problems)
+    return ReadResult(list(items.values()), problems, places)
 
 
-def _records(path: Path) -> Iterator[RawRecord]:
+def _records(path: Path, several: tuple[str, ...] = _SEVERAL) -> Iterator[RawRecord]:
+    """The records of a file; ``several`` names the columns of a table whose cells hold several values."""
     suffix = path.suffix.lower()
     if suffix in (".jsonl", ".ndjson"):
         return json_lines(path)
     if suffix in (".csv", ".tsv"):
-        return _table_rows(path, "\t" if suffix == ".tsv" else ",")
+        return _table_rows(path, "\t" if suffix == ".tsv" else ",", several)
     if suffix in TEXT_SUFFIXES:
         return parse_lines(path, str.strip)
     readable = ".jsonl, .csv, .tsv, .txt, or a folder of .txt and .md files"
@@ -420,7 +493,7 @@ def _as_object(value: Any) -> Any:
 _CELL_LIMIT = threading.Lock()
 
 
-def _table_rows(path: Path, delimiter: str) -> Iterator[RawRecord]:
+def _table_rows(path: Path, delimiter: str, several: tuple[str, ...]) -> Iterator[RawRecord]:
     with _open(path) as file:
         # Bytes that are not UTF-8 become surrogates, so that only their own row is lost.
         text = file.read().decode("utf-8-sig", errors="surrogateescape")
@@ -453,23 +526,23 @@ def _table_rows(path: Path, delimiter: str) -> Iterator[RawRecord]:
             return
         if any(cell.strip() for cell in cells):
             row_number += 1
-            yield _record(str(path), line, str(row_number), partial(_row, columns, cells))
+            yield _record(str(path), line, str(row_number), partial(_row, columns, cells, several))
 
 
 def _is_utf8(cells: Iterable[str]) -> bool:
     return not any("\udc80" <= character <= "\udcff" for cell in cells for character in cell)
 
 
-def _row(columns: list[str], cells: list[str]) -> dict[str, Any]:
+def _row(columns: list[str], cells: list[str], several: tuple[str, ...]) -> dict[str, Any]:
     if len(cells) != len(columns):
         raise InvalidInputError(f"{len(cells)} cells under {len(columns)} columns")
     if not _is_utf8(cells):
         raise InvalidInputError("not UTF-8")
-    return {name: _cell(name, cell) for name, cell in zip(columns, cells, strict=True)}
+    return {name: _cell(name, cell, name in several) for name, cell in zip(columns, cells, strict=True)}
 
 
-def _cell(name: str, cell: str) -> Any:
-    if name not in _SEVERAL:
+def _cell(name: str, cell: str, several: bool) -> Any:
+    if not several:
         return cell if name == "text" else cell.strip()
     if cell.lstrip().startswith(("[", "{")):
         return _parse_json(cell)

@@ -346,3 +346,67 @@ def test_arrays_are_no_names(key: str) -> None:
 def test_half_a_character_in_a_label_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="'subtopics' holds half a character"):
         as_query({"text": "a", "subtopics": {"\ud800": ["x"]}}, "1")
+
+
+# --- keys of other shapes ---------------------------------------------------------------------------------------------
+
+
+def test_documents_of_another_shape_are_read_by_their_own_keys(tmp_path: Path) -> None:
+    path = tmp_path / "docs.jsonl"
+    lines = [
+        {"doc": 7, "body": "One.", "text": "not this", "id": "nor this"},
+        {"doc": "b", "title": "Two", "body": "and a title."},
+        {"doc": "c", "content": "no body"},
+        {"body": "no doc", "id": "d"},
+        {"doc": None, "body": "empty"},
+        {"doc": "e", "body": ["a list"]},
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    read = read_documents(path, text_key="body", id_key="doc")
+    assert read.items == [Document("7", "One."), Document("b", "Two and a title.")]
+    assert [str(problem).removeprefix(str(path)) for problem in read.problems] == [
+        ":3: there is no 'body'; found ['doc', 'content']",
+        ":4: there is no 'doc'; found ['body', 'id']",
+        ":5: 'doc' must be a string or a whole number, got None",
+        ":6: 'body' must be a string, got list",
+    ]
+
+
+def test_queries_of_another_shape_are_read_by_their_own_keys(tmp_path: Path) -> None:
+    keys = {"query_key": "q", "query_id_key": "number", "gold_key": "relevant"}
+    lines = [{"q": "One?", "number": 1, "relevant": ["a", 2], "gold": ["not this"]}, {"q": "Two?", "number": 2}]
+    jsonl, table = tmp_path / "queries.jsonl", tmp_path / "queries.csv"
+    jsonl.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    table.write_text("q,number,relevant\nOne?,1,a;2\nTwo?,2,\n", encoding="utf-8")
+    for path in (jsonl, table):
+        assert read_queries(path, **keys).items == [Query("1", "One?", ("a", "2")), Query("2", "Two?")]
+
+
+def test_a_key_that_no_line_has_is_an_error_that_lists_the_keys_that_there_are(tmp_path: Path) -> None:
+    path = tmp_path / "queries.jsonl"
+    path.write_text('{"q": "One?"}\n{"q": "Two?", "relevant": ["a"]}\n', encoding="utf-8")
+    with pytest.raises(InvalidInputError, match="in all of its lines there is no 'golds'; found \\['q', 'relevant'\\]"):
+        read_queries(path, query_key="q", gold_key="golds")
+    with pytest.raises(InvalidInputError, match="holds no query; the first problem: .*:1: there is no 'text'; found"):
+        read_queries(path, query_key="text")
+    # More keys than a short list shows.
+    path.write_text(json.dumps({f"column {i}": i for i in range(12)}), encoding="utf-8")
+    with pytest.raises(InvalidInputError, match="'column 11'\\]"):
+        read_queries(path)
+
+
+def test_plain_texts_have_no_keys(tmp_path: Path) -> None:
+    (tmp_path / "queries.txt").write_text("One?", encoding="utf-8")
+    with pytest.raises(
+        InvalidParameterError, match="query_key = 'q', but .*queries.txt holds plain texts without keys"
+    ):
+        read_queries(tmp_path / "queries.txt", query_key="q")
+    with pytest.raises(InvalidParameterError, match="id_key = 'id', but .* holds plain texts"):
+        read_documents(tmp_path, id_key="id")
+
+
+def test_places_count_the_records_of_a_file_with_those_that_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "docs.jsonl"
+    path.write_text('{"id": "a", "text": "A"}\n\n{oops\n{"id": "b", "text": "B"}\n', encoding="utf-8")
+    read = read_documents(path)
+    assert (read.places, len(read.items) + len(read.problems)) == ({"a": 0, "b": 2}, 3)

@@ -6,6 +6,7 @@ except ImportError as error:
     raise ImportError('tables of queries need pyarrow: pip install "setselect[batch]"') from error
 
 from ._output_folder import Summary
+from ._queries import read_vectors_by_id
 from .select_dataset import select_dataset, select_table
 
-__all__ = ["Summary", "select_dataset", "select_table"]
+__all__ = ["Summary", "read_vectors_by_id", "select_dataset", "select_table"]

@@ -27,6 +27,8 @@ Given = tuple[list[Any], NDArray[np.float64] | None] | str
 # If the first SAMPLE vectors of a file all have the same length and it is not the index's, the run is refused.
 SAMPLE = 100
 _BATCH_ROWS = 4096
+# Rows that read_vectors_by_id holds at once.
+_BLOCK_ROWS = 100_000
 # pyarrow raises these where a file is damaged or cannot be read.
 PARQUET_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
 
@@ -133,10 +135,8 @@ def check_schema(schema: Any, settings: Settings, where: str, dimension: int | N
             raise InvalidInputError(f"{where}: column {settings.text_column!r} must contain text, but contains {kind}")
     if settings.vector_column is not None:
         name = settings.vector_column
+        lists = _check_vector_type(schema, name, where)
         kind = schema.field(name).type
-        lists = _list_type(kind)
-        if lists is None or not pa.types.is_floating(lists.value_type):
-            raise InvalidInputError(f"{where}: column {name!r} must contain lists of floats, but contains {kind}")
         length = lists.list_size if pa.types.is_fixed_size_list(lists) else getattr(kind, "shape", (dimension,))[0]
         if length is not None and dimension is not None and length != dimension:
             _raise_other_length(where, name, length, dimension)
@@ -154,6 +154,15 @@ def check_schema(schema: Any, settings: Settings, where: str, dimension: int | N
                 )
 
 
+def _check_vector_type(schema: Any, name: str, where: str) -> Any:
+    """The list type of a column of vectors."""
+    kind = schema.field(name).type
+    lists = _list_type(kind)
+    if lists is None or not pa.types.is_floating(lists.value_type):
+        raise InvalidInputError(f"{where}: column {name!r} must contain lists of floats, but contains {kind}")
+    return lists
+
+
 def check_lengths(column: Any, name: str, where: str, dimension: int) -> None:
     """Raise InvalidInputError if the first vectors of a file all have the same wrong length."""
     lengths = pc.unique(pc.list_value_length(_as_lists(column))).to_pylist()
@@ -161,7 +170,86 @@ def check_lengths(column: Any, name: str, where: str, dimension: int) -> None:
         _raise_other_length(where, name, lengths[0], dimension)
 
 
-def read_vectors(column: Any, dimension: int | None) -> Rows:
+def read_vectors_by_id(
+    paths: Paths, ids: Sequence[str], *, id_column: str = "id", vector_column: str = "vector"
+) -> NDArray[np.float32]:
+    """The vectors of these ids, from Parquet files with a row for each id; rows with other ids are passed over.
+
+    Parameters
+    ----------
+    paths : path or paths
+        Parquet files, or a folder of them.
+    ids : sequence of str, length n
+    id_column : str
+        The column of the ids: texts or whole numbers.
+    vector_column : str
+        The column of the vectors: lists of floats, all of the same length.
+
+    Returns
+    -------
+    ndarray of float32, shape (n, d)
+
+    Raises
+    ------
+    InvalidInputError
+        There are no ids; a file cannot be read or lacks a column; an id has no vector, or two; or a vector is null,
+        holds NaN or inf, or has another length. The message names the file, and the row (from 0) with its id.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "vectors.parquet"
+    >>> pq.write_table(pa.table({"id": ["a", "b"], "vector": [[1.0, 0.0], [0.0, 2.0]]}), path)
+    >>> read_vectors_by_id(path, ["b", "a"])
+    array([[0., 2.],
+           [1., 0.]], dtype=float32)
+    """
+    if not ids:
+        raise InvalidInputError("there are no ids to read vectors for")
+    wanted = set(ids)
+    found: dict[str, NDArray[np.float32]] = {}
+    first, dimension = None, None
+    for block in cut_into_blocks(list_files(paths), _BLOCK_ROWS):
+        with open_parquet(block.file) as parquet:
+            _check_id_and_vector(parquet.schema_arrow, id_column, vector_column, printable(block.file))
+        table = read_block(block, [id_column, vector_column])
+        names = [str(name) for name in table[id_column].to_pylist()]
+        first = first or next(iter(names), None)
+        vectors, problems = read_vectors(table[vector_column], dimension, zero_is_problem=False)
+        for row, name in enumerate(names):
+            if name not in wanted:
+                continue
+            problem = "the id occurs a second time" if name in found else problems[row]
+            if problem is not None:
+                raise InvalidInputError(
+                    f"{printable(block.file)}: row {block.start + row} (id {quoted(name)}): {problem}"
+                )
+            found[name] = vectors[row]
+            dimension = vectors.shape[1]
+    missing = [name for name in ids if name not in found]
+    if missing:
+        some = ", ".join(map(quoted, missing[:3])) + (", ..." if len(missing) > 3 else "")
+        held = "it has no row" if first is None else f"its first id is {quoted(first)}"
+        raise InvalidInputError(
+            f"{printable(paths)} has no vector for {len(missing)} of {len(ids)} ids: {some}; {held}"
+        )
+    return np.stack([found[name] for name in ids])
+
+
+def _check_id_and_vector(schema: Any, id_column: str, vector_column: str, where: str) -> None:
+    for argument, name in (("id_column", id_column), ("vector_column", vector_column)):
+        if schema.names.count(name) != 1:
+            columns = ", ".join(map(quoted, schema.names))
+            raise InvalidInputError(f"{where}: {argument} = {quoted(name)}, but the columns are {columns}")
+    kind = schema.field(id_column).type
+    if not _is_id(kind):
+        raise InvalidInputError(
+            f"{where}: column {id_column!r} must contain ids, which are texts or whole numbers, but contains {kind}"
+        )
+    _check_vector_type(schema, vector_column, where)
+
+
+def read_vectors(column: Any, dimension: int | None, *, zero_is_problem: bool = True) -> Rows:
     """The vectors of a column of lists or 1-d tensors of floats; without a dimension the commonest length counts."""
     lists = _as_lists(column)
     null = lists.is_null().to_numpy(zero_copy_only=False)
@@ -178,7 +266,7 @@ def read_vectors(column: Any, dimension: int | None) -> Rows:
             vectors[:] = flat.reshape(vectors.shape)
         else:
             vectors[complete] = flat[starts[complete, None] + np.arange(dimension)]
-    problems = _find_problems(vectors)
+    problems = _find_problems(vectors, zero_is_problem)
     for i in np.flatnonzero(~complete):
         problems[i] = "the vector is null" if null[i] else f"the vector has length {lengths[i]}, not {dimension}"
     return vectors, problems
@@ -256,11 +344,11 @@ def output_schema(settings: Settings, schema: Any) -> Any:
     return pa.schema([first, *zip(OUTPUT_COLUMNS, kinds, strict=True)])
 
 
-def _find_problems(vectors: NDArray[np.float32]) -> list[str | None]:
+def _find_problems(vectors: NDArray[np.float32], zero_is_problem: bool = True) -> list[str | None]:
     problems: list[str | None] = [None] * len(vectors)
     for i in np.flatnonzero(~np.isfinite(vectors).all(axis=1)):
         problems[i] = f"the vector contains {vectors[i][~np.isfinite(vectors[i])][0]} (as float32)"
-    for i in np.flatnonzero(~vectors.any(axis=1)):
+    for i in np.flatnonzero(~vectors.any(axis=1)) if zero_is_problem else ():
         problems[i] = "the vector is zero and has no direction"
     return problems
 

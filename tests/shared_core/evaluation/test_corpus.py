@@ -385,23 +385,23 @@ def test_queries_of_another_shape_are_read_by_their_own_keys(tmp_path: Path) -> 
 def test_a_key_that_no_line_has_is_an_error_that_lists_the_keys_that_there_are(tmp_path: Path) -> None:
     path = tmp_path / "queries.jsonl"
     path.write_text('{"q": "One?"}\n{"q": "Two?", "relevant": ["a"]}\n', encoding="utf-8")
-    with pytest.raises(InvalidInputError, match="in all of its lines there is no 'golds'; found \\['q', 'relevant'\\]"):
+    with pytest.raises(InvalidInputError, match=r"in all of its lines there is no 'golds'; found \['q', 'relevant'\]"):
         read_queries(path, query_key="q", gold_key="golds")
-    with pytest.raises(InvalidInputError, match="holds no query; the first problem: .*:1: there is no 'text'; found"):
+    with pytest.raises(InvalidInputError, match=r"holds no query; the first problem: .*:1: there is no 'text'; found"):
         read_queries(path, query_key="text")
     # More keys than a short list shows.
     path.write_text(json.dumps({f"column {i}": i for i in range(12)}), encoding="utf-8")
-    with pytest.raises(InvalidInputError, match="'column 11'\\]"):
+    with pytest.raises(InvalidInputError, match=r"'column 11'\]"):
         read_queries(path)
 
 
 def test_plain_texts_have_no_keys(tmp_path: Path) -> None:
     (tmp_path / "queries.txt").write_text("One?", encoding="utf-8")
     with pytest.raises(
-        InvalidParameterError, match="query_key = 'q', but .*queries.txt holds plain texts without keys"
+        InvalidParameterError, match=r"query_key = 'q', but .*queries.txt holds plain texts without keys"
     ):
         read_queries(tmp_path / "queries.txt", query_key="q")
-    with pytest.raises(InvalidParameterError, match="id_key = 'id', but .* holds plain texts"):
+    with pytest.raises(InvalidParameterError, match=r"id_key = 'id', but .* holds plain texts"):
         read_documents(tmp_path, id_key="id")
 
 

@@ -28,7 +28,7 @@ class PrintSelection(BaseCallbackHandler):
 retriever = SetSelectRetriever(vectorstore=faiss_store(numpy_docs()), search_kwargs={"k": 4, "fetch_k": 50})
 tool = create_retriever_tool(retriever, "numpy_docs", "Finds the NumPy functions for a task.")
 
-# An agent gets the tool by create_agent(model, tools=[tool]). The model of the agent would answer with this message.
+# create_agent(model, tools=[tool]) gives an agent the tool. The model of the agent would answer with this message.
 answer = AIMessage(
     "",
     tool_calls=[{"name": "numpy_docs", "args": {"query": "sort an array and count its unique values"}, "id": "call-1"}],

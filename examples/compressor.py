@@ -16,7 +16,7 @@ QUESTION = "save an array to a text file and load it back"
 
 
 class KeywordRetriever(BaseRetriever):
-    """Stands in for BM25 or a search engine: the documents that share the most words with the query, no vectors."""
+    """Finds the documents that share the most words with the query, without vectors; a stand-in for BM25."""
 
     documents: list[Document]
     k: int = 40

@@ -26,7 +26,7 @@ BUDGET = 75
 
 
 def tokens(example: dict[str, Any]) -> float:
-    """About four characters are one token; the tokenizer of your model gives the exact number."""
+    """The number of tokens, at about four characters each; the tokenizer of your model gives the exact number."""
     return (len(example["question"]) + len(example["sql"])) / 4
 
 

@@ -12,7 +12,7 @@ BUDGET = 250
 
 
 def tokens(document: Document) -> float:
-    """About four characters are one token; the tokenizer of your model gives the exact number."""
+    """The number of tokens, at about four characters each; the tokenizer of your model gives the exact number."""
     return len(document.page_content) / 4
 
 

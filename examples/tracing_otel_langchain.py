@@ -1,7 +1,7 @@
 """LangChain and OpenTelemetry: each selection becomes an event of the retriever's span.
 
 OpenInference's instrumentation makes a span of each run, and ignores custom events. The handler adds setselect's event
-to the span. The exporter keeps the spans in memory; put an OTLP exporter in its place to send them to a collector.
+to the span. The exporter keeps the spans in memory; use an OTLP exporter in its place to send them to a collector.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """LlamaIndex and OpenTelemetry: LlamaIndex's own integration makes each selection an event of the retriever's span.
 
-The exporter keeps the spans in memory; put an OTLP exporter in its place to send them to a collector.
+The exporter keeps the spans in memory; use an OTLP exporter in its place to send them to a collector.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
 
     def _request(self, kwargs: dict[str, Any], *, warn: bool = False) -> tuple[Request, bool, dict[str, Any]]:
         if self.vectorstore is None and self.embeddings is None:
-            raise InvalidParameterError("SetSelectCompressor needs embeddings=, or a vectorstore= that carries some")
+            raise InvalidParameterError("SetSelectCompressor needs embeddings=, or a vectorstore= that has embeddings")
         request, scores, rest = super()._request(kwargs, warn=warn)
         for name in (*rest, *({"fetch_k"} & self.search_kwargs.keys())):
             raise InvalidParameterError(f"SetSelectCompressor has no argument {name!r}: it does not search a store")
@@ -153,8 +153,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         embeddings = self.embeddings or (None if self.vectorstore is None else self.vectorstore.embeddings)
         if embeddings is None:
             raise VectorSourceError(
-                f"{type(self.vectorstore).__name__} carries no embeddings: "
-                "pass SetSelectCompressor(..., embeddings=...)"
+                f"{type(self.vectorstore).__name__} has no embeddings: pass SetSelectCompressor(..., embeddings=...)"
             )
         return embeddings
 

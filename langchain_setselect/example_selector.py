@@ -39,8 +39,8 @@ class SetSelectExampleSelector(SelectionSettings, BaseExampleSelector):
         Which inputs are embedded; by default all. The embedding of a stored example is that of its values under these
         keys.
     order : {"selection", "relevance", "nearest_last", "long_context"}
-        Order of the result: as selected, most relevant first, most relevant last, next to the question, or most
-        relevant at both ends.
+        Order of the result: as selected, the most relevant first, the most relevant last (next to the question), or
+        the most relevant at both ends.
     relevance, quality, costs, source : str, callable or mapping, optional
         A key of the example, or a function of the example: ``costs=lambda e: len(tokenizer.encode(e["answer"]))``.
     vectorstore_kwargs : dict, optional
@@ -81,7 +81,7 @@ class SetSelectExampleSelector(SelectionSettings, BaseExampleSelector):
         input_keys: list[str] | None = None,
         **settings: Any,
     ) -> Self:
-        """Put examples into a new store and select from them; arguments that are not settings go to ``from_texts``.
+        """Put examples into a new store and select from them. Arguments that are not settings go to ``from_texts``.
 
         Raises
         ------

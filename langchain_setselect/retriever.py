@@ -168,7 +168,7 @@ class SelectionSettings(BaseModel):
 
         ``stacklevel`` leads to the line that calls the class, in a sync call.
         """
-        # Pydantic compares private attributes. The flag is none, so equal objects stay equal after a warning.
+        # Pydantic compares private attributes. The flag is not one, so equal objects stay equal after a warning.
         if request.selects_all(candidates) and "_warned" not in self.__dict__:
             self.__dict__["_warned"] = True
             warnings.warn(
@@ -266,7 +266,7 @@ def arrange_documents(request: Request, selected: Selected, scores: bool) -> lis
 
 
 class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
-    """Over-fetches from a vector store and returns the best *set* of ``k`` documents.
+    """Fetches ``fetch_k`` candidates from a vector store and returns the best *set* of ``k`` documents.
 
     ``SetSelectRetriever(vectorstore=store)`` replaces ``store.as_retriever()``, and
     ``SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={...})`` replaces
@@ -303,8 +303,8 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         For ``"ndpp"`` with exponential relevance: the lower, the more relevance counts. ``"auto"`` (default) is
         1.25 standard deviations of the candidates' relevance.
     ridge : float >= 0
-        For ``"ndpp"``, a number on the diagonal of its kernel: the higher, the less a repetition costs. Default: 0.05
-        without a ``kernel``, 0 with one.
+        For ``"ndpp"``, a number on the diagonal of its kernel: the higher, the smaller the penalty for repetition.
+        Default: 0.05 without a ``kernel``, 0 with one.
     relevance : str, callable or mapping, optional
         What a document is worth for the query: ``"cosine"`` (default), a metadata key (``"relevance_score"`` holds the
         score of LangChain's rerankers), a function of the document, or numbers by id. ``"linear"`` and
@@ -317,7 +317,7 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
     score_threshold : float
         The lowest relevance that a document may have: a cosine, or what ``relevance`` gives, before it is scaled.
     shown : iterable of str
-        Ids of documents that the reader has already. Those that the search finds count as picked, and are not
+        Ids of documents that the reader has seen already. Those that the search finds count as picked, and are not
         returned.
     budget : float
         The sum of ``costs`` that the set must not exceed. Without ``k`` only the budget ends the selection.
@@ -341,13 +341,14 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         embedding, a function of the query that returns a text, ``QueryParts`` or None (no projection), or an extractor,
         which finds it in the query with a language model (:func:`extractor_from_chat_model`).
     perspective_vector : {"text", "difference"}
-        The vector to project on: the embedding of the perspective's text, or the query's embedding minus that of its
-        root, which needs ``QueryParts`` or an extractor.
+        The vector that is projected out: the embedding of the perspective's text, or the query's embedding minus that
+        of its root (the query without its perspective). The difference needs ``QueryParts`` or an extractor.
     direction : {"remove", "emphasize"}
+        Remove the perspective from the query (default), or give it more weight.
     corpus : bool
         Project the candidates too (PAP+).
     embeddings : Embeddings, optional
-        For stores that carry none.
+        The embedding model, for stores that have none.
     scores : bool
         Add ``selection_score`` (the gain) and ``relevance_score`` to the metadata of copies of the documents. A key
         that a document has already keeps its value. By default the store's own documents are returned, and the scores
@@ -435,7 +436,7 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         store, embeddings = self.vectorstore, self.embeddings or self.vectorstore.embeddings
         if embeddings is None:
             raise VectorSourceError(
-                f"{type(store).__name__} carries no embeddings: pass SetSelectRetriever(..., embeddings=...) with the "
+                f"{type(store).__name__} has no embeddings: pass SetSelectRetriever(..., embeddings=...) with the "
                 "model that filled the store"
             )
         embedded = yield from embed_query(request, embeddings, query)
@@ -454,7 +455,7 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         selected = request.report(selected, started, lambda: self.vector_source)
         if reader is None or reader.id_of is not document_id:
             return selected
-        # FAISS knows the id of a document that has none, because an earlier version stored it; ``shown`` needs the id.
+        # A FAISS store of an earlier version holds documents without ids. It knows their ids, which ``shown`` needs.
         items = [
             document if document.id or not name else document.model_copy(update={"id": name})
             for document, name in zip(selected.items, selected.ids, strict=True)

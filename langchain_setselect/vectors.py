@@ -41,7 +41,7 @@ def register_vector_source(
     afetch: AsyncVectorFetch | None = None,
     id_of: IdOf = document_id,
 ) -> None:
-    """Teach setselect how a store returns its vectors, so that no text is embedded again.
+    """Register functions that read the vectors of a store, so that no text is embedded again.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def register_vector_source(
     search : callable
         ``search(store, query_vector, fetch_k, **store_kwargs) -> (documents, vectors)``: the store's own top
         ``fetch_k`` for a ``list[float]``, and the vectors that it stores for them, row by row, as an array of shape
-        (n, d) or as a list. None in the list marks a document whose vector is gone. ``store_kwargs`` are the
+        (n, d) or as a list. None in the list marks a document that has no vector any more. ``store_kwargs`` are the
         caller's arguments for the store, for example ``filter``.
     asearch : async callable, optional
         The async version of ``search``, which ``ainvoke`` awaits. Without it, ``search`` runs in a thread.
@@ -129,7 +129,7 @@ def search_and_embed(
         [document.page_content for document in found],
         type(store),
         f"no vector reader is registered for {name}, so each query embeds the texts of its candidates again "
-        f"({len(found)} this time) with {type(embeddings).__name__}. This often takes 5 ms a text on a CPU, or costs "
+        f"({len(found)} this time) with {type(embeddings).__name__}. This often takes 5 ms per text on a CPU, or costs "
         "money at an API. Register a reader with langchain_setselect.register_vector_source (about ten lines), or pass "
         "CacheBackedEmbeddings as embeddings=, which embeds each text once",
     )

@@ -130,7 +130,7 @@ class SelectionSettings(BaseModel):
 
     def _warn_if_all_are_selected(self, request: Request, candidates: int, remedy: str) -> None:
         """Warn once if there are no more candidates than are asked for, so that every method selects the same."""
-        # Pydantic compares private attributes. The flag is none, so equal objects stay equal after a warning.
+        # Pydantic compares private attributes. The flag is not one, so equal objects stay equal after a warning.
         if request.selects_all(candidates) and "_warned" not in self.__dict__:
             self.__dict__["_warned"] = True
             warnings.warn(
@@ -241,7 +241,7 @@ def is_heard() -> bool:
 
 
 def _with_scores(node: BaseNode, relevance: float, gain: float) -> BaseNode:
-    """A copy with the scores in its metadata, hidden from prompts and from embedding. Keys that are there stay."""
+    """A copy with the scores in its metadata, hidden from prompts and embedding. Existing keys keep their values."""
     added = {
         name: value for name, value in zip(SCORE_KEYS, (relevance, gain), strict=True) if name not in node.metadata
     }

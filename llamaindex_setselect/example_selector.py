@@ -150,7 +150,7 @@ class SetSelectExampleSelector:
         return self._examples(await self._retriever.aretrieve(query))
 
     def __call__(self, **variables: Any) -> str:
-        """The examples as text, for ``function_mappings``; an empty text for an empty variable.
+        """The examples as text, for ``function_mappings``; an empty text if the variable is empty.
 
         LlamaIndex formats a prompt with empty variables to measure its length.
         """

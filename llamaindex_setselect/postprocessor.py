@@ -52,8 +52,8 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         For ``"ndpp"`` with exponential relevance: the lower, the more relevance counts. ``"auto"`` (default) is
         1.25 standard deviations of the candidates' relevance.
     ridge : float >= 0
-        For ``"ndpp"``, a number on the diagonal of its kernel: the higher, the less a repetition costs. Default: 0.05
-        without a ``kernel``, 0 with one.
+        For ``"ndpp"``, a number on the diagonal of its kernel: the higher, the smaller the penalty for repetition.
+        Default: 0.05 without a ``kernel``, 0 with one.
     selector_kwargs : dict
         Parameters of a selector that you registered.
     relevance : str, callable or mapping, optional
@@ -73,9 +73,10 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         the query that returns a text, ``QueryParts`` or None (no projection), or an extractor, which finds it in the
         query with a language model (:func:`extractor_from_llm`).
     perspective_vector : {"text", "difference"}
-        The vector to project on: the embedding of the perspective's text, or the query's embedding minus that of its
-        root, which needs ``QueryParts`` or an extractor.
+        The vector that is projected out: the embedding of the perspective's text, or the query's embedding minus that
+        of its root (the query without its perspective). The difference needs ``QueryParts`` or an extractor.
     direction : {"remove", "emphasize"}
+        Remove the perspective from the query (default), or give it more weight.
     corpus : bool
         Project the nodes too (PAP+).
     quality : str, callable or mapping, optional
@@ -96,7 +97,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     score_threshold : float, optional
         The lowest relevance that a node may have: a cosine, or what ``relevance`` gives, before it is scaled.
     shown : iterable of str
-        Ids of nodes that the reader has already. Those among the nodes count as picked, and are not returned.
+        Ids of nodes that the reader has seen already. Those among the nodes count as picked, and are not returned.
     order : {"selection", "relevance", "nearest_last", "long_context"}
         The order of the result: as selected, the most relevant first, the most relevant last, or the most relevant at
         both ends.
@@ -231,7 +232,7 @@ def _as_name_and_parameters(selector: str | Selector, parameters: dict[str, Any]
         name: str | None = selector
     else:
         if dataclasses.is_dataclass(selector):
-            # Parameters that have their defaults are left out: giving one may cause the warning that it has no effect.
+            # Defaults are left out, because a parameter that is given may cause the warning that it has no effect.
             values = {f: getattr(selector, f.name) for f in dataclasses.fields(selector) if f.init}
             parameters = {f.name: value for f, value in values.items() if value != f.default}
         name = next((n for n in selector_names() if _makes(n, parameters, selector)), None)

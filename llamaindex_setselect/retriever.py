@@ -1,4 +1,4 @@
-"""A LlamaIndex retriever that over-fetches from an index and returns the best set."""
+"""A LlamaIndex retriever that fetches more nodes than asked for from an index and returns the best set."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def known_options() -> tuple[str, ...]:
 
 
 class SetSelectIndexRetriever(BaseRetriever):
-    """Over-fetches from a ``VectorStoreIndex`` and returns the best *set* of ``top_n`` nodes.
+    """Fetches ``fetch_k`` nodes from a ``VectorStoreIndex`` and returns the best *set* of ``top_n``.
 
     The query is embedded once. The store is searched with this vector, or with its projection under a perspective, and
     the selection uses the vectors that the store keeps.
@@ -128,8 +128,8 @@ class SetSelectIndexRetriever(BaseRetriever):
     selector : str or Selector
         See :class:`SetSelectPostprocessor`.
     shown : iterable of str
-        Ids of nodes that the reader has already. They count as picked, and are not returned. The ids can be set between
-        calls: ``retriever.shown = [node.node_id for node in answer.source_nodes]``.
+        Ids of nodes that the reader has seen already. They count as picked, and are not returned. The ids can be set
+        between calls: ``retriever.shown = [node.node_id for node in answer.source_nodes]``.
     callback_manager, object_map, verbose
         As for other retrievers; by default the index's.
     **options
@@ -173,7 +173,7 @@ class SetSelectIndexRetriever(BaseRetriever):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """Ids of the nodes that the reader has already."""
+        """Ids of the nodes that the reader has seen already."""
         return tuple(self._settings.shown)
 
     @shown.setter

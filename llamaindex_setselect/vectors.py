@@ -33,7 +33,7 @@ def register_vector_source(
     afunction: AsyncFetch | None = None,
     on_node: bool = False,
 ) -> None:
-    """Teach setselect how a vector store returns its vectors, so that no text is embedded again.
+    """Register a function that reads the vectors of a store, so that no text is embedded again.
 
     Parameters
     ----------

@@ -62,8 +62,8 @@ def _documents(
 ) -> tuple[list[Document], Any, list[str]]:
     names = list(map(store.index_to_docstore_id.get, labels.tolist()))
     found = list(map(store.docstore.search, names))
-    # The usual case: no filter and nothing deleted. The documents are not looked into, because their memory is cold
-    # after the search: reading the id of each of 100 documents takes longer than the selection.
+    # The usual case: no filter and nothing deleted. The documents themselves are not read, because they are not
+    # in the processor's cache: reading the id of each of 100 documents takes longer than the selection.
     if passes is None and set(map(type, found)) == {Document}:
         return found, vectors, names
     documents: list[Document] = []

@@ -160,7 +160,7 @@ def _document(table: Any, row: Mapping[str, Any]) -> Document:
 
 def _refuse_sync(store: Any, *_: Any, **__: Any) -> Any:
     # The store's own sync methods raise this error too.
-    raise NotImplementedError("AsyncPGVectorStore can only be awaited; PGVectorStore can be called too")
+    raise NotImplementedError("AsyncPGVectorStore has async methods only: await ainvoke, or use PGVectorStore")
 
 
 def _run_in_engine(read: Callable[..., Awaitable[Any]]) -> tuple[Callable[..., Any], Callable[..., Awaitable[Any]]]:

@@ -38,14 +38,14 @@ def id_in_metadata(key: str) -> IdOf:
 
 
 class VectorReader(NamedTuple):
-    """How a store searches and returns its vectors, how it looks them up by id, and where its documents have ids."""
+    """How a store searches and returns its vectors, looks vectors up by id, and keeps the ids of its documents."""
 
     search: VectorSearch
     asearch: AsyncVectorSearch | None = None
     fetch: VectorFetch | None = None
     afetch: AsyncVectorFetch | None = None
     id_of: IdOf = document_id
-    # The most hits that the store returns; setselect widens no search beyond it.
+    # The most hits that the store returns; no search of setselect asks for more.
     widest: int = WIDEST
 
 

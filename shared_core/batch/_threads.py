@@ -36,7 +36,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _forget_threads() -> None:
-    """In a forked child, which has none of the threads that were inside: free the lock, and restore BLAS."""
+    """In a forked child, where the threads that were inside no longer run: free the lock, and restore BLAS."""
     global _lock, _inside, _restore
     _lock, _inside = threading.Lock(), 0
     if _restore is not None:

@@ -106,6 +106,7 @@ def select_many(
     relevance_scale : {"minmax", "rank", "sigmoid"} or None
         How the given relevance of each query is mapped to [0, 1]; see :func:`scale_relevance`. None: not at all.
     quality : array-like, shape (n,), or for own candidates (Q, n) or an iterator of blocks (b, n), optional
+        How good each candidate is by itself, see :class:`Candidates`.
     ids : iterable of n hashables, optional
         Names of the shared candidates.
     workers : int
@@ -168,8 +169,8 @@ def select_stream(
     Raises
     ------
     InvalidInputError, InvalidParameterError, ImportError
-        As :func:`select_many`. An error in one block is raised when its turn comes; the message names the query by its
-        number among all queries.
+        As :func:`select_many`. An error in a block is raised when this block is reached. The message names the query
+        by its number among all queries.
 
     Examples
     --------
@@ -228,7 +229,7 @@ def _scaled(block: Block, scale: RelevanceScale | None) -> Block:
     """The block with its relevance scaled, query by query."""
     assert block.relevance is not None
     relevance = as_float64(block.relevance, "relevance")
-    # Numbers that are not finite stay, and are refused when it is the turn of their query. The message names it.
+    # Numbers that are not finite are left as they are. The selection of their query refuses them and names the query.
     if not np.isfinite(relevance).all():
         return block
     return replace(block, relevance=scale_relevance(relevance, scale))

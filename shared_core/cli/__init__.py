@@ -8,7 +8,7 @@ _COMMANDS = ("compare", "train", "batch")
 
 
 def main() -> None:
-    """Run the program. Without typer and rich it only says its version, or which extra to install."""
+    """Run the program. Without typer and rich it only prints its version, or which extra to install."""
     try:
         from ._program import run
     except ModuleNotFoundError as error:

@@ -130,8 +130,8 @@ def find_queries(items: Sequence[Mapping[str, str]], feedback: Feedback, name: s
     rows = [row for row, item in enumerate(items) if _symbols_of(item["answer"], feedback, name)]
     if not rows:
         raise InvalidInputError(
-            "no answer has symbols by this feedback, so coverage cannot be measured: use --feedback words for prose, "
-            "--feedback module:function with a function of your own, or a model"
+            "this feedback finds no symbols in any answer, so coverage cannot be measured: use --feedback words for "
+            "prose, --feedback module:function with a function of your own, or a model"
         )
     return rows
 
@@ -168,7 +168,7 @@ class Consent:
         agreed = False
         # Without a terminal, confirm raises Abort: nobody can answer.
         with contextlib.suppress(typer.Abort):
-            agreed = typer.confirm("Go on?", err=True)
+            agreed = typer.confirm("Continue?", err=True)
         if not agreed:
             self._say.print("Nothing was sent. With --yes the command does not ask.")
             raise typer.Exit(COULD_NOT_RUN)

@@ -19,26 +19,27 @@ from ..learning.labels.labelling import LabelledSubset, label
 from ..learning.settings import FitSettings
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding
 from ..signals.language_models import import_library
-from ._pool_file import PoolFile, read_pool, read_vectors
+from ._pool_file import PoolFile, read_pool
 from ._terminal import (
     FINE,
     WITH_PROBLEMS,
     load_model_visibly,
     message_console,
-    progress_bars,
     report_problems,
     result_console,
+    show_progress,
     stop,
     with_option_names,
 )
 from ._train_session import KEY, Consent, Files, feedback_of, find_queries, fit_or_best, print_warnings, show_result
+from ._vectors import read_rows
 
 _LISTWISE, _LIKELIHOOD = "Listwise: ", "Likelihood: "
 
 
 def train(
     context: typer.Context,
-    pool: Annotated[Path, typer.Argument(help="JSON lines with the keys question, answer and, if you like, id.")],
+    pool: Annotated[Path, typer.Argument(help="JSON lines with the keys question, answer and, optionally, id.")],
     out: Annotated[Path, typer.Option(help="File for the kernel: .safetensors.")],
     question: Annotated[str, typer.Option(help="Key of the question in a line.")] = "question",
     answer: Annotated[str, typer.Option(help="Key of the answer in a line.")] = "answer",
@@ -62,7 +63,10 @@ def train(
     llm: Annotated[str | None, typer.Option(help="Name of the model at the endpoint.")] = None,
     instruction: Annotated[str, typer.Option(help="Start of a model's prompt.")] = "",
     example: Annotated[str, typer.Option(help="Form of an example; ends with {answer}.")] = EXAMPLE,
-    llm_batch_size: Annotated[int, typer.Option(min=1, help="Prompts in a request; 256 tokens each in a pass.")] = 8,
+    llm_batch_size: Annotated[
+        int,
+        typer.Option(min=1, help="Prompts in one request. A pass of a local model has room for 256 tokens per prompt."),
+    ] = 8,
     price: Annotated[float | None, typer.Option(min=0, help="Price of a million tokens, for the estimate.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Call the endpoint without asking first.")] = False,
     objective: Annotated[str, typer.Option(help="listwise, or likelihood (the NDPP paper's).")] = "listwise",
@@ -72,7 +76,7 @@ def train(
     k: Annotated[int, typer.Option("--k", min=1, help="Number of examples to pick.")] = 4,
     fetch_k: Annotated[
         int,
-        typer.Option(min=1, help="Number of nearest items to pick them from, and to draw subsets from."),
+        typer.Option(min=1, help="Number of nearest items from which examples are picked and subsets are drawn."),
     ] = 100,
     subsets: Annotated[
         int | None, typer.Option(min=1, help="Subsets for each item. Default: fetch-k // k; at most 96 k for greedy.")
@@ -119,18 +123,21 @@ def train(
     epochs: Annotated[int, typer.Option(min=1, help="Largest number of epochs.")] = 30,
     patience: Annotated[int, typer.Option(min=1, help="Stop after this many epochs without improvement.")] = 8,
     held_out: Annotated[
-        float, typer.Option(help="Share of the items that takes no part in training and shows what the kernel gains.")
+        float,
+        typer.Option(help="Share of the items that is not used in training, but to measure what the kernel gains."),
     ] = 0.2,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of draws, split, start and batches.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed for the drawn subsets, the split, the initial kernel and the batches.")
+    ] = 0,
     device: Annotated[str, typer.Option(help="Device that trains the kernel: cpu, cuda.")] = "cpu",
     labels: Annotated[Path | None, typer.Option(help="File for the labels. Default: beside OUT.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Drawing of the fit, .svg or .png. Default: beside OUT.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot of the fit, .svg or .png. Default: beside OUT.")] = None,
 ) -> None:
     """Learn an NDPP kernel from your own questions and answers: which examples help together.
 
     All files are kept beside OUT: after Ctrl-C or a crash the same command resumes where it stopped.
 
-    Exit code: 0 all is well; 1 the kernel is written, but learning did not help, lines could not be read, or the fit
+    Exit code: 0 success; 1 the kernel is written, but learning did not help, lines could not be read, or the fit
     was interrupted; 2 there is no kernel.
     """
     say = message_console()
@@ -153,9 +160,15 @@ def train(
             feedback, endpoint, llm, instruction=instruction, example=example, batch_size=llm_batch_size, price=price
         )
         queries = find_queries(found.items, scorer, feedback)
-        rows = _embed(say, found, model, cache) if vectors is None else read_vectors(vectors, found)
+        rows = (
+            _embed(say, found, model, cache)
+            if vectors is None
+            else read_rows(vectors, found.rows, found.lines, "the pool")
+        )
         if len(queries) < len(found.items):
-            say.print(f"{len(found.items) - len(queries)} answers have no symbols: these items are examples only")
+            say.print(
+                f"{len(found.items) - len(queries)} answers have no symbols: these items are used as examples only"
+            )
         # The items are held out before subsets are drawn, so no label that is paid for is lost to the split.
         split = hold_out(found.items, rows, queries=queries, held_out=settings.held_out, seed=settings.seed)
         consent = Consent(say, scorer, yes, settings.count_prompts(len(split.held_out)))
@@ -198,7 +211,7 @@ def train(
 
 def _embed(say: Console, pool: PoolFile, model: str, cache: Path | None) -> Any:
     loaded = load_model_visibly(say, model)
-    # The questions are embedded as documents, because they are in the store when the kernel serves.
+    # The questions are embedded as documents, because the store holds them as documents when the kernel is in use.
     name = f"{loaded.fingerprint} document"
-    embedding = CachedEmbedding(loaded.embed_documents, name, cache, track=progress_bars(say))
+    embedding = CachedEmbedding(loaded.embed_documents, name, cache, track=show_progress(say))
     return embedding([item["question"] for item in pool.items])

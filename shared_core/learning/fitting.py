@@ -71,17 +71,17 @@ def fit(
     settings : FitSettings, optional
         The options of the fit; see :class:`FitSettings` for all of them and their defaults.
     split : Split, optional
-        From :func:`hold_out`. By default it is made here; for given labels among their queries. Give the split with
-        which the labels were drawn: otherwise the subsets that hold held-out items are lost, often half of them, and
-        a warning says how many.
+        From :func:`hold_out`. By default it is made here; if ``labels`` are given, from the queries of these labels.
+        For given labels, pass the split with which they were drawn. Otherwise the subsets that contain held-out items
+        are lost, often half of them, and a warning says how many.
     queries, resume
-        For labels that are made here: the rows that can be queries (default: all) and the file that keeps the labels,
-        see :func:`label`. Without ``resume``, a fit that is killed loses its labels.
+        Used only if the labels are made here: the rows that can be queries (default: all), and the file that keeps the
+        labels, see :func:`label`. Without ``resume``, a fit that is killed loses its labels.
     ids : sequence of n hashables, optional
         Names of the rows of a :class:`LowRankKernel`; default: 0..n-1.
     checkpoint : path, optional
         Replaced in one step after each epoch. A fit with the same input and settings resumes from it (``epochs``,
-        ``patience`` and ``device`` may differ) and ends with the kernel of an undisturbed run.
+        ``patience`` and ``device`` may differ) and ends with the kernel of an uninterrupted run.
     progress : bool
         Show a bar (tqdm).
     on_epoch : callable, optional
@@ -193,7 +193,7 @@ def _divide(labels: Sequence[LabelledSubset], split: Split) -> tuple[list[Labell
     wanted = set(split.trained)
     count = sum(entry.query in wanted for entry in labels)
     if not count:
-        raise InvalidInputError("labels: none is for an item that is trained on: label the items of split.trained")
+        raise InvalidInputError("no label belongs to an item that is trained on: label the items of split.trained")
     lost = (
         f"{count - len(trained):,} of the {count:,} labelled subsets of items that are trained on hold held-out items"
     )

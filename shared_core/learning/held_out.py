@@ -105,8 +105,7 @@ def split_queries(neighbours: Neighbours, queries: Iterable[int] | None, setting
     groups = neighbours.groups(rows)
     if len(groups) < 2:
         raise InvalidInputError(
-            f"only {len(groups)} of {len(rows)} queries is different from the others; at least 2 must be, because one "
-            "is held out"
+            f"at least 2 different queries are needed, because one is held out; these {len(rows)} contain {len(groups)}"
         )
     count = min(max(1, round(settings.held_out * len(groups))), len(groups) - 1)
     drawn = np.random.default_rng([settings.seed, 0]).permutation(len(groups))[:count]

@@ -96,9 +96,9 @@ class Neighbours:
     ) -> list[NDArray[np.int64]]:
         """For each of Q query rows up to ``count`` rows with the highest cosine, int64, read-only.
 
-        The nearest row is first; ties go to the lower row. The query and its duplicates are left out, and with
-        ``among`` all other rows than these. The result for a query does not depend on the other queries. A query with a
-        zero vector raises an InvalidInputError. Cost: O(Q n d) in the vectors' dtype.
+        The nearest row is first; ties go to the lower row. The query and its duplicates are left out. If ``among`` is
+        given, only the rows in it are returned. The result for a query does not depend on the other queries. A query
+        with a zero vector raises an InvalidInputError. Cost: O(Q n d) in the vectors' dtype.
         """
         left_out = np.zeros(len(self), dtype=bool)
         if among is not None:

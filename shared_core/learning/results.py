@@ -86,8 +86,9 @@ class Fitted:
     def helped(self) -> bool:
         """Whether the gain on the held-out items exceeds one standard error.
 
-        The same items decided which epoch is kept, so with few of them this is True for a third of the fits where
-        nothing can be learned (benchmarks/results/learned_ndpp.md); require two or three standard errors to be sure.
+        The same items decided which epoch is kept, so with few of them this is True for a third of the fits
+        from which nothing can be learned (benchmarks/results/learned_ndpp.md). To be sure, require two or three
+        standard errors.
         """
         return self.gain > self.standard_error
 

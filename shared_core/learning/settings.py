@@ -91,8 +91,8 @@ class FitSettings:
     held_out : float in (0, 1)
         Share of the items that takes no part in training, neither as queries nor as examples.
     seed : int >= 0
-        Seed of the split, the start and the batches. On a CPU, the same input and the same number of threads give the
-        same kernel.
+        Seed for the split, the initial kernel and the batches. On a CPU, the same input and the same number of threads
+        give the same kernel.
     device : str or torch.device
         The device that trains the kernel.
 
@@ -163,7 +163,7 @@ class FitSettings:
         return self.learning_rate or (0.001 if self.listwise else 0.01)
 
     def count_prompts(self, held_out: int) -> int:
-        """The largest number of prompts that a fit with so many held-out items sends to a language model."""
+        """The largest number of prompts that a fit with this number of held-out items sends to a language model."""
         # An item gets one prompt in each epoch, one before the first, and one for each of five unlearned selectors.
         return held_out * (self.epochs + 1 + 5)
 

@@ -56,7 +56,7 @@ class Run:
         if found is not None:
             self._load(*found)
             return
-        # The last NDPP is the start of the fit, so that a kept epoch 0 does not count as learning.
+        # The last NDPP is the start of the fit. Without it, a fit that keeps epoch 0 could seem to have learned.
         start = NDPP(relevance="exponential", temperature=settings.temperature, ridge=0)
         unlearned = (NDPP(), NDPP(relevance="linear", ridge=0), start, VRSD(), TopK())
         self.unlearned = {_describe(selector): held_out.values(selector).tolist() for selector in unlearned}

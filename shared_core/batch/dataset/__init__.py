@@ -3,7 +3,7 @@
 try:
     import pyarrow  # noqa: F401
 except ImportError as error:
-    raise ImportError('tables of queries need pyarrow: pip install "setselect[batch]"') from error
+    raise ImportError('tables and Parquet files need pyarrow: pip install "setselect[batch]"') from error
 
 from ._output_folder import Summary
 from ._queries import read_vectors_by_id

@@ -21,7 +21,7 @@ from ._queries import PARQUET_ERRORS
 SETTINGS = "_settings.json"
 STAGED = "_queries"
 _OWN = (STAGED, "_lock")
-# What messages show of settings that differ: this many, and this in place of one that is missing.
+# A message shows at most _SHOWN of the settings that differ, and _ABSENT for a setting that is missing.
 _SHOWN = 5
 _ABSENT = "absent"
 
@@ -39,6 +39,12 @@ class Summary:
     parts, resumed : int
         The number of parts, and how many of them existed before this run.
     first_error : str or None
+        The error of the first row that has one.
+
+    Examples
+    --------
+    >>> Summary(Path("sets"), rows=10, errors=1, parts=2, resumed=0, first_error="the vector is null").errors
+    1
     """
 
     out: Path
@@ -114,7 +120,8 @@ class OutputFolder:
             listed = [_describe_difference(name, known, new) for name in differing[:_SHOWN]]
             more = [f"and {len(differing) - _SHOWN} more"] if len(differing) > _SHOWN else []
             raise InvalidParameterError(
-                f"{printable(self.path)} has parts of other settings ({'; '.join(listed + more)}); name another folder"
+                f"{printable(self.path)} has parts that were made with other settings ({'; '.join(listed + more)}); "
+                "name another folder"
             )
 
     def part(self, number: int) -> Path:
@@ -129,7 +136,7 @@ class OutputFolder:
             return False
 
     def write(self, number: int, table: Any) -> None:
-        """Write a block's part; a second time has no further effect."""
+        """Write a block's part. A second call for the same block has no effect."""
         content = pa.BufferOutputStream()
         pq.write_table(table, content)
         try:
@@ -140,7 +147,7 @@ class OutputFolder:
                 raise
 
     def count_try(self, number: int) -> int:
-        """How often a block was started before; this start is counted for the next call."""
+        """The number of earlier starts of a block. This start counts in the next call."""
         with (self.path / f".part-{number:05d}.tries").open("ab") as file:
             before = file.tell()
             file.write(b".")

@@ -126,7 +126,7 @@ def make_settings(
 
 
 def _check_takes_ids(index: Callable[..., Any]) -> None:
-    """Refuse a function that searches where one is needed that gets ids."""
+    """Refuse a function that searches, where a function of ids is needed."""
     try:
         inspect.signature(index).bind([])
     except TypeError:

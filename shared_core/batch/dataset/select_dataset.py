@@ -98,12 +98,14 @@ def select_dataset(
         Parquet files, or a folder of them.
     index : path, or callable
         The file of a FAISS index, opened read-only by memory map; or ``search(vectors, k) -> ids, vectors`` over a
-        vector database. A search gets float32 vectors (n, d) and returns for each the ids (m,) and the vectors (m, d)
-        of its nearest, m <= k. With ``candidates_column`` a callable is ``vectors_by_id(ids) -> mapping`` instead: it
-        gets the ids of the candidates of up to 256 queries, each id once, and returns the vectors of those that it
-        knows. Ids of a callable are written as text. On Ray it is pickled: let it connect at its first call.
+        vector database. A search gets n query vectors, float32 (n, d). For each of them it returns the ids (m,) and
+        the vectors (m, d) of the nearest items, m <= k. With ``candidates_column`` a callable is
+        ``vectors_by_id(ids) -> mapping`` instead: it gets the ids of the candidates of up to 256 queries, each id once,
+        and returns the vectors of those that it knows. Ids of a callable are written as text. On Ray the callable is
+        pickled, so it must open its connection at its first call.
     out : path, optional
-        A folder: a part for each block of queries and ``_settings.json``. Readers of Parquet take it as one table.
+        A folder for ``_settings.json`` and one part (a Parquet file) for each block of queries. Readers of Parquet
+        take it as one table.
         Blocks whose parts exist are skipped, so the same call resumes a run that was stopped. On a cluster all
         machines must see the folder, the queries and the index under the same path.
         None is for a Ray Dataset alone: the result is a Ray Dataset, computed lazily.
@@ -146,7 +148,8 @@ def select_dataset(
     InvalidInputError
         A file or column is missing or of the wrong kind, or the index is for vectors of another length.
     InvalidParameterError
-        A setting is out of its range, or ``out`` has parts of other settings; the message names them.
+        A setting is out of its range, or ``out`` has parts that were made with other settings; the message names
+        them.
     VectorSourceError
         The index does not return vectors, or the search returns the wrong number of results.
 

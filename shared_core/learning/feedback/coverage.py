@@ -22,6 +22,15 @@ class Feedback(Protocol):
 
     An object may also have ``score(pairs) -> list[float]``, which scores many pairs in one call, and a text
     ``fingerprint`` that identifies the feedback; see :func:`score_all`.
+
+    Examples
+    --------
+    >>> def share_of_known_words(query_item, subset_items):
+    ...     words = set(query_item["answer"].split())
+    ...     known = {word for item in subset_items for word in item["answer"].split()}
+    ...     return len(words & known) / len(words)
+    >>> share_of_known_words({"answer": "red fox"}, [{"answer": "red hat"}])
+    0.5
     """
 
     def __call__(self, query_item: Item, subset_items: Sequence[Item], /) -> float:

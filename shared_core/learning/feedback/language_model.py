@@ -184,12 +184,12 @@ class LanguageModelFeedback:
         InvalidParameterError
             The endpoint does not echo log-probabilities.
         openai.OpenAIError
-            The endpoint cannot be reached, or refuses for a reason other than the length.
+            The endpoint cannot be reached, or refuses the request for a reason other than its length.
 
         Warns
         -----
         SetSelectWarning
-            Examples were dropped because the context was full; one warning a call, with their number.
+            Examples were dropped because the context was full. There is one warning for each call, with their number.
         """
         return self._score(pairs)
 

@@ -68,7 +68,7 @@ class Cost:
 
 
 class PromptTemplate:
-    """How items become a prompt: instruction, examples in their order and the question, with separators between.
+    """How items become a prompt: instruction, examples in their order and the question, with separators between them.
 
     Parameters
     ----------
@@ -77,7 +77,8 @@ class PromptTemplate:
     example : str
         A format string. ``{question}`` and ``{answer}`` stand for the item's values under the keys ``question`` and
         ``answer``, other names for the values under those names; ``{{`` is a brace. It must end with ``{answer}`` and
-        hold it once; the part before ``{answer}`` also formats the query. Braces in the items' texts stay as they are.
+        contain it once. The part before ``{answer}`` also formats the query. Braces in the items' texts stay as they
+        are.
     separator : str
         The text between the parts.
     question, answer : str

@@ -1,4 +1,4 @@
-"""The symbols of a program or a logical form: the functions that it calls, and which stands inside which."""
+"""The symbols of a program or a logical form: the functions that it calls, and which of them are nested in which."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def structural_symbols(text: str) -> frozenset[Symbol]:
     Quoted constants and bare arguments are not symbols. A parenthesis without a name does not change the nesting: in
     Prolog's ``answer(A, (state(A), loc(A, B)))``, ``state`` is inside ``answer``.
 
-    Every text is accepted. A closing bracket without an opening one is ignored, and a missing closing bracket counts
-    as standing at the end of the text. A text without symbols gives the empty set.
+    Every text is accepted. A closing bracket without an opening one is ignored. A missing closing bracket is assumed
+    at the end of the text. A text without symbols gives the empty set.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ class LabelFile:
     def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any], pool: int) -> None:
         self._settings, self._pool = dict(settings), pool
         header = {"format": FORMAT, "version": VERSION, "settings": self._settings}
-        self._journal = Journal(path, '{"query": ', f"a label of {pool} items", header)
+        self._journal = Journal(path, '{"query": ', f"a label for a pool of {pool} items", header)
         self.known: dict[int, Scored] = {}
         for number, entry in self._journal.read():
             if number == 1:
@@ -41,8 +41,8 @@ class LabelFile:
             if query in self.known:
                 raise self._journal.error(
                     number,
-                    f"labels item {query} a second time, perhaps by two runs at the same time; remove one of the two "
-                    "lines",
+                    f"labels item {query} a second time; perhaps two runs wrote at the same time. Remove one of "
+                    "the two lines",
                 )
             self.known[query] = scored
 

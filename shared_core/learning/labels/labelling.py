@@ -126,8 +126,8 @@ def label(
         other items are its duplicates, the feedback returns something other than a finite number, or ``resume`` is
         damaged or a file of another kind; the message names the row or line.
     InvalidParameterError
-        A parameter is out of its range, an item has too few candidates, ``draw`` returns something else, or
-        ``resume`` was started with other settings or is in use by another run.
+        A parameter is out of its range, an item has too few candidates, ``draw`` returns something other than such
+        subsets, or ``resume`` was started with other settings or is in use by another run.
     ImportError
         tqdm or filelock is missing (extra ``train``).
     Exception
@@ -213,7 +213,7 @@ def best(labels: Iterable[LabelledSubset], share: float = 0.1) -> list[LabelledS
     Returns
     -------
     list of LabelledSubset
-        In the order of ``labels``. Among equal scores at the border the earlier ones stay.
+        In the order of ``labels``. Of equal scores at the limit, the earlier ones are kept.
 
     Raises
     ------
@@ -233,7 +233,7 @@ def best(labels: Iterable[LabelledSubset], share: float = 0.1) -> list[LabelledS
     if not pool:
         raise InvalidInputError("labels are empty: there is no best label")
     scores = as_column([entry.score for entry in pool], len(pool), "scores of labels")
-    # 0.29 * 100 is slightly less than 29.
+    # In floating point, 0.29 * 100 is slightly less than 29.
     count = max(1, int(share * len(pool) + 1e-9))
     return [pool[place] for place in np.sort(np.argsort(-scores, kind="stable")[:count])]
 

@@ -228,7 +228,7 @@ Factors = RowFactors | LinearFactors
 
 
 def unit_rows(vectors: ArrayLike) -> Tensor:
-    """The vectors (M, d) at length 1, float32 or float64, in memory of their own; a zero row stays zero."""
+    """The vectors (M, d) at length 1, float32 or float64, as a copy; a zero row stays zero."""
     return torch.from_numpy(as_unit_rows(vectors))
 
 

@@ -60,7 +60,7 @@ class _List(NamedTuple):
 class Listwise:
     """The loss of a batch of queries: how far the kernel's distribution over subsets is from that of the feedback.
 
-    A list holds the subsets of one query that have one size. Its loss is the Kullback–Leibler divergence
+    A list holds the subsets of one query that have the same size. Its loss is the Kullback–Leibler divergence
     Σ_S t_S (log t_S − log p_S) with t = softmax(score / τ) and p = softmax(log det L'_S), where L' = R L R is the
     kernel as it is served; the least possible loss is 0. The loss of a batch is the mean over its lists, plus ``pull``
     times the squared distance of the trained matrices from their start. Subsets of one query that differ in one item
@@ -86,7 +86,7 @@ class Listwise:
         spreads = [scores.std() for lists in grouped.values() for _, scores in lists]
         if not spreads:
             raise InvalidInputError(
-                "labels: no item has two subsets of one size with different scores, so there is nothing to learn; "
+                "labels: no item has two subsets of the same size with different scores, so there is nothing to learn; "
                 "draw more subsets, or check that the feedback tells good subsets from bad ones"
             )
         self.tau = check_number(sharpness, "sharpness", 1e-9) * float(np.mean(spreads))

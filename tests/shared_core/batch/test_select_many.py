@@ -180,7 +180,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         {"vectors": lambda: iter([ONES])},
     ),
     "vectors too few": (
-        r"the blocks of vectors have 2 rows, queries has shape \(4, 5\): they must have as many rows",
+        r"the blocks of vectors have 2 rows, queries has shape \(4, 5\): they must have the same number of rows",
         {"vectors": lambda: iter([np.ones((2, 3, 5))])},
     ),
     "no block of vectors": (

@@ -188,7 +188,7 @@ def test_answers_without_symbols_are_examples_only(folder: Path) -> None:
     items[7]["answer"] = "seven"
     (folder / "pool.jsonl").write_text("\n".join(map(json.dumps, items)), encoding="utf-8")
     result = run(folder, *SMALL)
-    assert "1 answers have no symbols: these items are examples only" in result.stderr
+    assert "1 answers have no symbols: these items are used as examples only" in result.stderr
     labelled = [json.loads(line) for line in (folder / "kernel.labels.jsonl").read_text().splitlines()[1:]]
     assert {entry["query"] for entry in labelled} < set(range(60)) - {7}
     assert any(7 in subset for entry in labelled for subset in entry["subsets"])
@@ -428,7 +428,7 @@ def test_items_that_cannot_be_labelled_are_shown(folder: Path) -> None:
     assert "'question 7?'" in told
     np.save(folder / "vectors.npy", np.ones_like(vectors))
     told = run(folder, *SMALL).stderr
-    assert "only 1 of 60 queries is different from the others; at least 2 must be, because one is held out" in told
+    assert "at least 2 different queries are needed, because one is held out; these 60 contain 1" in told
     few = np.vstack([np.eye(2, 8)[np.arange(57) // 56], vectors[:3]])
     np.save(folder / "vectors.npy", few)
     told = run(folder, *SMALL, "--k", "5").stderr

@@ -917,7 +917,7 @@ SOUND = [LabelledSubset(q, (s,), float(s)) for q in range(4) for s in range(5, 9
         ({"labels": []}, "labels are empty"),
         (
             {"labels": SOUND[:4]},
-            "only 1 of 1 queries is different from the others; at least 2 must be, because one is held out",
+            r"at least 2 different queries are needed, because one is held out",
         ),
         ({"labels": [(0, (1,), 0.5)]}, "labels: number 0 is .*, not a LabelledSubset"),
         ({"labels": [*SOUND, LabelledSubset(0, (24,), 0.5)]}, "labels: number 16, .* different rows of the 24 items"),
@@ -940,7 +940,7 @@ SOUND = [LabelledSubset(q, (s,), float(s)) for q in range(4) for s in range(5, 9
         ({"split": "half"}, "split: "),
         (
             {"labels": SOUND, "split": Split(tuple(range(4, 24)), (4, 5), (0, 1))},
-            "labels: none is for an item that is trained on",
+            "no label belongs to an item that is trained on",
         ),
         ({"feedback": lambda query, subset: float("inf"), "labels": SOUND}, r"held-out item \d, rows"),
     ],

@@ -92,7 +92,7 @@ def test_a_foreign_or_damaged_line_is_named_and_the_file_is_unchanged(tmp_path: 
     path = begun(tmp_path)
     content = path.read_bytes() + line + b"\n" + b'{"query": 5, "sub'
     path.write_bytes(content)
-    with pytest.raises(InvalidInputError, match=r"labels\.jsonl: line 4 is not a label of 9 items"):
+    with pytest.raises(InvalidInputError, match=r"labels\.jsonl: line 4 is not a label for a pool of 9 items"):
         LabelFile(path, SETTINGS, 9)
     assert path.read_bytes() == content
 

@@ -452,7 +452,7 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     label(items, vectors, numbered, k=2, candidates=6, resume=path)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:4], lines[4][: len(lines[4]) // 2], *lines[5:]]))
-    with pytest.raises(InvalidInputError, match=r"labels\.jsonl: line 5 is not a label of 10 items"):
+    with pytest.raises(InvalidInputError, match=r"labels\.jsonl: line 5 is not a label for a pool of 10 items"):
         label(items, vectors, numbered, k=2, candidates=6, resume=path)
 
 

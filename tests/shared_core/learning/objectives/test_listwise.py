@@ -315,7 +315,7 @@ def test_the_kernel_has_the_trained_parameters(kind: str, K: int, K_skew: int, m
     ],
 )
 def test_labels_that_teach_nothing_are_refused(labels: list[LabelledSubset]) -> None:
-    with pytest.raises(InvalidInputError, match="no item has two subsets of one size with different scores"):
+    with pytest.raises(InvalidInputError, match="no item has two subsets of the same size with different scores"):
         Listwise(factors_of("rows", 2, 2), relevance_of(True), labels)
 
 

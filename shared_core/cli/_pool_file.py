@@ -1,4 +1,4 @@
-"""The pool of ``setselect train``, read from a file of JSON lines, and its vectors, read from a .npy file."""
+"""The pool of ``setselect train``, read from a file of JSON lines."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .._validation import as_numeric, quoted
+from .._validation import quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from ..evaluation.corpus import Problem, json_lines, text_of
 
@@ -80,26 +77,6 @@ def read_pool(path: Path | str, question: str = "question", answer: str = "answe
             f"{path}:{without[0]}: there is no 'id', but other lines have one: give all lines an id, or none"
         )
     return PoolFile(items, [name for name in names if name is not None] or None, rows, lines, problems)
-
-
-def read_vectors(path: Path | str, pool: PoolFile) -> NDArray[Any]:
-    """The items' vectors (n, d) from a .npy file with a row for each line of the pool's file that is not blank."""
-    if Path(path).exists() and not Path(path).is_file():
-        raise InvalidInputError(f"{path} is not a file: a folder, a pipe or a device cannot be read")
-    try:
-        # A damaged head may claim any length. A memory map is never longer than the file.
-        found = np.lib.format.open_memmap(path, mode="r")
-    except OSError as error:
-        raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
-    # A damaged head raises many undocumented exceptions, tokenize.TokenError and OverflowError among them.
-    except Exception as error:
-        raise InvalidInputError(f"{path} is not a .npy file of numbers: {quoted(str(error))}") from error
-    if found.ndim != 2 or len(found) != pool.lines:
-        raise InvalidInputError(
-            f"{path}: vectors must have shape ({pool.lines}, d), a row for each line of the pool that is not blank, "
-            f"got {found.shape}"
-        )
-    return as_numeric(np.array(found[pool.rows]), f"the vectors in {path}")
 
 
 def _read_id(record: Mapping[str, Any], known: Container[Any]) -> str | int | None:

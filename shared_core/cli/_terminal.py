@@ -97,13 +97,26 @@ def result_console() -> Console:
     return show
 
 
-def progress_bars(say: Console) -> Track:
-    """A function that shows a progress bar for the items that it passes on, if there is a terminal."""
+def show_progress(say: Console) -> Track:
+    """A function that shows the progress with the items that it passes on: a bar, or lines where there is no terminal.
+
+    The lines are for logs: ``Embedding documents: 40 %``, at most one for every ten per cent.
+    """
 
     def bar(items: Sequence[Any], description: str) -> Iterable[Any]:
-        return track(items, description, console=say, disable=not say.is_terminal)
+        return track(items, description, console=say)
 
-    return bar
+    def lines(items: Sequence[Any], description: str) -> Iterable[Any]:
+        said = 0
+        for done, item in enumerate(items, 1):
+            yield item
+            tenths = 10 * done // len(items)
+            if tenths > said:
+                said = tenths
+                say.print(Text(f"{description}: {100 * done // len(items)} %"))
+
+    # FORCE_COLOR makes rich call a pipe a terminal, and a dumb terminal cannot redraw a line.
+    return bar if say.is_interactive and say.file.isatty() else lines
 
 
 def load_model_visibly(say: Console, name: str) -> SentenceModel:

@@ -6,36 +6,44 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from .._files import write_atomically
-from ..errors import InvalidParameterError, SetSelectError
-from ..evaluation.compare import check_options
+from .._validation import printable
+from ..errors import InvalidInputError, InvalidParameterError, SetSelectError
+from ..evaluation.compare import Embed, check_options
 from ..evaluation.compare import compare as compare_methods
 from ..evaluation.corpus import read_documents, read_queries
 from ..evaluation.demo import demo_corpus
 from ..evaluation.qrels import JudgedCorpus, beir_files, read_judged
 from ..evaluation.results import Comparison, percent
-from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, SentenceModel
+from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, EmbeddingModel
 from ._terminal import (
     FINE,
     WITH_PROBLEMS,
-    load_model_visibly,
     message_console,
-    progress_bars,
     report_problems,
     result_console,
+    show_progress,
     stop,
     with_option_names,
 )
+from ._vectors import VectorSource
+
+# The names of the library's arguments in its messages.
+_ARGUMENTS = (
+    "k", "fetch_k", "decide_by", "seed", "views", "split", "text_key", "id_key", "query_key", "query_id_key",
+    "gold_key", "id_column", "vector_column",
+)  # fmt: skip
 
 
 def compare(
@@ -67,7 +75,35 @@ def compare(
             "(query, document, score)."
         ),
     ] = None,
-    model: Annotated[str, typer.Option(help="Name or folder of a sentence-transformers model.")] = DEFAULT_MODEL,
+    text_key: Annotated[str | None, typer.Option(help="Key or column of a document's text. Default: text.")] = None,
+    id_key: Annotated[str | None, typer.Option(help="Key or column of a document's id. Default: id or _id.")] = None,
+    query_key: Annotated[
+        str | None, typer.Option(help="Key or column of a query's text. Default: text, query or question.")
+    ] = None,
+    query_id_key: Annotated[str | None, typer.Option(help="Key or column of a query's id. Default: id or _id.")] = None,
+    gold_key: Annotated[
+        str | None, typer.Option(help="Key or column of the ids of the documents that answer a query. Default: gold.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help=f"Name or folder of a sentence-transformers model. Default: {DEFAULT_MODEL}.")
+    ] = None,
+    embedding: Annotated[
+        str | None,
+        typer.Option(
+            help="In place of --model, an embedding of LangChain as provider:model, such as "
+            "openai:text-embedding-3-small."
+        ),
+    ] = None,
+    vectors: Annotated[
+        Path | None,
+        typer.Option(
+            help="Vectors of the documents: .npy with a row for each line that is not blank, or .parquet, or a folder "
+            "of .parquet files, with ids."
+        ),
+    ] = None,
+    query_vectors: Annotated[Path | None, typer.Option(help="Vectors of the queries, in such files.")] = None,
+    id_column: Annotated[str, typer.Option(help="Column of the ids in .parquet files of vectors.")] = "id",
+    vector_column: Annotated[str, typer.Option(help="Column of the vectors in .parquet files of vectors.")] = "vector",
     k: Annotated[int, typer.Option("--k", min=1, help="Number of documents to pick for each query.")] = 5,
     fetch_k: Annotated[
         int, typer.Option(min=1, help="Number of nearest documents (candidates) to pick them from.")
@@ -106,11 +142,21 @@ def compare(
     say = message_console()
     try:
         check_options(k, fetch_k, decide_by, seed, views)
+        keys = {
+            "text_key": text_key, "id_key": id_key, "query_key": query_key, "query_id_key": query_id_key,
+            "gold_key": gold_key,
+        }  # fmt: skip
+        if demo and (vectors or query_vectors or any(keys.values())):
+            raise InvalidParameterError(
+                "--demo has its own documents and queries: leave out --vectors, --query-vectors and keys"
+            )
+        source = VectorSource(vectors, query_vectors, id_column, vector_column, model, embedding)
+        _check_packages(source, out)
         write = _report_writer(out)
-        default_title, corpus = _read_corpus(folder, documents, queries, split, qrels, demo)
+        default_title, corpus = _read_corpus(folder, documents, queries, split, qrels, demo, keys)
         report_problems(say, corpus.problems)
         comparison = _compare(
-            say, corpus, model=model, cache=cache, title=title or default_title, k=k, fetch_k=fetch_k,
+            say, corpus, source, cache, title=title or default_title, k=k, fetch_k=fetch_k,
             decide_by=decide_by, drop_duplicates=not keep_duplicates, seed=seed, views=views,
         )  # fmt: skip
         show = result_console()
@@ -122,15 +168,32 @@ def compare(
         if out is not None:
             show.print(Text(f"\nWritten: {out}"), soft_wrap=True)
     except InvalidParameterError as error:
-        stop(say, with_option_names(str(error), "k", "fetch_k", "decide_by", "seed", "views", "split"))
+        stop(say, with_option_names(str(error), *_ARGUMENTS))
     except (SetSelectError, ImportError, OSError) as error:
-        stop(say, str(error))
+        stop(say, with_option_names(str(error), "id_column", "vector_column"))
     except KeyboardInterrupt:
         stop(
             say,
             "interrupted before there was a result; finished embeddings are kept: run the same command again to resume",
         )
     raise typer.Exit(WITH_PROBLEMS if corpus.problems or comparison.partial else FINE)
+
+
+def _check_packages(source: VectorSource, out: Path | None) -> None:
+    """Raise an ImportError that names the one extra to install, before anything takes time."""
+    needed = {"scipy": "scipy", "ir_measures": "ir-measures"}
+    if out is not None and out.suffix.lower() == ".html":
+        needed["jinja2"] = "jinja2"
+    extra = "eval"
+    if source.embeds and source.embedding is None:
+        needed["sentence_transformers"] = "sentence-transformers"
+        extra = "compare"
+    missing = [name for module, name in needed.items() if find_spec(module) is None]
+    if missing:
+        verb = "which is" if len(missing) == 1 else "which are"
+        raise ImportError(
+            f'setselect compare needs {", ".join(missing)}, {verb} not installed: pip install "setselect[{extra}]"'
+        )
 
 
 def _report_writer(out: Path | None) -> Callable[[Comparison], None]:
@@ -171,62 +234,78 @@ def _read_corpus(
     split: str | None,
     qrels: Path | None,
     demo: bool,
+    keys: dict[str, str | None],
 ) -> tuple[str, JudgedCorpus]:
     """A title for the corpus, and the corpus."""
     if demo:
         if folder or documents or queries or qrels or split:
             raise InvalidParameterError("--demo has its own documents and queries: leave out folders and files")
         return "NumPy's docstrings", JudgedCorpus(*demo_corpus(), [], [])
+    gold_key = keys.pop("gold_key")
+    if gold_key is not None and (folder or qrels):
+        raise InvalidParameterError("the judgements (qrels) hold the gold ids: leave out --gold-key")
     if folder is not None:
         if documents or queries:
             raise InvalidParameterError(f"{folder} has its own documents and queries: leave out --documents, --queries")
         if split and qrels:
             raise InvalidParameterError("--split names judgements of the folder, --qrels a file of them: leave out one")
         found = beir_files(folder, split, qrels)
-        return f"{folder.absolute().name}, {found.qrels.stem}", read_judged(*found)
+        return f"{folder.absolute().name}, {found.qrels.stem}", read_judged(*found, **keys)
     if documents is None or queries is None:
         raise InvalidParameterError("--documents and --queries are both needed, or a BEIR folder, or --demo")
     if split:
         raise InvalidParameterError("--split is for a BEIR folder: name the file of the judgements by --qrels")
     title = documents.absolute().name
     if qrels is not None:
-        return title, read_judged(documents, queries, qrels)
-    corpus, questions = read_documents(documents), read_queries(queries)
-    return title, JudgedCorpus(corpus.items, questions.items, [*corpus.problems, *questions.problems], [])
+        return title, read_judged(documents, queries, qrels, **keys)
+    corpus = read_documents(documents, text_key=keys["text_key"], id_key=keys["id_key"])
+    asked = read_queries(queries, query_key=keys["query_key"], query_id_key=keys["query_id_key"], gold_key=gold_key)
+    return title, JudgedCorpus(corpus.items, asked.items, [*corpus.problems, *asked.problems], [], (corpus, asked))
 
 
 def _compare(
-    say: Console,
-    corpus: JudgedCorpus,
-    *,
-    model: str,
-    cache: Path | None,
-    **options: Any,
+    say: Console, corpus: JudgedCorpus, source: VectorSource, cache: Path | None, **options: Any
 ) -> Comparison:
-    bars = progress_bars(say)
+    progress = show_progress(say)
 
     @lru_cache
-    def loaded() -> SentenceModel:
+    def loaded() -> EmbeddingModel:
         # The model loads at the first embedding, which comes after the checks of options and ids.
-        return load_model_visibly(say, model)
+        return source.load(say)
 
-    def embed_documents(texts: list[str]) -> ArrayLike:
-        name = f"{loaded().fingerprint} document"
-        make = loaded().embed_documents
-        return CachedEmbedding(make, name, cache, track=bars, description="Embedding documents")(texts)
+    def embed_as(role: Literal["document", "query"], file: Path | None, rows: NDArray[Any] | None) -> Embed:
+        """A function that embeds texts; ``rows`` are the vectors of the others, from a ``file``, if there is one."""
 
-    def embed_queries(texts: list[str]) -> ArrayLike:
-        name = f"{loaded().fingerprint} query"
-        return CachedEmbedding(loaded().embed_queries, name, cache, track=bars, description="Embedding queries")(texts)
+        def embed(texts: list[str]) -> ArrayLike:
+            model = loaded()
+            make, what = (
+                (model.embed_documents, "documents") if role == "document" else (model.embed_queries, "queries")
+            )
+            cached = CachedEmbedding(
+                make, f"{model.fingerprint} {role}", cache, track=progress, description=f"Embedding {what}"
+            )
+            made = cached(texts)
+            if rows is not None and rows.shape[1] != made.shape[1]:
+                raise InvalidInputError(
+                    f"{printable(file)}: the vectors have length {rows.shape[1]}, those of {model.name} "
+                    f"{made.shape[1]}: name the model that made the file"
+                )
+            return made
 
-    embed = (embed_documents, embed_queries)
-    documents, queries, problems, notes = corpus
-    comparison = compare_methods(documents, queries, embed, model=model, track=bars, notes=notes, **options)
+        return embed
+
+    documents, queries, problems, notes, _ = corpus
+    rows, query_rows = source.read(corpus)
+    embed = (
+        embed_as("document", source.queries, query_rows) if rows is None else rows,
+        embed_as("query", source.documents, rows) if query_rows is None else query_rows,
+    )
+    comparison = compare_methods(documents, queries, embed, model=source.name, track=progress, notes=notes, **options)
     said = []
     if problems:
         lines = "1 line or file" if len(problems) == 1 else f"{len(problems)} lines or files"
         said.append(f"{lines} could not be read and were left out; the first: {problems[0]}")
-    limit = loaded().max_characters
+    limit = loaded().max_characters if rows is None else None
     longer = sum(len(document.text) > limit for document in documents) if limit else 0
     if longer:
         said.append(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from .._validation import printable, quoted
 from ..errors import InvalidInputError, InvalidParameterError
-from .corpus import Document, Problem, Query, parse_lines, read_documents, read_queries
+from .corpus import Document, Problem, Query, ReadResult, parse_lines, read_documents, read_queries
 
 # A first line whose last column has one of these names is a head.
 _HEADS = ("score", "relevance", "rel", "grade", "judgement", "judgment", "label")
@@ -38,12 +38,16 @@ class Relevant(NamedTuple):
 
 
 class JudgedCorpus(NamedTuple):
-    """Documents and judged queries, the problems of lines that were left out, and notes on queries that were."""
+    """Documents and judged queries, the problems of lines that were left out, and notes on queries that were.
+
+    ``read`` is all that was read of the documents and of the queries, if they are from files.
+    """
 
     documents: list[Document]
     queries: list[Query]
     problems: list[Problem]
     notes: list[str]
+    read: tuple[ReadResult[Document], ReadResult[Query]] | None = None
 
 
 def beir_files(folder: Path | str, split: str | None = None, qrels: Path | str | None = None) -> BeirFiles:
@@ -97,7 +101,16 @@ def beir_files(folder: Path | str, split: str | None = None, qrels: Path | str |
     return BeirFiles(documents, queries, files[split])
 
 
-def read_judged(documents: Path | str, queries: Path | str, qrels: Path | str) -> JudgedCorpus:
+def read_judged(
+    documents: Path | str,
+    queries: Path | str,
+    qrels: Path | str,
+    *,
+    text_key: str | None = None,
+    id_key: str | None = None,
+    query_key: str | None = None,
+    query_id_key: str | None = None,
+) -> JudgedCorpus:
     """Read documents, queries and the judgements of these queries.
 
     ``gold`` and ``subtopics`` of the queries come from the judgements alone. Queries without a relevant document are
@@ -108,6 +121,8 @@ def read_judged(documents: Path | str, queries: Path | str, qrels: Path | str) -
     documents, queries, qrels : path
         See :func:`~shared_core.evaluation.corpus.read_documents`, :func:`~shared_core.evaluation.corpus.read_queries`
         and :func:`read_qrels`. :func:`beir_files` finds those of a BEIR folder.
+    text_key, id_key, query_key, query_id_key : str, optional
+        See the first two of these functions.
 
     Raises
     ------
@@ -131,10 +146,10 @@ def read_judged(documents: Path | str, queries: Path | str, qrels: Path | str) -
     """
     # The smallest file comes first: a mistake in it is found before millions of documents are read.
     relevant = read_qrels(qrels)
-    asked = read_queries(queries)
+    asked = read_queries(queries, query_key=query_key, query_id_key=query_id_key)
     judged, notes = _judge_queries(asked.items, relevant, Path(qrels).name)
-    texts = read_documents(documents)
-    return JudgedCorpus(texts.items, judged, [*texts.problems, *asked.problems], notes)
+    texts = read_documents(documents, text_key=text_key, id_key=id_key)
+    return JudgedCorpus(texts.items, judged, [*texts.problems, *asked.problems], notes, (texts, asked))
 
 
 def read_qrels(path: Path | str) -> dict[str, Relevant]:

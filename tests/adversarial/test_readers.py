@@ -20,8 +20,9 @@ from typer.testing import CliRunner
 
 from shared_core import NDPP, Candidates, LinearKernel, LowRankKernel, SetSelectError
 from shared_core.cli import _terminal
-from shared_core.cli._pool_file import PoolFile, read_pool, read_vectors
+from shared_core.cli._pool_file import read_pool
 from shared_core.cli._program import app
+from shared_core.cli._vectors import read_rows
 from shared_core.evaluation.corpus import ReadResult, read_documents, read_queries
 from shared_core.evaluation.qrels import read_qrels
 from shared_core.signals.embedding_models import CachedEmbedding, SentenceModel
@@ -195,7 +196,6 @@ def test_damaged_folders(cases: Cases, tmp_path: Path) -> None:
 
 # --- vectors ----------------------------------------------------------------------------------------------------------
 
-POOL = PoolFile([{"question": "Q?", "answer": "A"}] * 3, None, [0, 1, 3], 4, [])
 DESCRIPTIONS = [
     *(
         "'<f8'",
@@ -261,11 +261,11 @@ def test_damaged_npy_files(cases: Cases, tmp_path: Path) -> None:
     path = tmp_path / "vectors.npy"
     np.save(path, np.ones((4, 2)))
     original = path.read_bytes()
-    assert read_vectors(path, POOL).shape == (3, 2)
+    assert read_rows(path, [0, 1, 3], 4, "the pool").shape == (3, 2)
     for _, rng in cases(share=0.05):
         path.write_bytes(npy_file(rng) if rng.random() < 0.6 else damage(rng, original))
         try:
-            found = read_vectors(path, POOL)
+            found = read_rows(path, [0, 1, 3], 4, "the pool")
         except SetSelectError as error:
             check_message(error, path)
         else:

@@ -127,7 +127,12 @@ def eval() -> None:
     assert "<html" in render(found)
     with tempfile.TemporaryDirectory() as folder:
         told = setselect("compare", *_files(Path(folder)), code=2).stderr
-        assert 'pip install "setselect[huggingface]"' in told, told
+        assert 'pip install "setselect[compare]"' in told, told
+        files = []
+        for option, rows in zip(("--vectors", "--query-vectors"), vectors, strict=True):
+            files += [option, Path(folder, f"{option.strip('-')}.npy")]
+            np.save(files[-1], rows)
+        assert "recall" in setselect("compare", *_files(Path(folder)), *files).stdout.lower()
 
 
 def compare() -> None:

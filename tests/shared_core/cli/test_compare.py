@@ -71,7 +71,10 @@ def test_a_comparison_is_shown_and_written(corpus: Path) -> None:
     assert "Similarity is enough, as far as these queries can tell: its recall@2 is 0.750" in result.stdout
     assert "2 queries are too few to show a difference" in result.stdout
     assert f"Written: {corpus / 'report.json'}" in result.stdout
-    assert result.stderr == ""
+    # Lines for a log, in place of a bar.
+    assert result.stderr == (
+        "Embedding documents: 100 %\nEmbedding queries: 100 %\nComparing: 50 %\nComparing: 100 %\n"
+    )
     written = json.loads((corpus / "report.json").read_text(encoding="utf-8"))
     assert [view["text"] for view in written["queries"]] == [query["text"] for query in QUERIES]
     # Similarity picks two documents that say nearly the same.
@@ -330,7 +333,7 @@ def test_a_report_that_cannot_be_written_leaves_the_earlier_one_and_shows_the_re
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert result.exit_code == 2
-    assert result.stderr.startswith(f"error: --out: {corpus / 'report.html'} cannot be written: File too large")
+    assert f"\nerror: --out: {corpus / 'report.html'} cannot be written: File too large" in result.stderr
     assert "later: 4 documents" in result.stdout
     assert "Written" not in result.stdout
     assert (corpus / "report.html").read_bytes() == whole

@@ -1,0 +1,130 @@
+"""The vectors that commands work on: read from files, or made by a model that an option names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+from .._validation import as_numeric, printable, quoted
+from ..errors import InvalidInputError, InvalidParameterError
+from ..evaluation.corpus import ReadResult
+from ..evaluation.qrels import JudgedCorpus
+from ..signals.embedding_models import DEFAULT_MODEL, EmbeddingModel
+from ._terminal import load_model_visibly
+
+
+@dataclass(frozen=True)
+class VectorSource:
+    """What the options of ``compare`` say about vectors: files of them, and the model that embeds what has no file."""
+
+    documents: Path | None = None
+    queries: Path | None = None
+    id_column: str = "id"
+    vector_column: str = "vector"
+    model: str | None = None
+    embedding: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse options that exclude each other."""
+        files = {"--vectors": self.documents, "--query-vectors": self.queries}
+        for option, path in files.items():
+            if path is not None and path.suffix.lower() not in (".npy", ".parquet") and not path.is_dir():
+                raise InvalidParameterError(
+                    f"{option}: {printable(path)} is no .npy or .parquet file, nor a folder of .parquet files"
+                )
+        given = [option for option, path in files.items() if path is not None]
+        models = [f"--{name}" for name in ("model", "embedding") if getattr(self, name) is not None]
+        if len(models) == 2:
+            raise InvalidParameterError("--model and --embedding both name a model: leave out one")
+        if len(given) == 2 and models:
+            raise InvalidParameterError(f"{' and '.join(given)} leave nothing to embed: leave out {models[0]}")
+        if len(given) == 1 and not models:
+            [other] = files.keys() - given
+            raise InvalidParameterError(
+                f"{given[0]} needs {other} too, or --model or --embedding with the model that made the vectors"
+            )
+
+    @property
+    def embeds(self) -> bool:
+        """Whether a model is needed."""
+        return self.documents is None or self.queries is None
+
+    @property
+    def name(self) -> str:
+        """What the report calls the vectors: the names of the files, and the model."""
+        files = [printable(path.name) for path in (self.documents, self.queries) if path is not None]
+        return ", ".join([*files, self._model_name] if self.embeds else files)
+
+    @property
+    def _model_name(self) -> str:
+        if self.embedding is None:
+            return self.model or DEFAULT_MODEL
+        provider, _, model = self.embedding.partition(":")
+        # Of a folder only its name, so that the report does not tell where it is.
+        return f"{provider}:{Path(model).name if Path(model).expanduser().is_dir() else model}"
+
+    def load(self, say: Console) -> EmbeddingModel:
+        """The model."""
+        if self.embedding is None:
+            return load_model_visibly(say, self.model or DEFAULT_MODEL)
+        # The core imports no framework. This command reaches LangChain through the adapter, by its name.
+        adapter = import_module("langchain_setselect.compare")
+        model: EmbeddingModel = adapter.load_embedding(self.embedding)
+        return model
+
+    def read(self, corpus: JudgedCorpus) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+        """The vectors of documents and of queries, None for those without a file."""
+        documents, queries = corpus.documents, corpus.queries
+        of_documents, of_queries = corpus.read or (ReadResult([], []), ReadResult([], []))
+        rows = self._read(self.documents, [one.id for one in documents], of_documents)
+        query_rows = self._read(self.queries, [one.id for one in queries], of_queries)
+        if rows is not None and query_rows is not None and rows.shape[1] != query_rows.shape[1]:
+            raise InvalidInputError(
+                f"{printable(self.documents)} and {printable(self.queries)} hold vectors of different lengths, "
+                f"{rows.shape[1]} and {query_rows.shape[1]}: embed both with the same model"
+            )
+        return rows, query_rows
+
+    def _read(self, path: Path | None, ids: list[str], read: ReadResult[Any]) -> NDArray[Any] | None:
+        if path is None:
+            return None
+        if path.suffix.lower() != ".npy":
+            from ..batch.dataset import read_vectors_by_id
+
+            return read_vectors_by_id(path, ids, id_column=self.id_column, vector_column=self.vector_column)
+        places = [read.places[name] for name in ids]
+        rows = read_rows(path, places, len(read.items) + len(read.problems), "the texts")
+        bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        if len(bad):
+            raise InvalidInputError(
+                f"{printable(path)}: row {places[bad[0]]}, counted from 0 (id {quoted(ids[bad[0]])}), holds NaN or "
+                "inf: embed that text again"
+            )
+        return rows
+
+
+def read_rows(path: Path | str, rows: Sequence[int], lines: int, what: str) -> NDArray[Any]:
+    """These rows (n, d) of a .npy file that has a row for each of the ``lines`` that are not blank."""
+    if Path(path).exists() and not Path(path).is_file():
+        raise InvalidInputError(f"{printable(path)} is not a file: a folder, a pipe or a device cannot be read")
+    try:
+        # A damaged head may claim any length. A memory map is never longer than the file.
+        found = np.lib.format.open_memmap(path, mode="r")
+    except OSError as error:
+        raise InvalidInputError(f"{printable(path)} cannot be read: {error.strerror or error}") from error
+    # A damaged head raises many undocumented exceptions, tokenize.TokenError and OverflowError among them.
+    except Exception as error:
+        raise InvalidInputError(f"{printable(path)} is not a .npy file of numbers: {quoted(str(error))}") from error
+    if found.ndim != 2 or len(found) != lines or not found.shape[1]:
+        raise InvalidInputError(
+            f"{printable(path)}: vectors must have shape ({lines}, d), a row for each line of {what} that is not "
+            f"blank, got {found.shape}"
+        )
+    return as_numeric(np.array(found[list(rows)]), f"the vectors in {printable(path)}")

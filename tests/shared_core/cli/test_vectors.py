@@ -1,0 +1,232 @@
+"""The vectors of ``setselect compare``: files in place of a model, LangChain's embeddings, and keys of other shapes."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+from shared_core.cli import _terminal
+from shared_core.cli import compare as compare_command
+from shared_core.cli._program import app
+
+DOCUMENTS = [{"id": name, "text": f"Text {name}."} for name in "abcd"]
+QUERIES = [{"id": "q1", "text": "First?", "gold": ["a", "c"]}, {"id": "q2", "text": "Second?", "gold": ["d"]}]
+ROWS = np.array([[1.0, 0.0, 0.1], [1.0, 0.05, 0.1], [0.1, 1.0, 0.0], [0.0, 0.1, 1.0]])
+QUERY_ROWS = np.array([[1.0, 0.9, 0.0], [0.0, 0.1, 1.0]])
+
+
+@pytest.fixture(autouse=True)
+def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> None:
+        raise AssertionError(f"loaded {name}")
+
+    monkeypatch.setattr(_terminal, "load_model", refuse)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write("docs.jsonl", DOCUMENTS)
+    write("queries.jsonl", QUERIES)
+    np.save("docs.npy", ROWS)
+    np.save("queries.npy", QUERY_ROWS)
+    write_parquet("docs.parquet", [d["id"] for d in reversed(DOCUMENTS)], ROWS[::-1].tolist())
+    write_parquet("queries.parquet", ["q2", "q1"], QUERY_ROWS[::-1].tolist())
+    return tmp_path
+
+
+def write(path: str, records: list[Any]) -> None:
+    Path(path).write_text("\n".join(map(json.dumps, records)) + "\n", encoding="utf-8")
+
+
+def write_parquet(path: str, ids: list[str], vectors: Any, id: str = "id", vector: str = "vector") -> None:
+    pq.write_table(pa.table({id: ids, vector: vectors}), path)
+
+
+def run(*arguments: object) -> Result:
+    files = ("--documents", "docs.jsonl", "--queries", "queries.jsonl", "--k", 2, "--cache", "cache")
+    return CliRunner().invoke(app, ["compare", *map(str, (*files, *arguments))])
+
+
+def nearest(result: Result, report: str = "report.json") -> list[str]:
+    """For each query the id of its nearest document."""
+    assert result.exit_code in (0, 1), result.output
+    written = json.loads(Path(report).read_text(encoding="utf-8"))
+    return [view["candidates"][0]["id"] for view in written["queries"]]
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_vectors_from_files_need_no_model(corpus: Path, kind: str) -> None:
+    result = run("--vectors", f"docs.{kind}", "--query-vectors", f"queries.{kind}", "--out", "report.json")
+    assert nearest(result) == ["b", "d"]
+    assert f"2 of the 4 nearest; docs.{kind}, queries.{kind}\n" in result.stdout
+
+
+def test_a_row_belongs_to_its_line_even_if_other_lines_cannot_be_read(corpus: Path) -> None:
+    write("docs.jsonl", [DOCUMENTS[0], {"no": "text"}, *DOCUMENTS[1:]])
+    np.save("docs.npy", np.insert(ROWS, 1, np.nan, axis=0))
+    result = run("--vectors", "docs.npy", "--query-vectors", "queries.npy", "--out", "report.json")
+    assert nearest(result) == ["b", "d"]
+    # Queries without a judgement are left out, and their rows with them.
+    Path("qrels").write_text("q2 0 d 1\n", encoding="utf-8")
+    result = run("--vectors", "docs.npy", "--query-vectors", "queries.npy", "--qrels", "qrels", "--out", "report.json")
+    assert nearest(result) == ["d"]
+
+
+def test_columns_of_parquet_can_have_other_names(corpus: Path) -> None:
+    write_parquet("docs.parquet", list("abcd"), ROWS.tolist(), "key", "embedding")
+    write_parquet("queries.parquet", ["q1", "q2"], QUERY_ROWS.tolist(), "key", "embedding")
+    files = ("--vectors", "docs.parquet", "--query-vectors", "queries.parquet", "--out", "report.json")
+    assert run(*files).stderr.endswith("docs.parquet: --id-column = 'id', but the columns are 'key', 'embedding'\n")
+    assert nearest(run(*files, "--id-column", "key", "--vector-column", "embedding")) == ["b", "d"]
+
+
+def test_queries_may_be_embedded_where_the_documents_have_vectors(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Model:
+        name = fingerprint = "three"
+        max_characters = None
+
+        def embed_queries(self, texts: list[str]) -> Any:
+            return QUERY_ROWS
+
+    monkeypatch.setattr(_terminal, "load_model", lambda name: Model())
+    result = run("--vectors", "docs.npy", "--model", "three", "--out", "report.json")
+    assert nearest(result) == ["b", "d"]
+    assert "; docs.npy, three\n" in result.stdout
+    np.save("docs.npy", np.ones((4, 5)))
+    result = run("--vectors", "docs.npy", "--model", "three")
+    assert result.stderr.endswith(
+        "error: docs.npy: the vectors have length 5, those of three 3: name the model that made the file\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["docs.npy"], "--vectors needs --query-vectors too, or --model or --embedding with the model that made"),
+        (
+            ["docs.npy", "queries.npy", "--model", "x"],
+            "--vectors and --query-vectors leave nothing to embed: leave out --model",
+        ),
+        (["docs.npy", "queries.npy", "--embedding", "x:y"], "leave nothing to embed: leave out --embedding"),
+        (["docs.csv", "queries.npy"], "--vectors: docs.csv is no .npy or .parquet file, nor a folder of .parquet"),
+        (["absent.npy", "queries.npy"], "absent.npy cannot be read: No such file"),
+        (["absent.parquet", "queries.npy"], "there is no file"),
+        (["text.npy", "queries.npy"], "text.npy is not a .npy file of numbers"),
+        (
+            ["queries.npy", "queries.npy"],
+            "queries.npy: vectors must have shape (4, d), a row for each line of the texts that is not blank",
+        ),
+        (["flat.npy", "queries.npy"], "flat.npy: vectors must have shape (4, d)"),
+        (["nan.npy", "queries.npy"], "nan.npy: row 2, counted from 0 (id 'c'), holds NaN or inf: embed that text"),
+        (["docs.npy", "zero.npy"], "query 'q2'"),
+        (["docs.npy", "long.npy"], "docs.npy and long.npy hold vectors of different lengths, 3 and 4: embed both with"),
+        (["queries.parquet", "queries.npy"], "queries.parquet has no vector for 4 of 4 ids: 'a', 'b', 'c', ...; its"),
+    ],
+)
+def test_vectors_that_do_not_fit_are_an_error_of_one_line(corpus: Path, arguments: list[str], message: str) -> None:
+    Path("text.npy").write_text("no array", encoding="utf-8")
+    np.save("flat.npy", np.ones(4))
+    np.save("nan.npy", np.where(np.arange(4)[:, None] == 2, np.inf, ROWS))
+    np.save("zero.npy", QUERY_ROWS * [[1], [0]])
+    np.save("long.npy", np.ones((2, 4)))
+    names = [name for pair in zip(("--vectors", "--query-vectors"), arguments, strict=False) for name in pair]
+    result = run(*names, *arguments[2:])
+    assert result.exit_code == 2
+    assert message in result.stderr
+    [line] = [line for line in result.stderr.splitlines() if "%" not in line]
+    assert line.startswith("error: ")
+
+
+def test_parquet_without_pyarrow_names_the_extra(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for name in [name for name in sys.modules if name.startswith("shared_core.batch.dataset")]:
+        monkeypatch.delitem(sys.modules, name)
+    result = run("--vectors", "docs.parquet", "--query-vectors", "queries.parquet")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        'error: tables and Parquet files need pyarrow: pip install "setselect[batch]"\n',
+    )
+
+
+def test_the_demo_and_vectors_exclude_each_other() -> None:
+    result = CliRunner().invoke(app, ["compare", "--demo", "--vectors", "docs.npy"])
+    assert result.stderr == (
+        "error: --demo has its own documents and queries: leave out --vectors, --query-vectors and keys\n"
+    )
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+def test_files_of_another_shape_are_read_by_their_own_keys(corpus: Path) -> None:
+    write("docs.jsonl", [{"key": d["id"], "page": {"n": 1}, "body": d["text"]} for d in DOCUMENTS])
+    write("queries.jsonl", [{"nr": q["id"], "ask": q["text"], "relevant": q["gold"]} for q in QUERIES])
+    keys = ["--text-key", "body", "--id-key", "key", "--query-key", "ask", "--query-id-key", "nr", "--gold-key"]
+    files = ("--vectors", "docs.parquet", "--query-vectors", "queries.parquet", "--out", "report.json")
+    result = run(*files, *keys, "relevant")
+    assert nearest(result) == ["b", "d"]
+    assert "recall@2" in result.stdout
+    result = run(*files, *keys, "golds")
+    told = "error: queries.jsonl: in all of its lines there is no 'golds'; found ['nr', 'ask', 'relevant']\n"
+    assert (result.exit_code, result.stderr) == (2, told)
+    result = run(*files, "--text-key", "content")
+    told = "error: docs.jsonl holds no document; the first problem: docs.jsonl:1: there is no 'content'; found ["
+    assert (result.exit_code, result.stderr.startswith(told)) == (2, True)
+    Path("qrels").write_text("q2 0 d 1\n", encoding="utf-8")
+    result = run(*files, "--qrels", "qrels", *keys[:-1])
+    assert nearest(result) == ["d"]
+    result = run("--qrels", "qrels", *keys, "relevant")
+    assert (result.exit_code, "the judgements (qrels) hold the gold ids: leave out --gold-key" in result.stderr) == (
+        2,
+        True,
+    )
+
+
+# --- progress ---------------------------------------------------------------------------------------------------------
+
+
+def test_without_a_terminal_progress_is_lines_of_at_most_every_ten_per_cent(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # CI systems set it for colours, and rich then calls a pipe a terminal.
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    progress = _terminal.show_progress(_terminal.message_console())
+    assert list(progress(range(1234), "Comparing")) == list(range(1234))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [f"Comparing: {tenths}0 %" for tenths in range(1, 11)]
+    assert list(progress([], "Comparing")) == []
+    assert list(progress("ab", "Embedding")) == ["a", "b"]
+    assert capsys.readouterr().err == "Embedding: 50 %\nEmbedding: 100 %\n"
+
+
+# --- packages ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("missing", "arguments", "extra"),
+    [
+        (["scipy", "ir_measures", "sentence_transformers"], [], "compare"),
+        (["sentence_transformers"], ["--model", "x"], "compare"),
+        (["scipy"], ["--vectors", "docs.npy", "--query-vectors", "queries.npy"], "eval"),
+        (["jinja2"], ["--vectors", "docs.npy", "--query-vectors", "queries.npy", "--out", "report.html"], "eval"),
+    ],
+)
+def test_missing_packages_are_one_line_that_names_the_one_extra(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, missing: list[str], arguments: list[str], extra: str
+) -> None:
+    real = compare_command.find_spec
+    monkeypatch.setattr(compare_command, "find_spec", lambda name: None if name in missing else real(name))
+    result = run(*arguments)
+    names = ", ".join(missing).replace("_", "-")
+    names += ", which is" if len(missing) == 1 else ", which are"
+    told = f'error: setselect compare needs {names} not installed: pip install "setselect[{extra}]"\n'
+    assert (result.exit_code, result.stderr) == (2, told)

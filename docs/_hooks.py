@@ -110,9 +110,15 @@ class Docstrings(griffe.Extension):
     def _convert(self, thing: griffe.Object) -> None:
         if thing.docstring:
             text = ROLE.sub(lambda match: _link(match[1], thing), thing.docstring.value)
+            # griffe reads the type "array-like" as a difference, unless its hyphen is another character.
+            text = text.replace("array-like", "array\N{NON-BREAKING HYPHEN}like")
             # griffe shows doctests as code in the section "Examples" only.
             prose, *examples = re.split(r"^(Examples\n-+\n)", text, maxsplit=1, flags=re.MULTILINE)
             thing.docstring.value = "".join([DOCTEST.sub(r"```pycon\n\1\n```", prose), *examples])
+            for section in thing.docstring.parsed:
+                for entry in section.value if isinstance(section.value, list) else ():
+                    if isinstance(getattr(entry, "annotation", None), griffe.ExprTuple):
+                        entry.annotation.implicit = True  # "str or None, callable" without parentheses
         for member in thing.members.values():
             if isinstance(member, griffe.Object):
                 self._convert(member)

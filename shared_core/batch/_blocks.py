@@ -102,7 +102,7 @@ def read_blocks(
     arrays = {name: column for name, column in columns.items() if not isinstance(column, Iterator)}
     if len({array.shape[:1] for array in arrays.values()}) > 1:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-        raise InvalidInputError(f"{shapes}: they must have as many rows as there are queries")
+        raise InvalidInputError(f"{shapes}: they must have a row for each query")
     total = next((len(array) for array in arrays.values()), None)
     return _read(columns, shared, total, size), total
 

@@ -197,7 +197,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "one number": ("vectors: the block from query 0", {"vectors": lambda: iter([1.0])}),
     "fewer queries": (
-        "must have as many rows",
+        "must have the same number of rows",
         {"queries": lambda: iter([ONES]), "vectors": lambda: np.ones((5, 3, 5))},
     ),
     "more queries": (
@@ -210,7 +210,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         {"vectors": lambda: iter([np.ones((4, 3, 5))]), "quality": lambda: iter([np.ones(3)])},
     ),
     "quality too long": (
-        r"queries \(4, 5\), quality \(5, 3\): they must have as many rows",
+        r"queries \(4, 5\), quality \(5, 3\): they must have a row for each query",
         {"vectors": lambda: iter([np.ones((4, 3, 5))]), "quality": lambda: np.ones((5, 3))},
     ),
     "relevance flat": (
@@ -218,7 +218,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         {"relevance": lambda: ONES[0, :4]},
     ),
     "relevance too few": (
-        r"queries \(4, 5\), relevance \(3, 3\): they must have as many rows",
+        r"queries \(4, 5\), relevance \(3, 3\): they must have a row for each query",
         {"relevance": lambda: ONES[:3, :3]},
     ),
     "relevance of other candidates": (

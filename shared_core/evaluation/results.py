@@ -226,8 +226,8 @@ class Comparison:
             if deciding is not None:
                 to = self.differences[position, deciding.key]
                 cells += [f"{to.mean:+.3f}", percent(to.worse), f"{to.loss:.3f}", f"{to.worst_loss:.3f}"]
-            row = "".join(f"<td>{cell}</td>" for cell in cells)
-            rows.append(f"<tr><th>{f'<b>{label}</b>' if best else label}</th>{row}</tr>")
+            row = "".join(f"<td><b>{cell}</b></td>" if best else f"<td>{cell}</td>" for cell in cells)
+            rows.append(f"<tr><th>{label}</th>{row}</tr>")
         caption = f"<caption>{html.escape(self.title)}. {html.escape(self.recommendation.text)}</caption>"
         return f"<table>{caption}<thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 

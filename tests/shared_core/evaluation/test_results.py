@@ -44,6 +44,14 @@ def test_a_notebook_shows_the_mean_of_each_measure_for_each_setting() -> None:
     assert len(table(only_similarity(found))[0]) == 2
 
 
+def test_the_recommended_setting_stands_out_in_a_notebook() -> None:
+    found = comparison()
+    _, *rows = ElementTree.fromstring(found._repr_html_()).iter("tr")
+    # The first cell of each row is a heading, which is bold by itself.
+    bold = [position for position, row in enumerate(rows) if all(cell.find("b") is not None for cell in row.iter("td"))]
+    assert bold == [found.recommendation.setting]
+
+
 def test_texts_of_the_corpus_are_escaped_in_notebooks() -> None:
     assert len(table(hostile(comparison()))) == len(comparison().settings) + 1
 

@@ -32,6 +32,7 @@ from shared_core import (
     select_many,
     selector_names,
 )
+from shared_core.selectors.base import MAX_SHOWN
 from tests import oracles
 from tests.shared_core.cases import gaussian
 
@@ -337,3 +338,18 @@ def test_a_notebook_shows_a_selection_as_a_table() -> None:
     assert [row[1] for row in cells[1:]] == ["1", "2"]
     assert [float(row[2] or 0) for row in cells[1:]] == pytest.approx(found.relevance.tolist(), abs=1e-4)
     assert [float(row[3] or 0) for row in cells[1:]] == pytest.approx(found.gains.tolist(), abs=1e-4)
+
+
+def test_a_notebook_shows_the_first_picks_of_a_large_selection() -> None:
+    rng = np.random.default_rng(3)
+    html = select(rng.normal(size=8), rng.normal(size=(50, 8)), 30, "similarity")._repr_html_()
+    table = ElementTree.fromstring(html)
+    assert len([*table.iter("tr")]) == 1 + MAX_SHOWN
+    assert (table.findtext("caption") or "").startswith("30 picks")
+    assert (table.findtext("caption") or "").endswith(f"The first {MAX_SHOWN} are shown.")
+
+
+def test_a_notebook_shows_an_empty_selection() -> None:
+    none = np.empty(0)
+    table = ElementTree.fromstring(Selection(none.astype(np.int64), none, none, 0.0)._repr_html_())
+    assert (table.findtext("caption"), len([*table.iter("tr")])) == ("0 picks, objective 0.", 1)

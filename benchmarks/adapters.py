@@ -233,14 +233,16 @@ def verdicts(found: dict[str, dict[str, Times]], names: list[str]) -> list[str]:
 
 def page(found: dict[str, dict[str, Times]], turns: int) -> str:
     about = (
-        "Written by `benchmarks/adapters.py --write`, whose first lines say what is compared with what: "
-        f"{N:,} random vectors of {DIMENSION} dimensions in a flat FAISS index, fetch_k = {FETCH_K}, k = {K}, VRSD. "
-        "Microseconds. The overhead is the median difference between a call and the search beside it, with the "
-        f"quartiles of the difference in brackets; {turns} turns, one BLAS thread, {os.cpu_count()} cores, "
+        "Written by `benchmarks/adapters.py --write`. The first lines of this script say which search each call is "
+        "compared with. All figures are microseconds. The overhead is the median difference between a call and that "
+        "search, with the quartiles of the difference in brackets. It includes the selection. setselect requires an "
+        f"overhead of at most {BOUNDS[WITH_NUMBA]} µs with numba and {BOUNDS[NUMPY]} µs in numpy alone. The rows of "
+        "`as_retriever` show the overhead of the frameworks' own retrievers, which no adapter can avoid. "
+        f"Setting: {N:,} random vectors of {DIMENSION} dimensions in a flat FAISS index, fetch_k = {FETCH_K}, k = {K}, "
+        f"VRSD, {turns} turns, one BLAS thread, {os.cpu_count()} cores, "
         f"{platform.machine()}, Python {platform.python_version()}, "
         + ", ".join(f"{name} {version(name)}" for name in PACKAGES)
-        + f". The bounds on the overhead of setselect's classes are {BOUNDS[WITH_NUMBA]} µs with numba and "
-        f"{BOUNDS[NUMPY]} µs in numpy alone. The rows that name only the frameworks show what no adapter can avoid."
+        + "."
     )
     lines = ["# What the adapters add to a search with vectors", "", *textwrap.wrap(about, 120), ""]
     lines += ["|  | search | call | overhead, with numba | overhead, numpy alone |", "| --- |" + " ---: |" * 4]

@@ -203,15 +203,21 @@ def main() -> None:
             "0, of the bootstrap",
         )
         notes = f"""
-The candidates are the {FETCH_K} best of BM25 (bm25s, Lucene's variant, English stop words) and of {MINILM} (texts cut
-after {MAX_TOKENS} tokens), fused by reciprocal rank: the sum of 1 / ({RRF_K} + rank). *Fused* is this sum as the
-relevance, scaled to [0, 1] by its minimum and maximum, by rank, or not at all; *cosine* is the cosine of the vectors.
-Similarity by the fused scores is "{FUSED}". *NDPP, default* is `NDPP()`. T is the temperature of NDPP, and λ the
-weight of relevance in MMR.
-*Cosine between picks* is the mean over all pairs: how much the picks repeat each other. The other values are
-percentages, means over the queries, and higher is better. Differences are paired, in percentage points, with a
-95 % bootstrap interval; those whose interval excludes 0 are bold. Subtopics of the α-nDCG (α = 0.5) are
-the right paragraphs or the meanings.
+The candidates are the {FETCH_K} best texts of hybrid search. Two rankings are fused by reciprocal rank: that of BM25
+(bm25s, Lucene's variant, English stop words), and that of {MINILM} (texts cut after {MAX_TOKENS} tokens). The fused
+score of a text is the sum of 1 / ({RRF_K} + rank) over the two. Each method selects from the candidates twice:
+
+- *cosine*: the relevance is the cosine of the vectors;
+- *fused*: the relevance is the fused score, scaled to [0, 1] by its minimum and maximum, by rank, or not at all.
+
+"{FUSED}" is the ranking by the fused scores. MMR is maximal marginal relevance, and λ is its weight of relevance. VRSD
+is vector retrieval with similarity and diversity. NDPP is a nonsymmetric determinantal point process, and T is its
+temperature. *NDPP, default* is `NDPP()`.
+
+*Cosine between picks* is the mean over all pairs of picks. It is lower if the picks repeat each other less. All other
+values are percentages, means over the queries, and higher is better. Differences are paired, in percentage points, with
+a 95 % bootstrap interval. They are bold if the interval excludes 0. In α-nDCG (α = 0.5) a repetition counts less; its
+subtopics are the right paragraphs or the meanings.
 """
         RESULT.parent.mkdir(exist_ok=True)
         RESULT.write_text("\n".join([top, notes.strip(), "", *sections]), encoding="utf-8")

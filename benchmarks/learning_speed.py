@@ -125,11 +125,13 @@ def page(found: Sequence[dict[str, float]], batch: int, epochs: int) -> str:
         cells = (f"{row['items']:,}", f"{row['seconds']:.1f}", f"{row['slowest']:.1f}", f"{each:.2f}")
         lines.append("| " + " | ".join((*cells, f"{row['gigabytes']:.2f}")) + " |")
     about = (
-        f"RowFactors, K = {RANK}, K' = {SKEW_RANK}, {SUBSETS:,} random subsets of {SIZE}, steps of {batch} "
-        f"({steps} an epoch) with `torch.optim.Adam(fused=True)`, float64. Median and slowest of {epochs} epochs "
-        f"(one epoch of the largest pool). {found[0]['threads']:.0f} threads on {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}, numpy {np.__version__}, torch {version('torch')}, seed {SEED}. "
-        f"Python and the libraries alone hold {found[0]['libraries']:.2f} GiB."
+        f"The kernel is RowFactors with K = {RANK} and K' = {SKEW_RANK}. It is fitted to {SUBSETS:,} random subsets of "
+        f"{SIZE} items, in {steps} steps of {batch} subsets an epoch, with `torch.optim.Adam(fused=True)` in float64. "
+        f"The seconds are the median and the slowest of {epochs} epochs (of one epoch for the largest pool). The peak "
+        f"is that of the memory of the process, of which Python and the libraries take "
+        f"{found[0]['libraries']:.2f} GiB. "
+        f"Setting: {found[0]['threads']:.0f} threads on {os.cpu_count()} cores, Python {platform.python_version()}, "
+        f"numpy {np.__version__}, torch {version('torch')}, seed {SEED}."
     )
     start = "# An epoch of fitting an NDPP kernel\n\nWritten by `benchmarks/learning_speed.py --write`.\n"
     return "\n".join((start, about, "", *lines)) + "\n"

@@ -110,8 +110,8 @@ def report(
         "# Queries a second on Ray",
         "",
         f"Made by `benchmarks/ray_rate.py`: {queries:,} queries against {vectors:,} x {DIMENSION} in an HNSW index of "
-        f"{index.stat().st_size >> 20} MiB, VRSD, {K} of {FETCH_K}, blocks of {block_rows:,}. The seconds from call to "
-        "return include the start of the actors and the writing of the parts. Ray itself is already running.",
+        f"{index.stat().st_size >> 20} MiB, VRSD, {K} of {FETCH_K}, blocks of {block_rows:,}. The seconds are those "
+        "from call to return. They include the start of the actors and the writing of the parts. Ray already runs.",
         "",
         f"{machine()}, Python {platform.python_version()}, ray {version('ray')}, faiss-cpu {version('faiss-cpu')}, "
         f"pyarrow {version('pyarrow')}, numpy {version('numpy')}.",

@@ -523,38 +523,43 @@ def page(by_vectors: dict[str, list[Cell]], measures: dict[str, str], files: Seq
     ]
     text = heading("Every method in every regime of search", "benchmarks/regimes.py", files, packages, SEED)
     text += f"""
-The candidates of a question are its {FETCH_K} nearest texts, of which each method selects k. Figures are points: 100
-is the best possible. A regime is a task with its corpus; its figure is the mean over its k. The **regret** of a method
-in a regime is its distance to the best method of the table, in the mean over the kinds of vectors. Texts are cut after
-{MAX_TOKENS} tokens, the length that both models were trained on. *Compressed*: vectors of {MINILM} with one constant
-coordinate more, so that every cosine becomes (3 + cos) / 4 and lies between 0.5 and 1, as with models whose cosines are
-all high.
+A *regime* is a task with its corpus. The candidates of a question are its {FETCH_K} nearest texts, and each method
+selects k of them. Figures are points: 100 is the best possible. The figure of a regime is the mean over its k.
+The **regret** of a method in a regime is the points of the best method of the table minus its own points, both as the
+mean over the kinds of vectors. Texts are cut after {MAX_TOKENS} tokens, the length that both models were trained on.
+*Compressed* are the vectors of {MINILM} with one more coordinate, the same for all texts. Every cosine then becomes
+(3 + cos) / 4 and lies between 0.5 and 1, as with embedding models whose cosines are all high.
 
-Questions are split by the sha256 of their text. One half is for development: the constants of NDPP's temperature and
-ridge and the default were chosen on it. Every table below the first is made from the other half.
+The questions are split into halves by the sha256 of their text. One half is for development: the default selector, and
+the constants of NDPP's temperature and ridge, were chosen on it. The first table is made from this half, and all other
+tables from the other half.
+
+MMR is maximal marginal relevance, and λ is its weight of relevance. VRSD is vector retrieval with similarity and
+diversity. NDPP is a nonsymmetric determinantal point process.
 
 *NDPP()* is the default of the package. Its kernel is L = E Eᵀ + αI, where the rows of E are the unit vectors of the
 candidates and α = {DEFAULT_RIDGE} is the ridge. The relevance of candidate i is r_i = exp(cos_i / (2T)) with the
 temperature T = {AUTO_TEMPERATURE}·σ, where σ is the standard deviation of the candidates' cosines with the question.
-*NDPP linear* has r_i = cos_i (1e-6 at least), *NDPP T 0.1* has T = 0.1, and both have α = 0. λ is MMR's weight of
-relevance.
+*NDPP linear* has r_i = cos_i (1e-6 at least), *NDPP T 0.1* has T = 0.1, and both have α = 0.
 
-In the tables of regret, *largest loss to similarity* is that of the regime where it is largest. *Least share of the
-best gain* is the smallest share that a method keeps of what the best method adds to similarity, among the regimes where
-that is at least {LEAST_GAIN:.0f} points. A negative share is a loss.
+In the tables of regret, *largest loss to similarity* is the loss in the regime where the method loses most. The *best
+gain* of a regime is what its best method adds to similarity. *Least share of the best gain* is the smallest percentage
+of it that a method adds, among the regimes with a best gain of at least {LEAST_GAIN:.0f} points. A negative percentage
+is a loss.
 
 ## What was tried, on the development half
 
-Five rules, each with its constants, beside the methods. The rules without α have α = 0. *σ of the 2k nearest* is the
-standard deviation of the 2k highest cosines, and *first − k-th cosine* the highest minus the k-th highest. The MMR rule
-takes the cosines in standard deviations, times a weight, as relevance.
+Besides the methods, the table has five rules, each with several constants. Rules without α have α = 0. *σ of the 2k
+nearest* is the standard deviation of the 2k highest cosines. *First − k-th cosine* is the highest cosine minus the k-th
+highest. In the rule for MMR, relevance is a weight times the cosine in standard deviations.
 
 """
     text += judgement_table(by_vectors, [*METHODS, *TRIED], development=True)
     text += "\n## Regret, on the other half\n\n" + judgement_table(by_vectors, list(METHODS), development=False)
     text += "\n" + verdict(by_vectors)
     text += (
-        "\nThe best method of a regime is the best of all methods on these questions, so chance adds to every regret.\n"
+        "\nThe best method of a regime is the best of all methods on these questions. Chance decides a part of this, "
+        "so\nevery regret is somewhat too high.\n"
     )
     text += "\n## Each regime: points of similarity, and what each method adds\n\n" + gain_table(by_vectors)
     for vectors, cells in by_vectors.items():

@@ -205,23 +205,24 @@ def page(
         f"Scoring answers with {GEMMA}", "benchmarks/scoring_speed.py", (TRUTHFULQA, GEOQUERY), packages, SEED
     ).replace(f" {REPEATED}", "")
     return f"""{title}- Model: {GEMMA} (pretrained), converted from the GGUF file with sha256 `{GEMMA_SHA256}`
-- {torch.get_num_threads()} threads on {os.cpu_count()} cores ({torch.backends.cpu.get_cpu_capability()})
+- Threads: {torch.get_num_threads()}; cores: {os.cpu_count()} ({torch.backends.cpu.get_cpu_capability()})
 
-Tokens a second, and the factor by which setselect is faster in its own choice of precision: medians of rounds
-(here {rounds}), in which the ways take turns. The tokens of a text count once for each answer, however often a way
-reads them. Δ log P is the mean absolute difference of an answer's log-probability, summed over its tokens, to the
-plain loop in float32.
+The table has tokens a second. The *factor* says how many times as fast setselect is, in the precision that it chooses
+itself. Both are medians over rounds (here {rounds}), in which the contenders take turns. The tokens of a text count
+once for each answer, also if a contender reads them more or less often. *Δ log P* is the mean absolute difference of
+the log-probability of an answer, summed over its tokens, from the plain loop in float32.
 
 {table(head, rows)}
 {sizes}.
 
 - **setselect**: `LogPerplexityQuality.from_transformers(folder)`, `batch_size=8`.
 - **lm-eval**: `HFLM.loglikelihood` with `batch_size=8`. `batch_size="auto"` tries batches of 64 and relies on the error
-  of a full GPU; on a CPU the logits of 64 texts of 300 tokens would take 20 GB, so it is not measured.
-- **plain loop**: batches of 8 in the given order, padded, logits of all tokens.
+  of a full GPU. On a CPU the logits of 64 texts of 300 tokens would take 20 GB, so it is not measured.
+- **plain loop**: batches of 8 in the given order, padded, with the logits of all tokens.
 
-What saves time: the precision; logits of the answers' tokens only (Gemma has 262,144 words, so a row of logits takes
-longer than reading a token); a shared prompt is read once; and short texts share a forward pass in larger numbers.
+setselect saves time in four ways. It uses bfloat16 where the processor computes in it. It computes logits only for the
+tokens of the answers; Gemma's vocabulary has 262,144 tokens, so a row of logits takes longer than reading a token. It
+reads a shared prompt once. It puts more short texts into one forward pass.
 """
 
 

@@ -42,14 +42,14 @@ def _about(found: Found) -> str:
     about = found.about
     machine = about.get("cpu_model_name", about["platform"])
     return (
-        "Made by `make bench WRITE=1` (`benchmarks/speed.py`), with the drawing beside it ([light](speed.svg), "
+        "Made by `make bench WRITE=1` (`benchmarks/speed.py`), with a plot of the figures ([light](speed.svg), "
         f"[dark](speed-dark.svg)). {machine}, {about['cpu_count']} cores, one BLAS thread; "
         f"{about['versions']}; setselect {about.get('setselect', 'in a state that changed during the run')}.\n\n"
         "Each ratio is the median over the turns, with its quartiles in brackets. In a turn every contender of a "
-        "column runs once, one directly after the other, and is compared with the others of the same turn. Ratios hold "
-        "on other machines too, microseconds do not. `select` gets raw float32 arrays in each call, checks them and "
-        'normalises them. The rows "numpy alone" are measured in the same processes with the compiled loops switched '
-        "off, which is the speed without numba (extra `fast`)."
+        "column runs once, one directly after the other, and is compared with the others of the same turn. On another "
+        "machine the ratios are similar, and the microseconds are not. `select` gets raw float32 arrays in each call, "
+        'checks them and normalises them. The rows "numpy alone" are measured in the same processes, with the compiled '
+        "loops switched off. They show the speed without numba (extra `fast`)."
     )
 
 
@@ -116,7 +116,7 @@ def _end_to_end(found: Found) -> str:
 def _how(found: Found) -> str:
     missing = [reason for name, (_, reason) in LARGEST.items() if name != HAYSTACK or found.has(Point(*SIZES[0]), name)]
     if not found.has(Point(*SIZES[0]), HAYSTACK):
-        missing.append("Haystack was not installed (extra `bench`)")
+        missing.append("Haystack was not installed (group `bench`)")
     counts = {"series": found.series, "unstable": found.unstable, "slow": SLOW}
     about = _HOW.format(processes=found.processes, turns=found.turns, load=found.load, **counts)
     return about + "- A dash means that nothing was measured: " + "; ".join(missing) + "."
@@ -129,9 +129,10 @@ def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 _BOUNDS = """\
-The median decides. A ratio says how many times as fast the selector is as pyversity's MMR in the same turn; NDPP is
-compared with pyversity's DPP. Where a bound applies to several sizes, the table shows the one with the worst figure.
-The bounds on the adapters are in [adapters.md](adapters.md)."""
+A bound is the speed that setselect requires of itself. The median of the ratios decides. A ratio says how many times as
+fast the selector is as pyversity's MMR in the same turn. NDPP is compared with pyversity's DPP. If a bound applies to
+several sizes, the table shows the one with the worst figure. The bounds of the adapters are in
+[adapters.md](adapters.md)."""
 
 _ANY_LENGTH = """\
 `select` copies these rows to normalise them. The peers from LangChain, LlamaIndex and Haystack are left out: their
@@ -148,22 +149,23 @@ LangChain's FAISS store with a flat index of {_INDEX}, {end_to_end.FETCH_K} cand
 one thread. all-MiniLM-L6-v2 embeds the question. Only times are measured, so the documents are labels with random
 vectors. *Search* is the index's own call. *Selection* is the function on vectors that are already read. *Framework* is
 the rest: reading the candidates' vectors from the index and making documents of them. *Whole* is measured by itself,
-the parts in the same turns. Each share is a share of the sum of the parts."""
+in the same turns as the parts. A percentage is a share of the sum of the parts."""
 
 _HOW = """\
 - {processes} processes run one after the other, each with {turns} turns; a contender that takes over {slow} s a call
   runs in one turn. The first process finds how many calls make a value. Clock, runs and file format are pyperf's:
   `--json FILE` keeps the values for `python -m pyperf show`, `check` and `compare_to`.
 - Load of the machine before the run: {load}. {unstable} of the {series} series of values have a standard
-  deviation of at least a tenth of their mean; pyperf calls them unstable. A disturbance of the machine falls on all
-  contenders of a turn alike, so ratios are taken turn by turn.
+  deviation of at least a tenth of their mean; pyperf calls them unstable. A disturbance of the machine affects all
+  contenders of a turn, so ratios are computed turn by turn.
 - BLAS and OpenMP use one thread each: at these sizes more threads cost every contender more than they gain.
 - The vectors are random with a common direction, as embeddings of texts on one subject have. The seed is fixed.
 - MMR weighs relevance with λ = 0.5 everywhere.
-- pyversity gets its relevance scores ready-made. LangChain's function gets a float32 array, its fastest input, and
-  lists of Python floats, as many stores return them. LlamaIndex's gets a list of float32 rows: it refuses an array.
+- pyversity gets relevance scores that are already computed. LangChain's function gets a float32 array, its fastest
+  input, and lists of Python floats, as many stores return them. LlamaIndex's function gets a list of float32 rows,
+  because it accepts no array.
 - LlamaIndex's MMR penalises similarity to the last pick only, so it does less work. pyversity counts negative cosines
   as 0.
-- Haystack's ranker takes texts, and embeds them in each call. For this benchmark its public attribute `model` is an
-  object that returns given tensors, so the timed part is the ranker's MMR.
+- Haystack's ranker takes texts, and embeds them in each call. In this benchmark its public attribute `model` is an
+  object that returns given tensors, so only the ranker's MMR is timed.
 """

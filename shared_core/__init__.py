@@ -2,6 +2,16 @@
 
 To read it, start with candidates.py and selectors/base.py. Then follow selectors/vrsd.py, mmr.py, ndpp.py, each with
 one algorithm, and perspective.py.
+
+Docstrings cite these papers by short names:
+
+- VRSD paper: *Vector Retrieval with Similarity and Diversity: How Hard Is It?* (arXiv 2407.04573). The numbers of its
+  sections and definitions are those of an earlier version, *VRSD: Rethinking Similarity and Diversity for Retrieval in
+  Large Language Models*.
+- RAGSys: *RAGSys: Item-Cold-Start Recommender as RAG System*.
+- NDPP paper: *Correlation-Aware Example Selection for In-Context Learning with Nonsymmetric Determinantal Point
+  Processes*.
+- PIR paper: *Beyond Relevance: Evaluate and Improve Retrievers on Perspective Awareness* (arXiv 2405.02714).
 """
 
 from .batch.select_many import Selections, select_many, select_stream

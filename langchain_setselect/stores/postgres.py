@@ -1,4 +1,4 @@
-"""Vector readers for langchain-postgres: PGVector, PGVectorStore, and AsyncPGVectorStore, which the latter wraps."""
+"""Vector readers for langchain-postgres: PGVector, AsyncPGVectorStore, and PGVectorStore, which wraps the second."""
 
 from __future__ import annotations
 

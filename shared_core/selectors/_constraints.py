@@ -138,7 +138,7 @@ class NearDuplicates:
         self.taken += self.near[i]
 
     def exchangeable(self, picks: Sequence[int], *, full: bool) -> Mask:
-        """Candidates that are near to no other pick; none if near-duplicates ended the selection."""
+        """Candidates that are not too near to any other pick; none if near-duplicates ended the selection."""
         if not full:
             return np.zeros((len(picks), len(self.rows)), dtype=np.bool_)
         own = np.array([self.near[i] for i in picks])

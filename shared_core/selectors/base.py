@@ -41,8 +41,8 @@ class Selection:
         Value of the set by the selector's own measure: the sum of the gains (for :class:`NDPP` their product). If
         candidates were ``shown`` before, it is what the set adds to them.
     filled_from : int or None
-        Position of the first pick that was filled in by relevance, because all further gains were 0; None if there
-        is none.
+        Position of the first pick that was filled in by relevance, because all further gains were 0.
+        None if no pick was filled in.
 
     Examples
     --------

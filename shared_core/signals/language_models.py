@@ -124,7 +124,8 @@ class TransformersModel:
         """The result of each item with its place in ``items``, one forward pass after the other.
 
         A pass has up to ``batch_size`` · 256 tokens, where a token of an answer counts as four. A prefix that
-        several texts share is read once. The longest texts come first, so that a lack of memory shows at once.
+        several texts share is read once. The longest texts come first, so that a lack of memory shows in the first
+        pass.
         """
         if not items:
             return

@@ -58,7 +58,7 @@ async def asearch_with_vectors(
 
 
 def vectors_by_id(client: Any, ids: Sequence[str], key: str, field: str) -> dict[str, Row]:
-    """Return the vectors stored under these keys, in one call per thousand; without keys that the index lacks.
+    """Return the vectors stored under these keys, in one call per thousand. Unknown keys are left out.
 
     Parameters
     ----------

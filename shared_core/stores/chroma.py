@@ -50,7 +50,7 @@ def search_with_vectors(
 
 
 def vectors_by_id(collection: Any, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-    """Return the vectors stored under these ids, without ids that the collection does not have.
+    """Return the vectors stored under these ids. Ids that the collection does not have are left out.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ def search_with_vectors(
     Returns
     -------
     columns : dict of str to list of m <= k values
-        The relation's columns except the vectors, and ``similarity_score``, in descending order of the latter.
+        The relation's columns except the vectors, and ``similarity_score``, in descending order of this score.
     vectors : float32, shape (m, d); or a list of rows, None where there is no vector
         Bit-equal to what was added. Rows without a vector come last.
 
@@ -73,7 +73,7 @@ def search_with_vectors(
 def vectors_by_id(
     connection: Any, table: str, ids: Sequence[str], vector_column: str = "embedding", id_column: str = "id"
 ) -> dict[str, Row]:
-    """Return the vectors stored under these ids, without ids that have no row or no vector in the table.
+    """Return the vectors stored under these ids. Ids without a row or a vector in the table are left out.
 
     Parameters
     ----------

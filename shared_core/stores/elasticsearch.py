@@ -65,7 +65,7 @@ async def asearch_with_vectors(
 
 
 async def avectors_by_id(client: Any, index: str, field: str, ids: Sequence[str]) -> dict[str, Row]:
-    """Return the vectors stored under these ids, in one call, without unknown ids and documents without a vector.
+    """Return the vectors stored under these ids, in one call. Ids that have no document or no vector are left out.
 
     Parameters
     ----------

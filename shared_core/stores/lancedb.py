@@ -73,7 +73,7 @@ def search_with_vectors(
 def vectors_by_id(
     table: Any, ids: Sequence[str], vector_column: str = "vector", id_column: str = "id"
 ) -> dict[str, NDArray[np.float32]]:
-    """Return the vectors stored under these ids, without ids that have no row or no vector in the table.
+    """Return the vectors stored under these ids. Ids without a row or a vector in the table are left out.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ async def asearch_with_vectors(
 def vectors_by_id(
     client: Any, collection: str, ids: Sequence[str | int], *, field: str, id_field: str = "id"
 ) -> dict[Any, Row]:
-    """Return the vectors stored under these ids, in one request; without ids that the collection does not have.
+    """Return the vectors stored under these ids, in one request. Unknown ids are left out.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from .rows import Row, as_row, rows_by_id
 def vectors_by_id(
     client: Any, index: str, field: str, ids: Sequence[str], *, id_field: str | None = None
 ) -> dict[str, Row]:
-    """Return the vectors stored under these ids, in one call, without unknown ids and documents without a vector.
+    """Return the vectors stored under these ids, in one call. Ids that have no document or no vector are left out.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ async def asearch_with_vectors(
 
 
 def vectors_by_id(index: Any, ids: Sequence[str], namespace: str | None = None) -> dict[str, Row]:
-    """Return the vectors stored under these ids, without ids that the namespace does not have.
+    """Return the vectors stored under these ids. Ids that the namespace does not have are left out.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ def vectors_by_id(client: Any, collection: str, ids: Sequence[str], names: Seque
     ids : sequence of str
         UUIDs in any spelling, or numbers.
     names : sequence of str
-        Possible names of the dense vector, the likeliest first. With one name only that vector is transferred,
+        Possible names of the dense vector, the most likely first. With one name only that vector is transferred,
         otherwise all vectors of the points, the sparse ones included.
 
     Returns

@@ -51,7 +51,7 @@ async def asearch_with_vectors(
 
 
 def vectors_by_id(collection: Any, ids: Sequence[str]) -> dict[str, Row]:
-    """Return the vectors stored under these ids, without ids that the collection does not have.
+    """Return the vectors stored under these ids. Ids that the collection does not have are left out.
 
     Parameters
     ----------

@@ -250,7 +250,7 @@ def _check_id_and_vector(schema: Any, id_column: str, vector_column: str, where:
 
 
 def read_vectors(column: Any, dimension: int | None, *, zero_is_problem: bool = True) -> Rows:
-    """The vectors of a column of lists or 1-d tensors of floats; without a dimension the commonest length counts."""
+    """The vectors of a column of lists or 1-d tensors of floats; without a dimension the most common length counts."""
     lists = _as_lists(column)
     null = lists.is_null().to_numpy(zero_copy_only=False)
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)

@@ -107,7 +107,7 @@ def map_dataset(
     if actors >= cpus:
         raise InvalidParameterError(
             f"concurrency must be less than the cluster's {cpus} CPUs, got {actors}: the tasks that read the queries "
-            "need one, and both would wait for ever"
+            "need one, and both would wait forever"
         )
     return queries.map_batches(
         Worker,
@@ -142,7 +142,7 @@ def stage_queries(queries: Any, settings: Settings, out: Path) -> Path:
 
 
 def check_dataset(queries: Any, settings: Settings, dimension: int | None) -> None:
-    """Raise InvalidParameterError or InvalidInputError if this is not a Ray Dataset, or one without the columns."""
+    """Raise InvalidParameterError or InvalidInputError if this is not a Ray Dataset, or lacks a column."""
     ray = _import_ray()
     if not isinstance(queries, ray.data.Dataset):
         raise InvalidParameterError(

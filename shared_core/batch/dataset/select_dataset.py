@@ -133,7 +133,7 @@ def select_dataset(
     concurrency : int, optional
         The number of Ray actors. None: in this process, without Ray (for a Ray Dataset: one actor fewer than CPUs).
     threads : int
-        Threads of FAISS in each process. More than 1 is seldom faster here.
+        Threads of FAISS in each process. More than 1 is rarely faster here.
     block_rows : int
         Queries per part. It changes the written numbers in the last bit at most; ``concurrency`` does not change them.
     progress : bool

@@ -36,7 +36,7 @@ class LinearKernel(LearnedKernel):
     Raises
     ------
     KernelError
-        Shapes do not agree, a value is NaN or inf, C is not skew-symmetric, the temperature is not above 0, or W_R
+        Shapes do not agree, a value is NaN or inf, C is not skew-symmetric, the temperature is 0 or negative, or W_R
         comes without a temperature. In a selection: the candidates' vectors are not of length d.
 
     Examples

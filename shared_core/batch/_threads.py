@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 _lock = threading.Lock()
-# The number of BLAS threads belongs to the process. Of calls that overlap, the first one sets it to 1 and the last one
-# restores it.
+# The number of BLAS threads belongs to the process. If calls overlap, the first one sets the number to 1, and the last
+# one restores it.
 _inside = 0
 _restore: Callable[[], None] | None = None
 

@@ -127,7 +127,7 @@ class Run:
             self.best = {name: part.detach().clone() for name, part in self.task.parts.state_dict().items()}
 
     def _best_epoch(self) -> int:
-        """The number of the epoch with the highest feedback; of equal epochs the first."""
+        """The number of the first epoch with the highest feedback."""
         return max(range(len(self.history)), key=lambda n: (self.history[n].feedback, -n))
 
     def _last_improvement(self) -> int:

@@ -64,7 +64,7 @@ class GreedyState:
         return self._any_open and len(self.picks) < self.target
 
     def best(self, scores: Scores, tie: float | None = None) -> int:
-        """The candidate of the highest score; of those within ``tie`` of it, the lowest index."""
+        """The lowest index among the candidates whose score is within ``tie`` of the highest."""
         return lowest_of_best(scores, self.tie if tie is None else tie)
 
     def take(self, i: int, scores: Scores) -> None:

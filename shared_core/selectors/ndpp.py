@@ -368,9 +368,9 @@ class _IncrementalLU:
 
     The ratio is d_i, the pivot of candidate i if it were the next step. L is never formed: with z_i = (V_i, B_i), row i
     of Z, L_ij = z_i·left(z_j) and L_ji = z_i·right(z_j), where left(z_j) = (V_j, C B_j), right(z_j) = (V_j, −C B_j). In
-    the same way Z left_t is column t of the lower factor, and Z right_t row t of the upper one: left_t and right_t are
-    left and right of the pick, minus the share of earlier steps, each divided by the root of the pivot. Without B the
-    two are equal. The caller multiplies each ratio by r_i², which is the effect of R.
+    the same way Z left_t is column t of the lower factor, and Z right_t is row t of the upper one. left_t is left(z) of
+    the pick minus the share of earlier steps, divided by the root of the pivot; right_t is the same for right(z).
+    Without B the two are equal. The caller multiplies each ratio by r_i², which is the effect of R.
     """
 
     def __init__(self, factors: _Factors, shown: list[int], k: int) -> None:

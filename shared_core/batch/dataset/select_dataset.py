@@ -88,9 +88,9 @@ def select_dataset(
     scores of a reranker.
 
     Each query gets a row with its id, ``ids`` (the picks in their order), ``gains``, ``relevance`` (cosines with the
-    query, or what was given) and ``error``: null, or why there is no selection (a vector with NaN, of another length or
-    zero, a null, a blank text, a search that found nothing, an id that the index does not have). If there are fewer
-    than ``k`` candidates, all of them are picked.
+    query, or what was given) and ``error``. ``error`` is null, or says why there is no selection: a vector that is
+    zero, has another length or holds NaN; a null; a blank text; a search that found nothing; or an id that the index
+    does not have. If there are fewer than ``k`` candidates, all of them are picked.
 
     Parameters
     ----------

@@ -213,7 +213,7 @@ def best(labels: Iterable[LabelledSubset], share: float = 0.1) -> list[LabelledS
     Returns
     -------
     list of LabelledSubset
-        In the order of ``labels``. Of equal scores at the limit, the earlier ones are kept.
+        In the order of ``labels``. If scores at the limit are equal, the earlier ones are kept.
 
     Raises
     ------

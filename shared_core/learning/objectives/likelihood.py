@@ -32,11 +32,11 @@ class Likelihood:
     size of the pool and correct for any rank; the published form through C⁻¹ fails for an odd rank.
 
     ``subsets`` are N lists of rows of the pool. With ``normalisation="pool"`` a subset's probability is over all
-    subsets of the pool; with ``"candidates"`` over the subsets of its ``candidates`` (N lists of rows that include its
-    own), with L' = R L R as the kernel is used: log det(L'_S) − log det(L' + I). ``relevance`` (N lists of positive
-    numbers) is the r of each candidate; default: 1. With the ridge, a subset that is larger than the rank or holds the
-    same text twice has a finite loss. The ridge is added to L_S and not to L'_S, where it could exceed r² L_ii of a
-    candidate with a small r.
+    subsets of the pool. With ``"candidates"`` it is over the subsets of its ``candidates`` (N lists of rows that
+    include its own), under the kernel as it is used, L' = R L R: log det(L'_S) − log det(L' + I). ``relevance`` (N
+    lists of positive numbers) is the r of each candidate; default: 1. With the ridge, a subset that is larger than the
+    rank or holds the same text twice has a finite loss. The ridge is added to L_S and not to L'_S, where it could
+    exceed r² L_ii of a candidate with a small r.
     """
 
     def __init__(

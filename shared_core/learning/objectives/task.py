@@ -30,9 +30,9 @@ class Task:
     """An objective with all that the training loop needs of it.
 
     ``parts`` is everything that is trained. ``groups`` are the parameters with their learning rates, for Adam. ``loss``
-    maps the numbers of m examples, int64 (m,) in 0..size-1, to a scalar. ``likelihood`` computes the mean log-likelihood
-    of the held-out queries' subsets. It is None if there are none, or if the objective has no likelihood. ``kernel`` makes the
-    current kernel.
+    maps the numbers of m examples, int64 (m,) in 0..size-1, to a scalar. ``likelihood`` computes the mean
+    log-likelihood of the held-out queries' subsets. It is None if there are none, or if the objective has no
+    likelihood. ``kernel`` makes the current kernel.
     """
 
     parts: nn.ModuleDict

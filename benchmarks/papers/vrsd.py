@@ -239,7 +239,7 @@ Differences from the paper, and whether they may explain why the figures differ:
   [all-MiniLM-L6-v2](vrsd.md) and with [all-mpnet-base-v2](vrsd-all-mpnet-base-v2.md), and the two agree: on OpenBookQA
   VRSD wins over MMR λ 0.5 on 85.9% of the questions with the first and on 85.4% with the second. The paper has 92.6%.
 - **Equal values** explain most of this gap. Where VRSD and MMR select the same items, the code published under the
-  paper's title (github.com/GHupppp/VRSD) lets rounding decide; here it is no win.
+  paper's title (github.com/GHupppp/VRSD) lets rounding decide. Here this is not a win.
 - **OpenBookQA's means** are not reproduced: with the paper's model VRSD's is 0.766 here and 0.833 in the paper.
   [Another page](vrsd_settings.md) tries thousands of settings and finds none that explains it.
 - **ARC-DA** was not available. ARC-Challenge takes its place, with the text of the keyed option as the only answer.
@@ -259,7 +259,7 @@ PATTERN = """\
 ## Does the paper's pattern hold?
 
 The table compares VRSD with the MMR row that it beats on the fewest queries, at pool 20 and k = 4. More than 85% wins
-were expected. "Equal" means that both methods select the same items; this is no win. The interval is a percentile
+were expected. "Equal" means that both methods select the same items, which is not a win. The interval is a percentile
 bootstrap over the questions. "Paper" is the paper's win rate over the same row. The paper has MMR with λ 0, 0.5 and 1
 only. The last column is VRSD's win rate over MMR with λ 0.75, which comes closer to VRSD than each of the three.
 """

@@ -14,7 +14,7 @@ from shared_core.stores.faiss import vectors_by_label
 from .reader import Fetched, VectorReader
 
 # FaissVectorStore knows only labels; the index's struct maps a label to a node. With many nodes, inverting that map
-# takes longer than the search, so the inverted map is kept while the index lives, with the number of its nodes.
+# takes longer than the search. So the inverted map is kept while the index lives, with the number of its nodes.
 _LABELS: WeakKeyDictionary[VectorStoreIndex, tuple[int, dict[str, str]]] = WeakKeyDictionary()
 
 

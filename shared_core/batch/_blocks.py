@@ -15,8 +15,8 @@ from ..errors import InvalidInputError
 
 Blocks = ArrayLike | Iterator[ArrayLike]
 _Column = NDArray[Any] | Iterator[ArrayLike]
-# Queries' own candidates are validated in pieces of this size, because a piece fits into the processor's cache and a
-# memory map may not fit into memory.
+# Queries' own candidates are validated in pieces of this size. A piece fits into the processor's cache, and a memory
+# map as a whole may not fit into memory.
 MAX_BYTES = 4 << 20
 
 

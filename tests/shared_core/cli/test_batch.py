@@ -49,7 +49,7 @@ def test_parts_are_written_and_a_second_call_skips_them(folder: Path) -> None:
     assert second.stdout == f"{Q} rows in 3 parts, 3 of them from an earlier run: {folder / 'sets'}\n"
     other = run(folder, "--selector", "mmr", "--parameter", "lambda_d=0.4", "--block-rows", 100)
     assert other.exit_code == 2
-    assert "has parts that were made with other settings (selector.MMR.lambda_d: 0.5 there, 0.4 now); name another" in other.stderr
+    assert "were made with other settings (selector.MMR.lambda_d: 0.5 there, 0.4 now); name another" in other.stderr
 
 
 def test_rows_with_errors_are_counted_and_shown(folder: Path) -> None:

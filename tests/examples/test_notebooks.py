@@ -1,7 +1,14 @@
-"""Every notebook runs from top to bottom, in its folder, and comes to the results that its text speaks of."""
+"""Every notebook runs from top to bottom, in its folder, and comes to the results that its text speaks of.
+
+A notebook that runs in every development environment is stored with its outputs, so that it can be read without running
+it. ``python tests/examples/test_notebooks.py`` runs these notebooks and stores their outputs again.
+"""
 
 from __future__ import annotations
 
+import html
+import os
+import re
 from pathlib import Path
 
 import nbformat
@@ -16,11 +23,50 @@ SAYS = {
         "| similarity | map, home, faq, flyer | open: 10 to 18; entry: 10 euros |",
         "| ndpp | map, ticket, tram, faq | open: 10 to 18; entry: 12 euros |",
     ],
+    "does_it_help_on_my_corpus": [
+        "numpy.pad: Pad an array.",
+        "Take ndpp relevance='linear': its subtopic recall@4 is 0.840",
+        "more than chance (p = 0.045",
+        "Questions of one part. Similarity is enough: its subtopic recall@4 is 0.958",
+        "its subtopic recall@3 is 1.000 over 2 queries",
+    ],
+    "few_shot_examples_that_help_together": [
+        "How warm is it in the cellar?",
+        "Request: What is the temperature outside?\nProgram: say(temperature(outside))\n\nRequest: How warm",
+        "learning did not help",
+    ],
 }
+# Not everyone has the models of `make models`, so the text of this notebook says what comes out.
+WITHOUT_OUTPUTS = {"answers_with_a_real_model"}
+WITH_OUTPUTS = [path for path in NOTEBOOKS if path.stem not in WITHOUT_OUTPUTS]
+
+
+def execute(path: Path) -> nbformat.NotebookNode:
+    """The notebook after a run; its metadata stay as they are stored."""
+    notebook = nbformat.read(path, as_version=4)
+    metadata = notebook.metadata.copy()
+    folder = {"metadata": {"path": str(path.parent)}}
+    NotebookClient(notebook, timeout=600, record_timing=False, coalesce_streams=True, resources=folder).execute()
+    notebook.metadata = metadata
+    return notebook
 
 
 def outputs(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     return [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+
+
+def shown(notebook: nbformat.NotebookNode) -> str:
+    """All outputs that are text, without the escapes of HTML."""
+    texts = [output.get("text", "") for output in outputs(notebook)]
+    data = [item for output in outputs(notebook) for item in sorted(output.get("data", {}).items())]
+    texts += [text for kind, text in data if kind != "image/png"]
+    return html.unescape("\n".join(texts))
+
+
+def check_says(notebook: nbformat.NotebookNode, name: str) -> None:
+    found = shown(notebook)
+    for words in SAYS[name]:
+        assert words in found, f"{name} does not show {words!r} but\n{found}"
 
 
 def test_each_notebook_has_its_expectations() -> None:
@@ -28,23 +74,47 @@ def test_each_notebook_has_its_expectations() -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
-def test_is_stored_without_outputs(path: Path) -> None:
-    notebook = nbformat.read(path, as_version=4)
-    nbformat.validate(notebook)
-    assert not outputs(notebook)
-    assert all(cell.execution_count is None for cell in notebook.cells if cell.cell_type == "code")
+def test_links_lead_to_files(path: Path) -> None:
+    texts = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown"]
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", "\n".join(texts))
+    assert links
+    assert [link for link in links if not (path.parent / link).exists()] == []
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
-def test_runs_without_noise(path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_is_stored_without_outputs_or_as_it_ran(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    counts = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
+    if path.stem in WITHOUT_OUTPUTS:
+        assert not outputs(notebook)
+        assert set(counts) == {None}
+    else:
+        assert counts == list(range(1, len(counts) + 1))
+        assert path.stat().st_size < 200_000
+        check_says(notebook, path.stem)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
+def test_runs_without_noise(
+    path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     # tqdm asks for ipywidgets, which notebook editors bring and the environment of the tests does not.
     monkeypatch.setenv("PYTHONWARNINGS", "ignore:IProgress not found")
-    notebook = nbformat.read(path, as_version=4)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     if "_gemma" in path.read_text(encoding="utf-8"):
         request.getfixturevalue("gemma")
-    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(path.parent)}}).execute()
-    noise = [output.text for output in outputs(notebook) if output.output_type == "stream" and output.name == "stderr"]
+    ran = execute(path)
+    noise = [output.text for output in outputs(ran) if output.output_type == "stream" and output.name == "stderr"]
     assert not noise
-    shown = "\n".join(str(text) for output in outputs(notebook) for text in output.get("data", {}).values())
-    for words in SAYS[path.stem]:
-        assert words in shown, f"{path.name} does not show {words!r} but\n{shown}"
+    check_says(ran, path.stem)
+    if path in WITH_OUTPUTS:
+        # Rounding can change the last digit of a figure on another processor.
+        stored = nbformat.read(path, as_version=4)
+        assert re.sub(r"\d+", "0", shown(ran)) == re.sub(r"\d+", "0", shown(stored)), "store the outputs again"
+
+
+if __name__ == "__main__":
+    os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"
+    for path in WITH_OUTPUTS:
+        nbformat.write(execute(path), path)

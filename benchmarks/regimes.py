@@ -11,7 +11,7 @@ Data is read from SETSELECT_DATA (default: ../shared/data beside the project) an
 all-mpnet-base-v2 is installed by `make models`; without it its tables are left out.
 
     python benchmarks/regimes.py            # prints the tables
-    python benchmarks/regimes.py --write    # and writes benchmarks/results/regimes.md
+    python benchmarks/regimes.py --write    # and writes benchmarks/results/regimes.md and its drawing
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.models import MAX_TOKENS, MINILM, MPNET, MPNET_PARTS, embed, is_installed
 from benchmarks.papers._common import DATA, ROOT, heading, records, table
+from benchmarks.regimes_drawing import main as draw_regimes
 from shared_core import MMR, NDPP, VRSD, Candidates, Selection, Selector, TopK
 from shared_core.evaluation.measures import bootstrap_interval
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
@@ -595,6 +596,7 @@ def main() -> None:
     print(text)
     if write:
         RESULT.write_text(text, encoding="utf-8")
+        draw_regimes()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks import regimes
+from benchmarks import regimes, regimes_drawing
 from benchmarks.regimes import Cell
 
 
@@ -55,3 +55,10 @@ def test_judgement_by_hand() -> None:
 def test_half_of_the_questions_are_for_development() -> None:
     share = np.mean([regimes.is_development(f"question {number}") for number in range(2000)])
     assert 0.45 < share < 0.55
+
+
+@pytest.mark.parametrize("name", ["regimes.svg", "regimes-dark.svg"])
+def test_the_drawing_has_the_figures_of_the_page(name: str) -> None:
+    added = regimes_drawing.points(regimes.RESULT.read_text(encoding="utf-8"))
+    assert len(added) == 12
+    assert regimes_drawing.in_words(added) in (regimes.RESULT.parent / name).read_text(encoding="utf-8")

@@ -1,0 +1,73 @@
+"""The drawing of benchmarks/results/regimes.md: the points that each method adds to similarity, task by task.
+
+python benchmarks/regimes_drawing.py  # writes regimes.svg and regimes-dark.svg beside the page
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import matplotlib
+from matplotlib.figure import Figure
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.racing.plot import DARK, LIGHT, Palette
+
+RESULTS = Path(__file__).resolve().parent / "results"
+# The column of the page, its name in the drawing, and its marker. The default is drawn last, over the others.
+METHODS = (
+    ("MMR λ 0.5", "MMR, λ = 0.5", "v"),
+    ("VRSD", "VRSD", "D"),
+    ("MMR λ 0.8", "MMR, λ = 0.8", "s"),
+    ("NDPP()", "NDPP, the default", "o"),
+)
+
+
+def points(page: str) -> dict[str, dict[str, float]]:
+    """The points that each method adds, by task."""
+    part = page.split("## Each regime: points of similarity")[1].split("\n## ")[0]
+    head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in part.splitlines() if line[:1] == "|")
+    return {row[0]: dict(zip(head[2:], map(float, row[2:]), strict=True)) for row in rows}
+
+
+def in_words(added: dict[str, dict[str, float]]) -> str:
+    """The figures of the drawing, which its file holds as its description."""
+    return "; ".join(
+        f"{task}: " + ", ".join(f"{name} {worth[column]:+.1f}" for column, name, _ in METHODS)
+        for task, worth in added.items()
+    )
+
+
+def draw(path: Path, added: dict[str, dict[str, float]], palette: Palette) -> None:
+    """Write an SVG. Equal figures give equal files."""
+    colours = (palette.lines[1], palette.lines[0], palette.lines[2], palette.lines[4])
+    look = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), palette.text)
+    with matplotlib.rc_context({**look, "svg.hashsalt": "setselect", "svg.fonttype": "none"}):
+        figure = Figure(figsize=(7, 4.6), layout="constrained")
+        axes = figure.subplots()
+        for (column, name, marker), colour in zip(METHODS, colours, strict=True):
+            worth = [row[column] for row in added.values()]
+            axes.plot(worth, range(len(worth)), marker, color=colour, markersize=6, label=name)
+        axes.axvline(0, color=palette.text, linewidth=1)
+        axes.set_yticks(range(len(added)), list(added), fontsize=10)
+        axes.invert_yaxis()
+        axes.tick_params(length=0)
+        axes.grid(color=palette.faint, linewidth=0.5)
+        axes.set_axisbelow(True)
+        axes.spines[:].set_visible(False)
+        axes.set_xlabel("worse than similarity  ←  points  →  better than similarity")
+        figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=10)
+        figure.savefig(path, format="svg", transparent=True, metadata={"Date": None, "Description": in_words(added)})
+
+
+def main() -> None:
+    """Write both drawings."""
+    added = points((RESULTS / "regimes.md").read_text(encoding="utf-8"))
+    draw(RESULTS / "regimes.svg", added, LIGHT)
+    draw(RESULTS / "regimes-dark.svg", added, DARK)
+
+
+if __name__ == "__main__":
+    main()

@@ -200,7 +200,7 @@ def ndpp(
     are none, d is not known, and at most ``bound``. ``log_r2`` is -inf for a closed candidate. A count is below k if
     the rank is used up, and -1 if a determinant overflows.
     """
-    # d[v] is known after the first seen[v] steps. With a symmetric kernel d only falls, so d[v] is an upper bound of its
+    # d[v] is known after the first seen[v] steps. With a symmetric kernel d only falls, so it is an upper bound of its
     # later values. The other steps are subtracted only where r² d is above ``least``, because elsewhere the gain cannot
     # be within the tie tolerance of the best. With a skew part d may rise, so each step is subtracted from all d at
     # once. w[v] is the logarithm of the gain.

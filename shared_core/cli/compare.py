@@ -25,6 +25,7 @@ from ..evaluation.compare import compare as compare_methods
 from ..evaluation.corpus import read_documents, read_queries
 from ..evaluation.demo import demo_corpus
 from ..evaluation.qrels import JudgedCorpus, beir_files, read_judged
+from ..evaluation.recommend import lines_to_paste
 from ..evaluation.results import Comparison, percent
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding, EmbeddingModel
 from ._terminal import (
@@ -341,6 +342,13 @@ def _show(show: Console, comparison: Comparison) -> None:
     show.print(Text(f"\n{comparison.recommendation.text}"))
     for note in comparison.notes:
         show.print(Text(f"Note: {note}"))
+    setting = comparison.recommendation.setting
+    if setting is not None:
+        code = lines_to_paste(
+            comparison.settings[setting], facts.k, facts.fetch_k, drop_duplicates=facts.drop_duplicates
+        )
+        for name, lines in code.items():
+            show.print(Text(f"\n# {name}\n{lines}"), soft_wrap=True)
 
 
 def _show_differences(show: Console, comparison: Comparison) -> None:

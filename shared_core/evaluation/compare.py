@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -276,7 +277,9 @@ def compare_candidates(
     repeats = (0, "redundancy") in values
     return Comparison(
         title,
-        CorpusFacts(documents, len(outcomes), len(given), _name_of(str(model)), k, fetch_k, seed, _versions()),
+        CorpusFacts(
+            documents, len(outcomes), len(given), _name_of(str(model)), k, fetch_k, seed, _versions(), drop_duplicates
+        ),
         tuple(setting for setting, _ in tried),
         tuple(column.measure for column in columns),
         values,
@@ -318,12 +321,15 @@ def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
     Examples
     --------
     >>> named("mmr", lambda_mult=0.5)[0]
-    Setting(method='mmr', label='mmr lambda_mult=0.5', parameter=0.5, selector='MMR(lambda_d=0.5, lambda_b=0.95)')
+    Setting(method='mmr', label='mmr lambda_mult=0.5', parameter=0.5, selector='MMR(lambda_d=0.5, lambda_b=0.95)', \
+parameters=(('lambda_mult', '0.5'),))
     """
     selector = make_selector(name, **parameters)
     label = " ".join([name, *(f"{key}={_as_typed(value)}" for key, value in parameters.items())])
     numbers = [float(value) for value in parameters.values() if _is_number(value)]
-    return Setting(name, label, numbers[0] if len(numbers) == len(parameters) == 1 else None, repr(selector)), selector
+    swept = numbers[0] if len(numbers) == len(parameters) == 1 else None
+    source = tuple((key, _as_source(key, value)) for key, value in parameters.items())
+    return Setting(name, label, swept, repr(selector), source), selector
 
 
 def _as_typed(value: Any) -> str:
@@ -331,6 +337,13 @@ def _as_typed(value: Any) -> str:
         return f"{value:g}"
     # The repr of a kernel is too long for a label.
     return repr(value) if isinstance(value, str | bool | None) else type(value).__name__
+
+
+def _as_source(key: str, value: Any) -> str:
+    """The value as Python source; a kernel or another object is the variable of its parameter's name."""
+    if isinstance(value, str):
+        return json.dumps(value)
+    return repr(value) if isinstance(value, int | float | None) else key
 
 
 def _is_number(value: Any) -> bool:

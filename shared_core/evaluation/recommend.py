@@ -90,6 +90,49 @@ def recommend(
     )
 
 
+def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: bool = True) -> dict[str, str]:
+    """Lines of code that use a setting, for each of ``LangChain``, ``LlamaIndex`` and ``arrays``.
+
+    They name what the reader has: ``store``, ``index``, ``query`` and ``vectors``.
+
+    >>> from shared_core.evaluation.compare import named
+    >>> print(lines_to_paste(named("mmr", lambda_mult=0.8)[0], k=5, fetch_k=50)["arrays"])
+    from setselect import select
+    <BLANKLINE>
+    # vectors: those of the 50 nearest candidates
+    selection = select(query, vectors, k=5, selector="mmr", lambda_mult=0.8)
+    """
+    given = (("selector", f'"{setting.method}"'), *setting.parameters)
+    arguments = "".join(f", {name}={value}" for name, value in given)
+    items = "".join(f', "{name}": {value}' for name, value in given)
+    arrays = (
+        f"from setselect import select\n\n# vectors: those of the {fetch_k} nearest candidates\n"
+        f"selection = select(query, vectors, k={k}{arguments})"
+    )
+    if setting.method == "similarity":
+        # Plain search needs no setselect.
+        return {
+            "LangChain": f'retriever = store.as_retriever(search_kwargs={{"k": {k}}})',
+            "LlamaIndex": f"retriever = index.as_retriever(similarity_top_k={k})",
+            "arrays": arrays,
+        }
+    if not drop_duplicates:
+        arguments += ", drop_duplicates=False"
+        items += ', "drop_duplicates": False'
+    return {
+        "LangChain": (
+            "from langchain_setselect import SetSelectRetriever\n\n"
+            "retriever = SetSelectRetriever(\n    vectorstore=store,\n"
+            f'    search_kwargs={{"k": {k}, "fetch_k": {fetch_k}{items}}},\n)'
+        ),
+        "LlamaIndex": (
+            "from llamaindex_setselect import SetSelectIndexRetriever\n\n"
+            f"retriever = SetSelectIndexRetriever(\n    index, top_n={k}, fetch_k={fetch_k}{arguments}\n)"
+        ),
+        "arrays": arrays,
+    }
+
+
 class _Decision(NamedTuple):
     """The setting, another that the text compares it with, and the p values against similarity and against that one."""
 

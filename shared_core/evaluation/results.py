@@ -20,7 +20,8 @@ class CorpusFacts:
     """The corpus and the conditions of the comparison.
 
     ``queries`` counts the queries that were compared; it is less than ``planned_queries`` if the run was interrupted.
-    ``documents`` is None if a store was searched whose size is unknown. ``versions`` maps packages, and ``python``, to
+    ``documents`` is None if a store was searched whose size is unknown. ``drop_duplicates`` says whether documents with
+    the same text counted as one. ``versions`` maps packages, and ``python``, to
     their versions.
     """
 
@@ -32,6 +33,7 @@ class CorpusFacts:
     fetch_k: int
     seed: int
     versions: dict[str, str]
+    drop_duplicates: bool = True
 
 
 @dataclass(frozen=True)
@@ -40,13 +42,14 @@ class Setting:
 
     The label holds the selector's name and parameters as a user types them. ``parameter`` is the value of the swept
     parameter (lambda_mult, temperature), or None. Settings of one ``method`` that have a ``parameter`` form one curve,
-    in the order of its values.
+    in the order of its values. ``parameters`` are the names and values of all parameters, as Python source.
     """
 
     method: str
     label: str
     parameter: float | None
     selector: str
+    parameters: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ except ImportError as error:  # pragma: no cover
 
 from ..._files import write_atomically
 from ...errors import InvalidParameterError
+from ..recommend import lines_to_paste
 from ..results import Comparison, percent
 from ._chart import draw_chart
 from ._queries import query_data
@@ -51,6 +52,7 @@ def render(comparison: Comparison) -> str:
     >>> "Notes &lt;2024&gt;" in render(found)
     True
     """
+    advice, facts = comparison.recommendation.setting, comparison.corpus
     html = _template().render(
         comparison=comparison,
         charts=[chart for size in _CHART_SIZES if (chart := draw_chart(comparison, *size)) is not None],
@@ -58,6 +60,9 @@ def render(comparison: Comparison) -> str:
         spans=[(TITLES[needs], len(list(run))) for needs, run in groupby(comparison.measures, lambda one: one.needs)],
         methods=by_method(comparison),
         compared=compared_measures(comparison),
+        code=None
+        if advice is None
+        else lines_to_paste(comparison.settings[advice], facts.k, facts.fetch_k, drop_duplicates=facts.drop_duplicates),
         shown_queries={query.id: place for place, query in enumerate(comparison.queries)},
         # query_data() leaves no "<" in the text, so the text cannot end its script element.
         data=Markup(query_data(comparison)) if comparison.queries else None,
@@ -105,7 +110,9 @@ def _template() -> Template:
 def _fixed_parts() -> dict[str, Any]:
     """Style, script, and the policy that allows these two texts and nothing else."""
     style = (_TEMPLATES / "report.css").read_text(encoding="utf-8")
-    script = "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("tooltips.js", "queries.js"))
+    script = "".join(
+        (_TEMPLATES / name).read_text(encoding="utf-8") for name in ("tooltips.js", "copy.js", "queries.js")
+    )
     policy = (
         f"default-src 'none'; style-src {_policy_hash(style)}; script-src {_policy_hash(script)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"

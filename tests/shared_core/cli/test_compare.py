@@ -71,6 +71,8 @@ def test_a_comparison_is_shown_and_written(corpus: Path) -> None:
     assert "Similarity is enough, as far as these queries can tell: its recall@2 is 0.750" in result.stdout
     assert "2 queries are too few to show a difference" in result.stdout
     assert f"Written: {corpus / 'report.json'}" in result.stdout
+    # The lines to paste stay whole, each on a line of its own.
+    assert '\n\n# LangChain\nretriever = store.as_retriever(search_kwargs={"k": 2})\n' in result.stdout
     # Lines for a log, in place of a bar.
     assert result.stderr == (
         "Embedding documents: 100 %\nEmbedding queries: 100 %\nComparing: 50 %\nComparing: 100 %\n"

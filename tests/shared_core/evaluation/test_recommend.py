@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import InMemoryVectorStore
+from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core.schema import TextNode
 
+from shared_core import Candidates, LowRankKernel, Selector
 from shared_core.evaluation.compare import compare, compare_candidates, named, sweep
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.judging import FoundCandidates, MeasureValues, summarise
-from shared_core.evaluation.recommend import recommend
-from shared_core.evaluation.results import Comparison, Measure, Recommendation
+from shared_core.evaluation.recommend import lines_to_paste, recommend
+from shared_core.evaluation.results import Comparison, Measure, Recommendation, Setting
 
 RECALL = Measure("recall@5", "recall", "", True, "gold")
 FOUR = ["similarity", "ndpp", "vrsd", "mmr lambda_mult=0.5"]
@@ -201,3 +207,36 @@ def test_a_list_of_settings_in_another_order_prefers_its_own_first() -> None:
     for first, second in (("vrsd", "ndpp"), ("ndpp", "vrsd")):
         settings = [named("similarity"), named(first), named(second)]
         assert recommended(compare(documents, queries, vectors, k=2, settings=settings)) == first
+
+
+# --- lines to paste ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keep_duplicates", [False, True])
+@pytest.mark.parametrize(("setting", "selector"), sweep())
+def test_the_lines_to_paste_run_and_select_with_the_setting(
+    setting: Setting, selector: Selector, keep_duplicates: bool
+) -> None:
+    lines = lines_to_paste(setting, k=3, fetch_k=8, drop_duplicates=not keep_duplicates)
+    rows = np.random.default_rng(0).standard_normal((10, 4))
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
+    store.add_texts([f"text {i}" for i in range(10)])
+    nodes = [TextNode(text=f"text {i}", embedding=row.tolist()) for i, row in enumerate(rows)]
+    index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=4))
+    spaces: list[dict[str, Any]] = [{"store": store}, {"index": index}, {"query": rows[0], "vectors": rows[1:]}]
+    for code, space in zip(lines.values(), spaces, strict=True):
+        exec(code, space)
+    assert list(lines) == ["LangChain", "LlamaIndex", "arrays"]
+    retriever, other, selection = spaces[0]["retriever"], spaces[1]["retriever"], spaces[2]["selection"]
+    assert len(retriever.invoke("text")) == len(other.retrieve("text")) == 3
+    expected = selector.select(Candidates(rows[0], rows[1:]), 3)
+    assert selection.indices.tolist() == expected.indices.tolist()
+    if setting.method != "similarity":
+        assert ("drop_duplicates" in lines["LangChain"]) == keep_duplicates
+        assert ("drop_duplicates" in lines["LlamaIndex"]) == keep_duplicates
+
+
+def test_the_lines_of_a_kernel_name_it_as_a_variable() -> None:
+    setting, _ = named("ndpp", kernel=LowRankKernel(np.eye(3)))
+    assert "kernel=kernel" in lines_to_paste(setting, k=3, fetch_k=8)["arrays"]
+    assert '"kernel": kernel' in lines_to_paste(setting, k=3, fetch_k=8)["LangChain"]

@@ -14,7 +14,7 @@ import pytest
 from shared_core import InvalidParameterError
 from shared_core.evaluation.report import render, write_report
 from shared_core.evaluation.report._table import signed
-from shared_core.evaluation.results import percent
+from shared_core.evaluation.results import Recommendation, percent
 from tests.shared_core.evaluation.report.report_cases import HOSTILE, comparison, hostile, only_similarity
 
 
@@ -87,6 +87,15 @@ def test_recommendation_table_and_chart_need_no_script() -> None:
     assert len(points) == 2 * len(found.settings)
     assert all(a.get("aria-label") for a in points)
     assert found.notes[0] in page.text
+
+
+def test_the_lines_to_paste_are_there_if_a_setting_is_recommended() -> None:
+    html = render(comparison())
+    assert 'search_kwargs={"k": 5, "fetch_k": 50, "selector": "vrsd"}' in Page(html).text
+    # Without scripts there is no button that does nothing.
+    assert [("hidden" in button) for button in Page(html).all("button") if button.get("class") == "copy"] == [True] * 3
+    none = replace(comparison(), recommendation=Recommendation(None, None, None, "No winner.", None, None))
+    assert "vectorstore=" not in Page(render(none)).text
 
 
 def test_each_measure_has_a_table_of_gains_and_losses_and_the_one_that_decides_is_open() -> None:

@@ -88,6 +88,15 @@ class LearnedKernel:
             ``path`` is not the name of a file.
         ImportError
             safetensors is missing (``pip install "setselect[kernel]"``).
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from shared_core import LowRankKernel
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     LowRankKernel([[1.0], [2.0]]).save(f"{folder}/kernel.safetensors")
+        ...     LowRankKernel.load(f"{folder}/kernel.safetensors")
+        LowRankKernel(M=2, K=1, K'=0)
         """
         arrays = dict(zip(self._names, self._arrays(), strict=True))
         if self.W_R is not None:

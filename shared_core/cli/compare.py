@@ -251,7 +251,9 @@ def _read_corpus(
         if split and qrels:
             raise InvalidParameterError("--split names judgements of the folder, --qrels a file of them: leave out one")
         found = beir_files(folder, split, qrels)
-        return f"{folder.absolute().name}, {found.qrels.stem}", read_judged(*found, **keys)
+        return f"{folder.absolute().name}, {found.qrels.stem}", read_judged(
+            found.documents, found.queries, found.qrels, **keys
+        )
     if documents is None or queries is None:
         raise InvalidParameterError("--documents and --queries are both needed, or a BEIR folder, or --demo")
     if split:
@@ -342,11 +344,9 @@ def _show(show: Console, comparison: Comparison) -> None:
     show.print(Text(f"\n{comparison.recommendation.text}"))
     for note in comparison.notes:
         show.print(Text(f"Note: {note}"))
-    setting = comparison.recommendation.setting
-    if setting is not None:
-        code = lines_to_paste(
-            comparison.settings[setting], facts.k, facts.fetch_k, drop_duplicates=facts.drop_duplicates
-        )
+    taken = comparison.recommendation.setting
+    if taken is not None:
+        code = lines_to_paste(comparison.settings[taken], facts.k, facts.fetch_k, drop_duplicates=facts.drop_duplicates)
         for name, lines in code.items():
             show.print(Text(f"\n# {name}\n{lines}"), soft_wrap=True)
 

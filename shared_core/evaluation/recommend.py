@@ -91,12 +91,12 @@ def recommend(
 
 
 def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: bool = True) -> dict[str, str]:
-    """Lines of code that use a setting, for each of ``LangChain``, ``LlamaIndex`` and ``arrays``.
+    """Lines of code that use a setting, for each of ``LangChain``, ``LlamaIndex`` and ``Arrays``.
 
     They name what the reader has: ``store``, ``index``, ``query`` and ``vectors``.
 
     >>> from shared_core.evaluation.compare import named
-    >>> print(lines_to_paste(named("mmr", lambda_mult=0.8)[0], k=5, fetch_k=50)["arrays"])
+    >>> print(lines_to_paste(named("mmr", lambda_mult=0.8)[0], k=5, fetch_k=50)["Arrays"])
     from setselect import select
     <BLANKLINE>
     # vectors: those of the 50 nearest candidates
@@ -114,7 +114,7 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
         return {
             "LangChain": f'retriever = store.as_retriever(search_kwargs={{"k": {k}}})',
             "LlamaIndex": f"retriever = index.as_retriever(similarity_top_k={k})",
-            "arrays": arrays,
+            "Arrays": arrays,
         }
     if not drop_duplicates:
         arguments += ", drop_duplicates=False"
@@ -129,7 +129,7 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
             "from llamaindex_setselect import SetSelectIndexRetriever\n\n"
             f"retriever = SetSelectIndexRetriever(\n    index, top_n={k}, fetch_k={fetch_k}{arguments}\n)"
         ),
-        "arrays": arrays,
+        "Arrays": arrays,
     }
 
 

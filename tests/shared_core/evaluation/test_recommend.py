@@ -226,7 +226,7 @@ def test_the_lines_to_paste_run_and_select_with_the_setting(
     spaces: list[dict[str, Any]] = [{"store": store}, {"index": index}, {"query": rows[0], "vectors": rows[1:]}]
     for code, space in zip(lines.values(), spaces, strict=True):
         exec(code, space)
-    assert list(lines) == ["LangChain", "LlamaIndex", "arrays"]
+    assert list(lines) == ["LangChain", "LlamaIndex", "Arrays"]
     retriever, other, selection = spaces[0]["retriever"], spaces[1]["retriever"], spaces[2]["selection"]
     assert len(retriever.invoke("text")) == len(other.retrieve("text")) == 3
     expected = selector.select(Candidates(rows[0], rows[1:]), 3)
@@ -238,5 +238,5 @@ def test_the_lines_to_paste_run_and_select_with_the_setting(
 
 def test_the_lines_of_a_kernel_name_it_as_a_variable() -> None:
     setting, _ = named("ndpp", kernel=LowRankKernel(np.eye(3)))
-    assert "kernel=kernel" in lines_to_paste(setting, k=3, fetch_k=8)["arrays"]
+    assert "kernel=kernel" in lines_to_paste(setting, k=3, fetch_k=8)["Arrays"]
     assert '"kernel": kernel' in lines_to_paste(setting, k=3, fetch_k=8)["LangChain"]

@@ -125,7 +125,7 @@ def test_the_lines_of_the_recommendation_are_copied_by_a_button(opened: Open) ->
 def test_without_a_clipboard_the_lines_are_selected(opened: Open) -> None:
     page = opened()
     page.evaluate("navigator.clipboard.writeText = () => Promise.reject(); document.execCommand = () => false")
-    page.get_by_role("button", name="Copy the lines for arrays").click()
+    page.get_by_role("button", name="Copy the lines for Arrays").click()
     page.get_by_text("The lines are selected: press Ctrl+C.").wait_for(state="attached")
     assert page.evaluate("getSelection().toString()").startswith("from setselect import select\n")
 

@@ -20,7 +20,8 @@ AT_THE_TOP = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.m
 HELP = "<!-- the help of all commands -->"
 
 FENCED = re.compile(r"(^ *```.*?^ *```$)", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r'(\]\(|\b(?:src|srcset|href)=")([^)"\s]+)')
+LINK = re.compile(r'(\]\(|\b(?:src|href)=")([^)"\s]+)')
+PICTURE = re.compile(r'<picture>\s*<source[^>]* srcset="([^"]+)">\s*<img src="([^"]+)" alt="([^"]+)">\s*</picture>')
 ROLE = re.compile(r":(?:attr|class|data|exc|func|meth|mod):`~?([\w.]+)`")
 DOCTEST = re.compile(r"^(>>> .*(?:\n.+)*)", re.MULTILINE)
 log = logging.getLogger("mkdocs.hooks")
@@ -66,6 +67,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return f"{before}{config.repo_url}/{kind}/main/{target}{mark}{anchor}"
         return before + posixpath.relpath(place, posixpath.dirname(here) or ".") + mark + anchor
 
+    # GitHub shows the picture for the system's colours, and the theme that for the colours which its reader chose.
+    markdown = PICTURE.sub(r"![\3](\2#only-light)\n![\3](\1#only-dark)", markdown)
     parts = FENCED.split(markdown)
     parts[::2] = [LINK.sub(lead, part) for part in parts[::2]]
     return "".join(parts)

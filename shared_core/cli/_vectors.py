@@ -21,7 +21,7 @@ from ._terminal import load_model_visibly
 
 
 @dataclass(frozen=True)
-class VectorSource:
+class VectorOptions:
     """What the options of ``compare`` say about vectors: files of them, and the model that embeds what has no file."""
 
     documents: Path | None = None

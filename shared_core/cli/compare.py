@@ -38,7 +38,7 @@ from ._terminal import (
     stop,
     with_option_names,
 )
-from ._vectors import VectorSource
+from ._vectors import VectorOptions
 
 # The names of the library's arguments in its messages.
 _ARGUMENTS = (
@@ -151,7 +151,7 @@ def compare(
             raise InvalidParameterError(
                 "--demo has its own documents and queries: leave out --vectors, --query-vectors and keys"
             )
-        source = VectorSource(vectors, query_vectors, id_column, vector_column, model, embedding)
+        source = VectorOptions(vectors, query_vectors, id_column, vector_column, model, embedding)
         _check_packages(source, out)
         write = _report_writer(out)
         default_title, corpus = _read_corpus(folder, documents, queries, split, qrels, demo, keys)
@@ -180,7 +180,7 @@ def compare(
     raise typer.Exit(WITH_PROBLEMS if corpus.problems or comparison.partial else FINE)
 
 
-def _check_packages(source: VectorSource, out: Path | None) -> None:
+def _check_packages(source: VectorOptions, out: Path | None) -> None:
     """Raise an ImportError that names the one extra to install, before anything takes time."""
     needed = {"scipy": "scipy", "ir_measures": "ir-measures"}
     if out is not None and out.suffix.lower() == ".html":
@@ -267,7 +267,7 @@ def _read_corpus(
 
 
 def _compare(
-    say: Console, corpus: JudgedCorpus, source: VectorSource, cache: Path | None, **options: Any
+    say: Console, corpus: JudgedCorpus, source: VectorOptions, cache: Path | None, **options: Any
 ) -> Comparison:
     progress = show_progress(say)
 

@@ -32,15 +32,15 @@ FIGURE_AT = (1, 2, 4, 8, 16)
 FIGURE_ROWS = ("random", "similarity", LIKELIHOOD, BEST)
 # What the tables are about: the first row minus the second. None: the best row that learns nothing.
 QUESTIONS: dict[str, tuple[str, str | None]] = {
-    "model's feedback or coverage": (BEST, COVERAGE),
+    "model's feedback minus coverage": (BEST, COVERAGE),
     "the same, with labels of the same subsets": (BEST, COVERAGE_SAME),
-    "the skew part, listwise": (BEST, DPP),
-    "the skew part, likelihood": (LIKELIHOOD, LIKELIHOOD_DPP),
-    "a row per item or a map": (ROWS_KERNEL, BEST),
-    "listwise or the paper's likelihood": (BEST, LIKELIHOOD),
-    "likelihood or its start, which is not trained": (LIKELIHOOD, START),
-    "from the model, or the best that learns nothing": (BEST, None),
-    "from coverage, or the best that learns nothing": (COVERAGE, None),
+    "with the skew part minus without, listwise": (BEST, DPP),
+    "with the skew part minus without, likelihood": (LIKELIHOOD, LIKELIHOOD_DPP),
+    "a row per item minus a map": (ROWS_KERNEL, BEST),
+    "listwise minus the paper's likelihood": (BEST, LIKELIHOOD),
+    "likelihood minus its start, which is not trained": (LIKELIHOOD, START),
+    "from the model minus the best that learns nothing": (BEST, None),
+    "from coverage minus the best that learns nothing": (COVERAGE, None),
 }
 # NDPP paper, Table 2, exact match on GeoQuery, by the rows that are nearest to its own.
 PAPER_ABLATIONS = {

@@ -40,6 +40,7 @@ from shared_core.retrieval import (
     as_perspective,
     as_vector,
     check_bool,
+    check_spelling,
     is_default,
     parameter_names,
     refuse_unknown,
@@ -161,6 +162,7 @@ class SelectionSettings(BaseModel):
         for name in rest:
             if name in type(self).model_fields:
                 raise InvalidParameterError(f"{name} is set when {type(self).__name__} is made, not for one call")
+        check_spelling(rest, ("scores", "search_type"))
         return request, scores, rest
 
     def _warn_if_all_are_selected(self, request: Request, candidates: int, remedy: str, *, stacklevel: int = 6) -> None:

@@ -178,7 +178,9 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
             dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=top_n, model_name=name))
         if not nodes:
             return request.report(_NOTHING, started, lambda: self._vectors.words)
-        remedy = "Raise similarity_top_k of the retriever in front of SetSelectPostprocessor (2 by default)"
+        remedy = (
+            "Raise similarity_top_k of the retriever in front of SetSelectPostprocessor (2 by default), or lower top_n"
+        )
         self._warn_if_all_are_selected(request, len(nodes), remedy)
         query = yield from embed_query(self, request, bundle)
         found = yield from read_vectors(self._vectors, nodes, embed_unknown=True)

@@ -6,6 +6,7 @@ A line of a file that cannot be read is reported as a :class:`Problem`, and the 
 from __future__ import annotations
 
 import csv
+import difflib
 import hashlib
 import json
 import os
@@ -180,7 +181,8 @@ def read_queries(
     Raises
     ------
     InvalidInputError
-        The path does not exist, cannot be read, or holds no query; or no line has ``gold_key``.
+        The path does not exist, cannot be read, or holds no query; no line has ``gold_key``; or no line has ``gold``,
+        but one has a key that is nearly the same.
     InvalidParameterError
         The suffix is none of those above, the path is a folder, or a key is given for a file of plain texts.
 
@@ -199,13 +201,19 @@ def read_queries(
     found: dict[str, None] = {}
 
     def convert(record: Any, default_id: str) -> Query:
-        if gold_key is not None:
+        if isinstance(record, Mapping):
             found.update(dict.fromkeys(record))
         return as_query(record, default_id, query_key=query_key, query_id_key=query_id_key, gold_key=gold_key)
 
     read = _collect(path, _records(path, (*_SEVERAL, gold_key or "gold")), convert, "query")
     if gold_key is not None and gold_key not in found:
         raise InvalidInputError(f"{printable(path)}: in all of its lines {_no_key((gold_key,), found)}")
+    near = difflib.get_close_matches("gold", found, n=1, cutoff=0.8)
+    if gold_key is None and near and "gold" not in found:
+        raise InvalidInputError(
+            f"{printable(path)}: no line has 'gold', but there is {quoted(near[0])}: rename it, or read it with "
+            f"gold_key = {quoted(near[0])}"
+        )
     return read
 
 

@@ -20,6 +20,8 @@ ON_REQUEST = ("alpha_ndcg", "ndcg", "success")
 CHANCE = 0.05
 # With fewer queries no difference has p < 0.05: the smallest p value is 2 / 2^queries.
 FEWEST = 6
+# With fewer queries the recommendation asks for more.
+ENOUGH = 50
 # A recommendation begins with "But" if the setting makes at least this share of the queries worse.
 MANY = 0.1
 # The share of similarity's relevance that a setting must keep to be the example of the trade-off.
@@ -206,7 +208,10 @@ def _best_of_the_others(label: str, value: Estimate, lead: Difference, p: str) -
     if value.queries < FEWEST:
         few = "1 query is" if value.queries == 1 else f"{value.queries} queries are"
         return f"{said}, but {few} too few to show a difference: {FEWEST} are needed at least."
-    return f"{said}. That may be chance ({p}). A comparison with more queries can decide."
+    said += f". That may be chance ({p})."
+    if value.queries < ENOUGH:
+        return f"{said} {value.queries} queries show only large differences: compare with {ENOUGH} or more."
+    return f"{said} A comparison with more queries can decide."
 
 
 def _worst_case(difference: Difference, what: str) -> str:

@@ -61,6 +61,8 @@ NDPP_RELEVANCE = ("linear", "exponential")
 _ELSEWHERE = {
     "k": ("top_n",),
     "lambda": ("lambda_mult",),
+    "method": ("selector", "search_type"),
+    "search_type": ("selector",),
     "similarity_top_k": ("top_n", "k"),
     "threshold": ("score_threshold",),
     "top_k": ("top_n", "k"),
@@ -521,13 +523,13 @@ def parameter_names() -> dict[str, None]:
     return dict.fromkeys(p for name in selector_names() for p in selector_parameters(name))
 
 
-def check_spelling(names: Iterable[str]) -> None:
-    """Raise for an unknown name that is close to a setting or to a selector's parameter.
+def check_spelling(names: Iterable[str], more: tuple[str, ...] = ()) -> None:
+    """Raise for an unknown name that is close to a setting, to a selector's parameter or to one of ``more``.
 
     >>> check_spelling(["filter"])
     """
     for name in names:
-        near = _nearest(name, (*SETTINGS, *parameter_names()))
+        near = _nearest(name, (*SETTINGS, *parameter_names(), *more))
         if near is not None:
             raise InvalidParameterError(f"there is no {name!r}: did you mean {near!r}?")
 

@@ -285,9 +285,10 @@ def make_selector(name: str, **parameters: Any) -> Selector:
     if unknown:
         owners = [quoted(other) for other, names in _PARAMETERS.items() if unknown[0] in names]
         hint = f" (a parameter of {' and '.join(owners)})" if owners else ""
+        remedy = f". Leave it out, or select with {' or '.join(owners)}" if owners else ""
         raise InvalidParameterError(
             f"selector {quoted(name)} has no parameter {quoted(unknown[0])}{hint}; allowed: "
-            f"{', '.join(allowed) or 'none'}"
+            f"{', '.join(allowed) or 'none'}{remedy}"
         )
     for alias, target in _ALIASES.items():
         if alias in parameters:

@@ -307,7 +307,10 @@ def test_documents_can_be_added_through_the_retriever(store: VectorStore) -> Non
         ({"k": 2.5}, r"k must be an integer"),
         ({"search_kwargs": {"k": 5, "fetch_k": 3}}, r"fetch_k .*k=5.* must be at least 5, got 3"),
         ({"search_type": "mrr"}, r"unknown selector 'mrr'; known: .*vrsd"),
-        ({"lambda_mult": 0.5}, r"'ndpp' has no parameter 'lambda_mult' \(a parameter of 'mmr'\); allowed: kernel"),
+        (
+            {"lambda_mult": 0.5},
+            r"'ndpp' has no parameter 'lambda_mult'.*; allowed: kernel.*\. Leave it out, or select with 'mmr'$",
+        ),
         ({"search_type": "mmr", "lambda_mult": 1.5}, r"lambda_mult.*\[0, 1\].*1\.5"),
         ({"score_threshold": 2}, r"score_threshold"),
         ({"budget": 100}, r"budget needs costs"),
@@ -341,6 +344,12 @@ def test_bad_arguments_are_refused_at_construction_and_at_call_time(
     if not {"kk", "search_kwargs", "selector"} & set(arguments):
         with pytest.raises((InvalidParameterError, BudgetError), match=message):
             SetSelectRetriever(vectorstore=store).invoke(QUERY, **arguments)
+
+
+def test_a_misspelt_setting_of_a_call_is_not_taken_for_an_argument_of_the_store(embeddings: WordEmbeddings) -> None:
+    retriever = SetSelectRetriever(vectorstore=in_memory(embeddings))
+    with pytest.raises(InvalidParameterError, match=r"'score': did you mean 'scores'"):
+        retriever.invoke(QUERY, score=True)
 
 
 def test_the_error_for_a_store_without_embeddings_names_the_argument(embeddings: WordEmbeddings) -> None:

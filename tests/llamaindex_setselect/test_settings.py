@@ -47,6 +47,8 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
         ({"k": 3}, "no argument 'k': did you mean 'top_n'"),
         ({"similarity_top_k": 3}, "no argument 'similarity_top_k': did you mean 'top_n'"),
         ({"lambda": 0.5}, "no argument 'lambda': did you mean 'lambda_mult'"),
+        ({"search_type": "mmr"}, "no argument 'search_type': did you mean 'selector'"),
+        ({"method": "mmr"}, "no argument 'method': did you mean 'selector'"),
         ({"fetch_k": 50}, r"no argument 'fetch_k'"),
         ({"banana": 3}, r"no argument 'banana': it has .*score_threshold.*top_n"),
         (

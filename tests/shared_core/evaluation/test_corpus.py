@@ -382,6 +382,16 @@ def test_queries_of_another_shape_are_read_by_their_own_keys(tmp_path: Path) -> 
         assert read_queries(path, **keys).items == [Query("1", "One?", ("a", "2")), Query("2", "Two?")]
 
 
+def test_a_misspelt_gold_is_an_error_before_anything_is_embedded(tmp_path: Path) -> None:
+    path = tmp_path / "queries.jsonl"
+    path.write_text('{"text": "One?", "golds": ["a"]}\n{"text": "Two?", "note": "x"}\n', encoding="utf-8")
+    with pytest.raises(InvalidInputError, match=r"no line has 'gold', but there is 'golds': rename it, or .*gold_key"):
+        read_queries(path)
+    assert read_queries(path, gold_key="golds").items[0].gold == ("a",)
+    path.write_text('{"text": "One?", "golds": 3}\n{"text": "Two?", "gold": ["a"]}\n', encoding="utf-8")
+    assert [query.gold for query in read_queries(path).items] == [(), ("a",)]
+
+
 def test_a_key_that_no_line_has_is_an_error_that_lists_the_keys_that_there_are(tmp_path: Path) -> None:
     path = tmp_path / "queries.jsonl"
     path.write_text('{"q": "One?"}\n{"q": "Two?", "relevant": ["a"]}\n', encoding="utf-8")

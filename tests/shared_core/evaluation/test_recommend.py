@@ -168,6 +168,7 @@ def test_one_lead_among_many_settings_is_not_more_than_chance() -> None:
     assert told.text.startswith("Similarity is enough, as far as these queries can tell: ")
     assert f"The best of the others, {best}, has {coins[best].mean():.3f}, which is" in told.text
     assert re.search(r"That may be chance \(p = 0\.\d+, with all 12 other settings counted\)", told.text)
+    assert "30 queries show only large differences: compare with 50 or more." in told.text
     assert "That is" in alone[1].text
     assert "settings counted" not in alone[1].text
 

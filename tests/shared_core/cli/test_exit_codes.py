@@ -21,7 +21,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 
 def break_compare(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    def read_documents(path: Path) -> Any:
+    def read_documents(path: Path, **keys: Any) -> Any:
         raise error
 
     monkeypatch.setattr(command, "read_documents", read_documents)

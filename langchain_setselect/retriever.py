@@ -162,7 +162,7 @@ class SelectionSettings(BaseModel):
         for name in rest:
             if name in type(self).model_fields:
                 raise InvalidParameterError(f"{name} is set when {type(self).__name__} is made, not for one call")
-        check_spelling(rest, ("scores", "search_type"))
+        check_spelling(rest, ("scores",))
         return request, scores, rest
 
     def _warn_if_all_are_selected(self, request: Request, candidates: int, remedy: str, *, stacklevel: int = 6) -> None:

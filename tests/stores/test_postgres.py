@@ -398,7 +398,7 @@ class TestErrors:
             found = await SetSelectRetriever(vectorstore=inner).ainvoke(QUERY)
             assert found == await SetSelectRetriever(vectorstore=store).ainvoke(QUERY)
             assert await SetSelectCompressor(vectorstore=inner).acompress_documents(found, QUERY)
-            with pytest.raises(NotImplementedError, match="only be awaited"):
+            with pytest.raises(NotImplementedError, match="has async methods only"):
                 SetSelectRetriever(vectorstore=inner).invoke(QUERY)
 
     @pytest.mark.parametrize("kind", ["_collection", "_table"])

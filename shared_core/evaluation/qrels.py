@@ -1,6 +1,7 @@
 """Relevance judgements (qrels) in the shapes that benchmarks publish: BEIR folders, and TREC files with subtopics.
 
-ir_datasets and ir_measures read TREC files too, but name no line in their errors, and read no BEIR folder of one's own.
+ir_datasets and ir_measures also read TREC files. Their errors do not name the line, and they cannot read your own BEIR
+folder.
 """
 
 from __future__ import annotations
@@ -156,7 +157,7 @@ def read_qrels(path: Path | str) -> dict[str, Relevant]:
     """Read which documents are relevant to which queries.
 
     A line has three columns (query, document, score; BEIR) or four (query, subtopic, document, score; TREC). They are
-    separated by tabs or white space. A head such as ``query-id corpus-id score`` is passed over. A document is relevant
+    separated by tabs or spaces. A header line such as ``query-id corpus-id score`` is skipped. A document is relevant
     if its score is above 0; grades above 0 all mean the same. If the second of four columns is 0 or Q0 in every line,
     there are no subtopics. With subtopics a document is relevant if it covers any of them.
 

@@ -22,9 +22,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.models import MAX_TOKENS, MINILM, embed
 from benchmarks.papers._common import DATA, ROOT, bm25_scores, heading, records, table
-from shared_core import MMR, NDPP, VRSD, Candidates, Selector, TopK, scale_relevance
-from shared_core.candidates import RelevanceScale
+from shared_core import MMR, NDPP, VRSD, Candidates, Selector, TopK, rescale
 from shared_core.evaluation.measures import bootstrap_interval, mean_pairwise_cosine, rank_measures
+from shared_core.scaling import Scale
 
 RESULT = ROOT / "benchmarks" / "results" / "given_relevance.md"
 FETCH_K = 50
@@ -33,13 +33,13 @@ RRF_K = 60  # the constant of Cormack, Clarke and Büttcher (SIGIR 2009)
 METHODS: dict[str, Selector] = {
     "similarity": TopK(),
     "VRSD": VRSD(),
-    "MMR λ 0.5": MMR(lambda_d=0.5),
-    "MMR λ 0.75": MMR(lambda_d=0.75),
-    "NDPP, linear": NDPP(relevance="linear"),
-    "NDPP, T 0.1": NDPP(relevance="exponential", temperature=0.1),
+    "MMR λ 0.5": MMR(lambda_mult=0.5),
+    "MMR λ 0.75": MMR(lambda_mult=0.75),
+    "NDPP, linear": NDPP(relevance_mapping="linear"),
+    "NDPP, T 0.1": NDPP(relevance_mapping="exponential", temperature=0.1),
     "NDPP, default": NDPP(),
 }
-SCALES: dict[str, RelevanceScale | None] = {"minmax": "minmax", "rank": "rank", "as they came": None}
+SCALES: dict[str, Scale | None] = {"minmax": "minmax", "rank": "rank", "as they came": None}
 FUSED = "hybrid, no selection"
 
 
@@ -135,7 +135,7 @@ def rankings_of(task: Task, k: int) -> dict[str, list[list[int]]]:
         for name, selector in METHODS.items():
             picks[f"{name}; cosine"] = rows[selector.select(cosines, k).indices]
         for label, scale in SCALES.items():
-            given = cosines.with_query(query, scale_relevance(scores, scale))
+            given = cosines.with_query(query, rescale(scores, scale))
             for name, selector in METHODS.items():
                 # Similarity by the fused scores is the fused ranking; VRSD takes no relevance.
                 if not isinstance(selector, (TopK, VRSD)):

@@ -305,7 +305,7 @@ def by_temperature(spread: Callable[[np.ndarray, int], float], c: float) -> Meth
 
     def make(candidates: Candidates, k: int) -> Selector:
         cosines = np.sort(candidates.relevance.astype(np.float64))[::-1]
-        return NDPP(relevance="exponential", temperature=max(c * spread(cosines, k), 1e-9), ridge=0)
+        return NDPP(relevance_mapping="exponential", temperature=max(c * spread(cosines, k), 1e-9), ridge=0)
 
     return make
 
@@ -331,17 +331,17 @@ class ScaledMMR:
     ) -> Selection:
         cosines = candidates.relevance.astype(np.float64)
         scaled = self.weight * (cosines - cosines.mean()) / max(float(cosines.std()), 1e-9)
-        return MMR(lambda_d=0.5).select(Candidates(candidates.query, candidates.vectors, relevance=scaled), k)
+        return MMR(lambda_mult=0.5).select(Candidates(candidates.query, candidates.vectors, relevance=scaled), k)
 
 
 METHODS: dict[str, Method] = {
     "similarity": always(TopK()),
-    "MMR λ 0.5": always(MMR(lambda_d=0.5)),
-    "MMR λ 0.7": always(MMR(lambda_d=0.7)),
-    "MMR λ 0.8": always(MMR(lambda_d=0.8)),
-    "MMR λ 0.85": always(MMR(lambda_d=0.85)),
+    "MMR λ 0.5": always(MMR(lambda_mult=0.5)),
+    "MMR λ 0.7": always(MMR(lambda_mult=0.7)),
+    "MMR λ 0.8": always(MMR(lambda_mult=0.8)),
+    "MMR λ 0.85": always(MMR(lambda_mult=0.85)),
     "VRSD": always(VRSD()),
-    "NDPP linear": always(NDPP(relevance="linear", ridge=0)),
+    "NDPP linear": always(NDPP(relevance_mapping="linear", ridge=0)),
     "NDPP T 0.1": always(NDPP(temperature=0.1, ridge=0)),
     "NDPP()": always(NDPP()),
 }

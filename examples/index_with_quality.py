@@ -6,7 +6,7 @@ import faiss
 import numpy as np
 from _minilm import minilm
 
-from shared_core import MMR, Candidates, scale_quality, with_quality_column, with_quality_weight
+from setselect import MMR, Candidates, rescale, with_quality_column, with_quality_weight
 
 # Answers from a forum, with their votes.
 ANSWERS = {
@@ -24,7 +24,7 @@ QUESTION = "Why does my printer print blank pages?"
 model = minilm()
 texts = list(ANSWERS)
 # Votes span orders of magnitude, cosines do not. Ranks bring both to one scale.
-quality = scale_quality(list(ANSWERS.values()), "rank")
+quality = rescale(list(ANSWERS.values()), "rank")
 rows = with_quality_column(model.embed_documents(texts), quality)
 index = faiss.IndexFlatIP(rows.shape[1])
 index.add(rows.astype(np.float32))
@@ -41,7 +41,7 @@ for lambda_b in (1.0, 0.7):
 _, found = index.search(with_quality_weight(query, 0.7)[None].astype(np.float32), 6)
 stored = index.reconstruct_batch(found[0])
 candidates = Candidates(query, stored[:, :-1], quality=stored[:, -1])
-selection = MMR(lambda_d=0.7, lambda_b=0.7).select(candidates, 3)
+selection = MMR(lambda_mult=0.7, lambda_b=0.7).select(candidates, 3)
 print("MMR with quality, out of 6:")
 for place in selection.indices:
     print(f"        {ANSWERS[texts[found[0][place]]]:2} votes  {texts[found[0][place]]}")

@@ -14,7 +14,7 @@ from _minilm import minilm
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_setselect import SetSelectExampleSelector
-from shared_core import LinearKernel
+from setselect import LinearKernel
 from shared_core.learning import CoverageFeedback
 
 DATA = Path(os.environ.get("SETSELECT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shared_core import select, select_many
+from setselect import select, select_many
 
 # Three topics in 64 dimensions, ten near-copies of each. The query is about topic 0 and, a little less, topic 1.
 rng = np.random.default_rng(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from _tiny_lm import read, tiny_model, tiny_tokenizer
 
-from shared_core import select
+from setselect import select
 from shared_core.signals.perplexity import LogPerplexityQuality
 
 # Every question occurs twice, once with a wrong answer.
@@ -45,7 +45,7 @@ query = embed("What is the capital of Portugal?")
 ranks = [example["quality"] for example in examples]
 # lambda_b weighs the cosine against quality.
 for words, given in {"without quality": {}, "with quality": {"quality": ranks, "lambda_b": 0.5}}.items():
-    selection = select(query, vectors, 3, "mmr", lambda_d=0.75, **given)
+    selection = select(query, vectors, 3, "mmr", lambda_mult=0.75, **given)
     right = sum(examples[i]["right"] for i in selection.indices)
     print(f"\nMMR {words}: {right} of 3 answers are right")
     for i in selection.indices:

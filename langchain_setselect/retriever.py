@@ -26,15 +26,14 @@ from shared_core import InvalidInputError, InvalidParameterError, Kernel, Select
 from shared_core.errors import SetSelectWarning
 from shared_core.retrieval import (
     DEFAULT_SELECTOR,
-    NDPP_RELEVANCE,
     SETTINGS,
     EmbeddedQuery,
     Flow,
     Found,
     Order,
     Perspective,
-    RelevanceScale,
     Request,
+    Scale,
     Selected,
     Step,
     as_perspective,
@@ -82,10 +81,11 @@ class SelectionSettings(BaseModel):
     lambda_b: Setting[Weight | None] = None
     refine: Setting[bool | None] = None
     kernel: Setting[Kernel | None] = None
+    relevance_mapping: Setting[Literal["linear", "exponential"] | None] = None
     temperature: Setting[float | Literal["auto"] | None] = None
     ridge: Setting[NonNegative | None] = None
     relevance: Setting[Number | None] = None
-    relevance_scale: Setting[RelevanceScale | None] = "minmax"
+    relevance_scale: Setting[Scale | None] = "minmax"
     quality: Setting[Number | None] = None
     score_threshold: Setting[float | None] = None
     shown: Setting[Iterable[Hashable]] = ()
@@ -146,12 +146,8 @@ class SelectionSettings(BaseModel):
             raise InvalidParameterError("give search_type or selector, not both")
         configured = defaults["search_type"] if defaults.get("selector") is None else defaults["selector"]
         if "selector" in kwargs or not is_default(kwargs.get("search_type", configured), configured):
-            # The parameters of the configured selector do not fit another selector that is given for this call. A
-            # relevance that is not NDPP's own parameter is a fact about the documents, so it stays.
-            relevance = defaults.get("relevance")
+            # The parameters of the configured selector do not fit another selector that is given for this call.
             defaults = {name: value for name, value in defaults.items() if name not in parameter_names()}
-            if not isinstance(relevance, str) or relevance not in NDPP_RELEVANCE:
-                defaults["relevance"] = relevance
         if "search_type" in kwargs:
             defaults["selector"] = None
         settings = {**defaults, **kwargs}
@@ -301,6 +297,8 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         For ``"vrsd"``: exchange picks after the greedy pass.
     kernel : Kernel, optional
         For ``"ndpp"``: a :class:`LowRankKernel` or :class:`LinearKernel`.
+    relevance_mapping : {"linear", "exponential"}
+        For ``"ndpp"``: how the relevance enters its kernel; see :class:`NDPP`.
     temperature : "auto" or float > 0
         For ``"ndpp"`` with exponential relevance: the lower, the more relevance counts. ``"auto"`` (default) is
         1.25 standard deviations of the candidates' relevance.
@@ -309,10 +307,9 @@ class SetSelectRetriever(SelectionSettings, VectorStoreRetriever):
         Default: 0.05 without a ``kernel``, 0 with one.
     relevance : str, callable or mapping, optional
         What a document is worth for the query: ``"cosine"`` (default), a metadata key (``"relevance_score"`` holds the
-        score of LangChain's rerankers), a function of the document, or numbers by id. ``"linear"`` and
-        ``"exponential"`` map the cosine for ``"ndpp"``. ``"vrsd"`` takes the cosine only.
+        score of LangChain's rerankers), a function of the document, or numbers by id. ``"vrsd"`` takes the cosine only.
     relevance_scale : {"minmax", "rank", "sigmoid"} or None
-        How a given relevance is mapped to [0, 1] for the selector; see :func:`scale_relevance`. The event, ``order``
+        How a given relevance is mapped to [0, 1] for the selector; see :func:`rescale`. The event, ``order``
         and ``relevance_score`` use the relevance as it was given.
     quality : str, callable or mapping, optional
         How good a document is by itself, for ``"mmr"``: a metadata key, a function of the document, or numbers by id.

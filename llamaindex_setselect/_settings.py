@@ -27,8 +27,8 @@ from shared_core.retrieval import (
     Found,
     Order,
     Perspective,
-    RelevanceScale,
     Request,
+    Scale,
     Selected,
     Step,
     as_identifiers,
@@ -71,10 +71,11 @@ class SelectionSettings(BaseModel):
     lambda_b: Setting[Weight | None] = None
     refine: Setting[bool | None] = None
     kernel: Setting[Kernel | None] = None
+    relevance_mapping: Setting[Literal["linear", "exponential"] | None] = None
     temperature: Setting[float | Literal["auto"] | None] = None
     ridge: Setting[NonNegative | None] = None
     relevance: Setting[NodeNumber | None] = None
-    relevance_scale: Setting[RelevanceScale | None] = "minmax"
+    relevance_scale: Setting[Scale | None] = "minmax"
     quality: Setting[NodeNumber | None] = None
     score_threshold: Setting[float | None] = None
     shown: Setting[Iterable[str]] = ()

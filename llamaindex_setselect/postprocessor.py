@@ -48,6 +48,8 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         For ``"vrsd"``: exchange picks after the greedy pass.
     kernel : Kernel, optional
         For ``"ndpp"``: a :class:`LowRankKernel` or :class:`LinearKernel`.
+    relevance_mapping : {"linear", "exponential"}
+        For ``"ndpp"``: how the relevance enters its kernel; see :class:`NDPP`.
     temperature : "auto" or float > 0
         For ``"ndpp"`` with exponential relevance: the lower, the more relevance counts. ``"auto"`` (default) is
         1.25 standard deviations of the candidates' relevance.
@@ -58,11 +60,10 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         Parameters of a selector that you registered.
     relevance : str, callable or mapping, optional
         What a node is worth for the query: ``"cosine"`` (default), ``"score"`` (the score that the retriever or the
-        reranker in front gave it), a metadata key, a function of the node, or numbers by node id. ``"linear"`` and
-        ``"exponential"`` map the cosine for ``"ndpp"``. ``"vrsd"`` takes the cosine only. Higher must be better: a
+        reranker in front gave it), a metadata key, a function of the node, or numbers by node id. ``"vrsd"`` takes the cosine only. Higher must be better: a
         ``"score"`` that is a distance, as ``FaissVectorStore`` gives over ``IndexFlatL2``, selects the worst nodes.
     relevance_scale : {"minmax", "rank", "sigmoid"} or None
-        How a given relevance is mapped to [0, 1]; see :func:`scale_relevance`.
+        How a given relevance is mapped to [0, 1]; see :func:`rescale`.
     index : VectorStoreIndex, optional
     vector_store : BasePydanticVectorStore, optional
         Where stored vectors are. ``index`` also supplies the embedding model; ``FaissVectorStore`` needs ``index``.

@@ -24,8 +24,8 @@ from shared_core.retrieval import (
     Found,
     Order,
     Perspective,
-    RelevanceScale,
     Request,
+    Scale,
     Selected,
     Step,
     as_identifiers,
@@ -61,9 +61,10 @@ class RetrieverOptions(TypedDict, total=False):
     lambda_b: float | None
     refine: bool | None
     kernel: Kernel | None
+    relevance_mapping: Literal["linear", "exponential"] | None
     temperature: float | Literal["auto"] | None
     ridge: float | None
-    relevance_scale: RelevanceScale | None
+    relevance_scale: Scale | None
     score_threshold: float | None
     shown: Iterable[str]
     budget: float | None

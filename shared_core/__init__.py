@@ -15,7 +15,7 @@ Docstrings cite these papers by short names:
 """
 
 from .batch.select_many import Selections, select_many, select_stream
-from .candidates import RELEVANCE_SCALES, Candidates, scale_relevance
+from .candidates import Candidates
 from .errors import (
     BudgetError,
     EmbeddingFallbackWarning,
@@ -29,6 +29,7 @@ from .errors import (
     VectorSourceError,
 )
 from .perspective import PAP, PERSPECTIVE_MODES, perspective_scores
+from .scaling import SCALES, rescale
 from .selectors.base import (
     Selection,
     Selector,
@@ -38,7 +39,7 @@ from .selectors.base import (
     selector_names,
     selector_parameters,
 )
-from .selectors.choose import choose, select
+from .selectors.choose import select
 from .selectors.kernels import Kernel, LinearKernel, LowRankKernel
 from .selectors.mmr import MMR
 from .selectors.ndpp import NDPP
@@ -46,7 +47,7 @@ from .selectors.top_k import TopK
 from .selectors.vrsd import VRSD
 from .signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
 from .signals.perplexity import LogPerplexityQuality
-from .signals.quality import QUALITY_SCALERS, scale_quality, with_quality_column, with_quality_weight
+from .signals.quality import with_quality_column, with_quality_weight
 
 __all__ = [
     "MMR",
@@ -54,8 +55,7 @@ __all__ = [
     "PAP",
     "PERSPECTIVE_MODES",
     "PERSPECTIVE_PROMPT",
-    "QUALITY_SCALERS",
-    "RELEVANCE_SCALES",
+    "SCALES",
     "VRSD",
     "BudgetError",
     "Candidates",
@@ -78,13 +78,11 @@ __all__ = [
     "SetSelectWarning",
     "TopK",
     "VectorSourceError",
-    "choose",
     "make_selection",
     "make_selector",
     "perspective_scores",
     "register_selector",
-    "scale_quality",
-    "scale_relevance",
+    "rescale",
     "select",
     "select_many",
     "select_stream",

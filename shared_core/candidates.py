@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,6 @@ from ._validation import (
     check_bool,
     check_integer,
     check_number,
-    check_one_of,
     describe_row,
     quoted,
     read_only,
@@ -35,9 +34,6 @@ _TIES = {np.dtype(t): TIE_EPS * float(np.finfo(t).eps) for t in (np.float32, np.
 _SAFE_SQUARES = {
     np.dtype(t): (float(np.finfo(t).tiny / np.finfo(t).eps), float(np.finfo(t).max)) for t in (np.float32, np.float64)
 }
-
-RelevanceScale = Literal["minmax", "rank", "sigmoid"]
-RELEVANCE_SCALES = ("minmax", "rank", "sigmoid")
 
 
 def tie_tolerance(dtype: np.dtype[Any]) -> float:
@@ -150,7 +146,7 @@ class Candidates:
         Python floats stay float64. A zero row is kept; its relevance is 0.
     relevance : array-like, shape (n,), optional
         What each candidate is worth for the query, in place of the cosine: the scores of a reranker or of hybrid
-        search. It enters as given; :func:`scale_relevance` maps it to [0, 1]. :class:`VRSD` refuses it.
+        search. It enters as given; :func:`rescale` maps it to [0, 1]. :class:`VRSD` refuses it.
     quality : array-like, shape (n,), optional
         How good each candidate is by itself. :class:`MMR` uses it as given.
     ids : iterable of n hashables, optional
@@ -188,7 +184,7 @@ class Candidates:
 
     Examples
     --------
-    >>> from shared_core import Candidates
+    >>> from setselect import Candidates
     >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
     >>> c.relevance.tolist()
     [1.0, 0.0]
@@ -329,72 +325,6 @@ class Candidates:
             if isinstance(value, np.ndarray):
                 read_only(value)
         self.__dict__.update(state)
-
-
-def scale_relevance(relevance: ArrayLike, scale: RelevanceScale | None = "minmax") -> NDArray[np.float64]:
-    """The relevance of the candidates of one query, or of each of several, mapped to [0, 1].
-
-    MMR weighs relevance against cosines. Unscaled, large scores (BM25, a reranker's logits) would outweigh the cosines,
-    and small scores would have no effect.
-
-    Parameters
-    ----------
-    relevance : array-like, shape (..., n)
-        Each row holds the candidates of one query. Higher is better.
-    scale : {"minmax", "rank", "sigmoid"} or None
-        ``"minmax"``: (r - min) / (max - min). ``"rank"``: the rank among the n, from 0 for the worst to 1 for the
-        best; equal values share their mean rank. ``"sigmoid"``: 1 / (1 + exp(-r)), for logits. None: unchanged.
-
-    Returns
-    -------
-    ndarray, shape (..., n), float64
-        A new array. If all values of a row are equal, ``"minmax"`` and ``"rank"`` map them to 0.5.
-
-    Raises
-    ------
-    InvalidParameterError
-        ``scale`` is unknown.
-    InvalidInputError
-        A value is NaN or inf (the message names it), or there is no value.
-
-    Examples
-    --------
-    >>> from shared_core import scale_relevance
-    >>> scale_relevance([7.5, 2.5, 5.0]).tolist()
-    [1.0, 0.0, 0.5]
-    >>> scale_relevance([7.5, 2.5, 7.5], "rank").tolist()
-    [0.75, 0.0, 0.75]
-    """
-    values = as_float64(relevance, "relevance")
-    if not values.ndim or not values.size:
-        raise InvalidInputError(f"relevance must have shape (..., n) with n >= 1, got {values.shape}")
-    bad = np.argwhere(~np.isfinite(values))
-    if bad.size:
-        *query, row = bad[0].tolist()
-        where = f"query {', '.join(map(str, query))}: relevance" if query else "relevance"
-        raise InvalidInputError(f"{where}: row {row} is {values[tuple(bad[0])]}; every value must be finite")
-    if scale is None:
-        return values
-    check_one_of(scale, "relevance_scale", RELEVANCE_SCALES)
-    if scale == "sigmoid":
-        # exp(-|r|) cannot overflow.
-        small = np.exp(-np.abs(values))
-        return np.where(values < 0, small, 1.0) / (1.0 + small)
-    if scale == "rank":
-        ranked: NDArray[np.float64] = np.apply_along_axis(_mean_ranks, -1, values)
-        return ranked
-    # The difference of two very large numbers would overflow. Dividing by a power of two is exact.
-    values = np.ldexp(values, -np.frexp(np.abs(values).max(axis=-1, keepdims=True))[1] - 1)
-    low, high = values.min(axis=-1, keepdims=True), values.max(axis=-1, keepdims=True)
-    spread = np.where(high > low, high - low, 1.0)
-    return np.where(high > low, (values - low) / spread, 0.5)
-
-
-def _mean_ranks(row: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The ranks of a row, from 0 to 1."""
-    _, group, sizes = np.unique(row, return_inverse=True, return_counts=True)
-    mean_ranks: NDArray[np.float64] = np.cumsum(sizes) - (sizes + 1) / 2
-    return mean_ranks[group] / (len(row) - 1) if len(sizes) > 1 else np.full(len(row), 0.5)
 
 
 def check_candidates(value: Any) -> Candidates:

@@ -48,7 +48,7 @@ class PAP:
 
     Examples
     --------
-    >>> from shared_core import PAP, Candidates
+    >>> from setselect import PAP, Candidates
     >>> c = Candidates([1.0, 1.0], [[1.0, 0.0], [0.0, 1.0]])
     >>> PAP([0.0, 3.0]).apply(c).relevance.tolist()
     [1.0, 0.0]
@@ -147,7 +147,7 @@ def perspective_scores(
 
     Examples
     --------
-    >>> from shared_core import perspective_scores
+    >>> from setselect import perspective_scores
     >>> perspective_scores("dual-sum", [1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [[1.0, 0.0], [0.0, 2.0]]).tolist()
     [1.0, 1.0]
     """

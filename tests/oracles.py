@@ -428,7 +428,7 @@ def mmr(
     *,
     relevance: ArrayLike | None = None,
     quality: ArrayLike | None = None,
-    lambda_d: float = 0.75,
+    lambda_mult: float = 0.75,
     lambda_b: float = 0.95,
     costs: ArrayLike | None = None,
     budget: float | None = None,
@@ -452,16 +452,18 @@ def mmr(
     slack = np.full(len(rows), FLOAT32_ROUNDING * max(1.0, size))
     v_slack, v_tie, w_tie = slack, None, None
     if relevance is not None:
-        slack, v_slack = np.full(len(rows), FLOAT32_ROUNDING * (1 - lambda_d)), np.zeros(len(rows))
+        slack, v_slack = np.full(len(rows), FLOAT32_ROUNDING * (1 - lambda_mult)), np.zeros(len(rows))
         cosine_tie = 16 * float(np.finfo(np.float32 if is_single(vectors) else np.float64).eps)
         v_tie = 16 * float(np.finfo(np.float64).eps) * size
-        w_tie = v_tie + (1 - lambda_d) * cosine_tie
+        w_tie = v_tie + (1 - lambda_mult) * cosine_tie
 
     def scores_of(picked: Sequence[int], mask: Mask) -> Step:
         before = [*shown, *picked]
         if not before:
-            return Step(v, lambda_d * v, v_slack, tie=v_tie)
-        w = np.array([lambda_d * v[i] - (1 - lambda_d) * max(between[i, j] for j in before) for i in range(len(rows))])
+            return Step(v, lambda_mult * v, v_slack, tie=v_tie)
+        w = np.array(
+            [lambda_mult * v[i] - (1 - lambda_mult) * max(between[i, j] for j in before) for i in range(len(rows))]
+        )
         return Step(w, w, slack, tie=w_tie)
 
     return _greedy(

@@ -14,7 +14,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from langchain_setselect import SetSelectCompressor, SetSelectExampleSelector, SetSelectRetriever
 from llamaindex_setselect import SetSelectExampleSelector as LlamaIndexExampleSelector
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
-from shared_core import MMR, NDPP, PAP, VRSD, Candidates, TopK, choose
+from shared_core import MMR, NDPP, PAP, VRSD, Candidates, TopK
+from shared_core.selectors.choose import choose
 from tests.embedding import corpus, embed
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
@@ -28,9 +29,9 @@ SELECTORS = {
     "similarity": TopK(),
     "vrsd": VRSD(),
     "vrsd refined": VRSD(refine=True),
-    "mmr": MMR(lambda_d=0.4, lambda_b=0.7),
+    "mmr": MMR(lambda_mult=0.4, lambda_b=0.7),
     "ndpp": NDPP(),
-    "ndpp exponential": NDPP(relevance="exponential", temperature=0.2),
+    "ndpp exponential": NDPP(relevance_mapping="exponential", temperature=0.2),
 }
 # The options of the adapters. ``expected`` translates them for the core.
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -46,19 +46,19 @@ EPOCHS = {"geoquery": 30, "mtop": 10, "nl2bash": 10}
 AUTO = f"NDPP, default: T = {AUTO_TEMPERATURE:g} σ, ridge {DEFAULT_RIDGE:g}"
 UNLEARNED: dict[str, Any] = {
     "similarity": TopK(),
-    "MMR (λ = 0.5)": MMR(lambda_d=0.5),
-    "MMR (λ = 0.75)": MMR(lambda_d=0.75),
+    "MMR (λ = 0.5)": MMR(lambda_mult=0.5),
+    "MMR (λ = 0.75)": MMR(lambda_mult=0.75),
     "VRSD": VRSD(),
     "VRSD, refined": VRSD(refine=True),
-    "NDPP, linear": NDPP(relevance="linear", ridge=0),
-    "NDPP, exponential, T = 0.1": NDPP(relevance="exponential", temperature=0.1, ridge=0),
-    AUTO: NDPP(relevance="exponential", temperature="auto", ridge=DEFAULT_RIDGE),
+    "NDPP, linear": NDPP(relevance_mapping="linear", ridge=0),
+    "NDPP, exponential, T = 0.1": NDPP(relevance_mapping="exponential", temperature=0.1, ridge=0),
+    AUTO: NDPP(relevance_mapping="exponential", temperature="auto", ridge=DEFAULT_RIDGE),
 }
 # The rows of the selectors that ``fit`` compares its kernel with, by the names that it gives them.
 RIVALS = {
     "NDPP()": AUTO,
-    "NDPP(relevance='linear', ridge=0.0)": "NDPP, linear",
-    "NDPP(relevance='exponential', temperature=0.1, ridge=0.0)": "NDPP, exponential, T = 0.1",
+    "NDPP(relevance_mapping='linear', ridge=0.0)": "NDPP, linear",
+    "NDPP(relevance_mapping='exponential', temperature=0.1, ridge=0.0)": "NDPP, exponential, T = 0.1",
     "VRSD()": "VRSD",
     "TopK()": "similarity",
 }

@@ -126,7 +126,7 @@ class Pool:
     def picks(self, question: str, query: np.ndarray, lambda_d: float, lambda_b: float, k: int = K) -> np.ndarray:
         """Rows that Algorithm 1 selects; every demonstration of the question itself is left out (paper 4.1.3)."""
         left = np.flatnonzero(_answers.leave_one_out(self._questions, question))
-        weights = {"lambda_d": lambda_d, "lambda_b": lambda_b}
+        weights = {"lambda_mult": lambda_d, "lambda_b": lambda_b}
         selection = select(query, self.vectors[left], k, "mmr", quality=self.quality[left], **weights)
         return left[selection.indices]
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import as_float64, check_bool, check_integer, check_one_of, read_only
-from ..candidates import RELEVANCE_SCALES, RelevanceScale, scale_relevance
 from ..errors import InvalidInputError, SetSelectError
+from ..scaling import SCALES, Scale, rescale
 from ..selectors.base import DEFAULT_SELECTOR, Selection, Selector, resolve_selector, warn_of_no_effect
 from ._blocks import Block, Blocks, read_blocks
 from ._threads import one_blas_thread
@@ -38,7 +38,7 @@ class Selections:
 
     Examples
     --------
-    >>> from shared_core import select_many
+    >>> from setselect import select_many
     >>> many = select_many([[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 3.0]], k=1)
     >>> many
     Selections(queries=2, k=1, mean objective=1.05)
@@ -77,7 +77,7 @@ def select_many(
     selector: str | Selector = DEFAULT_SELECTOR,
     *,
     relevance: Blocks | str | None = None,
-    relevance_scale: RelevanceScale | None = "minmax",
+    relevance_scale: Scale | None = "minmax",
     quality: Blocks | None = None,
     ids: Iterable[Hashable] | None = None,
     workers: int = 1,
@@ -102,9 +102,9 @@ def select_many(
         As in :func:`select`.
     relevance : array-like, shape (Q, n), or an iterator of blocks (b, n), optional
         What each candidate is worth for each query, in place of the cosine: the scores of a reranker or of hybrid
-        search. :class:`VRSD` refuses it. ``"linear"`` and ``"exponential"`` are the values of NDPP's own parameter.
+        search. :class:`VRSD` refuses it.
     relevance_scale : {"minmax", "rank", "sigmoid"} or None
-        How the given relevance of each query is mapped to [0, 1]; see :func:`scale_relevance`. None: not at all.
+        How the given relevance of each query is mapped to [0, 1]; see :func:`rescale`. None: not at all.
     quality : array-like, shape (n,), or for own candidates (Q, n) or an iterator of blocks (b, n), optional
         How good each candidate is by itself, see :class:`Candidates`.
     ids : iterable of n hashables, optional
@@ -127,7 +127,7 @@ def select_many(
     Examples
     --------
     >>> import numpy as np
-    >>> from shared_core import select_many
+    >>> from setselect import select_many
     >>> rng = np.random.default_rng(0)
     >>> select_many(rng.normal(size=(5, 8)), rng.normal(size=(20, 8)), k=3, selector="mmr").indices.shape
     (5, 3)
@@ -144,7 +144,7 @@ def select_stream(
     selector: str | Selector = DEFAULT_SELECTOR,
     *,
     relevance: Blocks | str | None = None,
-    relevance_scale: RelevanceScale | None = "minmax",
+    relevance_scale: Scale | None = "minmax",
     quality: Blocks | None = None,
     ids: Iterable[Hashable] | None = None,
     workers: int = 1,
@@ -175,18 +175,16 @@ def select_stream(
     Examples
     --------
     >>> import numpy as np
-    >>> from shared_core import select_stream
+    >>> from setselect import select_stream
     >>> rng = np.random.default_rng(0)
     >>> blocks = (rng.normal(size=(4, 8)) for _ in range(3))  # blocks of queries, read from a file for example
     >>> [many.indices.shape for many in select_stream(blocks, rng.normal(size=(20, 8)), k=3)]
     [(4, 3), (4, 3), (4, 3)]
     """
-    if isinstance(relevance, str):
-        parameters["relevance"], relevance = relevance, None
     resolved = resolve_selector(selector, parameters)
     warn_of_no_effect(resolved, parameters, quality=quality is not None)
     if relevance_scale is not None:
-        check_one_of(relevance_scale, "relevance_scale", RELEVANCE_SCALES)
+        check_one_of(relevance_scale, "relevance_scale", SCALES)
     threads = check_integer(workers, "workers", 1)
     k, block_size = check_integer(k, "k"), check_integer(block_size, "block_size", 1)
     tqdm = _import_tqdm() if check_bool(progress, "progress") else None
@@ -225,14 +223,14 @@ class BlockSelector:
         return Selections(*map(read_only, columns))
 
 
-def _scaled(block: Block, scale: RelevanceScale | None) -> Block:
+def _scaled(block: Block, scale: Scale | None) -> Block:
     """The block with its relevance scaled, query by query."""
     assert block.relevance is not None
     relevance = as_float64(block.relevance, "relevance")
     # Numbers that are not finite are left as they are. The selection of their query refuses them and names the query.
     if not np.isfinite(relevance).all():
         return block
-    return replace(block, relevance=scale_relevance(relevance, scale))
+    return replace(block, relevance=rescale(relevance, scale))
 
 
 def _import_tqdm() -> Any:
@@ -262,9 +260,7 @@ def _stream(
             yield _join(parts)
 
 
-def _select(
-    selector: Selector, at_once: BlockSelector, k: int, scale: RelevanceScale | None, block: Block
-) -> Selections:
+def _select(selector: Selector, at_once: BlockSelector, k: int, scale: Scale | None, block: Block) -> Selections:
     if block.relevance is None:
         return _select_scaled(selector, at_once, k, block)
     found = _select_scaled(selector, at_once, k, _scaled(block, scale))

@@ -256,4 +256,4 @@ def show_result(show: Console, fitted: Fitted, files: Files) -> None:
     for what, path in {**written, "plot": files.plot}.items():
         show.print(Text(f"{what:<11}{path}"))
     kind = type(fitted.kernel).__name__
-    show.print(Text(f"\nfrom shared_core import NDPP, {kind}\nselector = NDPP({kind}.load({str(files.kernel)!r}))"))
+    show.print(Text(f"\nfrom setselect import NDPP, {kind}\nselector = NDPP({kind}.load({str(files.kernel)!r}))"))

@@ -32,7 +32,7 @@ def batch(
     parameter: Annotated[
         list[str] | None,
         typer.Option(
-            help="A parameter of the selector as name=value: refine=true, lambda_d=0.5, kernel=FILE.safetensors. "
+            help="A parameter of the selector as name=value: refine=true, lambda_mult=0.5, kernel=FILE.safetensors. "
             "Can be repeated."
         ),
     ] = None,

@@ -305,7 +305,7 @@ def sweep() -> list[tuple[Setting, Selector]]:
         named("vrsd"),
         named("vrsd", refine=True),
         *(named("mmr", lambda_mult=value) for value in LAMBDAS),
-        named("ndpp", relevance="linear"),
+        named("ndpp", relevance_mapping="linear"),
         *(named("ndpp", temperature=value) for value in TEMPERATURES),
     ]
 
@@ -321,7 +321,7 @@ def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
     Examples
     --------
     >>> named("mmr", lambda_mult=0.5)[0]
-    Setting(method='mmr', label='mmr lambda_mult=0.5', parameter=0.5, selector='MMR(lambda_d=0.5, lambda_b=0.95)', \
+    Setting(method='mmr', label='mmr lambda_mult=0.5', parameter=0.5, selector='MMR(lambda_mult=0.5, lambda_b=0.95)', \
 parameters=(('lambda_mult', '0.5'),))
     """
     selector = make_selector(name, **parameters)

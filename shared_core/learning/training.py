@@ -57,8 +57,8 @@ class Run:
             self._load(*found)
             return
         # The last NDPP is the start of the fit. Without it, a fit that keeps epoch 0 could seem to have learned.
-        start = NDPP(relevance="exponential", temperature=settings.temperature, ridge=0)
-        unlearned = (NDPP(), NDPP(relevance="linear", ridge=0), start, VRSD(), TopK())
+        start = NDPP(relevance_mapping="exponential", temperature=settings.temperature, ridge=0)
+        unlearned = (NDPP(), NDPP(relevance_mapping="linear", ridge=0), start, VRSD(), TopK())
         self.unlearned = {_describe(selector): held_out.values(selector).tolist() for selector in unlearned}
         self._measure(None)
 

@@ -1,11 +1,10 @@
 """The part of the core that the adapters call. Settings become a checked request, which selects a framework's items."""
 
 from .._validation import as_embeddings, as_identifiers, check_bool, check_integer
-from ..candidates import RelevanceScale
+from ..scaling import Scale
 from ..selectors.base import DEFAULT_SELECTOR
 from .items import ORDERS, join_values
 from .request import (
-    NDPP_RELEVANCE,
     SETTINGS,
     WIDEST,
     EmbeddedQuery,
@@ -29,7 +28,6 @@ from .request import (
 
 __all__ = [
     "DEFAULT_SELECTOR",
-    "NDPP_RELEVANCE",
     "ORDERS",
     "SETTINGS",
     "WIDEST",
@@ -38,8 +36,8 @@ __all__ = [
     "Found",
     "Order",
     "Perspective",
-    "RelevanceScale",
     "Request",
+    "Scale",
     "Selected",
     "Step",
     "as_embeddings",

@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import as_identifiers, as_numeric, check_bool, check_integer, check_number, check_one_of, quoted
-from ..candidates import RELEVANCE_SCALES, Candidates, RelevanceScale, scale_relevance
+from ..candidates import Candidates
 from ..errors import BudgetError, InvalidInputError, InvalidParameterError, PerspectiveError, SetSelectWarning
 from ..perspective import DIRECTIONS, PAP
+from ..scaling import SCALES, Scale, rescale
 from ..selectors.base import (
     DEFAULT_SELECTOR,
     Selection,
@@ -53,9 +54,6 @@ LOGGER.addHandler(logging.NullHandler())
 
 # The most candidates that a retriever fetches when it widens its search by itself.
 WIDEST = 20_000
-
-# Strings given as ``relevance`` that are values of NDPP's own parameter. Any other string is a metadata key.
-NDPP_RELEVANCE = ("linear", "exponential")
 
 # Names that other libraries give to these settings.
 _ELSEWHERE = {
@@ -210,7 +208,7 @@ class Request:
     costs: ItemNumber | None = None
     quality: ItemNumber | None = None
     relevance: ItemNumber | None = None
-    relevance_scale: RelevanceScale | None = "minmax"
+    relevance_scale: Scale | None = "minmax"
     source: ItemName | None = None
     max_per_source: int | None = None
     drop_near_duplicates: float | None = None
@@ -241,10 +239,7 @@ class Request:
             for name, value in settings.items()
             if name in SETTINGS and (value is not None or name == "relevance_scale")
         }
-        if isinstance(given.get("relevance"), str) and given["relevance"] in NDPP_RELEVANCE:
-            # The parameter of NDPP, which maps a cosine to the kernel's r, has the same name.
-            parameters["relevance"] = given.pop("relevance")
-        elif isinstance(given.get("relevance"), str) and given["relevance"] == "cosine":
+        if isinstance(given.get("relevance"), str) and given["relevance"] == "cosine":
             del given["relevance"]
         k, fetch_k = _check_sizes(given.pop("k", None), given.pop("fetch_k", None), given.get("budget"))
         if "max_per_source" in given and "source" not in given:
@@ -374,7 +369,7 @@ class Request:
         candidates = Candidates(
             query.vector,
             vectors,
-            relevance=None if relevance is None else scale_relevance(relevance, self.relevance_scale),
+            relevance=None if relevance is None else rescale(relevance, self.relevance_scale),
             quality=None if self.quality is None else read_numbers(items, self.quality, "quality"),
             ids=ids,
             costs=None if self.costs is None else read_numbers(items, self.costs, "costs"),
@@ -596,7 +591,7 @@ def _check_item_value(value: Any, what: str) -> Any:
 
 
 def _check_scale(scale: Any, what: str) -> str | None:
-    return None if scale is None else check_one_of(scale, what, RELEVANCE_SCALES)
+    return None if scale is None else check_one_of(scale, what, SCALES)
 
 
 def _check_cosine(value: Any, what: str) -> float:

@@ -46,7 +46,7 @@ class Selection:
 
     Examples
     --------
-    >>> from shared_core import select
+    >>> from setselect import select
     >>> s = select([1.0, 1.0], [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]], k=2, selector="vrsd")
     >>> s
     Selection(k=2, indices=[1, 2], objective=0.9988)
@@ -88,7 +88,7 @@ class Selector(Protocol):
 
     Examples
     --------
-    >>> from shared_core import MMR, Selector
+    >>> from setselect import MMR, Selector
     >>> isinstance(MMR(), Selector)
     True
     """
@@ -150,7 +150,7 @@ def make_selection(
 
     Examples
     --------
-    >>> from shared_core import Candidates
+    >>> from setselect import Candidates
     >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
     >>> make_selection(c, [0], [1.0]).relevance.tolist()
     [1.0]
@@ -186,8 +186,6 @@ class BlockSelection(NamedTuple):
 
 _REGISTRY: dict[str, type[Any]] = {}
 _PARAMETERS: dict[str, tuple[str, ...]] = {}
-# The name of MMR's weight of relevance in LangChain, LlamaIndex and most stores.
-_ALIASES = {"lambda_mult": "lambda_d"}
 
 _S = TypeVar("_S", bound=type[Any])
 
@@ -204,7 +202,7 @@ def register_selector(name: str) -> Callable[[_S], _S]:
     Examples
     --------
     >>> from dataclasses import dataclass
-    >>> from shared_core import make_selector, register_selector, TopK
+    >>> from setselect import make_selector, register_selector, TopK
     >>> @register_selector("first_of_docs")
     ... @dataclass(frozen=True)
     ... class First:
@@ -229,8 +227,7 @@ def register_selector(name: str) -> Callable[[_S], _S]:
             raise InvalidParameterError(f"{cls.__name__} must be a frozen dataclass to be registered")
         if not callable(getattr(cls, "select", None)):
             raise InvalidParameterError(f"{cls.__name__} has no method select(candidates, k, *, budget, shown)")
-        own = tuple(f.name for f in dataclasses.fields(cls) if f.init)
-        _PARAMETERS[name] = own + tuple(alias for alias, target in _ALIASES.items() if target in own)
+        _PARAMETERS[name] = tuple(f.name for f in dataclasses.fields(cls) if f.init)
         _REGISTRY[name] = cls
         _made.cache_clear()
         return cls
@@ -241,7 +238,7 @@ def register_selector(name: str) -> Callable[[_S], _S]:
 def selector_names() -> tuple[str, ...]:
     """The names that :func:`make_selector` knows.
 
-    >>> from shared_core import selector_names
+    >>> from setselect import selector_names
     >>> {"similarity", "vrsd", "mmr", "ndpp"} <= set(selector_names())
     True
     """
@@ -249,7 +246,7 @@ def selector_names() -> tuple[str, ...]:
 
 
 def selector_parameters(name: str) -> tuple[str, ...]:
-    """The parameters of the selector of this name, with aliases (``lambda_mult``).
+    """The parameters of the selector of this name.
 
     Raises
     ------
@@ -258,9 +255,9 @@ def selector_parameters(name: str) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> from shared_core import selector_parameters
+    >>> from setselect import selector_parameters
     >>> selector_parameters("mmr")
-    ('lambda_d', 'lambda_b', 'lambda_mult')
+    ('lambda_mult', 'lambda_b')
     """
     return _PARAMETERS[_known(name)]
 
@@ -275,9 +272,9 @@ def make_selector(name: str, **parameters: Any) -> Selector:
 
     Examples
     --------
-    >>> from shared_core import make_selector
+    >>> from setselect import make_selector
     >>> make_selector("mmr", lambda_mult=0.5)
-    MMR(lambda_d=0.5, lambda_b=0.95)
+    MMR(lambda_mult=0.5, lambda_b=0.95)
     """
     name = _known(name)
     allowed = _PARAMETERS[name]
@@ -290,11 +287,6 @@ def make_selector(name: str, **parameters: Any) -> Selector:
             f"selector {quoted(name)} has no parameter {quoted(unknown[0])}{hint}; allowed: "
             f"{', '.join(allowed) or 'none'}{remedy}"
         )
-    for alias, target in _ALIASES.items():
-        if alias in parameters:
-            if target in parameters:
-                raise InvalidParameterError(f"{alias} and {target} are the same parameter: give one of them")
-            parameters[target] = parameters.pop(alias)
     selector: Selector = _REGISTRY[name](**parameters)
     return selector
 
@@ -306,7 +298,7 @@ _made = functools.lru_cache(maxsize=128, typed=True)(make_selector)
 def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Selector:
     """The selector of this name with these parameters, or the object itself. An object takes no parameters.
 
-    >>> from shared_core import VRSD
+    >>> from setselect import VRSD
     >>> resolve_selector("vrsd", {"refine": True}) == resolve_selector(VRSD(refine=True), {})
     True
     """
@@ -331,7 +323,7 @@ def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Se
 def warn_of_no_effect(selector: Selector, parameters: Iterable[str], *, quality: bool) -> None:
     """Warn if a quality or the parameter ``lambda_b`` was given and the selector does not use it.
 
-    >>> from shared_core import MMR
+    >>> from setselect import MMR
     >>> warn_of_no_effect(MMR(lambda_b=0.5), ["lambda_b"], quality=True)
     """
     # A selector without the attribute uses_quality may use quality.

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._validation import as_column, check_integer, check_number, read_only
-from ..candidates import Candidates, RelevanceScale, check_candidates, scale_relevance, tie_tolerance
+from ..candidates import Candidates, check_candidates, tie_tolerance
 from ..errors import NothingLeftError
+from ..scaling import Scale, rescale
 from ._greedy import check_shown
 from .base import DEFAULT_SELECTOR, Selection, Selector, check_selector, resolve_selector, warn_of_no_effect
 
@@ -24,8 +25,8 @@ def select(
     k: int | None = None,
     selector: str | Selector = DEFAULT_SELECTOR,
     *,
-    relevance: ArrayLike | str | None = None,
-    relevance_scale: RelevanceScale | None = "minmax",
+    relevance: ArrayLike | None = None,
+    relevance_scale: Scale | None = "minmax",
     quality: ArrayLike | None = None,
     ids: Iterable[Hashable] | None = None,
     costs: ArrayLike | None = None,
@@ -48,9 +49,9 @@ def select(
         ``"ndpp"`` (default), ``"mmr"``, ``"vrsd"``, ``"similarity"``, another registered name, or an object.
     relevance : array-like, shape (n,), optional
         What each candidate is worth for the query, in place of the cosine: the scores of a reranker or of hybrid
-        search. :class:`VRSD` refuses it. ``"linear"`` and ``"exponential"`` are the values of NDPP's own parameter.
+        search. :class:`VRSD` refuses it.
     relevance_scale : {"minmax", "rank", "sigmoid"} or None
-        How the given relevance is mapped to [0, 1] for the selector; see :func:`scale_relevance`. None: not at all.
+        How the given relevance is mapped to [0, 1] for the selector; see :func:`rescale`. None: not at all.
     quality, ids, costs, sources, max_per_source, drop_near_duplicates
         See :class:`Candidates`. With the last two the set may have fewer than ``k`` members.
     budget : float, optional
@@ -58,8 +59,8 @@ def select(
     shown : iterable of int
         Rows that the reader has seen already. The selection continues from them and does not return them.
     **parameters
-        The selector's own: ``refine`` (VRSD), ``lambda_d`` or ``lambda_mult``, ``lambda_b`` (MMR), ``kernel``,
-        ``temperature`` (NDPP).
+        The selector's own: ``refine`` (VRSD), ``lambda_mult``, ``lambda_b`` (MMR), ``kernel``,
+        ``relevance_mapping``, ``temperature``, ``ridge`` (NDPP).
 
     Returns
     -------
@@ -73,21 +74,19 @@ def select(
 
     Examples
     --------
-    >>> from shared_core import select
+    >>> from setselect import select
     >>> vectors = [[1.0, 0.0], [1.0, 0.02], [0.0, 1.0]]
     >>> select([1.0, 0.9], vectors, k=2).indices.tolist()
     [1, 2]
     >>> select([1.0, 0.9], vectors, k=2, selector="similarity").indices.tolist()
     [1, 0]
     """
-    if isinstance(relevance, str):
-        parameters["relevance"], relevance = relevance, None
     resolved = resolve_selector(selector, parameters)
     warn_of_no_effect(resolved, parameters, quality=quality is not None)
     candidates = Candidates(
         query,
         vectors,
-        relevance=None if relevance is None else scale_relevance(relevance, relevance_scale),
+        relevance=None if relevance is None else rescale(relevance, relevance_scale),
         quality=quality,
         ids=ids,
         costs=costs,
@@ -99,7 +98,7 @@ def select(
     found = resolved.select(candidates, k, budget=budget, shown=shown)
     if relevance is None:
         return found
-    return replace(found, relevance=read_only(scale_relevance(relevance, None)[found.indices]))
+    return replace(found, relevance=read_only(rescale(relevance, None)[found.indices]))
 
 
 def choose(
@@ -144,7 +143,8 @@ def choose(
 
     Examples
     --------
-    >>> from shared_core import Candidates, VRSD, choose
+    >>> from setselect import Candidates, VRSD
+    >>> from shared_core.selectors.choose import choose
     >>> c = Candidates([1.0, 0.0], [[1.0, 0.0], [0.0, 1.0]])
     >>> choose(c, VRSD(), 5, score_threshold=0.5).indices.tolist()
     [0]

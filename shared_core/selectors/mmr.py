@@ -33,10 +33,10 @@ class MMR:
 
     Parameters
     ----------
-    lambda_d : float in [0, 1]
-        Weight of relevance; 1 is pure relevance, 0 pure novelty. LangChain and LlamaIndex call it ``lambda_mult``. The
-        default is 0.5, as there; the paper uses 0.75. Qdrant, OpenSearch and others use the opposite convention,
-        diversity = 1 − ``lambda_d``.
+    lambda_mult : float in [0, 1]
+        The paper's λ_d, the weight of relevance; 1 is pure relevance, 0 pure novelty. The default is 0.5, as in
+        LangChain and LlamaIndex; the paper uses 0.75. Qdrant, OpenSearch and others use the opposite convention,
+        diversity = 1 − ``lambda_mult``.
     lambda_b : float in [0, 1]
         Weight of relevance against quality. It has no effect without quality.
 
@@ -47,18 +47,18 @@ class MMR:
 
     Examples
     --------
-    >>> from shared_core import MMR, Candidates
+    >>> from setselect import MMR, Candidates
     >>> c = Candidates([1.0, 0.4], [[1.0, 0.0], [1.0, 0.01], [0.0, 1.0]])
-    >>> MMR(lambda_d=0.5).select(c, 2).indices.tolist()
+    >>> MMR(lambda_mult=0.5).select(c, 2).indices.tolist()
     [1, 2]
     """
 
-    lambda_d: float = 0.5
+    lambda_mult: float = 0.5
     lambda_b: float = 0.95
 
     def __post_init__(self) -> None:
         # As Python floats, because a numpy longdouble would give arrays of a dtype that numba cannot compile for.
-        object.__setattr__(self, "lambda_d", check_number(self.lambda_d, "lambda_d (lambda_mult)", 0, 1))
+        object.__setattr__(self, "lambda_mult", check_number(self.lambda_mult, "lambda_mult", 0, 1))
         object.__setattr__(self, "lambda_b", check_number(self.lambda_b, "lambda_b", 0, 1))
 
     def select(
@@ -83,7 +83,7 @@ class MMR:
             # With nothing picked or shown the pick is argmax v, whatever λ_d is.
             scores = state.close(v.copy())
             i = state.best(scores, v_tie)
-            gains.append(float(self.lambda_d * v[i]))
+            gains.append(float(self.lambda_mult * v[i]))
             state.take(i, scores)
         further = None if state.constraints else self._greedy_compiled(state, candidates.vectors, v, tie)
         if further is None:
@@ -97,7 +97,7 @@ class MMR:
             np.maximum(m, rows.dot(rows[j]), out=m)
         gains = []
         while state.more():
-            w = state.close(self.lambda_d * v - (1 - self.lambda_d) * m)
+            w = state.close(self.lambda_mult * v - (1 - self.lambda_mult) * m)
             i = state.best(w, tie)
             gains.append(float(w[i]))
             state.take(i, w)
@@ -113,11 +113,11 @@ class MMR:
         m = np.full(len(v), NOTHING_PICKED)
         for j in state.shown:
             np.maximum(m, rows.dot(rows[j]), out=m)
-        weighted, start = state.close(self.lambda_d * v), len(state.picks)
+        weighted, start = state.close(self.lambda_mult * v), len(state.picks)
         picks, gains = np.empty((1, state.target), np.int64), np.empty((1, state.target))
         picks[0, :start] = state.picks
         if not run_compiled(
-            loops.mmr, rows[None], weighted[None], m[None], 1 - self.lambda_d, np.array([tie]), picks, gains, start
+            loops.mmr, rows[None], weighted[None], m[None], 1 - self.lambda_mult, np.array([tie]), picks, gains, start
         ):
             return None
         state.picks[:] = picks[0].tolist()
@@ -132,14 +132,14 @@ class MMR:
             return None
         v, v_tie, tie = self._v(block)
         v_tie, tie = np.broadcast_to(v_tie, (b,)), np.broadcast_to(tie, (b,)).copy()
-        weighted, m = self.lambda_d * v, np.full(v.shape, NOTHING_PICKED)
+        weighted, m = self.lambda_mult * v, np.full(v.shape, NOTHING_PICKED)
         picks, gains = np.empty((b, k), np.int64), np.empty((b, k))
         # The first pick is argmax v, as in select.
         picks[:, 0] = (v >= v.max(axis=1, keepdims=True) - v_tie[:, None]).argmax(axis=1)
         first = np.arange(b), picks[:, 0]
         gains[:, 0] = weighted[first]
         weighted[first] = -np.inf
-        ran = run_compiled(loops.mmr, block.vectors, weighted, m, 1 - self.lambda_d, tie, picks, gains, 1)
+        ran = run_compiled(loops.mmr, block.vectors, weighted, m, 1 - self.lambda_mult, tie, picks, gains, 1)
         return BlockSelection(picks, gains, gains.sum(axis=1), np.full(b, -1)) if ran else None
 
     def _v(self, candidates: Candidates | CandidateBlock) -> tuple[Vector, Any, Any]:
@@ -152,5 +152,5 @@ class MMR:
         rounding = TIE_EPS * np.finfo(np.float64).eps * np.abs(v).max(axis=-1)
         if candidates.relevance_given:
             # v_i contains no dot product. w_i contains the dot product m_i, with the weight 1 − λ_d.
-            return v, rounding, rounding + (1 - self.lambda_d) * tie
+            return v, rounding, rounding + (1 - self.lambda_mult) * tie
         return v, tie + rounding, tie + rounding

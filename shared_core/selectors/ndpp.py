@@ -57,7 +57,8 @@ class NDPP:
     ----------
     kernel : LowRankKernel, LinearKernel or None
         The learned L, or any object with the method of :class:`Kernel`. None: L = E Eᵀ + αI.
-    relevance : {"linear", "exponential"} or None
+    relevance_mapping : {"linear", "exponential"} or None
+        How the cosine becomes r.
         ``"exponential"``: r = exp(cos / (2·T)), divided by its maximum, with the temperature T. ``"linear"``:
         r = max(cos, 1e-6). The paper (4.4.1) has r = cos, with which an opposite vector would be as relevant as an
         equal one. In both, cos is the cosine of the vectors, whatever relevance the kernel has learned. None: the
@@ -81,12 +82,12 @@ class NDPP:
     Raises
     ------
     InvalidParameterError
-        ``relevance`` is unknown, ``temperature`` is neither ``"auto"`` nor a number above 0, ``ridge`` is below 0, or
+        ``relevance_mapping`` is unknown, ``temperature`` is neither ``"auto"`` nor a number above 0, ``ridge`` is below 0, or
         ``kernel`` is not a kernel.
 
     Examples
     --------
-    >>> from shared_core import NDPP, Candidates
+    >>> from setselect import NDPP, Candidates
     >>> c = Candidates([1.0, 0.4], [[1.0, 0.0], [1.0, 0.01], [0.0, 1.0]])
     >>> NDPP().select(c, 2).indices.tolist()
     [1, 2]
@@ -95,15 +96,15 @@ class NDPP:
     """
 
     kernel: Kernel | None = None
-    relevance: str | None = None
+    relevance_mapping: Literal["linear", "exponential"] | None = None
     temperature: float | Literal["auto"] | None = "auto"
     ridge: float | None = None
 
     uses_quality: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.relevance is not None:
-            object.__setattr__(self, "relevance", check_one_of(self.relevance, "relevance", ("linear", "exponential")))
+        if self.relevance_mapping is not None:
+            check_one_of(self.relevance_mapping, "relevance_mapping", ("linear", "exponential"))
         if self.kernel is not None and not _is_kernel(self.kernel):
             raise InvalidParameterError(
                 f"kernel must be a LowRankKernel, a LinearKernel or None, got {quoted(self.kernel)}; "
@@ -114,12 +115,16 @@ class NDPP:
         object.__setattr__(self, "temperature", _check_temperature(self.temperature))
         if self.temperature == "auto":
             return
-        if self.relevance == "linear":
-            warnings.warn("temperature has no effect with relevance='linear'", SetSelectWarning, stacklevel=3)
-        elif self.relevance is None and isinstance(self.kernel, LearnedKernel) and self.kernel.temperature is not None:
+        if self.relevance_mapping == "linear":
+            warnings.warn("temperature has no effect with relevance_mapping='linear'", SetSelectWarning, stacklevel=3)
+        elif (
+            self.relevance_mapping is None
+            and isinstance(self.kernel, LearnedKernel)
+            and self.kernel.temperature is not None
+        ):
             warnings.warn(
                 "temperature has no effect on the relevance that the kernel has learned; to use a temperature, give "
-                "relevance='exponential' too",
+                "relevance_mapping='exponential' too",
                 SetSelectWarning,
                 stacklevel=3,
             )
@@ -201,7 +206,7 @@ class NDPP:
         """log r² and its tie tolerance. r itself would underflow where relevance or the temperature is low."""
         exact = np.zeros(candidates.relevance.shape)
         # log_relevance is not part of the Kernel protocol: a kernel with factors alone is valid.
-        by_kernel = self.relevance is None and not candidates.relevance_given
+        by_kernel = self.relevance_mapping is None and not candidates.relevance_given
         log_relevance = getattr(self.kernel, "log_relevance", None) if by_kernel else None
         learned = None if log_relevance is None else log_relevance(candidates)
         if learned is not None:
@@ -221,9 +226,9 @@ class NDPP:
             return 2 * log_r, exact
         given = candidates.relevance_given
         cosines = candidates.relevance.astype(np.float64) if given else cosines_with_query(candidates)
-        if isinstance(self.temperature, float) and self.relevance != "linear":
+        if isinstance(self.temperature, float) and self.relevance_mapping != "linear":
             return 2 * log_exponential(cosines, self.temperature), exact
-        if self.relevance != "linear":
+        if self.relevance_mapping != "linear":
             dtype = None if given else candidates.vectors.dtype
             log_r2, per_T = _log_standardised(cosines.T, AUTO_TEMPERATURE, dtype)
             # A cosine has an absolute rounding error, which the temperature divides.

@@ -20,7 +20,7 @@ class TopK:
 
     Examples
     --------
-    >>> from shared_core import Candidates, TopK
+    >>> from setselect import Candidates, TopK
     >>> TopK().select(Candidates([1.0, 0.0], [[0.0, 1.0], [1.0, 0.0]]), 1).indices.tolist()
     [1]
     """

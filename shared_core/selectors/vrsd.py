@@ -55,7 +55,7 @@ class VRSD:
 
     Examples
     --------
-    >>> from shared_core import VRSD, Candidates
+    >>> from setselect import VRSD, Candidates
     >>> c = Candidates([1.0, 1.0], [[1.0, 0.1], [1.0, 0.0], [0.1, 1.0]])
     >>> VRSD().select(c, 2).indices.tolist()
     [0, 2]

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from .._files import Journal, hold_lock
 from .._validation import check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
+from ..scaling import Scale, rescale
 from .language_models import AnswerModel, EndpointModel, Item, TransformersModel, import_library
-from .quality import scale_quality
 
 TEMPLATE = "{question}\n{answer}"
 
@@ -218,7 +218,7 @@ class LogPerplexityQuality:
         question: str = "question",
         answer: str = "answer",
         key: str = "quality",
-        scale: str = "none",
+        scale: Scale | None = None,
         progress: bool = False,
         resume: StrPath | None = None,
     ) -> list[dict[str, Any]]:
@@ -230,8 +230,8 @@ class LogPerplexityQuality:
             Few-shot examples, or the metadata of documents.
         question, answer : str
             The keys of the two texts.
-        scale : str
-            See :func:`scale_quality`. The scale is computed over these examples.
+        scale : {"minmax", "rank", "sigmoid", "zscore"} or None
+            See :func:`rescale`. The scale is computed over these examples.
         progress, resume
             See :meth:`score`.
 
@@ -242,7 +242,7 @@ class LogPerplexityQuality:
         """
         rows = list(examples)
         scores = self._score(_column(rows, question), _column(rows, answer), progress, resume)
-        values = scale_quality(scores, scale)
+        values = rescale(scores, scale)
         return [{**example, key: value} for example, value in zip(rows, values.tolist(), strict=True)]
 
     def __repr__(self) -> str:

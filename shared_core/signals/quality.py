@@ -1,67 +1,13 @@
-"""Quality for :class:`MMR`: scaling it, and putting it into an index."""
+"""Quality for :class:`MMR` in an index: one more column of the vectors."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import FloatArray, as_column, as_numeric, check_number, check_one_of
-from ..candidates import as_unit_rows, as_unit_vector, scale_relevance
+from .._validation import FloatArray, as_column, as_numeric, check_number
+from ..candidates import as_unit_rows, as_unit_vector
 from ..errors import InvalidInputError
-
-QUALITY_SCALERS = ("none", "min-max", "rank", "z-score")
-
-
-def scale_quality(values: ArrayLike, method: str) -> NDArray[np.float64]:
-    """Bring quality to a scale on which :class:`MMR` can weigh it against cosines.
-
-    RAGSys (Algorithm 1) adds the quality b_i to a cosine, with the weights 1 − λ_b and λ_b, and does not scale it. A
-    mean log-probability (RAGSys, section 3.3.3) runs from minus infinity to 0. Without scaling, the same λ_b therefore
-    has another effect for each model.
-
-    Parameters
-    ----------
-    values : array-like, shape (n,)
-        Larger is better.
-    method : str
-        One of ``QUALITY_SCALERS``. ``"none"``: no change. ``"min-max"``: linear to [0, 1]; a single outlier pushes
-        all other values together. ``"rank"``: ranks among the n values, scaled to [0, 1]; equal values share their
-        mean rank, and outliers do not matter. ``"z-score"``: mean 0 and standard deviation 1.
-
-    Returns
-    -------
-    ndarray, float64, shape (n,)
-        A new array. If all values are equal they become 0.5 (``"min-max"``, ``"rank"``) or 0 (``"z-score"``).
-
-    Raises
-    ------
-    InvalidInputError
-        ``values`` does not have shape (n,), or holds NaN, inf or something that is not a number; the message names
-        the row.
-    InvalidParameterError
-        The method is unknown.
-
-    Examples
-    --------
-    >>> scale_quality([-9.0, -1.0, -1.0, -0.5], "rank").tolist()
-    [0.0, 0.5, 0.5, 1.0]
-    """
-    check_one_of(method, "method", QUALITY_SCALERS)
-    given = as_numeric(values, "quality")
-    if given.ndim != 1:
-        raise InvalidInputError(f"quality must have shape (n,), one number for each item, got {given.shape}")
-    column = as_column(given, len(given), "quality").copy()
-    if method == "none" or not column.size:
-        return column
-    if method != "z-score":
-        return scale_relevance(column, "rank" if method == "rank" else "minmax")
-    if column.min() == column.max():
-        return np.zeros(len(column))
-    # Squares of extreme values would overflow. Dividing by a power of two is exact.
-    column = np.ldexp(column, -int(np.frexp(np.abs(column).max())[1]))
-    column -= column.mean()
-    column /= column.std()
-    return column
 
 
 def with_quality_column(vectors: ArrayLike, quality: ArrayLike) -> FloatArray:
@@ -76,7 +22,7 @@ def with_quality_column(vectors: ArrayLike, quality: ArrayLike) -> FloatArray:
     vectors : array-like, shape (n, d)
         Embeddings of any length; a zero row has cosine 0.
     quality : array-like, shape (n,)
-        On the scale of a cosine; see :func:`scale_quality`.
+        On the scale of a cosine; see :func:`rescale`.
 
     Returns
     -------

@@ -21,15 +21,13 @@ from shared_core import (
     NothingLeftError,
     PerspectiveError,
     SetSelectError,
-    scale_relevance,
+    rescale,
     select_stream,
 )
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
 from tests.adversarial.conftest import Cases
 from tests.shared_core.cases import PAIRS, REGISTERED, Case, Pair, available_loops, draw, names, use_loops
-from tests.shared_core.junk import ARGUMENTS, JUNK
-from tests.shared_core.test_junk import assert_short_and_printable
 
 Rng = np.random.Generator
 every_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
@@ -185,7 +183,7 @@ def test_each_selection_of_a_batch_is_that_of_the_reference(pair: Pair, cases: C
                 conditions = {}
                 if worth is not None:
                     assert selection.relevance.tolist() == worth[selection.indices].tolist()
-                    conditions["relevance"] = scale_relevance(worth, scale)
+                    conditions["relevance"] = rescale(worth, scale)
                     scaled = conditions["relevance"][selection.indices]
                     selection = replace(selection, relevance=scaled)
                 expected = pair.expected(query, rows, case.k, **conditions)
@@ -343,38 +341,3 @@ def test_a_projection_is_that_of_the_reference(cases: Cases) -> None:
         # If the projection leaves little of a row, the direction of the rest is rounding error.
         sure = lengths > 1e-3
         np.testing.assert_allclose(projected.relevance[sure], expected[sure], atol=1e3 * tolerance, err_msg=str(case))
-
-
-# --- junk -----------------------------------------------------------------------------------------
-
-
-def draw_junk(rng: Rng, depth: int = 2) -> Any:
-    """One of the objects of junk.py, or some of them in a collection."""
-    if depth and rng.random() < 0.4:
-        parts = [draw_junk(rng, depth - 1) for _ in range(rng.integers(0, 4))]
-        match rng.integers(4):
-            case 0:
-                return parts
-            case 1:
-                return tuple(parts)
-            case 2:
-                return iter(parts)
-            case _:
-                held = np.empty(len(parts), dtype=object)
-                for place, part in enumerate(parts):
-                    held[place] = part
-                return held
-    return list(JUNK.values())[rng.integers(len(JUNK))]()
-
-
-@pytest.mark.filterwarnings("ignore::shared_core.SetSelectWarning")  # an argument that has no effect
-def test_any_object_as_any_argument_is_used_or_refused(cases: Cases) -> None:
-    for _, rng in cases(share=0.15):
-        argument = list(ARGUMENTS)[rng.integers(len(ARGUMENTS))]
-        value = draw_junk(rng)
-        try:
-            ARGUMENTS[argument](value)
-        except SetSelectError as error:
-            assert_short_and_printable(error)
-        except Exception as error:
-            raise AssertionError(f"{argument} raised {error!r}") from error

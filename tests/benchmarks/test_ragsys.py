@@ -171,9 +171,9 @@ def test_a_run_from_the_data_to_the_page(
     assert f"| Fix | {dpo:.2f} | {np.mean(firsts):.4f} |" in text
 
     # λ_d = 0.75 and 1 are the rows with and without diversity.
-    for row, lambda_d in (("Rel+Div+Bias", "0.75"), ("Rel+Bias", "1")):
+    for row, lambda_mult in (("Rel+Div+Bias", "0.75"), ("Rel+Bias", "1")):
         value = re.search(rf"^\| {re.escape(row)} \| (\S+) \|", text, flags=re.MULTILINE)
-        point = re.search(rf"^\| {lambda_d} \| \S+ \| (\S+) \|", text, flags=re.MULTILINE)
+        point = re.search(rf"^\| {lambda_mult} \| \S+ \| (\S+) \|", text, flags=re.MULTILINE)
         assert value
         assert point
         assert value[1] == point[1]

@@ -25,7 +25,7 @@ SAYS = {
     ],
     "does_it_help_on_my_corpus": [
         "numpy.pad: Pad an array.",
-        "Take ndpp relevance='linear': its subtopic recall@4 is 0.840",
+        "Take ndpp relevance_mapping='linear': its subtopic recall@4 is 0.840",
         "more than chance (p = 0.045",
         "Questions of one part. Similarity is enough: its subtopic recall@4 is 0.958",
         "its subtopic recall@3 is 1.000 over 2 queries",

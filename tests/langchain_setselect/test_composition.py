@@ -169,7 +169,7 @@ def test_another_method_for_one_call_keeps_the_given_relevance(store: VectorStor
     assert wanted != SetSelectRetriever(vectorstore=store, search_type="ndpp").invoke(QUERY)
     with pytest.raises(InvalidParameterError, match=r"'mmr', 'ndpp' or 'similarity'"):
         retriever.invoke(QUERY, search_type="vrsd")
-    by_cosine = SetSelectRetriever(vectorstore=store, search_type="ndpp", relevance="exponential")
+    by_cosine = SetSelectRetriever(vectorstore=store, search_type="ndpp", relevance_mapping="exponential")
     by_vrsd = SetSelectRetriever(vectorstore=store, search_type="vrsd")
     assert by_cosine.invoke(QUERY, search_type="vrsd") == by_vrsd.invoke(QUERY)
 

@@ -40,7 +40,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"search_type": "vrsd", "refine": True},
     {"search_type": "mmr", "lambda_mult": 0.3},
     {"search_type": "ndpp"},
-    {"search_type": "ndpp", "relevance": "exponential", "temperature": 0.3},
+    {"search_type": "ndpp", "relevance_mapping": "exponential", "temperature": 0.3},
 ]
 
 
@@ -90,7 +90,7 @@ def test_picks_equal_those_of_the_core_over_the_same_documents(
     assert numbers(chosen) == expected(documents, 5, **options)
 
 
-@pytest.mark.parametrize("selector", [MMR(lambda_d=0.3), VRSD(refine=True), NDPP(relevance="exponential")])
+@pytest.mark.parametrize("selector", [MMR(lambda_mult=0.3), VRSD(refine=True), NDPP(relevance_mapping="exponential")])
 def test_a_selector_object_replaces_a_name(store: VectorStore, documents: list[Document], selector: Any) -> None:
     chosen = SetSelectCompressor(vectorstore=store, selector=selector, k=5).compress_documents(documents, QUERY)
     assert numbers(chosen) == expected(documents, 5, selector)
@@ -361,7 +361,7 @@ async def test_it_works_in_a_chain(store: VectorStore) -> None:
 
 def test_copies_and_pickles_select_the_same(store: VectorStore, documents: list[Document]) -> None:
     limits = {"max_per_source": 1, "source": "topic", "perspective": "northern"}
-    made = SetSelectCompressor(vectorstore=store, selector=MMR(lambda_d=0.4), k=3, scores=False, **limits)
+    made = SetSelectCompressor(vectorstore=store, selector=MMR(lambda_mult=0.4), k=3, scores=False, **limits)
     wanted = made.compress_documents(documents, QUERY)
     others = copy.copy(made), copy.deepcopy(made), made.model_copy(), pickle.loads(pickle.dumps(made))
     for other in others:

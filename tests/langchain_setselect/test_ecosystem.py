@@ -115,7 +115,7 @@ def test_fields_of_an_unpickled_retriever_can_be_configured(store: VectorStore) 
 
 def test_fields_that_are_not_configured_stay_unchanged(store: VectorStore) -> None:
     made = SetSelectRetriever(
-        vectorstore=store, selector=MMR(lambda_d=0.2), perspective="northern", quality="quality", scores=False
+        vectorstore=store, selector=MMR(lambda_mult=0.2), perspective="northern", quality="quality", scores=False
     )
     for settings in ({"search_kwargs": {"k": 7}}, {"k": 7}):
         assert configurable(made).invoke(QUERY, config={"configurable": settings}) == made.invoke(QUERY, k=7)
@@ -221,7 +221,7 @@ async def test_a_handler_receives_the_selection_and_its_reasons(store: VectorSto
     assert await retriever.ainvoke(QUERY, config={"callbacks": [asynchronous, also_sync]}) == documents
     (told,) = sync.events
     assert asynchronous.events == also_sync.events == [told]
-    assert told["selector"] == repr(MMR(lambda_d=0.25))
+    assert told["selector"] == repr(MMR(lambda_mult=0.25))
     assert (told["k"], told["fetch_k"], told["candidates"]) == (3, 12, 12)
     assert told["vector_source"] == f"store: {type(store).__name__}"
     assert told["ids"] == [document.id for document in documents]

@@ -41,8 +41,8 @@ OPTIONS: list[dict[str, Any]] = [
     {"search_type": "vrsd", "refine": True},
     {"search_type": "mmr", "lambda_mult": 0.3},
     {"search_type": "ndpp"},
-    {"selector": MMR(lambda_d=0.2)},
-    {"selector": NDPP(relevance="exponential")},
+    {"selector": MMR(lambda_mult=0.2)},
+    {"selector": NDPP(relevance_mapping="exponential")},
 ]
 Make = Callable[..., SetSelectExampleSelector]
 
@@ -365,7 +365,7 @@ def test_a_setting_changed_later_counts_at_the_next_call(make: Make) -> None:
 
 
 def test_copies_and_pickles_select_the_same(make: Make) -> None:
-    made = make(k=3, selector=MMR(lambda_d=0.4), order="nearest_last", perspective="northern", quality="stars")
+    made = make(k=3, selector=MMR(lambda_mult=0.4), order="nearest_last", perspective="northern", quality="stars")
     wanted = made.select_examples({"question": QUESTION})
     for other in (copy.copy(made), copy.deepcopy(made), made.model_copy(), pickle.loads(pickle.dumps(made))):
         assert other.select_examples({"question": QUESTION}) == wanted

@@ -50,13 +50,13 @@ async def test_the_retriever_writes_one_line_for_each_call(log: pytest.LogCaptur
         assert fields == {name: told[name] for name in fields}, "the event has the same fields"
         assert fields.pop("milliseconds") > 0
         assert fields == {
-            "selector": repr(MMR(lambda_d=0.25)),
+            "selector": repr(MMR(lambda_mult=0.25)),
             "k": 3,
             "fetch_k": 12,
             "candidates": 12,
             "vector_source": "store: InMemoryVectorStore",
         }
-        assert f"{MMR(lambda_d=0.25)!r} selected 3 of 12 candidates (k=3, fetch_k=12, " in record.getMessage()
+        assert f"{MMR(lambda_mult=0.25)!r} selected 3 of 12 candidates (k=3, fetch_k=12, " in record.getMessage()
         assert "vectors from store: InMemoryVectorStore) in " in record.getMessage()
 
 

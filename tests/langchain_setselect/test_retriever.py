@@ -93,17 +93,17 @@ async def test_async_takes_arguments_at_call_time(store: VectorStore) -> None:
 
 def test_arguments_at_call_time_override_the_constructors(store: VectorStore) -> None:
     retriever = SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={"k": 2, "lambda_mult": 1.0})
-    assert numbers(retriever.invoke(QUERY, k=6, fetch_k=40, lambda_mult=0.1)) == expected(6, 40, "mmr", lambda_d=0.1)
+    assert numbers(retriever.invoke(QUERY, k=6, fetch_k=40, lambda_mult=0.1)) == expected(6, 40, "mmr", lambda_mult=0.1)
     assert len(retriever.invoke(QUERY)) == 2
     assert numbers(retriever.invoke(QUERY, search_type="vrsd")) == expected(2, 20, "vrsd"), "VRSD has no λ"
-    assert numbers(retriever.invoke(QUERY, selector=MMR(lambda_d=0.1))) == expected(2, 20, "mmr", lambda_d=0.1)
+    assert numbers(retriever.invoke(QUERY, selector=MMR(lambda_mult=0.1))) == expected(2, 20, "mmr", lambda_mult=0.1)
     for selector in (MMR(), "mmr"):
         parameters = {"lambda_mult": 0.1} if selector == "mmr" else {}
         plain = SetSelectRetriever(vectorstore=store, selector=selector, **parameters)
         assert numbers(plain.invoke(QUERY, search_type="ndpp")) == expected(4, 20, "ndpp")
 
 
-@pytest.mark.parametrize("selector", [MMR(lambda_d=0.3), VRSD(refine=True), NDPP(relevance="exponential")])
+@pytest.mark.parametrize("selector", [MMR(lambda_mult=0.3), VRSD(refine=True), NDPP(relevance_mapping="exponential")])
 def test_a_selector_object_replaces_a_name(store: VectorStore, selector: Any) -> None:
     retriever = SetSelectRetriever(vectorstore=store, selector=selector, k=5)
     query = embed(QUERY)
@@ -198,7 +198,7 @@ def test_the_threshold_is_a_cosine_and_is_applied_before_the_selection(store: Ve
         for row in nearest(query, 50)
         if query @ (v := embed(corpus()[row][0])) / np.linalg.norm(v) >= 0.2 * np.linalg.norm(query)
     ]
-    assert numbers(documents) == expected(min(10, len(near)), 50, "mmr", near, lambda_d=0.0)
+    assert numbers(documents) == expected(min(10, len(near)), 50, "mmr", near, lambda_mult=0.0)
 
 
 def test_shown_documents_count_as_picked_and_are_not_returned(store: VectorStore) -> None:
@@ -219,13 +219,13 @@ def test_quality_comes_from_a_key_or_a_function(store: VectorStore) -> None:
     rows = nearest(query, 20)
     vectors = np.array([embed(corpus()[row][0]) for row in rows])
     quality = [float(corpus()[row][1]["quality"]) for row in rows]  # type: ignore[arg-type]
-    wanted = [rows[i] for i in select(query, vectors, 4, "mmr", quality=quality, lambda_d=0.5, lambda_b=0.3).indices]
+    wanted = [rows[i] for i in select(query, vectors, 4, "mmr", quality=quality, lambda_mult=0.5, lambda_b=0.3).indices]
     by_key = SetSelectRetriever(vectorstore=store, search_type="mmr", quality="quality", lambda_b=0.3)
     by_function = SetSelectRetriever(
         vectorstore=store, search_type="mmr", quality=lambda d: d.metadata["quality"], lambda_b=0.3
     )
     assert numbers(by_key.invoke(QUERY)) == numbers(by_function.invoke(QUERY)) == wanted
-    assert wanted != expected(4, 20, "mmr", lambda_d=0.5), "quality must matter for this test to test anything"
+    assert wanted != expected(4, 20, "mmr", lambda_mult=0.5), "quality must matter for this test to test anything"
 
 
 def test_a_missing_quality_names_the_document(store: VectorStore) -> None:
@@ -278,7 +278,7 @@ def test_batches_and_threads_select_what_single_calls_select(store: VectorStore)
 
 def test_copies_and_pickles_select_the_same(store: VectorStore) -> None:
     retriever = SetSelectRetriever(
-        vectorstore=store, selector=MMR(lambda_d=0.4), k=3, perspective="northern", scores=False
+        vectorstore=store, selector=MMR(lambda_mult=0.4), k=3, perspective="northern", scores=False
     )
     wanted = retriever.invoke(QUERY)
     for other in (copy.copy(retriever), retriever.model_copy(), pickle.loads(pickle.dumps(retriever))):

@@ -162,8 +162,8 @@ SELECTORS: list[dict[str, Any]] = [
     {"selector": "similarity"},
     {"selector": "vrsd", "refine": True},
     {"selector": "mmr", "lambda_mult": 0.5},
-    {"selector": "mmr", "lambda_d": 0.3},
-    {"selector": "ndpp", "relevance": "exponential", "temperature": 0.3},
-    {"selector": MMR(lambda_d=0.4)},
+    {"selector": "mmr", "lambda_mult": 0.3},
+    {"selector": "ndpp", "relevance_mapping": "exponential", "temperature": 0.3},
+    {"selector": MMR(lambda_mult=0.4)},
     {"selector": NDPP()},
 ]

@@ -236,7 +236,7 @@ def test_framework_settings(index: VectorStoreIndex) -> None:
 
 @pytest.mark.parametrize("way", [copy.copy, lambda r: pickle.loads(pickle.dumps(r))], ids=["copy", "pickle"])
 def test_copies_select_the_same(way: Any, index: VectorStoreIndex) -> None:
-    retriever = SetSelectIndexRetriever(index, perspective=PERSPECTIVE, selector="mmr", lambda_d=0.3)
+    retriever = SetSelectIndexRetriever(index, perspective=PERSPECTIVE, selector="mmr", lambda_mult=0.3)
     assert ids_of(way(retriever).retrieve(QUERY)) == ids_of(retriever.retrieve(QUERY))
 
 

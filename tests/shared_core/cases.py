@@ -229,11 +229,13 @@ def names(pair: Pair) -> str:
 TOP_K = Pair("similarity", TopK(), oracles.top_k)
 VRSD_GREEDY = Pair("VRSD", VRSD(), oracles.vrsd)
 VRSD_REFINED = Pair("VRSD refined", VRSD(refine=True), oracles.vrsd_refined, refined=True)
-_mmr = functools.partial(oracles.mmr, lambda_d=0.75, lambda_b=0.5)
-MMR_PLAIN = Pair("MMR", MMR(lambda_d=0.75, lambda_b=0.5), _mmr)
-MMR_QUALITY = Pair("MMR with quality", MMR(lambda_d=0.75, lambda_b=0.5), _mmr, with_quality=True)
+_mmr = functools.partial(oracles.mmr, lambda_mult=0.75, lambda_b=0.5)
+MMR_PLAIN = Pair("MMR", MMR(lambda_mult=0.75, lambda_b=0.5), _mmr)
+MMR_QUALITY = Pair("MMR with quality", MMR(lambda_mult=0.75, lambda_b=0.5), _mmr, with_quality=True)
 # The kernel of the paper, whose rank can be used up.
-NDPP_LINEAR = Pair("NDPP linear", NDPP(relevance="linear", ridge=0), functools.partial(oracles.ndpp_greedy, ridge=0))
+NDPP_LINEAR = Pair(
+    "NDPP linear", NDPP(relevance_mapping="linear", ridge=0), functools.partial(oracles.ndpp_greedy, ridge=0)
+)
 _auto = functools.partial(oracles.ndpp_greedy, kind="auto", c=AUTO_TEMPERATURE)
 NDPP_AUTO = Pair("NDPP", NDPP(), _auto)
 

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from shared_core import Candidates, InvalidInputError, InvalidParameterError, SetSelectError, scale_relevance
+from shared_core import Candidates, InvalidInputError, SetSelectError
 from shared_core.candidates import CandidateBlock, as_unit_rows
 from tests import oracles
 from tests.shared_core.cases import UNUSABLE, gaussian, random_cases
@@ -424,79 +422,6 @@ def test_relevance_that_does_not_fit_the_candidates_is_rejected(relevance: Any, 
         Candidates(QUERY, VECTORS, relevance=relevance)
     with pytest.raises(InvalidInputError, match=says):
         Candidates(QUERY, VECTORS).with_query(QUERY, relevance)
-
-
-finite = st.floats(allow_nan=False, allow_infinity=False)
-# Few values, so that some are equal; values whose differences overflow or are subnormal; any others.
-some_values = st.sampled_from([0.0, -0.0, 1.0, 2.0, -3.5, 1e308, -1.7e308, 5e-324, -5e-324, 1e-310, 745.5, -745.5])
-rows_of_relevance = st.one_of(
-    st.lists(some_values, min_size=1, max_size=8), st.lists(finite, min_size=1, max_size=8)
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid"])
-@settings(deadline=None, derandomize=True, max_examples=150)
-@given(row=rows_of_relevance)
-@example(row=[7.5])
-@example(row=[-2.0] * 5)
-@example(row=[1e-17, 1.0, -1.0])
-def test_scaled_relevance_is_that_of_the_reference(row: list[float], scale: Any) -> None:
-    before = np.array(row)
-    scaled = scale_relevance(before, scale)
-    np.testing.assert_allclose(scaled, oracles.scaled_relevance(row, scale), rtol=1e-12, atol=1e-15)
-    assert scaled.dtype == np.float64
-    assert before.tolist() == row
-    # Scaling changes no order, and equal values stay equal.
-    for a in range(len(row)):
-        for b in range(len(row)):
-            assert row[a] != row[b] or scaled[a] == scaled[b]
-            assert row[a] <= row[b] or scaled[a] >= scaled[b]
-    assert np.array_equal(scale_relevance(row, None), before)
-
-
-@pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid", None])
-@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (5, 1), (1, 6)])
-def test_each_row_of_relevance_is_scaled_by_itself(shape: tuple[int, ...], scale: Any) -> None:
-    values = np.random.default_rng(3).integers(-4, 5, size=shape) * 1.5
-    scaled = scale_relevance(values, scale)
-    assert scaled.shape == shape
-    assert not np.shares_memory(scaled, values)
-    for place in np.ndindex(shape[:-1]):
-        assert scaled[place].tolist() == scale_relevance(values[place], scale).tolist()
-
-
-def test_rows_of_very_different_sizes_do_not_affect_each_other() -> None:
-    scaled = scale_relevance([[3e-300, 1e-300, 2e-300], [1e300, -1e300, 0.0], [5e-324, 0.0, 5e-324]])
-    np.testing.assert_allclose(scaled, [[1.0, 0.0, 0.5], [1.0, 0.0, 0.5], [1.0, 0.0, 1.0]], rtol=1e-12)
-
-
-@pytest.mark.parametrize("kind", ["<f2", ">f4", "i1", "u8"])
-def test_relevance_of_any_kind_of_number_can_be_scaled(kind: str) -> None:
-    values = np.array([3, 0, 1, 1]).astype(kind)
-    for scale in ("minmax", "rank"):
-        assert scale_relevance(values, scale).tolist() == oracles.scaled_relevance(values.tolist(), scale)
-
-
-@pytest.mark.parametrize(
-    ("values", "says"),
-    [
-        ([1.0, np.inf], "^relevance: row 1 is inf; every value must be finite$"),
-        ([[1.0, 2.0], [3.0, np.nan]], "^query 1: relevance: row 1 is nan; every value must be finite$"),
-        (1.5, r"^relevance must have shape \(\.\.\., n\) with n >= 1, got \(\)"),
-        (np.ones((3, 0)), r"got \(3, 0\)"),
-        (["high"], "^relevance"),
-    ],
-)
-@pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid", None])
-def test_relevance_that_cannot_be_scaled_is_refused(values: Any, says: str, scale: Any) -> None:
-    with pytest.raises(InvalidInputError, match=says):
-        scale_relevance(values, scale)
-
-
-@pytest.mark.parametrize("scale", ["log", "", 1, True, ["minmax"]])
-def test_an_unknown_scale_is_refused(scale: Any) -> None:
-    with pytest.raises(InvalidParameterError, match="relevance_scale must be one of minmax, rank, sigmoid"):
-        scale_relevance([1.0, 2.0], scale)
 
 
 # --- blocks of queries ----------------------------------------------------------------------------

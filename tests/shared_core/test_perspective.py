@@ -164,7 +164,7 @@ def test_a_given_relevance_stays_and_the_vectors_are_projected(corpus: bool) -> 
     assert projected.relevance_given
     assert projected.relevance.tolist() == relevance.tolist()
     rows = vectors if not corpus else pap.apply(Candidates(query, vectors)).vectors
-    expected = oracles.mmr(query, rows, 4, relevance=relevance, lambda_d=0.25)
+    expected = oracles.mmr(query, rows, 4, relevance=relevance, lambda_mult=0.25)
     oracles.assert_agrees(MMR(0.25).select(projected, 4), expected)
 
 

@@ -56,7 +56,7 @@ class Summary:
 
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The values inside a JSON value, each with its name: ``selector.MMR.lambda_d``."""
+    """The values inside a JSON value, each with its name: ``selector.MMR.lambda_mult``."""
     if not name and not isinstance(value, dict):
         raise ValueError("it contains no settings")
     if isinstance(value, (dict, list)) and value:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._validation import check_integer, check_one_of, quoted
-from ...candidates import RELEVANCE_SCALES, RelevanceScale
 from ...errors import InvalidInputError, InvalidParameterError
+from ...scaling import SCALES, Scale
 from ...selectors.base import DEFAULT_SELECTOR, Selector, resolve_selector
 from ...selectors.vrsd import NO_RELEVANCE, VRSD
 from ...signals.embedding_models import DEFAULT_MODEL, fingerprint
@@ -42,7 +42,7 @@ class Settings:
     model: str | None
     candidates_column: str | None
     relevance_column: str | None
-    relevance_scale: RelevanceScale | None
+    relevance_scale: Scale | None
     threads: int
 
     @property
@@ -79,7 +79,7 @@ def make_settings(
     model: str | None = None,
     candidates_column: str | None = None,
     relevance_column: str | None = None,
-    relevance_scale: RelevanceScale | None = "minmax",
+    relevance_scale: Scale | None = "minmax",
     threads: int = 1,
     **parameters: Any,
 ) -> Settings:
@@ -89,7 +89,7 @@ def make_settings(
     fetch_k = check_integer(fetch_k, "fetch_k", least=1)
     threads = check_integer(threads, "threads", least=1)
     if relevance_scale is not None:
-        check_one_of(relevance_scale, "relevance_scale", RELEVANCE_SCALES)
+        check_one_of(relevance_scale, "relevance_scale", SCALES)
     if relevance_column is None:
         relevance_scale = None
     elif candidates_column is None:

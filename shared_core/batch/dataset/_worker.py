@@ -13,8 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..._validation import as_numeric, quoted
-from ...candidates import Candidates, scale_relevance
+from ...candidates import Candidates
 from ...errors import InvalidInputError, SetSelectError, VectorSourceError
+from ...scaling import rescale
 from ...selectors.base import Selection
 from ...signals.embedding_models import load_model
 from .._blocks import Block as QueryBlock
@@ -177,7 +178,7 @@ class Worker:
             return _describe_error(error)
 
     def _scale(self, relevance: Any) -> NDArray[np.float64]:
-        return scale_relevance(relevance, self.settings.relevance_scale)
+        return rescale(relevance, self.settings.relevance_scale)
 
     def _take_ids(self, ids: Any, indices: NDArray[np.int64]) -> Any:
         picked = [ids[i] for i in indices.tolist()]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, overload
 
 from ..._validation import check_integer, printable
-from ...candidates import RelevanceScale
 from ...errors import InvalidInputError, InvalidParameterError
+from ...scaling import Scale
 from ...selectors.base import DEFAULT_SELECTOR, Selector
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder, Summary
@@ -75,7 +75,7 @@ def select_dataset(
     model: str | None = None,
     candidates_column: str | None = None,
     relevance_column: str | None = None,
-    relevance_scale: RelevanceScale | None = "minmax",
+    relevance_scale: Scale | None = "minmax",
     concurrency: int | None = None,
     threads: int = 1,
     block_rows: int = 10_000,
@@ -129,7 +129,7 @@ def select_dataset(
         place of the cosine. :class:`VRSD` refuses it.
     relevance_scale : {"minmax", "rank", "sigmoid"} or None
         How the given relevance of each query is mapped to [0, 1] for the selector; see
-        :func:`shared_core.scale_relevance`. It is written as it was given.
+        :func:`shared_core.rescale`. It is written as it was given.
     concurrency : int, optional
         The number of Ray actors. None: in this process, without Ray (for a Ray Dataset: one actor fewer than CPUs).
     threads : int

@@ -27,7 +27,7 @@ class Kernel(Protocol):
     Examples
     --------
     >>> import numpy as np
-    >>> from shared_core import NDPP, Candidates
+    >>> from setselect import NDPP, Candidates
     >>> class FirstNumbers:
     ...     def factors(self, candidates):
     ...         V = candidates.vectors[:, :2].astype(np.float64)  # the first two numbers of each vector
@@ -65,7 +65,7 @@ class LearnedKernel:
 
         Examples
         --------
-        >>> from shared_core import Candidates, LowRankKernel
+        >>> from setselect import Candidates, LowRankKernel
         >>> kernel = LowRankKernel([[1.0], [2.0]], temperature=0.5)
         >>> kernel.log_relevance(Candidates([1.0, 0.0], [[0.0, 1.0], [1.0, 0.0]])).tolist()
         [-1.0, 0.0]
@@ -92,7 +92,7 @@ class LearnedKernel:
         Examples
         --------
         >>> import tempfile
-        >>> from shared_core import LowRankKernel
+        >>> from setselect import LowRankKernel
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     LowRankKernel([[1.0], [2.0]]).save(f"{folder}/kernel.safetensors")
         ...     LowRankKernel.load(f"{folder}/kernel.safetensors")

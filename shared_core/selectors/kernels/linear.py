@@ -42,7 +42,7 @@ class LinearKernel(LearnedKernel):
     Examples
     --------
     >>> import numpy as np
-    >>> from shared_core import NDPP, Candidates, LinearKernel
+    >>> from setselect import NDPP, Candidates, LinearKernel
     >>> c = Candidates([1.0, 0.4], [[1.0, 0.0], [1.0, 0.01], [0.0, 1.0]])
     >>> a, b = NDPP(LinearKernel(np.eye(2))).select(c, 2), NDPP().select(c, 2)
     >>> a.indices.tolist() == b.indices.tolist()
@@ -105,7 +105,7 @@ class LinearKernel(LearnedKernel):
         Examples
         --------
         >>> import numpy as np
-        >>> from shared_core import LinearKernel
+        >>> from setselect import LinearKernel
         >>> LinearKernel(np.eye(2)).to_low_rank([[2.0, 0.0], [0.0, 1.0]], ids=["a", "b"])
         LowRankKernel(M=2, K=2, K'=0)
         """
@@ -117,7 +117,7 @@ class LinearKernel(LearnedKernel):
         """L of these vectors, which are scaled to unit length first, shape (n, n); for tests.
 
         >>> import numpy as np
-        >>> from shared_core import LinearKernel
+        >>> from setselect import LinearKernel
         >>> LinearKernel(np.eye(2)).dense([[2.0, 0.0], [0.0, 1.0]]).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
         """

@@ -44,7 +44,7 @@ class LowRankKernel(LearnedKernel):
 
     Examples
     --------
-    >>> from shared_core import NDPP, Candidates, LowRankKernel
+    >>> from setselect import NDPP, Candidates, LowRankKernel
     >>> kernel = LowRankKernel([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]], ids=["a", "b", "c"])
     >>> c = Candidates([1.0, 1.0], [[1.0, 0.0], [0.0, 1.0]], ids=["c", "a"])
     >>> NDPP(kernel).select(c, 1).indices.tolist()
@@ -117,7 +117,7 @@ class LowRankKernel(LearnedKernel):
     def dense(self) -> Matrix:
         """L of all M items, shape (M, M); for tests and small sets of items.
 
-        >>> from shared_core import LowRankKernel
+        >>> from setselect import LowRankKernel
         >>> LowRankKernel([[1.0], [2.0]]).dense().tolist()
         [[1.0, 2.0], [2.0, 4.0]]
         """

@@ -326,10 +326,10 @@ def test_vrsd_refuses_given_relevance_and_names_the_others(refine: bool) -> None
 def test_relevance_by_name_is_a_parameter_of_ndpp() -> None:
     rng = np.random.default_rng(513)
     queries, vectors = rng.normal(size=(4, 5)), rng.normal(size=(12, 5))
-    by_name = select_many(queries, vectors, 4, "ndpp", relevance="exponential", temperature=0.5)
-    assert_equal(by_name, select_many(queries, vectors, 4, NDPP(relevance="exponential", temperature=0.5)))
+    by_name = select_many(queries, vectors, 4, "ndpp", relevance_mapping="exponential", temperature=0.5)
+    assert_equal(by_name, select_many(queries, vectors, 4, NDPP(relevance_mapping="exponential", temperature=0.5)))
     with pytest.raises(InvalidParameterError, match="no parameter 'relevance'"):
-        select_many(queries, vectors, 4, "mmr", relevance="exponential")
+        select_many(queries, vectors, 4, "mmr", relevance_mapping="exponential")
 
 
 # --- threads --------------------------------------------------------------------------------------

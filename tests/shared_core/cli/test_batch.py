@@ -39,17 +39,17 @@ def run(folder: Path, *arguments: object) -> Result:
 
 
 def test_parts_are_written_and_a_second_call_skips_them(folder: Path) -> None:
-    first = run(folder, "--selector", "mmr", "--parameter", "lambda_d=0.5", "--block-rows", 100)
+    first = run(folder, "--selector", "mmr", "--parameter", "lambda_mult=0.5", "--block-rows", 100)
     assert (first.exit_code, first.stderr) == (0, "")
     assert first.stdout == f"{Q} rows in 3 parts: {folder / 'sets'}\n"
     written = pq.read_table(folder / "sets")
     assert written["id"].to_pylist() == names()
     assert written["ids"].to_pylist() == [by_brute_force(query)[0] for query in queries()]
-    second = run(folder, "--selector", "mmr", "--parameter", "lambda_d=0.5", "--block-rows", 100)
+    second = run(folder, "--selector", "mmr", "--parameter", "lambda_mult=0.5", "--block-rows", 100)
     assert second.stdout == f"{Q} rows in 3 parts, 3 of them from an earlier run: {folder / 'sets'}\n"
-    other = run(folder, "--selector", "mmr", "--parameter", "lambda_d=0.4", "--block-rows", 100)
+    other = run(folder, "--selector", "mmr", "--parameter", "lambda_mult=0.4", "--block-rows", 100)
     assert other.exit_code == 2
-    assert "were made with other settings (selector.MMR.lambda_d: 0.5 there, 0.4 now); name another" in other.stderr
+    assert "were made with other settings (selector.MMR.lambda_mult: 0.5 there, 0.4 now); name another" in other.stderr
 
 
 def test_rows_with_errors_are_counted_and_shown(folder: Path) -> None:
@@ -75,7 +75,7 @@ def test_row_numbers_and_parameters_of_every_kind(folder: Path) -> None:
     assert written["row"].to_pylist() == list(range(Q))
     expected = select_table(
         table(), folder / "index.faiss", 4, fetch_k=20, selector="ndpp", kernel=LinearKernel(np.eye(D)),
-        relevance="exponential", temperature=1,
+        relevance_mapping="exponential", temperature=1,
     )  # fmt: skip
     assert written["ids"].to_pylist() == expected["ids"].to_pylist()
     kernel = json.loads((folder / "sets" / "_settings.json").read_text())["selector"]["NDPP"]["kernel"]
@@ -156,7 +156,7 @@ def test_columns_that_cannot_be_used_stop_the_run(arguments: tuple[str, ...], sa
         (["--parameter", "refine"], "--parameter takes name=value, got 'refine'"),
         (["--parameter", "refine=true", "--parameter", "refine=false"], "--parameter refine is given twice"),
         (["--selector", "vrsd", "--parameter", "refine=" + "[" * 5000], "refine must be"),
-        (["--parameter", "lambda_d=0.5"], "'ndpp' has no parameter 'lambda_d' (a parameter of 'mmr')"),
+        (["--parameter", "lambda_mult=0.5"], "'ndpp' has no parameter 'lambda_mult' (a parameter of 'mmr')"),
         (["--parameter", "k=3"], "no parameter 'k'"),
         (["--parameter", "out=x"], "no parameter 'out'"),
         (["--id-column", "name"], "no column name (--row-numbers writes row numbers instead)"),

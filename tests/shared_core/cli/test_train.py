@@ -104,7 +104,7 @@ def test_with_no_options_it_writes_the_kernel_of_the_python_call(folder: Path) -
     assert [entry["feedback"] for entry in log_of(folder)] == [epoch.feedback for epoch in fitted.history]
     drawing = (folder / "kernel.svg").read_text(encoding="utf-8")
     assert "pool.jsonl: listwise, k = 4" in drawing
-    assert "NDPP(relevance='exponential', temperature=0.1, ridge=0.0)" in drawing
+    assert "NDPP(relevance_mapping='exponential', temperature=0.1, ridge=0.0)" in drawing
     # The last lines of the output are Python code that runs.
     code = out[out.index("from shared_core import") :]
     found: dict[str, Any] = {}

@@ -154,7 +154,14 @@ def test_the_labels_of_the_default_settings_are_what_a_user_types() -> None:
     selectors = [selector for _, selector in tried]
     assert len(set(selectors)) == len(selectors)
     # The default here, LangChain's default, and MMR with less diversity than that.
-    for expected in (make_selector(DEFAULT_SELECTOR), NDPP(), MMR(lambda_d=0.5), MMR(lambda_d=0.8), VRSD(), TopK()):
+    for expected in (
+        make_selector(DEFAULT_SELECTOR),
+        NDPP(),
+        MMR(lambda_mult=0.5),
+        MMR(lambda_mult=0.8),
+        VRSD(),
+        TopK(),
+    ):
         assert expected in selectors
 
 
@@ -162,7 +169,7 @@ def test_the_labels_of_the_default_settings_are_what_a_user_types() -> None:
     ("parameters", "label", "parameter"),
     [
         ({"lambda_mult": 0.25}, "mmr lambda_mult=0.25", 0.25),
-        ({"lambda_d": np.float64(1)}, "mmr lambda_d=1", 1.0),
+        ({"lambda_mult": np.float64(1)}, "mmr lambda_mult=1", 1.0),
         ({"lambda_mult": 0.5, "lambda_b": 1}, "mmr lambda_mult=0.5 lambda_b=1", None),
     ],
 )

@@ -142,9 +142,9 @@ def test_the_history_and_the_epoch_that_is_kept(objective: str, kernel: str) -> 
     assert ours.mean() == pytest.approx(fitted.feedback)
     without = {
         "NDPP()": measured(NDPP()),
-        "NDPP(relevance='linear', ridge=0.0)": measured(NDPP(relevance="linear", ridge=0)),
-        "NDPP(relevance='exponential', temperature=0.1, ridge=0.0)": measured(
-            NDPP(relevance="exponential", temperature=0.1, ridge=0)
+        "NDPP(relevance_mapping='linear', ridge=0.0)": measured(NDPP(relevance_mapping="linear", ridge=0)),
+        "NDPP(relevance_mapping='exponential', temperature=0.1, ridge=0.0)": measured(
+            NDPP(relevance_mapping="exponential", temperature=0.1, ridge=0)
         ),
         "VRSD()": measured(VRSD()),
         "TopK()": measured(TopK()),
@@ -159,7 +159,10 @@ def test_the_history_and_the_epoch_that_is_kept(objective: str, kernel: str) -> 
 def test_the_first_epoch_is_the_unlearned_kernel() -> None:
     """The start is E Eᵀ and the plain relevance."""
     fitted = quick(skew_rank=0, epochs=1)
-    assert fitted.history[0].feedback == fitted.unlearned["NDPP(relevance='exponential', temperature=0.1, ridge=0.0)"]
+    assert (
+        fitted.history[0].feedback
+        == fitted.unlearned["NDPP(relevance_mapping='exponential', temperature=0.1, ridge=0.0)"]
+    )
 
 
 def test_the_parameters_shape_the_kernel() -> None:
@@ -281,11 +284,11 @@ def test_a_saved_kernel_is_served_with_the_relevance_that_it_was_trained_with(
     fitted.kernel.save(tmp_path / "kernel.safetensors")
     loaded = type(fitted.kernel).load(tmp_path / "kernel.safetensors")
     candidates = Candidates(vectors[0], vectors[1:], ids=range(1, 24))
-    plain = NDPP(loaded, relevance="exponential", temperature=fitted.kernel.temperature).select(candidates, 6)
+    plain = NDPP(loaded, relevance_mapping="exponential", temperature=fitted.kernel.temperature).select(candidates, 6)
     served = NDPP(loaded).select(candidates, 6)
     np.testing.assert_allclose(served.gains, plain.gains, rtol=1e-9)
     assert served.indices.tolist() == plain.indices.tolist()
-    automatic = NDPP(loaded, relevance="exponential").select(candidates, 6)
+    automatic = NDPP(loaded, relevance_mapping="exponential").select(candidates, 6)
     assert not np.allclose(served.gains, automatic.gains, rtol=1e-3)
 
 

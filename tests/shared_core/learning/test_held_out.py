@@ -49,7 +49,7 @@ def nearest(query: int) -> list[int]:
 
 
 def test_the_selector_picks_among_the_nearest_known_items_and_the_nearest_pick_is_last() -> None:
-    found = held_out(Noting()).picks(NDPP(relevance="linear", ridge=0))
+    found = held_out(Noting()).picks(NDPP(relevance_mapping="linear", ridge=0))
     for query, picks in zip(HELD_OUT, found, strict=True):
         among = nearest(query)[:6]
         reference = oracles.ndpp_greedy(VECTORS[query], VECTORS[among], 3)
@@ -60,7 +60,7 @@ def test_the_selector_picks_among_the_nearest_known_items_and_the_nearest_pick_i
 def test_the_values_are_those_of_the_feedback_and_no_set_is_scored_twice() -> None:
     feedback = Noting()
     measured = held_out(feedback)
-    for selector in (TopK(), NDPP(), TopK(), NDPP(relevance="exponential", temperature=1e-3)):
+    for selector in (TopK(), NDPP(), TopK(), NDPP(relevance_mapping="exponential", temperature=1e-3)):
         values = measured.values(selector)
         asked = Noting()
         picks = measured.picks(selector)

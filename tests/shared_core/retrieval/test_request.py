@@ -113,16 +113,16 @@ def test_fetch_k_follows_k_and_shown(settings: dict[str, Any], k: int | None, fe
 @pytest.mark.parametrize(
     ("settings", "selector"),
     [
-        ({"selector": "mmr"}, MMR(lambda_d=0.5)),
-        ({"selector": "mmr", "lambda_mult": 0.3}, MMR(lambda_d=0.3)),
-        ({"selector": "mmr", "lambda_d": 0.75}, MMR(lambda_d=0.75)),
-        ({"selector": "mmr", "lambda_b": 0.5, "quality": "rank"}, MMR(lambda_d=0.5, lambda_b=0.5)),
-        ({"selector": MMR(lambda_d=0.75)}, MMR(lambda_d=0.75)),
+        ({"selector": "mmr"}, MMR(lambda_mult=0.5)),
+        ({"selector": "mmr", "lambda_mult": 0.3}, MMR(lambda_mult=0.3)),
+        ({"selector": "mmr", "lambda_mult": 0.75}, MMR(lambda_mult=0.75)),
+        ({"selector": "mmr", "lambda_b": 0.5, "quality": "rank"}, MMR(lambda_mult=0.5, lambda_b=0.5)),
+        ({"selector": MMR(lambda_mult=0.75)}, MMR(lambda_mult=0.75)),
         ({"selector": "similarity"}, TopK()),
         ({"selector": "vrsd", "refine": True}, VRSD(refine=True)),
-        ({"relevance": "linear"}, NDPP(relevance="linear")),
+        ({"relevance_mapping": "linear"}, NDPP(relevance_mapping="linear")),
         ({"kernel": KERNEL}, NDPP(KERNEL)),
-        ({"selector": "ndpp", "relevance": "exponential", "temperature": 2.0}, NDPP(None, "exponential", 2.0)),
+        ({"selector": "ndpp", "relevance_mapping": "exponential", "temperature": 2.0}, NDPP(None, "exponential", 2.0)),
     ],
 )
 def test_selectors_by_name_and_parameters(settings: dict[str, Any], selector: Any) -> None:
@@ -180,7 +180,6 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"selector": "similarity_score_threshold"}, P, "use 'similarity' and score_threshold="),
     ({"lambda_mult": 0.5}, P, r"'ndpp' has no parameter 'lambda_mult' \(a parameter of 'mmr'\)"),
     ({"refine": True}, P, r"'ndpp' has no parameter 'refine' \(a parameter of 'vrsd'\)"),
-    ({"selector": "mmr", "lambda_mult": 0.5, "lambda_d": 0.5}, P, "same parameter"),
     ({"selector": "mmr", "lambda_mult": 1.5}, P, "lambda_mult"),
     ({"selector": MMR(), "lambda_mult": 0.5}, P, "is an object"),
     ({"selector": "ndpp", "temperature": 0}, P, "temperature"),
@@ -247,7 +246,7 @@ def test_the_picks_are_the_selectors(as_lists: bool) -> None:
     expected = oracles.vrsd(query, vectors, 5)
     assert picked(items, query.tolist(), given, k=5, selector="vrsd") == [items[i] for i in expected.picks]
     assert picked(items, query.tolist(), given, k=5, selector="mmr") == [
-        items[i] for i in oracles.mmr(query, vectors, 5, lambda_d=0.5).picks
+        items[i] for i in oracles.mmr(query, vectors, 5, lambda_mult=0.5).picks
     ]
     assert len(picked(items, query.tolist(), given, k=40)) == 15
 
@@ -376,7 +375,7 @@ def test_quality_by_key_function_and_mapping() -> None:
     items = items_of(12)
     quality = [item.metadata["rank"] for item in items]
     given: dict[str, Any] = {"selector": "mmr", "lambda_b": 0.3}
-    expected = [items[i] for i in oracles.mmr(query, vectors, 4, quality=quality, lambda_d=0.5, lambda_b=0.3).picks]
+    expected = [items[i] for i in oracles.mmr(query, vectors, 4, quality=quality, lambda_mult=0.5, lambda_b=0.3).picks]
     assert expected != picked(items, query, vectors, selector="mmr")
     for source in by_key_function_and_mapping(items, "rank"):
         assert picked(items, query, vectors, quality=source, **given) == expected
@@ -413,10 +412,10 @@ def test_words_that_mean_no_key() -> None:
     items = items_of(12)
     plain = picked(items, query, vectors, selector="mmr")
     assert picked(items, query, vectors, selector="mmr", relevance="cosine") == plain
-    assert parsed(selector="ndpp", relevance="exponential").selector == NDPP(relevance="exponential")
-    assert parsed(relevance="exponential").selector == NDPP(relevance="exponential")
+    assert parsed(selector="ndpp", relevance_mapping="exponential").selector == NDPP(relevance_mapping="exponential")
+    assert parsed(relevance_mapping="exponential").selector == NDPP(relevance_mapping="exponential")
     with pytest.raises(InvalidParameterError, match=r"'vrsd' has no parameter 'relevance' \(a parameter of 'ndpp'\)"):
-        parsed(selector="vrsd", relevance="exponential")
+        parsed(selector="vrsd", relevance_mapping="exponential")
 
 
 def test_vrsd_refuses_relevance_and_names_the_others() -> None:

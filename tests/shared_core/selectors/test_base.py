@@ -50,7 +50,7 @@ def assert_same(a: Selection, b: Selection) -> None:
 def test_selectors_with_different_parameters_differ() -> None:
     assert VRSD() != VRSD(refine=True)
     assert MMR(0.5) != MMR(0.75)
-    assert NDPP() != NDPP(relevance="exponential")
+    assert NDPP() != NDPP(relevance_mapping="exponential")
     assert len({TopK(), TopK(), VRSD(), MMR(), NDPP()}) == 4
 
 
@@ -61,7 +61,7 @@ def test_a_selector_with_a_kernel_is_hashable() -> None:
 
 
 def test_defaults() -> None:
-    assert MMR() == MMR(lambda_d=0.5, lambda_b=0.95)
+    assert MMR() == MMR(lambda_mult=0.5, lambda_b=0.95)
     assert VRSD() == VRSD(refine=False)
     assert NDPP() == NDPP(kernel=None, relevance=None, temperature="auto")
 
@@ -92,16 +92,16 @@ def test_a_temperature_without_an_effect_is_named_in_a_warning() -> None:
     learned = LowRankKernel([[1.0], [0.5]], temperature=0.3)
     with pytest.warns(SetSelectWarning, match="temperature has no effect on the relevance that the kernel has learned"):
         NDPP(learned, temperature=0.5)
-    with pytest.warns(SetSelectWarning, match="temperature has no effect with relevance='linear'"):
-        select([1.0, 0.5], [[1.0, 0.0], [1.0, 0.2]], 1, "ndpp", relevance="linear", temperature=0.25)
+    with pytest.warns(SetSelectWarning, match="temperature has no effect with relevance_mapping='linear'"):
+        select([1.0, 0.5], [[1.0, 0.0], [1.0, 0.2]], 1, "ndpp", relevance_mapping="linear", temperature=0.25)
 
 
 def test_arguments_with_an_effect_give_no_warning() -> None:
     vectors, more = [[1.0, 0.0], [1.0, 0.2], [0.0, 1.0]], {"quality": [1, 2, 3], "lambda_b": 0.5}
     assert len(select([1.0, 0.5], vectors, 2, "mmr", **more)) == 2
-    assert len(select([1.0, 0.5], vectors, 2, "ndpp", relevance="exponential", temperature=0.5)) == 2
+    assert len(select([1.0, 0.5], vectors, 2, "ndpp", relevance_mapping="exponential", temperature=0.5)) == 2
     assert len(select([1.0, 0.5], vectors, 2, "ndpp", temperature=0.5)) == 2
-    assert len(select([1.0, 0.5], vectors, 2, "ndpp", relevance="linear", temperature="auto")) == 2
+    assert len(select([1.0, 0.5], vectors, 2, "ndpp", relevance_mapping="linear", temperature="auto")) == 2
 
 
 def test_every_error_is_a_set_select_error_and_a_value_error() -> None:
@@ -121,9 +121,9 @@ def test_the_registry_knows_the_four_selectors() -> None:
 
 def test_parameters_reach_the_selector() -> None:
     assert make_selector("vrsd", refine=True) == VRSD(refine=True)
-    assert make_selector("mmr", lambda_d=0.2, lambda_b=0.3) == MMR(0.2, 0.3)
-    assert make_selector("mmr", lambda_mult=0.2) == MMR(lambda_d=0.2)
-    assert make_selector("ndpp", relevance="exponential", temperature=0.5) == NDPP(None, "exponential", 0.5)
+    assert make_selector("mmr", lambda_mult=0.2, lambda_b=0.3) == MMR(0.2, 0.3)
+    assert make_selector("mmr", lambda_mult=0.2) == MMR(lambda_mult=0.2)
+    assert make_selector("ndpp", relevance_mapping="exponential", temperature=0.5) == NDPP(None, "exponential", 0.5)
 
 
 def test_an_unknown_name_is_refused_with_the_known_names() -> None:
@@ -137,9 +137,9 @@ def test_an_unknown_name_is_refused_with_the_known_names() -> None:
     ("name", "parameters", "allowed"),
     [
         ("vrsd", {"refined": True}, ("refine",)),
-        ("mmr", {"lambda": 0.5}, ("lambda_d", "lambda_b", "lambda_mult")),
+        ("mmr", {"lambda": 0.5}, ("lambda_mult", "lambda_b", "lambda_mult")),
         ("ndpp", {"temprature": 0.5}, ("kernel", "relevance", "temperature")),
-        ("similarity", {"lambda_d": 0.5}, ()),
+        ("similarity", {"lambda_mult": 0.5}, ()),
         ("vrsd", {"lambda_mult": 0.5}, ("refine",)),
     ],
 )
@@ -150,11 +150,6 @@ def test_an_unknown_parameter_is_refused_with_the_allowed_ones(
         make_selector(name, **parameters)
     assert next(iter(parameters)) in str(caught.value)
     assert all(word in str(caught.value) for word in allowed), str(caught.value)
-
-
-def test_lambda_under_two_names_is_refused() -> None:
-    with pytest.raises(InvalidParameterError, match=r"(?s)lambda_d.*lambda_mult|lambda_mult.*lambda_d"):
-        make_selector("mmr", lambda_d=0.5, lambda_mult=0.5)
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, np.nan])
@@ -296,7 +291,7 @@ REFUSED: dict[str, tuple[type[ValueError], str, dict[str, Any]]] = {
     "k = 0": (InvalidParameterError, r"(?s)\b0\b.*\b11\b|\b11\b.*\b0\b", {"k": 0}),
     "k = -3": (InvalidParameterError, r"(?s)-3\b.*\b11\b|\b11\b.*-3\b", {"k": -3}),
     "k = 12": (InvalidParameterError, r"(?s)\b12\b.*\b11\b|\b11\b.*\b12\b", {"k": 12}),
-    "lambda above 1": (InvalidParameterError, "lambda", {"selector": "mmr", "lambda_d": 1.5}),
+    "lambda above 1": (InvalidParameterError, "lambda", {"selector": "mmr", "lambda_mult": 1.5}),
     "lambda below 0": (InvalidParameterError, "lambda", {"selector": "mmr", "lambda_b": -0.5}),
     "unknown selector": (InvalidParameterError, "vrsd", {"selector": "vsrd"}),
     "unknown parameter": (InvalidParameterError, "refine", {"refines": True}),

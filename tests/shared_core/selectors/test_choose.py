@@ -13,11 +13,11 @@ from shared_core import (
     InvalidInputError,
     InvalidParameterError,
     choose,
-    scale_relevance,
+    rescale,
     select,
     select_many,
 )
-from shared_core.candidates import RELEVANCE_SCALES
+from shared_core.candidates import SCALES
 from tests import oracles
 from tests.shared_core.cases import PAIRS, TOP_K, VRSD_GREEDY, Pair, gaussian, names, random_cases
 
@@ -189,7 +189,7 @@ def test_a_copy_of_the_query_reaches_any_threshold() -> None:
         assert 1 in choose(candidates, TOP_K.selector, 2, score_threshold=1.0).indices, seed
 
 
-@pytest.mark.parametrize("scale", RELEVANCE_SCALES)
+@pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("selector", ["similarity", "mmr", "ndpp"])
 def test_given_relevance_is_reported_as_it_was_given(selector: str, scale: Any) -> None:
     query, vectors = gaussian(3, 30, 8)
@@ -229,7 +229,7 @@ def test_a_given_relevance_at_the_threshold_passes_and_one_bit_below_does_not() 
 def test_the_threshold_may_be_on_other_numbers_than_the_relevance(pair: Pair) -> None:
     query, vectors = gaussian(5, 20, 12)
     scores = np.random.default_rng(5).normal(scale=30, size=20)
-    scaled = scale_relevance(scores)
+    scaled = rescale(scores)
     shown = [int(scores.argmin())]
     kept = np.flatnonzero((scores >= 3.0) | (np.arange(20) == shown[0]))
     candidates = Candidates(query, vectors, relevance=scaled)
@@ -260,7 +260,7 @@ def test_what_a_threshold_is_compared_with_is_checked(threshold_on: Any, says: s
             choose(candidates, TOP_K.selector, 1, score_threshold=score_threshold)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("scale", [*RELEVANCE_SCALES, None])
+@pytest.mark.parametrize("scale", [*SCALES, None])
 @pytest.mark.parametrize("pair", GIVEN, ids=names)
 def test_select_is_the_selector_on_scaled_relevance(pair: Pair, scale: Any) -> None:
     for case in random_cases(62, 40):
@@ -269,7 +269,7 @@ def test_select_is_the_selector_on_scaled_relevance(pair: Pair, scale: Any) -> N
         more: dict[str, Any] = {"quality": case.quality} if pair.with_quality else {}
         found = select(case.query, case.vectors, case.k, pair.selector, relevance=scores, relevance_scale=scale, **more)
         expected = pair.selector.select(
-            Candidates(case.query, case.vectors, relevance=scale_relevance(scores, scale), **more), case.k
+            Candidates(case.query, case.vectors, relevance=rescale(scores, scale), **more), case.k
         )
         for name in ("indices", "gains"):
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=str(case))
@@ -298,7 +298,7 @@ def test_vrsd_refuses_a_given_relevance_and_names_the_others(refine: bool) -> No
         ([["a"], 1, 2], "^relevance"),
     ],
 )
-@pytest.mark.parametrize("scale", [*RELEVANCE_SCALES, None])
+@pytest.mark.parametrize("scale", [*SCALES, None])
 def test_relevance_that_does_not_fit_is_refused(relevance: Any, says: str, scale: Any) -> None:
     with pytest.raises(InvalidInputError, match=says):
         select(*gaussian(6, 5, 4), 2, "mmr", relevance=relevance, relevance_scale=scale)

@@ -41,8 +41,13 @@ class Projected:
 
 
 SELECTORS = [
-    *(MMR(lambda_d=0.5), MMR(lambda_d=0.75), VRSD(), VRSD(refine=True)),
-    *(NDPP(), NDPP(relevance="linear"), NDPP(Projected(skew=False)), NDPP(Projected(skew=True), temperature=0.05)),
+    *(MMR(lambda_mult=0.5), MMR(lambda_mult=0.75), VRSD(), VRSD(refine=True)),
+    *(
+        NDPP(),
+        NDPP(relevance_mapping="linear"),
+        NDPP(Projected(skew=False)),
+        NDPP(Projected(skew=True), temperature=0.05),
+    ),
 ]
 every_selector = pytest.mark.parametrize("selector", SELECTORS, ids=repr)
 
@@ -182,8 +187,8 @@ def test_mmr_where_the_bound_of_the_compiled_loop_excludes_few_candidates(kind: 
         vectors = vectors[rng.integers(0, 12, size=n)] + 0.2 * vectors
     quality = 0.5 + 1e-4 * rng.random(n) if kind == "flat quality" else None
     candidates = Candidates(rng.normal(size=d), vectors, quality=quality)
-    for lambda_d in (0.0, 0.1, 0.5):
-        assert_numpy_selects_the_same(MMR(lambda_d, 0.1), candidates, 40)
+    for lambda_mult in (0.0, 0.1, 0.5):
+        assert_numpy_selects_the_same(MMR(lambda_mult, 0.1), candidates, 40)
 
 
 # --- threads --------------------------------------------------------------------------------------

@@ -21,16 +21,16 @@ def test_any_lambda_agrees_with_the_reference() -> None:
         d, b = (float(case.rng.choice([0.0, 1.0, case.rng.random()])) for _ in range(2))
         quality = case.quality if case.number % 3 else None
         actual = MMR(d, b).select(Candidates(case.query, case.vectors, quality=quality), case.k)
-        expected = oracles.mmr(case.query, case.vectors, case.k, quality=quality, lambda_d=d, lambda_b=b)
+        expected = oracles.mmr(case.query, case.vectors, case.k, quality=quality, lambda_mult=d, lambda_b=b)
         oracles.assert_agrees(actual, expected, f"MMR({d}, {b}), {case}")
 
 
 @settings(deadline=None, derandomize=True, max_examples=60)
 @given(grids(), st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]))
-def test_any_lambda_agrees_with_the_reference_where_scores_tie(data: Grid, lambda_d: float) -> None:
+def test_any_lambda_agrees_with_the_reference_where_scores_tie(data: Grid, lambda_mult: float) -> None:
     query, vectors, k = data
-    actual = MMR(lambda_d).select(Candidates(query, vectors), k)
-    oracles.assert_agrees(actual, oracles.mmr(query, vectors, k, lambda_d=lambda_d), data)
+    actual = MMR(lambda_mult).select(Candidates(query, vectors), k)
+    oracles.assert_agrees(actual, oracles.mmr(query, vectors, k, lambda_mult=lambda_mult), data)
 
 
 def test_any_lambda_agrees_with_the_reference_on_a_given_relevance_of_any_size() -> None:
@@ -41,7 +41,7 @@ def test_any_lambda_agrees_with_the_reference_on_a_given_relevance_of_any_size()
         relevance = draw_relevance(case) * case.rng.choice([1e-3, 1.0, 1e6])
         candidates = Candidates(case.query, case.vectors, relevance=relevance, quality=quality)
         expected = oracles.mmr(
-            case.query, case.vectors, case.k, relevance=relevance, quality=quality, lambda_d=d, lambda_b=b
+            case.query, case.vectors, case.k, relevance=relevance, quality=quality, lambda_mult=d, lambda_b=b
         )
         oracles.assert_agrees(MMR(d, b).select(candidates, case.k), expected, f"MMR({d}, {b}), {case}")
 
@@ -90,19 +90,19 @@ def test_langchain_selects_the_same_for_every_lambda() -> None:
                 # In one dimension all cosines are 1 or -1, so they tie.
                 continue
             theirs = maximal_marginal_relevance(case.query, list(case.vectors), lambda_mult, case.k)
-            ours = MMR(lambda_d=lambda_mult).select(case.candidates, case.k)
+            ours = MMR(lambda_mult=lambda_mult).select(case.candidates, case.k)
             assert ours.indices.tolist() == theirs, (str(case), lambda_mult)
 
 
 def test_by_hand() -> None:
     # cos: 0.8, 0.6, 0.0; between: (0,1) 0.96, (0,2) 0.6, (1,2) 0.8.
     candidates = Candidates([1.0, 0.0], [[4.0, 3.0], [3.0, 4.0], [0.0, 1.0]], quality=[0.0, 1.0, 3.0])
-    plain = MMR(lambda_d=0.5).select(Candidates(candidates.query, candidates.vectors), 3)
+    plain = MMR(lambda_mult=0.5).select(Candidates(candidates.query, candidates.vectors), 3)
     assert plain.indices.tolist() == [0, 1, 2]
     np.testing.assert_allclose(plain.gains, [0.4, 0.3 - 0.48, 0.0 - 0.4], atol=1e-12)
     np.testing.assert_allclose(plain.objective, 0.4 - 0.18 - 0.4, atol=1e-12)
     # v = cos / 2 + b / 2: 0.4, 0.8, 1.5.
-    biased = MMR(lambda_d=0.5, lambda_b=0.5).select(candidates, 2)
+    biased = MMR(lambda_mult=0.5, lambda_b=0.5).select(candidates, 2)
     assert biased.indices.tolist() == [2, 1]
     np.testing.assert_allclose(biased.gains, [0.75, 0.4 - 0.4], atol=1e-12)
 
@@ -110,13 +110,13 @@ def test_by_hand() -> None:
 def test_novelty_counts_all_picks() -> None:
     # Row 2 is almost a copy of the first pick and far from the second. Compared with the second alone it would win.
     vectors = [[1.0, 0.1, 0.0], [0.6, -0.8, 0.0], [1.0, 0.11, 0.0], [0.5, 0.0, 0.9]]
-    selection = MMR(lambda_d=0.5).select(Candidates([1.0, 0.0, 0.0], vectors), 3)
+    selection = MMR(lambda_mult=0.5).select(Candidates([1.0, 0.0, 0.0], vectors), 3)
     assert 2 not in selection.indices.tolist()
 
 
 def test_lambda_one_is_similarity() -> None:
     for case in random_cases(44, 50):
-        selection = MMR(lambda_d=1.0).select(case.candidates, case.k)
+        selection = MMR(lambda_mult=1.0).select(case.candidates, case.k)
         oracles.assert_same_picks(selection, oracles.top_k(case.query, case.vectors, case.k), str(case))
 
 
@@ -130,7 +130,7 @@ def test_quality_enters_as_given() -> None:
 @given(grids())
 def test_the_objective_is_that_of_the_formula(data: Grid) -> None:
     query, vectors, k = data
-    selection = MMR(lambda_d=0.3).select(Candidates(query, vectors), k)
+    selection = MMR(lambda_mult=0.3).select(Candidates(query, vectors), k)
     picks, rows = selection.indices.tolist(), oracles.unit_rows(vectors)
     value = 0.3 * sum(oracles.cosine(query, vectors[i]) for i in picks)
     for j in range(1, k):
@@ -139,7 +139,7 @@ def test_the_objective_is_that_of_the_formula(data: Grid) -> None:
 
 
 @pytest.mark.parametrize("value", [-0.01, 1.01, 2, -1, np.nan, np.inf])
-@pytest.mark.parametrize("name", ["lambda_d", "lambda_b"])
+@pytest.mark.parametrize("name", ["lambda_mult", "lambda_b"])
 def test_lambdas_out_of_range_are_refused(name: str, value: float) -> None:
     with pytest.raises(InvalidParameterError, match=name):
         MMR(**{name: value})

@@ -44,7 +44,7 @@ def test_low_rank_kernels_agree_with_the_reference() -> None:
         ids = case.rng.permutation(rows)[:n]
         relevance = "exponential" if case.number % 3 == 0 else "linear"
         temperature: Any = 0.3 if relevance == "exponential" else "auto"
-        selector = NDPP(LowRankKernel(V, B, C), relevance=relevance, temperature=temperature)
+        selector = NDPP(LowRankKernel(V, B, C), relevance_mapping=relevance, temperature=temperature)
         # Every fourth case brings its own relevance.
         worth = draw_relevance(case) if case.number % 4 == 0 else None
         actual = selector.select(Candidates(case.query, case.vectors, ids=ids.tolist(), relevance=worth), case.k)
@@ -68,7 +68,7 @@ def test_linear_kernels_agree_with_the_reference() -> None:
         kernel = oracles.ndpp_dense(rows @ W_V, None if W_B is None else rows @ W_B, C)
         relevance = "exponential" if case.number % 3 == 0 else "linear"
         temperature: Any = 0.3 if relevance == "exponential" else "auto"
-        selector = NDPP(LinearKernel(W_V, W_B, C), relevance=relevance, temperature=temperature)
+        selector = NDPP(LinearKernel(W_V, W_B, C), relevance_mapping=relevance, temperature=temperature)
         worth = draw_relevance(case) if case.number % 4 == 0 else None
         actual = selector.select(Candidates(case.query, case.vectors, relevance=worth), case.k)
         expected = oracles.ndpp_greedy(
@@ -80,13 +80,13 @@ def test_linear_kernels_agree_with_the_reference() -> None:
 def test_by_hand() -> None:
     # The weights are 0.8, 0.6 and 0.6. L' has 0.64 and 0.36 on its diagonal; between rows 0 and 2 it has 0.48 * 0.48.
     candidates = Candidates([1.0, 0.0, 0.0], [[0.8, 0.6, 0.0], [0.6, 0.8, 0.0], [0.6, 0.0, 0.8]])
-    selection = NDPP(relevance="linear", ridge=0).select(candidates, 2)
+    selection = NDPP(relevance_mapping="linear", ridge=0).select(candidates, 2)
     assert selection.indices.tolist() == [0, 2]
     second = (0.64 * 0.36 - (0.48 * 0.48) ** 2) / 0.64
     np.testing.assert_allclose(selection.gains, [0.64, second], rtol=1e-12)
     np.testing.assert_allclose(selection.objective, 0.64 * second, rtol=1e-12)
     # A ridge of 0.5 makes each diagonal entry of L 1.5: 0.96 and 0.54 in L'.
-    ridged = NDPP(relevance="linear", ridge=0.5).select(candidates, 2)
+    ridged = NDPP(relevance_mapping="linear", ridge=0.5).select(candidates, 2)
     assert ridged.indices.tolist() == [0, 2]
     np.testing.assert_allclose(ridged.gains, [0.96, (0.96 * 0.54 - (0.48 * 0.48) ** 2) / 0.96], rtol=1e-12)
 
@@ -162,17 +162,17 @@ def test_of_copies_of_any_length_almost_at_right_angles_to_the_query_the_first_i
         row += (1e-4 * np.linalg.norm(row) - row @ query) / (query @ query) * query
         vectors = np.outer(rng.uniform(1, 1e6, size=5), row)
         for relevance in ("linear", "exponential"):
-            assert NDPP(relevance=relevance).select(Candidates(query, vectors), 1).indices.tolist() == [0]
+            assert NDPP(relevance_mapping=relevance).select(Candidates(query, vectors), 1).indices.tolist() == [0]
 
 
 def test_a_given_relevance_is_the_r_of_the_paper() -> None:
     # L is the identity, so a gain is r_i². Relevance below 1e-6 counts as 1e-6.
     relevance = [0.5, 3.0, -8.0, 0.25]
     candidates = Candidates([1.0] * 4, np.eye(4), relevance=relevance)
-    linear = NDPP(relevance="linear", ridge=0).select(candidates, 4)
+    linear = NDPP(relevance_mapping="linear", ridge=0).select(candidates, 4)
     assert linear.indices.tolist() == [1, 0, 3, 2]
     np.testing.assert_allclose(linear.gains, [9.0, 0.25, 0.0625, 1e-12], rtol=1e-12)
-    exponential = NDPP(relevance="exponential", temperature=2.0, ridge=0).select(candidates, 4)
+    exponential = NDPP(relevance_mapping="exponential", temperature=2.0, ridge=0).select(candidates, 4)
     np.testing.assert_allclose(exponential.gains, np.exp([0.0, -1.25, -1.375, -5.5]), rtol=1e-12)
 
 
@@ -180,7 +180,12 @@ def test_relevance_of_any_size_gives_a_set() -> None:
     query, vectors = gaussian(9, 12, 8)
     for size in (1e-300, 1e-6, 1e300):
         relevance = size * np.linspace(-1, 1, 12)
-        for selector in (NDPP(relevance="linear", ridge=0), NDPP(relevance="linear"), NDPP(), NDPP(temperature=0.1)):
+        for selector in (
+            NDPP(relevance_mapping="linear", ridge=0),
+            NDPP(relevance_mapping="linear"),
+            NDPP(),
+            NDPP(temperature=0.1),
+        ):
             found = selector.select(Candidates(query, vectors, relevance=relevance), 10)
             assert len(set(found.indices.tolist())) == 10
             assert not np.isnan(found.gains).any()
@@ -192,7 +197,7 @@ def test_relevance_of_any_size_gives_a_set() -> None:
 @pytest.mark.parametrize("way", available_loops())
 def test_where_r_squared_overflows_or_underflows_the_more_relevant_still_comes_first(way: str) -> None:
     # L is the identity, so the order of the picks is that of the relevance.
-    large, small = NDPP(relevance="linear", ridge=0), NDPP(temperature=1e-5, ridge=0)
+    large, small = NDPP(relevance_mapping="linear", ridge=0), NDPP(temperature=1e-5, ridge=0)
     for selector, relevance in ((large, [1e200, 1e300, 1e250, 1e301]), (small, [0.0, 0.3, 0.2, 0.4])):
         with use_loops(way):
             found = selector.select(Candidates(np.ones(4), np.eye(4), relevance=relevance), 4)
@@ -277,9 +282,9 @@ def test_objective_is_the_determinant(seed: int, n: int, k: int) -> None:
 
 def test_a_low_temperature_selects_by_relevance_and_a_high_one_by_diversity() -> None:
     query, vectors = gaussian(9, 30, 20)
-    cold = NDPP(relevance="exponential", temperature=1e-3).select(Candidates(query, vectors), 5)
+    cold = NDPP(relevance_mapping="exponential", temperature=1e-3).select(Candidates(query, vectors), 5)
     oracles.assert_same_picks(cold, oracles.top_k(query, vectors, 5))
-    hot = NDPP(relevance="exponential", temperature=1e6, ridge=0).select(Candidates(query, vectors), 5)
+    hot = NDPP(relevance_mapping="exponential", temperature=1e6, ridge=0).select(Candidates(query, vectors), 5)
     kernel = oracles.ndpp_dense(oracles.unit_rows(vectors))
     assert hot.objective == pytest.approx(oracles.ndpp_determinant(kernel, hot.indices.tolist()), rel=1e-4)
 
@@ -382,7 +387,7 @@ def test_an_opposite_vector_does_not_count_as_relevant() -> None:
 @pytest.mark.parametrize("relevance", ["cubic", "", False, 1])
 def test_an_unknown_relevance_is_rejected_with_what_is_allowed(relevance: Any) -> None:
     with pytest.raises(InvalidParameterError, match=r"(?s)linear.*exponential|exponential.*linear"):
-        NDPP(relevance=relevance)
+        NDPP(relevance_mapping=relevance)
 
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0, np.nan, np.inf])
@@ -425,7 +430,7 @@ def test_the_rank_of_float32_vectors_in_a_narrow_cone_is_found() -> None:
         )
         for way in available_loops():
             with use_loops(way):
-                assert NDPP(relevance="linear", ridge=0).select(candidates, 9).filled_from == 6, (seed, way)
+                assert NDPP(relevance_mapping="linear", ridge=0).select(candidates, 9).filled_from == 6, (seed, way)
 
 
 def test_the_tolerance_of_a_low_rank_kernel_does_not_depend_on_the_vectors() -> None:
@@ -441,7 +446,7 @@ def test_the_tolerance_of_a_low_rank_kernel_does_not_depend_on_the_vectors() -> 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_lowest_temperatures_give_finite_gains_and_the_most_relevant_first(temperature: float, dtype: Any) -> None:
     query, vectors = gaussian(6, 11, 9, dtype)
-    selection = NDPP(relevance="exponential", temperature=temperature).select(Candidates(query, vectors), 6)
+    selection = NDPP(relevance_mapping="exponential", temperature=temperature).select(Candidates(query, vectors), 6)
     assert selection.filled_from is None
     assert np.all(np.isfinite(selection.gains))
     assert selection.indices[0] == np.argmax(oracles.cosines(query, vectors))

@@ -4,92 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.stats import rankdata, zscore
 
-from shared_core import MMR, Candidates, InvalidInputError, InvalidParameterError
-from shared_core.signals.quality import (
-    QUALITY_SCALERS,
-    scale_quality,
-    with_quality_column,
-    with_quality_weight,
-)
-
-every_scaler = pytest.mark.parametrize("method", QUALITY_SCALERS)
-numbers = st.lists(st.integers(-50, 50).map(lambda i: i / 8), min_size=1, max_size=30)
-
-
-@settings(deadline=None, derandomize=True, max_examples=100)
-@given(numbers)
-def test_scalers_agree_with_scipy(values: list[float]) -> None:
-    column = np.array(values)
-    np.testing.assert_array_equal(scale_quality(values, "none"), column)
-    if np.ptp(column) == 0:
-        return
-    np.testing.assert_allclose(scale_quality(values, "min-max"), (column - column.min()) / np.ptp(column), atol=1e-12)
-    np.testing.assert_allclose(scale_quality(values, "rank"), (rankdata(column) - 1) / (len(column) - 1), atol=1e-12)
-    np.testing.assert_allclose(scale_quality(values, "z-score"), zscore(column), atol=1e-12)
-
-
-@settings(deadline=None, derandomize=True, max_examples=100)
-@given(numbers)
-def test_scaling_never_changes_the_order(values: list[float]) -> None:
-    for method in QUALITY_SCALERS:
-        scaled = scale_quality(values, method)
-        assert scaled.dtype == np.float64
-        order = np.argsort(values, kind="stable")
-        assert (np.diff(scaled[order])[np.diff(np.array(values)[order]) > 0] > 0).all()
-
-
-@pytest.mark.parametrize(("method", "expected"), [("none", 3.0), ("min-max", 0.5), ("rank", 0.5), ("z-score", 0.0)])
-@pytest.mark.parametrize("n", [1, 4])
-def test_equal_values_become_the_middle_of_the_scale(method: str, expected: float, n: int) -> None:
-    assert scale_quality([3.0] * n, method).tolist() == [expected] * n
-
-
-@every_scaler
-def test_no_values_scale_to_no_values(method: str) -> None:
-    assert scale_quality([], method).shape == (0,)
-
-
-@pytest.mark.parametrize("values", [[-1.7e308, 0.0, 1.7e308], [0.0, 5e-324, 1e-323]])
-def test_extreme_values_do_not_overflow(values: list[float]) -> None:
-    assert scale_quality(values, "min-max").tolist() == [0.0, 0.5, 1.0]
-    assert scale_quality(values, "rank").tolist() == [0.0, 0.5, 1.0]
-    np.testing.assert_allclose(scale_quality(values, "z-score"), np.array([-1, 0, 1]) * 1.5**0.5)
-
-
-@every_scaler
-def test_the_callers_array_is_not_changed(method: str) -> None:
-    values = np.array([3.0, 1.0, 2.0])
-    scaled = scale_quality(values, method)
-    scaled[:] = 7
-    assert values.tolist() == [3.0, 1.0, 2.0]
-
-
-@every_scaler
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_a_value_that_is_not_finite_is_named(method: str, bad: float) -> None:
-    with pytest.raises(InvalidInputError, match="row 2 is"):
-        scale_quality([0.0, 1.0, bad], method)
-
-
-@pytest.mark.parametrize("values", [3.0, [[1.0, 2.0]], ["a", "b"], [[1.0], [1.0, 2.0]]])
-def test_an_input_that_is_not_a_column_is_an_error(values: Any) -> None:
-    with pytest.raises(InvalidInputError, match="quality"):
-        scale_quality(values, "rank")
-
-
-def test_an_unknown_scaler_lists_the_known_ones() -> None:
-    with pytest.raises(InvalidParameterError, match="method must be one of none, min-max, rank, z-score, got 'minmax'"):
-        scale_quality([1.0], "minmax")
+from setselect import MMR, Candidates, rescale, with_quality_column, with_quality_weight
 
 
 def column_case(seed: int, n: int = 200, d: int = 24) -> tuple[Any, Any, Any]:
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((n, d)) * rng.uniform(0.1, 30, size=(n, 1))
-    return rng.standard_normal(d), rows, scale_quality(rng.standard_normal(n), "rank")
+    return rng.standard_normal(d), rows, rescale(rng.standard_normal(n), "rank")
 
 
 @pytest.mark.parametrize("lambda_b", [0.0, 0.3, 0.95, 1.0])
@@ -133,7 +55,7 @@ def test_columns_are_exact_in_double_precision_and_inputs_are_not_changed() -> N
 def test_selecting_from_such_an_index_is_mmr_with_quality() -> None:
     query, rows, quality = column_case(12)
     joined = with_quality_column(rows, quality)
-    mmr = MMR(lambda_d=0.6, lambda_b=0.8)
+    mmr = MMR(lambda_mult=0.6, lambda_b=0.8)
     from_index = mmr.select(Candidates(query, joined[:, :-1], quality=joined[:, -1]), 10)
     direct = mmr.select(Candidates(query, rows, quality=quality), 10)
     assert from_index.indices.tolist() == direct.indices.tolist()

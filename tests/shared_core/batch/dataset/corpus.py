@@ -69,7 +69,7 @@ def by_brute_force(query: NDArray[Any]) -> tuple[list[int], oracles.Reference]:
 def _by_brute_force(content: bytes) -> tuple[list[int], oracles.Reference]:
     query = np.frombuffer(content)
     places = nearest(query)
-    found = oracles.mmr(query, corpus()[places], K, lambda_d=0.5)
+    found = oracles.mmr(query, corpus()[places], K, lambda_mult=0.5)
     return [int(places[i]) for i in found.picks], found
 
 

@@ -67,7 +67,7 @@ def expected_ids(selector: Any, k: int = 4, **more: Any) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid", None])
-@pytest.mark.parametrize("selector", [TopK(), MMR(0.3), NDPP(), NDPP(relevance="exponential")], ids=repr)
+@pytest.mark.parametrize("selector", [TopK(), MMR(0.3), NDPP(), NDPP(relevance_mapping="exponential")], ids=repr)
 def test_a_row_has_the_selection_of_a_single_call(selector: Selector, scale: Any, index: Path) -> None:
     found = select_table(given(), index, 4, selector=selector, relevance_scale=scale, **GIVEN).to_pylist()
     for row, query, own, worth in zip(found, queries(), hits(), scores(), strict=False):
@@ -79,11 +79,11 @@ def test_a_row_has_the_selection_of_a_single_call(selector: Selector, scale: Any
 
 
 def test_the_picks_are_those_of_the_reference(index: Path) -> None:
-    settings = {"selector": "mmr", "lambda_d": 0.3, "relevance_scale": "rank"}
+    settings = {"selector": "mmr", "lambda_mult": 0.3, "relevance_scale": "rank"}
     found = select_table(given(), index, 4, **settings, **GIVEN).to_pylist()
     for row, query, own, worth in zip(found, queries(), hits(), scores(), strict=False):
         scaled = oracles.scaled_relevance(worth, "rank")
-        reference = oracles.mmr(query, corpus()[own], min(4, len(own)), relevance=scaled, lambda_d=0.3)
+        reference = oracles.mmr(query, corpus()[own], min(4, len(own)), relevance=scaled, lambda_mult=0.3)
         assert row["ids"] == [own[i] for i in reference.picks]
 
 

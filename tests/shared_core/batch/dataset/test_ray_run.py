@@ -41,7 +41,7 @@ needs_ray()
 # Ray warns about its own plans, on import and while it runs.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-MMR = {"k": K, "fetch_k": FETCH_K, "selector": "mmr", "lambda_d": 0.5}
+MMR = {"k": K, "fetch_k": FETCH_K, "selector": "mmr", "lambda_mult": 0.5}
 NEAREST = {"k": K, "fetch_k": K, "selector": "similarity"}
 
 

@@ -47,7 +47,7 @@ from tests.shared_core.batch.dataset.corpus import (
     write_queries,
 )
 
-SETTINGS = {"k": K, "fetch_k": FETCH_K, "selector": "mmr", "lambda_d": 0.5}
+SETTINGS = {"k": K, "fetch_k": FETCH_K, "selector": "mmr", "lambda_mult": 0.5}
 
 
 @pytest.fixture
@@ -422,7 +422,7 @@ def test_other_settings_than_those_of_the_folder_are_named(index: Path, files: P
     for differs, change in {
         "k: 4 there, 3 now": {"k": 3},
         "block_rows: 100 there, 50 now": {"block_rows": 50},
-        r"\(selector\.MMR\.lambda_d: 0\.5 there, 0\.25 now\)": {"lambda_d": 0.25},
+        r"\(selector\.MMR\.lambda_mult: 0\.5 there, 0\.25 now\)": {"lambda_mult": 0.25},
         "fetch_k: 20 there, 21 now": {"fetch_k": 21},
     }.items():
         with pytest.raises(InvalidParameterError, match=differs):
@@ -477,10 +477,10 @@ def test_a_change_in_the_middle_of_a_file_is_seen_whatever_its_date_says(changed
 
 
 def test_settings_of_numpy_types_are_told_apart(index: Path, files: Path, tmp_path: Path) -> None:
-    select_dataset(files, index, out=tmp_path / "sets", **{**SETTINGS, "lambda_d": np.float32(0.5)})
+    select_dataset(files, index, out=tmp_path / "sets", **{**SETTINGS, "lambda_mult": np.float32(0.5)})
     assert select_dataset(files, index, out=tmp_path / "sets", **SETTINGS).resumed == 1
-    with pytest.raises(InvalidParameterError, match="lambda_d"):
-        select_dataset(files, index, out=tmp_path / "sets", **{**SETTINGS, "lambda_d": np.float32(0.25)})
+    with pytest.raises(InvalidParameterError, match="lambda_mult"):
+        select_dataset(files, index, out=tmp_path / "sets", **{**SETTINGS, "lambda_mult": np.float32(0.25)})
 
 
 def test_a_model_that_was_trained_further_in_its_folder_is_another(index: Path, tmp_path: Path) -> None:
@@ -685,7 +685,7 @@ def write_slowly(*arguments, **named):
     time.sleep(0.2)
     write_part(*arguments, **named)
 Worker.write_part = write_slowly
-select_dataset(sys.argv[1], sys.argv[2], out=sys.argv[3], k=4, fetch_k=20, selector="mmr", lambda_d=0.5, block_rows=20)
+select_dataset(sys.argv[1], sys.argv[2], out=sys.argv[3], k=4, fetch_k=20, selector="mmr", lambda_mult=0.5, block_rows=20)
 """
 
 
@@ -716,4 +716,4 @@ def test_a_second_call_changes_nothing(index: Path, files: Path, tmp_path: Path)
     second = select_dataset(files, index, out=tmp_path / "sets", block_rows=50, **SETTINGS)
     assert {f.name: (f.stat().st_mtime_ns, f.read_bytes()) for f in (tmp_path / "sets").iterdir()} == before
     assert (first.resumed, second.resumed, second.rows) == (0, 5, Q)
-    assert json.loads((tmp_path / "sets" / "_settings.json").read_text())["selector"]["MMR"]["lambda_d"] == 0.5
+    assert json.loads((tmp_path / "sets" / "_settings.json").read_text())["selector"]["MMR"]["lambda_mult"] == 0.5

@@ -27,7 +27,8 @@ _TEXT = (
 )
 _WORDS = _TEXT.split()
 _MMR = tuple(
-    Setting("mmr", f"mmr lambda_mult={i / 10}", i / 10, f"MMR(lambda_d={i / 10}, lambda_b=0.95)") for i in range(1, 10)
+    Setting("mmr", f"mmr lambda_mult={i / 10}", i / 10, f"MMR(lambda_mult={i / 10}, lambda_b=0.95)")
+    for i in range(1, 10)
 )
 _NDPP = tuple(
     Setting("ndpp", f"ndpp temperature={t}", t, f"NDPP(kernel=None, relevance=None, temperature={t})")
@@ -38,7 +39,12 @@ SETTINGS = (
     *_MMR,
     Setting("vrsd", "vrsd", None, "VRSD(refine=False)"),
     Setting("vrsd", "vrsd refine=True", None, "VRSD(refine=True)"),
-    Setting("ndpp", "ndpp relevance='linear'", None, "NDPP(kernel=None, relevance='linear', temperature='auto')"),
+    Setting(
+        "ndpp",
+        "ndpp relevance_mapping='linear'",
+        None,
+        "NDPP(kernel=None, relevance_mapping='linear', temperature='auto')",
+    ),
     *_NDPP,
 )
 MEASURES = (

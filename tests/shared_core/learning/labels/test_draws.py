@@ -41,7 +41,7 @@ def test_subsets_are_one_to_k_of_the_candidates_and_all_different(data: st.DataO
 def test_the_first_path_is_the_greedy_selection_without_a_kernel() -> None:
     for temperature in (0.05, 0.5, 5.0):
         found = {frozenset(subset) for subset in drawn(GreedyDraws(VECTORS, 4, temperature=temperature))}
-        chosen = NDPP(relevance="exponential", temperature=temperature, ridge=0).select(
+        chosen = NDPP(relevance_mapping="exponential", temperature=temperature, ridge=0).select(
             Candidates(VECTORS[0], VECTORS[AMONG]), 4
         )
         picks = AMONG[chosen.indices].tolist()
@@ -54,7 +54,9 @@ def test_each_step_is_drawn_with_many_next_items() -> None:
     found = [frozenset(subset) for subset in drawn(GreedyDraws(VECTORS, 3))]
     sizes = [sum(len(subset) == size for subset in found) for size in (1, 2, 3)]
     assert min(sizes) >= 30
-    chosen = NDPP(relevance="exponential", temperature=0.1, ridge=0).select(Candidates(VECTORS[0], VECTORS[AMONG]), 3)
+    chosen = NDPP(relevance_mapping="exponential", temperature=0.1, ridge=0).select(
+        Candidates(VECTORS[0], VECTORS[AMONG]), 3
+    )
     picks = AMONG[chosen.indices].tolist()
     for size in (1, 2):
         assert sum(set(picks[:size]) < subset and len(subset) == size + 1 for subset in found) >= 30

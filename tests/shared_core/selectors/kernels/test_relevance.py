@@ -346,14 +346,14 @@ def test_a_permutation_of_the_candidates_permutes_the_picks(make: Made) -> None:
 @every_kernel
 def test_without_a_learned_relevance_ndpp_uses_the_exponential_one(make: Made) -> None:
     candidates = Candidates(QUERY, VECTORS)
-    assert same(NDPP(make()).select(candidates, 5), NDPP(make(), relevance="exponential").select(candidates, 5))
+    assert same(NDPP(make()).select(candidates, 5), NDPP(make(), relevance_mapping="exponential").select(candidates, 5))
 
 
 @every_kernel
 def test_the_relevance_of_ndpp_replaces_the_learned_one(make: Made) -> None:
     candidates = Candidates(QUERY, VECTORS)
     plain, learned = make(), make(W_R=W_R, temperature=0.05)
-    for parameters in ({"relevance": "linear"}, {"relevance": "exponential", "temperature": 0.5}):
+    for parameters in ({"relevance_mapping": "linear"}, {"relevance_mapping": "exponential", "temperature": 0.5}):
         assert same(NDPP(learned, **parameters).select(candidates, 5), NDPP(plain, **parameters).select(candidates, 5))
         assert not same(NDPP(learned, **parameters).select(candidates, 5), NDPP(learned).select(candidates, 5))
 
@@ -363,7 +363,7 @@ def test_a_given_relevance_replaces_the_learned_one(make: Made) -> None:
     relevance = np.linspace(-1, 2, N)
     candidates, given = Candidates(QUERY, VECTORS), Candidates(QUERY, VECTORS, relevance=relevance)
     plain, learned = make(), make(W_R=W_R, temperature=0.05)
-    for parameters in ({}, {"relevance": "linear"}, {"relevance": "exponential", "temperature": 0.5}):
+    for parameters in ({}, {"relevance_mapping": "linear"}, {"relevance_mapping": "exponential", "temperature": 0.5}):
         selection = NDPP(learned, **parameters).select(given, 5)
         assert same(selection, NDPP(plain, **parameters).select(given, 5))
         assert not same(selection, NDPP(learned, **parameters).select(candidates, 5))
@@ -372,7 +372,7 @@ def test_a_given_relevance_replaces_the_learned_one(make: Made) -> None:
 @every_kernel
 def test_a_learned_temperature_alone_is_the_exponential_relevance(make: Made) -> None:
     candidates = Candidates(QUERY, VECTORS)
-    expected = NDPP(make(), relevance="exponential", temperature=0.3).select(candidates, 5)
+    expected = NDPP(make(), relevance_mapping="exponential", temperature=0.3).select(candidates, 5)
     assert same(NDPP(make(temperature=0.3)).select(candidates, 5), expected)
 
 

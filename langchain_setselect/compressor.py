@@ -17,9 +17,9 @@ from typing_extensions import override
 from shared_core import InvalidParameterError, VectorSourceError
 from shared_core.retrieval import Flow, Found, Request, Step, run_flow, run_flow_async
 
+from ._settings import SelectionSettings
 from .retriever import (
     EVENT,
-    SelectionSettings,
     arrange_documents,
     check_shown,
     embed_query,
@@ -43,12 +43,9 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         Where the documents' vectors are stored. Its vector reader must look vectors up by id (see the page on vectors
         for the stores that can; :func:`register_vector_source` adds others). An id that occurs with different texts
         is ignored.
-    relevance : str, callable or mapping, optional
-        What a document is worth for the query, in place of the cosine. LangChain's rerankers leave their score under
-        the metadata key ``"relevance_score"``.
-    search_type, search_kwargs, k, order, scores and further settings
-        See :class:`SetSelectRetriever`. A compressor does not search, so it refuses ``fetch_k`` and arguments of a
-        store.
+    search_type, search_kwargs, k, **settings
+        See :class:`SelectionSettings` and :class:`Settings`. A compressor does not search, so it refuses ``fetch_k``
+        and arguments of a store.
 
     Raises
     ------
@@ -97,11 +94,11 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
 
     def _compress(self, documents: Sequence[Document], query: str, callbacks: Callbacks | None) -> Flow[list[Document]]:
         started = time.perf_counter()
-        request, scores, _ = self._request({})
+        request, _ = self._configured
         if not documents:
             return []
         remedy = "Let the retriever in front of SetSelectCompressor return more (its k)"
-        self._warn_if_all_are_selected(request, len(documents), remedy)
+        request.warn_if_all_are_selected(self, len(documents), remedy)
         embedded = yield from embed_query(request, self._embeddings(), query)
         ids = _drop_ambiguous(read_ids(self.vectorstore, reader_of(self.vectorstore), documents), documents)
         vectors = yield from self._vectors(documents, ids)
@@ -110,7 +107,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         selected = request.report(selected, started, lambda: self.vector_source)
         data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}
         yield Step(partial(_send_event, callbacks, data), partial(_asend_event, callbacks, data))
-        return arrange_documents(request, selected, scores)
+        return arrange_documents(request, selected)
 
     def _vectors(self, documents: Sequence[Document], ids: Sequence[str | None]) -> Flow[list[Any]]:
         """The documents' vectors, row by row: stored ones, and embeddings of the texts of the others."""
@@ -134,20 +131,19 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
             (SetSelectCompressor, kind),
             f"each query embeds the texts of its documents again ({len(texts)} this time): {where}. Pass the store "
             "that holds them, call register_vector_source(..., fetch=...), or use CacheBackedEmbeddings",
-            stacklevel=8,  # the line that calls compress_documents
         )
         rest = iter(embedded)
         return [known[name] if name in known else next(rest) for name in ids]
 
-    def _request(self, kwargs: dict[str, Any], *, warn: bool = False) -> tuple[Request, bool, dict[str, Any]]:
+    @override
+    def _configure(self, kwargs: Mapping[str, Any], *, warns: bool) -> tuple[Request, dict[str, Any]]:
         if self.vectorstore is None and self.embeddings is None:
             raise InvalidParameterError("SetSelectCompressor needs embeddings=, or a vectorstore= that has embeddings")
-        request, scores, rest = super()._request(kwargs, warn=warn)
-        for name in (*rest, *({"fetch_k"} & self.search_kwargs.keys())):
+        request, for_store = super()._configure(kwargs, warns=warns)
+        for name in for_store:
             raise InvalidParameterError(f"SetSelectCompressor has no argument {name!r}: it does not search a store")
-        if warn:
-            request.warn_of_unused_perspective()
-        return request, scores, rest
+        request.warn_of_unused_perspective()
+        return request, for_store
 
     def _embeddings(self) -> Embeddings:
         embeddings = self.embeddings or (None if self.vectorstore is None else self.vectorstore.embeddings)

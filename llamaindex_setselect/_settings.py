@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.bridge.pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.event_handlers import NullEventHandler
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, ObjectType, QueryBundle
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
-from pydantic import PlainSerializer, SkipValidation
 
-from shared_core import InvalidInputError, InvalidParameterError, Kernel, Selector, SetSelectWarning
-from shared_core.retrieval import (
-    DEFAULT_SELECTOR,
-    SETTINGS,
-    EmbeddedQuery,
-    Flow,
-    Found,
-    Order,
-    Perspective,
-    Request,
-    Scale,
-    Selected,
-    Step,
-    as_identifiers,
-    as_perspective,
-    as_vector,
-    check_bool,
-    check_integer,
-    is_default,
-    parameter_names,
-    refuse_unknown,
-)
+from shared_core import InvalidInputError, InvalidParameterError
+from shared_core.retrieval import EmbeddedQuery, Flow, Found, Request, Selected, Step, refuse_unknown
+from shared_core.retrieval.settings import Call, Positive, Settings, parameter_names
 
 from .vectors import NodeVectors, resolve_embed_model
 
@@ -48,66 +26,66 @@ SCORE_KEYS = ("relevance_score", "selection_score")
 
 dispatcher = get_dispatcher(__name__)
 
-# The types and ranges are for editors, type checkers and the fields' JSON schema. Request.parse checks the values, so
-# that both adapters raise the same errors. Without the serializer, pydantic warns when it dumps a list as an iterable.
-T = TypeVar("T")
-Setting = Annotated[T, SkipValidation, PlainSerializer(lambda value: value)]
-Positive = Annotated[int, Field(ge=1)]
-Weight = Annotated[float, Field(ge=0, le=1)]
-Cosine = Annotated[float, Field(ge=-1, le=1)]
-NonNegative = Annotated[float, Field(ge=0)]
-SelectorOrName = Literal["ndpp", "mmr", "vrsd", "similarity"] | str | Selector
-NodeNumber = str | Mapping[str, float] | Callable[[BaseNode], float]
-NodeName = str | Mapping[str, Hashable] | Callable[[BaseNode], Hashable]
 
+class SelectionSettings(Settings):
+    """The fields of all LlamaIndex classes."""
 
-class SelectionSettings(BaseModel):
-    """The settings of a selection; :class:`SetSelectPostprocessor` documents each of them."""
+    top_n: Positive | None = None
+    """How many nodes, 4 by default; with a ``budget`` and no ``top_n``, as many as fit."""
 
-    top_n: Setting[Positive | None] = None
-    selector: Setting[SelectorOrName] = DEFAULT_SELECTOR
-    selector_kwargs: dict[str, Any] = Field(default_factory=dict)
-    lambda_mult: Setting[Weight | None] = None
-    lambda_b: Setting[Weight | None] = None
-    refine: Setting[bool | None] = None
-    kernel: Setting[Kernel | None] = None
-    relevance_mapping: Setting[Literal["linear", "exponential"] | None] = None
-    temperature: Setting[float | Literal["auto"] | None] = None
-    ridge: Setting[NonNegative | None] = None
-    relevance: Setting[NodeNumber | None] = None
-    relevance_scale: Setting[Scale | None] = "minmax"
-    quality: Setting[NodeNumber | None] = None
-    score_threshold: Setting[float | None] = None
-    shown: Setting[Iterable[str]] = ()
-    budget: Setting[float | None] = None
-    costs: Setting[NodeNumber | None] = None
-    max_per_source: Setting[Positive | None] = None
-    source: Setting[NodeName | None] = None
-    drop_duplicates: Setting[bool] = True
-    drop_near_duplicates: Setting[Cosine | None] = None
-    order: Setting[Order] = "selection"
-    perspective: Setting[Perspective] = None
-    perspective_vector: Setting[Literal["text", "difference"]] = "text"
-    direction: Setting[Literal["remove", "emphasize"]] = "remove"
-    corpus: Setting[bool] = False
-    scores: Setting[bool] = False
     embed_model: BaseEmbedding | None = Field(default=None, exclude=True)
+    """For queries that come without an embedding; by default the index's, else the one set in LlamaIndex's
+    ``Settings``."""
+
     vector_store: BasePydanticVectorStore | None = Field(default=None, exclude=True)
+    """Where stored vectors are; by default the store of ``index``."""
+
     index: VectorStoreIndex | None = Field(default=None, exclude=True)
+    """Supplies the store and the embedding model. ``FaissVectorStore`` needs it."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
+    size_name = "top_n"
+    # The class whose arguments the fields are, if it is another one.
+    _owner: ClassVar[str] = ""
     # Model, text and embedding of the last perspective. The next query most often has the same perspective.
     _perspective_memory: tuple[BaseEmbedding | None, str, list[float]] | None = PrivateAttr(default=None)
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**_as_fields(type(self), settings))
-        # The settings are checked here, because a pydantic validator would wrap the error in a ValidationError.
-        self._request(warn=True)
-        # Vectors of one store under the ids of another store's index would be wrong.
-        store = self.vector_store
-        if self.index is not None and store is not None and store is not self.index.vector_store:
-            raise InvalidParameterError("index= uses another store than vector_store=: give one of them")
+    # Type checkers read the arguments from the fields.
+    if not TYPE_CHECKING:
+
+        def __init__(self, **settings: Any) -> None:
+            own = type(self).model_fields
+            more = {name: settings.pop(name) for name in settings.keys() - own.keys()}
+            refuse_unknown(self._owner or type(self).__name__, more, [*own, *parameter_names()])
+            kwargs = settings.get("selector_kwargs") or {}
+            for name in more.keys() & kwargs.keys():
+                raise InvalidParameterError(f"{name} is given twice: as an argument and in selector_kwargs")
+            super().__init__(**{**settings, "selector_kwargs": {**kwargs, **more}})
+            _ = self._request  # checks the settings together
+            # Vectors of one store under the ids of another store's index would be wrong.
+            store = self.vector_store
+            if self.index is not None and store is not None and store is not self.index.vector_store:
+                raise InvalidParameterError("index= uses another store than vector_store=: give one of them")
+
+    @property
+    def _request(self) -> Request:
+        """The request of every call; made again if a field has changed."""
+        if "_made" not in self.__dict__:
+            self.__dict__["_made"] = self._make_request()
+        made: Request = self.__dict__["_made"]
+        return made
+
+    def _make_request(self) -> Request:
+        fields = {name: getattr(self, name) for name in Call.model_fields.keys() & type(self).model_fields.keys()}
+        fields["source"] = self.source or self._default_source()
+        return Request.make(Call(**fields, k=self.top_n), view=self._view)
+
+    @staticmethod
+    def _view(scored: NodeWithScore) -> Any:
+        """What a function that is the value of a setting gets."""
+        return scored.node
+
+    def _default_source(self) -> Callable[[Any], Any] | None:
+        return _document_of
 
     @property
     def _vectors(self) -> NodeVectors:
@@ -116,60 +94,16 @@ class SelectionSettings(BaseModel):
             store = self.index.vector_store
         return NodeVectors(store, self.index, resolve_embed_model(self.embed_model, self.index))
 
-    def _request(self, fetch_k: int | None = None, *, warn: bool = False) -> Request:
-        check_bool(self.scores, "scores")
-        if self.top_n is not None:
-            check_integer(self.top_n, "top_n", 1)
-        settings: dict[str, Any] = {"k": self.top_n, "fetch_k": fetch_k, "source": _document_of}
-        for name in _FIELDS & self.model_fields_set:
-            value = getattr(self, name)
-            if value is not None or name == "relevance_scale":
-                settings[name] = _OfNode(value) if name in OF_NODES and callable(value) else value
-        if isinstance(self.relevance, str) and self.relevance == "score":
-            settings["relevance"] = _score_of
-        return Request.parse(settings | self.selector_kwargs, warn=warn)[0]
 
-    def _warn_if_all_are_selected(self, request: Request, candidates: int, remedy: str) -> None:
-        """Warn once if there are no more candidates than are asked for, so that every method selects the same."""
-        # Pydantic compares private attributes. The flag is not one, so equal objects stay equal after a warning.
-        if request.selects_all(candidates) and "_warned" not in self.__dict__:
-            self.__dict__["_warned"] = True
-            warnings.warn(
-                f"top_n={request.k} of {candidates} candidates: all of them are selected, whatever the method. "
-                f"{remedy}",
-                SetSelectWarning,
-                stacklevel=2,
-            )
-
-
-# The fields that are settings of a request or parameters of a selector, under the same name.
-_FIELDS = {*SETTINGS, *parameter_names()} & SelectionSettings.model_fields.keys()
-# The settings that may be functions of a node.
-OF_NODES = {"relevance", "quality", "costs", "source"}
-
-
-def _as_fields(owner: type[SelectionSettings], settings: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of pydantic's constructor. A selector's parameter that is no field goes to ``selector_kwargs``."""
-    own = owner.model_fields
-    fields = {name: value for name, value in settings.items() if name in own}
-    more = {name: value for name, value in settings.items() if name not in own}
-    refuse_unknown(owner.__name__, more, own)
-    kwargs = fields.get("selector_kwargs")
-    kwargs = {} if kwargs is None else kwargs
-    if not isinstance(kwargs, Mapping):
-        raise InvalidParameterError(f"selector_kwargs must be a dict, got {type(kwargs).__name__}")
-    kwargs = {**kwargs, **more}
-    twice = sorted(name for name in fields.keys() & kwargs if not is_default(fields[name], own[name].default))
-    if twice:
-        raise InvalidParameterError(f"{twice[0]} is given twice: as an argument and in selector_kwargs")
-    fields |= {"selector_kwargs": kwargs, "shown": as_identifiers(fields.get("shown"), "shown")}
-    fields["perspective"] = as_perspective(fields.get("perspective"))
-    return fields
+def _document_of(node: BaseNode) -> str:
+    return node.ref_doc_id or node.node_id
 
 
 def embed_query(settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[EmbeddedQuery]:
     """Embed what has no embedding yet: the query, and the texts that its perspective needs."""
-    text = yield from request.find_text_to_embed(bundle.query_str)
+    text = None
+    if request.settings.perspective is not None:
+        text = yield from request.find_text_to_embed(bundle.query_str)
     vector = bundle.embedding
     if vector is None:
         if not bundle.embedding_strs:
@@ -181,11 +115,10 @@ def embed_query(settings: SelectionSettings, request: Request, bundle: QueryBund
     if memory is not None and memory[0] is model and memory[1] == text:
         embedded = memory[2]
     else:
-        answer = yield from _embed(settings, [text])
-        embedded = as_vector(answer, "the perspective's embedding").tolist()
+        embedded = yield from _embed(settings, [text])
         settings._perspective_memory = (model, text, embedded)
     own = None
-    if settings.perspective_vector == "difference" and bundle.custom_embedding_strs:
+    if request.settings.perspective_vector == "difference" and bundle.custom_embedding_strs:
         # With HyDE the search is for other words than the query's. The difference needs the query's own words.
         own = yield from _embed(settings, [bundle.query_str])
     return request.as_query(vector, embedded, own)
@@ -205,7 +138,7 @@ def read_vectors(
     """The nodes for which there are vectors, with their ids and vectors."""
     exhausted = fetch_k is None or len(nodes) < fetch_k
     items, ids, rows = yield from vectors.fetch(nodes, embed_unknown=embed_unknown)
-    return Found(items, ids, _text_of, rows, fetch_k, exhausted)
+    return Found(items, ids, _text_of, rows, fetch_k, exhausted, [scored.score for scored in items])
 
 
 def _text_of(scored: NodeWithScore) -> str:
@@ -223,7 +156,7 @@ def finish(settings: SelectionSettings, request: Request, selected: Selected) ->
     It is called after the flow, because a flow may run in another thread, where handlers do not know the current span.
     """
     nodes = []
-    for scored, relevance, gain in selected.arrange(request.order):
+    for scored, relevance, gain in request.arrange(selected):
         node = _with_scores(scored.node, relevance, gain) if settings.scores else scored.node
         nodes.append(NodeWithScore(node=node, score=relevance))
     if is_heard():
@@ -253,26 +186,3 @@ def _with_scores(node: BaseNode, relevance: float, gain: float) -> BaseNode:
             "excluded_embed_metadata_keys": [*node.excluded_embed_metadata_keys, *added],
         }
     )
-
-
-@dataclass(frozen=True)
-class _OfNode:
-    """Calls a function of the node with the node of a :class:`NodeWithScore`."""
-
-    function: Callable[[BaseNode], Any]
-
-    def __call__(self, scored: NodeWithScore) -> Any:
-        return self.function(scored.node)
-
-
-def _score_of(scored: NodeWithScore) -> float:
-    if scored.score is None:
-        raise InvalidInputError(
-            f"relevance='score' uses the score of each node, but node {scored.node.node_id!r} has none: put a "
-            "retriever or a reranker in front that sets it, or leave relevance out"
-        )
-    return scored.score
-
-
-def _document_of(scored: NodeWithScore) -> str:
-    return scored.node.ref_doc_id or scored.node.node_id

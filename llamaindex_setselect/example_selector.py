@@ -3,31 +3,58 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self, Unpack
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, Self, TypeVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
-from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from llama_index.core.schema import NodeWithScore, TextNode
+from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval import join_values, refuse_unknown
+from shared_core.retrieval import join_values
 
-from ._settings import OF_NODES
-from .retriever import RetrieverOptions, SetSelectIndexRetriever, known_options
+from .retriever import P, RetrieverSettings, SetSelectIndexRetriever, takes_fields_of
 
-ExampleNumber = str | Mapping[str, float] | Callable[[dict[str, Any]], float]
+T = TypeVar("T")
 
 
-class ExampleOptions(RetrieverOptions, total=False):
-    """The options of :class:`SetSelectExampleSelector`."""
+class ExampleSettings(RetrieverSettings):
+    """The fields of :class:`SetSelectExampleSelector`."""
 
-    relevance: ExampleNumber | None
-    quality: ExampleNumber | None
-    costs: ExampleNumber | None
-    source: str | Mapping[str, Hashable] | Callable[[dict[str, Any]], Hashable] | None
+    template: str
+    """The format of one example, with its keys in braces: ``"Q: {question}\\nA: {answer}"``."""
+
+    separator: str = "\n\n"
+    """The text between two examples."""
+
+    input_variable: str = "query_str"
+    """The prompt's variable that examples are selected for."""
+
+    input_keys: Sequence[str] | None = None
+    """The keys of an example whose values are embedded; needed to add examples."""
+
+    _owner = "SetSelectExampleSelector"
+
+    @staticmethod
+    @override
+    def _view(scored: NodeWithScore) -> Any:
+        return scored.node.metadata  # the example
+
+    @override
+    def _default_source(self) -> None:
+        return None
+
+
+class _ExampleRetriever(SetSelectIndexRetriever):
+    _fields = ExampleSettings
+
+
+def _takes_examples_and_fields_of(
+    model: Callable[P, Any],
+) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, Sequence[dict[str, Any]], BaseEmbedding, P], T]]:
+    """Decorator: type checkers see examples, a model, and the fields of ``model`` as the arguments."""
+    return lambda function: function
 
 
 class SetSelectExampleSelector:
@@ -41,17 +68,11 @@ class SetSelectExampleSelector:
     index : VectorStoreIndex
         Holds the examples. Their text is embedded, and the example itself is the metadata (:meth:`from_examples` does
         this).
-    template : str
-        The format of one example, with its keys in braces: ``"Q: {question}\\nA: {answer}"``.
-    separator : str
-        The text between two examples.
-    input_variable : str
-        The prompt's variable that examples are selected for.
+    template, separator, input_variable, input_keys
+        See :class:`ExampleSettings`.
     **options
-        See :class:`SetSelectIndexRetriever` (``top_n``, ``fetch_k``, ``selector`` and its parameters, ``filters``,
-        ``perspective``, ``budget``, ``order``, ...). ``relevance``, ``quality``, ``costs`` and ``source`` are a key of
-        the example, or a function of the example. ``max_per_source`` needs ``source``. With ``scores=True`` the
-        examples have the keys ``selection_score`` and ``relevance_score`` too.
+        See :class:`SetSelectIndexRetriever`. A function gets the example. ``max_per_source`` needs ``source``. With
+        ``scores=True`` the examples have the keys ``selection_score`` and ``relevance_score`` too.
 
     Raises
     ------
@@ -72,46 +93,24 @@ class SetSelectExampleSelector:
     [False, True]
     """
 
-    def __init__(
-        self,
-        index: VectorStoreIndex,
-        *,
-        template: str,
-        separator: str = "\n\n",
-        input_variable: str = "query_str",
-        embed_model: BaseEmbedding | None = None,
-        **options: Unpack[ExampleOptions],
-    ) -> None:
-        self.template = template
-        self.separator = separator
-        self.input_variable = input_variable
-        self._input_keys: Sequence[str] | None = None
+    @takes_fields_of(ExampleSettings)
+    def __init__(self, index: VectorStoreIndex, **options: Any) -> None:
         self._index = index
-        refuse_unknown(
-            type(self).__name__, options, ("index", "template", "separator", "input_variable", *known_options())
-        )
-        given: dict[str, Any] = {**options}
-        for name in OF_NODES & given.keys():
-            if callable(given[name]):
-                given[name] = _OfMetadata(given[name])
-        if given.get("max_per_source") is not None and given.get("source") is None:
-            raise InvalidParameterError("max_per_source needs source=: a key of the example or a function of it")
-        self._retriever = SetSelectIndexRetriever(index, embed_model=embed_model, **given)
+        self._retriever = _ExampleRetriever(index, **options)
+        fields: Any = self._retriever._settings
+        self.template: str = fields.template
+        self.separator: str = fields.separator
+        self.input_variable: str = fields.input_variable
+        self._input_keys = fields.input_keys
 
     @classmethod
+    @_takes_examples_and_fields_of(ExampleSettings)
     def from_examples(
-        cls,
-        examples: Sequence[dict[str, Any]],
-        embed_model: BaseEmbedding,
-        *,
-        input_keys: Sequence[str],
-        template: str,
-        separator: str = "\n\n",
-        input_variable: str = "query_str",
-        vector_store: BasePydanticVectorStore | None = None,
-        **options: Unpack[ExampleOptions],
-    ) -> Self:
+        cls, examples: Sequence[dict[str, Any]], embed_model: BaseEmbedding, **options: Any
+    ) -> SetSelectExampleSelector:
         """Put examples into a new index, embedded by their values under ``input_keys``, and select from them.
+
+        The index is in ``vector_store`` if that is given, else in memory.
 
         Raises
         ------
@@ -120,12 +119,11 @@ class SetSelectExampleSelector:
         """
         from llama_index.core import StorageContext
 
+        vector_store = options.pop("vector_store", None)
+        nodes = [_node(example, options["input_keys"]) for example in examples]
         storage = None if vector_store is None else StorageContext.from_defaults(vector_store=vector_store)
-        nodes = [_node(example, input_keys) for example in examples]
         index = VectorStoreIndex(nodes, embed_model=embed_model, storage_context=storage)
-        selector = cls(index, template=template, separator=separator, input_variable=input_variable, **options)
-        selector._input_keys = list(input_keys)
-        return selector
+        return cls(index, **options)
 
     def add_examples(self, examples: Sequence[dict[str, Any]]) -> list[str]:
         """Add examples to the index; returns their ids.
@@ -184,16 +182,6 @@ class SetSelectExampleSelector:
 
     def _examples(self, found: Sequence[NodeWithScore]) -> list[dict[str, Any]]:
         return [dict(scored.node.metadata) for scored in found]
-
-
-@dataclass(frozen=True)
-class _OfMetadata:
-    """A function of the node that calls a function of the example. Unlike a lambda it can be pickled."""
-
-    function: Callable[[dict[str, Any]], Any]
-
-    def __call__(self, node: BaseNode) -> Any:
-        return self.function(node.metadata)
 
 
 def _node(example: dict[str, Any], input_keys: Sequence[str]) -> TextNode:

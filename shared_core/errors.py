@@ -17,6 +17,13 @@
 All errors except ``VectorSourceError`` are also ``ValueError``, so code that catches ``ValueError`` catches them.
 """
 
+import sys
+import warnings
+
+# The packages between a user's line and a warning of the adapters.
+_INSIDE = {"asyncio", "concurrent", "contextlib", "contextvars", "langchain_classic", "langchain_core", "llama_index"}
+_INSIDE |= {"langchain_setselect", "llamaindex_setselect", "llama_index_instrumentation", "pydantic", "shared_core"}
+
 
 class SetSelectError(Exception):
     """Base class of all errors of setselect."""
@@ -56,3 +63,11 @@ class SetSelectWarning(UserWarning):
 
 class EmbeddingFallbackWarning(SetSelectWarning):
     """The candidates' texts are embedded again, because setselect cannot read the vectors of this store."""
+
+
+def warn(message: str, category: type[Warning] = SetSelectWarning) -> None:
+    """Warn at the user's line: the nearest one outside of setselect, of the frameworks and of the event loop."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

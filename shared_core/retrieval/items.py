@@ -5,8 +5,9 @@ An item is a LangChain document or a LlamaIndex node. Only its id and its metada
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,32 +19,43 @@ from ..errors import InvalidInputError, InvalidParameterError
 ItemNumber = str | Mapping[Any, float] | Callable[[Any], float]
 T = TypeVar("T")
 ItemName = str | Mapping[Any, Hashable] | Callable[[Any], Hashable]
-ORDERS = ("selection", "relevance", "nearest_last", "long_context")
+Order = Literal["selection", "relevance", "nearest_last", "long_context"]
+ORDERS: tuple[Order, ...] = get_args(Order)
 
 
-def read_numbers(items: Sequence[Any], given: ItemNumber, what: str) -> NDArray[np.float64]:
+def itself(item: Any) -> Any:
+    """The item: what a function that is the value of a setting gets by default."""
+    return item
+
+
+def read_numbers(
+    items: Sequence[Any], given: ItemNumber, what: str, view: Callable[[Any], Any] = itself
+) -> NDArray[np.float64]:
     """One finite number per item, float64, shape (n,). Messages use ``what`` for the numbers, and name the item.
 
     >>> read_numbers(["a", "bcd"], len, "costs").tolist()
     [1.0, 3.0]
     """
     numbers = np.empty(len(items))
-    for row, value in enumerate(read_values(items, given, what)):
+    for row, value in enumerate(read_values(items, given, what, view)):
         try:
-            if isinstance(value, (str, bytes)):
-                raise TypeError
-            numbers[row] = float(value)
-        # Any exception: the value's own methods run, and an integer may be too large.
-        except Exception:
-            item = describe_item(items[row], row)
-            raise InvalidInputError(f"{what} of {item} is {quoted(value)}, which is not a number") from None
+            numbers[row] = math.nan if isinstance(value, str) else value
+        except (TypeError, ValueError):
+            numbers[row] = math.nan
         if not np.isfinite(numbers[row]):
-            raise InvalidInputError(f"{what} of {describe_item(items[row], row)} is {numbers[row]}; it must be finite")
+            raise InvalidInputError(
+                f"{what} of {describe_item(items[row], row)} is {quoted(value)}; it must be a finite number"
+            )
     return numbers
 
 
-def read_values(items: Sequence[Any], given: ItemNumber | ItemName, what: str) -> list[Any]:
-    """One value per item: from its metadata, from a mapping by id, or from a function of the item.
+def read_values(
+    items: Sequence[Any],
+    given: ItemNumber | ItemName,
+    what: str,
+    view: Callable[[Any], Any] = itself,
+) -> list[Any]:
+    """One value per item: from its metadata, from a mapping by id, or from a function, which gets ``view(item)``.
 
     >>> read_values(["a.md#1", "a.md#2"], lambda item: item.split("#")[0], "source")
     ['a.md', 'a.md']
@@ -52,7 +64,7 @@ def read_values(items: Sequence[Any], given: ItemNumber | ItemName, what: str) -
         return [_from_metadata(item, row, given, what) for row, item in enumerate(items)]
     if isinstance(given, Mapping):
         return [_from_mapping(item, row, given, what) for row, item in enumerate(items)]
-    return [given(item) for item in items]
+    return [given(view(item)) for item in items]
 
 
 def _from_metadata(item: Any, row: int, key: str, what: str) -> Any:

@@ -1,0 +1,122 @@
+"""The settings that all LangChain classes share, and the request that follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import is_
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from pydantic import Field
+
+from shared_core import InvalidParameterError
+from shared_core.retrieval import Request, nearest_name, refuse_unknown
+from shared_core.retrieval.settings import Call, Name, Positive, SelectorName, Settings, parameter_names
+
+
+class SelectionSettings(Settings):
+    """The fields of all LangChain classes. ``search_kwargs`` may hold the same settings, under the same names."""
+
+    search_type: SelectorName | str = "ndpp"
+    """LangChain's word for ``selector``: a selector's name."""
+
+    search_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Settings, as in ``as_retriever``. Other keys (``filter``, for example) go to the store unchanged."""
+
+    vectorstore_kwargs: dict[str, Any] | None = None
+    """Arguments of the store's search. They go to it unchanged, whatever their names are."""
+
+    k: Positive | None = None
+    """How many documents, 4 by default; with a ``budget`` and no ``k``, as many as fit."""
+
+    source: Name = "source"
+
+    embeddings: Embeddings | None = None
+    """The embedding model, for stores that have none."""
+
+    @staticmethod
+    def _view(document: Document) -> Any:
+        """What a function that is the value of a setting gets."""
+        return document
+
+    # Type checkers read the arguments from the fields.
+    if not TYPE_CHECKING:
+
+        def __init__(self, **settings: Any) -> None:
+            own = type(self).model_fields
+            more = {name: settings.pop(name) for name in settings.keys() - own.keys()}
+            refuse_unknown(type(self).__name__, more, [*own, *parameter_names()])
+            # LangChain's configurable_fields passes all fields, those with their default included.
+            is_copy = own.keys() <= settings.keys()
+            given = {name for name in settings if not (is_copy and _is_default(settings[name], own[name].default))}
+            kwargs = {**(settings.get("search_kwargs") or {}), **more}
+            for name in kwargs.keys() & given:
+                raise InvalidParameterError(f"{name} is given twice: as an argument and in search_kwargs")
+            if {"search_type", "selector"} <= given | kwargs.keys() and settings.get("selector", "") is not None:
+                raise InvalidParameterError("give search_type or selector, not both")
+            super().__init__(**{**settings, "search_kwargs": kwargs})
+            _ = self._configured  # checks the settings together
+
+    @property
+    def _configured(self) -> tuple[Request, dict[str, Any]]:
+        """The request of a call without arguments, and the store's arguments; made again if a field has changed."""
+        # Users change search_kwargs in place: retriever.search_kwargs["k"] = 3.
+        made: tuple[Request, dict[str, Any]]
+        seen, made = self.__dict__.get("_made", (None, None))
+        kwargs = self.search_kwargs
+        if seen is None or [*seen] != [*kwargs] or not all(map(is_, seen.values(), kwargs.values())):
+            made = self._configure({}, warns=seen is None)
+            self.__dict__["_made"] = dict(kwargs), made
+        return made
+
+    def _configure(self, kwargs: Mapping[str, Any], *, warns: bool) -> tuple[Request, dict[str, Any]]:
+        """The request of a call with the arguments ``kwargs``, and those of them that are for the store."""
+        configured = {name: getattr(self, name) for name in Call.model_fields.keys() & type(self).model_fields.keys()}
+        if self.selector is None:
+            configured["selector"] = self.search_type
+        in_kwargs, for_store = self._split(self.search_kwargs)
+        configured = _merge(configured, in_kwargs)
+        of_call, more_for_store = self._split(kwargs)
+        if of_call.get("selector", configured["selector"]) != configured["selector"]:
+            # The parameters of the configured selector do not fit another one.
+            dropped = {*parameter_names(), "selector_kwargs"}
+            configured = {name: value for name, value in configured.items() if name not in dropped}
+        call = Call(**_merge(configured, of_call))
+        arguments = {**(self.vectorstore_kwargs or {}), **for_store, **more_for_store}
+        return Request.make(call, view=type(self)._view, warns=warns), arguments
+
+    def _split(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Those of the arguments that are settings, and the others, which are for the store."""
+        fields, rest = type(self).model_fields, dict(given)
+        settings = {name: rest.pop(name) for name in given if name in Call.model_fields and name in fields}
+        if "search_type" in rest:
+            if settings.get("selector") is not None:
+                raise InvalidParameterError("give search_type or selector, not both")
+            settings["selector"] = rest.pop("search_type")
+        if settings.get("selector", "") is None:
+            del settings["selector"]
+        own = {name: rest.pop(name) for name in parameter_names() if name in rest}
+        if own:
+            settings["selector_kwargs"] = {**settings.get("selector_kwargs", {}), **own}
+        rest |= rest.pop("vectorstore_kwargs", None) or {}
+        for name in rest.keys() - (given.get("vectorstore_kwargs") or {}).keys():
+            if name in fields:
+                raise InvalidParameterError(f"{name} is set when {type(self).__name__} is made, not for one call")
+            near = nearest_name(name, [*fields, *parameter_names()])
+            if near is not None:
+                raise InvalidParameterError(
+                    f"there is no {name!r}: did you mean {near!r}? Arguments of the store go into vectorstore_kwargs"
+                )
+        return settings, rest
+
+
+def _merge(settings: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """``settings`` with ``more``, which override them."""
+    parameters = {**settings.get("selector_kwargs", {}), **more.get("selector_kwargs", {})}
+    return {**settings, **more, "selector_kwargs": parameters}
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    """Whether a field has its default. After pickling or JSON, an equal string is another object."""
+    return value is default or (isinstance(value, (str, int, float, tuple)) and bool(value == default))

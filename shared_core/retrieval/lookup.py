@@ -1,0 +1,56 @@
+"""Looking names up: the entry of a class in a table, and the setting that a misspelt name means."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from ..errors import InvalidParameterError
+
+T = TypeVar("T")
+
+# Names that other libraries give to the settings.
+_ELSEWHERE = {
+    "k": ("top_n",),
+    "lambda": ("lambda_mult",),
+    "method": ("selector", "search_type"),
+    "search_type": ("selector",),
+    "similarity_top_k": ("top_n", "k"),
+    "threshold": ("score_threshold",),
+    "top_k": ("top_n", "k"),
+    "top_n": ("k",),
+    "topn": ("top_n", "k"),
+}
+
+
+def find_registered(table: Mapping[type | str, T], cls: type) -> T | None:
+    """The entry of ``cls`` or of the nearest of its base classes, by the class or by its full name."""
+    for base in cls.__mro__:
+        entry = table.get(base) or table.get(f"{base.__module__}.{base.__qualname__}")
+        if entry is not None:
+            return entry
+    return None
+
+
+def refuse_unknown(owner: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise for the first name that ``owner`` does not know.
+
+    >>> refuse_unknown("Retriever", ["lambda"], ["k", "lambda_mult"])
+    Traceback (most recent call last):
+    ...
+    shared_core.errors.InvalidParameterError: Retriever has no argument 'lambda': did you mean 'lambda_mult'?
+    """
+    allowed = sorted({*known})
+    for name in names:
+        if name not in allowed:
+            near = nearest_name(name, allowed)
+            hint = f"it has {', '.join(allowed)}" if near is None else f"did you mean {near!r}?"
+            raise InvalidParameterError(f"{owner} has no argument {name!r}: {hint}")
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is spelt like ``name``, or that other libraries call so; None if there is none."""
+    known = [*known]
+    elsewhere = (alias for alias in _ELSEWHERE.get(name, ()) if alias in known)
+    return next(elsewhere, None) or next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.8)), None)

@@ -1,0 +1,255 @@
+"""Every setting of a selection, declared once with its type, range, default and help.
+
+The classes of both adapters inherit :class:`Settings`, and only they import this module, because it needs pydantic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, ValidationError
+
+from .._validation import as_identifiers, check_number, quoted
+from ..errors import BudgetError, InvalidParameterError, PerspectiveError, SetSelectError
+from ..perspective import PAP
+from ..scaling import Scale
+from ..selectors.base import (
+    DEFAULT_SELECTOR,
+    Selector,
+    resolve_selector,
+    selector_names,
+    selector_parameters,
+    warn_of_no_effect,
+)
+from ..selectors.kernels import Kernel
+from ..selectors.vrsd import NO_RELEVANCE
+from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
+from .items import ItemName, ItemNumber, Order
+
+SelectorName = Literal["ndpp", "mmr", "vrsd", "similarity"]
+Perspective = (
+    str | Sequence[float] | NDArray[Any] | Callable[[str], str | QueryParts | None] | PerspectiveExtractor | None
+)
+Positive = Annotated[int, Field(ge=1)]
+Weight = Annotated[float, Field(ge=0, le=1)]
+Cosine = Annotated[float, Field(ge=-1, le=1)]
+
+
+def _check_item_value(value: Any) -> Any:
+    if value is None or isinstance(value, (str, Mapping)) or callable(value):
+        return value
+    raise ValueError("Input should be a metadata key, a mapping by id or a function")
+
+
+def _check_perspective(value: Any) -> Any:
+    """``value``, with a vector as a tuple, which pydantic can compare and hash."""
+    if isinstance(value, str) and not value.strip():
+        raise PerspectiveError("perspective is an empty text; use None for no perspective")
+    if value is None or isinstance(value, str) or callable(value):
+        return value
+    return tuple(PAP(value).perspective.tolist())  # type: ignore[union-attr]
+
+
+# Pydantic would copy a large mapping, and would warn when it writes an iterable.
+AsItIs = PlainSerializer(lambda value: value)
+_Unchecked = PlainValidator(lambda value: value)
+_ItemValue = PlainValidator(_check_item_value)
+Number = Annotated[ItemNumber | None, _ItemValue, AsItIs]
+Name = Annotated[ItemName | None, _ItemValue, AsItIs]
+# The ids of documents and nodes are strings. Those that a user reads from metadata may be integers.
+Ids = Annotated[
+    Iterable[Hashable], PlainValidator(lambda value: tuple(map(str, as_identifiers(value, "shown")))), AsItIs
+]
+
+
+class Settings(BaseModel):
+    """The settings that all classes of both adapters have, under the same names.
+
+    A *document* is a LangChain document, a LlamaIndex node, or an example of an example selector. Where a setting takes
+    a function, the function gets the document.
+    """
+
+    selector: Annotated[SelectorName | str | Selector | None, _Unchecked, AsItIs] = None
+    """A selector's name, ``"ndpp"`` by default, or an object such as ``MMR(lambda_mult=0.7)``."""
+
+    selector_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Parameters of a selector that you registered."""
+
+    lambda_mult: Weight | None = None
+    """For ``"mmr"``, in [0, 1]: the weight of relevance against novelty, 0.5 by default."""
+
+    lambda_b: Weight | None = None
+    """For ``"mmr"`` with ``quality``, in [0, 1]: the weight of relevance against quality, 0.95 by default."""
+
+    refine: bool | None = None
+    """For ``"vrsd"``: exchange picks after the greedy pass."""
+
+    kernel: Annotated[Kernel | None, _Unchecked, AsItIs] = None
+    """For ``"ndpp"``: a :class:`LowRankKernel` or :class:`LinearKernel`."""
+
+    relevance_mapping: Literal["linear", "exponential"] | None = None
+    """For ``"ndpp"``: how the relevance enters its kernel; see :class:`NDPP`."""
+
+    temperature: float | Literal["auto"] | None = None
+    """For ``"ndpp"`` with exponential relevance, above 0: the lower, the more relevance counts. ``"auto"`` (default) is
+    1.25 standard deviations of the candidates' relevance."""
+
+    ridge: Annotated[float, Field(ge=0)] | None = None
+    """For ``"ndpp"``, a number on the diagonal of its kernel, at least 0: the higher, the smaller the penalty for
+    repetition. By default 0.05 without a ``kernel``, 0 with one."""
+
+    relevance: Number = None
+    """What a document is worth for the query, higher is better: ``"cosine"`` (default), a metadata key
+    (``"relevance_score"`` holds the score of LangChain's rerankers), a function, or numbers by id. In LlamaIndex
+    ``"score"`` is the score that each node came with. ``"vrsd"`` takes the cosine only."""
+
+    relevance_scale: Scale | None = "minmax"
+    """How a given relevance is scaled for the selector: ``"minmax"``, ``"rank"``, ``"sigmoid"``, ``"zscore"`` or None;
+    see :func:`rescale`. Results and events hold the relevance as it was given."""
+
+    quality: Number = None
+    """For ``"mmr"``: how good a document is by itself. A metadata key, a function, or numbers by id."""
+
+    score_threshold: float | None = None
+    """The lowest relevance that a document may have: a cosine, or what ``relevance`` gives, before it is scaled."""
+
+    shown: Ids = ()
+    """Ids of documents that the reader has seen already. Those that the search finds count as picked, and are not
+    returned."""
+
+    budget: float | None = None
+    """The sum of ``costs`` that the set must not exceed. Without a number of documents only the budget ends the
+    selection."""
+
+    costs: Number = None
+    """What a document takes from the ``budget`` (its tokens, for example): a metadata key, a function, or numbers by
+    id."""
+
+    max_per_source: Positive | None = None
+    """The most documents of one ``source``, ``shown`` ones included."""
+
+    source: Name = None
+    """Where a document comes from, for ``max_per_source``: a metadata key, a function, or names by id. By default
+    LangChain's ``"source"``, and in LlamaIndex the document that contains the node."""
+
+    drop_duplicates: bool = True
+    """Documents with the same text count once: the first that the store returns, or the one with the highest
+    ``relevance`` if that is given."""
+
+    drop_near_duplicates: Cosine | None = None
+    """No two documents have a cosine above this value, in [-1, 1]."""
+
+    order: Order = "selection"
+    """The order of the result: as selected, the most relevant first (``"relevance"``), the most relevant last
+    (``"nearest_last"``), or the most relevant at both ends (``"long_context"``)."""
+
+    perspective: Annotated[Perspective, PlainValidator(_check_perspective), AsItIs] = None
+    """What is projected out of the query before the search (PAP, perspective-aware projection): a text, its embedding,
+    or a function of the query that returns the text, ``QueryParts``, or None for no projection. An extractor finds the
+    text in the query with a language model."""
+
+    perspective_vector: Literal["text", "difference"] = "text"
+    """The vector that is projected out: the embedding of the perspective's text, or the query's embedding minus that of
+    its root (the query without its perspective). The difference needs ``QueryParts`` or an extractor."""
+
+    direction: Literal["remove", "emphasize"] = "remove"
+    """Remove the perspective from the query, or give it more weight."""
+
+    corpus: bool = False
+    """Project the candidates too (PAP+)."""
+
+    scores: bool = False
+    """Add ``selection_score`` (the gain) and ``relevance_score`` to the metadata of copies of the documents. A key that
+    is there already keeps its value. Events hold the scores in any case."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+    # The name of the setting that says how many are selected.
+    size_name: ClassVar[str] = "k"
+
+    # Type checkers read the arguments from the fields.
+    if not TYPE_CHECKING:
+
+        def __init__(self, **values: Any) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                raise _as_parameter_error(error) from None
+
+    # A class keeps what it makes from its fields under "_made", until a field changes.
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        self.__dict__.pop("_made", None)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Pydantic's copy; an ``update`` counts at the next call."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("_made", None)
+        return copied
+
+
+class Fetching(BaseModel):
+    """The setting of the classes that search."""
+
+    fetch_k: Positive | None = None
+    """How many candidates to select from, at least as many as are selected; by default max(20, 5k), or 50 if only a
+    budget is given. The number of ``shown`` ids is added."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Call(Settings, Fetching):
+    """All settings of one call; :class:`Request` uses them."""
+
+    k: Positive | None = None
+
+    @property
+    def has_relevance(self) -> bool:
+        """Whether something else than the cosine is the relevance."""
+        return self.relevance is not None and self.relevance != "cosine"
+
+    def sizes(self) -> tuple[int | None, int]:
+        """``k`` and ``fetch_k``, or their defaults. ``k`` is None if only the budget ends the selection."""
+        k = 4 if self.k is None and self.budget is None else self.k
+        fetch_k = self.fetch_k or (50 if k is None else max(20, 5 * k))
+        if k is not None and fetch_k < k:
+            raise InvalidParameterError(f"fetch_k={fetch_k} candidates are fewer than the {k} to select: raise fetch_k")
+        return k, fetch_k
+
+    def make_selector(self, *, warns: bool) -> Selector:
+        """The selector with its parameters; raises if settings do not fit together, warns of those without effect."""
+        if self.max_per_source is not None and self.source is None:
+            raise InvalidParameterError("max_per_source needs source=: a metadata key or a function of the document")
+        if self.budget is not None and self.costs is None:
+            raise BudgetError("a budget needs costs: a metadata key, or a function such as one that counts tokens")
+        if self.score_threshold is not None and not self.has_relevance:
+            check_number(self.score_threshold, "score_threshold (a cosine)", -1, 1)
+        check_perspective_vector(self.perspective_vector, self.perspective)
+        own = {name: getattr(self, name) for name in parameter_names() if getattr(self, name, None) is not None}
+        twice = own.keys() & self.selector_kwargs.keys()
+        if twice:
+            raise InvalidParameterError(f"{min(twice)} is given twice: as a setting and in selector_kwargs")
+        parameters = own | self.selector_kwargs
+        selector = resolve_selector(DEFAULT_SELECTOR if self.selector is None else self.selector, parameters)
+        if self.has_relevance and not getattr(selector, "uses_relevance", True):
+            raise InvalidParameterError(NO_RELEVANCE)
+        if warns:
+            warn_of_no_effect(selector, parameters, quality=self.quality is not None)
+        return selector
+
+
+def parameter_names() -> dict[str, None]:
+    """The names of all selectors' parameters, registered ones included, in a fixed order."""
+    return dict.fromkeys(p for name in selector_names() for p in selector_parameters(name))
+
+
+def _as_parameter_error(error: ValidationError) -> Exception:
+    """The first mistake that pydantic found, as an error of setselect that names the setting."""
+    first = error.errors()[0]
+    own = first.get("ctx", {}).get("error")
+    if isinstance(own, SetSelectError):
+        return own
+    message = first["msg"].removeprefix("Value error, ")
+    return InvalidParameterError(f"{first['loc'][0]}: {message}, got {quoted(first['input'])}")

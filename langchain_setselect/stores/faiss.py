@@ -12,17 +12,16 @@ from numpy.typing import ArrayLike
 
 from shared_core.stores.faiss import search_with_vectors, vectors_by_label
 
-from .reader import Hits, refuse_unknown
+from .reader import Hits, VectorReader, refuse_unknown
 
 # FAISS knows labels, and the store maps each label to an id. Inverting that map takes longer than a search, so the
 # inverted map is kept while the store lives, with the number of its documents.
 _LABELS: WeakKeyDictionary[Any, tuple[int, dict[str, int]]] = WeakKeyDictionary()
 
 
-def search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
+def _search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
     """The index's own top ``fetch_k`` among the documents that pass the filter, with their vectors."""
-    if unknown:
-        refuse_unknown("FAISS", unknown, "filter")
+    refuse_unknown("FAISS", unknown, "filter")
     vector = np.asarray(query, dtype=np.float32)
     if store._normalize_L2:
         vector = vector / (np.sqrt(vector.dot(vector)) or 1)
@@ -40,7 +39,7 @@ def search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, 
         wanted *= 4
 
 
-def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
+def _fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
     """Vectors by document id."""
     names: dict[int, str] = store.index_to_docstore_id
     number, labels = _LABELS.get(store, (-1, {}))
@@ -83,3 +82,6 @@ def _documents(
     if None in rows:
         return documents, [None if row is None else vectors[row] for row in rows], ids
     return documents, vectors if len(rows) == len(vectors) else vectors[rows], ids
+
+
+READER = VectorReader(_search, fetch=_fetch)

@@ -86,8 +86,7 @@ async def avectors_by_id(
 def _search_request(
     query: Sequence[float], k: int, field: str, output_fields: Sequence[str], arguments: dict[str, Any]
 ) -> dict[str, Any]:
-    fields = [*output_fields, field]
-    return {"data": [query], "limit": k, "anns_field": field, "output_fields": fields, **arguments}
+    return dict(data=[query], limit=k, anns_field=field, output_fields=[*output_fields, field], **arguments)
 
 
 def _lookup(ids: Sequence[Any], field: str, id_field: str) -> dict[str, Any]:

@@ -96,16 +96,6 @@ class TestLangChain:
         with pytest.raises(InvalidParameterError, match="'filter'; it takes filters"):
             reader.search(store, QUERY, 5, filter="colour eq 'red'")
 
-    def test_more_hits_than_one_answer_holds_take_more_requests(self, store: VectorStore, replay: AzureReplay) -> None:
-        reader = langchain_reader(store)
-        whole, _ = reader.search(store, QUERY, FETCH_K)
-        replay.page = 15
-        replay.requests.clear()
-        documents, vectors = reader.search(store, QUERY, FETCH_K)
-        assert documents == whole
-        assert len(vectors) == FETCH_K
-        assert len(replay.requests) == 3
-
     def test_a_document_without_a_vector_is_left_out_with_its_name(self, store: VectorStore) -> None:
         reader = langchain_reader(store)
         documents, _ = reader.search(store, QUERY, 5)
@@ -135,18 +125,6 @@ class TestLangChain:
             with pytest.raises(VectorSourceError, match="'content_vector' is not retrievable"):
                 await retriever.ainvoke("query 3")
 
-    def test_half_precision_returns_the_stored_numbers(self, replay: AzureReplay, package: str) -> None:
-        needs_client(package)
-        with langchain_over(replay, package, TableEmbeddings()) as store:
-            fill(store)
-            # The store creates no such index, but uses an existing one.
-            [field] = [field for field in replay.indexes["passages"]["fields"] if field["name"] == "content_vector"]
-            field["type"] = "Collection(Edm.Half)"
-            reader = langchain_reader(store)
-            documents, vectors = reader.search(store, QUERY, FETCH_K)
-        wanted = _stored(d.metadata["id"] for d in documents)
-        np.testing.assert_array_equal(vectors, wanted.astype(np.float16).astype(np.float32))
-
     async def test_vectors_by_key_are_bit_equal(self, replay: AzureReplay, package: str) -> None:
         needs_client(package)
         async with alangchain_over(replay, package, TableEmbeddings()) as store:
@@ -157,28 +135,6 @@ class TestLangChain:
                 assert set(found) == set(IDS)
                 np.testing.assert_array_equal([found[name] for name in IDS], _stored(IDS))
             assert len(replay.requests) == 2
-
-    async def test_the_clients_own_error_comes_through(self, replay: AzureReplay, package: str) -> None:
-        from azure.core.exceptions import AzureError, HttpResponseError
-
-        needs_client(package)
-        async with alangchain_over(replay, package, TableEmbeddings()) as store:
-            fill(store)
-            reader = langchain_reader(store)
-            with pytest.raises(HttpResponseError, match=r"length of '32'.* length of '3'"):
-                reader.search(store, QUERY[:3], 5)
-            with pytest.raises(HttpResponseError, match="not a filterable field"):
-                await reader.asearch(store, QUERY, 5, filters="content eq 'passage 1'")
-            replay.fault = 503
-            with pytest.raises(HttpResponseError, match=r"503|replayed fault|Service Unavailable"):
-                reader.search(store, QUERY, 5)
-            with pytest.raises(HttpResponseError, match=r"503|replayed fault|Service Unavailable"):
-                await reader.asearch(store, QUERY, 5)
-            replay.fault = "cut"
-            with pytest.raises(AzureError):
-                reader.search(store, QUERY, 5)
-            with pytest.raises(AzureError):
-                await reader.asearch(store, QUERY, 5)
 
 
 class TestLlamaIndex:
@@ -225,30 +181,3 @@ class TestLlamaIndex:
             assert await afetch_nodes(store, [], index) == {}
             with pytest.raises(VectorSourceError, match="no sync client"):
                 fetch_nodes(store, IDS, index)
-
-    def test_a_node_without_a_vector_is_left_out(self, index: Any) -> None:
-        index.vector_store.client.merge_documents([{"id": IDS[0], "embedding": None}])
-        assert set(fetch_nodes(index.vector_store, IDS, index)) == set(IDS[1:])
-
-    async def test_the_clients_own_error_comes_through(self, index: Any, replay: AzureReplay) -> None:
-        from azure.core.exceptions import AzureError, HttpResponseError
-
-        for fault in (503, "cut"):
-            replay.fault = fault
-            with pytest.raises(HttpResponseError if fault == 503 else AzureError):
-                fetch_nodes(index.vector_store, IDS[:3], index)
-        replay.fault = None
-        async with allamaindex_over(replay) as store:
-            for fault in (503, "cut"):
-                replay.fault = fault
-                with pytest.raises(HttpResponseError if fault == 503 else AzureError):
-                    await afetch_nodes(store, IDS[:3])
-
-    def test_a_hidden_field_is_refused_by_the_service(self, replay: AzureReplay) -> None:
-        from azure.core.exceptions import HttpResponseError
-
-        needs("llama_index.vector_stores.azureaisearch")
-        with llamaindex_over(replay, hidden_field_keys=["embedding"]) as store:
-            index = index_over(store)
-            with pytest.raises(HttpResponseError, match="embedding"):
-                SetSelectIndexRetriever(index).retrieve("query 3")

@@ -7,27 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core.schema import NodeWithScore
 
 from langchain_setselect import SetSelectRetriever
 from langchain_setselect.stores.duckdb import READER
-from llamaindex_setselect import SetSelectPostprocessor
-from shared_core.errors import InvalidParameterError, SetSelectWarning
+from shared_core.errors import SetSelectWarning
 from shared_core.stores.duckdb import search_with_vectors, vectors_by_id
 from tests.stores.cases import duckdb as duckdb_cases
 from tests.stores.cases.duckdb import own_search
-from tests.stores.harness import (
-    BY_TEXT,
-    FETCH_K,
-    QUERIES,
-    ROWS,
-    K,
-    TableEmbeddings,
-    brute_force,
-    index_over,
-    needs,
-    nodes,
-)
+from tests.stores.harness import BY_TEXT, FETCH_K, QUERIES, ROWS, TableEmbeddings, needs, stored
 
 QUERY = QUERIES["query 1"]
 
@@ -68,9 +55,7 @@ def test_threads_share_one_connection(store: Any) -> None:
         found = list(pool.map(lambda name: READER.search(store, QUERIES[name], FETCH_K), names))
     for name, (documents, vectors) in zip(names, found, strict=True):
         assert documents == own_search(store, QUERIES[name], FETCH_K)
-        np.testing.assert_array_equal(
-            vectors, np.array([BY_TEXT[d.page_content].vector for d in documents], dtype=np.float32)
-        )
+        np.testing.assert_array_equal(vectors, stored(BY_TEXT[d.page_content] for d in documents))
 
 
 def test_uncommitted_rows_of_the_connection_are_found(store: Any) -> None:
@@ -114,12 +99,7 @@ def test_columns_of_other_names(tmp_path: Path) -> None:
         documents, vectors = READER.search(other, ROWS[2].vector, 2)
         assert documents == own_search(other, ROWS[2].vector, 2)
         assert [document.page_content for document in documents] == ["passage 2", "passage 1"]
-        np.testing.assert_array_equal(vectors, np.array([ROWS[2].vector, ROWS[1].vector], dtype=np.float32))
-
-
-def test_filters_are_refused_because_the_store_has_none(store: Any) -> None:
-    with pytest.raises(InvalidParameterError, match="no search argument 'filter'; it takes none"):
-        READER.search(store, QUERY, 5, filter={"colour": "red"})
+        np.testing.assert_array_equal(vectors, stored([ROWS[2], ROWS[1]]))
 
 
 def test_an_empty_table(store: Any) -> None:
@@ -148,21 +128,3 @@ def test_look_up_by_id_leaves_out_what_is_unknown_and_what_has_no_vector(store: 
     }
     assert {row.dtype for row in found.values()} == {np.dtype(np.float32)}
     assert vectors_by_id(store._connection, "embeddings", []) == {}
-
-
-@pytest.mark.parametrize("length", [None, 32])
-class TestLlamaIndex:
-    @pytest.fixture
-    def index(self, length: int | None, tmp_path: Path) -> Iterator[Any]:
-        with duckdb_cases.llamaindex("on disk", length, tmp_path) as store:
-            yield index_over(store)
-
-    async def test_nodes_that_another_retriever_found_are_looked_up(self, index: Any) -> None:
-        bare = [node.model_copy(update={"embedding": None}) for node in nodes()[:FETCH_K]]
-        postprocessor = SetSelectPostprocessor(index=index, top_n=K)
-        wanted = brute_force("query 1", ROWS[:FETCH_K])
-        hits = [NodeWithScore(node=node) for node in bare]
-        assert [n.node_id for n in postprocessor.postprocess_nodes(hits, query_str="query 1")] == wanted
-        hits = [NodeWithScore(node=node) for node in bare]
-        picked = await postprocessor.apostprocess_nodes(hits, query_str="query 1")
-        assert [n.node_id for n in picked] == wanted

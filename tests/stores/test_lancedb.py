@@ -6,26 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core.schema import NodeWithScore
 
 from langchain_setselect.stores.lancedb import COMMUNITY_READER, READER
-from llamaindex_setselect import SetSelectPostprocessor
-from shared_core.errors import InvalidParameterError, VectorSourceError
+from shared_core.errors import VectorSourceError
 from shared_core.stores.lancedb import search_with_vectors, vectors_by_id
 from tests.stores.cases import lancedb as lancedb_cases
-from tests.stores.harness import (
-    BY_TEXT,
-    FETCH_K,
-    QUERIES,
-    ROWS,
-    K,
-    TableEmbeddings,
-    brute_force,
-    fetch_nodes,
-    index_over,
-    needs,
-    nodes,
-)
+from tests.stores.harness import BY_TEXT, FETCH_K, QUERIES, ROWS, TableEmbeddings, fetch_nodes, needs, stored
 
 QUERY = QUERIES["query 1"]
 
@@ -64,19 +50,16 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def _assert_exact(texts: list[str], vectors: Any) -> None:
     assert vectors.dtype == np.float32
-    np.testing.assert_array_equal(vectors, np.array([BY_TEXT[text].vector for text in texts], dtype=np.float32))
+    np.testing.assert_array_equal(vectors, stored(BY_TEXT[text] for text in texts))
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
         {"filter": "metadata.colour IN ('red', 'blue') AND metadata.number >= 100", "prefilter": True},
-        {"filter": "NOT (text LIKE 'passage 1%') OR metadata.number = 17", "prefilter": True},
         {"filter": "metadata.number < 60", "prefilter": False},
-        {"filter": {"metadata.colour": "green"}},
         {"filter": {"metadata.colour": "green"}, "prefilter": True, "metrics": "cosine"},
-        {"query_type": "vector", "score": False},
-        {"name": "other"},
+        {"query_type": "vector", "score": False, "name": "other", "metrics": "dot"},
     ],
 )
 def test_every_argument_of_the_stores_own_search_works(store: Any, tmp_path: Path, arguments: dict[str, Any]) -> None:
@@ -85,17 +68,6 @@ def test_every_argument_of_the_stores_own_search_works(store: Any, tmp_path: Pat
     assert documents == store.similarity_search_by_vector(QUERY, FETCH_K, **arguments)
     assert documents
     _assert_exact([document.page_content for document in documents], vectors)
-
-
-def test_arguments_that_it_does_not_have_are_refused(store: Any, tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameterError, match=r"'where'; it takes filter, name, prefilter, metrics"):
-        COMMUNITY_READER.search(store, QUERY, 5, where="metadata.number < 60")
-    with (
-        lancedb_cases.langchain(TableEmbeddings(), tmp_path / "other") as other,
-        # The store's own search accepts a filter and ignores it.
-        pytest.raises(InvalidParameterError, match="no search argument 'filter'; it takes none"),
-    ):
-        READER.search(other, QUERY, 5, filter="id = '1'")
 
 
 def test_double_precision_returns_single(tmp_path: Path) -> None:
@@ -151,22 +123,6 @@ def test_without_a_table_or_without_rows_there_is_nothing(store: Any, tmp_path: 
     assert READER.search(LanceDB(TableEmbeddings(), tmp_path / "empty"), QUERY, 5) == ([], [])
 
 
-class TestLlamaIndex:
-    @pytest.fixture
-    def index(self, tmp_path: Path) -> Iterator[Any]:
-        with lancedb_cases.llamaindex(tmp_path) as store:
-            yield index_over(store)
-
-    async def test_nodes_that_another_retriever_found_are_looked_up(self, index: Any, executed: list[Any]) -> None:
-        bare = [node.model_copy(update={"embedding": None}) for node in nodes()[:FETCH_K]]
-        postprocessor = SetSelectPostprocessor(index=index, top_n=K)
-        wanted = brute_force("query 1", ROWS[:FETCH_K])
-        hits = [NodeWithScore(node=node) for node in bare]
-        assert [n.node_id for n in postprocessor.postprocess_nodes(hits, query_str="query 1")] == wanted
-        assert len(executed) == 1
-        picked = await postprocessor.apostprocess_nodes(hits, query_str="query 1")
-        assert [n.node_id for n in picked] == wanted
-
-    def test_without_a_table_nothing_is_known(self, tmp_path: Path) -> None:
-        with lancedb_cases.llamaindex(tmp_path) as store:
-            assert fetch_nodes(store, ["a"]) == {}
+def test_a_llamaindex_store_without_a_table_knows_nothing(tmp_path: Path) -> None:
+    with lancedb_cases.llamaindex(tmp_path) as store:
+        assert fetch_nodes(store, ["a"]) == {}

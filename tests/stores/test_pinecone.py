@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from langchain_core.vectorstores import VectorStore
-from llama_index.core.schema import NodeWithScore, TextNode
-from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters
 
 from langchain_setselect import SetSelectRetriever
 from langchain_setselect.stores.pinecone import READER
-from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from llamaindex_setselect import SetSelectIndexRetriever
 from shared_core import InvalidParameterError, SetSelectWarning
 from shared_core.stores.pinecone import avectors_by_id, vectors_by_id
 from tests.stores.cases.pinecone import alangchain_over, client, langchain_over, llamaindex_over
@@ -23,9 +21,11 @@ from tests.stores.harness import (
     QUERIES,
     ROWS,
     TableEmbeddings,
+    fetch_nodes,
     fill,
     index_over,
     needs,
+    stored,
 )
 from tests.stores.replay.pinecone import PineconeReplay, replaying
 
@@ -67,7 +67,7 @@ def test_filter_and_namespace_go_through_untouched(store: VectorStore, replay: P
     documents, vectors = READER.search(store, QUERY, FETCH_K, filter=rich)
     assert replay.requests[-1].body["filter"] == rich
     assert list(documents) == store.similarity_search_by_vector(QUERY, k=FETCH_K, filter=rich)
-    np.testing.assert_array_equal(vectors, np.array([BY_ID[d.id or ""].vector for d in documents], dtype=np.float32))
+    np.testing.assert_array_equal(vectors, stored(BY_ID[d.id or ""] for d in documents))
     documents, _ = READER.search(store, QUERY, FETCH_K, namespace="theirs")
     assert [document.id for document in documents] == ["elsewhere"]
     with pytest.raises(InvalidParameterError, match="where"):
@@ -100,8 +100,7 @@ async def test_vectors_by_id_take_one_request_per_hundred_without_unknown_ids(
     assert [len(request.arguments["ids"]) for request in replay.requests] == [100, 100, 41]
     assert {request.arguments["namespace"][0] for request in replay.requests} == {"mine"}
     assert set(found) == set(BY_ID)
-    for name, vector in found.items():
-        np.testing.assert_array_equal(vector, np.array(BY_ID[name].vector, dtype=np.float32))
+    np.testing.assert_array_equal([found[row.id] for row in ROWS], stored(ROWS))
     assert READER.fetch(store, []) == {}
     async with alangchain_over(replay, TableEmbeddings(), namespace="mine") as other:
         awaited = await READER.afetch(other, ids)
@@ -137,28 +136,11 @@ class TestLlamaIndex:
         with llamaindex_over(replay, namespace="mine") as store:
             yield index_over(store)
 
-    def test_a_retrieval_is_one_request_with_the_filters_that_the_store_translates(
-        self, index: Any, replay: PineconeReplay
-    ) -> None:
+    def test_a_retrieval_is_one_request_and_a_look_up_another(self, index: Any, replay: PineconeReplay) -> None:
         replay.requests.clear()
-        filters = MetadataFilters(
-            filters=[
-                MetadataFilter(key="colour", value=["red", "blue"], operator=FilterOperator.IN),
-                MetadataFilter(key="number", value=200, operator=FilterOperator.LT),
-            ]
-        )
-        SetSelectIndexRetriever(index, top_n=5, fetch_k=FETCH_K, filters=filters).retrieve("query 3")
-        [request] = replay.requests
-        assert request.path == "/query"
-        assert request.body["topK"] == FETCH_K
-        assert request.body["includeValues"]
-        assert request.body["filter"] == {"$and": [{"colour": {"$in": ["red", "blue"]}}, {"number": {"$lt": 200}}]}
-
-    def test_nodes_of_another_retriever_are_looked_up_at_once(self, index: Any, replay: PineconeReplay) -> None:
-        replay.requests.clear()
-        found = [NodeWithScore(node=TextNode(id_=row.id, text=row.text)) for row in ROWS[:FETCH_K]]
-        picked = SetSelectPostprocessor(index=index, top_n=5).postprocess_nodes(found, query_str="query 3")
-        assert len(picked) == 5
-        [request] = replay.requests
-        assert (request.method, request.path) == ("GET", "/vectors/fetch")
-        assert request.arguments == {"ids": [row.id for row in ROWS[:FETCH_K]], "namespace": ["mine"]}
+        SetSelectIndexRetriever(index, top_n=5, fetch_k=FETCH_K).retrieve("query 3")
+        found = fetch_nodes(index.vector_store, [ROWS[1].id, "gone"])
+        search, lookup = replay.requests
+        assert (search.path, search.body["topK"], search.body["includeValues"]) == ("/query", FETCH_K, True)
+        assert lookup.arguments == {"ids": [ROWS[1].id, "gone"], "namespace": ["mine"]}
+        np.testing.assert_array_equal(found[ROWS[1].id], stored([ROWS[1]])[0])

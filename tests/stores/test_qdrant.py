@@ -38,6 +38,7 @@ from tests.stores.harness import (
     fetch_nodes,
     fill,
     own_search,
+    stored,
 )
 
 pytest.importorskip("langchain_qdrant")
@@ -334,10 +335,6 @@ class TestOverHttp:
             wire.cut = len(wire.requests) + 1
             with pytest.raises(ResponseHandlingException):
                 retriever.retrieve(bundle)
-
-
-def stored(rows: list[Row]) -> Any:
-    return np.array([row.vector for row in rows], dtype=np.float32).reshape(len(rows), DIMENSION)
 
 
 def filled(store: Any) -> VectorStoreIndex:

@@ -29,6 +29,8 @@ from tests.stores.harness import (
     fill,
     index_over,
     needs,
+    nodes,
+    stored,
 )
 from tests.stores.replay.weaviate import WeaviateReplay, replaying
 
@@ -77,10 +79,6 @@ def named(replay: WeaviateReplay) -> Iterator[Any]:
         yield collection
 
 
-def _stored(rows: Any) -> Any:
-    return np.array([row.vector for row in rows], dtype=np.float32)
-
-
 def test_a_search_is_one_call_that_asks_for_vectors(store: VectorStore, replay: WeaviateReplay) -> None:
     before = len(replay.requests)
     picked = SetSelectRetriever(vectorstore=store, k=5, fetch_k=FETCH_K).invoke("query 3")
@@ -110,7 +108,7 @@ def test_arguments_of_the_stores_own_search_go_through(store: VectorStore, repla
         assert list(documents) == store.similarity_search_by_vector(QUERY, k=FETCH_K, **_copied(arguments))
         theirs = replay.asked[-1]
         assert ours.filters == theirs.filters
-        np.testing.assert_array_equal(vectors, _stored(BY_TEXT[d.page_content] for d in documents))
+        np.testing.assert_array_equal(vectors, stored(BY_TEXT[d.page_content] for d in documents))
     with pytest.raises(ValueError, match="tenant"):
         READER.search(store, QUERY, 5, tenant="none")
 
@@ -128,7 +126,7 @@ async def test_vectors_of_the_searched_name_are_returned(named: Any, replay: Wea
             documents, vectors = READER.search(store, QUERY, FETCH_K, target_vector=name)
             assert list(replay.asked[-1].metadata.vectors) == [name]
             assert list(documents) == store.similarity_search_by_vector(QUERY, k=FETCH_K, target_vector=name)
-            np.testing.assert_array_equal(vectors, _stored(BY_TEXT[d.page_content] for d in documents)[:, ::way])
+            np.testing.assert_array_equal(vectors, stored(BY_TEXT[d.page_content] for d in documents)[:, ::way])
             awaited, others = await READER.asearch(store, QUERY, FETCH_K, target_vector=name)
             assert list(awaited) == list(documents)
             np.testing.assert_array_equal(vectors, others)
@@ -167,7 +165,7 @@ async def test_vectors_by_id_are_bit_equal_without_those_unknown(store: VectorSt
     assert request.limit == len(ROWS) + 1
     assert list(found) != asked
     assert set(found) == {shouted, *IDS[1:]}
-    np.testing.assert_array_equal([found[name] for name in asked[: len(ROWS)]], _stored(ROWS))
+    np.testing.assert_array_equal([found[name] for name in asked[: len(ROWS)]], stored(ROWS))
     assert vectors_by_id(collection, []) == vectors_by_id(collection, ["no UUID"]) == {}
     async with alangchain_over(replay, TableEmbeddings()) as other:
         awaited = await avectors_by_id(other._client_async.collections.get("Passages"), asked)  # type: ignore[attr-defined]
@@ -191,11 +189,11 @@ class TestLlamaIndex:
     async def test_vectors_by_id_are_bit_equal(self, index: Any, replay: WeaviateReplay) -> None:
         found = fetch_nodes(index.vector_store, [*IDS, "gone"], index)
         assert set(found) == set(IDS)
-        np.testing.assert_array_equal([found[name] for name in IDS], _stored(ROWS))
+        np.testing.assert_array_equal([found[name] for name in IDS], stored(ROWS))
         async with allamaindex_over(replay) as store:
             awaited = await afetch_nodes(store, [*IDS, "gone"])
         assert set(awaited) == set(IDS)
-        np.testing.assert_array_equal([awaited[name] for name in IDS], _stored(ROWS))
+        np.testing.assert_array_equal([awaited[name] for name in IDS], stored(ROWS))
         # A store without an async client runs in a thread.
         assert set(await afetch_nodes(index.vector_store, IDS[:3], index)) == set(IDS[:3])
 
@@ -205,8 +203,6 @@ class TestLlamaIndex:
 
         needs("llama_index.vector_stores.weaviate")
         from llama_index.vector_stores.weaviate.utils import get_data_object
-
-        from tests.stores.harness import nodes
 
         with weaviate.connect_to_custom(**address(replay)) as client:
             collection = client.collections.create(

@@ -148,6 +148,9 @@ class NodeVectors:
                 if wanted is ids:
                     return nodes, ids, stored
                 stored = zip(wanted, stored, strict=True)
+            if stored is None:
+                name = type(self.store).__name__
+                raise VectorSourceError(f"the vector reader of {name} returned None in place of vectors by id")
             found = dict(stored)
         found = yield from self._complete(nodes, ids, found, embed_unknown=embed_unknown)
         if len(found) < len(ids):

@@ -25,6 +25,8 @@ The numbers are those that were added, bit by bit, unless the store itself scale
 `VectorSourceError`. The client's own errors are not translated: a query of another length, an unknown collection and a
 lost connection reach the caller as the client raises them.
 
+Examples
+--------
 >>> import chromadb
 >>> from shared_core.stores import chroma
 >>> collection = chromadb.EphemeralClient().create_collection("contract")

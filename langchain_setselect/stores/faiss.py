@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from langchain_core.documents import Document
 from numpy.typing import ArrayLike
 
-from shared_core.stores.faiss import search_with_vectors, vectors_by_label
+from shared_core.stores.faiss import labels_by_id, search_with_vectors, vectors_by_label
 
 from .reader import Hits, VectorReader, refuse_unknown
-
-# FAISS knows labels, and the store maps each label to an id. Inverting that map takes longer than a search, so the
-# inverted map is kept while the store lives, with the number of its documents.
-_LABELS: WeakKeyDictionary[Any, tuple[int, dict[str, int]]] = WeakKeyDictionary()
 
 
 def _search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
@@ -41,19 +36,11 @@ def _search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None,
 
 def _fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
     """Vectors by document id."""
-    names: dict[int, str] = store.index_to_docstore_id
-    number, labels = _LABELS.get(store, (-1, {}))
-    stale = any(
-        names.get(labels[name]) != name if name in labels else isinstance(store.docstore.search(name), Document)
-        for name in ids
+    found = labels_by_id(
+        store, store.index_to_docstore_id, ids, lambda name: isinstance(store.docstore.search(name), Document)
     )
-    if number != len(names) or stale:
-        # A copy: another thread may add documents.
-        names = names.copy()
-        labels = {name: label for label, name in names.items()}
-        _LABELS[store] = len(names), labels
-    known = [name for name in ids if name in labels]
-    return dict(zip(known, vectors_by_label(store.index, [labels[name] for name in known]), strict=True))
+    known = {name: label for name, label in zip(ids, found, strict=True) if label is not None}
+    return dict(zip(known, vectors_by_label(store.index, list(known.values())), strict=True))
 
 
 def _documents(

@@ -130,13 +130,11 @@ async def _fetch_table(table: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike
     try:
         async with table.engine.connect() as connection:
             return await avectors_by_id(connection, statement, untyped)
-    except DBAPIError as error:
-        if error.connection_invalidated:
-            raise
-    # The column cannot hold one of the ids, but it may hold the others. This statement uses no index.
-    key, vector = statement.selected_columns
-    async with table.engine.connect() as connection:
-        return await avectors_by_id(connection, statement.with_only_columns(cast(key, Text), vector), ids)
+    except DBAPIError:
+        # The column cannot hold one of the ids, but it may hold the others. This statement uses no index.
+        key, vector = statement.selected_columns
+        async with table.engine.connect() as connection:
+            return await avectors_by_id(connection, statement.with_only_columns(cast(key, Text), vector), ids)
 
 
 def _select(table: Any, *columns: str) -> Any:

@@ -32,7 +32,6 @@ from tests.stores.harness import (
     fetch_nodes,
     index_over,
     langchain_reader,
-    llamaindex_reader,
     node_vectors,
     nodes,
 )
@@ -184,15 +183,12 @@ class TestLlamaIndex:
             assert all((n.text, _without(n.metadata, ADDED)) == as_stored[n.node_id] for n in retrieved)
         assert (model.documents, model.queries) == (0, 2 * len(QUERIES))
 
-    async def test_nodes_of_another_retriever_are_looked_up_by_id(self, index: VectorStoreIndex) -> None:
-        if not llamaindex_reader(index.vector_store).on_node:
-            pytest.skip("the other tests look vectors up by id")
+    def test_nodes_of_another_retriever_are_looked_up_by_id(self, index: VectorStoreIndex) -> None:
         hits = [NodeWithScore(node=node.model_copy(update={"embedding": None})) for node in nodes()[:FETCH_K]]
-        postprocessor = SetSelectPostprocessor(index=index, top_n=K)
-        wanted = brute_force("query 1", ROWS[:FETCH_K])
-        assert _order(postprocessor.postprocess_nodes(hits, query_str="query 1")) == wanted
-        assert _order(await postprocessor.apostprocess_nodes(hits, query_str="query 1")) == wanted
-        assert fetch_nodes(index.vector_store, ["gone"]) == fetch_nodes(index.vector_store, []) == {}
+        picked = SetSelectPostprocessor(index=index, top_n=K).postprocess_nodes(hits, query_str="query 1")
+        assert _order(picked) == brute_force("query 1", ROWS[:FETCH_K])
+        for unknown in (["gone"], []):
+            assert fetch_nodes(index.vector_store, unknown, index) == {}
 
     async def test_the_async_way_picks_the_same(
         self, case: LlamaIndexCase, index: VectorStoreIndex, model: TableEmbedding, tmp_path: Path

@@ -17,10 +17,8 @@ from tests.stores.harness import (
     QUERIES,
     ROWS,
     TableEmbeddings,
-    afetch_nodes,
     fetch_nodes,
     fill,
-    needs,
     nodes,
     own_search,
 )
@@ -63,11 +61,8 @@ class TestLangChain:
             {"boolean_filter": RED, "subquery_clause": "must"},
             {"lucene_filter": RED},
             {"search_type": "script_scoring", "space_type": "cosinesimil", "pre_filter": EARLY},
-            {"search_type": "painless_scripting", "space_type": "l2Squared", "pre_filter": RED},
-            {"score_threshold": 0.3},
-            {"metadata_field": "elsewhere"},
+            {"score_threshold": 0.3, "metadata_field": "elsewhere"},
             {"metadata_field": "*"},
-            {"index_name": "passages", "vector_field": "vector_field", "text_field": "text"},
         ],
         ids=str,
     )
@@ -160,13 +155,3 @@ class TestLlamaIndex:
         assert all(np.array_equal(vector, np.float32(BY_ID[name].vector)) for name, vector in found.items())
         assert fetch_nodes(store, []) == {}
         assert len(server.requests) == 1
-
-    async def test_the_async_client_is_awaited(self, server: ElasticReplay) -> None:
-        needs("llama_index.vector_stores.opensearch")
-        store = cases.llamaindex(server)
-        await store.async_add(nodes())
-        server.requests.clear()
-        found = await afetch_nodes(store, [ROWS[5].id, "gone"])
-        np.testing.assert_array_equal(found[ROWS[5].id], np.float32(ROWS[5].vector))
-        assert len(server.requests) == len(found) == 1
-        await store.client._os_async_client.close()

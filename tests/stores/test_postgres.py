@@ -57,27 +57,6 @@ def statements(engine: Any) -> Iterator[list[str]]:
         event.remove(getattr(engine, "sync_engine", engine), "before_cursor_execute", note)
 
 
-@contextmanager
-def cut(engine: Any) -> Iterator[list[str]]:
-    """The server closes the connection when vectors are requested; returns the statements sent so far."""
-    from sqlalchemy import event
-
-    asked: list[str] = []
-
-    def end(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
-        if "vector_send" in statement:
-            asked.append(statement)
-            execute(
-                f"SELECT pg_terminate_backend(pid, 9000) FROM pg_stat_activity WHERE datname = '{engine.url.database}'"
-            )
-
-    event.listen(getattr(engine, "sync_engine", engine), "before_cursor_execute", end)
-    try:
-        yield asked
-    finally:
-        event.remove(getattr(engine, "sync_engine", engine), "before_cursor_execute", end)
-
-
 @pytest.fixture(scope="module")
 def collection() -> Iterator[Any]:
     with cases._collection("cosine", TableEmbeddings(), Path()) as store:
@@ -326,20 +305,3 @@ class TestErrors:
             assert await SetSelectCompressor(vectorstore=inner).acompress_documents(found, QUERY)
             with pytest.raises(NotImplementedError, match="has async methods only"):
                 SetSelectRetriever(vectorstore=inner).invoke(QUERY)
-
-    def test_a_connection_cut_in_a_call_is_not_used_again(self, tmp_path: Path) -> None:
-        from sqlalchemy.exc import DBAPIError
-
-        with cases._table("COSINE_DISTANCE", (), TableEmbeddings(), tmp_path) as store:
-            engine = store._engine._pool  # type: ignore[attr-defined]
-            found = SetSelectRetriever(vectorstore=store).invoke(QUERY)
-            for call in (
-                lambda: SetSelectRetriever(vectorstore=store).invoke(QUERY),
-                lambda: SetSelectCompressor(vectorstore=store).compress_documents(found, QUERY),
-            ):
-                with cut(engine) as asked, pytest.raises(DBAPIError) as raised:
-                    call()
-                assert raised.value.connection_invalidated
-                assert len(asked) == 1
-                # The pool has dropped the broken connection.
-                call()

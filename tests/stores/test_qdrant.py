@@ -272,6 +272,7 @@ class TestOverHttp:
         arguments: dict[str, Any] = {
             "filter": some,
             "search_params": models.SearchParams(hnsw_ef=64, exact=True),
+            "offset": 0,
             "consistency": "majority",
             "shard_key_selector": "eu",
             "timeout": 9,

@@ -14,7 +14,7 @@ from langchain_setselect.stores.weaviate import READER
 from llamaindex_setselect import SetSelectIndexRetriever
 from shared_core import SetSelectWarning, VectorSourceError
 from shared_core.stores.weaviate import avectors_by_id, search_with_vectors, vectors_by_id
-from tests.stores.cases.weaviate import address, alangchain_over, allamaindex_over, langchain_over, llamaindex_over
+from tests.stores.cases.weaviate import address, alangchain_over, langchain_over, llamaindex_over
 from tests.stores.harness import (
     BY_ID,
     BY_TEXT,
@@ -23,11 +23,8 @@ from tests.stores.harness import (
     ROWS,
     TableEmbedding,
     TableEmbeddings,
-    afetch_nodes,
     brute_force,
-    fetch_nodes,
     fill,
-    index_over,
     needs,
     nodes,
     stored,
@@ -179,47 +176,27 @@ async def test_without_an_async_client_a_thread_searches(store: VectorStore) -> 
     np.testing.assert_array_equal(vectors, others)
 
 
-class TestLlamaIndex:
-    @pytest.fixture
-    def index(self, replay: WeaviateReplay) -> Iterator[Any]:
-        needs("llama_index.vector_stores.weaviate")
+def test_llamaindex_looks_named_vectors_up_in_one_more_call(replay: WeaviateReplay) -> None:
+    import weaviate
+    from weaviate.classes.config import Configure
+
+    needs("llama_index.vector_stores.weaviate")
+    from llama_index.vector_stores.weaviate.utils import get_data_object
+
+    with weaviate.connect_to_custom(**address(replay)) as client:
+        collection = client.collections.create("Passages", vector_config=[Configure.Vectors.self_provided(name="body")])
+        # The store itself does not write named vectors.
+        objects = [get_data_object(node) for node in nodes()]
+        for each in objects:
+            each.vector = {"body": BY_ID[each.uuid].vector}
+        collection.data.insert_many(objects)
         with llamaindex_over(replay) as store:
-            yield index_over(store)
-
-    async def test_vectors_by_id_are_bit_equal(self, index: Any, replay: WeaviateReplay) -> None:
-        found = fetch_nodes(index.vector_store, [*IDS, "gone"], index)
-        assert set(found) == set(IDS)
-        np.testing.assert_array_equal([found[name] for name in IDS], stored(ROWS))
-        async with allamaindex_over(replay) as store:
-            awaited = await afetch_nodes(store, [*IDS, "gone"])
-        assert set(awaited) == set(IDS)
-        np.testing.assert_array_equal([awaited[name] for name in IDS], stored(ROWS))
-        # A store without an async client runs in a thread.
-        assert set(await afetch_nodes(index.vector_store, IDS[:3], index)) == set(IDS[:3])
-
-    def test_named_vectors_take_one_more_call(self, replay: WeaviateReplay) -> None:
-        import weaviate
-        from weaviate.classes.config import Configure
-
-        needs("llama_index.vector_stores.weaviate")
-        from llama_index.vector_stores.weaviate.utils import get_data_object
-
-        with weaviate.connect_to_custom(**address(replay)) as client:
-            collection = client.collections.create(
-                "Passages", vector_config=[Configure.Vectors.self_provided(name="body")]
-            )
-            # The store itself does not write named vectors.
-            objects = [get_data_object(node) for node in nodes()]
-            for each in objects:
-                each.vector = {"body": BY_ID[each.uuid].vector}
-            collection.data.insert_many(objects)
-            with llamaindex_over(replay) as store:
-                index = VectorStoreIndex.from_vector_store(store, embed_model=TableEmbedding())
-                own = index.as_retriever(similarity_top_k=FETCH_K).retrieve("query 3")
-                replay.asked.clear()
-                picked = SetSelectIndexRetriever(index, top_n=5, fetch_k=FETCH_K).retrieve("query 3")
-        assert len(replay.asked) == 2
-        assert [node.node_id for node in picked] == brute_force("query 3", [BY_ID[node.node_id] for node in own])
+            index = VectorStoreIndex.from_vector_store(store, embed_model=TableEmbedding())
+            own = index.as_retriever(similarity_top_k=FETCH_K).retrieve("query 3")
+            replay.asked.clear()
+            picked = SetSelectIndexRetriever(index, top_n=5, fetch_k=FETCH_K).retrieve("query 3")
+    assert len(replay.asked) == 2
+    assert [node.node_id for node in picked] == brute_force("query 3", [BY_ID[node.node_id] for node in own])
 
 
 def _copied(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from shared_core.errors import InvalidParameterError, VectorSourceError
+from shared_core.errors import InvalidParameterError
 from shared_core.stores import milvus
 
 from .reader import Hits, read_with_client, refuse_unknown
@@ -35,12 +35,7 @@ def _request(
     field = anns_field or _find_dense_field(store)
     if param is None:
         # The store keeps one entry per vector field, in the order of the fields.
-        params = dict(zip(store.vector_fields, store._as_list(store.search_params), strict=False))
-        if field not in params:
-            raise InvalidParameterError(
-                f"Milvus has no vector field {field!r} to search; it has {', '.join(map(repr, params))}"
-            )
-        param = params[field]
+        param = dict(zip(store.vector_fields, store._as_list(store.search_params), strict=False)).get(field)
     arguments = {
         "collection": store.collection_name,
         "field": field,
@@ -93,14 +88,9 @@ def _find_dense_field(store: Any) -> str:
     fields = _dense_fields(store)
     if len(fields) == 1:
         return fields[0]
-    if not fields:
-        raise VectorSourceError(
-            f"no embeddings fill any of Milvus's vector fields {', '.join(map(repr, store.vector_fields))} with dense "
-            "vectors: pass anns_field= if one of them holds dense vectors"
-        )
     raise InvalidParameterError(
-        f"Milvus has several fields of dense vectors: pass anns_field=, one of {', '.join(map(repr, fields))}, and "
-        "embeddings= with the model that filled it"
+        f"embeddings fill {len(fields)} of Milvus's vector fields {', '.join(map(repr, store.vector_fields))} with "
+        "dense vectors: pass anns_field= to name the field to search, and embeddings= with the model that filled it"
     )
 
 

@@ -19,7 +19,8 @@ def _fetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) 
             "FaissVectorStore does not know the ids of its nodes, but the index over it does: "
             "pass index= instead of vector_store="
         )
-    return _read(store, node_ids, labels_by_id(index, index.index_struct.nodes_dict, node_ids))
+    labels = labels_by_id(index, index.index_struct.nodes_dict, node_ids)
+    return _read(store, node_ids, labels)
 
 
 def _fetch_mapped(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Fetched:

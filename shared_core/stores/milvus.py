@@ -18,25 +18,17 @@ _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t
 
 
 def search_with_vectors(
-    client: Any,
-    collection: str,
-    query: Sequence[float],
-    k: int,
-    *,
-    field: str,
-    output_fields: Sequence[str] = (),
-    **arguments: Any,
+    client: Any, collection: str, query: Sequence[float], k: int, *, field: str, **arguments: Any
 ) -> tuple[list[Mapping[str, Any]], Vectors]:
-    """Search the vectors of a ``MilvusClient``'s field, and return the client's hits.
+    """Search the vectors of a ``MilvusClient``'s field, and return the client's hits with their ``output_fields``.
 
-    ``output_fields``: the other fields that the hits contain. Fields of binary or sparse vectors raise a
-    :class:`VectorSourceError`, and a query of another length an :class:`InvalidInputError` if Milvus gives no reason.
+    Fields of binary or sparse vectors raise a :class:`VectorSourceError`, and a query of another length an
+    :class:`InvalidInputError` if Milvus gives no reason.
     """
     from pymilvus import MilvusException  # type: ignore[import-not-found,unused-ignore]
 
-    request = _search_request(query, k, field, output_fields, arguments)
     try:
-        found = client.search(collection, **request)
+        found = client.search(collection, **_search_request(query, k, field, **arguments))
     except MilvusException as error:
         if _has_no_reason(error):
             _check_length(query, field, _dimension(client.describe_collection(collection), field))
@@ -45,21 +37,13 @@ def search_with_vectors(
 
 
 async def asearch_with_vectors(
-    client: Any,
-    collection: str,
-    query: Sequence[float],
-    k: int,
-    *,
-    field: str,
-    output_fields: Sequence[str] = (),
-    **arguments: Any,
+    client: Any, collection: str, query: Sequence[float], k: int, *, field: str, **arguments: Any
 ) -> tuple[list[Mapping[str, Any]], Vectors]:
     """Await what :func:`search_with_vectors` returns, from an ``AsyncMilvusClient``."""
     from pymilvus import MilvusException  # type: ignore[import-not-found,unused-ignore]
 
-    request = _search_request(query, k, field, output_fields, arguments)
     try:
-        found = await client.search(collection, **request)
+        found = await client.search(collection, **_search_request(query, k, field, **arguments))
     except MilvusException as error:
         if _has_no_reason(error):
             _check_length(query, field, _dimension(await client.describe_collection(collection), field))
@@ -84,7 +68,7 @@ async def avectors_by_id(
 
 
 def _search_request(
-    query: Sequence[float], k: int, field: str, output_fields: Sequence[str], arguments: dict[str, Any]
+    query: Sequence[float], k: int, field: str, output_fields: Sequence[str] = (), **arguments: Any
 ) -> dict[str, Any]:
     return dict(data=[query], limit=k, anns_field=field, output_fields=[*output_fields, field], **arguments)
 

@@ -47,8 +47,6 @@ async def avectors_by_id(connection: Any, statement: Any, ids: Sequence[Any]) ->
 def from_bytes(sent: bytes | memoryview) -> Row:
     """A vector from the bytes of PostgreSQL's ``vector_send``.
 
-    Examples
-    --------
     >>> from_bytes(bytes.fromhex("0002 0000 3f800000 bf000000")).tolist()
     [1.0, -0.5]
     """

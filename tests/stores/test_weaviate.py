@@ -127,12 +127,6 @@ async def test_vectors_of_the_searched_name_are_returned(named: Any, replay: Wea
             awaited, others = await READER.asearch(store, QUERY, FETCH_K, target_vector=name)
             assert list(awaited) == list(documents)
             np.testing.assert_array_equal(vectors, others)
-        picked = SetSelectRetriever(
-            vectorstore=store, k=5, search_kwargs={"fetch_k": FETCH_K, "target_vector": "body"}
-        ).invoke("query 3")
-        own = store.similarity_search_by_vector(QUERY, k=FETCH_K, target_vector="body")
-        wanted = brute_force("query 3", [BY_TEXT[d.page_content] for d in own])
-        assert [BY_TEXT[d.page_content].id for d in picked] == wanted
     with pytest.raises(VectorSourceError, match=r"body, title.*target_vector"):
         search_with_vectors(named, QUERY, 5, target_vector=["body", "title"])
     with pytest.raises(VectorSourceError, match="body, title"):

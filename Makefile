@@ -62,7 +62,7 @@ $(OTHERS)/.ready: pyproject.toml constraints.txt
 
 test-stores: $(STORES)/.ready $(OTHERS)/.ready ## run the tests of all vector stores, in two more environments
 	@SETSELECT_REQUIRE="all $(addprefix -,$(ELSEWHERE))" \
-		$(STORES)/bin/python -m pytest -q -n $(WORKERS) tests/stores shared_core/stores
+		$(STORES)/bin/python -m pytest -q -n $(WORKERS) tests/stores
 	@SETSELECT_REQUIRE="milvus_lite cryptography $(ELSEWHERE)" \
 		$(OTHERS)/bin/python -m pytest -q -n $(WORKERS) tests/stores -k "milvus or langchain_azure_ai"
 

@@ -67,7 +67,7 @@ def register_vector_source(
     Raises
     ------
     InvalidParameterError
-        ``store_class`` is neither a class nor a name, or a function cannot be called.
+        ``store_class`` is neither a class nor a name.
 
     Examples
     --------
@@ -81,15 +81,6 @@ def register_vector_source(
     """
     if not isinstance(store_class, (type, str)):
         raise InvalidParameterError(f"store_class must be a class or its full name, got {store_class!r}")
-    for name, function in (
-        ("search", search),
-        ("asearch", asearch),
-        ("fetch", fetch),
-        ("afetch", afetch),
-        ("id_of", id_of),
-    ):
-        if not callable(function) and (name == "search" or function is not None):
-            raise InvalidParameterError(f"{name} must be a function, got {function!r}")
     _READERS[store_class] = VectorReader(search, asearch, fetch, afetch, id_of)
     find_reader.cache_clear()
 

@@ -54,7 +54,7 @@ def register_vector_source(
     Raises
     ------
     InvalidParameterError
-        ``store_class`` is neither a class nor a name, or a function cannot be called.
+        ``store_class`` is neither a class nor a name.
 
     Examples
     --------
@@ -67,10 +67,6 @@ def register_vector_source(
     """
     if not isinstance(store_class, (type, str)):
         raise InvalidParameterError(f"store_class must be a class or its full name, got {store_class!r}")
-    if not callable(function):
-        raise InvalidParameterError(f"function must be a function(store, node_ids, index), got {function!r}")
-    if afunction is not None and not callable(afunction):
-        raise InvalidParameterError(f"afunction must be an async function(store, node_ids, index), got {afunction!r}")
     _READERS[store_class] = VectorReader(function, afunction, on_node)
 
 
@@ -138,26 +134,24 @@ class NodeVectors:
                 first.setdefault(name, scored)
             nodes, ids = [*first.values()], [*first]
         found: dict[str, ArrayLike] = {}
-        reader = self.reader
-        if reader is not None:
-            on_node = reader.on_node
-            wanted = [scored.node.node_id for scored in nodes if scored.node.embedding is None] if on_node else ids
-            if wanted:
-                # A copy of the ids, because a user's function may change the list.
-                arguments = self.store, [*wanted], self.index
-                stored = yield Step(
-                    partial(reader.fetch, *arguments),
-                    None if reader.afetch is None else partial(reader.afetch, *arguments),
-                )
-                if isinstance(stored, np.ndarray):
-                    _check_rows(stored, wanted, self.store)
-                    if wanted is ids:
-                        return nodes, ids, stored
-                    stored = zip(wanted, stored, strict=True)
-                if stored is None:
-                    name = type(self.store).__name__
-                    raise VectorSourceError(f"the vector reader of {name} returned None in place of vectors by id")
-                found = dict(stored)
+        reader, wanted = self.reader, ids
+        if reader is not None and reader.on_node:
+            wanted = [scored.node.node_id for scored in nodes if scored.node.embedding is None]
+        if reader is not None and wanted:
+            arguments = self.store, wanted, self.index
+            stored = yield Step(
+                partial(reader.fetch, *arguments),
+                None if reader.afetch is None else partial(reader.afetch, *arguments),
+            )
+            if isinstance(stored, np.ndarray):
+                _check_rows(stored, wanted, self.store)
+                if wanted is ids:
+                    return nodes, ids, stored
+                stored = zip(wanted, stored, strict=True)
+            if stored is None:
+                name = type(self.store).__name__
+                raise VectorSourceError(f"the vector reader of {name} returned None in place of vectors by id")
+            found = dict(stored)
         found = yield from self._complete(nodes, ids, found, embed_unknown=embed_unknown)
         if len(found) < len(ids):
             nodes = [scored for scored, name in zip(nodes, ids, strict=True) if name in found]

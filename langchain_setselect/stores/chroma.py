@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from langchain_core.documents import Document
-from numpy.typing import ArrayLike
 
-from shared_core.stores.chroma import search_with_vectors, vectors_by_id
+from shared_core.stores import chroma
 
-from .reader import Hits
+from .reader import Hits, read_with_client
 
 
-def search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **more: Any) -> Hits:
-    """The collection's own top ``fetch_k`` with their vectors, in one call; ``collection.query`` gets ``more``."""
-    rows, vectors = search_with_vectors(store._collection, query, fetch_k, where=filter, **more)
+def _request(store: Any, *, filter: Any = None, **more: Any) -> dict[str, Any]:
+    return {"where": filter, **more}
+
+
+def _hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
     # Rows without text are left out, as in the store's own search.
     kept = [place for place, (_, text, _) in enumerate(rows) if text is not None]
-    documents = [Document(id=rows[i][0], page_content=rows[i][1] or "", metadata=dict(rows[i][2])) for i in kept]
+    documents = [Document(id=rows[i][0], page_content=rows[i][1], metadata=dict(rows[i][2])) for i in kept]
     return documents, vectors[kept] if len(kept) < len(rows) else vectors
 
 
-def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
-    """Vectors by document id."""
-    return vectors_by_id(store._collection, ids)
+READER = read_with_client(chroma, attrgetter("_collection"), _request, _hits, lookup=lambda store, ids: {"ids": ids})

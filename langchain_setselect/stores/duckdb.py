@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 from typing import Any
 
 from langchain_core.documents import Document
 
-from shared_core.stores.duckdb import search_with_vectors
+from shared_core.stores import duckdb
 
-from .reader import Hits, refuse_unknown
+from .reader import Hits, read_with_client, refuse_unknown
 
 
-def search(store: Any, query: list[float], fetch_k: int, **unknown: Any) -> Hits:
-    """The table's own top ``fetch_k`` with their vectors, in one query."""
-    if unknown:
-        refuse_unknown("DuckDB", unknown)
-    columns, vectors = search_with_vectors(store._connection, store._table, query, fetch_k, store._vector_key)
+def _request(store: Any, **unknown: Any) -> dict[str, Any]:
+    refuse_unknown("DuckDB", unknown)
+    return {"relation": store._table, "vector_column": store._vector_key}
+
+
+def _hits(store: Any, columns: Any, vectors: Any, more: dict[str, Any]) -> Hits:
     ids, texts = columns[store._id_key], columns[store._text_key]
     documents = [
         Document(
@@ -28,3 +30,6 @@ def search(store: Any, query: list[float], fetch_k: int, **unknown: Any) -> Hits
         for i, (metadata, similarity) in enumerate(zip(columns["metadata"], columns["similarity_score"], strict=True))
     ]
     return documents, vectors
+
+
+READER = read_with_client(duckdb, attrgetter("_connection"), _request, _hits)

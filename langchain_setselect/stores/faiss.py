@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from langchain_core.documents import Document
 from numpy.typing import ArrayLike
 
-from shared_core.stores.faiss import search_with_vectors, vectors_by_label
+from shared_core.stores.faiss import labels_by_id, search_with_vectors, vectors_by_label
 
-from .reader import Hits, refuse_unknown
-
-# FAISS knows labels, and the store maps each label to an id. Inverting that map takes longer than a search, so the
-# inverted map is kept while the store lives, with the number of its documents.
-_LABELS: WeakKeyDictionary[Any, tuple[int, dict[str, int]]] = WeakKeyDictionary()
+from .reader import Hits, VectorReader, refuse_unknown
 
 
-def search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
+def _search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
     """The index's own top ``fetch_k`` among the documents that pass the filter, with their vectors."""
-    if unknown:
-        refuse_unknown("FAISS", unknown, "filter")
+    refuse_unknown("FAISS", unknown, "filter")
     vector = np.asarray(query, dtype=np.float32)
     if store._normalize_L2:
         vector = vector / (np.sqrt(vector.dot(vector)) or 1)
@@ -40,21 +34,13 @@ def search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, 
         wanted *= 4
 
 
-def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
+def _fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
     """Vectors by document id."""
-    names: dict[int, str] = store.index_to_docstore_id
-    number, labels = _LABELS.get(store, (-1, {}))
-    stale = any(
-        names.get(labels[name]) != name if name in labels else isinstance(store.docstore.search(name), Document)
-        for name in ids
+    found = labels_by_id(
+        store, store.index_to_docstore_id, ids, lambda name: isinstance(store.docstore.search(name), Document)
     )
-    if number != len(names) or stale:
-        # A copy: another thread may add documents.
-        names = names.copy()
-        labels = {name: label for label, name in names.items()}
-        _LABELS[store] = len(names), labels
-    known = [name for name in ids if name in labels]
-    return dict(zip(known, vectors_by_label(store.index, [labels[name] for name in known]), strict=True))
+    known = {name: label for name, label in zip(ids, found, strict=True) if label is not None}
+    return dict(zip(known, vectors_by_label(store.index, list(known.values())), strict=True))
 
 
 def _documents(
@@ -83,3 +69,6 @@ def _documents(
     if None in rows:
         return documents, [None if row is None else vectors[row] for row in rows], ids
     return documents, vectors if len(rows) == len(vectors) else vectors[rows], ids
+
+
+READER = VectorReader(_search, fetch=_fetch)

@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike
 
 from shared_core.errors import InvalidInputError
 
-from .reader import Hits, refuse_unknown
+from .reader import Hits, VectorReader, refuse_unknown
 
 
-def search(store: InMemoryVectorStore, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
+def _search(
+    store: InMemoryVectorStore, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any
+) -> Hits:
     """The store's own top ``fetch_k`` with their vectors."""
-    if unknown:
-        refuse_unknown("InMemoryVectorStore", unknown, "filter")
+    refuse_unknown("InMemoryVectorStore", unknown, "filter")
     first = next(iter(store.store.values()), None)
     if first is not None and len(first["vector"]) != len(query):
         raise InvalidInputError(
@@ -28,6 +29,9 @@ def search(store: InMemoryVectorStore, query: list[float], fetch_k: int, *, filt
     return found, [None if entry is None else entry["vector"] for entry in stored]
 
 
-def fetch(store: InMemoryVectorStore, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
+def _fetch(store: InMemoryVectorStore, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
     """Vectors by document id."""
     return {name: store.store[name]["vector"] for name in ids if name in store.store}
+
+
+READER = VectorReader(_search, fetch=_fetch)

@@ -9,13 +9,12 @@ from langchain_core.documents import Document
 
 from shared_core.stores.lancedb import search_with_vectors
 
-from .reader import Hits, refuse_unknown
+from .reader import Hits, VectorReader, refuse_unknown
 
 
-def search(store: Any, query: list[float], fetch_k: int, **unknown: Any) -> Hits:
+def _search(store: Any, query: list[float], fetch_k: int, **unknown: Any) -> Hits:
     """The table's own top ``fetch_k`` with their vectors, in one call."""
-    if unknown:
-        refuse_unknown("LanceDB of langchain-lancedb", unknown)
+    refuse_unknown("LanceDB of langchain-lancedb", unknown)
     table, _ = store._get_or_create_table()
     if table is None:
         return [], []
@@ -25,7 +24,7 @@ def search(store: Any, query: list[float], fetch_k: int, **unknown: Any) -> Hits
     return [Document(page_content=t, metadata=json.loads(m) | {"source": store._uri}) for t, m in found], vectors
 
 
-def search_community(
+def _search_community(
     store: Any,
     query: list[float],
     fetch_k: int,
@@ -39,8 +38,7 @@ def search_community(
     **unknown: Any,
 ) -> Hits:
     """The table's own top ``fetch_k`` with their vectors, in one call; ``query_type`` and ``score`` have no effect."""
-    if unknown:
-        refuse_unknown("LanceDB", unknown, "filter", "name", "prefilter", "metrics")
+    refuse_unknown("LanceDB", unknown, "filter", "name", "prefilter", "metrics")
     table = store.get_table(name)
     if table is None:
         return [], []
@@ -52,3 +50,7 @@ def search_community(
         table, query, fetch_k, store._vector_key, where=filter, prefilter=prefilter, metric=metrics
     )
     return store.results_to_docs(rows), vectors
+
+
+READER = VectorReader(_search)
+COMMUNITY_READER = VectorReader(_search_community)

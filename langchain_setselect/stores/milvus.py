@@ -6,67 +6,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
-from numpy.typing import ArrayLike
 
-from shared_core.errors import InvalidParameterError, VectorSourceError
-from shared_core.stores.milvus import asearch_with_vectors, avectors_by_id, search_with_vectors, vectors_by_id
+from shared_core.errors import InvalidParameterError
+from shared_core.stores import milvus
 
-from .reader import Hits, refuse_unknown
-
-
-def search(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
-    """The collection's own top ``fetch_k`` with their vectors, in one request; ``_arguments`` explains ``more``."""
-    if store.col is None:
-        return [], []
-    arguments = _arguments(store, **more)
-    hits, vectors = search_with_vectors(store.client, store.collection_name, query, fetch_k, **arguments)
-    return _documents(store, hits), vectors
+from .reader import Hits, read_with_client, refuse_unknown
 
 
-async def asearch(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
-    """Await what ``search`` returns, from the store's async client."""
-    if store.col is None:
-        return [], []
-    arguments = _arguments(store, **more)
-    hits, vectors = await asearch_with_vectors(store.aclient, store.collection_name, query, fetch_k, **arguments)
-    return _documents(store, hits), vectors
+def _client(store: Any) -> Any:
+    # A store without a collection has nothing to search.
+    return None if store.col is None else store.client
 
 
-def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
-    """Vectors by primary key, in one request; none if the store has several fields of dense vectors."""
-    if store.col is None:
-        return {}
-    found = vectors_by_id(store.client, store.collection_name, **_lookup(store, ids))
-    return {str(key): vector for key, vector in found.items()}
+def _aclient(store: Any) -> Any:
+    return None if store.col is None else store.aclient
 
 
-async def afetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
-    """Await what ``fetch`` returns, from the store's async client."""
-    if store.col is None:
-        return {}
-    found = await avectors_by_id(store.aclient, store.collection_name, **_lookup(store, ids))
-    return {str(key): vector for key, vector in found.items()}
-
-
-def id_of(store: Any, document: Document) -> str | None:
-    """The primary key, a string or a number, which the store's documents have in their metadata."""
-    # A store with one field for all metadata leaves the key out, and a key of that name is then the user's.
-    if document.id is not None or store._metadata_field:
-        return document.id
-    key = document.metadata.get(store._primary_field)
-    return None if key is None else str(key)
-
-
-def _lookup(store: Any, ids: Sequence[str]) -> dict[str, Any]:
-    fields = _dense_fields(store)
-    if len(fields) != 1:
-        return {"ids": [], "field": ""}
-    # Milvus refuses ids that are not numbers if its keys are numbers. Such ids belong to documents of another store.
-    possible = [name for name in ids if name.isdecimal()] if store.auto_id else ids
-    return {"ids": possible, "field": fields[0], "id_field": store._primary_field}
-
-
-def _arguments(
+def _request(
     store: Any,
     *,
     param: Mapping[str, Any] | None = None,
@@ -79,23 +35,45 @@ def _arguments(
     field = anns_field or _find_dense_field(store)
     if param is None:
         # The store keeps one entry per vector field, in the order of the fields.
-        params = dict(zip(store.vector_fields, store._as_list(store.search_params), strict=False))
-        if field not in params:
-            raise InvalidParameterError(
-                f"Milvus has no vector field {field!r} to search; it has {', '.join(map(repr, params))}"
-            )
-        param = params[field]
+        param = dict(zip(store.vector_fields, store._as_list(store.search_params), strict=False)).get(field)
     arguments = {
+        "collection": store.collection_name,
         "field": field,
         "output_fields": store._get_output_fields(),
         "search_params": param,
         "filter": expr,
         "timeout": store.timeout or timeout,
     }
-    refused = {name: more[name] for name in more if name in arguments}
-    if refused:
-        refuse_unknown("Milvus", refused, "param", "expr", "timeout", "anns_field")
+    refuse_unknown(
+        "Milvus", {name: more[name] for name in more if name in arguments}, "param", "expr", "timeout", "anns_field"
+    )
     return {**arguments, **more}
+
+
+def _hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
+    return [document for document, _ in store._parse_documents_from_search_results([rows])], vectors
+
+
+def _lookup(store: Any, ids: Sequence[str]) -> dict[str, Any]:
+    fields = _dense_fields(store)
+    # Milvus refuses ids that are not numbers if its keys are numbers. Such ids belong to documents of another store.
+    possible = [name for name in ids if name.isdecimal()] if store.auto_id else ids
+    return {
+        "collection": store.collection_name,
+        # With several fields of dense vectors, no vector is the document's.
+        "ids": possible if len(fields) == 1 else [],
+        "field": fields[0] if fields else "",
+        "id_field": store._primary_field,
+    }
+
+
+def _id_of(store: Any, document: Document) -> str | None:
+    """The primary key, a string or a number, which the store's documents have in their metadata."""
+    # A store with one field for all metadata leaves the key out, and a key of that name is then the user's.
+    if document.id is not None or store._metadata_field:
+        return document.id
+    key = document.metadata.get(store._primary_field)
+    return None if key is None else str(key)
 
 
 def _dense_fields(store: Any) -> list[str]:
@@ -110,16 +88,10 @@ def _find_dense_field(store: Any) -> str:
     fields = _dense_fields(store)
     if len(fields) == 1:
         return fields[0]
-    if not fields:
-        raise VectorSourceError(
-            f"no embeddings fill any of Milvus's vector fields {', '.join(map(repr, store.vector_fields))} with dense "
-            "vectors: pass anns_field= if one of them holds dense vectors"
-        )
     raise InvalidParameterError(
-        f"Milvus has several fields of dense vectors: pass anns_field=, one of {', '.join(map(repr, fields))}, and "
-        "embeddings= with the model that filled it"
+        f"embeddings fill {len(fields)} of Milvus's vector fields {', '.join(map(repr, store.vector_fields))} with "
+        "dense vectors: pass anns_field= to name the field to search, and embeddings= with the model that filled it"
     )
 
 
-def _documents(store: Any, hits: Any) -> list[Document]:
-    return [document for document, _ in store._parse_documents_from_search_results([hits])]
+READER = read_with_client(milvus, _client, _request, _hits, aclient=_aclient, lookup=_lookup, id_of=_id_of)

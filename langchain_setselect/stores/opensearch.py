@@ -9,15 +9,15 @@ from langchain_core.documents import Document
 from numpy.typing import ArrayLike
 
 from shared_core.stores.elasticsearch import stack_hits
-from shared_core.stores.opensearch import vectors_by_id
+from shared_core.stores.opensearch import WIDEST, vectors_by_id
 from shared_core.stores.rows import as_row
 
-from .reader import Hits
+from .reader import Hits, VectorReader
 
 _FIELD = "vector_field"
 
 
-def search(store: Any, query: list[float], fetch_k: int, *, metadata_field: str = "metadata", **more: Any) -> Hits:
+def _search(store: Any, query: list[float], fetch_k: int, *, metadata_field: str = "metadata", **more: Any) -> Hits:
     """The store's own top ``fetch_k`` with their vectors; its ``similarity_search_by_vector`` gets ``more``.
 
     One call is enough, because the store receives the vectors with the hits. Its hybrid search omits the vectors, so a
@@ -42,6 +42,9 @@ def search(store: Any, query: list[float], fetch_k: int, *, metadata_field: str 
     return documents, stack_hits(rows, index, field)
 
 
-def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
+def _fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
     """Vectors by document id, in one call, from the store's default field."""
     return vectors_by_id(store.client, store.index_name, _FIELD, ids)
+
+
+READER = VectorReader(_search, fetch=_fetch, widest=WIDEST)

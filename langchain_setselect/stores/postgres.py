@@ -14,7 +14,7 @@ from shared_core.stores.postgres import asearch_with_vectors, avectors_by_id, se
 from .reader import Hits, VectorReader, refuse_unknown
 
 
-def search(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
+def _search(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
     """The top ``fetch_k`` of a PGVector collection with their vectors, in one statement."""
     with store._make_sync_session() as session:
         rows, vectors = search_with_vectors(session, _nearest(store, query, fetch_k, **more))
@@ -24,10 +24,10 @@ def search(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
     return _documents(rows), vectors
 
 
-async def asearch(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
-    """Await what ``search`` returns, from a store made with ``async_mode``; another store runs in a thread."""
+async def _asearch(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
+    """Await what ``_search`` returns, from a store made with ``async_mode``; another store runs in a thread."""
     if not store.async_mode:
-        return await run_in_executor(None, search, store, query, fetch_k, **more)
+        return await run_in_executor(None, _search, store, query, fetch_k, **more)
     await store.__apost_init__()
     async with store._make_async_session() as session:
         rows, vectors = await asearch_with_vectors(session, _nearest(store, query, fetch_k, **more))
@@ -36,19 +36,19 @@ async def asearch(store: Any, query: list[float], fetch_k: int, **more: Any) -> 
     return _documents(rows), vectors
 
 
-def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
+def _fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
     """Vectors by document id."""
     with store._make_sync_session() as session:
-        return vectors_by_id(session, _named(store, ids))
+        return vectors_by_id(session, _identified(store), ids)
 
 
-async def afetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
-    """Await what ``fetch`` returns, from a store made with ``async_mode``; another store runs in a thread."""
+async def _afetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
+    """Await what ``_fetch`` returns, from a store made with ``async_mode``; another store runs in a thread."""
     if not store.async_mode:
-        return await run_in_executor(None, fetch, store, ids)
+        return await run_in_executor(None, _fetch, store, ids)
     await store.__apost_init__()
     async with store._make_async_session() as session:
-        return await avectors_by_id(session, _named(store, ids))
+        return await avectors_by_id(session, _identified(store), ids)
 
 
 def _in_collection(store: Any, *columns: Any) -> Any:
@@ -66,8 +66,7 @@ def _in_collection(store: Any, *columns: Any) -> Any:
 def _nearest(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Any:
     from sqlalchemy import asc
 
-    if unknown:
-        refuse_unknown("PGVector", unknown, "filter")
+    refuse_unknown("PGVector", unknown, "filter")
     row = store.EmbeddingStore
     distance = store.distance_strategy(query).label("distance")
     statement = _in_collection(store, row.id, row.document, row.cmetadata, distance, row.embedding)
@@ -77,9 +76,8 @@ def _nearest(store: Any, query: list[float], fetch_k: int, *, filter: Any = None
     return statement.order_by(asc("distance")).limit(fetch_k)
 
 
-def _named(store: Any, ids: Sequence[str]) -> Any:
-    row = store.EmbeddingStore
-    return _in_collection(store, row.id, row.embedding).where(row.id.in_(ids))
+def _identified(store: Any) -> Any:
+    return _in_collection(store, store.EmbeddingStore.id, store.EmbeddingStore.embedding)
 
 
 def _documents(rows: list[tuple[Any, ...]]) -> list[Document]:
@@ -93,8 +91,7 @@ async def _search_table(
     from sqlalchemy import text
 
     hybrid = more.pop("hybrid_search_config", table.hybrid_search_config)
-    if more:
-        refuse_unknown("PGVectorStore", more, "filter", "hybrid_search_config", "fts_query")
+    refuse_unknown("PGVectorStore", more, "filter", "hybrid_search_config", "fts_query")
     if hybrid:
         # The store itself searches twice and fuses the hits with a function of the user's.
         documents = await table.asimilarity_search_by_vector(
@@ -128,18 +125,16 @@ async def _fetch_table(table: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike
     from sqlalchemy.types import NullType
 
     statement = _select(table, table.id_column)
-    key = next(iter(statement.selected_columns))
     # Without a type, the server reads the ids as the type of the column, by default UUIDs.
     untyped = [bindparam(None, name, type_=NullType()) for name in ids]
     try:
         async with table.engine.connect() as connection:
-            return await avectors_by_id(connection, statement.where(key.in_(untyped)))
-    except DBAPIError as error:
-        if error.connection_invalidated:
-            raise
-    # The column cannot hold one of the ids, but it may hold the others. This statement uses no index.
-    async with table.engine.connect() as connection:
-        return await avectors_by_id(connection, statement.where(cast(key, Text).in_(ids)))
+            return await avectors_by_id(connection, statement, untyped)
+    except DBAPIError:
+        # The column cannot hold one of the ids, but it may hold the others. This statement uses no index.
+        key, vector = statement.selected_columns
+        async with table.engine.connect() as connection:
+            return await avectors_by_id(connection, statement.with_only_columns(cast(key, Text), vector), ids)
 
 
 def _select(table: Any, *columns: str) -> Any:
@@ -175,6 +170,6 @@ def _run_in_engine(read: Callable[..., Awaitable[Any]]) -> tuple[Callable[..., A
     return run, run_async
 
 
-COLLECTION = VectorReader(search, asearch, fetch, afetch)
-TABLE = VectorReader(*_run_in_engine(_search_table), *_run_in_engine(_fetch_table))
-ASYNC_TABLE = VectorReader(_refuse_sync, _search_table, _refuse_sync, _fetch_table)
+COLLECTION_READER = VectorReader(_search, _asearch, _fetch, _afetch)
+TABLE_READER = VectorReader(*_run_in_engine(_search_table), *_run_in_engine(_fetch_table))
+ASYNC_TABLE_READER = VectorReader(_refuse_sync, _search_table, _refuse_sync, _fetch_table)

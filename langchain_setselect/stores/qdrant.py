@@ -1,29 +1,27 @@
-"""The vector reader for langchain-qdrant."""
+"""The vector reader for langchain-qdrant, whose store has no async client."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
-from numpy.typing import ArrayLike
+from shared_core.stores import qdrant
 
-from shared_core.stores.qdrant import search_with_vectors, vectors_by_id
-
-from .reader import Hits
+from .reader import Hits, id_in_metadata, read_with_client
 
 
-def search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **more: Any) -> Hits:
-    """The collection's own top ``fetch_k`` by the dense vector, in one call; ``client.query_points`` gets ``more``.
+def _request(store: Any, *, filter: Any = None, **more: Any) -> dict[str, Any]:
+    return {"collection": store.collection_name, "name": store.vector_name, "query_filter": filter, **more}
 
-    The store's own search makes a second call, for the collection's configuration.
-    """
-    points, vectors = search_with_vectors(
-        store.client, store.collection_name, query, fetch_k, store.vector_name, query_filter=filter, **more
-    )
+
+def _hits(store: Any, points: Any, vectors: Any, more: dict[str, Any]) -> Hits:
     keys = store.collection_name, store.content_payload_key, store.metadata_payload_key
     return [store._document_from_point(point, *keys) for point in points], vectors
 
 
-def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
-    """Vectors by point id, which the store's documents have in their metadata under ``_id``."""
-    return vectors_by_id(store.client, store.collection_name, ids, [store.vector_name])
+def _lookup(store: Any, ids: Sequence[str]) -> dict[str, Any]:
+    return {"collection": store.collection_name, "ids": ids, "names": [store.vector_name]}
+
+
+READER = read_with_client(qdrant, attrgetter("client"), _request, _hits, lookup=_lookup, id_of=id_in_metadata("_id"))

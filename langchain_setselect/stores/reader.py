@@ -1,15 +1,17 @@
-"""What a vector reader for a LangChain store is."""
+"""What a vector reader for a LangChain store is, and the one that most stores need."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from types import ModuleType
+from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
 from numpy.typing import ArrayLike
 
 from shared_core.errors import InvalidParameterError
-from shared_core.retrieval import WIDEST
+from shared_core.stores import WIDEST
 
 Vectors = Sequence[ArrayLike | None] | ArrayLike
 # Documents in the store's order and the vector stored for each; None if the store no longer has it. A reader may add
@@ -49,8 +51,61 @@ class VectorReader(NamedTuple):
     widest: int = WIDEST
 
 
-def refuse_unknown(store: str, unknown: Mapping[str, Any], *known: str) -> NoReturn:
-    """Raise the error for search arguments that the store does not have."""
-    raise InvalidParameterError(
-        f"{store} takes no search argument {next(iter(unknown))!r}; it takes {', '.join(known) or 'none'}"
+def read_with_client(
+    core: ModuleType,
+    client: Callable[[Any], Any],
+    request: Callable[..., dict[str, Any]],
+    hits: Callable[..., Hits],
+    *,
+    aclient: Callable[[Any], Any] | None = None,
+    lookup: Callable[[Any, Sequence[str]], dict[str, Any]] | None = None,
+    id_of: IdOf = document_id,
+) -> VectorReader:
+    """A reader that calls the functions of ``core``, a module of ``shared_core.stores``, with the store's client.
+
+    ``client(store)`` is None while the store has nothing to search, ``aclient(store)`` if the sync client has to do.
+    ``request(store, **more)`` makes the arguments of the search from the caller's, ``lookup(store, ids)`` those of the
+    look-up by id, and ``hits(store, rows, vectors, more)`` documents of what was found.
+    """
+
+    def search(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
+        sync = client(store)
+        if sync is None:
+            return [], []
+        rows, vectors = core.search_with_vectors(sync, query=query, k=fetch_k, **request(store, **more))
+        return hits(store, rows, vectors, more)
+
+    async def asearch(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
+        awaited = aclient(store) if aclient else None
+        if awaited is None:
+            return await asyncio.to_thread(search, store, query, fetch_k, **more)
+        rows, vectors = await core.asearch_with_vectors(awaited, query=query, k=fetch_k, **request(store, **more))
+        return hits(store, rows, vectors, more)
+
+    def fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
+        sync = client(store)
+        return core.vectors_by_id(sync, **lookup(store, ids)) if lookup and sync is not None else {}
+
+    async def afetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
+        awaited = aclient(store) if aclient else None
+        if awaited is None or lookup is None:
+            return await asyncio.to_thread(fetch, store, ids)
+        found: Mapping[str, ArrayLike] = await core.avectors_by_id(awaited, **lookup(store, ids))
+        return found
+
+    return VectorReader(
+        search,
+        asearch if aclient else None,
+        fetch if lookup else None,
+        afetch if aclient and lookup else None,
+        id_of,
+        getattr(core, "WIDEST", WIDEST),
     )
+
+
+def refuse_unknown(store: str, unknown: Mapping[str, Any], *known: str) -> None:
+    """Raise an error if there are search arguments that the store does not have."""
+    if unknown:
+        raise InvalidParameterError(
+            f"{store} takes no search argument {next(iter(unknown))!r}; it takes {', '.join(known) or 'none'}"
+        )

@@ -7,22 +7,22 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from shared_core.stores.weaviate import asearch_with_vectors, search_with_vectors
+from shared_core.stores.weaviate import WIDEST, asearch_with_vectors, search_with_vectors
 
-from .reader import Hits
+from .reader import Hits, VectorReader
 
 
-def search(store: Any, query: list[float], fetch_k: int, *, tenant: str | None = None, **more: Any) -> Hits:
+def _search(store: Any, query: list[float], fetch_k: int, *, tenant: str | None = None, **more: Any) -> Hits:
     """The collection's own top ``fetch_k`` with their vectors, in one call; ``query.hybrid`` gets ``more``."""
     with store._tenant_context(tenant) as collection:
         objects, vectors = search_with_vectors(collection, query, fetch_k, **_arguments(store, more))
     return _documents(store, objects, more), vectors
 
 
-async def asearch(store: Any, query: list[float], fetch_k: int, *, tenant: str | None = None, **more: Any) -> Hits:
-    """Await what ``search`` returns, from the store's async client if it has one."""
+async def _asearch(store: Any, query: list[float], fetch_k: int, *, tenant: str | None = None, **more: Any) -> Hits:
+    """Await what ``_search`` returns, from the store's async client if it has one."""
     if store._client_async is None:
-        return await asyncio.to_thread(search, store, query, fetch_k, tenant=tenant, **more)
+        return await asyncio.to_thread(_search, store, query, fetch_k, tenant=tenant, **more)
     async with store._atenant_context(tenant) as collection:
         objects, vectors = await asearch_with_vectors(collection, query, fetch_k, **_arguments(store, more))
     return _documents(store, objects, more), vectors
@@ -44,3 +44,7 @@ def _documents(store: Any, objects: list[Any], more: dict[str, Any]) -> list[Doc
         uuid = {"uuid": str(each.uuid)} if more.get("return_uuids") else {}
         documents.append(Document(page_content=text, metadata={**each.properties, **facts, **uuid}))
     return documents
+
+
+# The documents have no id (return_uuids writes one into the metadata), so vectors cannot be looked up.
+READER = VectorReader(_search, _asearch, widest=WIDEST)

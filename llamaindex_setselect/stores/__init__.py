@@ -56,21 +56,21 @@ def _fetch_elasticsearch(store: Any, node_ids: Sequence[str], index: Index) -> M
 def _fetch_postgres(store: Any, node_ids: Sequence[str], index: Index) -> Mapping[str, ArrayLike]:
     store._initialize()
     with store._session() as session:
-        return postgres.vectors_by_id(session, _select_nodes(store, node_ids))
+        return postgres.vectors_by_id(session, _select_nodes(store), node_ids)
 
 
 async def _afetch_postgres(store: Any, node_ids: Sequence[str], index: Index) -> Mapping[str, ArrayLike]:
     store._initialize()
     async with store._async_session() as session:
-        return await postgres.avectors_by_id(session, _select_nodes(store, node_ids))
+        return await postgres.avectors_by_id(session, _select_nodes(store), node_ids)
 
 
-def _select_nodes(store: Any, node_ids: Sequence[str]) -> Any:
+def _select_nodes(store: Any) -> Any:
     from sqlalchemy import select
 
     row = store._table_class
     # A node that was added twice has two rows. In this order the later one counts.
-    return select(row.node_id, row.embedding).where(row.node_id.in_(node_ids)).order_by(row.id)
+    return select(row.node_id, row.embedding).order_by(row.id)
 
 
 def _milvus_arguments(store: Any) -> dict[str, Any]:
@@ -91,11 +91,8 @@ def _qdrant_arguments(store: Any) -> dict[str, Any]:
 def _opensearch_arguments(store: Any) -> dict[str, Any]:
     client = store.client
     # A serverless collection generates ids itself, so the store keeps the node's id in a field.
-    return {
-        "index": client._index,
-        "field": client._embedding_field,
-        "id_field": "id" if client.is_aoss else None,
-    }
+    id_field = "id" if client.is_aoss else None
+    return {"index": client._index, "field": client._embedding_field, "id_field": id_field}
 
 
 def _weaviate_collection(store: Any) -> Any:
@@ -117,7 +114,6 @@ READERS: dict[type | str, VectorReader] = {
         _CLIENT,
         attrgetter("aclient"),
         lambda store: {"key": store._field_mapping["id"], "field": store._field_mapping["embedding"]},
-        widest=10_000,
     ),
     "llama_index.vector_stores.chroma.base.ChromaVectorStore": read_with_client(chroma, _CLIENT),
     "llama_index.vector_stores.duckdb.base.DuckDBVectorStore": read_with_client(
@@ -128,29 +124,28 @@ READERS: dict[type | str, VectorReader] = {
         on_node=True,
     ),
     "llama_index.vector_stores.elasticsearch.base.ElasticsearchStore": VectorReader(
-        _fetch_elasticsearch, _afetch_elasticsearch, widest=10_000
+        _fetch_elasticsearch, _afetch_elasticsearch, widest=elasticsearch.WIDEST
     ),
     "llama_index.vector_stores.lancedb.base.LanceDBVectorStore": VectorReader(_fetch_lancedb, on_node=True),
     "llama_index.vector_stores.milvus.base.MilvusVectorStore": read_with_client(
-        milvus, _CLIENT, attrgetter("aclient"), _milvus_arguments, widest=16_384
+        milvus, _CLIENT, attrgetter("aclient"), _milvus_arguments
     ),
     "llama_index.vector_stores.opensearch.base.OpensearchVectorStore": read_with_client(
         opensearch,
         attrgetter("client._os_client"),
         attrgetter("client._os_async_client"),
         _opensearch_arguments,
-        widest=10_000,
     ),
     # The store writes a node that came from a document under "<document's id>#<node's id>". The node's id alone does
     # not give this key, so such nodes are not found by id. The store's own search leaves vectors on the nodes.
     "llama_index.vector_stores.pinecone.base.PineconeVectorStore": read_with_client(
-        pinecone, _CLIENT, arguments=lambda store: {"namespace": store.namespace}, on_node=True, widest=10_000
+        pinecone, _CLIENT, arguments=lambda store: {"namespace": store.namespace}, on_node=True
     ),
     "llama_index.vector_stores.postgres.base.PGVectorStore": VectorReader(_fetch_postgres, _afetch_postgres),
     "llama_index.vector_stores.qdrant.base.QdrantVectorStore": read_with_client(
         qdrant, _CLIENT, attrgetter("_aclient"), _qdrant_arguments
     ),
     "llama_index.vector_stores.weaviate.base.WeaviateVectorStore": read_with_client(
-        weaviate, _weaviate_collection, _weaviate_async_collection, on_node=True, widest=10_000
+        weaviate, _weaviate_collection, _weaviate_async_collection, on_node=True
     ),
 }

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 
 from shared_core.errors import VectorSourceError
-from shared_core.stores.faiss import vectors_by_label
+from shared_core.stores.faiss import labels_by_id, vectors_by_label
 
 from .reader import Fetched, VectorReader
-
-# FaissVectorStore knows only labels; the index's struct maps a label to a node. With many nodes, inverting that map
-# takes longer than the search. So the inverted map is kept while the index lives, with the number of its nodes.
-_LABELS: WeakKeyDictionary[VectorStoreIndex, tuple[int, dict[str, str]]] = WeakKeyDictionary()
 
 
 def _fetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Fetched:
@@ -24,18 +19,8 @@ def _fetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) 
             "FaissVectorStore does not know the ids of its nodes, but the index over it does: "
             "pass index= instead of vector_store="
         )
-    nodes = index.index_struct.nodes_dict
-    number, labels = _LABELS.get(index, (-1, {}))
-    found = list(map(labels.get, node_ids))
-    # The map is stale if a label has another node now. None is the label of a node that the index does not know.
-    now = [name if label is None else nodes.get(label) for name, label in zip(node_ids, found, strict=True)]
-    if number != len(nodes) or now != list(node_ids):
-        # A copy: another thread may add nodes.
-        nodes = nodes.copy()
-        labels = {node_id: label for label, node_id in nodes.items()}
-        _LABELS[index] = len(nodes), labels
-        found = list(map(labels.get, node_ids))
-    return _read(store, node_ids, found)
+    labels = labels_by_id(index, index.index_struct.nodes_dict, node_ids)
+    return _read(store, node_ids, labels)
 
 
 def _fetch_mapped(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Fetched:

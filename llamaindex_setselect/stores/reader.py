@@ -11,7 +11,7 @@ from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from numpy.typing import ArrayLike, NDArray
 
 from shared_core.errors import VectorSourceError
-from shared_core.retrieval import WIDEST
+from shared_core.stores import WIDEST
 
 # Vectors by node id; or an array with one row for each id, if the store knows all of them.
 Fetched = Mapping[str, ArrayLike] | NDArray[Any]
@@ -35,7 +35,8 @@ def read_with_client(
     client: Callable[[Any], Any],
     aclient: Callable[[Any], Any] | None = None,
     arguments: Callable[[Any], dict[str, Any]] = lambda store: {},
-    **settings: Any,
+    *,
+    on_node: bool = False,
 ) -> VectorReader:
     """A reader that calls ``core.vectors_by_id`` or ``core.avectors_by_id`` with the store's sync or async client."""
 
@@ -48,14 +49,11 @@ def read_with_client(
         found: Mapping[str, ArrayLike] = core.vectors_by_id(sync, ids=node_ids, **arguments(store))
         return found
 
-    if aclient is None:
-        return VectorReader(fetch, **settings)
-
     async def afetch(store: Any, node_ids: Sequence[str], index: VectorStoreIndex | None) -> Mapping[str, ArrayLike]:
-        awaited = aclient(store)
+        awaited = aclient(store) if aclient else None
         if awaited is None:
             return await asyncio.to_thread(fetch, store, node_ids, index)
         found: Mapping[str, ArrayLike] = await core.avectors_by_id(awaited, ids=node_ids, **arguments(store))
         return found
 
-    return VectorReader(fetch, afetch, **settings)
+    return VectorReader(fetch, afetch if aclient else None, on_node, getattr(core, "WIDEST", WIDEST))

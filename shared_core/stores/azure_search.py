@@ -10,41 +10,17 @@ import numpy as np
 from ..errors import VectorSourceError
 from .rows import Row, Vectors, as_row, rows_by_id, stack_rows
 
+# The most hits of one search, the service's limit.
+WIDEST = 10_000
+
 
 def search_with_vectors(
     client: Any, query: Sequence[float], k: int, field: str, **arguments: Any
 ) -> tuple[list[dict[str, Any]], Vectors]:
-    """Return the index's own top ``k`` for a query with their stored vectors, in one call.
+    """Search a ``SearchClient``, and return the documents as dicts.
 
-    Parameters
-    ----------
-    client : azure.search.documents.SearchClient
-    query : sequence of d floats
-    k : int
-        An answer of the service holds at most 1000 hits; for more, the client sends one request per thousand.
-    field : str
-        The field with the vectors, which must be retrievable.
-    **arguments
-        Passed to ``client.search`` unchanged (``filter``, ``scoring_profile``, ...); ``field`` is added to ``select``.
-
-    Returns
-    -------
-    rows : list of dict, m <= k
-        The documents without their vectors.
-    vectors : float32, shape (m, d); or a list of rows, None where a document has no vector
-        Bit-equal to what was added if the field holds 32-bit numbers.
-
-    Raises
-    ------
-    VectorSourceError
-        The field is not retrievable.
-    azure.core.exceptions.AzureError
-        From the client: the query and the index's vectors differ in length, the connection is broken, ...
-
-    Examples
-    --------
-    >>> client = SearchClient(endpoint, "mine", credential)  # doctest: +SKIP
-    >>> rows, vectors = search_with_vectors(client, [0.0, 1.0], 1, "content_vector")  # doctest: +SKIP
+    ``field`` holds the vectors. If it is not retrievable, a :class:`VectorSourceError` is raised. The client sends one
+    request per thousand hits.
     """
     return _split(list(client.search(**_search_request(query, k, field, arguments))), field)
 
@@ -52,45 +28,19 @@ def search_with_vectors(
 async def asearch_with_vectors(
     client: Any, query: Sequence[float], k: int, field: str, **arguments: Any
 ) -> tuple[list[dict[str, Any]], Vectors]:
-    """Await what :func:`search_with_vectors` returns, from an ``azure.search.documents.aio.SearchClient``."""
+    """Await what :func:`search_with_vectors` returns, from an ``aio.SearchClient``."""
     pages = await client.search(**_search_request(query, k, field, arguments))
     return _split([row async for row in pages], field)
 
 
 def vectors_by_id(client: Any, ids: Sequence[str], key: str, field: str) -> dict[str, Row]:
-    """Return the vectors stored under these keys, in one call per thousand. Unknown keys are left out.
-
-    Parameters
-    ----------
-    client : azure.search.documents.SearchClient
-    ids : sequence of str
-    key : str
-        The key field, which must be filterable.
-    field : str
-        The field with the vectors, which must be retrievable.
-
-    Returns
-    -------
-    dict of str to ndarray, float32, shape (d,)
-        In the service's order. Documents without a vector are left out.
-
-    Raises
-    ------
-    azure.core.exceptions.AzureError
-        From the client, for example if the key field is not filterable.
-
-    Examples
-    --------
-    >>> client = SearchClient(endpoint, "mine", credential)  # doctest: +SKIP
-    >>> vectors_by_id(client, ["a", "gone"], "id", "embedding")  # doctest: +SKIP
-    {'a': array([0., 1.], dtype=float32)}
-    """
+    """Look vectors up in one request per thousand ids. ``key``, the index's key field, must be filterable."""
     found = client.search(**_lookup(ids, key, field)) if ids else []
     return _by_id(found, ids, key, field)
 
 
 async def avectors_by_id(client: Any, ids: Sequence[str], key: str, field: str) -> dict[str, Row]:
-    """Await what :func:`vectors_by_id` returns, from an ``azure.search.documents.aio.SearchClient``."""
+    """Await what :func:`vectors_by_id` returns, from an ``aio.SearchClient``."""
     found = [row async for row in await client.search(**_lookup(ids, key, field))] if ids else []
     return _by_id(found, ids, key, field)
 

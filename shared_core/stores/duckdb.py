@@ -17,41 +17,10 @@ _LOCKS: WeakKeyDictionary[Any, Lock] = WeakKeyDictionary()
 def search_with_vectors(
     connection: Any, relation: Any, query: Sequence[float], k: int, vector_column: str = "embedding"
 ) -> tuple[dict[str, list[Any]], Vectors]:
-    """Return the ``k`` rows nearest to a query by cosine with their stored vectors, in one query.
+    """Search a ``DuckDBPyRelation``, a table or part of it, by cosine.
 
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        The relation's connection. A lock lets one thread use it at a time.
-    relation : duckdb.DuckDBPyRelation
-        The table, or part of it.
-    query : sequence of d floats
-    k : int
-    vector_column : str
-        Of type ``FLOAT[]``.
-
-    Returns
-    -------
-    columns : dict of str to list of m <= k values
-        The relation's columns except the vectors, and ``similarity_score``, in descending order of this score.
-    vectors : float32, shape (m, d); or a list of rows, None where there is no vector
-        Bit-equal to what was added. Rows without a vector come last.
-
-    Raises
-    ------
-    duckdb.Error
-        From the client: ``InvalidInputException`` for a query of another length,
-        ``ConnectionException`` for a connection that was closed, ...
-
-    Examples
-    --------
-    >>> import duckdb  # doctest: +SKIP
-    >>> connection = duckdb.connect()  # doctest: +SKIP
-    >>> _ = connection.execute("CREATE TABLE t (id VARCHAR, embedding FLOAT[])")  # doctest: +SKIP
-    >>> _ = connection.execute("INSERT INTO t VALUES ('a', [1, 0]), ('b', [0, 1])")  # doctest: +SKIP
-    >>> columns, vectors = search_with_vectors(connection, connection.table("t"), [0.0, 2.0], 1)  # doctest: +SKIP
-    >>> columns, vectors[0].tolist()  # doctest: +SKIP
-    ({'id': ['b'], 'similarity_score': [1.0]}, [0.0, 1.0])
+    The rows are a dict of columns, without the vectors and with ``similarity_score``. Rows without a vector come last.
+    The vector column is of type ``FLOAT[]``. One thread at a time uses the connection.
     """
     from duckdb import (  # type: ignore[import-not-found,unused-ignore]
         ColumnExpression,
@@ -73,31 +42,7 @@ def search_with_vectors(
 def vectors_by_id(
     connection: Any, table: str, ids: Sequence[str], vector_column: str = "embedding", id_column: str = "id"
 ) -> dict[str, Row]:
-    """Return the vectors stored under these ids. Ids without a row or a vector in the table are left out.
-
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        No other thread may use it at the same time.
-    table : str
-    ids : sequence of str
-    vector_column, id_column : str
-        The vector column is of type ``FLOAT[]`` or ``FLOAT[d]``.
-
-    Returns
-    -------
-    dict of str to ndarray, float32, shape (d,)
-        In the table's own order, which is not that of ``ids``.
-
-    Examples
-    --------
-    >>> import duckdb  # doctest: +SKIP
-    >>> connection = duckdb.connect()  # doctest: +SKIP
-    >>> _ = connection.execute("CREATE TABLE t (id VARCHAR, embedding FLOAT[])")  # doctest: +SKIP
-    >>> _ = connection.execute("INSERT INTO t VALUES ('a', [1, 0])")  # doctest: +SKIP
-    >>> {name: row.tolist() for name, row in vectors_by_id(connection, "t", ["a", "gone"]).items()}  # doctest: +SKIP
-    {'a': [1.0, 0.0]}
-    """
+    """Look vectors of type ``FLOAT[]`` or ``FLOAT[d]`` up. No other thread may use the connection meanwhile."""
     if not ids:
         return {}
     found = connection.execute(

@@ -14,45 +14,19 @@ from .rows import Row, Vectors, as_row, rows_by_id, stack_rows
 
 CustomQuery = Callable[[dict[str, Any], str | None], dict[str, Any]]
 
-# Candidates per shard in the store's own search. A server requires at least k and at most MOST_CANDIDATES.
-CANDIDATES, MOST_CANDIDATES = 50, 10_000
+# The most hits of one search, and the most candidates per shard: the server's limits.
+WIDEST = 10_000
+# Candidates per shard in the store's own search. A server requires at least k.
+CANDIDATES = 50
 
 
 def search_with_vectors(
     store: Any, query: Sequence[float], k: int, **arguments: Any
 ) -> tuple[list[dict[str, Any]], Vectors]:
-    """Return the store's own top ``k`` for a query with their stored vectors, in one call.
+    """Search a ``helpers.vectorstore.VectorStore`` whose strategy searches by vector only.
 
-    Parameters
-    ----------
-    store : elasticsearch.helpers.vectorstore.VectorStore
-        With a strategy that searches by vector, approximate or exact.
-    query : sequence of d floats
-    k : int
-        For k up to 50 the search considers 50 candidates per shard, as the store's own search does. For a larger k it
-        considers 1.5 × k, at most 10 000.
-    **arguments
-        Passed to ``store.search`` unchanged: ``filter``, ``custom_query``.
-
-    Returns
-    -------
-    hits : list of dict, m <= k
-        As the store's own search returns them.
-    vectors : float32, shape (m, d); or a list of m, with None for a hit without a vector
-        The inserted numbers in float32, also if the index quantises them for its search. A server that does not keep
-        the document as sent (9.2 and later, synthetic ``_source``) keeps a unit vector and a length if the metric is
-        cosine. It multiplies the two, so the last bit may differ. ``bfloat16`` fields return what they keep.
-
-    Raises
-    ------
-    VectorSourceError
-        The strategy is hybrid, which needs the text; or no hit has a vector in the store's vector field.
-    elasticsearch.ApiError, elasticsearch.TransportError
-        From the client: the query and the index's vectors differ in length, the connection is broken, ...
-
-    Examples
-    --------
-    >>> hits, vectors = search_with_vectors(store, [0.0, 1.0], 20)  # doctest: +SKIP
+    A hybrid strategy, and hits none of which has a vector, raise a :class:`VectorSourceError`. As in the store's own
+    search, 50 candidates per shard are considered. For more than 50 hits it is 1.5 × k, at most 10 000.
     """
     return _split(store.search(**_search_request(store, query, k, **arguments)), store)
 
@@ -65,25 +39,7 @@ async def asearch_with_vectors(
 
 
 async def avectors_by_id(client: Any, index: str, field: str, ids: Sequence[str]) -> dict[str, Row]:
-    """Return the vectors stored under these ids, in one call. Ids that have no document or no vector are left out.
-
-    Parameters
-    ----------
-    client : elasticsearch.AsyncElasticsearch
-    index, field : str
-        The index, and its field with the vectors.
-    ids : sequence of str
-        At most 10 000, the limit of an index unless its settings raise it.
-
-    Returns
-    -------
-    dict of str to ndarray, float32, shape (d,)
-        In the server's order, which is not that of ``ids``. As exact as those of :func:`search_with_vectors`.
-
-    Examples
-    --------
-    >>> await avectors_by_id(client, "passages", "embedding", ["a", "b"])  # doctest: +SKIP
-    """
+    """Await the vectors of at most 10 000 ids, from an ``AsyncElasticsearch``."""
     if not ids:
         return {}
     # mget has no ``fields``, and needs the routing of documents that have one.
@@ -119,7 +75,7 @@ def _search_request(
     return {
         "query_vector": query,
         "k": k,
-        "num_candidates": CANDIDATES if k <= CANDIDATES else min(k * 3 // 2, MOST_CANDIDATES),
+        "num_candidates": CANDIDATES if k <= CANDIDATES else min(k * 3 // 2, WIDEST),
         "filter": filter,
         "custom_query": add_vector_field,
     }

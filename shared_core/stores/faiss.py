@@ -2,48 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidInputError, VectorSourceError
 
+Label = TypeVar("Label")
+# FAISS knows labels, and the frameworks map labels to ids. Inverting such a map takes longer than a search. So each
+# inverted map is kept, with the number of its labels.
+_LABELS: WeakKeyDictionary[Any, tuple[int, dict[str, Any]]] = WeakKeyDictionary()
+
 
 def search_with_vectors(
     index: Any, query: NDArray[np.float32], k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return the labels of the index's own top ``k`` for a query, and the vectors stored under them.
+    """Search an index of any kind, and return labels, int64 of shape (m,), in place of rows.
 
-    Parameters
-    ----------
-    index : faiss.Index
-        Flat, IVF (with or without direct map), HNSW, PQ, IDMap, IDMap2, ...
-    query : ndarray, float32, shape (d,)
-        As the index expects it: scaled to unit length if the index was filled with unit vectors.
-    k : int
-
-    Returns
-    -------
-    labels : int64, shape (m,), m <= k
-    vectors : float32, shape (m, d)
-        Bit-equal to what was added; decoded if the index compresses vectors.
-
-    Raises
-    ------
-    InvalidInputError
-        The query and the index's vectors differ in length.
-    VectorSourceError
-        An index of this kind keeps no vectors.
-
-    Examples
-    --------
-    >>> import faiss, numpy as np
-    >>> index = faiss.IndexFlatIP(2)
-    >>> index.add(np.eye(2, dtype=np.float32))
-    >>> labels, vectors = search_with_vectors(index, np.array([0, 1], dtype=np.float32), 1)
-    >>> labels.tolist(), vectors.tolist()
-    ([1], [[0.0, 1.0]])
+    If the index was filled with unit vectors, scale the query to length 1. An index that keeps no vectors raises a
+    :class:`VectorSourceError`, a query of another length an :class:`InvalidInputError`.
     """
     if query.shape != (index.d,):
         raise InvalidInputError(
@@ -69,30 +49,9 @@ def search_with_vectors(
 
 
 def vectors_by_label(index: Any, labels: ArrayLike) -> NDArray[np.float32]:
-    """Return the vectors stored under these labels, in their order.
+    """The vectors under these labels, in their order: float32 of shape (n, d).
 
-    Parameters
-    ----------
-    index : faiss.Index
-        As in :func:`search_with_vectors`, but an IVF index needs a direct map (``index.make_direct_map()``).
-    labels : array-like of int, shape (n,)
-
-    Returns
-    -------
-    ndarray, float32, shape (n, d)
-
-    Raises
-    ------
-    VectorSourceError
-        A label is not in the index (the message names it), or the index cannot look vectors up by label.
-
-    Examples
-    --------
-    >>> import faiss, numpy as np
-    >>> index = faiss.IndexFlatIP(2)
-    >>> index.add(np.eye(2, dtype=np.float32))
-    >>> vectors_by_label(index, [1, 0]).tolist()
-    [[0.0, 1.0], [1.0, 0.0]]
+    An unknown label raises a :class:`VectorSourceError`. An IVF index needs a direct map (``index.make_direct_map()``).
     """
     keys = np.asarray(labels, dtype=np.int64)
     if not keys.size:
@@ -108,6 +67,26 @@ def vectors_by_label(index: Any, labels: ArrayLike) -> NDArray[np.float32]:
     except RuntimeError as error:
         raise _no_vectors(index) from error
     return vectors
+
+
+def labels_by_id(
+    owner: Any, names: dict[Label, str], ids: Sequence[str], is_new: Callable[[str], bool] = lambda name: False
+) -> list[Label | None]:
+    """The label of each id in ``names``, a map from labels to ids; None for an unknown id.
+
+    The inverted map is kept while ``owner`` lives. ``is_new(id)``: whether an id without a label was added since.
+    """
+    number, labels = _LABELS.get(owner, (-1, {}))
+    found = [labels.get(name) for name in ids]
+    if number != len(names) or any(
+        is_new(name) if label is None else names.get(label) != name for name, label in zip(ids, found, strict=True)
+    ):
+        # A copy: another thread may add documents.
+        names = names.copy()
+        labels = {name: label for label, name in names.items()}
+        _LABELS[owner] = len(names), labels
+        found = [labels.get(name) for name in ids]
+    return found
 
 
 def _is_id_map(index: Any) -> bool:

@@ -21,45 +21,10 @@ def search_with_vectors(
     prefilter: bool = True,
     metric: str | None = None,
 ) -> tuple[Any, NDArray[np.float32]]:
-    """Return the table's own top ``k`` for a query with their stored vectors, in one call.
+    """Search a ``lancedb.table.Table`` (not an ``AsyncTable``), and return a ``pyarrow.Table``.
 
-    Parameters
-    ----------
-    table : lancedb.table.Table
-        An ``AsyncTable`` is not supported.
-    query : sequence of d floats
-    k : int
-    vector_column : str
-    where : str, optional
-        A filter in the table's SQL.
-    prefilter : bool
-        Apply the filter before the search; with False, to the ``k`` hits.
-    metric : str, optional
-        ``"l2"``, ``"cosine"`` or ``"dot"``; by default that of the table's index, or ``"l2"``.
-
-    Returns
-    -------
-    rows : pyarrow.Table, m <= k rows
-        All columns, and ``_distance``. Rows that have no vector are never found.
-    vectors : float32, shape (m, d)
-        Bit-equal to what was added, also if the search used an index that compresses vectors. A column of half
-        precision returns rounded numbers.
-
-    Raises
-    ------
-    VectorSourceError
-        The column holds several vectors per row.
-    Exception
-        From the client: ``ValueError`` for a query of another length, ...
-
-    Examples
-    --------
-    >>> import lancedb
-    >>> rows = [{"id": "a", "vector": [1.0, 0.0]}, {"id": "b", "vector": [0.0, 1.0]}]
-    >>> table = lancedb.connect("memory://").create_table("search_with_vectors", rows)
-    >>> rows, vectors = search_with_vectors(table, [0.0, 1.0], 1)
-    >>> rows["id"].to_pylist(), vectors.tolist()
-    (['b'], [[0.0, 1.0]])
+    ``metric``: "l2", "cosine" or "dot"; None for that of the index. ``prefilter=False`` applies ``where`` to the hits.
+    Rows without a vector are never found. Several vectors per row raise a :class:`VectorSourceError`.
     """
     search = table.search(query, vector_column_name=vector_column).limit(k)
     if where is not None:
@@ -73,31 +38,7 @@ def search_with_vectors(
 def vectors_by_id(
     table: Any, ids: Sequence[str], vector_column: str = "vector", id_column: str = "id"
 ) -> dict[str, NDArray[np.float32]]:
-    """Return the vectors stored under these ids. Ids without a row or a vector in the table are left out.
-
-    Parameters
-    ----------
-    table : lancedb.table.Table
-    ids : sequence of str
-    vector_column, id_column : str
-
-    Returns
-    -------
-    dict of str to ndarray, float32, shape (d,)
-        In the table's own order, which is not that of ``ids``.
-
-    Raises
-    ------
-    VectorSourceError
-        The column holds several vectors per row.
-
-    Examples
-    --------
-    >>> import lancedb
-    >>> table = lancedb.connect("memory://").create_table("vectors_by_id", [{"id": "a", "vector": [1.0, 0.0]}])
-    >>> {name: row.tolist() for name, row in vectors_by_id(table, ["a", "gone"]).items()}
-    {'a': [1.0, 0.0]}
-    """
+    """Look vectors up in a ``lancedb.table.Table``. Both column names are parts of its SQL."""
     if not ids:
         return {}
     names = ", ".join("'" + name.replace("'", "''") + "'" for name in ids)

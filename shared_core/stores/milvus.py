@@ -9,59 +9,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInputError, VectorSourceError
-from .rows import Row, Vectors, rows_by_id
+from .rows import Id, Row, Vectors, rows_by_id
 
+# The most hits of one search, the server's limit.
+WIDEST = 16_384
 # Milvus's string literals accept all raw control characters except these.
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r", "\t": r"\t"})
 
 
 def search_with_vectors(
-    client: Any,
-    collection: str,
-    query: Sequence[float],
-    k: int,
-    *,
-    field: str,
-    output_fields: Sequence[str] = (),
-    **arguments: Any,
+    client: Any, collection: str, query: Sequence[float], k: int, *, field: str, **arguments: Any
 ) -> tuple[list[Mapping[str, Any]], Vectors]:
-    """Return the collection's own top ``k`` for a query with their stored vectors, in one request.
+    """Search the vectors of a ``MilvusClient``'s field, and return the client's hits with their ``output_fields``.
 
-    Parameters
-    ----------
-    client : pymilvus.MilvusClient
-    collection : str
-    query : sequence of d floats
-    k : int
-    field : str
-        The vector field to search and to read.
-    output_fields : sequence of str
-        Other fields that the hits contain.
-    **arguments
-        Passed to ``client.search`` unchanged: ``filter``, ``search_params``, ``partition_names``, ``timeout``, ...
-
-    Returns
-    -------
-    hits : list of mapping, m <= k
-        As the client returns them: ``{primary field: id, "distance": float, "entity": {field: value}}``. The vectors
-        are left out.
-    vectors : float32, shape (m, d); or list of m, each float32 of shape (d,) or None, where the field is nullable
-        Bit-equal to what was added if the field holds 32 bits; float16, bfloat16 and int8 are widened exactly.
-
-    Raises
-    ------
-    pymilvus.MilvusException
-        From the client: the query and the field's vectors differ in length, the filter cannot be parsed, the
-        connection is broken, ...
-    InvalidInputError
-        The query and the field's vectors differ in length, and Milvus answered in spite of it or gave no reason.
-    VectorSourceError
-        The field holds binary or sparse vectors.
+    Fields of binary or sparse vectors raise a :class:`VectorSourceError`, and a query of another length an
+    :class:`InvalidInputError` if Milvus gives no reason.
     """
-    fields = [*output_fields, field]
+    from pymilvus import MilvusException  # type: ignore[import-not-found,unused-ignore]
+
     try:
-        found = client.search(collection, data=[query], limit=k, anns_field=field, output_fields=fields, **arguments)
-    except Exception as error:
+        found = client.search(collection, **_search_request(query, k, field, **arguments))
+    except MilvusException as error:
         if _has_no_reason(error):
             _check_length(query, field, _dimension(client.describe_collection(collection), field))
         raise
@@ -69,22 +37,14 @@ def search_with_vectors(
 
 
 async def asearch_with_vectors(
-    client: Any,
-    collection: str,
-    query: Sequence[float],
-    k: int,
-    *,
-    field: str,
-    output_fields: Sequence[str] = (),
-    **arguments: Any,
+    client: Any, collection: str, query: Sequence[float], k: int, *, field: str, **arguments: Any
 ) -> tuple[list[Mapping[str, Any]], Vectors]:
-    """Await what :func:`search_with_vectors` returns, from a ``pymilvus.AsyncMilvusClient``."""
-    fields = [*output_fields, field]
+    """Await what :func:`search_with_vectors` returns, from an ``AsyncMilvusClient``."""
+    from pymilvus import MilvusException  # type: ignore[import-not-found,unused-ignore]
+
     try:
-        found = await client.search(
-            collection, data=[query], limit=k, anns_field=field, output_fields=fields, **arguments
-        )
-    except Exception as error:
+        found = await client.search(collection, **_search_request(query, k, field, **arguments))
+    except MilvusException as error:
         if _has_no_reason(error):
             _check_length(query, field, _dimension(await client.describe_collection(collection), field))
         raise
@@ -92,44 +52,28 @@ async def asearch_with_vectors(
 
 
 def vectors_by_id(
-    client: Any, collection: str, ids: Sequence[str | int], *, field: str, id_field: str = "id"
-) -> dict[Any, Row]:
-    """Return the vectors stored under these ids, in one request. Unknown ids are left out.
-
-    Parameters
-    ----------
-    client : pymilvus.MilvusClient
-    collection : str
-    ids : sequence of str or of int
-        Integers may be given as strings.
-    field : str
-        The vector field to read.
-    id_field : str
-        The primary field.
-
-    Returns
-    -------
-    dict of id, as the collection has it, to ndarray, float32, shape (d,)
-        In the collection's own order, which is not that of ``ids``; rows whose vector is null are left out.
-
-    Raises
-    ------
-    VectorSourceError
-        The field holds binary or sparse vectors.
-    """
+    client: Any, collection: str, ids: Sequence[Id], *, field: str, id_field: str = "id"
+) -> dict[Id, Row]:
+    """Look vectors up by primary key, a string or an integer. Integers may be given as strings."""
     found = client.query(collection, **_lookup(ids, field, id_field)) if ids else None
-    return _by_id(found, id_field, field)
+    return _by_id(found, ids, field, id_field)
 
 
 async def avectors_by_id(
-    client: Any, collection: str, ids: Sequence[str | int], *, field: str, id_field: str = "id"
-) -> dict[Any, Row]:
-    """Await what :func:`vectors_by_id` returns, from a ``pymilvus.AsyncMilvusClient``."""
+    client: Any, collection: str, ids: Sequence[Id], *, field: str, id_field: str = "id"
+) -> dict[Id, Row]:
+    """Await what :func:`vectors_by_id` returns, from an ``AsyncMilvusClient``."""
     found = await client.query(collection, **_lookup(ids, field, id_field)) if ids else None
-    return _by_id(found, id_field, field)
+    return _by_id(found, ids, field, id_field)
 
 
-def _lookup(ids: Sequence[str | int], field: str, id_field: str) -> dict[str, Any]:
+def _search_request(
+    query: Sequence[float], k: int, field: str, output_fields: Sequence[str] = (), **arguments: Any
+) -> dict[str, Any]:
+    return dict(data=[query], limit=k, anns_field=field, output_fields=[*output_fields, field], **arguments)
+
+
+def _lookup(ids: Sequence[Any], field: str, id_field: str) -> dict[str, Any]:
     request: dict[str, Any] = {"output_fields": [id_field, field]}
     words = [str(one) for one in ids]
     if all(word.removeprefix("-").isdecimal() for word in words):
@@ -167,13 +111,15 @@ def _dimension(description: Mapping[str, Any], field: str) -> int | None:
     return next((one["params"].get("dim") for one in description["fields"] if one["name"] == field), None)
 
 
-def _by_id(found: Any, id_field: str, field: str) -> dict[Any, Row]:
+def _by_id(found: Any, ids: Sequence[Id], field: str, id_field: str) -> dict[Id, Row]:
     columns = [] if found is None else found._lazy_field_data
     column = next((one for one in columns if one.field_name == field), None)
     if column is None:
         return {}
     columns.remove(column)
-    return rows_by_id((row[id_field], vector) for row, vector in zip(found, _vectors(column), strict=True))
+    given = {str(name): name for name in ids}
+    rows = ((str(row[id_field]), vector) for row, vector in zip(found, _vectors(column), strict=True))
+    return rows_by_id((given[name], vector) for name, vector in rows if name in given)
 
 
 def _vectors(column: Any) -> Vectors:

@@ -11,32 +11,16 @@ from typing import Any
 
 from .rows import Row, as_row, rows_by_id
 
+# The most hits of one search, the server's limit.
+WIDEST = 10_000
+
 
 def vectors_by_id(
     client: Any, index: str, field: str, ids: Sequence[str], *, id_field: str | None = None
 ) -> dict[str, Row]:
-    """Return the vectors stored under these ids, in one call. Ids that have no document or no vector are left out.
+    """Look the vectors of at most 10 000 ids up, with an ``opensearchpy.OpenSearch``.
 
-    Parameters
-    ----------
-    client : opensearchpy.OpenSearch
-    index, field : str
-        The index, and its field with the vectors.
-    ids : sequence of str
-        At most 10 000, the limit of an index unless its settings raise it.
-    id_field : str, optional
-        The field with the ids, if it is not ``_id``: a serverless collection generates ``_id`` itself.
-
-    Returns
-    -------
-    dict of str to ndarray, float32, shape (d,)
-        In the server's order, which is not that of ``ids``. The inserted numbers in float32, also for quantised
-        indexes. Since 3.0 the faiss engine with ``cosinesimil`` returns them at length 1. ``half_float`` fields of 3.x
-        and ``byte`` and ``binary`` fields return what they keep.
-
-    Examples
-    --------
-    >>> vectors_by_id(client, "passages", "embedding", ["a", "b"])  # doctest: +SKIP
+    ``id_field``: the field with the ids, if it is not ``_id``: a serverless collection generates ``_id`` itself.
     """
     found = client.search(index=index, body=_request(field, ids, id_field)) if ids else None
     return _read(found, field, id_field)

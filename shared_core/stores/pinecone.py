@@ -7,6 +7,8 @@ from typing import Any
 
 from .rows import Row, Vectors, as_row, rows_by_id, stack_rows
 
+# The most hits of one search, the service's limit.
+WIDEST = 10_000
 # Ids are part of the request's URL, and servers on the way refuse URLs longer than 8 kB.
 IDS_PER_CALL = 100
 
@@ -14,32 +16,7 @@ IDS_PER_CALL = 100
 def search_with_vectors(
     index: Any, query: Sequence[float], k: int, **arguments: Any
 ) -> tuple[list[tuple[str, dict[str, Any]]], Vectors]:
-    """Return the index's own top ``k`` for a query with their stored vectors, in one call.
-
-    Parameters
-    ----------
-    index : pinecone.Index
-    query : sequence of d floats
-    k : int
-    **arguments
-        Passed to ``index.query`` unchanged: ``filter``, ``namespace``, ...
-
-    Returns
-    -------
-    rows : list of (id, metadata), m <= k
-    vectors : float32, shape (m, d); or a list of rows, None where a record has no dense vector
-        Pinecone stores float32.
-
-    Raises
-    ------
-    pinecone.exceptions.PineconeException
-        From the client: the query and the index's vectors differ in length, the server refuses, ...
-
-    Examples
-    --------
-    >>> index = pinecone.Pinecone(api_key="...").Index(host="...")  # doctest: +SKIP
-    >>> rows, vectors = search_with_vectors(index, [0.0, 1.0], 1, namespace="mine")  # doctest: +SKIP
-    """
+    """Search a ``pinecone.Index``, and return a tuple (id, metadata) for each hit."""
     return _split(index.query(**_search_request(query, k, arguments)))
 
 
@@ -51,27 +28,7 @@ async def asearch_with_vectors(
 
 
 def vectors_by_id(index: Any, ids: Sequence[str], namespace: str | None = None) -> dict[str, Row]:
-    """Return the vectors stored under these ids. Ids that the namespace does not have are left out.
-
-    Parameters
-    ----------
-    index : pinecone.Index
-    ids : sequence of str
-        One call is made per hundred ids.
-    namespace : str, optional
-        By default Pinecone's own default.
-
-    Returns
-    -------
-    dict of str to ndarray, float32, shape (d,)
-        In Pinecone's order. Records without a dense vector are left out.
-
-    Examples
-    --------
-    >>> index = pinecone.Pinecone(api_key="...").Index(host="...")  # doctest: +SKIP
-    >>> vectors_by_id(index, ["a", "gone"])  # doctest: +SKIP
-    {'a': array([0., 1.], dtype=float32)}
-    """
+    """Look vectors up in one request per hundred ids."""
     answers = [index.fetch(ids=some, namespace=namespace) for some in _parts(ids)]
     return _by_id(answers)
 

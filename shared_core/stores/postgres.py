@@ -17,27 +17,9 @@ from .rows import Row, Vectors, rows_by_id, stack_rows
 def search_with_vectors(
     connection: Any, statement: Any, parameters: Mapping[str, Any] | None = None
 ) -> tuple[list[tuple[Any, ...]], Vectors]:
-    """Return the rows that a search finds, in their order, with their stored vectors, in one call.
+    """Run a ``sqlalchemy.Select`` whose last column is the vector, and return the other columns as tuples.
 
-    Parameters
-    ----------
-    connection : sqlalchemy.Connection or sqlalchemy.orm.Session
-    statement : sqlalchemy.Select
-        Its last column is the vector (``vector`` or ``halfvec``). No two columns have the same name.
-    parameters : mapping of str to value, optional
-        Values of the statement's bound parameters.
-
-    Returns
-    -------
-    rows : list of tuple, length m
-        The other columns.
-    vectors : float32, shape (m, d); or a list of rows, None where a row has no vector
-        Bit-equal to what the server stores.
-
-    Raises
-    ------
-    sqlalchemy.exc.DBAPIError
-        From the driver: the query and the vectors differ in length, the connection is broken, ...
+    No two columns may have the same name. ``parameters`` are the values of the statement's bound parameters.
     """
     return _split(connection.execute(_as_bytes(statement), parameters).all())
 
@@ -49,39 +31,31 @@ async def asearch_with_vectors(
     return _split((await connection.execute(_as_bytes(statement), parameters)).all())
 
 
-def vectors_by_id(connection: Any, statement: Any) -> dict[str, Row]:
-    """Return the vectors that a statement finds, by id.
+def vectors_by_id(connection: Any, statement: Any, ids: Sequence[Any]) -> dict[str, Row]:
+    """Look vectors up with a statement of two columns, an id and a vector, restricted to these ids.
 
-    Parameters
-    ----------
-    connection : sqlalchemy.Connection or sqlalchemy.orm.Session
-    statement : sqlalchemy.Select
-        Its two columns are an id and a vector.
-
-    Returns
-    -------
-    dict of str to ndarray, float32, shape (d,)
-        In the order of the statement. Rows without a vector are left out. If an id occurs more than once, the last
-        row counts.
+    If an id occurs more than once, the last row counts.
     """
-    return _by_id(connection.execute(_as_bytes(statement)).all())
+    return _by_id(connection.execute(_as_bytes(_among(statement, ids))).all()) if len(ids) else {}
 
 
-async def avectors_by_id(connection: Any, statement: Any) -> dict[str, Row]:
+async def avectors_by_id(connection: Any, statement: Any, ids: Sequence[Any]) -> dict[str, Row]:
     """Await what :func:`vectors_by_id` returns, from an ``AsyncConnection`` or ``AsyncSession``."""
-    return _by_id((await connection.execute(_as_bytes(statement))).all())
+    return _by_id((await connection.execute(_as_bytes(_among(statement, ids)))).all()) if len(ids) else {}
 
 
 def from_bytes(sent: bytes | memoryview) -> Row:
     """A vector from the bytes of PostgreSQL's ``vector_send``.
 
-    Examples
-    --------
     >>> from_bytes(bytes.fromhex("0002 0000 3f800000 bf000000")).tolist()
     [1.0, -0.5]
     """
     # Two bytes with the length, two unused bytes, then the numbers, big-endian.
     return np.frombuffer(sent, dtype=">f4", offset=4).astype(np.float32)
+
+
+def _among(statement: Any, ids: Sequence[Any]) -> Any:
+    return statement.where(statement.selected_columns[0].in_(ids))
 
 
 def _as_bytes(statement: Any) -> Any:

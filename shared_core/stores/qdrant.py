@@ -13,44 +13,9 @@ from .rows import Row, Vectors, as_row, rows_by_id, stack_rows
 def search_with_vectors(
     client: Any, collection: str, query: Sequence[float], k: int, name: str = "", **arguments: Any
 ) -> tuple[Sequence[Any], Vectors]:
-    """Return the collection's own top ``k`` for a query with their stored vectors, in one call.
+    """Search the dense vector of this name ("" has no name), and return the client's scored points.
 
-    Parameters
-    ----------
-    client : qdrant_client.QdrantClient
-    collection : str
-    query : sequence of d floats
-    k : int
-    name : str
-        The dense vector to search and to return; empty for a collection whose vector has no name.
-    **arguments
-        Passed to ``client.query_points`` unchanged: ``query_filter``, ``search_params``, ``score_threshold``, ...
-
-    Returns
-    -------
-    points : list of qdrant_client.models.ScoredPoint, m <= k
-        With their payload.
-    vectors : float32, shape (m, d); or a list of rows, None where a point has no vector of that name
-        Bit-equal to what was added. With the cosine metric they have length 1, because Qdrant stores unit vectors then.
-        A server that stores half precision or bytes (``datatype``) returns these; quantisation keeps the originals.
-
-    Raises
-    ------
-    InvalidInputError
-        The query and the collection's vectors differ in length, and the client did not object.
-    Exception
-        From the client: a query of another length, an unknown collection, a broken connection, ...
-
-    Examples
-    --------
-    >>> from qdrant_client import QdrantClient, models
-    >>> client = QdrantClient(":memory:")
-    >>> _ = client.create_collection("c", models.VectorParams(size=2, distance=models.Distance.DOT))
-    >>> rows = [[1.0, 0.0], [0.0, 1.0]]
-    >>> _ = client.upsert("c", [models.PointStruct(id=i, vector=row) for i, row in enumerate(rows)])
-    >>> points, vectors = search_with_vectors(client, "c", [0.0, 1.0], 1)
-    >>> points[0].id, vectors.tolist()
-    (1, [[0.0, 1.0]])
+    A query of another length raises an :class:`InvalidInputError` if the client does not object.
     """
     points = client.query_points(
         collection_name=collection,
@@ -73,32 +38,10 @@ def search_with_vectors(
 
 
 def vectors_by_id(client: Any, collection: str, ids: Sequence[str], names: Sequence[str] = ("",)) -> dict[str, Row]:
-    """Return the vectors stored under these ids, in one call.
+    """Look vectors up by UUID, in any spelling, or by number.
 
-    Parameters
-    ----------
-    client : qdrant_client.QdrantClient
-    collection : str
-    ids : sequence of str
-        UUIDs in any spelling, or numbers.
-    names : sequence of str
-        Possible names of the dense vector, the most likely first. With one name only that vector is transferred,
-        otherwise all vectors of the points, the sparse ones included.
-
-    Returns
-    -------
-    dict of str to ndarray, float32, shape (d,)
-        Under the ids as they were given. Left out: ids that the collection does not have, ids that no Qdrant
-        collection can have, and points without a vector of these names.
-
-    Examples
-    --------
-    >>> from qdrant_client import QdrantClient, models
-    >>> client = QdrantClient(":memory:")
-    >>> _ = client.create_collection("c", models.VectorParams(size=2, distance=models.Distance.DOT))
-    >>> _ = client.upsert("c", [models.PointStruct(id=7, vector=[1.0, 0.0])])
-    >>> {name: row.tolist() for name, row in vectors_by_id(client, "c", ["7", "8", "gone"]).items()}
-    {'7': [1.0, 0.0]}
+    ``names``: the possible names of the dense vector, the most likely first. With one name only that vector is
+    transferred, otherwise all vectors of the points.
     """
     spellings = _spellings_by_point(ids)
     records = client.retrieve(**_request(collection, spellings, names)) if spellings else []
@@ -108,7 +51,7 @@ def vectors_by_id(client: Any, collection: str, ids: Sequence[str], names: Seque
 async def avectors_by_id(
     client: Any, collection: str, ids: Sequence[str], names: Sequence[str] = ("",)
 ) -> dict[str, Row]:
-    """Await what :func:`vectors_by_id` returns, from a ``qdrant_client.AsyncQdrantClient``."""
+    """Await what :func:`vectors_by_id` returns, from an ``AsyncQdrantClient``."""
     spellings = _spellings_by_point(ids)
     records = await client.retrieve(**_request(collection, spellings, names)) if spellings else []
     return _read(records, spellings, names)

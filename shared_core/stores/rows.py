@@ -15,24 +15,12 @@ Id = TypeVar("Id")
 
 
 def as_row(stored: Any) -> Row | None:
-    """One vector as float32; None if ``stored`` is None or empty.
-
-    Examples
-    --------
-    >>> as_row([0.5, 1.0]).tolist(), as_row(None)
-    ([0.5, 1.0], None)
-    """
+    """One vector as float32; None if ``stored`` is None or empty."""
     return None if stored is None or len(stored) == 0 else np.asarray(stored, dtype=np.float32)
 
 
 def stack_rows(rows: Sequence[Row | None], dimension: int = 0) -> Vectors:
-    """The rows as one array of shape (m, d); as a list if one of them is None. Without rows, of shape (0, dimension).
-
-    Examples
-    --------
-    >>> stack_rows([as_row([0.5, 1.0]), as_row([1.0, 0.0])]).shape
-    (2, 2)
-    """
+    """The rows as an array of shape (m, d); as a list if one of them is None. Without rows, of shape (0, dimension)."""
     found = [row for row in rows if row is not None]
     if len(found) < len(rows):
         return list(rows)

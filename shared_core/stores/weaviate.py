@@ -9,36 +9,15 @@ from uuid import UUID
 from ..errors import VectorSourceError
 from .rows import Row, Vectors, as_row, rows_by_id, stack_rows
 
+# The most hits of one search, the server's limit.
+WIDEST = 10_000
+
 
 def search_with_vectors(collection: Any, query: Sequence[float], k: int, **arguments: Any) -> tuple[list[Any], Vectors]:
-    """Return the collection's own top ``k`` for a query with their stored vectors, in one call.
+    """Search a ``weaviate.collections.Collection``, and return the client's objects.
 
-    Parameters
-    ----------
-    collection : weaviate.collections.Collection
-    query : sequence of d floats
-    k : int
-    **arguments
-        Passed to ``collection.query.hybrid`` unchanged: ``filters``, ``target_vector``, ``return_properties``, ...
-        ``target_vector`` also names the vectors to return.
-
-    Returns
-    -------
-    objects : list of weaviate objects, m <= k
-    vectors : float32, shape (m, d); or a list of rows, None where an object has no vector
-        Bit-equal to what was added.
-
-    Raises
-    ------
-    VectorSourceError
-        The objects have several named vectors and ``target_vector`` is not given, or a vector is a multi-vector.
-    weaviate.exceptions.WeaviateBaseError
-        From the client: the query and the collection's vectors differ in length, the connection is broken, ...
-
-    Examples
-    --------
-    >>> collection = weaviate.connect_to_local().collections.get("Mine")  # doctest: +SKIP
-    >>> objects, vectors = search_with_vectors(collection, [0.0, 1.0], 1)  # doctest: +SKIP
+    If the objects have several named vectors, ``target_vector`` names one; without it, and for multi-vectors, a
+    :class:`VectorSourceError` is raised.
     """
     return _split(collection.query.hybrid(**_search_request(query, k, arguments)), arguments)
 
@@ -51,30 +30,7 @@ async def asearch_with_vectors(
 
 
 def vectors_by_id(collection: Any, ids: Sequence[str]) -> dict[str, Row]:
-    """Return the vectors stored under these ids. Ids that the collection does not have are left out.
-
-    Parameters
-    ----------
-    collection : weaviate.collections.Collection
-    ids : sequence of str
-        UUIDs; other strings are ignored.
-
-    Returns
-    -------
-    dict of str to ndarray, float32, shape (d,)
-        In Weaviate's order. Objects without a vector are left out.
-
-    Raises
-    ------
-    VectorSourceError
-        The objects have several named vectors, or a vector is a multi-vector.
-
-    Examples
-    --------
-    >>> collection = weaviate.connect_to_local().collections.get("Mine")  # doctest: +SKIP
-    >>> vectors_by_id(collection, ["00000000-0000-0000-0000-000000000001"])  # doctest: +SKIP
-    {'00000000-0000-0000-0000-000000000001': array([0., 1.], dtype=float32)}
-    """
+    """Look vectors up by UUID; other strings are ignored. Several named vectors are refused."""
     names = _names_by_uuid(ids)
     return _by_id(collection.query.fetch_objects_by_ids(**_lookup(names)).objects if names else [], names)
 

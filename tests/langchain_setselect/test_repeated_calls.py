@@ -209,16 +209,16 @@ async def test_async_selections_leave_the_event_loops_thread(store: VectorStore)
 
 
 def test_faiss_returns_vectors_in_one_array(embeddings: WordEmbeddings) -> None:
-    from langchain_setselect.stores.faiss import search
+    from langchain_setselect.stores.faiss import READER
 
     texts, metadatas = zip(*corpus(), strict=True)
     store = FAISS.from_texts(list(texts), embeddings, list(metadatas))
-    documents, vectors, ids = search(store, embed(QUERY).tolist(), 30)
+    documents, vectors, ids = READER.search(store, embed(QUERY).tolist(), 30)
     assert ids == [document.id for document in documents]
     assert isinstance(vectors, np.ndarray)
     assert vectors.shape == (30, len(embed(QUERY)))
     for condition in ({"number": {"$lt": 20}}, lambda metadata: metadata["number"] < 20):
-        documents, vectors, ids = search(store, embed(QUERY).tolist(), 30, filter=condition)
+        documents, vectors, ids = READER.search(store, embed(QUERY).tolist(), 30, filter=condition)
         assert ids == [document.id for document in documents]
         assert isinstance(vectors, np.ndarray)
         wanted = np.array([embed(document.page_content) for document in documents], np.float32)

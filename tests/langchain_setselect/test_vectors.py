@@ -1,4 +1,7 @@
+"""Where the vectors come from: a registered reader, an embedding model, a cache; and what goes wrong between."""
+
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,18 +13,18 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever, register_vector_source, vectors
 from langchain_setselect.stores.reader import VectorReader
-from langchain_setselect.vectors import reader_of
-from shared_core import EmbeddingFallbackWarning, SetSelectWarning, VectorSourceError
+from langchain_setselect.vectors import find_reader
+from shared_core import EmbeddingFallbackWarning, InvalidParameterError, SetSelectWarning, VectorSourceError
 from tests.langchain_setselect.conftest import WordEmbeddings, faiss, in_memory
 
 QUERY = "old river passage"
 
 
-class Wrapped(VectorStore):
-    """A real store behind a class that has no vector reader."""
+class TextOnly(VectorStore):
+    """A real store behind a class that has no vector reader and searches by text only."""
 
     def __init__(self, inner: VectorStore) -> None:
-        self.inner = inner
+        self.inner: Any = inner
 
     @property
     def embeddings(self) -> Any:
@@ -31,125 +34,112 @@ class Wrapped(VectorStore):
         return self.inner.similarity_search(query, k, **kwargs)
 
     @classmethod
-    def from_texts(cls, texts: Any, embedding: Any, metadatas: Any = None, **kwargs: Any) -> "Wrapped":
+    def from_texts(cls, texts: Any, embedding: Any, metadatas: Any = None, **kwargs: Any) -> "TextOnly":
         return cls(InMemoryVectorStore.from_texts(texts, embedding, metadatas, **kwargs))
 
 
-def test_the_texts_of_an_unknown_store_are_embedded_with_one_warning_per_class(embeddings: WordEmbeddings) -> None:
-    class Unknown(Wrapped):
-        def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
-            return self.inner.similarity_search_by_vector(embedding, k, **kwargs)
+class Wrapped(TextOnly):
+    """The same with a search by vector."""
 
+    def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
+        return self.inner.similarity_search_by_vector(embedding, k, **kwargs)
+
+
+class Further(Wrapped):
+    pass
+
+
+def search(store: Wrapped, query: list[float], fetch_k: int, **kwargs: Any) -> tuple[list[Document], list[Any]]:
+    found = store.similarity_search_by_vector(query, fetch_k, **kwargs)
+    return found, [store.inner.store[document.id]["vector"] for document in found]
+
+
+@pytest.fixture(autouse=True)
+def afresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Without the readers and warnings of other tests."""
+    monkeypatch.setattr(vectors, "_READERS", dict(vectors._READERS))
+    monkeypatch.setattr(vectors, "_WARNED", set())
+    find_reader.cache_clear()
+    yield
+    find_reader.cache_clear()
+
+
+async def test_the_texts_of_an_unknown_store_are_embedded_with_one_warning_per_class(
+    embeddings: WordEmbeddings,
+) -> None:
     known = in_memory(embeddings)
-    retriever = SetSelectRetriever(vectorstore=Unknown(known), k=3)
+    wanted = SetSelectRetriever(vectorstore=known).invoke(QUERY)
+    retriever = SetSelectRetriever(vectorstore=Wrapped(known))
     assert "embedding the texts with WordEmbeddings" in retriever.vector_source
     embeddings.documents = 0
-    with pytest.warns(EmbeddingFallbackWarning, match=r"Unknown.*20 this time.*register_vector_source"):
-        documents = retriever.invoke(QUERY)
+    with pytest.warns(EmbeddingFallbackWarning, match=r"Wrapped.*20 this time.*register_vector_source"):
+        assert retriever.invoke(QUERY) == wanted
     assert embeddings.documents == 20
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert retriever.invoke(QUERY) == documents
-    assert documents == SetSelectRetriever(vectorstore=known, k=3).invoke(QUERY)
+        assert retriever.invoke(QUERY) == wanted
+    embeddings.async_calls = 0
+    with pytest.warns(EmbeddingFallbackWarning, match="Further"):
+        assert await SetSelectRetriever(vectorstore=Further(known)).ainvoke(QUERY) == wanted
+    assert embeddings.async_calls == 2
 
 
 async def test_a_cache_of_embeddings_embeds_each_text_once(embeddings: WordEmbeddings) -> None:
-    class UnknownCached(Wrapped):
-        def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
-            return self.inner.similarity_search_by_vector(embedding, k, **kwargs)
-
     known = in_memory(embeddings)
     cache = CacheBackedEmbeddings.from_bytes_store(embeddings, InMemoryByteStore(), key_encoder="sha256")
-    retriever = SetSelectRetriever(vectorstore=UnknownCached(known), embeddings=cache, k=3)
+    retriever = SetSelectRetriever(vectorstore=Wrapped(known), embeddings=cache, k=3)
     assert retriever.vector_source.startswith("the cache of CacheBackedEmbeddings, else embedding with it")
     embeddings.documents = 0
     documents = retriever.invoke(QUERY)
-    assert embeddings.documents == 20
     assert retriever.invoke(QUERY) == await retriever.ainvoke(QUERY) == documents
     assert embeddings.documents == 20, "the second and third calls use the cache"
     assert documents == SetSelectRetriever(vectorstore=known, k=3).invoke(QUERY)
 
 
-async def test_the_fallback_is_async_too(embeddings: WordEmbeddings) -> None:
-    class UnknownAsync(Wrapped):
-        def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
-            return self.inner.similarity_search_by_vector(embedding, k, **kwargs)
-
-    known = in_memory(embeddings)
-    with pytest.warns(EmbeddingFallbackWarning):
-        documents = await SetSelectRetriever(vectorstore=UnknownAsync(known)).ainvoke(QUERY)
-    assert documents == SetSelectRetriever(vectorstore=known).invoke(QUERY)
-    assert embeddings.async_calls == 2
-
-
 async def test_a_store_that_searches_by_text_only_refuses_perspectives(embeddings: WordEmbeddings) -> None:
-    class TextOnly(Wrapped):
-        pass
-
     known = in_memory(embeddings)
     retriever = SetSelectRetriever(vectorstore=TextOnly(known))
     with pytest.warns(EmbeddingFallbackWarning):
         assert retriever.invoke(QUERY) == SetSelectRetriever(vectorstore=known).invoke(QUERY)
     assert await retriever.ainvoke(QUERY) == retriever.invoke(QUERY)
-    for call in (lambda: retriever.invoke(QUERY, perspective="old"),):
-        with pytest.raises(VectorSourceError, match="cannot be searched by vector"):
-            call()
+    with pytest.raises(VectorSourceError, match="cannot be searched by vector"):
+        retriever.invoke(QUERY, perspective="old")
     with pytest.raises(VectorSourceError, match="cannot be searched by vector"):
         await retriever.ainvoke(QUERY, perspective="old")
 
 
-def test_a_registered_reader_serves_subclasses_without_a_warning(embeddings: WordEmbeddings) -> None:
-    class Taught(Wrapped):
-        pass
-
-    class TaughtFurther(Taught):
-        pass
-
-    def search(store: Taught, query: list[float], fetch_k: int, **kwargs: Any) -> Any:
-        found = store.inner.similarity_search_by_vector(query, k=fetch_k, **kwargs)
-        return found, np.array([store.inner.store[d.id]["vector"] for d in found])  # type: ignore[attr-defined]
-
-    register_vector_source(Taught, search)
-    known = in_memory(embeddings)
-    embeddings.documents = 0
-    retriever = SetSelectRetriever(vectorstore=TaughtFurther(known))
-    assert retriever.vector_source == "store: TaughtFurther"
-    assert retriever.invoke(QUERY) == SetSelectRetriever(vectorstore=known).invoke(QUERY)
-    assert embeddings.documents == 0
-
-
-async def test_an_async_reader_is_awaited(embeddings: WordEmbeddings) -> None:
-    class Remote(Wrapped):
-        pass
-
+@pytest.mark.parametrize("name", [Wrapped, f"{Wrapped.__module__}.{Wrapped.__qualname__}"], ids=["class", "name"])
+async def test_a_registered_reader_serves_subclasses_sync_and_async(embeddings: WordEmbeddings, name: Any) -> None:
     called: list[str] = []
 
-    def search(store: Remote, query: list[float], fetch_k: int, **kwargs: Any) -> Any:
-        called.append("sync")
-        found = store.inner.similarity_search_by_vector(query, k=fetch_k, **kwargs)
-        return found, [store.inner.store[d.id]["vector"] for d in found]  # type: ignore[attr-defined]
-
-    async def asearch(store: Remote, query: list[float], fetch_k: int, **kwargs: Any) -> Any:
-        hits = search(store, query, fetch_k, **kwargs)
+    async def asearch(*arguments: Any, **kwargs: Any) -> Any:
         called.append("async")
-        return hits
+        found, rows = search(*arguments, **kwargs)
+        return found, np.array(rows)
 
-    register_vector_source(Remote, search, asearch=asearch)
-    await SetSelectRetriever(vectorstore=Remote(in_memory(embeddings))).ainvoke(QUERY)
-    assert called == ["sync", "async"]
+    register_vector_source(name, search, asearch=asearch)
+    known = in_memory(embeddings)
+    wanted = SetSelectRetriever(vectorstore=known).invoke(QUERY)
+    embeddings.documents = 0
+    retriever = SetSelectRetriever(vectorstore=Further(known))
+    assert retriever.vector_source == "store: Further"
+    assert retriever.invoke(QUERY) == wanted
+    assert called == []
+    assert await retriever.ainvoke(QUERY) == wanted
+    assert called == ["async"]
+    assert embeddings.documents == 0
+    with pytest.raises(InvalidParameterError, match="store_class"):
+        register_vector_source(known, search)  # type: ignore[arg-type]
 
 
 def test_a_reader_that_returns_too_few_vectors_is_refused(embeddings: WordEmbeddings) -> None:
-    class Careless(Wrapped):
-        pass
+    def careless(*arguments: Any, **kwargs: Any) -> Any:
+        found, rows = search(*arguments)
+        return found, np.array(rows[1:])
 
-    def search(store: Careless, query: list[float], fetch_k: int, **kwargs: Any) -> Any:
-        found = store.inner.similarity_search_by_vector(query, k=fetch_k)
-        return found, np.ones((len(found) - 1, 48))
-
-    register_vector_source(Careless, search)
+    register_vector_source(Wrapped, careless)
     with pytest.raises(VectorSourceError, match="20 documents and 19 vectors"):
-        SetSelectRetriever(vectorstore=Careless(in_memory(embeddings))).invoke(QUERY)
+        SetSelectRetriever(vectorstore=Wrapped(in_memory(embeddings))).invoke(QUERY)
 
 
 def test_a_document_deleted_between_search_and_fetch_is_left_out_and_named(embeddings: WordEmbeddings) -> None:
@@ -168,110 +158,71 @@ def test_a_document_deleted_between_search_and_fetch_is_left_out_and_named(embed
     assert len(documents) == 9
 
 
-def test_a_document_missing_from_the_faiss_docstore_is_left_out_and_named(embeddings: WordEmbeddings) -> None:
-    store: Any = faiss(embeddings)
-    first = SetSelectRetriever(vectorstore=store).invoke(QUERY)[0]
-    store.docstore.delete([first.id])
-    with pytest.warns(SetSelectWarning, match=rf"{first.id}"):
-        documents = SetSelectRetriever(vectorstore=store).invoke(QUERY)
-    assert first.id not in [d.id for d in documents]
-
-
 def test_the_same_id_twice_is_one_candidate(embeddings: WordEmbeddings) -> None:
-    class Doubling(Wrapped):
-        pass
-
-    def search(store: Doubling, query: list[float], fetch_k: int, **kwargs: Any) -> Any:
-        found = store.inner.similarity_search_by_vector(query, k=fetch_k, **kwargs)
-        vectors = [store.inner.store[d.id]["vector"] for d in found]  # type: ignore[attr-defined]
-        return found + found, vectors + vectors
-
-    register_vector_source(Doubling, search)
-    known = in_memory(embeddings)
-    retriever = SetSelectRetriever(vectorstore=Doubling(known), k=20)
-    documents = retriever.invoke(QUERY)
+    register_vector_source(Wrapped, lambda *a, **k: tuple(2 * part for part in search(*a)))  # type: ignore[arg-type]
+    documents = SetSelectRetriever(vectorstore=Wrapped(in_memory(embeddings)), k=20).invoke(QUERY)
     assert len({d.id for d in documents}) == len(documents) == 20
 
 
-def test_faiss_refuses_search_arguments_that_it_does_not_have(embeddings: WordEmbeddings) -> None:
-    with pytest.raises(ValueError, match=r"no search argument 'nprobes'"):
-        SetSelectRetriever(vectorstore=faiss(embeddings), search_kwargs={"nprobes": 3}).invoke(QUERY)
-
-
-def test_a_class_can_be_registered_by_its_name(embeddings: WordEmbeddings) -> None:
-    class Named(Wrapped):
-        pass
-
-    register_vector_source(f"{Named.__module__}.{Named.__qualname__}", lambda *a, **k: ([], []))
-    assert reader_of(Named(in_memory(embeddings))) is not None
-    assert SetSelectRetriever(vectorstore=Named(in_memory(embeddings))).invoke(QUERY) == []
-
-
-def number_sources(store: Any) -> None:
-    """Documents with integer ids in their metadata and no ``id``."""
-
-    def search(store: Any, query: list[float], fetch_k: int, **kwargs: Any) -> Any:
-        found = store.inner.similarity_search_by_vector(query, k=fetch_k)
-        bare = [Document(d.page_content, metadata={"key": int(str(d.id)[4:]), "topic": "one"}) for d in found]
-        return bare, np.array([store.inner.store[d.id]["vector"] for d in found])
-
-    register_vector_source(type(store), search, id_of=lambda store, document: str(document.metadata["key"]))
-
-
 def test_ids_in_the_metadata_may_be_integers(embeddings: WordEmbeddings) -> None:
-    class Numbered(Wrapped):
-        pass
+    def numbered(*arguments: Any, **kwargs: Any) -> Any:
+        found, rows = search(*arguments)
+        return [Document(d.page_content, metadata={"key": int(str(d.id)[4:])}) for d in found], rows
 
-    store = Numbered(in_memory(embeddings))
-    number_sources(store)
-    retriever = SetSelectRetriever(vectorstore=store, k=4)
+    register_vector_source(Wrapped, numbered, id_of=lambda store, document: str(document.metadata["key"]))
+    retriever = SetSelectRetriever(vectorstore=Wrapped(in_memory(embeddings)), k=4)
     first = [document.metadata["key"] for document in retriever.invoke(QUERY)]
     then = [document.metadata["key"] for document in retriever.invoke(QUERY, shown=first)]
     assert not set(first) & set(then)
 
 
 def test_shown_is_refused_if_no_candidate_has_an_id(embeddings: WordEmbeddings) -> None:
-    class Anonymous(Wrapped):
-        pass
+    def anonymous(*arguments: Any, **kwargs: Any) -> Any:
+        found, rows = search(*arguments)
+        return [Document(d.page_content) for d in found], rows
 
-    def search(store: Any, query: list[float], fetch_k: int, **kwargs: Any) -> Any:
-        found = store.inner.similarity_search_by_vector(query, k=fetch_k)
-        return [Document(d.page_content) for d in found], [store.inner.store[d.id]["vector"] for d in found]
-
-    register_vector_source(Anonymous, search)
-    retriever = SetSelectRetriever(vectorstore=Anonymous(in_memory(embeddings)))
+    register_vector_source(Wrapped, anonymous)
+    retriever = SetSelectRetriever(vectorstore=Wrapped(in_memory(embeddings)))
     assert len(retriever.invoke(QUERY)) == 4
     with pytest.raises(ValueError, match=r"shown= compares the documents' ids.*id_of="):
         retriever.invoke(QUERY, shown=["doc-1"])
 
 
 def test_a_search_is_not_widened_beyond_the_stores_limit(embeddings: WordEmbeddings) -> None:
-    class Limited(Wrapped):
-        pass
-
     asked: list[int] = []
 
-    def search(store: Any, query: list[float], fetch_k: int, **kwargs: Any) -> Any:
+    def limited(store: Any, query: list[float], fetch_k: int) -> Any:
         asked.append(fetch_k)
-        assert fetch_k <= 30, "more than this store allows"
-        found = store.inner.similarity_search_by_vector(query, k=fetch_k)
-        return found, [store.inner.store[d.id]["vector"] for d in found]
+        return search(store, query, fetch_k)
 
-    vectors._READERS[Limited] = VectorReader(search, widest=30)
-    store = Limited(in_memory(embeddings))
+    vectors._READERS[Wrapped] = VectorReader(limited, widest=30)
+    store = Wrapped(in_memory(embeddings))
     with pytest.warns(SetSelectWarning, match="No more than 30 candidates are fetched"):
         found = SetSelectRetriever(vectorstore=store, k=7, fetch_k=20, max_per_source=1, source="topic").invoke(QUERY)
     assert asked == [20, 30]
     assert len(found) <= 6
 
 
-def test_a_faiss_document_that_reuses_a_label_is_found(embeddings: WordEmbeddings) -> None:
-    store: Any = faiss(embeddings)
-    known = [store.docstore.search(f"doc-{i}") for i in range(5)]
-    compressor = SetSelectCompressor(vectorstore=store, k=2)
-    compressor.compress_documents(known, QUERY)
-    store.delete(["doc-59"])
-    store.add_texts(["a newcomer"], ids=["new"])
-    embeddings.documents = 0
-    compressor.compress_documents([*known, store.docstore.search("new")], QUERY)
-    assert embeddings.documents == 0
+class TestFaiss:
+    def test_a_document_missing_from_the_docstore_is_left_out_and_named(self, embeddings: WordEmbeddings) -> None:
+        store: Any = faiss(embeddings)
+        first = SetSelectRetriever(vectorstore=store).invoke(QUERY)[0]
+        store.docstore.delete([first.id])
+        with pytest.warns(SetSelectWarning, match=rf"{first.id}"):
+            documents = SetSelectRetriever(vectorstore=store).invoke(QUERY)
+        assert first.id not in [d.id for d in documents]
+
+    def test_search_arguments_that_it_does_not_have_are_refused(self, embeddings: WordEmbeddings) -> None:
+        with pytest.raises(ValueError, match=r"no search argument 'nprobes'"):
+            SetSelectRetriever(vectorstore=faiss(embeddings), search_kwargs={"nprobes": 3}).invoke(QUERY)
+
+    def test_a_document_that_reuses_a_label_is_found(self, embeddings: WordEmbeddings) -> None:
+        store: Any = faiss(embeddings)
+        known = [store.docstore.search(f"doc-{i}") for i in range(5)]
+        compressor = SetSelectCompressor(vectorstore=store, k=2)
+        compressor.compress_documents(known, QUERY)
+        store.delete(["doc-59"])
+        store.add_texts(["a newcomer"], ids=["new"])
+        embeddings.documents = 0
+        compressor.compress_documents([*known, store.docstore.search("new")], QUERY)
+        assert embeddings.documents == 0

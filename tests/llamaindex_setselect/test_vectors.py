@@ -79,8 +79,7 @@ def test_a_faiss_store_without_an_index_is_refused(model: CountingEmbedding, nod
         post.postprocess_nodes(nodes, bundle())
 
 
-@pytest.mark.parametrize("kind", ["idmap", "idmap2"])
-@pytest.mark.parametrize("deleted", [["n0"], ["n7", "n3"], ["n39"]])
+@pytest.mark.parametrize(("kind", "deleted"), [("idmap", ["n0"]), ("idmap2", ["n7", "n3"]), ("idmap", ["n39"])])
 def test_faiss_map_after_deletes_and_inserts(kind: str, deleted: list[str], model: CountingEmbedding) -> None:
     index = make_index(kind, model)
     index.vector_store.delete_nodes(deleted)
@@ -148,13 +147,6 @@ def test_a_deleted_node_with_an_embedding_stays(index: VectorStoreIndex, model: 
     assert model.texts == []
 
 
-def test_if_all_nodes_are_deleted_the_result_is_empty(index: VectorStoreIndex) -> None:
-    stranger = [NodeWithScore(node=TextNode(id_="x", text="x"))]
-    post = SetSelectPostprocessor(vector_store=index.vector_store, selector="similarity")
-    with pytest.warns(SetSelectWarning, match="another index"):
-        assert post.postprocess_nodes(stranger, bundle()) == []
-
-
 def test_nodes_of_another_retriever_are_embedded_if_there_is_a_model(
     index: VectorStoreIndex, nodes: list[NodeWithScore], model: CountingEmbedding
 ) -> None:
@@ -188,27 +180,17 @@ def test_without_a_store_the_nodes_embeddings_are_used(model: CountingEmbedding)
     assert post.vector_source == "node embeddings only: there is no embed_model"
 
 
-def test_only_nodes_without_a_vector_are_embedded(model: CountingEmbedding) -> None:
+async def test_only_nodes_without_a_vector_are_embedded(model: CountingEmbedding) -> None:
     nodes = make_nodes()
     for node in nodes[5:]:
         node.embedding = embedding(node.text)
     post = SetSelectPostprocessor(top_n=6, embed_model=model)
     with pytest.warns(EmbeddingFallbackWarning, match=r"no store.*5 this time.*CountingEmbedding.*index="):
-        chosen = post.postprocess_nodes(scored(nodes), bundle())
-    assert ids_of(chosen) == expected(ALL, 6)
-    assert model.texts == TEXTS[:5]
+        assert ids_of(post.postprocess_nodes(scored(nodes), bundle())) == expected(ALL, 6)
+    assert ids_of(await post.apostprocess_nodes(scored(nodes), bundle())) == expected(ALL, 6)
+    assert model.texts == 2 * TEXTS[:5]
+    assert model.asynchronous == TEXTS[:5]
     assert post.vector_source == "node embeddings or embedding with CountingEmbedding"
-
-
-async def test_only_what_is_missing_is_embedded_asynchronously(model: CountingEmbedding) -> None:
-    nodes = make_nodes()
-    for node in nodes[5:]:
-        node.embedding = embedding(node.text)
-    post = SetSelectPostprocessor(top_n=6, embed_model=model)
-    with pytest.warns(EmbeddingFallbackWarning):
-        chosen = await post.apostprocess_nodes(scored(nodes), bundle())
-    assert ids_of(chosen) == expected(ALL, 6)
-    assert model.asynchronous == model.texts == TEXTS[:5]
 
 
 async def test_a_cache_of_embeddings_embeds_each_text_once(model: CountingEmbedding) -> None:
@@ -247,8 +229,8 @@ async def test_an_async_reader_is_awaited_and_the_sync_one_is_not_called(model: 
     assert called == ["async"]
     assert ids_of(retriever.retrieve(bundle())) == picked
     assert called == ["async", "sync"]
-    with pytest.raises(InvalidParameterError, match="afunction must be an async function"):
-        register_vector_source(Remote, fetch_stored, afunction="soon")  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameterError, match="store_class"):
+        register_vector_source(Remote(), fetch_stored)  # type: ignore[arg-type]
 
 
 async def test_only_nodes_without_an_embedding_are_looked_up(model: CountingEmbedding) -> None:
@@ -298,22 +280,6 @@ async def test_a_reader_may_return_an_array_with_one_row_for_each_id(model: Coun
         SetSelectPostprocessor(vector_store=Fast()).postprocess_nodes(scored(nodes), bundle())
 
 
-@pytest.mark.parametrize("way", ["sort", "reverse", "clear"])
-def test_a_reader_may_change_the_list_of_ids(way: str, model: CountingEmbedding) -> None:
-    class Busy(PlainStore):
-        pass
-
-    def fetch_stored(store: Busy, node_ids: list[str], index: Any) -> dict[str, Sequence[float]]:
-        found = {node_id: embedding(TEXTS[int(node_id[1:])]) for node_id in node_ids}
-        getattr(node_ids, way)()
-        return found
-
-    register_vector_source(Busy, fetch_stored)  # type: ignore[arg-type]
-    post = SetSelectPostprocessor(vector_store=Busy(), embed_model=model)
-    nodes = make_nodes()[::-1]
-    assert ids_of(post.postprocess_nodes(scored(nodes), bundle())) == expected(ALL[::-1], 4)
-
-
 def test_texts_are_embedded_as_the_index_embeds_them(model: CountingEmbedding) -> None:
     node = TextNode(id_="a", text="tea", metadata={"mood": "calm", "stars": 1}, excluded_embed_metadata_keys=["stars"])
     index = make_index("simple", model, [])
@@ -323,18 +289,16 @@ def test_texts_are_embedded_as_the_index_embeds_them(model: CountingEmbedding) -
     assert model.texts == ["mood: calm\n\ntea"] * 2
 
 
-class Unknown(PlainStore):
-    pass
-
-
-class OtherUnknown(PlainStore):
-    pass
-
-
 def test_fallback_warns_once_per_store_class(
     model: CountingEmbedding, nodes: list[NodeWithScore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from llamaindex_setselect import vectors
+
+    class Unknown(PlainStore):
+        pass
+
+    class OtherUnknown(PlainStore):
+        pass
 
     monkeypatch.delitem(vectors._READERS, "llama_index.core.vector_stores.simple.SimpleVectorStore")
     first = SetSelectPostprocessor(vector_store=Unknown(), embed_model=model)
@@ -372,28 +336,20 @@ def test_a_reader_serves_subclasses_and_the_nearest_class_wins(model: CountingEm
     assert calls == ["Child"]
 
 
-@pytest.mark.parametrize(("store_class", "function"), [(3, print), (PlainStore, "stored")])
-def test_wrong_registration(store_class: Any, function: Any) -> None:
-    with pytest.raises(InvalidParameterError):
-        register_vector_source(store_class, function)
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_nan_in_a_stored_vector_names_the_node(
-    value: float, index: VectorStoreIndex, nodes: list[NodeWithScore]
+@pytest.mark.parametrize(
+    ("vector", "message"),
+    [
+        ([float("nan"), *embedding("tea")[1:]], "'n4'.* holds NaN or inf"),
+        ([1.0, 2.0], rf"the vector of 'n4' has length 2, that of 'n0' has {DIMENSION}"),
+    ],
+)
+def test_a_wrong_stored_vector_names_the_node(
+    vector: list[float], message: str, index: VectorStoreIndex, nodes: list[NodeWithScore]
 ) -> None:
     store = index.vector_store
     assert isinstance(store, SimpleVectorStore)
-    store.data.embedding_dict["n4"] = [value, *embedding("tea")[1:]]
-    with pytest.raises(InvalidInputError, match=r"'n4'.* holds NaN or inf"):
-        SetSelectPostprocessor(index=index).postprocess_nodes(nodes, bundle())
-
-
-def test_vectors_of_different_models_name_the_node(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    store = index.vector_store
-    assert isinstance(store, SimpleVectorStore)
-    store.data.embedding_dict["n4"] = [1.0, 2.0]
-    with pytest.raises(InvalidInputError, match=rf"the vector of 'n4' has length 2, that of 'n0' has {DIMENSION}"):
+    store.data.embedding_dict["n4"] = vector
+    with pytest.raises(InvalidInputError, match=message):
         SetSelectPostprocessor(index=index).postprocess_nodes(nodes, bundle())
 
 

@@ -7,7 +7,7 @@ import importlib
 import os
 import socket
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -274,7 +274,7 @@ async def aindex_over(store: BasePydanticVectorStore, model: TableEmbedding) -> 
 
 def assert_stored(rows: list[Row], vectors: Any, case: LangChainCase | LlamaIndexCase) -> None:
     """Check that each vector is the inserted one, bit by bit or within the store's precision."""
-    wanted = np.array([row.vector for row in rows], dtype=np.float32)
+    wanted = stored(rows)
     got = np.array([np.asarray(vector) for vector in vectors])
     assert got.shape == wanted.shape
     if case.scaled:
@@ -283,6 +283,11 @@ def assert_stored(rows: list[Row], vectors: Any, case: LangChainCase | LlamaInde
         np.testing.assert_allclose(got, wanted, rtol=0, atol=case.precision)
     else:
         np.testing.assert_array_equal(got, wanted)
+
+
+def stored(rows: Iterable[Row]) -> Any:
+    """The vectors of these rows as an array."""
+    return np.array([row.vector for row in rows], dtype=np.float32).reshape(-1, DIMENSION)
 
 
 def brute_force(query: str, rows: list[Row], k: int = K) -> list[str]:

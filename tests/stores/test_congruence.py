@@ -13,12 +13,14 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from shared_core import InvalidParameterError
 from tests.stores.cases import every_store
 from tests.stores.harness import (
     BY_ID,
     FETCH_K,
     QUERIES,
     RED,
+    ROWS,
     K,
     LangChainCase,
     LlamaIndexCase,
@@ -27,9 +29,11 @@ from tests.stores.harness import (
     aindex_over,
     assert_stored,
     brute_force,
+    fetch_nodes,
     index_over,
     langchain_reader,
     node_vectors,
+    nodes,
 )
 
 ADDED = ("relevance_score", "selection_score")
@@ -56,8 +60,11 @@ class TestLangChain:
             yield store
 
     @pytest.fixture(params=[False, True], ids=["no filter", "filter"])
-    def search_kwargs(self, case: LangChainCase, request: pytest.FixtureRequest) -> dict[str, Any]:
+    def search_kwargs(self, case: LangChainCase, store: VectorStore, request: pytest.FixtureRequest) -> dict[str, Any]:
         if request.param and not case.filters:
+            # The store's own search accepts a filter and ignores it.
+            with pytest.raises(InvalidParameterError, match="'filter'; it takes none"):
+                langchain_reader(store).search(store, QUERIES["query 1"], K, filter={"colour": "red"})
             pytest.skip("the store knows no filters")
         return case.red if request.param else {}
 
@@ -175,6 +182,13 @@ class TestLlamaIndex:
             as_stored = {node.node_id: (node.text, node.metadata) for node in own}
             assert all((n.text, _without(n.metadata, ADDED)) == as_stored[n.node_id] for n in retrieved)
         assert (model.documents, model.queries) == (0, 2 * len(QUERIES))
+
+    def test_nodes_of_another_retriever_are_looked_up_by_id(self, index: VectorStoreIndex) -> None:
+        hits = [NodeWithScore(node=node.model_copy(update={"embedding": None})) for node in nodes()[:FETCH_K]]
+        picked = SetSelectPostprocessor(index=index, top_n=K).postprocess_nodes(hits, query_str="query 1")
+        assert _order(picked) == brute_force("query 1", ROWS[:FETCH_K])
+        for unknown in (["gone"], []):
+            assert fetch_nodes(index.vector_store, unknown, index) == {}
 
     async def test_the_async_way_picks_the_same(
         self, case: LlamaIndexCase, index: VectorStoreIndex, model: TableEmbedding, tmp_path: Path

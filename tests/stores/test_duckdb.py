@@ -1,6 +1,5 @@
 """What only DuckDB has: one connection that threads share, and rows without a vector."""
 
-import doctest
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,31 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core.schema import NodeWithScore
-from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 from langchain_setselect import SetSelectRetriever
-from langchain_setselect.stores.duckdb import search
-from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
-from shared_core.errors import InvalidParameterError, SetSelectWarning
-from shared_core.stores import duckdb as module
+from langchain_setselect.stores.duckdb import READER
+from shared_core.errors import SetSelectWarning
 from shared_core.stores.duckdb import search_with_vectors, vectors_by_id
 from tests.stores.cases import duckdb as duckdb_cases
 from tests.stores.cases.duckdb import own_search
-from tests.stores.harness import (
-    BY_ID,
-    BY_TEXT,
-    FETCH_K,
-    QUERIES,
-    ROWS,
-    K,
-    TableEmbeddings,
-    brute_force,
-    fetch_nodes,
-    index_over,
-    needs,
-    nodes,
-)
+from tests.stores.harness import BY_TEXT, FETCH_K, QUERIES, ROWS, TableEmbeddings, needs, stored
 
 QUERY = QUERIES["query 1"]
 
@@ -67,28 +49,19 @@ class Counting:
         return call
 
 
-def test_the_examples_hold() -> None:
-    for test in doctest.DocTestFinder().find(module):
-        for example in test.examples:
-            example.options.pop(doctest.SKIP)
-        assert doctest.DocTestRunner().run(test).failed == 0
-
-
 def test_threads_share_one_connection(store: Any) -> None:
     names = list(QUERIES) * 4
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda name: search(store, QUERIES[name], FETCH_K), names))
+        found = list(pool.map(lambda name: READER.search(store, QUERIES[name], FETCH_K), names))
     for name, (documents, vectors) in zip(names, found, strict=True):
         assert documents == own_search(store, QUERIES[name], FETCH_K)
-        np.testing.assert_array_equal(
-            vectors, np.array([BY_TEXT[d.page_content].vector for d in documents], dtype=np.float32)
-        )
+        np.testing.assert_array_equal(vectors, stored(BY_TEXT[d.page_content] for d in documents))
 
 
 def test_uncommitted_rows_of_the_connection_are_found(store: Any) -> None:
     store._connection.begin()
     store.add_texts(["query 1"], [{"colour": "red", "number": 999}], ids=["new"])
-    documents, vectors = search(store, QUERY, 1)
+    documents, vectors = READER.search(store, QUERY, 1)
     assert (documents[0].page_content, vectors[0].tolist()) == ("query 1", QUERY)
     store._connection.rollback()
 
@@ -106,7 +79,7 @@ def test_a_document_without_a_vector_is_left_out_with_its_name(store: Any) -> No
 
 def test_a_document_without_metadata_is_as_the_store_returns_it(store: Any) -> None:
     store._connection.execute("UPDATE embeddings SET metadata = NULL WHERE id < ?", [ROWS[120].id])
-    documents, _ = search(store, QUERY, FETCH_K)
+    documents, _ = READER.search(store, QUERY, FETCH_K)
     assert documents == own_search(store, QUERY, FETCH_K)
     assert {bool(document.metadata) for document in documents} == {True, False}
 
@@ -123,37 +96,15 @@ def test_columns_of_other_names(tmp_path: Path) -> None:
             table_name="other",
         )
         other.add_texts(["passage 1", "passage 2"], ids=["a", "b"])
-        documents, vectors = search(other, ROWS[2].vector, 2)
+        documents, vectors = READER.search(other, ROWS[2].vector, 2)
         assert documents == own_search(other, ROWS[2].vector, 2)
         assert [document.page_content for document in documents] == ["passage 2", "passage 1"]
-        np.testing.assert_array_equal(vectors, np.array([ROWS[2].vector, ROWS[1].vector], dtype=np.float32))
-
-
-def test_filters_are_refused_because_the_store_has_none(store: Any) -> None:
-    with pytest.raises(InvalidParameterError, match="no search argument 'filter'; it takes none"):
-        search(store, QUERY, 5, filter={"colour": "red"})
-
-
-def test_a_query_of_another_length_names_both(store: Any) -> None:
-    import duckdb
-
-    with pytest.raises(duckdb.InvalidInputException, match=r"32.*31"):
-        search(store, QUERY[:-1], 5)
-
-
-def test_a_closed_connection_gives_the_clients_own_error(store: Any) -> None:
-    import duckdb
-
-    store._connection.close()
-    with pytest.raises(duckdb.ConnectionException):
-        search(store, QUERY, 5)
-    with pytest.raises(duckdb.ConnectionException):
-        vectors_by_id(store._connection, "embeddings", ["a"])
+        np.testing.assert_array_equal(vectors, stored([ROWS[2], ROWS[1]]))
 
 
 def test_an_empty_table(store: Any) -> None:
     store._connection.execute("DELETE FROM embeddings")
-    documents, vectors = search(store, QUERY, 5)
+    documents, vectors = READER.search(store, QUERY, 5)
     assert list(documents) == list(vectors) == []
     assert vectors_by_id(store._connection, "embeddings", [ROWS[0].id]) == {}
 
@@ -177,47 +128,3 @@ def test_look_up_by_id_leaves_out_what_is_unknown_and_what_has_no_vector(store: 
     }
     assert {row.dtype for row in found.values()} == {np.dtype(np.float32)}
     assert vectors_by_id(store._connection, "embeddings", []) == {}
-
-
-@pytest.mark.parametrize("length", [None, 32])
-class TestLlamaIndex:
-    @pytest.fixture
-    def index(self, length: int | None, tmp_path: Path) -> Iterator[Any]:
-        with duckdb_cases.llamaindex("on disk", length, tmp_path) as store:
-            yield index_over(store)
-
-    def test_the_vectors_left_on_the_nodes_are_those_stored(self, index: Any) -> None:
-        found = index.as_retriever(similarity_top_k=FETCH_K).retrieve("query 1")
-        on_nodes = {node.node_id: np.array(node.node.embedding, dtype=np.float32) for node in found}
-        stored = fetch_nodes(index.vector_store, list(on_nodes), index)
-        assert on_nodes.keys() == stored.keys()
-        for name, row in on_nodes.items():
-            np.testing.assert_array_equal(row, stored[name])
-            np.testing.assert_array_equal(row, np.array(BY_ID[name].vector, dtype=np.float32))
-
-    async def test_nodes_that_another_retriever_found_are_looked_up(self, index: Any) -> None:
-        bare = [node.model_copy(update={"embedding": None}) for node in nodes()[:FETCH_K]]
-        postprocessor = SetSelectPostprocessor(index=index, top_n=K)
-        wanted = brute_force("query 1", ROWS[:FETCH_K])
-        hits = [NodeWithScore(node=node) for node in bare]
-        assert [n.node_id for n in postprocessor.postprocess_nodes(hits, query_str="query 1")] == wanted
-        hits = [NodeWithScore(node=node) for node in bare]
-        picked = await postprocessor.apostprocess_nodes(hits, query_str="query 1")
-        assert [n.node_id for n in picked] == wanted
-
-    def test_a_node_deleted_since_is_left_out(self, index: Any) -> None:
-        index.vector_store.delete_nodes([ROWS[3].id])
-        assert fetch_nodes(index.vector_store, [ROWS[3].id, ROWS[4].id], index).keys() == {ROWS[4].id}
-
-    def test_filters_richer_than_equality(self, index: Any) -> None:
-        filters = MetadataFilters(
-            filters=[
-                MetadataFilter(key="number", value=100, operator=FilterOperator.LT),
-                MetadataFilter(key="colour", value=["red", "blue"], operator=FilterOperator.IN),
-            ],
-            condition=FilterCondition.AND,
-        )
-        picked = SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K, filters=filters).retrieve("query 1")
-        own = index.as_retriever(similarity_top_k=FETCH_K, filters=filters).retrieve("query 1")
-        assert [node.node_id for node in picked] == brute_force("query 1", [BY_ID[node.node_id] for node in own])
-        assert {(n.metadata["number"] < 100, n.metadata["colour"] != "green") for n in own} == {(True, True)}

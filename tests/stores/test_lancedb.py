@@ -1,35 +1,17 @@
 """What only LanceDB has: metrics, filters before or after the search, compressing indexes, two LangChain stores."""
 
-import asyncio
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core.schema import NodeWithScore
 
-from langchain_setselect import SetSelectRetriever
-from langchain_setselect.stores.lancedb import search, search_community
-from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
-from shared_core.errors import InvalidParameterError, VectorSourceError
+from langchain_setselect.stores.lancedb import COMMUNITY_READER, READER
+from shared_core.errors import VectorSourceError
 from shared_core.stores.lancedb import search_with_vectors, vectors_by_id
 from tests.stores.cases import lancedb as lancedb_cases
-from tests.stores.harness import (
-    BY_ID,
-    BY_TEXT,
-    FETCH_K,
-    QUERIES,
-    ROWS,
-    K,
-    TableEmbeddings,
-    brute_force,
-    fetch_nodes,
-    index_over,
-    needs,
-    nodes,
-)
+from tests.stores.harness import BY_TEXT, FETCH_K, QUERIES, ROWS, TableEmbeddings, fetch_nodes, needs, stored
 
 QUERY = QUERIES["query 1"]
 
@@ -68,66 +50,24 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def _assert_exact(texts: list[str], vectors: Any) -> None:
     assert vectors.dtype == np.float32
-    np.testing.assert_array_equal(vectors, np.array([BY_TEXT[text].vector for text in texts], dtype=np.float32))
-
-
-@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
-def test_each_metric_orders_as_the_stores_own_search_does(store: Any, metric: str) -> None:
-    for query in list(QUERIES.values())[:10]:
-        documents, vectors = search_community(store, query, FETCH_K, metrics=metric)
-        assert documents == store.similarity_search_by_vector(query, FETCH_K, metrics=metric)
-        _assert_exact([document.page_content for document in documents], vectors)
+    np.testing.assert_array_equal(vectors, stored(BY_TEXT[text] for text in texts))
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
         {"filter": "metadata.colour IN ('red', 'blue') AND metadata.number >= 100", "prefilter": True},
-        {"filter": "NOT (text LIKE 'passage 1%') OR metadata.number = 17", "prefilter": True},
         {"filter": "metadata.number < 60", "prefilter": False},
-        {"filter": {"metadata.colour": "green"}},
         {"filter": {"metadata.colour": "green"}, "prefilter": True, "metrics": "cosine"},
-        {"query_type": "vector", "score": False},
-        {"name": "other"},
+        {"query_type": "vector", "score": False, "name": "other", "metrics": "dot"},
     ],
 )
 def test_every_argument_of_the_stores_own_search_works(store: Any, tmp_path: Path, arguments: dict[str, Any]) -> None:
     lancedb_cases.table(tmp_path, "other").delete("metadata.number > 90")
-    documents, vectors = search_community(store, QUERY, FETCH_K, **arguments)
+    documents, vectors = COMMUNITY_READER.search(store, QUERY, FETCH_K, **arguments)
     assert documents == store.similarity_search_by_vector(QUERY, FETCH_K, **arguments)
     assert documents
     _assert_exact([document.page_content for document in documents], vectors)
-
-
-def test_arguments_that_it_does_not_have_are_refused(store: Any, tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameterError, match=r"'where'; it takes filter, name, prefilter, metrics"):
-        search_community(store, QUERY, 5, where="metadata.number < 60")
-    with (
-        lancedb_cases.langchain(TableEmbeddings(), tmp_path / "other") as other,
-        # The store's own search accepts a filter and ignores it.
-        pytest.raises(InvalidParameterError, match="no search argument 'filter'; it takes none"),
-    ):
-        search(other, QUERY, 5, filter="id = '1'")
-
-
-def test_a_compressing_index_finds_other_rows_and_returns_exact_vectors(table: Any) -> None:
-    plain = [search_with_vectors(table, query, FETCH_K)[0]["id"].to_pylist() for query in QUERIES.values()]
-    lancedb_cases.compress(table)
-    through_index = []
-    for query in QUERIES.values():
-        rows, vectors = search_with_vectors(table, query, FETCH_K)
-        through_index.append(rows["id"].to_pylist())
-        _assert_exact(rows["text"].to_pylist(), vectors)
-    assert plain != through_index
-
-
-def test_half_precision_returns_the_stored_numbers(tmp_path: Path) -> None:
-    table = lancedb_cases.table(tmp_path, kind="float16")
-    rows, vectors = search_with_vectors(table, QUERY, FETCH_K)
-    halves = np.array([BY_ID[name].vector for name in rows["id"].to_pylist()], dtype=np.float16)
-    assert vectors.dtype == np.float32
-    np.testing.assert_array_equal(vectors, halves)
-    assert {row.dtype for row in vectors_by_id(table, [ROWS[0].id]).values()} == {np.dtype(np.float32)}
 
 
 def test_double_precision_returns_single(tmp_path: Path) -> None:
@@ -136,12 +76,12 @@ def test_double_precision_returns_single(tmp_path: Path) -> None:
 
 
 def test_a_search_is_one_call_and_so_is_a_look_up(store: Any, tmp_path: Path, executed: list[Any]) -> None:
-    search_community(store, QUERY, FETCH_K, filter="metadata.number > 3", prefilter=True)
+    COMMUNITY_READER.search(store, QUERY, FETCH_K, filter="metadata.number > 3", prefilter=True)
     assert len(executed) == 1
     vectors_by_id(store.get_table(), [row.id for row in ROWS])
     assert len(executed) == 2
     with lancedb_cases.langchain(TableEmbeddings(), tmp_path / "other") as other:
-        search(other, QUERY, FETCH_K)
+        READER.search(other, QUERY, FETCH_K)
     assert len(executed) == 3
 
 
@@ -172,76 +112,17 @@ def test_several_vectors_per_row_are_refused(tmp_path: Path) -> None:
         search_with_vectors(table, [1.0, 2.0], 1, metric="cosine")
 
 
-def test_a_query_of_another_length_names_both(store: Any) -> None:
-    with pytest.raises(ValueError, match=r"31.*32"):
-        search_community(store, QUERY[:-1], 5)
-
-
-def test_a_lost_table_raises_the_clients_own_error(table: Any, tmp_path: Path) -> None:
-    shutil.rmtree(tmp_path / "vectorstore.lance")
-    for ask in (lambda: search_with_vectors(table, QUERY, 5), lambda: vectors_by_id(table, [ROWS[0].id])):
-        with pytest.raises(RuntimeError, match="Not found"):
-            ask()
-
-
 def test_without_a_table_or_without_rows_there_is_nothing(store: Any, tmp_path: Path) -> None:
-    assert search_community(store, QUERY, 5, name="nowhere") == ([], [])
+    assert COMMUNITY_READER.search(store, QUERY, 5, name="nowhere") == ([], [])
     store.get_table().delete("true")
-    documents, vectors = search_community(store, QUERY, 5)
+    documents, vectors = COMMUNITY_READER.search(store, QUERY, 5)
     assert (documents, len(vectors)) == ([], 0)
     needs("langchain_lancedb")
     from langchain_lancedb import LanceDB
 
-    assert search(LanceDB(TableEmbeddings(), tmp_path / "empty"), QUERY, 5) == ([], [])
+    assert READER.search(LanceDB(TableEmbeddings(), tmp_path / "empty"), QUERY, 5) == ([], [])
 
 
-async def test_searches_in_parallel(store: Any) -> None:
-    retriever = SetSelectRetriever(vectorstore=store, k=K, fetch_k=FETCH_K)
-    names = list(QUERIES)[:12]
-    found = await asyncio.gather(*(retriever.ainvoke(name) for name in names))
-    assert [[d.page_content for d in one] for one in found] == [
-        [d.page_content for d in retriever.invoke(name)] for name in names
-    ]
-
-
-def test_no_vector_is_added_to_the_metadata(store: Any) -> None:
-    picked = SetSelectRetriever(vectorstore=store, k=K).invoke("query 1")
-    assert all(set(d.metadata) <= {"colour", "number", "relevance_score", "selection_score"} for d in picked)
-
-
-class TestLlamaIndex:
-    @pytest.fixture
-    def index(self, tmp_path: Path) -> Iterator[Any]:
-        with lancedb_cases.llamaindex(tmp_path) as store:
-            yield index_over(store)
-
-    def test_the_vectors_left_on_the_nodes_are_those_stored(self, index: Any, executed: list[Any]) -> None:
-        found = index.as_retriever(similarity_top_k=FETCH_K).retrieve("query 1")
-        assert len(executed) == 1
-        on_nodes = {node.node_id: np.array(node.node.embedding, dtype=np.float32) for node in found}
-        stored = fetch_nodes(index.vector_store, list(on_nodes), index)
-        assert len(executed) == 2
-        assert on_nodes.keys() == stored.keys()
-        for name, row in on_nodes.items():
-            np.testing.assert_array_equal(row, stored[name])
-            np.testing.assert_array_equal(row, np.array(BY_ID[name].vector, dtype=np.float32))
-        SetSelectIndexRetriever(index, top_n=K, fetch_k=FETCH_K).retrieve("query 1")
-        assert len(executed) == 3
-
-    async def test_nodes_that_another_retriever_found_are_looked_up(self, index: Any, executed: list[Any]) -> None:
-        bare = [node.model_copy(update={"embedding": None}) for node in nodes()[:FETCH_K]]
-        postprocessor = SetSelectPostprocessor(index=index, top_n=K)
-        wanted = brute_force("query 1", ROWS[:FETCH_K])
-        hits = [NodeWithScore(node=node) for node in bare]
-        assert [n.node_id for n in postprocessor.postprocess_nodes(hits, query_str="query 1")] == wanted
-        assert len(executed) == 1
-        picked = await postprocessor.apostprocess_nodes(hits, query_str="query 1")
-        assert [n.node_id for n in picked] == wanted
-
-    def test_a_node_deleted_since_is_left_out(self, index: Any) -> None:
-        index.vector_store.table.delete(f"id = '{ROWS[3].id}'")
-        assert fetch_nodes(index.vector_store, [ROWS[3].id, ROWS[4].id], index).keys() == {ROWS[4].id}
-
-    def test_without_a_table_nothing_is_known(self, tmp_path: Path) -> None:
-        with lancedb_cases.llamaindex(tmp_path) as store:
-            assert fetch_nodes(store, ["a"]) == {}
+def test_a_llamaindex_store_without_a_table_knows_nothing(tmp_path: Path) -> None:
+    with lancedb_cases.llamaindex(tmp_path) as store:
+        assert fetch_nodes(store, ["a"]) == {}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from langchain_setselect import SetSelectRetriever
-from langchain_setselect.stores import opensearch as langchain_side
+from langchain_setselect.stores.opensearch import READER
 from shared_core.errors import SetSelectWarning, VectorSourceError
 from tests.stores.cases import opensearch as cases
 from tests.stores.harness import (
@@ -17,10 +17,8 @@ from tests.stores.harness import (
     QUERIES,
     ROWS,
     TableEmbeddings,
-    afetch_nodes,
     fetch_nodes,
     fill,
-    needs,
     nodes,
     own_search,
 )
@@ -52,7 +50,7 @@ class TestLangChain:
 
     def test_one_request_which_is_the_stores_own(self, server: ElasticReplay, store: Any) -> None:
         own_search(store, QUERY, 60, **cases.RED)
-        langchain_side.search(store, QUERY, 60, **cases.RED)
+        READER.search(store, QUERY, 60, **cases.RED)
         own, ours = server.requests
         assert ours == own
 
@@ -63,11 +61,8 @@ class TestLangChain:
             {"boolean_filter": RED, "subquery_clause": "must"},
             {"lucene_filter": RED},
             {"search_type": "script_scoring", "space_type": "cosinesimil", "pre_filter": EARLY},
-            {"search_type": "painless_scripting", "space_type": "l2Squared", "pre_filter": RED},
-            {"score_threshold": 0.3},
-            {"metadata_field": "elsewhere"},
+            {"score_threshold": 0.3, "metadata_field": "elsewhere"},
             {"metadata_field": "*"},
-            {"index_name": "passages", "vector_field": "vector_field", "text_field": "text"},
         ],
         ids=str,
     )
@@ -77,7 +72,7 @@ class TestLangChain:
         with warnings.catch_warnings():
             # langchain-community's warning about lucene_filter.
             warnings.filterwarnings("ignore", "`lucene_filter` is deprecated")
-            documents, vectors = langchain_side.search(store, QUERY, 30, **arguments)
+            documents, vectors = READER.search(store, QUERY, 30, **arguments)
             assert list(documents) == own_search(store, QUERY, 30, **arguments)
         assert 0 < len(documents) <= 30
         np.testing.assert_array_equal(vectors, stored(documents))
@@ -89,7 +84,7 @@ class TestLangChain:
         names = {"vector_field": "embedding", "text_field": "content", "index_name": "other"}
         table = {row.text: row.vector for row in ROWS[:2]}
         store.add_embeddings(list(table.items()), ids=[row.id for row in ROWS[:2]], **names)
-        documents, vectors = langchain_side.search(store, QUERY, 2, **names)
+        documents, vectors = READER.search(store, QUERY, 2, **names)
         assert list(documents) == own_search(store, QUERY, 2, **names)
         np.testing.assert_array_equal(vectors, stored(documents))
 
@@ -97,7 +92,7 @@ class TestLangChain:
         self, server: ElasticReplay, store: Any
     ) -> None:
         arguments = {"search_type": "hybrid_search", "search_pipeline": "p", "query_text": "query 0"}
-        documents, vectors = langchain_side.search(store, QUERY, 30, **arguments)
+        documents, vectors = READER.search(store, QUERY, 30, **arguments)
         assert len(server.requests) == 2
         assert list(documents) == own_search(store, QUERY, 30, **arguments)
         np.testing.assert_array_equal(vectors, stored(documents))
@@ -107,7 +102,7 @@ class TestLangChain:
         # Every document that passes the filter is found, also without a vector.
         among = {"ids": {"values": [row.id for row in ROWS[:20]]}}
         arguments = {"boolean_filter": among, "subquery_clause": "should"}
-        documents, vectors = langchain_side.search(store, QUERY, 20, **arguments)
+        documents, vectors = READER.search(store, QUERY, 20, **arguments)
         assert list(documents) == own_search(store, QUERY, 20, **arguments)
         assert [d.id for d, row in zip(documents, vectors, strict=True) if row is None] == [ROWS[7].id]
         retriever = SetSelectRetriever(vectorstore=store, search_kwargs={"k": 20, "fetch_k": 20, **arguments})
@@ -117,43 +112,21 @@ class TestLangChain:
     def test_an_index_that_returns_no_vector_at_all_is_an_error(self, server: ElasticReplay, store: Any) -> None:
         server.indices["passages"].excluded = ["vector_field"]
         with pytest.raises(VectorSourceError, match="'passages', field 'vector_field'"):
-            langchain_side.search(store, QUERY, 5)
-        assert langchain_side.fetch(store, [ROWS[0].id]) == {}
+            READER.search(store, QUERY, 5)
+        assert READER.fetch(store, [ROWS[0].id]) == {}
 
     def test_nothing_found_is_no_error_and_one_request(self, server: ElasticReplay, store: Any) -> None:
-        documents, vectors = langchain_side.search(store, QUERY, 5, filter={"ids": {"values": ["gone"]}})
+        documents, vectors = READER.search(store, QUERY, 5, filter={"ids": {"values": ["gone"]}})
         assert len(documents) == len(vectors) == 0
         assert len(server.requests) == 1
-
-    def test_a_filter_after_the_search_leaves_fewer(self, server: ElasticReplay) -> None:
-        # With nmslib, the store's default, a filter is applied to the nearest k.
-        store = cases.langchain(server, TableEmbeddings(), engine="nmslib")
-        fill(store)
-        documents, vectors = langchain_side.search(store, QUERY, 40, **cases.RED)
-        assert list(documents) == own_search(store, QUERY, 40, **cases.RED)
-        assert 0 < len(documents) == len(vectors) < 40
-        store.client.close()
 
     def test_one_request_by_id_in_any_order_without_what_is_not_there(self, server: ElasticReplay, store: Any) -> None:
         del server.indices["passages"].documents[ROWS[1].id]["vector_field"]
         asked = [ROWS[5].id, ROWS[1].id, "gone", ROWS[0].id]
-        found = langchain_side.fetch(store, asked)
+        found = READER.fetch(store, asked)
         assert set(found) == {ROWS[0].id, ROWS[5].id}
         assert all(np.array_equal(vector, np.float32(BY_ID[name].vector)) for name, vector in found.items())
         assert server.searches == [{"query": {"ids": {"values": asked}}, "size": 4, "_source": ["vector_field"]}]
-
-    def test_errors_are_the_clients_own(self, server: ElasticReplay, store: Any) -> None:
-        from opensearchpy import ConnectionError, RequestError, TransportError
-
-        with pytest.raises(RequestError, match="invalid dimension"):
-            langchain_side.search(store, [1.0, 2.0], 5)
-        for ask in (lambda: langchain_side.search(store, QUERY, 5), lambda: langchain_side.fetch(store, [ROWS[0].id])):
-            server.fault = 500
-            with pytest.raises(TransportError, match="replayed_fault"):
-                ask()
-            server.fault = "cut"
-            with pytest.raises(ConnectionError):
-                ask()
 
 
 class _Serverless:
@@ -182,31 +155,3 @@ class TestLlamaIndex:
         assert all(np.array_equal(vector, np.float32(BY_ID[name].vector)) for name, vector in found.items())
         assert fetch_nodes(store, []) == {}
         assert len(server.requests) == 1
-
-    async def test_the_async_client_is_awaited(self, server: ElasticReplay) -> None:
-        needs("llama_index.vector_stores.opensearch")
-        from opensearchpy import ConnectionError, TransportError
-
-        store = cases.llamaindex(server)
-        await store.async_add(nodes())
-        server.requests.clear()
-        found = await afetch_nodes(store, [ROWS[5].id, "gone"])
-        np.testing.assert_array_equal(found[ROWS[5].id], np.float32(ROWS[5].vector))
-        assert len(server.requests) == len(found) == 1
-        server.fault = 500
-        with pytest.raises(TransportError, match="replayed_fault"):
-            await afetch_nodes(store, [ROWS[0].id])
-        server.fault = "cut"
-        with pytest.raises(ConnectionError):
-            await afetch_nodes(store, [ROWS[0].id])
-        await store.client._os_async_client.close()
-
-    def test_errors_are_the_clients_own(self, server: ElasticReplay, store: Any) -> None:
-        from opensearchpy import ConnectionError, TransportError
-
-        server.fault = 500
-        with pytest.raises(TransportError, match="replayed_fault"):
-            fetch_nodes(store, [ROWS[0].id])
-        server.fault = "cut"
-        with pytest.raises(ConnectionError):
-            fetch_nodes(store, [ROWS[0].id])

@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from langchain_core.vectorstores import VectorStore
-from llama_index.core.schema import NodeWithScore, TextNode
-from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters
 
 from langchain_setselect import SetSelectRetriever
-from langchain_setselect.stores import pinecone as langchain_side
-from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from langchain_setselect.stores.pinecone import READER
+from llamaindex_setselect import SetSelectIndexRetriever
 from shared_core import InvalidParameterError, SetSelectWarning
-from shared_core.stores.pinecone import avectors_by_id, search_with_vectors, vectors_by_id
+from shared_core.stores.pinecone import avectors_by_id, vectors_by_id
 from tests.stores.cases.pinecone import alangchain_over, client, langchain_over, llamaindex_over
 from tests.stores.harness import (
     BY_ID,
@@ -27,6 +25,7 @@ from tests.stores.harness import (
     fill,
     index_over,
     needs,
+    stored,
 )
 from tests.stores.replay.pinecone import PineconeReplay, replaying
 
@@ -65,20 +64,20 @@ def test_a_search_is_one_request_that_asks_for_values(store: VectorStore, replay
 def test_filter_and_namespace_go_through_untouched(store: VectorStore, replay: PineconeReplay) -> None:
     store.add_texts(["passage 0"], [{"colour": "red"}], ids=["elsewhere"], namespace="theirs")
     rich = {"$or": [{"colour": {"$in": ["red", "blue"]}}, {"number": {"$gte": 200}}], "number": {"$lt": 230}}
-    documents, vectors = langchain_side.search(store, QUERY, FETCH_K, filter=rich)
+    documents, vectors = READER.search(store, QUERY, FETCH_K, filter=rich)
     assert replay.requests[-1].body["filter"] == rich
     assert list(documents) == store.similarity_search_by_vector(QUERY, k=FETCH_K, filter=rich)
-    np.testing.assert_array_equal(vectors, np.array([BY_ID[d.id or ""].vector for d in documents], dtype=np.float32))
-    documents, _ = langchain_side.search(store, QUERY, FETCH_K, namespace="theirs")
+    np.testing.assert_array_equal(vectors, stored(BY_ID[d.id or ""] for d in documents))
+    documents, _ = READER.search(store, QUERY, FETCH_K, namespace="theirs")
     assert [document.id for document in documents] == ["elsewhere"]
     with pytest.raises(InvalidParameterError, match="where"):
-        langchain_side.search(store, QUERY, 5, where={})
+        READER.search(store, QUERY, 5, where={})
 
 
 def test_a_record_without_a_text_is_left_out(store: VectorStore, replay: PineconeReplay) -> None:
     with client(replay) as index:
         index.upsert(vectors=[{"id": "bare", "values": QUERY, "metadata": {"colour": "red"}}], namespace="mine")
-    documents, vectors = langchain_side.search(store, QUERY, 5)
+    documents, vectors = READER.search(store, QUERY, 5)
     assert [document.id for document in documents] == [d.id for d in store.similarity_search_by_vector(QUERY, k=5)]
     assert len(documents) == len(vectors) == 4
 
@@ -97,15 +96,14 @@ async def test_vectors_by_id_take_one_request_per_hundred_without_unknown_ids(
     store: VectorStore, replay: PineconeReplay
 ) -> None:
     ids = [row.id for row in ROWS] + ["gone"]
-    found = langchain_side.fetch(store, ids)
+    found = READER.fetch(store, ids)
     assert [len(request.arguments["ids"]) for request in replay.requests] == [100, 100, 41]
     assert {request.arguments["namespace"][0] for request in replay.requests} == {"mine"}
     assert set(found) == set(BY_ID)
-    for name, vector in found.items():
-        np.testing.assert_array_equal(vector, np.array(BY_ID[name].vector, dtype=np.float32))
-    assert langchain_side.fetch(store, []) == {}
+    np.testing.assert_array_equal([found[row.id] for row in ROWS], stored(ROWS))
+    assert READER.fetch(store, []) == {}
     async with alangchain_over(replay, TableEmbeddings(), namespace="mine") as other:
-        awaited = await langchain_side.afetch(other, ids)
+        awaited = await READER.afetch(other, ids)
         assert await avectors_by_id(await other.async_index, ["gone"]) == {}
     assert awaited.keys() == found.keys()
     assert all(np.array_equal(awaited[name], found[name]) for name in found)
@@ -115,10 +113,10 @@ async def test_parallel_searches_share_the_open_client(store: VectorStore, repla
     from pinecone import PineconeAsyncio
 
     needs("aiohttp_retry")
-    wanted = [[d.id for d in langchain_side.search(store, vector, 5)[0]] for vector in QUERIES.values()]
+    wanted = [[d.id for d in READER.search(store, vector, 5)[0]] for vector in QUERIES.values()]
 
     async def all_of(store: VectorStore) -> list[list[str | None]]:
-        found = await asyncio.gather(*(langchain_side.asearch(store, vector, 5) for vector in QUERIES.values()))
+        found = await asyncio.gather(*(READER.asearch(store, vector, 5) for vector in QUERIES.values()))
         return [[document.id for document in documents] for documents, _ in found]
 
     assert await all_of(store) == wanted
@@ -131,56 +129,6 @@ async def test_parallel_searches_share_the_open_client(store: VectorStore, repla
         await index.describe_index_stats()
 
 
-async def test_an_unknown_argument_is_refused_in_async_code_too(store: VectorStore, replay: PineconeReplay) -> None:
-    async with alangchain_over(replay, TableEmbeddings()) as entered:
-        for each in (store, entered):
-            with pytest.raises(InvalidParameterError, match="where"):
-                await langchain_side.asearch(each, QUERY, 5, where={})
-
-
-# The client retries after 500, 502, 503, 504 and after a broken connection, for up to eight seconds.
-async def test_the_clients_own_error_comes_through_when_the_server_fails(
-    store: VectorStore, replay: PineconeReplay
-) -> None:
-    from pinecone.exceptions import ServiceException
-
-    replay.fault = 501
-    with pytest.raises(ServiceException):
-        langchain_side.search(store, QUERY, 5)
-    with pytest.raises(ServiceException):
-        langchain_side.fetch(store, [ROWS[0].id])
-    with pytest.raises(ServiceException):
-        await langchain_side.asearch(store, QUERY, 5)
-    assert len(replay.requests) == 3
-    async with alangchain_over(replay, TableEmbeddings()) as entered:
-        with pytest.raises(ServiceException):
-            await langchain_side.asearch(entered, QUERY, 5)
-
-
-async def test_the_clients_own_error_comes_through_when_the_connection_breaks(
-    store: VectorStore, replay: PineconeReplay
-) -> None:
-    from aiohttp import ClientPayloadError
-    from pinecone.utils.error_handling import ProtocolError
-
-    replay.fault = "cut"
-    async with alangchain_over(replay, TableEmbeddings(), namespace="mine") as entered:
-        with pytest.raises(ClientPayloadError):
-            await langchain_side.asearch(entered, QUERY, 5)
-    with pytest.raises(ProtocolError):
-        langchain_side.search(store, QUERY, 5)
-
-
-async def test_a_query_of_another_length_is_refused_by_the_index(store: VectorStore, replay: PineconeReplay) -> None:
-    from pinecone.exceptions import PineconeApiException
-
-    with pytest.raises(PineconeApiException, match=r"dimension 3 .* 32"):
-        search_with_vectors(store.index, [1.0, 0.0, 0.0], 5)  # type: ignore[attr-defined]
-    async with alangchain_over(replay, TableEmbeddings()) as entered:
-        with pytest.raises(PineconeApiException, match=r"dimension 3 .* 32"):
-            await langchain_side.asearch(entered, [1.0, 0.0, 0.0], 5)
-
-
 class TestLlamaIndex:
     @pytest.fixture
     def index(self, replay: PineconeReplay) -> Iterator[Any]:
@@ -188,43 +136,11 @@ class TestLlamaIndex:
         with llamaindex_over(replay, namespace="mine") as store:
             yield index_over(store)
 
-    def test_a_retrieval_is_one_request_with_the_filters_that_the_store_translates(
-        self, index: Any, replay: PineconeReplay
-    ) -> None:
+    def test_a_retrieval_is_one_request_and_a_look_up_another(self, index: Any, replay: PineconeReplay) -> None:
         replay.requests.clear()
-        filters = MetadataFilters(
-            filters=[
-                MetadataFilter(key="colour", value=["red", "blue"], operator=FilterOperator.IN),
-                MetadataFilter(key="number", value=200, operator=FilterOperator.LT),
-            ]
-        )
-        SetSelectIndexRetriever(index, top_n=5, fetch_k=FETCH_K, filters=filters).retrieve("query 3")
-        [request] = replay.requests
-        assert request.path == "/query"
-        assert request.body["topK"] == FETCH_K
-        assert request.body["includeValues"]
-        assert request.body["filter"] == {"$and": [{"colour": {"$in": ["red", "blue"]}}, {"number": {"$lt": 200}}]}
-
-    def test_nodes_of_another_retriever_are_looked_up_at_once(self, index: Any, replay: PineconeReplay) -> None:
-        replay.requests.clear()
-        found = [NodeWithScore(node=TextNode(id_=row.id, text=row.text)) for row in ROWS[:FETCH_K]]
-        picked = SetSelectPostprocessor(index=index, top_n=5).postprocess_nodes(found, query_str="query 3")
-        assert len(picked) == 5
-        [request] = replay.requests
-        assert (request.method, request.path) == ("GET", "/vectors/fetch")
-        assert request.arguments == {"ids": [row.id for row in ROWS[:FETCH_K]], "namespace": ["mine"]}
-
-    def test_vectors_by_id_are_bit_equal(self, index: Any) -> None:
-        found = fetch_nodes(index.vector_store, [row.id for row in ROWS] + ["gone"], index)
-        assert set(found) == set(BY_ID)
-        for name, vector in found.items():
-            np.testing.assert_array_equal(vector, np.array(BY_ID[name].vector, dtype=np.float32))
-
-    def test_the_clients_own_error_comes_through(self, index: Any, replay: PineconeReplay) -> None:
-        from pinecone.exceptions import ServiceException
-
-        replay.fault = 501
-        with pytest.raises(ServiceException):
-            fetch_nodes(index.vector_store, [ROWS[0].id], index)
-        with pytest.raises(ServiceException):
-            SetSelectIndexRetriever(index).retrieve("query 3")
+        SetSelectIndexRetriever(index, top_n=5, fetch_k=FETCH_K).retrieve("query 3")
+        found = fetch_nodes(index.vector_store, [ROWS[1].id, "gone"])
+        search, lookup = replay.requests
+        assert (search.path, search.body["topK"], search.body["includeValues"]) == ("/query", FETCH_K, True)
+        assert lookup.arguments == {"ids": [ROWS[1].id, "gone"], "namespace": ["mine"]}
+        np.testing.assert_array_equal(found[ROWS[1].id], stored([ROWS[1]])[0])

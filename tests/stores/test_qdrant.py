@@ -20,9 +20,8 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import QueryBundle, TextNode
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
-from langchain_setselect.stores.qdrant import fetch as document_vectors
-from langchain_setselect.stores.qdrant import search
-from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from langchain_setselect.stores.qdrant import READER
+from llamaindex_setselect import SetSelectIndexRetriever
 from shared_core import InvalidInputError, SetSelectWarning, VectorSourceError
 from shared_core.stores.qdrant import search_with_vectors, vectors_by_id
 from tests.stores.cases.qdrant import Kind, langchain, llamaindex, row_of
@@ -38,8 +37,8 @@ from tests.stores.harness import (
     afetch_nodes,
     fetch_nodes,
     fill,
-    free_port,
     own_search,
+    stored,
 )
 
 pytest.importorskip("langchain_qdrant")
@@ -73,50 +72,28 @@ def point(row: Row, **more: Any) -> models.PointStruct:
 
 
 class TestLangChain:
-    @pytest.mark.parametrize(
-        "filter",
-        [
-            models.Filter(must=[models.FieldCondition(key="metadata.number", range=models.Range(gte=20, lt=90))]),
-            models.Filter(must_not=[models.FieldCondition(key="metadata.colour", match=models.MatchAny(any=["red"]))]),
-            models.Filter(
-                should=[
-                    models.HasIdCondition(has_id=[ROWS[3].id, ROWS[200].id]),
-                    models.Filter(
-                        must=[models.FieldCondition(key="metadata.colour", match=models.MatchValue(value="green"))],
-                        must_not=[models.FieldCondition(key="metadata.number", range=models.Range(gt=100))],
-                    ),
-                ]
-            ),
-            models.Filter(must=[models.IsEmptyCondition(is_empty=models.PayloadField(key="metadata.colour"))]),
-        ],
-        ids=["range", "not any of", "ids or a nested filter", "nothing passes"],
-    )
-    def test_qdrants_own_filters(self, store: Any, filter: models.Filter) -> None:
-        own = own_search(store, QUERY, FETCH_K, filter=filter)
-        documents, vectors = search(store, QUERY, FETCH_K, filter=filter)
-        assert documents == own
-        np.testing.assert_array_equal(vectors, stored([row_of(document) for document in own]))
-
-    @pytest.mark.parametrize("arguments", [{"offset": 7}, {"score_threshold": 1.0}, {"consistency": "all"}])
-    def test_the_stores_other_arguments(self, store: Any, arguments: dict[str, Any]) -> None:
-        own = own_search(store, QUERY, FETCH_K, **arguments)
-        assert (own == own_search(store, QUERY, FETCH_K)) == ("consistency" in arguments)
-        documents, vectors = search(store, QUERY, FETCH_K, **arguments)
-        assert documents == own
-        np.testing.assert_array_equal(vectors, stored([row_of(document) for document in own]))
-        picked = SetSelectRetriever(vectorstore=store, search_kwargs={"k": K, **arguments}).invoke("query 3")
-        assert {row_of(document).id for document in picked} <= {row_of(document).id for document in own}
-
-    def test_an_argument_that_qdrant_does_not_know_is_refused_by_the_client(self, store: Any) -> None:
-        for ask in (own_search, search):
-            with pytest.raises(AssertionError, match="nonsense"):
-                ask(store, QUERY, K, nonsense=1)
+    def test_filters_and_arguments_of_the_stores_own_search(self, store: Any) -> None:
+        nested = models.Filter(
+            should=[
+                models.HasIdCondition(has_id=[ROWS[3].id, ROWS[200].id]),
+                models.Filter(
+                    must=[models.FieldCondition(key="metadata.colour", match=models.MatchValue(value="green"))],
+                    must_not=[models.FieldCondition(key="metadata.number", range=models.Range(gt=100))],
+                ),
+            ]
+        )
+        nobody = models.Filter(must=[models.IsEmptyCondition(is_empty=models.PayloadField(key="metadata.colour"))])
+        for arguments in ({"filter": nested}, {"filter": nobody}, {"offset": 7}, {"score_threshold": 1.0}):
+            own = own_search(store, QUERY, FETCH_K, **arguments)
+            documents, vectors = READER.search(store, QUERY, FETCH_K, **arguments)
+            assert documents == own
+            np.testing.assert_array_equal(vectors, stored([row_of(document) for document in own]))
 
     def test_payload_keys_of_the_user(self, tmp_path: Path) -> None:
         keys = {"content_payload_key": "text", "metadata_payload_key": "about"}
         with langchain(DOT, TableEmbeddings(), tmp_path, **keys) as store:
             fill(store)
-            documents, _ = search(store, QUERY, FETCH_K)
+            documents, _ = READER.search(store, QUERY, FETCH_K)
             assert documents == own_search(store, QUERY, FETCH_K)
             assert all(document.page_content == row_of(document).text for document in documents)
             assert documents[0].metadata == {
@@ -129,17 +106,17 @@ class TestLangChain:
         with langchain(Kind(vector="dense", sparse=True), TableEmbeddings(), tmp_path) as store:
             fill(store)
             store.client.delete_vectors("rows", ["dense"], [ROWS[0].id])
-            documents, vectors = search(store, ROWS[0].vector, len(ROWS))
+            documents, vectors = READER.search(store, ROWS[0].vector, len(ROWS))
             assert documents == own_search(store, ROWS[0].vector, len(ROWS))
             assert len(documents) == len(vectors) == len(ROWS) - 1
-            assert set(document_vectors(store, [ROWS[0].id, ROWS[1].id])) == {ROWS[1].id}
+            assert set(READER.fetch(store, [ROWS[0].id, ROWS[1].id])) == {ROWS[1].id}
 
     def test_a_query_of_one_number_is_refused(self, tmp_path: Path) -> None:
         with langchain(Kind(metric="EUCLID"), TableEmbeddings(), tmp_path) as store:
             fill(store)
             assert store.client.query_points("rows", [0.5]).points, "numpy stretches it to any length"
             with pytest.raises(InvalidInputError, match=r"length 1, .* 32"):
-                search(store, [0.5], K)
+                READER.search(store, [0.5], K)
 
     def test_the_compressor_looks_up_documents_that_carry_their_id(self, store: Any) -> None:
         documents = [Document(row.text, id=row.id) for row in ROWS[:20]]
@@ -150,26 +127,6 @@ class TestLangChain:
 
 
 class TestStorage:
-    def test_the_local_mode_keeps_float32_for_every_datatype(self, local: QdrantClient) -> None:
-        compress = models.ScalarQuantization(scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8))
-        half = UNNAMED.model_copy(update={"datatype": models.Datatype.FLOAT16})
-        local.create_collection("rows", half, quantization_config=compress)
-        local.upsert("rows", [point(row) for row in ROWS])
-        points, vectors = search_with_vectors(local, "rows", QUERY, FETCH_K)
-        by_id = {row.id: row for row in ROWS}
-        np.testing.assert_array_equal(vectors, stored([by_id[p.id] for p in points]))
-
-    def test_vectors_are_there_again_after_a_restart(self, tmp_path: Path) -> None:
-        client = QdrantClient(path=str(tmp_path))
-        client.create_collection("rows", UNNAMED)
-        client.upsert("rows", [point(row) for row in ROWS[:9]])
-        client.close()
-        client = QdrantClient(path=str(tmp_path))
-        found = vectors_by_id(client, "rows", [row.id for row in ROWS])
-        client.close()
-        assert list(found) == [row.id for row in ROWS[:9]]
-        np.testing.assert_array_equal(list(found.values()), stored(ROWS[:9]))
-
     def test_ids_in_any_spelling_and_those_that_no_collection_can_have(self, local: QdrantClient) -> None:
         local.create_collection("rows", UNNAMED)
         local.upsert("rows", [point(ROWS[0]), point(ROWS[1], id=7), point(ROWS[2], id=2**64 - 1)])
@@ -196,28 +153,6 @@ class TestStorage:
 
 
 class TestLlamaIndex:
-    def test_a_node_with_only_a_sparse_vector_is_left_out_with_its_name(self, local: QdrantClient) -> None:
-        store = llamaindex(Kind(metric="DOT", sparse=True), client=local)
-        index = filled(store)
-        local.delete_vectors("rows", ["text-dense"], [ROWS[0].id])
-        nodes = index.as_retriever(vector_store_query_mode="sparse", sparse_top_k=len(ROWS)).retrieve("query 3")
-        assert ROWS[0].id in {node.node_id for node in nodes}
-        # With an order, a postprocessor may select all nodes without a warning.
-        postprocessor = SetSelectPostprocessor(vector_store=store, top_n=len(nodes), order="relevance")
-        with pytest.warns(SetSelectWarning, match=f"1 of {len(nodes)} nodes.*{ROWS[0].id}"):
-            picked = postprocessor.postprocess_nodes(nodes, QueryBundle("query 3", embedding=QUERY))
-        assert {node.node_id for node in picked} == {node.node_id for node in nodes} - {ROWS[0].id}
-
-    def test_qdrants_own_filter_beside_the_stores(self, local: QdrantClient) -> None:
-        index = filled(llamaindex(DOT, client=local))
-        some = models.Filter(must=[models.FieldCondition(key="number", range=models.Range(gte=20, lt=90))])
-        nodes = index.as_retriever(similarity_top_k=70, vector_store_kwargs={"qdrant_filters": some}).retrieve(
-            "query 3"
-        )
-        picked = SetSelectPostprocessor(index=index, top_n=K).postprocess_nodes(nodes, query_str="query 3")
-        assert {node.metadata["number"] for node in nodes} == set(range(20, 90))
-        assert len(picked) == K
-
     async def test_a_store_with_only_a_sync_client_runs_in_a_thread(self, local: QdrantClient) -> None:
         store = llamaindex(DOT, client=local)
         index = filled(store)
@@ -243,13 +178,11 @@ class TestLlamaIndex:
 
 @dataclass
 class Wire:
-    """Qdrant's HTTP client on one side and its local mode on the other; ``cut`` says after how many answers, and
-    ``halfway`` whether within the next one or before it."""
+    """Qdrant's HTTP client on one side and its local mode on the other; ``cut``: the connection breaks."""
 
     local: QdrantClient
     requests: list[tuple[str, str, Any]] = field(default_factory=list)
-    cut: float = float("inf")
-    halfway: bool = False
+    cut: bool = False
     between: Callable[[], Any] = lambda: None
     url: str = ""
 
@@ -290,15 +223,14 @@ def wire(local: QdrantClient) -> Iterator[Wire]:
             url = urlsplit(self.path)
             body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or "null")
             wire.requests.append((url.path, url.query, body))
-            lost = len(wire.requests) > wire.cut
-            if lost and not wire.halfway:
+            if wire.cut:
                 return
             answer = json.dumps({"result": wire.answer(url.path, body), "status": "ok", "time": 0.0}).encode()
             self.send_response(200)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(answer)))
             self.end_headers()
-            self.wfile.write(answer[: len(answer) // 2] if lost else answer)
+            self.wfile.write(answer)
 
         do_POST = do_GET
 
@@ -334,12 +266,11 @@ def remote(wire: Wire, local: QdrantClient) -> Iterator[Any]:
 
 
 class TestOverHttp:
-    def test_one_request_per_search_equal_to_the_stores_own(self, wire: Wire, remote: Any) -> None:
+    async def test_one_request_per_search_equal_to_the_stores_own(self, wire: Wire, remote: Any) -> None:
         some = models.Filter(must_not=[models.HasIdCondition(has_id=[ROWS[3].id])])
         arguments: dict[str, Any] = {
             "filter": some,
             "search_params": models.SearchParams(hnsw_ef=64, exact=True),
-            "score_threshold": -9.0,
             "offset": 0,
             "consistency": "majority",
             "shard_key_selector": "eu",
@@ -350,28 +281,22 @@ class TestOverHttp:
         assert configuration == "/collections/rows"
         assert (body["shard_key"], body["params"]["hnsw_ef"], query) == ("eu", 64, "consistency=majority&timeout=9")
         wire.requests.clear()
-        documents, vectors = search(remote, QUERY, FETCH_K, **arguments)
+        documents, vectors = READER.search(remote, QUERY, FETCH_K, **arguments)
         assert wire.requests == [(path, query, body | {"with_vector": [""]})]
         assert documents == own
         np.testing.assert_array_equal(vectors, stored([row_of(document) for document in documents]))
 
-        wire.requests.clear()
-        SetSelectRetriever(vectorstore=remote, k=K, fetch_k=FETCH_K).invoke("query 3")
-        assert len(wire.requests) == 1
-
-    async def test_an_async_search_sends_one_request_too(self, wire: Wire, remote: Any) -> None:
         retriever = SetSelectRetriever(vectorstore=remote, k=K, fetch_k=FETCH_K)
-        wanted = retriever.invoke("query 3")
         wire.requests.clear()
-        assert await retriever.ainvoke("query 3") == wanted
-        assert len(wire.requests) == 1
+        assert retriever.invoke("query 3") == await retriever.ainvoke("query 3")
+        assert len(wire.requests) == 2
 
     def test_a_vector_deleted_while_the_server_reads_is_left_out(
         self, wire: Wire, remote: Any, local: QdrantClient
     ) -> None:
         first, *_ = own_search(remote, QUERY, 1)
         wire.between = lambda: local.delete_vectors("rows", [""], [row_of(first).id])
-        documents, vectors = search(remote, QUERY, FETCH_K)
+        documents, vectors = READER.search(remote, QUERY, FETCH_K)
         assert documents[0] == first
         assert [row is None for row in vectors] == [True] + [False] * (FETCH_K - 1)
         local.upsert("rows", [point(row_of(first))])
@@ -382,23 +307,19 @@ class TestOverHttp:
 
     def test_only_ids_that_a_server_can_read_are_sent(self, wire: Wire, remote: Any) -> None:
         ids = ["gone", "007", str(2**64), "7", UUID(ROWS[0].id).hex]
-        assert list(document_vectors(remote, ids)) == ids[-1:]
+        assert list(READER.fetch(remote, ids)) == ids[-1:]
         assert [body["ids"] for *_, body in wire.requests] == [[7, ROWS[0].id]]
-        assert document_vectors(remote, ["gone"]) == {}
+        assert READER.fetch(remote, ["gone"]) == {}
         assert len(wire.requests) == 1
 
-    @pytest.mark.parametrize("halfway", [False, True])
-    def test_a_lost_connection_raises_the_clients_own_error(self, wire: Wire, remote: Any, halfway: bool) -> None:
-        wire.cut, wire.halfway = 0, halfway
+    def test_a_lost_connection_raises_the_clients_own_error(self, wire: Wire, remote: Any) -> None:
+        wire.cut = True
         with pytest.raises(ResponseHandlingException):
             SetSelectRetriever(vectorstore=remote).invoke("query 3")
         with pytest.raises(ResponseHandlingException):
-            document_vectors(remote, [ROWS[0].id])
+            READER.fetch(remote, [ROWS[0].id])
 
-    @pytest.mark.parametrize("halfway", [False, True])
-    async def test_llamaindex_sends_one_request_more_and_the_connection_breaks_before_it(
-        self, wire: Wire, local: QdrantClient, halfway: bool
-    ) -> None:
+    def test_llamaindex_sends_one_request_more(self, wire: Wire, local: QdrantClient) -> None:
         bundle = QueryBundle("query 3", embedding=QUERY)
         here = SetSelectIndexRetriever(filled(llamaindex(DOT, client=local)), top_n=K, fetch_k=FETCH_K)
         wanted = [node.node_id for node in here.retrieve(bundle)]
@@ -411,33 +332,6 @@ class TestOverHttp:
                 "/collections/rows/points",
             ]
             assert wire.requests[1][2]["with_payload"] is False
-            wire.cut, wire.halfway = len(wire.requests) + 1, halfway
-            with pytest.raises(ResponseHandlingException):
-                retriever.retrieve(bundle)
-
-        wire.cut = float("inf")
-        client = AsyncQdrantClient(wire.url, check_compatibility=False)
-        retriever = SetSelectIndexRetriever(over_existing(llamaindex(DOT, aclient=client)), top_n=K, fetch_k=FETCH_K)
-        assert [node.node_id for node in await retriever.aretrieve(bundle)] == wanted
-        wire.requests.clear()
-        await retriever.aretrieve(bundle)
-        assert [path for path, *_ in wire.requests] == ["/collections/rows/points/query", "/collections/rows/points"]
-        wire.cut = len(wire.requests) + 1
-        with pytest.raises(ResponseHandlingException):
-            await retriever.aretrieve(bundle)
-        await client.close()
-
-    def test_a_server_that_does_not_listen_raises_the_clients_own_error(self) -> None:
-        client = QdrantClient(f"http://127.0.0.1:{free_port()}", check_compatibility=False)
-        gone = QdrantVectorStore(client, "rows", TableEmbeddings(), validate_collection_config=False)
-        for ask in (lambda: search(gone, QUERY, K), lambda: document_vectors(gone, [ROWS[0].id])):
-            with pytest.raises(ResponseHandlingException, match="refused"):
-                ask()
-        client.close()
-
-
-def stored(rows: list[Row]) -> Any:
-    return np.array([row.vector for row in rows], dtype=np.float32).reshape(len(rows), DIMENSION)
 
 
 def filled(store: Any) -> VectorStoreIndex:
@@ -451,12 +345,10 @@ def over_existing(store: Any) -> VectorStoreIndex:
     return VectorStoreIndex.from_vector_store(store, embed_model=TableEmbedding())
 
 
-@pytest.mark.parametrize("spelling", ["as the store says it", "as it was given"])
-def test_shown_documents_are_known_by_the_id_in_the_metadata(store: Any, spelling: str) -> None:
+def test_shown_documents_are_known_by_the_id_in_the_metadata(store: Any) -> None:
     retriever = SetSelectRetriever(vectorstore=store, k=K)
     first = retriever.invoke("query 3")
     assert all(document.id is None for document in first)
-    shown = [document.metadata["_id"] if spelling.startswith("as the") else row_of(document).id for document in first]
-    then = retriever.invoke("query 3", shown=shown)
+    then = retriever.invoke("query 3", shown=[document.metadata["_id"] for document in first])
     assert not {document.metadata["_id"] for document in first} & {document.metadata["_id"] for document in then}
     assert len(then) == K

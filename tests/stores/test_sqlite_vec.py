@@ -1,7 +1,6 @@
 """What only sqlite-vec has: connections that belong to a thread, and two tables that may disagree."""
 
 import asyncio
-import doctest
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +10,9 @@ import numpy as np
 import pytest
 
 from langchain_setselect import SetSelectRetriever
-from langchain_setselect.stores.sqlite_vec import asearch, search
-from shared_core.errors import InvalidParameterError
-from shared_core.stores import sqlite_vec as module
+from langchain_setselect.stores.sqlite_vec import READER
 from tests.stores.cases import sqlite_vec as sqlite_vec_cases
-from tests.stores.harness import BY_TEXT, FETCH_K, QUERIES, ROWS, K, TableEmbeddings, own_search
+from tests.stores.harness import BY_TEXT, FETCH_K, QUERIES, ROWS, K, TableEmbeddings, own_search, stored
 
 QUERY = QUERIES["query 1"]
 
@@ -32,13 +29,11 @@ def tied_or_not(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]
         yield store
 
 
-def test_the_examples_hold(store: Any) -> None:
-    if not hasattr(sqlite3.Connection, "enable_load_extension"):
-        pytest.skip("this Python's sqlite3 cannot load extensions")
-    for test in doctest.DocTestFinder().find(module):
-        for example in test.examples:
-            example.options.pop(doctest.SKIP)
-        assert doctest.DocTestRunner().run(test).failed == 0
+async def test_a_closed_connection_raises_the_clients_own_error(store: Any) -> None:
+    store._connection.close()
+    for search in (asyncio.to_thread(READER.search, store, QUERY, 5), READER.asearch(store, QUERY, 5)):
+        with pytest.raises(sqlite3.ProgrammingError):
+            await search
 
 
 async def test_parallel_searches_with_and_without_a_connection_of_one_thread(tied_or_not: Any) -> None:
@@ -50,55 +45,24 @@ async def test_parallel_searches_with_and_without_a_connection_of_one_thread(tie
     ]
 
 
-def test_a_search_is_one_statement(store: Any) -> None:
-    statements: list[str] = []
-    store._connection.set_trace_callback(statements.append)
-    search(store, QUERY, FETCH_K)
-    # The other statements are the extension's, which reads its own tables.
-    assert sum("MATCH" in statement for statement in statements) == 1
-    assert all("MATCH" in statement or "documents_vec_" in statement for statement in statements)
-
-
 def test_a_document_without_a_vector_is_never_found(store: Any) -> None:
     first = own_search(store, QUERY, 1)[0]
     (row,) = store._connection.execute("SELECT rowid FROM documents WHERE text = ?", [first.page_content]).fetchone()
     store._connection.execute("DELETE FROM documents_vec WHERE rowid = ?", [row])
-    documents, vectors = search(store, QUERY, len(ROWS))
+    documents, vectors = READER.search(store, QUERY, len(ROWS))
     assert documents == own_search(store, QUERY, len(ROWS))
     assert first not in documents
-    np.testing.assert_array_equal(
-        vectors, np.array([BY_TEXT[d.page_content].vector for d in documents], dtype=np.float32)
-    )
+    np.testing.assert_array_equal(vectors, stored(BY_TEXT[d.page_content] for d in documents))
 
 
 def test_the_vector_is_the_one_that_was_searched(store: Any) -> None:
     # The store keeps a second copy of the vector beside the text, and does not update it.
     store._connection.execute("UPDATE documents SET text_embedding = NULL")
-    documents, vectors = search(store, QUERY, FETCH_K)
-    np.testing.assert_array_equal(
-        vectors, np.array([BY_TEXT[d.page_content].vector for d in documents], dtype=np.float32)
-    )
+    documents, vectors = READER.search(store, QUERY, FETCH_K)
+    np.testing.assert_array_equal(vectors, stored(BY_TEXT[d.page_content] for d in documents))
 
 
 def test_an_empty_table(store: Any) -> None:
     store._connection.execute("DELETE FROM documents")
-    documents, vectors = search(store, QUERY, 5)
+    documents, vectors = READER.search(store, QUERY, 5)
     assert (documents, len(vectors)) == ([], 0)
-
-
-def test_filters_are_refused_because_the_store_has_none(store: Any) -> None:
-    # The store's own search accepts a filter and ignores it.
-    with pytest.raises(InvalidParameterError, match="no search argument 'filter'; it takes none"):
-        search(store, QUERY, 5, filter={"colour": "red"})
-
-
-async def test_the_clients_own_errors_reach_the_caller(store: Any) -> None:
-    with pytest.raises(sqlite3.OperationalError, match=r"32 dimensions.*31"):
-        search(store, QUERY[:-1], 5)
-    with pytest.raises(sqlite3.OperationalError, match="4096"):
-        search(store, QUERY, 5000)
-    store._connection.close()
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        search(store, QUERY, 5)
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        await asearch(store, QUERY, 5)

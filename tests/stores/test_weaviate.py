@@ -1,7 +1,6 @@
 """Weaviate: the requests that its client sends, named vectors, and errors."""
 
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -9,14 +8,13 @@ import numpy as np
 import pytest
 from langchain_core.vectorstores import VectorStore
 from llama_index.core import VectorStoreIndex
-from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters
 
 from langchain_setselect import SetSelectRetriever
-from langchain_setselect.stores import weaviate as langchain_side
+from langchain_setselect.stores.weaviate import READER
 from llamaindex_setselect import SetSelectIndexRetriever
 from shared_core import SetSelectWarning, VectorSourceError
 from shared_core.stores.weaviate import avectors_by_id, search_with_vectors, vectors_by_id
-from tests.stores.cases.weaviate import address, alangchain_over, allamaindex_over, langchain_over, llamaindex_over
+from tests.stores.cases.weaviate import address, alangchain_over, langchain_over, llamaindex_over
 from tests.stores.harness import (
     BY_ID,
     BY_TEXT,
@@ -25,12 +23,11 @@ from tests.stores.harness import (
     ROWS,
     TableEmbedding,
     TableEmbeddings,
-    afetch_nodes,
     brute_force,
-    fetch_nodes,
     fill,
-    index_over,
     needs,
+    nodes,
+    stored,
 )
 from tests.stores.replay.weaviate import WeaviateReplay, replaying
 
@@ -79,10 +76,6 @@ def named(replay: WeaviateReplay) -> Iterator[Any]:
         yield collection
 
 
-def _stored(rows: Any) -> Any:
-    return np.array([row.vector for row in rows], dtype=np.float32)
-
-
 def test_a_search_is_one_call_that_asks_for_vectors(store: VectorStore, replay: WeaviateReplay) -> None:
     before = len(replay.requests)
     picked = SetSelectRetriever(vectorstore=store, k=5, fetch_k=FETCH_K).invoke("query 3")
@@ -103,24 +96,22 @@ def test_arguments_of_the_stores_own_search_go_through(store: VectorStore, repla
         Filter.by_property("colour").contains_any(["red", "blue"]) | Filter.by_property("number").greater_or_equal(200)
     ) & Filter.by_property("number").less_than(230)
     for arguments in (
-        {"filters": rich},
-        {"return_uuids": True},
+        {"filters": rich, "alpha": 1.0, "return_uuids": True},
         {"return_properties": ["colour"]},
         {"return_metadata": ["distance"]},
-        {"filters": rich, "alpha": 1.0, "return_uuids": True},
     ):
-        documents, vectors = langchain_side.search(store, QUERY, FETCH_K, **_copied(arguments))
+        documents, vectors = READER.search(store, QUERY, FETCH_K, **_copied(arguments))
         ours = replay.asked[-1]
         assert list(documents) == store.similarity_search_by_vector(QUERY, k=FETCH_K, **_copied(arguments))
         theirs = replay.asked[-1]
         assert ours.filters == theirs.filters
-        np.testing.assert_array_equal(vectors, _stored(BY_TEXT[d.page_content] for d in documents))
+        np.testing.assert_array_equal(vectors, stored(BY_TEXT[d.page_content] for d in documents))
     with pytest.raises(ValueError, match="tenant"):
-        langchain_side.search(store, QUERY, 5, tenant="none")
+        READER.search(store, QUERY, 5, tenant="none")
 
 
 def test_a_caller_who_asks_for_the_vector_gets_it_beside_the_document(store: VectorStore) -> None:
-    documents, vectors = langchain_side.search(store, QUERY, 5, include_vector=True)
+    documents, vectors = READER.search(store, QUERY, 5, include_vector=True)
     assert len(vectors) == 5
     assert not any("vector" in document.metadata for document in documents)
 
@@ -129,19 +120,13 @@ async def test_vectors_of_the_searched_name_are_returned(named: Any, replay: Wea
     needs("langchain_weaviate")
     async with alangchain_over(replay, TableEmbeddings()) as store:
         for name, way in (("body", 1), ("title", -1)):
-            documents, vectors = langchain_side.search(store, QUERY, FETCH_K, target_vector=name)
+            documents, vectors = READER.search(store, QUERY, FETCH_K, target_vector=name)
             assert list(replay.asked[-1].metadata.vectors) == [name]
             assert list(documents) == store.similarity_search_by_vector(QUERY, k=FETCH_K, target_vector=name)
-            np.testing.assert_array_equal(vectors, _stored(BY_TEXT[d.page_content] for d in documents)[:, ::way])
-            awaited, others = await langchain_side.asearch(store, QUERY, FETCH_K, target_vector=name)
+            np.testing.assert_array_equal(vectors, stored(BY_TEXT[d.page_content] for d in documents)[:, ::way])
+            awaited, others = await READER.asearch(store, QUERY, FETCH_K, target_vector=name)
             assert list(awaited) == list(documents)
             np.testing.assert_array_equal(vectors, others)
-        picked = SetSelectRetriever(
-            vectorstore=store, k=5, search_kwargs={"fetch_k": FETCH_K, "target_vector": "body"}
-        ).invoke("query 3")
-        own = store.similarity_search_by_vector(QUERY, k=FETCH_K, target_vector="body")
-        wanted = brute_force("query 3", [BY_TEXT[d.page_content] for d in own])
-        assert [BY_TEXT[d.page_content].id for d in picked] == wanted
     with pytest.raises(VectorSourceError, match=r"body, title.*target_vector"):
         search_with_vectors(named, QUERY, 5, target_vector=["body", "title"])
     with pytest.raises(VectorSourceError, match="body, title"):
@@ -149,11 +134,11 @@ async def test_vectors_of_the_searched_name_are_returned(named: Any, replay: Wea
 
 
 def test_an_object_without_a_vector_is_left_out_with_its_text_known(store: VectorStore, replay: WeaviateReplay) -> None:
-    documents, _ = langchain_side.search(store, QUERY, 1)
+    documents, _ = READER.search(store, QUERY, 1)
     first = BY_TEXT[documents[0].page_content]
     # The search found it by its vector, which another caller deletes before the server reads it.
     replay.lost = {first.id}
-    documents, vectors = langchain_side.search(store, QUERY, FETCH_K)
+    documents, vectors = READER.search(store, QUERY, FETCH_K)
     assert [d.page_content for d, v in zip(documents, vectors, strict=True) if v is None] == [first.text]
     with pytest.warns(SetSelectWarning, match="no vector"):
         found = SetSelectRetriever(vectorstore=store, k=FETCH_K, fetch_k=FETCH_K).invoke("query 3")
@@ -171,7 +156,7 @@ async def test_vectors_by_id_are_bit_equal_without_those_unknown(store: VectorSt
     assert request.limit == len(ROWS) + 1
     assert list(found) != asked
     assert set(found) == {shouted, *IDS[1:]}
-    np.testing.assert_array_equal([found[name] for name in asked[: len(ROWS)]], _stored(ROWS))
+    np.testing.assert_array_equal([found[name] for name in asked[: len(ROWS)]], stored(ROWS))
     assert vectors_by_id(collection, []) == vectors_by_id(collection, ["no UUID"]) == {}
     async with alangchain_over(replay, TableEmbeddings()) as other:
         awaited = await avectors_by_id(other._client_async.collections.get("Passages"), asked)  # type: ignore[attr-defined]
@@ -179,118 +164,33 @@ async def test_vectors_by_id_are_bit_equal_without_those_unknown(store: VectorSt
 
 
 async def test_without_an_async_client_a_thread_searches(store: VectorStore) -> None:
-    documents, vectors = await langchain_side.asearch(store, QUERY, FETCH_K)
-    again, others = langchain_side.search(store, QUERY, FETCH_K)
+    documents, vectors = await READER.asearch(store, QUERY, FETCH_K)
+    again, others = READER.search(store, QUERY, FETCH_K)
     assert list(documents) == list(again)
     np.testing.assert_array_equal(vectors, others)
 
 
-async def test_the_clients_own_error_comes_through(store: VectorStore, replay: WeaviateReplay) -> None:
-    from weaviate.exceptions import WeaviateQueryError
+def test_llamaindex_looks_named_vectors_up_in_one_more_call(replay: WeaviateReplay) -> None:
+    import weaviate
+    from weaviate.classes.config import Configure
 
-    collection = store._collection  # type: ignore[attr-defined]
-    async with alangchain_over(replay, TableEmbeddings()) as other:
-        with pytest.raises(WeaviateQueryError, match="32 vs 3"):
-            langchain_side.search(store, QUERY[:3], 5)
-        with pytest.raises(WeaviateQueryError, match="32 vs 3"):
-            await langchain_side.asearch(other, QUERY[:3], 5)
-        replay.fault = "unavailable"
-        with pytest.raises(WeaviateQueryError, match="replayed fault"):
-            langchain_side.search(store, QUERY, 5)
-        with pytest.raises(WeaviateQueryError, match="replayed fault"):
-            await langchain_side.asearch(other, QUERY, 5)
-        with pytest.raises(WeaviateQueryError, match="replayed fault"):
-            vectors_by_id(collection, IDS)
+    needs("llama_index.vector_stores.weaviate")
+    from llama_index.vector_stores.weaviate.utils import get_data_object
 
-
-async def test_the_clients_own_error_comes_through_when_the_connection_breaks(
-    store: VectorStore, replay: WeaviateReplay, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from weaviate.exceptions import WeaviateBaseError
-
-    async def at_once(seconds: float) -> None:
-        pass
-
-    # The client retries six times and waits a minute in all, which no setting can shorten.
-    monkeypatch.setattr("weaviate.retry.time", SimpleNamespace(sleep=lambda seconds: None))
-    monkeypatch.setattr("weaviate.retry.asyncio", SimpleNamespace(sleep=at_once))
-    async with alangchain_over(replay, TableEmbeddings()) as other:
-        replay.fault = "cut"
-        with pytest.raises(WeaviateBaseError, match="UNAVAILABLE"):
-            langchain_side.search(store, QUERY, 5)
-        with pytest.raises(WeaviateBaseError, match="UNAVAILABLE"):
-            await langchain_side.asearch(other, QUERY, 5)
-    assert len(replay.asked) == 1
-
-
-class TestLlamaIndex:
-    @pytest.fixture
-    def index(self, replay: WeaviateReplay) -> Iterator[Any]:
-        needs("llama_index.vector_stores.weaviate")
+    with weaviate.connect_to_custom(**address(replay)) as client:
+        collection = client.collections.create("Passages", vector_config=[Configure.Vectors.self_provided(name="body")])
+        # The store itself does not write named vectors.
+        objects = [get_data_object(node) for node in nodes()]
+        for each in objects:
+            each.vector = {"body": BY_ID[each.uuid].vector}
+        collection.data.insert_many(objects)
         with llamaindex_over(replay) as store:
-            yield index_over(store)
-
-    def test_a_retrieval_is_one_search_with_the_filters_that_the_store_translates(
-        self, index: Any, replay: WeaviateReplay
-    ) -> None:
-        filters = MetadataFilters(
-            filters=[
-                MetadataFilter(key="colour", value="red"),
-                MetadataFilter(key="number", value=200, operator=FilterOperator.LT),
-            ]
-        )
-        found = SetSelectIndexRetriever(index, top_n=5, fetch_k=FETCH_K, filters=filters).retrieve("query 3")
-        [asked] = replay.asked
-        assert asked.limit == FETCH_K
-        assert asked.metadata.vector
-        assert all(node.metadata["colour"] == "red" and node.metadata["number"] < 200 for node in found)
-
-    async def test_vectors_by_id_are_bit_equal(self, index: Any, replay: WeaviateReplay) -> None:
-        found = fetch_nodes(index.vector_store, [*IDS, "gone"], index)
-        assert set(found) == set(IDS)
-        np.testing.assert_array_equal([found[name] for name in IDS], _stored(ROWS))
-        async with allamaindex_over(replay) as store:
-            awaited = await afetch_nodes(store, [*IDS, "gone"])
-        assert set(awaited) == set(IDS)
-        np.testing.assert_array_equal([awaited[name] for name in IDS], _stored(ROWS))
-        # A store without an async client runs in a thread.
-        assert set(await afetch_nodes(index.vector_store, IDS[:3], index)) == set(IDS[:3])
-
-    def test_named_vectors_take_one_more_call(self, replay: WeaviateReplay) -> None:
-        import weaviate
-        from weaviate.classes.config import Configure
-
-        needs("llama_index.vector_stores.weaviate")
-        from llama_index.vector_stores.weaviate.utils import get_data_object
-
-        from tests.stores.harness import nodes
-
-        with weaviate.connect_to_custom(**address(replay)) as client:
-            collection = client.collections.create(
-                "Passages", vector_config=[Configure.Vectors.self_provided(name="body")]
-            )
-            # The store itself does not write named vectors.
-            objects = [get_data_object(node) for node in nodes()]
-            for each in objects:
-                each.vector = {"body": BY_ID[each.uuid].vector}
-            collection.data.insert_many(objects)
-            with llamaindex_over(replay) as store:
-                index = VectorStoreIndex.from_vector_store(store, embed_model=TableEmbedding())
-                own = index.as_retriever(similarity_top_k=FETCH_K).retrieve("query 3")
-                replay.asked.clear()
-                picked = SetSelectIndexRetriever(index, top_n=5, fetch_k=FETCH_K).retrieve("query 3")
-        assert len(replay.asked) == 2
-        assert [node.node_id for node in picked] == brute_force("query 3", [BY_ID[node.node_id] for node in own])
-
-    def test_the_clients_own_error_comes_through(self, index: Any, replay: WeaviateReplay) -> None:
-        from weaviate.exceptions import WeaviateQueryError
-
-        replay.fault = "unavailable"
-        with pytest.raises(WeaviateQueryError, match="replayed fault"):
-            fetch_nodes(index.vector_store, IDS[:3], index)
-        with pytest.raises(ValueError, match="replayed fault"):
-            # The store translates that error.
-            SetSelectIndexRetriever(index).retrieve("query 3")
+            index = VectorStoreIndex.from_vector_store(store, embed_model=TableEmbedding())
+            own = index.as_retriever(similarity_top_k=FETCH_K).retrieve("query 3")
+            replay.asked.clear()
+            picked = SetSelectIndexRetriever(index, top_n=5, fetch_k=FETCH_K).retrieve("query 3")
+    assert len(replay.asked) == 2
+    assert [node.node_id for node in picked] == brute_force("query 3", [BY_ID[node.node_id] for node in own])
 
 
 def _copied(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Milvus Lite: a file, served by this process. LangChain's store needs pymilvus 3 and LlamaIndex's needs pymilvus 2, so
 no environment runs all of these cases."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -72,17 +72,6 @@ def _langchain(
         yield store
 
 
-@asynccontextmanager
-async def _alangchain(
-    index: str, metric: str, settings: dict[str, Any], embeddings: Embeddings, folder: Path
-) -> AsyncIterator[VectorStore]:
-    with _langchain(index, metric, settings, embeddings, folder) as store:
-        try:
-            yield store
-        finally:
-            await store.aclient.close()  # type: ignore[attr-defined]
-
-
 @contextmanager
 def llamaindex_store(folder: Path, index: str, metric: str, **settings: Any) -> Iterator[Any]:
     needs("llama_index.vector_stores.milvus", "milvus_lite")
@@ -112,8 +101,9 @@ def _llamaindex(index: str, metric: str, folder: Path) -> Iterator[BasePydanticV
 
 
 @asynccontextmanager
-async def _allamaindex(index: str, metric: str, folder: Path) -> AsyncIterator[BasePydanticVectorStore]:
-    with llamaindex_store(folder, index, metric) as store:
+async def _awaited(open: Callable[..., AbstractContextManager[Any]], *arguments: Any) -> AsyncIterator[Any]:
+    """The store that ``open`` opens, with its async client closed at the end."""
+    with open(*arguments) as store:
         try:
             yield store
         finally:
@@ -135,7 +125,7 @@ def _case(index: str, metric: str, ids: str, **settings: Any) -> LangChainCase:
         partial(_langchain, index, metric, settings),
         {"expr": 'colour == "red"'},
         row_of=_by_text if settings["auto_id"] else _by_pk,
-        aopen=partial(_alangchain, index, metric, settings),
+        aopen=partial(_awaited, _langchain, index, metric, settings),
     )
 
 
@@ -148,7 +138,7 @@ LLAMAINDEX = [
     LlamaIndexCase(
         f"Milvus Lite {index}, {metric}",
         partial(_llamaindex, index, metric),
-        aopen=partial(_allamaindex, index, metric),
+        aopen=partial(_awaited, _llamaindex, index, metric),
     )
     for index, metric in (("FLAT", "COSINE"), ("HNSW", "L2"), ("FLAT", "IP"))
 ]

@@ -33,9 +33,6 @@ class Refused(Exception):
 
 
 class AzureReplay(Replay):
-    # The most hits in one answer of the service.
-    page = 1000
-
     def __init__(self, certificate: Path) -> None:
         super().__init__()
         self.certificate = certificate
@@ -106,20 +103,11 @@ class AzureReplay(Replay):
             if body.get("search") not in (None, "", "*"):
                 near = [row for row, _ in found]
                 found += [(row, 0.01) for row in rows if row not in near and body["search"] in row["content"]]
-        skipped, wanted = body.get("skip") or 0, body.get("top") or 50
-        here = found[skipped : skipped + min(wanted, self.page)]
         value = [
             {"@search.score": score, **{field: _written(row[field], fields[field]) for field in selected}}
-            for row, score in here
+            for row, score in found[: body.get("top") or 50]
         ]
-        answer: dict[str, Any] = {
-            "@odata.context": f"{self.endpoint}/indexes('{name}')/$metadata#docs(*)",
-            "value": value,
-        }
-        if wanted > self.page and len(found) > skipped + self.page:
-            answer["@search.nextPageParameters"] = {**body, "skip": skipped + self.page, "top": wanted - self.page}
-            answer["@odata.nextLink"] = f"{self.endpoint}/indexes('{name}')/docs/search.post.search"
-        return answer
+        return {"@odata.context": f"{self.endpoint}/indexes('{name}')/$metadata#docs(*)", "value": value}
 
 
 def _nearest(rows: list[dict[str, Any]], query: dict[str, Any], field: dict[str, Any]) -> list[tuple[Any, float]]:

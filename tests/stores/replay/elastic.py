@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import numpy as np
 
 from tests.stores.replay import http as http_replay
-from tests.stores.replay.elastic_index import Index, Refused, Source, error_body, listed
+from tests.stores.replay.elastic_index import Index, Refused, Source, listed
 from tests.stores.replay.http import Replay, Request, serving
 
 _BODY = {
@@ -51,8 +51,6 @@ class ElasticReplay(Replay):
     def reply(self, request: Request) -> tuple[int, Any]:
         with self._lock:
             self.requests.append(request)
-            if isinstance(self.fault, int):
-                return self.fault, error_body(self.fault, "replayed_fault", "replayed fault")
             try:
                 return self.answer(request)
             except Refused as refused:
@@ -189,7 +187,7 @@ class _Handler(http_replay._Handler):
         self.send_header("Connection", "close")
         self.end_headers()
         self.close_connection = True
-        self.wfile.write(data[: len(data) // 2] if self.server.fault == "cut" else data)
+        self.wfile.write(data)
 
     do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _serve
 

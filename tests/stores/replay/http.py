@@ -24,8 +24,7 @@ class Request(NamedTuple):
 
 
 class Replay(ThreadingHTTPServer):
-    """A server on a free port. ``requests`` are those so far. ``fault``: a status to answer with, or "cut" to break the
-    connection in the middle of an answer."""
+    """A server on a free port. ``requests`` are those so far."""
 
     daemon_threads = True
     block_on_close = False
@@ -33,7 +32,6 @@ class Replay(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.requests: list[Request] = []
-        self.fault: int | str | None = None
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
 
@@ -48,8 +46,6 @@ class Replay(ThreadingHTTPServer):
     def reply(self, request: Request) -> tuple[int, Any]:
         with self._lock:
             self.requests.append(request)
-            if isinstance(self.fault, int):
-                return self.fault, {"message": "replayed fault", "code": 13, "details": []}
             try:
                 return self.answer(request)
             except Exception as error:
@@ -91,11 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json; charset=utf-8")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        if self.server.fault == "cut":
-            self.wfile.write(data[: len(data) // 2])
-            self.close_connection = True
-        else:
-            self.wfile.write(data)
+        self.wfile.write(data)
 
     do_GET = do_POST = do_PUT = do_DELETE = _serve
 

@@ -57,8 +57,8 @@ INDEX: dict[str, Any] = {
 
 
 class WeaviateReplay(Replay):
-    """``asked``: the gRPC searches so far; ``fault``: "unavailable" or "cut" for these; ``lost``: objects that a search
-    finds by their vectors, but returns without them."""
+    """``asked``: the gRPC searches so far; ``lost``: objects that a search finds by their vectors, but returns
+    without them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -234,10 +234,6 @@ def _grpc_server(replay: WeaviateReplay) -> Any:
     class Service(weaviate_pb2_grpc.WeaviateServicer):
         def Search(self, request: Any, context: Any) -> Any:
             replay.asked.append(request)
-            if replay.fault == "unavailable":
-                context.abort(grpc.StatusCode.INTERNAL, "replayed fault")
-            if replay.fault == "cut":
-                replay.grpc_server.stop(None)
             try:
                 return replay.search(request)
             except ValueError as refused:

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from shared_core.errors import InvalidParameterError, VectorSourceError
 from shared_core.evaluation.compare import compare_candidates
-from shared_core.evaluation.corpus import Query, found_documents
-from shared_core.evaluation.judging import FoundCandidates
+from shared_core.evaluation.corpus import Query
+from shared_core.evaluation.judging import FoundCandidates, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval import EmbeddedQuery, as_embeddings, run_flow
 from shared_core.signals.embedding_models import fingerprint

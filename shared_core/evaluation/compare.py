@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from numbers import Real
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -133,14 +133,13 @@ def compare(
     tried = _check_settings(settings)
     corpus = convert_all(documents, as_document, "documents")
     given = convert_all(queries, as_query, "queries")
-    known = {document.id: None for document in corpus}
+    known = {document.id: document.subtopics for document in corpus}
     notes = [*notes, *_check_ids(given, known)]
     cleaned = [_without_unknown_ids(query, known) for query in given]
     if k > len(corpus):
         raise InvalidParameterError(f"k = {k}, but there are only {len(corpus)} documents")
     carriers = carriers_of(corpus)
-    labels = {document.id: document.subtopics for document in corpus}
-    subtopics = {query.id: subtopics_of(query, carriers, labels) for query in cleaned}
+    subtopics = {query.id: subtopics_of(query, carriers, known) for query in cleaned}
     check_deciding(decide_by, allowed_measures(cleaned, any(subtopics.values())))
     embed_documents, embed_queries = embed if isinstance(embed, tuple) else (embed, embed)
     rows = _as_vectors(embed_documents, [document.text for document in corpus], "documents")
@@ -156,19 +155,20 @@ def compare(
             "Subtopics are not measured."
         )
     copies = copies_of(corpus)
-    nearest = nearest_rows(query_rows, rows, min(fetch_k, len(corpus)))
+    fetch_k = min(fetch_k, len(corpus))
     places = {query.id: place for place, query in enumerate(cleaned)}
+    nearest = nearest_rows(query_rows, rows, fetch_k)
 
     def candidates_of(query: Query) -> FoundCandidates:
         place = places[query.id]
-        near = nearest[place]
-        return FoundCandidates(query_rows[place], [corpus[i] for i in near], rows[near], subtopics[query.id], copies)
+        documents = [corpus[i] for i in nearest[place]]
+        return FoundCandidates(query_rows[place], documents, rows[nearest[place]], subtopics[query.id], copies)
 
     return compare_candidates(
         cleaned,
         candidates_of,
         k=k,
-        fetch_k=min(fetch_k, len(corpus)),
+        fetch_k=fetch_k,
         settings=tried,
         decide_by=decide_by,
         drop_duplicates=drop_duplicates,
@@ -275,11 +275,12 @@ def compare_candidates(
             again = [judged(query, view=True) for query in given if query.id == worst]
             shown += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
     repeats = (0, "redundancy") in values
+    facts = CorpusFacts(
+        documents, len(outcomes), len(given), _name_of(model), k, fetch_k, seed, _versions(), drop_duplicates
+    )
     return Comparison(
         title,
-        CorpusFacts(
-            documents, len(outcomes), len(given), _name_of(str(model)), k, fetch_k, seed, _versions(), drop_duplicates
-        ),
+        facts,
         tuple(setting for setting, _ in tried),
         tuple(column.measure for column in columns),
         values,
@@ -347,7 +348,7 @@ def _as_source(key: str, value: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def need_extra() -> None:
@@ -396,14 +397,8 @@ def check_options(
     check_bool(drop_duplicates, "drop_duplicates")
 
 
-def _check_settings(settings: Settings | None) -> list[tuple[Setting, Selector]]:
-    try:
-        tried = [(setting, selector) for setting, selector in (sweep() if settings is None else settings)]
-        if not all(isinstance(setting, Setting) for setting, _ in tried):
-            raise TypeError
-    # Any exception: the caller may pass any object.
-    except Exception:
-        raise InvalidParameterError(f"settings must be pairs made by named(), got {quoted(settings)}") from None
+def _check_settings(settings: Settings | None) -> Settings:
+    tried = sweep() if settings is None else list(settings)
     for _, selector in tried:
         check_selector(selector)
     if not tried or tried[0][0].method != "similarity":
@@ -413,9 +408,8 @@ def _check_settings(settings: Settings | None) -> list[tuple[Setting, Selector]]
 
 def _name_of(model: str) -> str:
     """The model's name for the report: of a folder only its name, so that the report does not tell where it is."""
-    folder = os.path.expanduser(model)
-    local = os.path.isdir(folder) or os.path.isabs(folder)
-    return os.path.basename(os.path.abspath(folder)) or model if local else model
+    folder = Path(model).expanduser()
+    return folder.absolute().name if folder.is_dir() or folder.is_absolute() else model
 
 
 def _versions() -> dict[str, str]:
@@ -430,49 +424,38 @@ def _versions() -> dict[str, str]:
 
 def _notes_on(
     outcomes: Sequence[JudgedQuery], without_candidates: Sequence[str], k: int, drop_duplicates: bool
-) -> list[str]:
+) -> Iterator[str]:
     """Notes on repeated texts, queries without candidates, subtopics without documents, and gold out of reach."""
-    notes = _notes_on_repeats(outcomes, k, drop_duplicates)
+    repeated = sum(outcome.repeated for outcome in outcomes)
+    if repeated:
+        total = sum(len(outcome.candidates) for outcome in outcomes) + (repeated if drop_duplicates else 0)
+        counted = "A text counts once, as in the retrievers" if drop_duplicates else "Every copy counts"
+        yield f"{repeated:,} of {total:,} candidates repeat the text of another candidate of their query. {counted}."
+    short = [outcome.query.id for outcome in outcomes if outcome.repeated and len(outcome.candidates) < k]
+    if short and drop_duplicates:
+        yield (
+            f"The candidates of {_count(short, 'query', 'queries')} have fewer than {k} different texts, so fewer are "
+            "picked. Fetching more candidates can help."
+        )
     if without_candidates:
-        notes.append(f"No candidates were found for {_count(without_candidates, 'query', 'queries')}.")
+        yield f"No candidates were found for {_count(without_candidates, 'query', 'queries')}."
     lost = [label for outcome in outcomes for label in outcome.query.subtopics if label not in outcome.subtopics]
     if lost:
-        notes.append(
-            f"No document covers {_count(lost, 'subtopic', 'subtopics')} of the queries. The measures leave these out."
-        )
+        count = _count(lost, "subtopic", "subtopics")
+        yield f"No document covers {count} of the queries. The measures leave these out."
     with_gold = [outcome for outcome in outcomes if outcome.query.gold]
     reach = [len(o.candidates.intersection(o.query.gold)) / len(o.query.gold) for o in with_gold]
     if reach and not any(reach):
         one = with_gold[0]
-        notes.append(
+        yield (
             f"No gold document is among the candidates. A query has the gold id {quoted(one.query.gold[0])}, and a "
             f"candidate has the id {quoted(min(one.candidates))}. If these are ids of one kind, fetch more candidates."
         )
     elif reach and np.mean(reach) < 1 - 1e-9:
-        notes.append(
+        yield (
             f"The candidates hold {np.mean(reach):.1%} of the gold documents: no setting can find more. "
             "Fetching more candidates can raise that limit."
         )
-    return notes
-
-
-def _notes_on_repeats(outcomes: Sequence[JudgedQuery], k: int, drop_duplicates: bool) -> list[str]:
-    repeated = sum(outcome.repeated for outcome in outcomes)
-    if not repeated:
-        return []
-    total = sum(len(outcome.candidates) for outcome in outcomes) + (repeated if drop_duplicates else 0)
-    repeat, their = ("repeats", "its") if repeated == 1 else ("repeat", "their")
-    said = f"{repeated:,} of {total:,} candidates {repeat} the text of another candidate of {their} query"
-    if not drop_duplicates:
-        return [f"{said}, and {'is' if repeated == 1 else 'are'} kept."]
-    notes = [f"{said}. A text counts once, as in the retrievers; plain search would return its copies."]
-    short = [outcome.query.id for outcome in outcomes if outcome.repeated and len(outcome.candidates) < k]
-    if short:
-        notes.append(
-            f"The candidates of {_count(short, 'query', 'queries')} have fewer than {k} different texts, so fewer are "
-            "picked. Fetching more candidates can help."
-        )
-    return notes
 
 
 def _check_ids(queries: Sequence[Query], known: Collection[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -66,6 +67,25 @@ class FoundCandidates:
     vectors: ArrayLike
     subtopics: Mapping[str, Collection[str]] | None = None
     copies: Mapping[str, str] | None = None
+
+
+def found_documents(found: Iterable[tuple[str | None, str, object]]) -> list[Document]:
+    """Documents from a store: for each one its id (or None), its text, and the ``subtopics`` in its metadata.
+
+    The id of a document without one is a hash of its text. A number is added to an id that occurs again.
+
+    >>> [document.id for document in found_documents([("a", "A", ["x"]), ("a", "A", None), (None, "B", None)])]
+    ['a', 'a (2)', 'text df7e70e5']
+    """
+    seen: dict[str, int] = {}
+    documents = []
+    for given, text, labels in found:
+        name = given or f"text {hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        seen[name] = seen.get(name, 0) + 1
+        one = (labels,) if isinstance(labels, str) and labels else ()
+        several = tuple(map(str, labels)) if isinstance(labels, (list, tuple)) else one
+        documents.append(Document(name if seen[name] == 1 else f"{name} ({seen[name]})", text, several))
+    return documents
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import as_numeric, check_bool, check_integer, quoted
+from .._validation import as_numeric, check_integer, quoted
 from ..candidates import as_unit_rows
 from ..errors import InvalidInputError, InvalidParameterError
 from ..selectors.base import Selector, check_selector, make_selector
@@ -40,6 +40,8 @@ Embed: TypeAlias = Callable[[list[str]], ArrayLike]
 # Values of MMR's lambda_mult that are tried: 0.5 is LangChain's and LlamaIndex's default, 1 would be similarity.
 LAMBDAS = (0.3, 0.5, 0.7, 0.8, 0.9)
 TEMPERATURES = (0.05, 0.1, 0.2)
+# Queries that the result keeps in full, starting with the first, so that the report can show them.
+VIEWS = 50
 _PACKAGES = ("numpy", "setselect", "scipy", "ir_measures")
 # Cosines that exact search holds in memory together: 64 MB.
 _BLOCK = 16_000_000
@@ -57,8 +59,6 @@ def compare(
     drop_duplicates: bool = True,
     model: str = "not named",
     title: str = "Comparison of methods",
-    seed: int = 0,
-    views: int = 50,
     track: Track = without_progress,
     notes: Sequence[str] = (),
 ) -> Comparison:
@@ -93,10 +93,6 @@ def compare(
         gold document is found when one of its copies is picked. False keeps them apart.
     model, title : str
         Names for the report.
-    seed : int
-        Seed for bootstrap intervals and permutation tests.
-    views : int
-        How many queries the result keeps in full, starting with the first, so that the report can show them.
     track : callable
         ``track(items, description)`` returns the items, and may show a progress bar.
     notes : sequence of str
@@ -113,8 +109,8 @@ def compare(
         There are no documents or no queries, two have the same id, no document has any of the queries' gold ids, or the
         vectors are not valid.
     InvalidParameterError
-        ``k``, ``fetch_k``, ``settings``, ``seed``, ``views`` or ``drop_duplicates`` is no valid value, or ``decide_by``
-        is not a measure that the queries allow. This is checked before anything is embedded.
+        ``k``, ``fetch_k`` or ``settings`` is no valid value, or ``decide_by`` is not a measure that the queries allow.
+        This is checked before anything is embedded.
     ImportError
         The extra ``eval`` is not installed.
 
@@ -129,7 +125,7 @@ def compare(
     (0.5, 0.5)
     """
     need_extra()
-    check_options(k, fetch_k, decide_by, seed, views, drop_duplicates)
+    check_options(k, fetch_k, decide_by)
     tried = _check_settings(settings)
     corpus = convert_all(documents, as_document, "documents")
     given = convert_all(queries, as_query, "queries")
@@ -175,8 +171,6 @@ def compare(
         documents=len(corpus),
         model=model,
         title=title,
-        seed=seed,
-        views=views,
         track=track,
         notes=notes,
     )
@@ -194,8 +188,6 @@ def compare_candidates(
     documents: int | None = None,
     model: str = "not named",
     title: str = "Comparison of methods",
-    seed: int = 0,
-    views: int = 50,
     track: Track = without_progress,
     notes: Sequence[str] = (),
 ) -> Comparison:
@@ -209,7 +201,7 @@ def compare_candidates(
         vectors. A query without candidates is left out, and a note says so.
     documents : int, optional
         How many documents the search covers, for the report.
-    k, fetch_k, settings, decide_by, drop_duplicates, model, title, seed, views, track, notes
+    k, fetch_k, settings, decide_by, drop_duplicates, model, title, track, notes
         See :func:`compare`.
 
     Returns
@@ -233,7 +225,7 @@ def compare_candidates(
     (True, (0, 1))
     """
     need_extra()
-    check_options(k, fetch_k, decide_by, seed, views, drop_duplicates)
+    check_options(k, fetch_k, decide_by)
     tried = _check_settings(settings)
     given = convert_all(queries, as_query, "queries")
     check_deciding(decide_by, allowed_measures(given, any(query.subtopics or query.gold for query in given)))
@@ -250,7 +242,7 @@ def compare_candidates(
     partial = False
     try:
         for query in track(given, "Comparing"):
-            outcome = judged(query, view=len(outcomes) < views)
+            outcome = judged(query, view=len(outcomes) < VIEWS)
             if outcome is None:
                 without_candidates.append(query.id)
             else:
@@ -264,20 +256,18 @@ def compare_candidates(
     columns = measure(outcomes, k)
     values, differences = {}, {}
     for column in columns:
-        for setting, (estimate, difference) in enumerate(summarise(column, seed)):
+        for setting, (estimate, difference) in enumerate(summarise(column)):
             values[setting, column.measure.key] = estimate
             differences[setting, column.measure.key] = difference
-    advice = recommend([setting for setting, _ in tried], columns, values, differences, decide_by=decide_by, seed=seed)
+    advice = recommend([setting for setting, _ in tried], columns, values, differences, decide_by=decide_by)
     shown = [outcome.view for outcome in outcomes if outcome.view is not None]
-    if views and advice.setting is not None and advice.measure is not None:
+    if advice.setting is not None and advice.measure is not None:
         worst = differences[advice.setting, advice.measure].worst_query
         if worst not in {view.id for view in shown}:
             again = [judged(query, view=True) for query in given if query.id == worst]
             shown += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
     repeats = (0, "redundancy") in values
-    facts = CorpusFacts(
-        documents, len(outcomes), len(given), _name_of(model), k, fetch_k, seed, _versions(), drop_duplicates
-    )
+    facts = CorpusFacts(documents, len(outcomes), len(given), _name_of(model), k, fetch_k, _versions(), drop_duplicates)
     return Comparison(
         title,
         facts,
@@ -385,16 +375,11 @@ def _as_vectors(embed: Embed | ArrayLike, texts: list[str], what: str) -> NDArra
     return rows
 
 
-def check_options(
-    k: int, fetch_k: int, decide_by: str | None = None, seed: int = 0, views: int = 0, drop_duplicates: bool = True
-) -> None:
+def check_options(k: int, fetch_k: int, decide_by: str | None = None) -> None:
     """Raise InvalidParameterError for options of :func:`compare` that are wrong whatever the corpus is."""
     check_deciding(decide_by)
     if check_integer(fetch_k, "fetch_k", 1) < check_integer(k, "k", 1):
         raise InvalidParameterError(f"fetch_k = {fetch_k} is below k = {k}: the picks are made among the candidates")
-    check_integer(seed, "seed", 0)
-    check_integer(views, "views", 0)
-    check_bool(drop_duplicates, "drop_duplicates")
 
 
 def _check_settings(settings: Settings | None) -> Settings:

@@ -162,10 +162,6 @@ def read_qrels(path: Path | str) -> dict[str, Relevant]:
     if its score is above 0; grades above 0 all mean the same. If the second of four columns is 0 or Q0 in every line,
     there are no subtopics. With subtopics a document is relevant if it covers any of them.
 
-    Parameters
-    ----------
-    path : path
-
     Returns
     -------
     dict of Relevant
@@ -256,11 +252,10 @@ def _judge_queries(
     queries: Sequence[Query], relevant: Mapping[str, Relevant], name: str
 ) -> tuple[list[Query], list[str]]:
     """The queries that have a relevant document, with their judgements; and notes on the others."""
-    known = {query.id for query in queries}
-    unknown = [query for query in relevant if query not in known]
+    unknown = list(relevant.keys() - {query.id for query in queries})
     if len(unknown) == len(relevant):
         raise InvalidInputError(
-            f"none of the query ids of {name} is the id of a query: it has {quoted(unknown[0])}, and the "
+            f"none of the query ids of {name} is the id of a query: it has {quoted(next(iter(relevant)))}, and the "
             f"first query has the id {quoted(queries[0].id)}"
         )
     judged = [
@@ -272,12 +267,8 @@ def _judge_queries(
         raise InvalidInputError(f"{name} names no relevant document for any query: no score is above 0")
     notes = []
     if unknown:
-        notes.append(
-            f"No query has {len(unknown)} of the {len(relevant)} query ids of {name}, such as {quoted(unknown[0])}."
-        )
-    if len(judged) < len(queries):
-        notes.append(
-            f"{len(queries) - len(judged)} of {len(queries)} queries have no relevant document in {name} "
-            "and are left out."
-        )
+        example = quoted(min(unknown))
+        notes.append(f"No query has {len(unknown)} of the {len(relevant)} query ids of {name}, such as {example}.")
+    if left := len(queries) - len(judged):
+        notes.append(f"{left} of {len(queries)} queries have no relevant document in {name} and are left out.")
     return judged, notes

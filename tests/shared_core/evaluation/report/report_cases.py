@@ -113,7 +113,7 @@ def comparison(queries: int = 12, candidates: int = 50) -> Comparison:
             )
     return Comparison(
         "Handbook of the store, spring",
-        CorpusFacts(3412, 120, 120, "all-MiniLM-L6-v2", 5, 50, 0, {"python": "3.11.2", "numpy": "2.4.6"}),
+        CorpusFacts(3412, 120, 120, "all-MiniLM-L6-v2", 5, 50, {"python": "3.11.2", "numpy": "2.4.6"}),
         SETTINGS,
         MEASURES,
         values,

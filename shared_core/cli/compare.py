@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +16,7 @@ from rich.text import Text
 
 from .._files import write_atomically
 from ..errors import InvalidParameterError, SetSelectError
-from ..evaluation.compare import Embed, check_options
+from ..evaluation.compare import Embed, check_options, need_extra
 from ..evaluation.compare import compare as compare_methods
 from ..evaluation.corpus import read_documents, read_queries
 from ..evaluation.demo import demo_corpus
@@ -143,7 +142,9 @@ def compare(
                 "--demo has its own documents and queries: leave out --vectors, --query-vectors and keys"
             )
         source = VectorOptions(vectors, query_vectors, id_column, vector_column, model, embedding)
-        _check_packages(source, out)
+        report = ["jinja2"] if out is not None and out.suffix.lower() == ".html" else []
+        model_package = ["sentence_transformers"] if source.embeds and source.embedding is None else []
+        need_extra(*report, *model_package, extra="compare" if model_package else "eval")
         title, corpus = _read_corpus(folder, documents, queries, split, qrels, demo, gold_key, keys)
         report_problems(say, corpus.problems)
         comparison = _compare(
@@ -170,23 +171,6 @@ def compare(
     raise typer.Exit(WITH_PROBLEMS if corpus.problems or comparison.partial else FINE)
 
 
-def _check_packages(source: VectorOptions, out: Path | None) -> None:
-    """Raise an ImportError that names the one extra to install, before anything takes time."""
-    needed = {"scipy": "scipy", "ir_measures": "ir-measures"}
-    if out is not None and out.suffix.lower() == ".html":
-        needed["jinja2"] = "jinja2"
-    extra = "eval"
-    if source.embeds and source.embedding is None:
-        needed["sentence_transformers"] = "sentence-transformers"
-        extra = "compare"
-    missing = [name for module, name in needed.items() if find_spec(module) is None]
-    if missing:
-        raise ImportError(
-            f"setselect compare needs packages that are not installed ({', '.join(missing)}): "
-            f'pip install "setselect[{extra}]"'
-        )
-
-
 def _check_out(out: Path | None) -> None:
     """Refuse a path of the report that cannot be right, before the comparison."""
     if out is None:
@@ -200,14 +184,13 @@ def _check_out(out: Path | None) -> None:
 def _write(comparison: Comparison, out: Path | None) -> None:
     if out is None:
         return
-    if out.suffix.lower() == ".json":
-        text = comparison.to_json(indent=1) + "\n"
-    else:
-        from ..evaluation.report import render
-
-        text = render(comparison)
     try:
-        write_atomically(out, text)
+        if out.suffix.lower() == ".json":
+            write_atomically(out, comparison.to_json(indent=1) + "\n")
+        else:
+            from ..evaluation.report import write_report
+
+            write_report(comparison, out)
     except OSError as error:
         raise OSError(
             f"--out: {out} cannot be written, an earlier report is kept: {error.strerror or error}"

@@ -341,11 +341,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def need_extra() -> None:
-    """Raise the ImportError that names the extra ``eval``, before anything takes time."""
-    for package in ("scipy", "ir_measures"):
-        if find_spec(package) is None:
-            raise ImportError(f'the comparison needs {package}: pip install "setselect[eval]"')
+def need_extra(*packages: str, extra: str = "eval") -> None:
+    """Raise the ImportError that names the extra if scipy, ir_measures or one of the ``packages`` is missing."""
+    missing = [name for name in ("scipy", "ir_measures", *packages) if find_spec(name) is None]
+    if missing:
+        raise ImportError(f'the comparison needs {", ".join(missing)}: pip install "setselect[{extra}]"')
 
 
 def nearest_rows(queries: NDArray[np.floating], rows: NDArray[np.floating], fetch_k: int) -> NDArray[np.intp]:

@@ -17,7 +17,6 @@ except ImportError as error:  # pragma: no cover
     raise ImportError('the report needs jinja2: pip install "setselect[eval]"') from error
 
 from ..._files import write_atomically
-from ...errors import InvalidParameterError
 from ..recommend import lines_to_paste, p_value
 from ..results import Comparison, percent
 from ._chart import draw_chart
@@ -75,17 +74,10 @@ def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    InvalidParameterError
-        ``path`` is a folder, or lies in a folder that does not exist.
     OSError
-        The file cannot be written.
+        The file cannot be written; an existing one is kept.
     """
-    target = Path(path)
-    if target.is_dir():
-        raise InvalidParameterError(f"path: {target} is a folder; give the name of a file in it, such as report.html")
-    if not target.parent.is_dir():
-        raise InvalidParameterError(f"path: there is no folder {target.parent}; make it first, or name another")
-    write_atomically(target, render(comparison))
+    write_atomically(path, render(comparison))
 
 
 @lru_cache

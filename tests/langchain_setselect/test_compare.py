@@ -1,4 +1,3 @@
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from langchain_setselect import SetSelectRetriever
 from langchain_setselect.compare import compare_store, load_embedding
 from shared_core.errors import (
     EmbeddingFallbackWarning,
-    InvalidInputError,
     InvalidParameterError,
     SetSelectError,
     VectorSourceError,
@@ -97,17 +95,6 @@ def test_a_store_without_embeddings_asks_for_them() -> None:
     assert compare_store(store, ["one"], k=2, embeddings=WordEmbeddings()).corpus.queries == 1
 
 
-def test_a_model_that_returns_no_vector_of_a_query_is_an_error() -> None:
-    class Odd(WordEmbeddings):
-        def embed_query(self, text: str) -> Any:
-            return [float("nan")] * 48
-
-    store = InMemoryVectorStore(Odd())
-    store.add_texts(["one", "two", "three"])
-    with pytest.raises(InvalidInputError, match="Odd returned"):
-        compare_store(store, ["one"], k=2)
-
-
 def test_a_wrong_option_is_refused_before_a_query_is_embedded(store: VectorStore, embeddings: WordEmbeddings) -> None:
     for options in ({"k": 0}, {"fetch_k": 0}, {"decide_by": "p_recall"}):
         with pytest.raises(InvalidParameterError, match=f"^{next(iter(options))} "):
@@ -180,10 +167,3 @@ def test_a_failure_of_the_provider_is_an_error_of_one_line(monkeypatch: pytest.M
     monkeypatch.setattr("langchain.embeddings.init_embeddings", lambda name: Refusing(size=4))
     with pytest.raises(VectorSourceError, match=r"embedding 'openai:x' failed: 429: rate limit reached$"):
         load_embedding("openai:x").embed_documents(["A"])
-
-
-def test_without_langchain_the_message_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "langchain", None)
-    monkeypatch.setitem(sys.modules, "langchain.embeddings", None)
-    with pytest.raises(ImportError, match="pip install langchain langchain-openai"):
-        load_embedding("openai:text-embedding-3-small")

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from shared_core.errors import InvalidParameterError, VectorSourceError
 from shared_core.evaluation.compare import compare_candidates
-from shared_core.evaluation.corpus import Query, found_documents
-from shared_core.evaluation.judging import FoundCandidates
+from shared_core.evaluation.corpus import Query
+from shared_core.evaluation.judging import FoundCandidates, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval import EmbeddedQuery, as_embeddings, run_flow
 from shared_core.signals.embedding_models import fingerprint
@@ -119,33 +119,9 @@ class NamedEmbedding:
 
 
 def load_embedding(name: str) -> NamedEmbedding:
-    """Load an embedding of LangChain by its name, with LangChain's ``init_embeddings``.
+    """Load ``provider:model`` with LangChain's ``init_embeddings``; the provider reads its key from the environment.
 
-    Parameters
-    ----------
-    name : str
-        ``"provider:model"``: ``"openai:text-embedding-3-small"``, ``"ollama:nomic-embed-text"``,
-        ``"huggingface:FOLDER"``, ... The provider reads its key from its usual environment variable.
-
-    Returns
-    -------
-    NamedEmbedding
-        It embeds documents and queries; if the provider fails, it raises VectorSourceError.
-
-    Raises
-    ------
-    ImportError
-        ``langchain`` or the package of the provider is not installed; the message names it.
-    InvalidParameterError
-        There is no such provider, or the embedding cannot be loaded: no key, no such model.
-
-    Examples
-    --------
-    >>> load_embedding("text-embedding-3-small")
-    Traceback (most recent call last):
-        ...
-    shared_core.errors.InvalidParameterError: the embedding must be named as provider:model, such as \
-openai:text-embedding-3-small, got 'text-embedding-3-small'
+    The name is "openai:text-embedding-3-small", "ollama:nomic-embed-text", "huggingface:FOLDER", ...
     """
     provider, colon, model = name.partition(":")
     if not colon or not provider or not model:

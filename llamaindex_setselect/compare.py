@@ -12,8 +12,8 @@ from llama_index.core.schema import MetadataMode, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 
 from shared_core.evaluation.compare import check_options, compare_candidates
-from shared_core.evaluation.corpus import Query, found_documents
-from shared_core.evaluation.judging import FoundCandidates
+from shared_core.evaluation.corpus import Query
+from shared_core.evaluation.judging import FoundCandidates, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval import run_flow
 

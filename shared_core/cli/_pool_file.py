@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from .._validation import quoted
 from ..errors import InvalidInputError, InvalidParameterError
-from ..evaluation.corpus import Problem, json_lines, text_of
+from ..evaluation.corpus import Problem, text_of
+from ..evaluation.reading import json_lines
 
 
 class PoolFile(NamedTuple):

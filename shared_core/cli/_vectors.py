@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from .._validation import as_numeric, printable, quoted
+from .._validation import as_numeric, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from ..evaluation.corpus import ReadResult
 from ..evaluation.qrels import JudgedCorpus
@@ -37,7 +37,7 @@ class VectorOptions:
         for option, path in files.items():
             if path is not None and path.suffix.lower() not in (".npy", ".parquet") and not path.is_dir():
                 raise InvalidParameterError(
-                    f"{option}: {printable(path)} is no .npy or .parquet file, nor a folder of .parquet files"
+                    f"{option}: {path} is no .npy or .parquet file, nor a folder of .parquet files"
                 )
         given = [option for option, path in files.items() if path is not None]
         models = [f"--{name}" for name in ("model", "embedding") if getattr(self, name) is not None]
@@ -59,7 +59,7 @@ class VectorOptions:
     @property
     def name(self) -> str:
         """What the report calls the vectors: the names of the files, and the model."""
-        files = [printable(path.name) for path in (self.documents, self.queries) if path is not None]
+        files = [path.name for path in (self.documents, self.queries) if path is not None]
         return ", ".join([*files, self._model_name] if self.embeds else files)
 
     @property
@@ -81,16 +81,11 @@ class VectorOptions:
 
     def read(self, corpus: JudgedCorpus) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
         """The vectors of documents and of queries, None for those without a file."""
-        documents, queries = corpus.documents, corpus.queries
-        of_documents, of_queries = corpus.read or (ReadResult([], []), ReadResult([], []))
-        rows = self._read(self.documents, [one.id for one in documents], of_documents)
-        query_rows = self._read(self.queries, [one.id for one in queries], of_queries)
-        if rows is not None and query_rows is not None and rows.shape[1] != query_rows.shape[1]:
-            raise InvalidInputError(
-                f"{printable(self.documents)} and {printable(self.queries)} hold vectors of different lengths, "
-                f"{rows.shape[1]} and {query_rows.shape[1]}: embed both with the same model"
-            )
-        return rows, query_rows
+        documents, queries = corpus.read or (ReadResult([], []), ReadResult([], []))
+        return (
+            self._read(self.documents, [one.id for one in corpus.documents], documents),
+            self._read(self.queries, [one.id for one in corpus.queries], queries),
+        )
 
     def _read(self, path: Path | None, ids: list[str], read: ReadResult[Any]) -> NDArray[Any] | None:
         if path is None:
@@ -104,27 +99,23 @@ class VectorOptions:
         bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
         if len(bad):
             raise InvalidInputError(
-                f"{printable(path)}: row {places[bad[0]]}, counted from 0 (id {quoted(ids[bad[0]])}), holds NaN or "
-                "inf: embed that text again"
+                f"{path}: row {places[bad[0]]}, counted from 0 (id {quoted(ids[bad[0]])}), holds NaN or inf: embed "
+                "that text again"
             )
         return rows
 
 
 def read_rows(path: Path | str, rows: Sequence[int], lines: int, what: str) -> NDArray[Any]:
     """These rows (n, d) of a .npy file that has a row for each of the ``lines`` that are not blank."""
-    if Path(path).exists() and not Path(path).is_file():
-        raise InvalidInputError(f"{printable(path)} is not a file: a folder, a pipe or a device cannot be read")
     try:
-        # A damaged head may claim any length. A memory map is never longer than the file.
         found = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
-        raise InvalidInputError(f"{printable(path)} cannot be read: {error.strerror or error}") from error
-    # A damaged head raises many undocumented exceptions, tokenize.TokenError and OverflowError among them.
-    except Exception as error:
-        raise InvalidInputError(f"{printable(path)} is not a .npy file of numbers: {quoted(str(error))}") from error
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InvalidInputError(f"{path} is not a .npy file of numbers: {quoted(str(error))}") from error
     if found.ndim != 2 or len(found) != lines or not found.shape[1]:
         raise InvalidInputError(
-            f"{printable(path)}: vectors must have shape ({lines}, d), a row for each line of {what} that is not "
-            f"blank, got {found.shape}"
+            f"{path}: vectors must have shape ({lines}, d), a row for each line of {what} that is not blank, got "
+            f"{found.shape}"
         )
-    return as_numeric(np.array(found[list(rows)]), f"the vectors in {printable(path)}")
+    return as_numeric(np.array(found[list(rows)]), f"the vectors in {path}")

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from .._files import write_atomically
-from .._validation import printable
-from ..errors import InvalidInputError, InvalidParameterError, SetSelectError
-from ..evaluation.compare import Embed, check_options
+from ..errors import InvalidParameterError, SetSelectError
+from ..evaluation.compare import Embed, check_options, need_extra
 from ..evaluation.compare import compare as compare_methods
 from ..evaluation.corpus import read_documents, read_queries
 from ..evaluation.demo import demo_corpus
@@ -42,8 +38,8 @@ from ._vectors import VectorOptions
 
 # The names of the library's arguments in its messages.
 _ARGUMENTS = (
-    "k", "fetch_k", "decide_by", "seed", "views", "split", "text_key", "id_key", "query_key", "query_id_key",
-    "gold_key", "id_column", "vector_column",
+    "k", "fetch_k", "decide_by", "split", "text_key", "id_key", "query_key", "query_id_key", "gold_key", "id_column",
+    "vector_column",
 )  # fmt: skip
 
 
@@ -115,8 +111,7 @@ def compare(
         str | None,
         typer.Option(
             help="Measure that decides: subtopic_recall, answers, p_recall, recall, ndcg, success or alpha_ndcg. "
-            "Default: the first of subtopic_recall, answers, p_recall, recall that at least half as many queries "
-            "allow as any other of them."
+            "Default: the most specific measure that enough of your queries support."
         ),
     ] = None,
     keep_duplicates: Annotated[
@@ -126,9 +121,6 @@ def compare(
             help="Count documents with the same text as several. By default a text counts once, as in the retrievers.",
         ),
     ] = False,
-    title: Annotated[str | None, typer.Option(help="Title of the report.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed for bootstrap intervals and permutation tests.")] = 0,
-    views: Annotated[int, typer.Option(min=0, help="Number of queries that the report shows one by one.")] = 50,
     cache: Annotated[
         Path | None, typer.Option(help="Folder for embeddings. Default: SETSELECT_CACHE, or ~/.cache/setselect.")
     ] = None,
@@ -142,28 +134,27 @@ def compare(
     """
     say = message_console()
     try:
-        check_options(k, fetch_k, decide_by, seed, views)
-        keys = {
-            "text_key": text_key, "id_key": id_key, "query_key": query_key, "query_id_key": query_id_key,
-            "gold_key": gold_key,
-        }  # fmt: skip
-        if demo and (vectors or query_vectors or any(keys.values())):
+        check_options(k, fetch_k, decide_by)
+        _check_out(out)
+        keys = {"text_key": text_key, "id_key": id_key, "query_key": query_key, "query_id_key": query_id_key}
+        if demo and (vectors or query_vectors or gold_key or any(keys.values())):
             raise InvalidParameterError(
                 "--demo has its own documents and queries: leave out --vectors, --query-vectors and keys"
             )
         source = VectorOptions(vectors, query_vectors, id_column, vector_column, model, embedding)
-        _check_packages(source, out)
-        write = _report_writer(out)
-        default_title, corpus = _read_corpus(folder, documents, queries, split, qrels, demo, keys)
+        report = ["jinja2"] if out is not None and out.suffix.lower() == ".html" else []
+        model_package = ["sentence_transformers"] if source.embeds and source.embedding is None else []
+        need_extra(*report, *model_package, extra="compare" if model_package else "eval")
+        title, corpus = _read_corpus(folder, documents, queries, split, qrels, demo, gold_key, keys)
         report_problems(say, corpus.problems)
         comparison = _compare(
-            say, corpus, source, cache, title=title or default_title, k=k, fetch_k=fetch_k,
-            decide_by=decide_by, drop_duplicates=not keep_duplicates, seed=seed, views=views,
+            say, corpus, source, cache, title=title, k=k, fetch_k=fetch_k, decide_by=decide_by,
+            drop_duplicates=not keep_duplicates,
         )  # fmt: skip
         show = result_console()
         try:
             # The report is written first, so that no failure of the terminal can lose it.
-            write(comparison)
+            _write(comparison, out)
         finally:
             _show(show, comparison)
         if out is not None:
@@ -180,52 +171,30 @@ def compare(
     raise typer.Exit(WITH_PROBLEMS if corpus.problems or comparison.partial else FINE)
 
 
-def _check_packages(source: VectorOptions, out: Path | None) -> None:
-    """Raise an ImportError that names the one extra to install, before anything takes time."""
-    needed = {"scipy": "scipy", "ir_measures": "ir-measures"}
-    if out is not None and out.suffix.lower() == ".html":
-        needed["jinja2"] = "jinja2"
-    extra = "eval"
-    if source.embeds and source.embedding is None:
-        needed["sentence_transformers"] = "sentence-transformers"
-        extra = "compare"
-    missing = [name for module, name in needed.items() if find_spec(module) is None]
-    if missing:
-        verb = "which is" if len(missing) == 1 else "which are"
-        raise ImportError(
-            f'setselect compare needs {", ".join(missing)}, {verb} not installed: pip install "setselect[{extra}]"'
-        )
-
-
-def _report_writer(out: Path | None) -> Callable[[Comparison], None]:
-    """A function that writes the result. A wrong path or a missing jinja2 is an error now, before the comparison."""
+def _check_out(out: Path | None) -> None:
+    """Refuse a path of the report that cannot be right, before the comparison."""
     if out is None:
-        return lambda comparison: None
-    folder = out.absolute().parent
-    if out.suffix.lower() not in (".html", ".json"):
-        raise InvalidParameterError(f"--out must end in .html or .json, got {out}")
-    if not folder.is_dir():
-        raise InvalidParameterError(f"--out: there is no folder {folder}")
-    if out.is_dir():
-        raise InvalidParameterError(f"--out: {out} is a folder; give the name of a file in it, such as report.html")
-    if not os.access(folder, os.W_OK):
-        raise InvalidParameterError(f"--out: the folder {folder} cannot be written to")
-    if out.suffix.lower() == ".json":
+        return
+    if out.suffix.lower() not in (".html", ".json") or out.is_dir():
+        raise InvalidParameterError(f"--out must be the name of a file that ends in .html or .json, got {out}")
+    if not out.absolute().parent.is_dir():
+        raise InvalidParameterError(f"--out: there is no folder {out.absolute().parent}")
 
-        def render(comparison: Comparison) -> str:
-            return comparison.to_json(indent=1) + "\n"
 
-    else:
-        from ..evaluation.report import render
+def _write(comparison: Comparison, out: Path | None) -> None:
+    if out is None:
+        return
+    try:
+        if out.suffix.lower() == ".json":
+            write_atomically(out, comparison.to_json(indent=1) + "\n")
+        else:
+            from ..evaluation.report import write_report
 
-    def write(comparison: Comparison) -> None:
-        try:
-            write_atomically(out, render(comparison))
-        except OSError as error:
-            why = f"--out: {out} cannot be written: {error.strerror or error}; an earlier report is kept"
-            raise InvalidParameterError(why) from error
-
-    return write
+            write_report(comparison, out)
+    except OSError as error:
+        raise OSError(
+            f"--out: {out} cannot be written, an earlier report is kept: {error.strerror or error}"
+        ) from error
 
 
 def _read_corpus(
@@ -235,6 +204,7 @@ def _read_corpus(
     split: str | None,
     qrels: Path | None,
     demo: bool,
+    gold_key: str | None,
     keys: dict[str, str | None],
 ) -> tuple[str, JudgedCorpus]:
     """A title for the corpus, and the corpus."""
@@ -242,7 +212,6 @@ def _read_corpus(
         if folder or documents or queries or qrels or split:
             raise InvalidParameterError("--demo has its own documents and queries: leave out folders and files")
         return "NumPy's docstrings", JudgedCorpus(*demo_corpus(), [], [])
-    gold_key = keys.pop("gold_key")
     if gold_key is not None and (folder or qrels):
         raise InvalidParameterError("the judgements (qrels) hold the gold ids: leave out --gold-key")
     if folder is not None:
@@ -250,9 +219,9 @@ def _read_corpus(
             raise InvalidParameterError(f"{folder} has its own documents and queries: leave out --documents, --queries")
         if split and qrels:
             raise InvalidParameterError("--split names judgements of the folder, --qrels a file of them: leave out one")
-        found = beir_files(folder, split, qrels)
-        return f"{folder.absolute().name}, {found.qrels.stem}", read_judged(
-            found.documents, found.queries, found.qrels, **keys
+        files = beir_files(folder, split, qrels)
+        return f"{folder.absolute().name}, {files.qrels.stem}", read_judged(
+            files.documents, files.queries, files.qrels, **keys
         )
     if documents is None or queries is None:
         raise InvalidParameterError("--documents and --queries are both needed, or a BEIR folder, or --demo")
@@ -276,46 +245,38 @@ def _compare(
         # The model loads at the first embedding, which comes after the checks of options and ids.
         return source.load(say)
 
-    def embed_as(role: Literal["document", "query"], file: Path | None, rows: NDArray[Any] | None) -> Embed:
-        """A function that embeds texts; ``rows`` are the vectors of the others, from a ``file``, if there is one."""
+    def embed_documents(texts: list[str]) -> ArrayLike:
+        return embed(loaded().embed_documents, "document", "Embedding documents", texts)
 
-        def embed(texts: list[str]) -> ArrayLike:
-            model = loaded()
-            make, what = (
-                (model.embed_documents, "documents") if role == "document" else (model.embed_queries, "queries")
-            )
-            cached = CachedEmbedding(
-                make, f"{model.fingerprint} {role}", cache, track=progress, description=f"Embedding {what}"
-            )
-            made = cached(texts)
-            if rows is not None and rows.shape[1] != made.shape[1]:
-                raise InvalidInputError(
-                    f"{printable(file)}: the vectors have length {rows.shape[1]}, those of {model.name} "
-                    f"{made.shape[1]}: name the model that made the file"
-                )
-            return made
+    def embed_queries(texts: list[str]) -> ArrayLike:
+        return embed(loaded().embed_queries, "query", "Embedding queries", texts)
 
-        return embed
+    def embed(make: Embed, role: str, description: str, texts: list[str]) -> ArrayLike:
+        key = f"{loaded().fingerprint} {role}"
+        return CachedEmbedding(make, key, cache, track=progress, description=description)(texts)
 
-    documents, queries, problems, notes, _ = corpus
     rows, query_rows = source.read(corpus)
-    embed = (
-        embed_as("document", source.queries, query_rows) if rows is None else rows,
-        embed_as("query", source.documents, rows) if query_rows is None else query_rows,
+    comparison = compare_methods(
+        corpus.documents,
+        corpus.queries,
+        (embed_documents if rows is None else rows, embed_queries if query_rows is None else query_rows),
+        model=source.name,
+        track=progress,
+        notes=corpus.notes,
+        **options,
     )
-    comparison = compare_methods(documents, queries, embed, model=source.name, track=progress, notes=notes, **options)
-    said = []
-    if problems:
-        lines = "1 line or file" if len(problems) == 1 else f"{len(problems)} lines or files"
-        said.append(f"{lines} could not be read and were left out; the first: {problems[0]}")
+    notes = []
+    if corpus.problems:
+        lines = "1 line or file" if len(corpus.problems) == 1 else f"{len(corpus.problems)} lines or files"
+        notes.append(f"{lines} could not be read and were left out; the first: {corpus.problems[0]}")
     limit = loaded().max_characters if rows is None else None
-    longer = sum(len(document.text) > limit for document in documents) if limit else 0
+    longer = sum(len(document.text) > limit for document in corpus.documents) if limit else 0
     if longer:
-        said.append(
-            f"{longer} of {len(documents)} documents are longer than about {limit} characters. The model reads only "
-            "the beginning of them: split them into passages."
+        notes.append(
+            f"{longer} of {len(corpus.documents)} documents are longer than about {limit} characters. The model reads "
+            "only the beginning of them: split them into passages."
         )
-    return replace(comparison, notes=(*said, *comparison.notes))
+    return replace(comparison, notes=(*notes, *comparison.notes))
 
 
 def _show(show: Console, comparison: Comparison) -> None:
@@ -377,9 +338,8 @@ def _show_differences(show: Console, comparison: Comparison) -> None:
         )
     show.print(
         Text(
-            f"\n{deciding.name} against similarity, query by query: the mean difference, the shares of queries that a "
-            "setting makes better and worse, what the worse ones lose on average and at most, and the query that loses "
-            "most"
+            f"\n{deciding.name} against similarity, per setting: mean difference, % of queries better, % worse, "
+            "average loss, largest loss, and where"
         )
     )
     show.print(table)

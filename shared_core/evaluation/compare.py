@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from numbers import Real
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import as_numeric, check_bool, check_integer, quoted
+from .._validation import as_numeric, check_integer, quoted
 from ..candidates import as_unit_rows
 from ..errors import InvalidInputError, InvalidParameterError
 from ..selectors.base import Selector, check_selector, make_selector
@@ -40,6 +40,8 @@ Embed: TypeAlias = Callable[[list[str]], ArrayLike]
 # Values of MMR's lambda_mult that are tried: 0.5 is LangChain's and LlamaIndex's default, 1 would be similarity.
 LAMBDAS = (0.3, 0.5, 0.7, 0.8, 0.9)
 TEMPERATURES = (0.05, 0.1, 0.2)
+# Queries that the result keeps in full, starting with the first, so that the report can show them.
+VIEWS = 50
 _PACKAGES = ("numpy", "setselect", "scipy", "ir_measures")
 # Cosines that exact search holds in memory together: 64 MB.
 _BLOCK = 16_000_000
@@ -57,8 +59,6 @@ def compare(
     drop_duplicates: bool = True,
     model: str = "not named",
     title: str = "Comparison of methods",
-    seed: int = 0,
-    views: int = 50,
     track: Track = without_progress,
     notes: Sequence[str] = (),
 ) -> Comparison:
@@ -93,10 +93,6 @@ def compare(
         gold document is found when one of its copies is picked. False keeps them apart.
     model, title : str
         Names for the report.
-    seed : int
-        Seed for bootstrap intervals and permutation tests.
-    views : int
-        How many queries the result keeps in full, starting with the first, so that the report can show them.
     track : callable
         ``track(items, description)`` returns the items, and may show a progress bar.
     notes : sequence of str
@@ -113,8 +109,8 @@ def compare(
         There are no documents or no queries, two have the same id, no document has any of the queries' gold ids, or the
         vectors are not valid.
     InvalidParameterError
-        ``k``, ``fetch_k``, ``settings``, ``seed``, ``views`` or ``drop_duplicates`` is no valid value, or ``decide_by``
-        is not a measure that the queries allow. This is checked before anything is embedded.
+        ``k``, ``fetch_k`` or ``settings`` is no valid value, or ``decide_by`` is not a measure that the queries allow.
+        This is checked before anything is embedded.
     ImportError
         The extra ``eval`` is not installed.
 
@@ -129,18 +125,17 @@ def compare(
     (0.5, 0.5)
     """
     need_extra()
-    check_options(k, fetch_k, decide_by, seed, views, drop_duplicates)
+    check_options(k, fetch_k, decide_by)
     tried = _check_settings(settings)
     corpus = convert_all(documents, as_document, "documents")
     given = convert_all(queries, as_query, "queries")
-    known = {document.id: None for document in corpus}
+    known = {document.id: document.subtopics for document in corpus}
     notes = [*notes, *_check_ids(given, known)]
     cleaned = [_without_unknown_ids(query, known) for query in given]
     if k > len(corpus):
         raise InvalidParameterError(f"k = {k}, but there are only {len(corpus)} documents")
     carriers = carriers_of(corpus)
-    labels = {document.id: document.subtopics for document in corpus}
-    subtopics = {query.id: subtopics_of(query, carriers, labels) for query in cleaned}
+    subtopics = {query.id: subtopics_of(query, carriers, known) for query in cleaned}
     check_deciding(decide_by, allowed_measures(cleaned, any(subtopics.values())))
     embed_documents, embed_queries = embed if isinstance(embed, tuple) else (embed, embed)
     rows = _as_vectors(embed_documents, [document.text for document in corpus], "documents")
@@ -156,27 +151,26 @@ def compare(
             "Subtopics are not measured."
         )
     copies = copies_of(corpus)
-    nearest = nearest_rows(query_rows, rows, min(fetch_k, len(corpus)))
+    fetch_k = min(fetch_k, len(corpus))
     places = {query.id: place for place, query in enumerate(cleaned)}
+    nearest = nearest_rows(query_rows, rows, fetch_k)
 
     def candidates_of(query: Query) -> FoundCandidates:
         place = places[query.id]
-        near = nearest[place]
-        return FoundCandidates(query_rows[place], [corpus[i] for i in near], rows[near], subtopics[query.id], copies)
+        documents = [corpus[i] for i in nearest[place]]
+        return FoundCandidates(query_rows[place], documents, rows[nearest[place]], subtopics[query.id], copies)
 
     return compare_candidates(
         cleaned,
         candidates_of,
         k=k,
-        fetch_k=min(fetch_k, len(corpus)),
+        fetch_k=fetch_k,
         settings=tried,
         decide_by=decide_by,
         drop_duplicates=drop_duplicates,
         documents=len(corpus),
         model=model,
         title=title,
-        seed=seed,
-        views=views,
         track=track,
         notes=notes,
     )
@@ -194,8 +188,6 @@ def compare_candidates(
     documents: int | None = None,
     model: str = "not named",
     title: str = "Comparison of methods",
-    seed: int = 0,
-    views: int = 50,
     track: Track = without_progress,
     notes: Sequence[str] = (),
 ) -> Comparison:
@@ -209,7 +201,7 @@ def compare_candidates(
         vectors. A query without candidates is left out, and a note says so.
     documents : int, optional
         How many documents the search covers, for the report.
-    k, fetch_k, settings, decide_by, drop_duplicates, model, title, seed, views, track, notes
+    k, fetch_k, settings, decide_by, drop_duplicates, model, title, track, notes
         See :func:`compare`.
 
     Returns
@@ -233,7 +225,7 @@ def compare_candidates(
     (True, (0, 1))
     """
     need_extra()
-    check_options(k, fetch_k, decide_by, seed, views, drop_duplicates)
+    check_options(k, fetch_k, decide_by)
     tried = _check_settings(settings)
     given = convert_all(queries, as_query, "queries")
     check_deciding(decide_by, allowed_measures(given, any(query.subtopics or query.gold for query in given)))
@@ -250,7 +242,7 @@ def compare_candidates(
     partial = False
     try:
         for query in track(given, "Comparing"):
-            outcome = judged(query, view=len(outcomes) < views)
+            outcome = judged(query, view=len(outcomes) < VIEWS)
             if outcome is None:
                 without_candidates.append(query.id)
             else:
@@ -264,22 +256,21 @@ def compare_candidates(
     columns = measure(outcomes, k)
     values, differences = {}, {}
     for column in columns:
-        for setting, (estimate, difference) in enumerate(summarise(column, seed)):
+        for setting, (estimate, difference) in enumerate(summarise(column)):
             values[setting, column.measure.key] = estimate
             differences[setting, column.measure.key] = difference
-    advice = recommend([setting for setting, _ in tried], columns, values, differences, decide_by=decide_by, seed=seed)
+    advice = recommend([setting for setting, _ in tried], columns, values, differences, decide_by=decide_by)
     shown = [outcome.view for outcome in outcomes if outcome.view is not None]
-    if views and advice.setting is not None and advice.measure is not None:
+    if advice.setting is not None and advice.measure is not None:
         worst = differences[advice.setting, advice.measure].worst_query
         if worst not in {view.id for view in shown}:
             again = [judged(query, view=True) for query in given if query.id == worst]
             shown += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
     repeats = (0, "redundancy") in values
+    facts = CorpusFacts(documents, len(outcomes), len(given), _name_of(model), k, fetch_k, _versions(), drop_duplicates)
     return Comparison(
         title,
-        CorpusFacts(
-            documents, len(outcomes), len(given), _name_of(str(model)), k, fetch_k, seed, _versions(), drop_duplicates
-        ),
+        facts,
         tuple(setting for setting, _ in tried),
         tuple(column.measure for column in columns),
         values,
@@ -347,14 +338,14 @@ def _as_source(key: str, value: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def need_extra() -> None:
-    """Raise the ImportError that names the extra ``eval``, before anything takes time."""
-    for package in ("scipy", "ir_measures"):
-        if find_spec(package) is None:
-            raise ImportError(f'the comparison needs {package}: pip install "setselect[eval]"')
+def need_extra(*packages: str, extra: str = "eval") -> None:
+    """Raise the ImportError that names the extra if scipy, ir_measures or one of the ``packages`` is missing."""
+    missing = [name for name in ("scipy", "ir_measures", *packages) if find_spec(name) is None]
+    if missing:
+        raise ImportError(f'the comparison needs {", ".join(missing)}: pip install "setselect[{extra}]"')
 
 
 def nearest_rows(queries: NDArray[np.floating], rows: NDArray[np.floating], fetch_k: int) -> NDArray[np.intp]:
@@ -384,26 +375,15 @@ def _as_vectors(embed: Embed | ArrayLike, texts: list[str], what: str) -> NDArra
     return rows
 
 
-def check_options(
-    k: int, fetch_k: int, decide_by: str | None = None, seed: int = 0, views: int = 0, drop_duplicates: bool = True
-) -> None:
+def check_options(k: int, fetch_k: int, decide_by: str | None = None) -> None:
     """Raise InvalidParameterError for options of :func:`compare` that are wrong whatever the corpus is."""
     check_deciding(decide_by)
     if check_integer(fetch_k, "fetch_k", 1) < check_integer(k, "k", 1):
         raise InvalidParameterError(f"fetch_k = {fetch_k} is below k = {k}: the picks are made among the candidates")
-    check_integer(seed, "seed", 0)
-    check_integer(views, "views", 0)
-    check_bool(drop_duplicates, "drop_duplicates")
 
 
-def _check_settings(settings: Settings | None) -> list[tuple[Setting, Selector]]:
-    try:
-        tried = [(setting, selector) for setting, selector in (sweep() if settings is None else settings)]
-        if not all(isinstance(setting, Setting) for setting, _ in tried):
-            raise TypeError
-    # Any exception: the caller may pass any object.
-    except Exception:
-        raise InvalidParameterError(f"settings must be pairs made by named(), got {quoted(settings)}") from None
+def _check_settings(settings: Settings | None) -> Settings:
+    tried = sweep() if settings is None else list(settings)
     for _, selector in tried:
         check_selector(selector)
     if not tried or tried[0][0].method != "similarity":
@@ -413,9 +393,8 @@ def _check_settings(settings: Settings | None) -> list[tuple[Setting, Selector]]
 
 def _name_of(model: str) -> str:
     """The model's name for the report: of a folder only its name, so that the report does not tell where it is."""
-    folder = os.path.expanduser(model)
-    local = os.path.isdir(folder) or os.path.isabs(folder)
-    return os.path.basename(os.path.abspath(folder)) or model if local else model
+    folder = Path(model).expanduser()
+    return folder.absolute().name if folder.is_dir() or folder.is_absolute() else model
 
 
 def _versions() -> dict[str, str]:
@@ -430,49 +409,38 @@ def _versions() -> dict[str, str]:
 
 def _notes_on(
     outcomes: Sequence[JudgedQuery], without_candidates: Sequence[str], k: int, drop_duplicates: bool
-) -> list[str]:
+) -> Iterator[str]:
     """Notes on repeated texts, queries without candidates, subtopics without documents, and gold out of reach."""
-    notes = _notes_on_repeats(outcomes, k, drop_duplicates)
+    repeated = sum(outcome.repeated for outcome in outcomes)
+    if repeated:
+        total = sum(len(outcome.candidates) for outcome in outcomes) + (repeated if drop_duplicates else 0)
+        counted = "A text counts once, as in the retrievers" if drop_duplicates else "Every copy counts"
+        yield f"{repeated:,} of {total:,} candidates repeat the text of another candidate of their query. {counted}."
+    short = [outcome.query.id for outcome in outcomes if outcome.repeated and len(outcome.candidates) < k]
+    if short and drop_duplicates:
+        yield (
+            f"The candidates of {_count(short, 'query', 'queries')} have fewer than {k} different texts, so fewer are "
+            "picked. Fetching more candidates can help."
+        )
     if without_candidates:
-        notes.append(f"No candidates were found for {_count(without_candidates, 'query', 'queries')}.")
+        yield f"No candidates were found for {_count(without_candidates, 'query', 'queries')}."
     lost = [label for outcome in outcomes for label in outcome.query.subtopics if label not in outcome.subtopics]
     if lost:
-        notes.append(
-            f"No document covers {_count(lost, 'subtopic', 'subtopics')} of the queries. The measures leave these out."
-        )
+        count = _count(lost, "subtopic", "subtopics")
+        yield f"No document covers {count} of the queries. The measures leave these out."
     with_gold = [outcome for outcome in outcomes if outcome.query.gold]
     reach = [len(o.candidates.intersection(o.query.gold)) / len(o.query.gold) for o in with_gold]
     if reach and not any(reach):
         one = with_gold[0]
-        notes.append(
+        yield (
             f"No gold document is among the candidates. A query has the gold id {quoted(one.query.gold[0])}, and a "
             f"candidate has the id {quoted(min(one.candidates))}. If these are ids of one kind, fetch more candidates."
         )
     elif reach and np.mean(reach) < 1 - 1e-9:
-        notes.append(
+        yield (
             f"The candidates hold {np.mean(reach):.1%} of the gold documents: no setting can find more. "
             "Fetching more candidates can raise that limit."
         )
-    return notes
-
-
-def _notes_on_repeats(outcomes: Sequence[JudgedQuery], k: int, drop_duplicates: bool) -> list[str]:
-    repeated = sum(outcome.repeated for outcome in outcomes)
-    if not repeated:
-        return []
-    total = sum(len(outcome.candidates) for outcome in outcomes) + (repeated if drop_duplicates else 0)
-    repeat, their = ("repeats", "its") if repeated == 1 else ("repeat", "their")
-    said = f"{repeated:,} of {total:,} candidates {repeat} the text of another candidate of {their} query"
-    if not drop_duplicates:
-        return [f"{said}, and {'is' if repeated == 1 else 'are'} kept."]
-    notes = [f"{said}. A text counts once, as in the retrievers; plain search would return its copies."]
-    short = [outcome.query.id for outcome in outcomes if outcome.repeated and len(outcome.candidates) < k]
-    if short:
-        notes.append(
-            f"The candidates of {_count(short, 'query', 'queries')} have fewer than {k} different texts, so fewer are "
-            "picked. Fetching more candidates can help."
-        )
-    return notes
 
 
 def _check_ids(queries: Sequence[Query], known: Collection[str]) -> list[str]:

@@ -1,38 +1,28 @@
-"""Documents and queries, from records in memory and from files: JSON lines, CSV, folders of texts.
+"""Documents and queries, from records in memory and from files.
 
 A line of a file that cannot be read is reported as a :class:`Problem`, and the rest is read.
 """
 
 from __future__ import annotations
 
-import csv
 import difflib
-import hashlib
-import json
-import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from io import StringIO
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from .._validation import printable, quoted
+from .._validation import quoted
 from ..errors import InvalidInputError, InvalidParameterError
+from .reading import TEXT_SUFFIXES, RawRecord, read_records
 
 TEXT_KEYS = ("text", "query", "question")
 # BEIR and most of its followers write "_id"; FreshStack and ir_datasets write "query_id", CoverageBench "topic_id".
 _DOCUMENT_IDS = ("id", "_id")
 _QUERY_IDS = ("id", "_id", "query_id", "topic_id")
-TEXT_SUFFIXES = (".txt", ".md")
-# Columns of a CSV file whose cells hold several values: separated by this, or a JSON array or object.
-SEPARATOR = ";"
+# Columns of a CSV file whose cells hold several values.
 _SEVERAL = ("gold", "subtopics", "answers")
-# Characters of the keys of a record that a message lists.
-_MOST_KEYS = 400
-_BLANK = b" \t\r\n\v\f\xef\xbb\xbf"  # white space, and a byte order mark
 
 
 @dataclass(frozen=True)
@@ -90,7 +80,7 @@ class Problem:
     what: str
 
     def __str__(self) -> str:
-        return f"{printable(self.file)}{'' if self.line is None else f':{self.line}'}: {self.what}"
+        return f"{self.file}{'' if self.line is None else f':{self.line}'}: {self.what}"
 
 
 class ReadResult(NamedTuple, Generic[_Item]):
@@ -103,16 +93,6 @@ class ReadResult(NamedTuple, Generic[_Item]):
     items: list[_Item]
     problems: list[Problem]
     places: Mapping[str, int] = MappingProxyType({})
-
-
-class RawRecord(NamedTuple):
-    """One record of a file, before it becomes a document or a query; or the problem with it."""
-
-    file: str
-    line: int | None
-    default_id: str
-    record: Any
-    problem: str | None = None
 
 
 def read_documents(path: Path | str, *, text_key: str | None = None, id_key: str | None = None) -> ReadResult[Document]:
@@ -158,7 +138,7 @@ def read_documents(path: Path | str, *, text_key: str | None = None, id_key: str
     path = Path(path)
     _check_keys(path, text_key=text_key, id_key=id_key)
     convert = partial(as_document, text_key=text_key, id_key=id_key)
-    return _collect(path, _text_files(path) if os.path.isdir(path) else _records(path), convert, "document")
+    return _collect(path, read_records(path, _SEVERAL), convert, "document")
 
 
 def read_queries(
@@ -176,7 +156,7 @@ def read_queries(
     path : path
     query_key, query_id_key, gold_key : str, optional
         The keys or columns of a file of another shape: of the text, the id and the gold ids. A line without one of the
-        first two is a problem. A line without ``gold_key`` has no gold ids, but one line at least must have the key.
+        first two is a problem. ``gold_key`` may be missing on some lines, not on all.
 
     Raises
     ------
@@ -195,8 +175,8 @@ def read_queries(
     ('a', 'b')
     """
     path = Path(path)
-    if os.path.isdir(path):
-        raise InvalidParameterError(f"{printable(path)} is a folder: queries are read from a .jsonl, .csv or .txt file")
+    if path.is_dir():
+        raise InvalidParameterError(f"{path} is a folder: queries are read from a .jsonl, .csv or .txt file")
     _check_keys(path, query_key=query_key, query_id_key=query_id_key, gold_key=gold_key)
     found: dict[str, None] = {}
 
@@ -205,13 +185,13 @@ def read_queries(
             found.update(dict.fromkeys(record))
         return as_query(record, default_id, query_key=query_key, query_id_key=query_id_key, gold_key=gold_key)
 
-    read = _collect(path, _records(path, (*_SEVERAL, gold_key or "gold")), convert, "query")
+    read = _collect(path, read_records(path, (*_SEVERAL, gold_key or "gold")), convert, "query")
     if gold_key is not None and gold_key not in found:
-        raise InvalidInputError(f"{printable(path)}: in all of its lines {_no_key((gold_key,), found)}")
+        raise InvalidInputError(f"{path}: no line has the key {quoted(gold_key)} (keys: {_listed(found)})")
     near = difflib.get_close_matches("gold", found, n=1, cutoff=0.8)
     if gold_key is None and near and "gold" not in found:
         raise InvalidInputError(
-            f"{printable(path)}: no line has 'gold', but there is {quoted(near[0])}: rename it, or read it with "
+            f"{path}: no line has 'gold', but there is {quoted(near[0])}: rename it, or read it with "
             f"gold_key = {quoted(near[0])}"
         )
     return read
@@ -252,7 +232,7 @@ def as_query(
     record = _as_record(record)
     subtopics = record.get("subtopics")
     if isinstance(subtopics, Mapping):
-        covered = {_check_encodable(str(label), "subtopics"): _read_names(subtopics, label) for label in subtopics}
+        covered = {str(label): _read_names(subtopics, label) for label in subtopics}
     else:
         covered = dict.fromkeys(_read_names(record, "subtopics"), ())
     root = next((record[key] for key in ("root", "root_query") if not _is_missing(record.get(key))), None)
@@ -281,25 +261,6 @@ def convert_all(records: Iterable[Any], convert: Callable[[Any, str], _Item], wh
     return list(items.values())
 
 
-def found_documents(found: Iterable[tuple[str | None, str, object]]) -> list[Document]:
-    """Documents from a store: for each one its id (or None), its text, and the ``subtopics`` in its metadata.
-
-    The id of a document without one is a hash of its text. A number is added to an id that occurs again.
-
-    >>> [document.id for document in found_documents([("a", "A", ["x"]), ("a", "A", None), (None, "B", None)])]
-    ['a', 'a (2)', 'text df7e70e5']
-    """
-    seen: dict[str, int] = {}
-    documents = []
-    for given, text, labels in found:
-        name = given or f"text {hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-        seen[name] = seen.get(name, 0) + 1
-        one = (labels,) if isinstance(labels, str) and labels else ()
-        several = tuple(map(str, labels)) if isinstance(labels, (list, tuple)) else one
-        documents.append(Document(name if seen[name] == 1 else f"{name} ({seen[name]})", text, several))
-    return documents
-
-
 def text_of(record: Mapping[str, Any], keys: tuple[str, ...]) -> str:
     """The text under the first of the keys that the record has; ``InvalidInputError`` if there is no text."""
     for key in keys:
@@ -309,23 +270,28 @@ def text_of(record: Mapping[str, Any], keys: tuple[str, ...]) -> str:
                 raise InvalidInputError(f"{quoted(key)} must be a string, got {type(text).__name__}")
             if not text.strip():
                 raise InvalidInputError(f"{quoted(key)} is empty")
-            return _check_encodable(text, key)
+            return text
     raise InvalidInputError(_no_key(keys, record))
 
 
 def _no_key(keys: tuple[str, ...], record: Mapping[str, Any]) -> str:
-    found = ", ".join(map(quoted, record))
-    found = found if len(found) <= _MOST_KEYS else f"{found[:_MOST_KEYS]} ..."
-    return f"there is no {' or '.join(map(quoted, keys))}; found {f'[{found}]' if record else 'nothing'}"
+    found = f"[{_listed(record)}]" if record else "nothing"
+    return f"there is no {' or '.join(map(quoted, keys))}; found {found}"
+
+
+def _listed(keys: Iterable[str]) -> str:
+    return ", ".join(map(quoted, keys))
 
 
 def _check_keys(path: Path, **keys: str | None) -> None:
     """Refuse a key for plain texts, which have none."""
-    given = next(((name, key) for name, key in keys.items() if key is not None), None)
-    if given is not None and (path.suffix.lower() in TEXT_SUFFIXES or os.path.isdir(path)):
-        raise InvalidParameterError(
-            f"{given[0]} = {quoted(given[1])}, but {printable(path)} holds plain texts without keys: leave it out"
-        )
+    if path.suffix.lower() not in TEXT_SUFFIXES and not path.is_dir():
+        return
+    for name, key in keys.items():
+        if key is not None:
+            raise InvalidParameterError(
+                f"{name} = {quoted(key)}, but {path} holds plain texts without keys: leave it out"
+            )
 
 
 def _as_record(record: Any) -> Mapping[str, Any]:
@@ -370,29 +336,18 @@ def _read_names(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
         return ()
     if isinstance(given, (str, int)):
         given = [given]
-    if not isinstance(given, (list, tuple, set, frozenset)):
+    if isinstance(given, (set, frozenset)):
+        given = sorted(given, key=str)
+    if not isinstance(given, (list, tuple)):
         raise InvalidInputError(f"{quoted(key)} must be a list of strings, got {type(given).__name__}")
-    items = sorted(given, key=str) if isinstance(given, (set, frozenset)) else given
-    return tuple(dict.fromkeys(_as_name(item, key) for item in items))
+    return tuple(dict.fromkeys(_as_name(item, key) for item in given))
 
 
 def _as_name(value: Any, what: str) -> str:
-    try:
-        name = "" if isinstance(value, bool) or not isinstance(value, (str, int)) else str(value)
-    except ValueError:
-        raise InvalidInputError(f"{quoted(what)} is a number with too many digits") from None
+    name = "" if isinstance(value, bool) or not isinstance(value, (str, int)) else str(value)
     if not name.strip():
         raise InvalidInputError(f"{quoted(what)} must be a string or a whole number, got {quoted(value)}")
-    return _check_encodable(name, what)
-
-
-def _check_encodable(text: str, what: str) -> str:
-    # JSON can hold half of a surrogate pair if a text was cut. Models and files refuse it.
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise InvalidInputError(f"{quoted(what)} holds half a character (a lone surrogate): the text was cut") from None
-    return text
+    return name
 
 
 def _add(items: dict[str, _Item], item: _Item) -> None:
@@ -418,156 +373,8 @@ def _collect(
             except InvalidInputError as error:
                 problems.append(Problem(file, line, str(error)))
     except OSError as error:
-        raise InvalidInputError(f"{printable(path)} cannot be read: {error.strerror or error}") from error
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
     if not items:
         first = f"; the first problem: {problems[0]}" if problems else ""
-        raise InvalidInputError(f"{printable(path)} holds no {what}{first}")
+        raise InvalidInputError(f"{path} holds no {what}{first}")
     return ReadResult(list(items.values()), problems, places)
-
-
-def _records(path: Path, several: tuple[str, ...] = _SEVERAL) -> Iterator[RawRecord]:
-    """The records of a file; ``several`` names the columns of a table whose cells hold several values."""
-    suffix = path.suffix.lower()
-    if suffix in (".jsonl", ".ndjson"):
-        return json_lines(path)
-    if suffix in (".csv", ".tsv"):
-        return _table_rows(path, "\t" if suffix == ".tsv" else ",", several)
-    if suffix in TEXT_SUFFIXES:
-        return parse_lines(path, str.strip)
-    readable = ".jsonl, .csv, .tsv, .txt, or a folder of .txt and .md files"
-    raise InvalidParameterError(f"{printable(path)}: expected {readable}")
-
-
-def json_lines(path: Path) -> Iterator[RawRecord]:
-    """A record for each line that is not blank; a line that is not a JSON object has a problem instead."""
-    return parse_lines(path, lambda line: _as_object(_parse_json(line)))
-
-
-def parse_lines(path: Path, parse: Callable[[str], Any]) -> Iterator[RawRecord]:
-    """What ``parse`` makes of each line that is not blank; one that it refuses (InvalidInputError) has a problem."""
-
-    def read(line: bytes) -> Any:
-        return parse(_decode(line))
-
-    with _open(path) as file:
-        for number, line in enumerate(file, 1):
-            if line.strip(_BLANK):
-                yield _record(str(path), number, str(number), partial(read, line))
-
-
-def _open(path: Path) -> BinaryIO:
-    # Opening a pipe could wait forever.
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise InvalidInputError(f"{printable(path)} is not a file: a folder, a pipe or a device cannot be read")
-    try:
-        return path.open("rb")
-    except ValueError:
-        raise InvalidInputError(f"{printable(path)} is not a path: it holds a null character") from None
-
-
-def _record(file: str, line: int | None, default_id: str, read: Callable[[], Any]) -> RawRecord:
-    try:
-        return RawRecord(file, line, default_id, read())
-    except InvalidInputError as error:
-        return RawRecord(file, line, default_id, None, str(error))
-
-
-def _decode(data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InvalidInputError("not UTF-8") from None
-
-
-def _parse_json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        # str(error) would name line 1, whatever the line of the file.
-        raise InvalidInputError(f"not JSON: {error.msg} at column {error.colno}") from None
-    except RecursionError:
-        raise InvalidInputError("not JSON that can be read: too many nested brackets") from None
-    except ValueError:
-        raise InvalidInputError("not JSON that can be read: a number has too many digits") from None
-
-
-def _as_object(value: Any) -> Any:
-    if not isinstance(value, dict):
-        raise InvalidInputError(f"expected a JSON object, got {type(value).__name__}")
-    return value
-
-
-# The csv module has one limit of the size of a cell for the whole process.
-_CELL_LIMIT = threading.Lock()
-
-
-def _table_rows(path: Path, delimiter: str, several: tuple[str, ...]) -> Iterator[RawRecord]:
-    with _open(path) as file:
-        # Bytes that are not UTF-8 become surrogates, so that only their own row is lost.
-        text = file.read().decode("utf-8-sig", errors="surrogateescape")
-    rows = csv.reader(StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
-
-    def next_row() -> list[str] | None:
-        # The csv module refuses a cell above its limit, and would then read on from the middle of that cell.
-        with _CELL_LIMIT:
-            before = csv.field_size_limit(len(text))
-            try:
-                return next(rows, None)
-            finally:
-                csv.field_size_limit(before)
-
-    try:
-        columns = [name.strip() for name in next_row() or []]
-    except csv.Error as error:
-        raise InvalidInputError(f"{printable(path)}:1: the head is not CSV: {error}") from error
-    if not _is_utf8(columns):
-        raise InvalidInputError(f"{printable(path)}:1: the head is not UTF-8: save the file as UTF-8")
-    row_number = 0
-    while True:
-        line = rows.line_num + 1
-        try:
-            cells = next_row()
-        except csv.Error as error:
-            yield RawRecord(str(path), line, "", None, f"not CSV: {error}")
-            continue
-        if cells is None:
-            return
-        if any(cell.strip() for cell in cells):
-            row_number += 1
-            yield _record(str(path), line, str(row_number), partial(_row, columns, cells, several))
-
-
-def _is_utf8(cells: Iterable[str]) -> bool:
-    return not any("\udc80" <= character <= "\udcff" for cell in cells for character in cell)
-
-
-def _row(columns: list[str], cells: list[str], several: tuple[str, ...]) -> dict[str, Any]:
-    if len(cells) != len(columns):
-        raise InvalidInputError(f"{len(cells)} cells under {len(columns)} columns")
-    if not _is_utf8(cells):
-        raise InvalidInputError("not UTF-8")
-    return {name: _cell(name, cell, name in several) for name, cell in zip(columns, cells, strict=True)}
-
-
-def _cell(name: str, cell: str, several: bool) -> Any:
-    if not several:
-        return cell if name == "text" else cell.strip()
-    if cell.lstrip().startswith(("[", "{")):
-        return _parse_json(cell)
-    return [part.strip() for part in cell.split(SEPARATOR) if part.strip()]
-
-
-def _text_files(folder: Path) -> Iterator[RawRecord]:
-    for file in sorted(folder.rglob("*")):
-        if file.suffix.lower() in TEXT_SUFFIXES and file.is_file():
-            yield _record(str(file), None, file.relative_to(folder).as_posix(), partial(_whole_text, file))
-
-
-def _whole_text(file: Path) -> str:
-    try:
-        text = _decode(file.read_bytes())
-    except OSError as error:
-        raise InvalidInputError(f"cannot be read: {error.strerror or error}") from error
-    if not text.strip():
-        raise InvalidInputError("the file is empty")
-    return text

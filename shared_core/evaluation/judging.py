@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -68,12 +69,31 @@ class FoundCandidates:
     copies: Mapping[str, str] | None = None
 
 
+def found_documents(found: Iterable[tuple[str | None, str, object]]) -> list[Document]:
+    """Documents from a store: for each one its id (or None), its text, and the ``subtopics`` in its metadata.
+
+    The id of a document without one is a hash of its text. A number is added to an id that occurs again.
+
+    >>> [document.id for document in found_documents([("a", "A", ["x"]), ("a", "A", None), (None, "B", None)])]
+    ['a', 'a (2)', 'text df7e70e5']
+    """
+    seen: dict[str, int] = {}
+    documents = []
+    for given, text, labels in found:
+        name = given or f"text {hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        seen[name] = seen.get(name, 0) + 1
+        one = (labels,) if isinstance(labels, str) and labels else ()
+        several = tuple(map(str, labels)) if isinstance(labels, (list, tuple)) else one
+        documents.append(Document(name if seen[name] == 1 else f"{name} ({seen[name]})", text, several))
+    return documents
+
+
 @dataclass(frozen=True, eq=False)
 class JudgedQuery:
     """The picks of every setting for one query, and their measures; arrays have one value for each setting.
 
     ``repeated`` counts the candidates that repeat the text of another. ``redundancy`` is None if a single text was
-    picked, ``answered`` is None if the query has no answers.
+    picked, ``answers`` is None if the query has no answers.
     """
 
     query: Query
@@ -84,7 +104,7 @@ class JudgedQuery:
     relevance: Matrix
     sum_cosine: Matrix
     redundancy: Matrix | None
-    answered: Matrix | None
+    answers: Matrix | None
     view: QueryView | None
 
 
@@ -142,7 +162,7 @@ def judge(
         relevance=np.array([cosines[picked].mean() for picked in picks]),
         sum_cosine=np.array([sum_cosine(unit_query[0], unit[picked]) for picked in picks]),
         redundancy=np.array([mean_pairwise_cosine(unit[p]) for p in picks]) if min(k, len(ids)) > 1 else None,
-        answered=np.array([contained[picked].any(axis=0).mean() for picked in picks]) if query.answers else None,
+        answers=np.array([contained[picked].any(axis=0).mean() for picked in picks]) if query.answers else None,
         view=_view(query, documents, cosines, np.vstack([unit_query, unit]), picks) if view else None,
     )
 
@@ -291,30 +311,20 @@ def allowed_measures(queries: Sequence[Query], with_subtopics: bool) -> list[str
 
 def measure(outcomes: Sequence[JudgedQuery], k: int) -> list[MeasureValues]:
     """Every measure that at least one query allows, each over the queries that allow it; ``k`` is in the names."""
+    found: dict[str, tuple[Matrix, tuple[str, ...]]] = {}
+    for key in ("relevance", "redundancy", "sum_cosine", "answers"):
+        of_query = {o.query.id: values for o in outcomes if (values := getattr(o, key)) is not None}
+        if of_query:
+            found[key] = np.stack(list(of_query.values()), axis=1), tuple(of_query)
     with_gold = [judged for judged in outcomes if judged.query.gold]
     with_subtopics = [judged for judged in outcomes if judged.subtopics]
-    with_pairs = [judged for judged in outcomes if judged.redundancy is not None]
-    with_answers = [judged for judged in outcomes if judged.answered is not None]
-    roots, successes = _successes_by_root([judged for judged in with_gold if judged.query.root is not None])
-    columns: dict[str, tuple[Sequence[JudgedQuery], Matrix | None]] = {
-        "relevance": (outcomes, _stack([judged.relevance for judged in outcomes])),
-        "redundancy": (with_pairs, _stack([judged.redundancy for judged in outcomes if judged.redundancy is not None])),
-        "sum_cosine": (outcomes, _stack([judged.sum_cosine for judged in outcomes])),
-        "answers": (with_answers, _stack([judged.answered for judged in outcomes if judged.answered is not None])),
-    }
     names = {"recall": f"R@{k}", "ndcg": f"nDCG@{k}", "success": f"Success@{k}"}
-    for key, values in _rank(with_gold, _gold_grades, names).items():
-        columns[key] = with_gold, values
+    found |= _rank(with_gold, _gold_grades, names)
     names = {"subtopic_recall": f"StRecall@{k}", "alpha_ndcg": f"alpha_nDCG@{k}"}
-    for key, values in _rank(with_subtopics, _subtopic_grades, names).items():
-        columns[key] = with_subtopics, values
-    found = {
-        key: (values, tuple(judged.query.id for judged in judged_queries))
-        for key, (judged_queries, values) in columns.items()
-        if values is not None
-    }
-    if successes is not None:
-        found["p_recall"] = successes, roots
+    found |= _rank(with_subtopics, _subtopic_grades, names)
+    of_root = _successes_by_root([judged for judged in with_gold if judged.query.root is not None])
+    if of_root:
+        found["p_recall"] = np.stack(list(of_root.values()), axis=1), tuple(of_root)
     return [
         MeasureValues(Measure(name.format(k=k), key, description, key != "redundancy", needs), *found[key])
         for name, key, needs, description in _MEASURES
@@ -322,12 +332,12 @@ def measure(outcomes: Sequence[JudgedQuery], k: int) -> list[MeasureValues]:
     ]
 
 
-def summarise(column: MeasureValues, seed: int) -> list[tuple[Estimate, Difference]]:
+def summarise(column: MeasureValues) -> list[tuple[Estimate, Difference]]:
     """For each setting its mean, and what it gains and loses against the first, with bootstrap 95 % intervals."""
     values = column.values
     gaps = values - values[0]
     rows = np.vstack([values, gaps])
-    lows, highs = bootstrap_intervals(rows, seed=seed)
+    lows, highs = bootstrap_intervals(rows)
     # The computed mean of equal numbers can differ from them in the last bit.
     means = np.where((rows == rows[:, :1]).all(axis=1), rows[:, 0], rows.mean(axis=1))
     bounds: list[tuple[float, float, float]] = [
@@ -351,16 +361,12 @@ def summarise(column: MeasureValues, seed: int) -> list[tuple[Estimate, Differen
     return summaries
 
 
-def _stack(rows: Sequence[Matrix]) -> Matrix | None:
-    return np.stack(rows, axis=1) if rows else None
-
-
 def _rank(
     outcomes: Sequence[JudgedQuery],
     grades: Callable[[JudgedQuery], dict[str, int] | dict[str, dict[str, int]]],
     names: dict[str, str],
-) -> dict[str, Matrix]:
-    """The values (settings, N) of measures of rankings; ``names`` maps our keys to the names in ir_measures."""
+) -> dict[str, tuple[Matrix, tuple[str, ...]]]:
+    """Measures of rankings, (settings, N), and the N queries; ``names`` maps our keys to the names in ir_measures."""
     if not outcomes:
         return {}
     qrels = {judged.query.id: grades(judged) for judged in outcomes}
@@ -368,7 +374,7 @@ def _rank(
         rank_measures(qrels, {judged.query.id: judged.picks[setting] for judged in outcomes}, list(names.values()))
         for setting in range(len(outcomes[0].picks))
     ]
-    return {key: np.stack([values[name] for values in by_setting]) for key, name in names.items()}
+    return {key: (np.stack([values[name] for values in by_setting]), tuple(qrels)) for key, name in names.items()}
 
 
 def _gold_grades(judged: JudgedQuery) -> dict[str, int]:
@@ -383,12 +389,10 @@ def _subtopic_grades(judged: JudgedQuery) -> dict[str, dict[str, int]]:
     return grades
 
 
-def _successes_by_root(outcomes: Sequence[JudgedQuery]) -> tuple[tuple[str, ...], Matrix | None]:
-    """The roots, and the mean success for each of them, (settings, roots). The mean over roots is p-recall."""
+def _successes_by_root(outcomes: Sequence[JudgedQuery]) -> dict[str, Matrix]:
+    """For each root the mean success of its queries, (settings,). The mean over roots is p-recall."""
     of_root: dict[str, list[list[float]]] = {}
     for judged in outcomes:
-        gold = set(judged.query.gold)
-        hits = [float(not gold.isdisjoint(picked)) for picked in judged.picks]
+        hits = [float(not set(judged.query.gold).isdisjoint(picked)) for picked in judged.picks]
         of_root.setdefault(str(judged.query.root), []).append(hits)
-    means = [np.mean(successes, axis=0) for successes in of_root.values()]
-    return tuple(of_root), _stack(means)
+    return {root: np.mean(successes, axis=0) for root, successes in of_root.items()}

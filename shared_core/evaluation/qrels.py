@@ -13,9 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from .._validation import printable, quoted
+from .._validation import quoted
 from ..errors import InvalidInputError, InvalidParameterError
-from .corpus import Document, Problem, Query, ReadResult, parse_lines, read_documents, read_queries
+from .corpus import Document, Problem, Query, ReadResult, read_documents, read_queries
+from .reading import parse_lines
 
 # A first line whose last column has one of these names is a head.
 _HEADS = ("score", "relevance", "rel", "grade", "judgement", "judgment", "label")
@@ -84,19 +85,19 @@ def beir_files(folder: Path | str, split: str | None = None, qrels: Path | str |
     for file in (documents, queries):
         if not file.is_file():
             raise InvalidInputError(
-                f"{printable(folder)} is not a BEIR folder: it holds no {file.name} (a BEIR folder holds corpus.jsonl, "
+                f"{folder} is not a BEIR folder: it holds no {file.name} (a BEIR folder holds corpus.jsonl, "
                 "queries.jsonl and qrels/test.tsv)"
             )
     if qrels is not None:
         return BeirFiles(documents, queries, Path(qrels))
     files = {file.stem: file for file in sorted((folder / "qrels").glob("*.tsv"))}
     if not files:
-        raise InvalidInputError(f"{printable(folder)} holds no judgements: there is no qrels/test.tsv")
+        raise InvalidInputError(f"{folder} holds no judgements: there is no qrels/test.tsv")
     if split is None:
         split = "test" if "test" in files or len(files) > 1 else next(iter(files))
     if split not in files:
         raise InvalidParameterError(
-            f"split = {quoted(split)}, but {printable(folder / 'qrels')} holds only {', '.join(map(quoted, files))}: "
+            f"split = {quoted(split)}, but {folder / 'qrels'} holds only {', '.join(map(quoted, files))}: "
             "name one of them"
         )
     return BeirFiles(documents, queries, files[split])
@@ -161,10 +162,6 @@ def read_qrels(path: Path | str) -> dict[str, Relevant]:
     if its score is above 0; grades above 0 all mean the same. If the second of four columns is 0 or Q0 in every line,
     there are no subtopics. With subtopics a document is relevant if it covers any of them.
 
-    Parameters
-    ----------
-    path : path
-
     Returns
     -------
     dict of Relevant
@@ -197,9 +194,9 @@ def read_qrels(path: Path | str) -> dict[str, Relevant]:
             if problem is not None:
                 raise InvalidInputError(str(Problem(file, line, problem)))
     except OSError as error:
-        raise InvalidInputError(f"{printable(path)} cannot be read: {error.strerror or error}") from error
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
     if not judged:
-        raise InvalidInputError(f"{printable(path)} holds no judgement")
+        raise InvalidInputError(f"{path} holds no judgement")
     with_subtopics = not _NO_SUBTOPIC.issuperset(subtopic for _, subtopic, _ in judged)
     covered: dict[str, dict[str, list[str]]] = {}
     for (query, subtopic, document), relevant in judged.items():
@@ -255,11 +252,10 @@ def _judge_queries(
     queries: Sequence[Query], relevant: Mapping[str, Relevant], name: str
 ) -> tuple[list[Query], list[str]]:
     """The queries that have a relevant document, with their judgements; and notes on the others."""
-    known = {query.id for query in queries}
-    unknown = [query for query in relevant if query not in known]
+    unknown = list(relevant.keys() - {query.id for query in queries})
     if len(unknown) == len(relevant):
         raise InvalidInputError(
-            f"none of the query ids of {printable(name)} is the id of a query: it has {quoted(unknown[0])}, and the "
+            f"none of the query ids of {name} is the id of a query: it has {quoted(next(iter(relevant)))}, and the "
             f"first query has the id {quoted(queries[0].id)}"
         )
     judged = [
@@ -268,16 +264,11 @@ def _judge_queries(
         if query.id in relevant and relevant[query.id].documents
     ]
     if not judged:
-        raise InvalidInputError(f"{printable(name)} names no relevant document for any query: no score is above 0")
+        raise InvalidInputError(f"{name} names no relevant document for any query: no score is above 0")
     notes = []
     if unknown:
-        notes.append(
-            f"No query has {len(unknown)} of the {len(relevant)} query ids of {printable(name)}, such as "
-            f"{quoted(unknown[0])}."
-        )
-    if len(judged) < len(queries):
-        notes.append(
-            f"{len(queries) - len(judged)} of {len(queries)} queries have no relevant document in {printable(name)} "
-            "and are left out."
-        )
+        example = quoted(min(unknown))
+        notes.append(f"No query has {len(unknown)} of the {len(relevant)} query ids of {name}, such as {example}.")
+    if left := len(queries) - len(judged):
+        notes.append(f"{left} of {len(queries)} queries have no relevant document in {name} and are left out.")
     return judged, notes

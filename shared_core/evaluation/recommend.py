@@ -35,7 +35,6 @@ def recommend(
     differences: Mapping[tuple[int, str], Difference],
     *,
     decide_by: str | None = None,
-    seed: int = 0,
 ) -> Recommendation:
     """The simplest of the settings that are best beyond chance; plain similarity if none is better than it.
 
@@ -59,7 +58,7 @@ def recommend(
     if not of_queries.any():
         nothing = f"No setting can be named: {measure.name} is 0 for all. No setting picked what the queries ask for."
         return Recommendation(None, None, None, nothing, None, None)
-    setting, rival, p_similarity, p_rival = _decide(settings, of_queries, seed)
+    setting, rival, p_similarity, p_rival = _decide(settings, of_queries)
     what = "root queries" if measure.needs == "perspectives" else "queries"
     over = f"{len(names)} {what if len(names) != 1 else what.replace('queries', 'query')}"
     mean = f"its {measure.name} is {_with_interval(values[setting, key])} over {over}"
@@ -144,7 +143,7 @@ class _Decision(NamedTuple):
     p_rival: float
 
 
-def _decide(settings: Sequence[Setting], of_queries: Matrix, seed: int) -> _Decision:
+def _decide(settings: Sequence[Setting], of_queries: Matrix) -> _Decision:
     """The setting to recommend by the rule of :func:`recommend`; ``of_queries`` has shape (settings, N)."""
     # Means that differ only by rounding are equal.
     means = of_queries.mean(axis=1).round(12).tolist()
@@ -153,13 +152,13 @@ def _decide(settings: Sequence[Setting], of_queries: Matrix, seed: int) -> _Deci
     def best_of(among: Iterable[int]) -> int | None:
         return min(among, key=lambda i: (-means[i], simplicity[i], i), default=None)
 
-    to_similarity = _p_values(of_queries, 0, seed)
+    to_similarity = _p_values(of_queries, 0)
     better = [i for i, p in enumerate(to_similarity) if means[i] > means[0] and p < CHANCE]
     best = best_of(better)
     if best is None:
         rival = best_of(range(1, len(settings)))
         return _Decision(0, rival, 1.0, 1.0 if rival is None else to_similarity[rival])
-    to_best = _p_values(of_queries, best, seed)
+    to_best = _p_values(of_queries, best)
     setting = min((i for i in better if to_best[i] >= CHANCE), key=lambda i: (simplicity[i], -means[i], i))
     if setting != best:
         return _Decision(setting, best, to_similarity[setting], to_best[setting])
@@ -175,11 +174,11 @@ def _simplicity(settings: Sequence[Setting]) -> list[int]:
     ]
 
 
-def _p_values(of_queries: Matrix, against: int, seed: int) -> list[float]:
+def _p_values(of_queries: Matrix, against: int) -> list[float]:
     """For each setting the p value of its difference to the setting ``against``; 1 for that setting itself."""
     if len(of_queries) == 1:
         return [1.0]
-    p = paired_tests(np.delete(of_queries, against, axis=0), of_queries[against], seed=seed)
+    p = paired_tests(np.delete(of_queries, against, axis=0), of_queries[against])
     found: list[float] = np.insert(p, against, 1.0).tolist()
     return found
 
@@ -232,9 +231,9 @@ def _rival_sentence(
     label, mean = settings[rival].label, _number(theirs.mean)
     if theirs.mean > ours.mean:
         simpler = f"and {settings[setting].label} is simpler"
-        return f"{label} has {mean}, but that lead may be chance ({_p_value(p)}), {simpler}."
+        return f"{label} has {mean}, but that lead may be chance ({p_value(p)}), {simpler}."
     verdict = "the difference is more than chance" if p < CHANCE else "the difference may be chance"
-    return f"The best of the other methods, {label}, has {mean}: {verdict} ({_p_value(p)})."
+    return f"The best of the other methods, {label}, has {mean}: {verdict} ({p_value(p)})."
 
 
 def _trade_off(settings: Sequence[Setting], by_key: dict[str, MeasureValues]) -> str:
@@ -272,8 +271,9 @@ def _number(value: float) -> str:
 
 
 def _tested(p: float, others: int) -> str:
-    return _p_value(p) if others == 1 else f"{_p_value(p)}, with all {others} other settings counted"
+    return p_value(p) if others == 1 else f"{p_value(p)}, with all {others} other settings counted"
 
 
-def _p_value(p: float) -> str:
+def p_value(p: float) -> str:
+    """A p value as papers print it: ``p = 0.031`` or ``p < 0.001``."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"

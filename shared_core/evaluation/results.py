@@ -21,8 +21,7 @@ class CorpusFacts:
 
     ``queries`` counts the queries that were compared; it is less than ``planned_queries`` if the run was interrupted.
     ``documents`` is None if a store was searched whose size is unknown. ``drop_duplicates`` says whether documents with
-    the same text counted as one. ``versions`` maps packages, and ``python``, to
-    their versions.
+    the same text counted as one. ``versions`` maps packages, and ``python``, to their versions.
     """
 
     documents: int | None
@@ -31,7 +30,6 @@ class CorpusFacts:
     model: str
     k: int
     fetch_k: int
-    seed: int
     versions: dict[str, str]
     drop_duplicates: bool = True
 
@@ -241,28 +239,18 @@ class Comparison:
         ``high``, ``queries``, and those of :class:`Difference`: ``difference``, ``difference_low``,
         ``difference_high``, ``better``, ``worse``, ``loss``, ``worst_loss``, ``worst_query``.
         ``frame.pivot(index="setting", columns="measure", values="mean")`` has one row for each setting.
-
-        Raises
-        ------
-        ImportError
-            pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError("Comparison.to_frame needs pandas: pip install pandas") from error
+        import pandas
+
         rows = []
         for (position, key), estimate in self.values.items():
             setting = self.settings[position]
-            about = {"setting": setting.label, "method": setting.method, "parameter": setting.parameter}
             to = asdict(self.differences[position, key])
-            to = {
-                "difference": to.pop("mean"),
-                "difference_low": to.pop("low"),
-                "difference_high": to.pop("high"),
-                **to,
+            gaps = {
+                f"difference{end}": to.pop(name) for end, name in (("", "mean"), ("_low", "low"), ("_high", "high"))
             }
-            rows.append({**about, "measure": key, **asdict(estimate), **to})
+            about = {"setting": setting.label, "method": setting.method, "parameter": setting.parameter}
+            rows.append({**about, "measure": key, **asdict(estimate), **gaps, **to})
         return pandas.DataFrame(rows)
 
     def to_json(self, *, indent: int | None = None) -> str:
@@ -276,9 +264,7 @@ class Comparison:
             plain[name] = [
                 {"setting": setting, "measure": measure, **asdict(one)} for (setting, measure), one in figures.items()
             ]
-        text = json.dumps(plain, ensure_ascii=False, indent=indent, allow_nan=False)
-        # A file name or a broken text can hold half of a surrogate pair, which UTF-8 cannot encode.
-        return text.encode("utf-8", "replace").decode("utf-8")
+        return json.dumps(plain, ensure_ascii=False, indent=indent, allow_nan=False)
 
 
 def percent(share: float) -> str:

@@ -58,7 +58,7 @@ def test_the_stores_own_filter_is_used_and_labels_come_from_the_metadata(model: 
 def test_a_wrong_option_is_named_as_the_caller_named_it_before_a_query_is_embedded(model: CountingEmbedding) -> None:
     index = make_index("simple", model)
     model.forget()
-    for options in ({"k": 0}, {"fetch_k": 0}, {"seed": -1}, {"views": -1}, {"decide_by": "p_recall"}):
+    for options in ({"k": 0}, {"fetch_k": 0}, {"decide_by": "p_recall"}):
         with pytest.raises(InvalidParameterError, match=f"^{next(iter(options))} "):
             compare_index(index, QUERIES, **options)
     assert model.queries == []

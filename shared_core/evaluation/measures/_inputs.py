@@ -14,43 +14,28 @@ Floats = NDArray[np.float64]
 
 def as_values(values: ArrayLike, what: str) -> Floats:
     """``values`` as a float64 array (n,) of n >= 1 finite numbers; bools become 0 and 1."""
-    array = as_numeric(_bools_as_bytes(values), what)
-    if array.ndim != 1 or not array.size:
-        raise InvalidInputError(f"{what} must be a non-empty list of numbers, got shape {array.shape}")
-    bad = np.flatnonzero(~np.isfinite(array))
-    if bad.size:
-        raise InvalidInputError(f"{what}: position {bad[0]} holds NaN or inf; leave it out or measure it again")
-    return array.astype(np.float64)
-
-
-def as_paired_values(ours: ArrayLike, theirs: ArrayLike) -> tuple[Floats, Floats]:
-    """Values of two methods for the same queries: two float64 arrays (n,)."""
-    left, right = as_values(ours, "ours"), as_values(theirs, "theirs")
-    if len(left) != len(right):
-        raise InvalidInputError(
-            f"ours has {len(left)} values, theirs {len(right)}: both must hold the same queries in the same order"
-        )
-    return left, right
+    return _as_finite(values, what, 1, "be a non-empty list of numbers", "position")
 
 
 def as_rows(values: ArrayLike, what: str) -> Floats:
     """``values`` as a float64 array (S, n) of finite numbers, S and n at least 1."""
-    array = as_numeric(_bools_as_bytes(values), what)
-    if array.ndim != 2 or not array.size:
-        raise InvalidInputError(f"{what} must have shape (methods, queries), got {array.shape}")
-    bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
-    if bad.size:
-        raise InvalidInputError(f"{what}: row {bad[0]} holds NaN or inf; leave it out or measure it again")
-    return array.astype(np.float64)
+    return _as_finite(values, what, 2, "have shape (methods, queries)", "row")
+
+
+def as_paired_values(ours: ArrayLike, theirs: ArrayLike) -> tuple[Floats, Floats]:
+    """Values of two methods for the same queries: two float64 arrays (n,)."""
+    return _paired(as_values(ours, "ours"), as_values(theirs, "theirs"))
 
 
 def as_paired_rows(ours: ArrayLike, theirs: ArrayLike) -> tuple[Floats, Floats]:
     """Values of several methods and of one for the same queries: float64 arrays (S, n) and (n,)."""
-    left, right = as_rows(ours, "ours"), as_values(theirs, "theirs")
-    if left.shape[1] != len(right):
+    return _paired(as_rows(ours, "ours"), as_values(theirs, "theirs"))
+
+
+def _paired(left: Floats, right: Floats) -> tuple[Floats, Floats]:
+    if left.shape[-1] != len(right):
         raise InvalidInputError(
-            f"ours has {left.shape[1]} values in a row, theirs {len(right)}: both must hold the same queries in the "
-            "same order"
+            f"ours has {left.shape[-1]} values, theirs {len(right)}: both must hold the same queries in the same order"
         )
     return left, right
 
@@ -64,10 +49,14 @@ def as_unit_matrix(vectors: ArrayLike) -> Floats:
     return rows
 
 
-def _bools_as_bytes(values: ArrayLike) -> ArrayLike:
-    """Bools as numbers, since ``as_numeric`` refuses bools; everything else unchanged."""
-    try:
-        array = np.asarray(values)
-    except (TypeError, ValueError, RuntimeError):
-        return values
-    return array.view(np.uint8) if array.dtype == np.bool_ and not isinstance(values, np.ma.MaskedArray) else values
+def _as_finite(values: ArrayLike, what: str, ndim: int, form: str, place: str) -> Floats:
+    if np.asarray(values).dtype == np.bool_:
+        # as_numeric refuses bools.
+        values = np.asarray(values, dtype=np.uint8)
+    array = as_numeric(values, what)
+    if array.ndim != ndim or not array.size:
+        raise InvalidInputError(f"{what} must {form}, got shape {array.shape}")
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        raise InvalidInputError(f"{what}: {place} {bad[0, 0]} holds NaN or inf; leave it out or measure it again")
+    return array.astype(np.float64)

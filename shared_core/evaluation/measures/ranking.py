@@ -116,7 +116,7 @@ def _parsed(names: Sequence[str]) -> dict[str, Measure]:
 
 def _measure(name: str, registry: Mapping[str, Measure]) -> Measure:
     # ir_measures' own parser needs ast.Num, which Python 3.14 removed.
-    found = _NOTATION.fullmatch(name) if isinstance(name, str) else None
+    found = _NOTATION.fullmatch(name)
     if not found or found["name"] not in registry:
         raise InvalidParameterError(
             f"{quoted(name)} is not a measure of ir_measures; write R@5, nDCG@10, alpha_nDCG@10"
@@ -132,8 +132,7 @@ def _measure(name: str, registry: Mapping[str, Measure]) -> Measure:
         made = kind(**parameters)
         made.validate_params()
         measure: Measure = made
-    # Python's parser raises MemoryError and RecursionError for operators inside each other.
-    except (ValueError, TypeError, SyntaxError, KeyError, AssertionError, MemoryError, RecursionError) as error:
+    except (ValueError, TypeError, SyntaxError, KeyError, AssertionError) as error:
         raise InvalidParameterError(f"{quoted(name)} is not a measure of ir_measures: {quoted(error)}") from error
     # ir_measures accepts a cutoff of 0.
     if "cutoff" in measure.params:

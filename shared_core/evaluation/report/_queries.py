@@ -20,7 +20,7 @@ def query_data(comparison: Comparison) -> str:
         text = json.dumps(_data(comparison, excerpt), ensure_ascii=False, separators=(",", ":"))
         # Without "<" neither an end tag nor a comment can begin. "&" has no meaning inside a script element.
         text = text.replace("<", "\\u003c").replace(">", "\\u003e")
-        if len(text.encode("utf-8", "replace")) <= _BYTES:
+        if len(text.encode()) <= _BYTES:
             break
     return text
 

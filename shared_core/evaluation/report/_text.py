@@ -17,11 +17,6 @@ def number(value: float, digits: int = 3) -> str:
     return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
-def p_value(p: float) -> str:
-    """A p value as papers print it: ``p = 0.031`` or ``p < 0.001``."""
-    return "p < 0.001" if p < 0.001 else f"p = {number(p)}"
-
-
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """``count`` with its noun.
 

@@ -17,13 +17,12 @@ except ImportError as error:  # pragma: no cover
     raise ImportError('the report needs jinja2: pip install "setselect[eval]"') from error
 
 from ..._files import write_atomically
-from ...errors import InvalidParameterError
-from ..recommend import lines_to_paste
+from ..recommend import lines_to_paste, p_value
 from ..results import Comparison, percent
 from ._chart import draw_chart
 from ._queries import query_data
 from ._table import TITLES, WHISKER, by_method, compared_measures, make_column, signed
-from ._text import clip_middle, counted, number, p_value
+from ._text import clip_middle, counted, number
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _CHART_SIZES = (("wide", 1040, 520), ("narrow", 340, 400))
@@ -53,7 +52,7 @@ def render(comparison: Comparison) -> str:
     True
     """
     advice, facts = comparison.recommendation.setting, comparison.corpus
-    html = _template().render(
+    return _template().render(
         comparison=comparison,
         charts=[chart for size in _CHART_SIZES if (chart := draw_chart(comparison, *size)) is not None],
         columns=[make_column(comparison, measure) for measure in comparison.measures],
@@ -68,8 +67,6 @@ def render(comparison: Comparison) -> str:
         data=Markup(query_data(comparison)) if comparison.queries else None,
         **_fixed_parts(),
     )
-    # Broken JSON can hold half of a surrogate pair, which UTF-8 cannot.
-    return html.encode("utf-8", "replace").decode("utf-8")
 
 
 def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
@@ -77,17 +74,10 @@ def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    InvalidParameterError
-        ``path`` is a folder, or lies in a folder that does not exist.
     OSError
-        The file cannot be written.
+        The file cannot be written; an existing one is kept.
     """
-    target = Path(path)
-    if target.is_dir():
-        raise InvalidParameterError(f"path: {target} is a folder; give the name of a file in it, such as report.html")
-    if not target.parent.is_dir():
-        raise InvalidParameterError(f"path: there is no folder {target.parent}; make it first, or name another")
-    write_atomically(target, render(comparison))
+    write_atomically(path, render(comparison))
 
 
 @lru_cache

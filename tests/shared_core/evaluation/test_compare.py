@@ -1,9 +1,6 @@
 import ast
 import json
 import math
-import re
-import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core import MMR, NDPP, VRSD, LinearKernel, TopK, make_selector, select
+from shared_core import MMR, NDPP, VRSD, TopK, make_selector, select
 from shared_core.errors import InvalidInputError, InvalidParameterError
 from shared_core.evaluation import compare as compare_module
 from shared_core.evaluation.compare import compare, compare_candidates, named, nearest_rows, sweep
@@ -95,14 +92,6 @@ def test_subtopics_come_from_the_query_or_from_its_gold(labels: dict[str, list[s
     assert mean(found, "similarity", "alpha_ndcg") == pytest.approx((1 + discount / 2) / (1 + discount))
 
 
-def test_labels_of_documents_alone_do_not_tell_what_a_query_asks_for() -> None:
-    documents = [{**record, "subtopics": ["x"]} for record in TINY]
-    found = compare(documents, ["?"], (TINY_VECTORS, [TINY_QUERY]), k=2)
-    assert "subtopic_recall" not in {m.key for m in found.measures}
-    assert found.recommendation.setting is None
-    assert any("no query asks for one" in note for note in found.notes)
-
-
 def test_perspectives_of_one_root_count_as_one() -> None:
     found = tiny(
         {"text": "?", "root": "r", "gold": ["c"]},
@@ -113,20 +102,6 @@ def test_perspectives_of_one_root_count_as_one() -> None:
     )
     assert mean(found, "similarity", "p_recall") == pytest.approx((1 / 3 + 1) / 2)
     assert found.values[0, "p_recall"].queries == 2
-
-
-def test_answers_are_found_as_whole_words_regardless_of_case_and_spaces() -> None:
-    found = tiny({"text": "?", "answers": ["cat", "a cat AND", "42", "oncat"]})
-    assert mean(found, "similarity", "answers") == 0.5
-    assert mean(found, "vrsd", "answers") == 0.75
-
-
-@pytest.mark.parametrize(("text", "answer"), [("東京都庁", "東京"), ("မြန်မာနိုင်ငံ", "မြန်မာ"), ("ภาษาไทย", "ไทย")])
-def test_answers_in_scripts_without_spaces_are_found_inside_words(text: str, answer: str) -> None:
-    found = compare(
-        [{"id": "a", "text": text}, {"id": "b", "text": "b"}], [{"text": "?", "answers": [answer]}], words, k=2
-    )
-    assert mean(found, "similarity", "answers") == 1
 
 
 def test_every_setting_picks_what_select_picks_from_the_nearest() -> None:
@@ -180,13 +155,6 @@ def test_a_setting_with_one_number_is_a_point_of_a_sweep(
     assert (setting.method, setting.label, setting.parameter) == ("mmr", label, parameter)
 
 
-def test_a_kernel_is_named_by_its_type() -> None:
-    kernel = LinearKernel(np.eye(2))
-    setting, selector = named("ndpp", kernel=kernel)
-    assert (setting.label, setting.parameter) == ("ndpp kernel=LinearKernel", None)
-    assert selector == NDPP(kernel=kernel)
-
-
 def test_the_same_input_gives_the_same_result_as_json() -> None:
     queries = [{"text": f"{trait} harbour", "subtopics": ["harbour", "engine"]} for trait in ("old", "red", "loud")]
     first, second = (compare(passages(), queries, words, fetch_k=20).to_json() for _ in range(2))
@@ -202,24 +170,24 @@ def test_the_deciding_measure_can_be_given() -> None:
     query = {"text": "?", "gold": ["b"], "answers": ["42"]}
     assert tiny(query).recommendation.measure == "answers"
     assert tiny(query, decide_by="ndcg").recommendation.measure == "ndcg"
-    with pytest.raises(InvalidParameterError, match="decide_by must be one of recall, ndcg, success, answers, got"):
-        tiny(query, decide_by="p_recall")
-    with pytest.raises(InvalidParameterError, match=r"decide_by must be one of .*got 'relevance'"):
-        tiny(query, decide_by="relevance")
+    for wrong in ("p_recall", "relevance"):
+        with pytest.raises(InvalidParameterError, match=f"decide_by must be one of .*got '{wrong}'"):
+            tiny(query, decide_by=wrong)
 
 
 def test_without_gold_subtopics_or_answers_there_is_no_winner() -> None:
     told = tiny({"text": "?"}).recommendation
     assert (told.setting, told.runner_up, told.measure, told.p_runner_up, told.p_similarity) == (None,) * 5
-    assert told.text.startswith("No winner can be named")
     assert "mean cosine of 0.775 with the query and of 0.995 with each other" in told.text
 
 
-def test_a_single_pick_repeats_nothing() -> None:
-    found = compare(TINY, ["?"], (TINY_VECTORS, [TINY_QUERY]), k=1)
-    assert set(found.redundancy) == {None}
+def test_labels_of_documents_alone_do_not_tell_what_a_query_asks_for_and_a_single_pick_repeats_nothing() -> None:
+    documents = [{**record, "subtopics": ["x"]} for record in TINY]
+    found = compare(documents, ["?"], (TINY_VECTORS, [TINY_QUERY]), k=1)
     assert [m.key for m in found.measures] == ["relevance", "sum_cosine"]
+    assert set(found.redundancy) == {None}
     assert found.recommendation.text.startswith("No winner can be named")
+    assert any("no query asks for one" in note for note in found.notes)
 
 
 def interrupting(after: int) -> Any:
@@ -241,10 +209,6 @@ def test_ctrl_c_keeps_the_finished_queries_and_marks_the_result_as_partial() -> 
         tiny(*queries, track=interrupting(0))
 
 
-def test_only_the_first_queries_are_kept_in_full() -> None:
-    assert [view.id for view in tiny(*[{"text": "?"}] * 4, views=3).queries] == ["1", "2", "3"]
-
-
 def test_ids_that_no_document_has_are_noted_and_left_out() -> None:
     found = tiny({"text": "?", "gold": ["b", "gone"], "subtopics": {"x": ["gone"], "y": ["c"]}})
     assert mean(found, "similarity", "recall") == 1.0
@@ -254,39 +218,26 @@ def test_ids_that_no_document_has_are_noted_and_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("queries", "what", "named"),
+    ("query", "what"),
     [
-        ([{"text": "?", "gold": ["doc-b", "doc-c"]}], "gold ids", "doc-b"),
-        ([{"text": "?"}, {"text": "?", "gold": ["\x1b[31m"], "answers": ["42"]}], "gold ids", "\\x1b[31m"),
-        ([{"text": "?", "gold": ["b"], "subtopics": {"x": ["doc-b"], "y": []}}], "ids under subtopics", "doc-b"),
+        ({"gold": ["doc-b", "doc-c"]}, "gold ids"),
+        ({"gold": ["b"], "subtopics": {"x": ["doc-b"], "y": []}}, "ids under subtopics"),
     ],
 )
 def test_ids_none_of_which_a_document_has_are_an_error_before_anything_is_embedded(
-    queries: list[dict[str, Any]], what: str, named: str
+    query: dict[str, Any], what: str
 ) -> None:
-    message = f"none of the {what} of the queries is the id of a document: a query has '{named}', and the first "
-    with pytest.raises(InvalidInputError, match=re.escape(message + "document has the id 'a'")):
-        compare(TINY, queries, refuse_to_embed)
+    with pytest.raises(InvalidInputError, match=f"none of the {what} .*'doc-b'.* document has the id 'a'"):
+        compare(TINY, [{"text": "?", **query}], refuse_to_embed)
 
 
 def refuse_to_embed(texts: list[str]) -> Any:
     raise AssertionError("embedded before the check")
 
 
-def test_gold_ids_that_no_candidate_of_a_store_has_are_shown_beside_one_of_a_candidate() -> None:
-    documents = [Document("store/b", "B"), Document("store/a", "A")]
-    found = FoundCandidates([1.0, 0.0], documents, [[1.0, 0.0], [0.5, 0.5]])
-    notes = compare_candidates([{"text": "?", "gold": ["a"]}], lambda query: found, k=1).notes
-    assert [note for note in notes if "'a'" in note and "'store/a'" in note]
-
-
-def test_subtopics_that_nothing_covers_are_noted() -> None:
-    found = tiny({"text": "?", "gold": ["b"], "subtopics": ["x"]})
+def test_what_cannot_be_reached_is_noted() -> None:
+    found = tiny({"text": "?", "gold": ["b", "c"], "subtopics": ["x"]}, fetch_k=2)
     assert any("No document covers 1 subtopic ('x')" in note for note in found.notes)
-
-
-def test_gold_beyond_the_candidates_is_noted() -> None:
-    found = tiny({"text": "?", "gold": ["b", "c"]}, fetch_k=2)
     assert any("hold 50.0% of the gold documents" in note for note in found.notes)
 
 
@@ -332,54 +283,33 @@ def test_search_is_exact_in_one_block_and_in_several(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "word"),
     [
         ({"k": 0}, "k must be"),
         ({"k": 3, "fetch_k": 2}, "fetch_k = 2 is below k = 3"),
-        ({"k": 4}, "k = 4, but there are only 3 documents"),
-        ({"settings": []}, "first entry of settings must be plain similarity"),
-        ({"settings": [named("mmr")]}, "first entry of settings must be plain similarity"),
-        ({"settings": 5}, r"settings must be pairs made by named\(\)"),
-        ({"settings": ["similarity", "mmr"]}, r"settings must be pairs made by named\(\)"),
-        ({"settings": [("similarity", TopK())]}, r"settings must be pairs made by named\(\)"),
-        ({"settings": [named("similarity"), (named("mmr")[0], "mmr")]}, "selector must be one of"),
-        ({"decide_by": "best"}, "got 'best'"),
-        (
-            {"decide_by": "recall"},
-            "decide_by must be one of none: these queries allow no deciding measure, got 'recall'",
-        ),
-        ({"fetch_k": 0}, "fetch_k must be at least 1"),
-        ({"k": 2.0}, "k must be an integer"),
-        ({"seed": -1}, "seed must be at least 0"),
-        ({"seed": "0"}, "seed must be an integer"),
-        ({"views": -1}, "views must be at least 0"),
-        ({"drop_duplicates": "no"}, "drop_duplicates must be"),
+        ({"k": 4}, "only 3 documents"),
+        ({"settings": []}, "plain similarity"),
+        ({"settings": [named("mmr")]}, "plain similarity"),
+        ({"settings": [named("similarity"), (named("mmr")[0], "mmr")]}, "selector"),
+        ({"decide_by": "best"}, "decide_by"),
+        ({"decide_by": "recall"}, "allow no deciding measure"),
     ],
 )
-def test_parameters_out_of_range_are_refused_before_anything_is_embedded(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidParameterError, match=message):
+def test_wrong_parameters_are_refused_before_anything_is_embedded(options: dict[str, Any], word: str) -> None:
+    with pytest.raises(InvalidParameterError, match=word):
         compare(TINY, ["?"], refuse_to_embed, **{"k": 2, **options})
-
-
-def test_options_are_refused_before_a_store_is_searched() -> None:
-    for options in ({"k": 0}, {"fetch_k": 0}, {"seed": -1}, {"views": -1}, {"decide_by": "recall"}):
-        with pytest.raises(InvalidParameterError):
-            compare_candidates(["?"], refuse_to_embed, **options)
+    if word != "only 3 documents":
+        with pytest.raises(InvalidParameterError, match=word):
+            compare_candidates(["?"], refuse_to_embed, **{"k": 2, **options})
 
 
 def test_the_name_of_a_local_model_is_that_of_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "org" / "my-model").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for name in (str(tmp_path / "org" / "my-model"), "org/my-model/", "~/org/my-model", "/gone/from/here/my-model"):
+    for name in (str(tmp_path / "org" / "my-model"), "org/my-model/", "/gone/from/here/my-model"):
         assert tiny({"text": "?"}, model=name).corpus.model == "my-model"
-    for name in ("sentence-transformers/all-MiniLM-L6-v2", "not named", ""):
+    for name in ("sentence-transformers/all-MiniLM-L6-v2", "not named"):
         assert tiny({"text": "?"}, model=name).corpus.model == name
-
-
-def test_a_broken_character_in_a_title_does_not_cost_the_json() -> None:
-    text = tiny({"text": "?"}, title="cut \udcff").to_json()
-    assert json.loads(text.encode("utf-8"))["title"] == "cut ?"
 
 
 @pytest.mark.parametrize(
@@ -398,17 +328,8 @@ def test_invalid_vectors_are_refused(vectors: Any, query: list[float], message: 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compare_module, "find_spec", lambda package: None)
-    with pytest.raises(ImportError, match=r'needs scipy: pip install "setselect\[eval\]"'):
+    with pytest.raises(ImportError, match=r"scipy.*setselect\[eval\]"):
         tiny({"text": "?"})
-
-
-def test_the_core_does_not_import_packages_of_the_extra() -> None:
-    code = (
-        "import sys, shared_core; "
-        "print([m for m in sys.modules if m.split('.')[0] in {'typer', 'rich', 'scipy', 'ir_measures', 'jinja2'} "
-        "or m.startswith('shared_core.evaluation')])"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 def test_the_demo_names_functions_that_numpy_has() -> None:
@@ -422,12 +343,12 @@ def test_the_demo_names_functions_that_numpy_has() -> None:
 
 
 RNG = np.random.default_rng(3)
-TEXTS = [{"id": f"d{i}", "text": f"text {i}"} for i in range(12)]
 VECTORS = RNG.standard_normal((12, 8))
 
 
 def compared(queries: list[dict[str, Any]], **options: Any) -> Any:
-    return compare(TEXTS, queries, (VECTORS, RNG.standard_normal((len(queries), 8))), k=3, fetch_k=8, **options)
+    texts = [{"id": f"d{i}", "text": f"text {i}"} for i in range(12)]
+    return compare(texts, queries, (VECTORS, RNG.standard_normal((len(queries), 8))), k=3, fetch_k=8, **options)
 
 
 def test_a_measure_that_one_query_allows_does_not_decide_for_all() -> None:
@@ -438,16 +359,9 @@ def test_a_measure_that_one_query_allows_does_not_decide_for_all() -> None:
 
 
 def test_nothing_is_recommended_if_every_setting_misses_everything() -> None:
-    queries = [{"text": "q", "answers": ["nowhere to be found"]}, {"text": "r", "answers": ["nor this"]}]
-    advice = compared(queries).recommendation
+    advice = compared([{"text": "q", "answers": ["nowhere to be found"]}]).recommendation
     assert advice.setting is None
     assert "No setting can be named" in advice.text
-
-
-def test_a_single_query_has_no_interval_in_the_text() -> None:
-    advice = compared([{"text": "q", "gold": ["d0", "d1", "d2", "d3"]}]).recommendation
-    assert "interval" not in advice.text
-    assert "1 query" in advice.text or advice.setting is None
 
 
 @pytest.mark.parametrize(
@@ -456,7 +370,9 @@ def test_a_single_query_has_no_interval_in_the_text() -> None:
         ("日本の首都は東京です。", "東京", True),
         ("กรุงเทพมหานครเป็นเมืองหลวง", "เมืองหลวง", True),
         ("The cats sleep", "cat", False),
-        ("The CAT, asleep", "cat", True),
+        ("The  CAT, asleep", "the cat", True),
+        ("concatenate 42", "42", True),
+        ("မြန်မာနိုင်ငံ", "မြန်မာ", True),
         ("c++ and c", "c++", True),
     ],
 )

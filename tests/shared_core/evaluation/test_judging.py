@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from shared_core import Candidates, Selection, TopK, make_selection
+from shared_core.evaluation import compare as compare_module
 from shared_core.evaluation.compare import compare, compare_candidates, named
 from shared_core.evaluation.corpus import Document, Query
-from shared_core.evaluation.judging import FoundCandidates, MeasureValues, judge, summarise
+from shared_core.evaluation.judging import FoundCandidates, MeasureValues, found_documents, judge, summarise
 from shared_core.evaluation.results import Comparison, Difference, Measure
 
 RNG = np.random.default_rng(5)
@@ -78,7 +79,7 @@ def test_the_interval_of_a_difference_is_paired() -> None:
     column = MeasureValues(
         Measure("recall", "recall", "", True, "gold"), np.stack([theirs, theirs + 0.1]), tuple(map(str, range(50)))
     )
-    (mean, _), (_, to) = summarise(column, 0)
+    (mean, _), (_, to) = summarise(column)
     assert (to.low, to.high) == pytest.approx((0.1, 0.1))
     assert mean.high - mean.low > 0.1
 
@@ -90,17 +91,17 @@ def test_equal_picks_in_another_order_are_neither_better_nor_worse() -> None:
             assert (to.better, to.worse, to.worst_query) == (0, 0, None), (found.settings[setting].label, key)
 
 
-def test_the_query_that_the_recommended_setting_makes_worst_is_kept_in_full() -> None:
+def test_the_first_queries_and_the_one_that_is_made_worst_are_kept_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     # Diversity helps all queries but the last, whose two right passages are alike.
     near, far = [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]], [[1.0, 0.9]]
     queries = [{"id": str(i), "text": "?", "gold": ["b", "c"]} for i in range(30)]
     queries[-1]["gold"] = ["a", "b"]
     documents = [{"id": name, "text": name} for name in "abc"]
     settings = [named("similarity"), named("vrsd")]
-    found = compare(documents, queries, (near, far * 30), k=2, views=3, settings=settings)
+    monkeypatch.setattr(compare_module, "VIEWS", 3)
+    found = compare(documents, queries, (near, far * 30), k=2, settings=settings)
     assert found.differences[1, "recall"].worst_query == "29"
     assert [view.id for view in found.queries] == ["0", "1", "2", "29"]
-    assert compare(documents, queries, (near, far * 30), k=2, views=0, settings=settings).queries == ()
 
 
 # Text A is stored three times. The question asks for A and C.
@@ -159,7 +160,7 @@ def test_copies_can_be_kept() -> None:
     found = copies({"gold": ["a3", "c"]}, drop_duplicates=False)
     assert picked(found) == ["a1", "a2"]
     assert found.values[0, "recall"].mean == 0.0
-    assert "2 of 5 candidates repeat the text of another candidate of their query, and are kept." in found.notes
+    assert any("2 of 5 candidates repeat the text of another" in note for note in found.notes)
 
 
 def test_too_few_different_texts_are_noted() -> None:
@@ -207,3 +208,9 @@ def test_copies_that_are_not_picked_are_candidates_as_in_the_adapters() -> None:
     outcome = judge(Query("1", "?"), FoundCandidates([1.0, 0.0], documents, vectors), [MiddleOne()], 1)
     # The middle of the five candidates is a copy of B; the middle of the four texts would be C.
     assert outcome.picks == [["b"]]
+
+
+def test_documents_of_a_store_have_an_id_each_and_the_labels_of_their_metadata() -> None:
+    found = found_documents([("a", "A", "x"), ("b", "B", ["x", "y"]), ("a", "C", None), (None, "D", 3)])
+    assert [document.subtopics for document in found] == [("x",), ("x", "y"), (), ()]
+    assert [document.id for document in found[:3]] == ["a", "b", "a (2)"]

@@ -12,15 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared_core import InvalidInputError, InvalidParameterError, select
-from shared_core.evaluation.measures import (
-    max_difference,
-    mean_pairwise_cosine,
-    p_recall_at_k,
-    perspective_shares,
-    success_at_k,
-    sum_cosine,
-    win_rate,
-)
+from shared_core.evaluation.measures import mean_pairwise_cosine, p_recall_at_k, perspective_shares, sum_cosine
 
 reals = st.floats(-100, 100, allow_subnormal=False)
 
@@ -66,7 +58,7 @@ def test_mean_pairwise_cosine_by_hand() -> None:
     assert close(mean_pairwise_cosine([[1, 2], [-2, -4]]), -1)
 
 
-@settings(deadline=None, derandomize=True)
+@settings(deadline=None, derandomize=True, max_examples=40)
 @given(
     st.integers(2, 6).flatmap(lambda k: st.lists(st.lists(reals, min_size=3, max_size=3), min_size=k, max_size=k)),
     st.randoms(use_true_random=False),
@@ -84,7 +76,7 @@ def test_order_and_lengths_of_the_vectors_do_not_matter(rows: list[list[float]],
         assert sum_cosine(query, mixed) == pytest.approx(sum_cosine(query, vectors), abs=1e-9)
 
 
-@settings(deadline=None, derandomize=True)
+@settings(deadline=None, derandomize=True, max_examples=40)
 @given(st.lists(st.lists(reals, min_size=3, max_size=3).filter(any), min_size=2, max_size=6))
 def test_the_length_of_the_sum_gives_the_mean_pairwise_cosine(rows: list[list[float]]) -> None:
     # |sum of k unit vectors|² = k + k(k − 1) · mean pairwise cosine.
@@ -94,37 +86,7 @@ def test_the_length_of_the_sum_gives_the_mean_pairwise_cosine(rows: list[list[fl
     assert mean_pairwise_cosine(rows) == pytest.approx(expected, abs=1e-9)
 
 
-# Two methods
-
-
-def test_win_rate_and_max_difference_by_hand() -> None:
-    ours, theirs = [0.5, 0.7, 0.6, 0.9], [0.25, 0.7, 0.8, 0.9 - 1e-10]
-    assert win_rate(ours, theirs) == 1 / 4
-    assert win_rate(theirs, ours) == 1 / 4
-    assert win_rate(ours, theirs, tolerance=0) == 2 / 4
-    assert max_difference(ours, theirs) == 0.25
-    assert max_difference([0.25], [0.5]) == -0.25
-
-
-@settings(deadline=None, derandomize=True)
-@given(st.lists(st.tuples(reals, reals), min_size=1, max_size=20))
-def test_wins_losses_and_ties_sum_to_one(pairs: list[tuple[float, float]]) -> None:
-    ours, theirs = zip(*pairs, strict=True)
-    ties = sum(abs(a - b) <= 1e-9 for a, b in pairs) / len(pairs)
-    assert win_rate(ours, theirs) + win_rate(theirs, ours) == pytest.approx(1 - ties)
-    assert max_difference(ours, theirs) >= np.mean(np.subtract(ours, theirs)) - 1e-9
-    assert (max_difference(ours, theirs) <= 0) == (win_rate(ours, theirs, tolerance=0) == 0)
-
-
 # Perspectives
-
-
-def test_success_at_k_counts_any_gold_document_up_to_k() -> None:
-    ranked = ["d3", "d1", "d2"]
-    assert [success_at_k(ranked, {"d2", "d1"}, k) for k in (1, 2, 3, 9)] == [False, True, True, True]
-    assert success_at_k(ranked, ["d9"], 3) is False
-    assert success_at_k([], ["d9"], 3) is False
-    assert success_at_k(np.array([7, 8]), {8}, 2) is True
 
 
 def test_p_recall_by_hand() -> None:
@@ -134,7 +96,7 @@ def test_p_recall_by_hand() -> None:
     assert close(p_recall_at_k(success, roots), (F(2, 3) + 0 + F(1, 2)) / 3)
 
 
-@settings(deadline=None, derandomize=True)
+@settings(deadline=None, derandomize=True, max_examples=40)
 @given(
     st.lists(st.tuples(st.booleans(), st.integers(0, 4)), min_size=1, max_size=20), st.randoms(use_true_random=False)
 )
@@ -164,7 +126,7 @@ def test_perspective_shares_pool_documents_and_ignore_root_queries_that_find_not
     assert perspective_shares(ranked, gold, k=4) == {"support": 3 / 4, "undermine": 1 / 4, "refute": 0.0}
 
 
-@settings(deadline=None, derandomize=True)
+@settings(deadline=None, derandomize=True, max_examples=40)
 @given(
     st.lists(st.tuples(st.permutations("abcdef"), st.permutations("abcdef")), min_size=1, max_size=6),
     st.integers(1, 6),
@@ -178,8 +140,6 @@ def test_perspective_shares_sum_to_one(roots: list[tuple[list[str], list[str]]],
     assert perspective_shares(ranked[::-1], gold[::-1], k) == shares
 
 
-# Errors
-
 NAN = float("nan")
 
 
@@ -189,26 +149,17 @@ NAN = float("nan")
         (lambda: sum_cosine([1, NAN], [[1, 2]]), "query holds NaN"),
         (lambda: sum_cosine([1, 2], [[1, 2], [NAN, 1]]), "vectors: row 1 holds NaN"),
         (lambda: sum_cosine([1, 2], np.zeros((0, 2))), "vectors must have shape"),
-        (lambda: sum_cosine([1, 2], [1, 2]), r"vectors must have shape \(n, d\), one row for each vector, got \(2,\)"),
-        (lambda: sum_cosine([1, 2, 3], [[1, 2]]), r"query has shape \(3,\), vectors have shape \(1, 2\)"),
+        (lambda: sum_cosine([1, 2], [1, 2]), "vectors must have shape"),
+        (lambda: sum_cosine([1, 2, 3], [[1, 2]]), "query has shape"),
         (lambda: sum_cosine([0, 0], [[1, 2]]), "query is the zero vector"),
-        (lambda: sum_cosine(["a"], [[1]]), "query must be numbers"),
         (lambda: mean_pairwise_cosine([[1, 2]]), "at least two"),
-        (lambda: mean_pairwise_cosine([[1, 2], [math.inf, 0]]), "vectors: row 1 holds NaN or inf"),
-        (lambda: win_rate([1], [1, 2]), "ours has 1 values, theirs 2"),
-        (lambda: win_rate([], []), "ours must be a non-empty list"),
-        (lambda: max_difference([1], [NAN]), "theirs: position 0 holds NaN"),
-        (lambda: max_difference([[1]], [[1]]), r"got shape \(1, 1\)"),
-        (lambda: success_at_k(["a"], [], 1), "gold must be a non-empty collection"),
-        (lambda: success_at_k(["a"], "abc", 1), "gold must be a non-empty collection"),
-        (lambda: success_at_k("abc", ["a"], 1), "not one string"),
-        (lambda: p_recall_at_k([], []), "success must be a non-empty list"),
-        (lambda: p_recall_at_k([1, 0], ["r"]), "one root query for each of 2 queries"),
-        (lambda: p_recall_at_k([59], ["r"]), r"success must lie in \[0, 1\]"),
-        (lambda: perspective_shares([], [], 1), "ranked holds 0 root queries"),
-        (lambda: perspective_shares([["a"]], [], 1), "ranked holds 1 root queries, gold 0"),
+        (lambda: p_recall_at_k([], []), "non-empty"),
+        (lambda: p_recall_at_k([1, NAN], ["r", "r"]), "success: position 1"),
+        (lambda: p_recall_at_k([1, 0], ["r"]), "one root query"),
+        (lambda: p_recall_at_k([59], ["r"]), r"in \[0, 1\]"),
+        (lambda: perspective_shares([["a"]], [], 1), "gold 0"),
         (lambda: perspective_shares([["a"]], [{}], 1), "root query 0 has no perspectives"),
-        (lambda: perspective_shares([["a"]], [{"p": []}], 1), "root query 0, perspective 'p' must be a non-empty"),
+        (lambda: perspective_shares([["a"]], [{"p": []}], 1), "perspective 'p'"),
         (lambda: perspective_shares([["a", "b"]], [{"p": ["b"]}], 1), "nothing to share"),
     ],
 )
@@ -217,14 +168,6 @@ def test_bad_input_is_named(call: Any, says: str) -> None:
         call()
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: success_at_k(["a"], ["a"], 0),
-        lambda: perspective_shares([["a"]], [{"p": ["a"]}], 0),
-        lambda: win_rate([1], [1], tolerance=-1),
-    ],
-)
-def test_bad_parameters_are_refused(call: Any) -> None:
+def test_bad_parameters_are_refused() -> None:
     with pytest.raises(InvalidParameterError):
-        call()
+        perspective_shares([["a"]], [{"p": ["a"]}], 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from shared_core.evaluation.compare import named
 from shared_core.evaluation.results import (
     CandidateView,
     Comparison,
@@ -14,7 +15,6 @@ from shared_core.evaluation.results import (
     Measure,
     QueryView,
     Recommendation,
-    Setting,
 )
 
 HOSTILE = (
@@ -26,26 +26,18 @@ _TEXT = (
     "again for a second time while a reader compares what two methods would have chosen from fifty candidates"
 )
 _WORDS = _TEXT.split()
-_MMR = tuple(
-    Setting("mmr", f"mmr lambda_mult={i / 10}", i / 10, f"MMR(lambda_mult={i / 10}, lambda_b=0.95)")
-    for i in range(1, 10)
-)
-_NDPP = tuple(
-    Setting("ndpp", f"ndpp temperature={t}", t, f"NDPP(kernel=None, relevance=None, temperature={t})")
-    for t in (0.1, 0.25, 0.5)
-)
-SETTINGS = (
-    Setting("similarity", "similarity", None, "TopK()"),
-    *_MMR,
-    Setting("vrsd", "vrsd", None, "VRSD(refine=False)"),
-    Setting("vrsd", "vrsd refine=True", None, "VRSD(refine=True)"),
-    Setting(
-        "ndpp",
-        "ndpp relevance_mapping='linear'",
-        None,
-        "NDPP(kernel=None, relevance_mapping='linear', temperature='auto')",
-    ),
-    *_NDPP,
+_MMR = [("mmr", {"lambda_mult": i / 10}) for i in range(1, 10)]
+_NDPP = [("ndpp", {"temperature": t}) for t in (0.1, 0.25, 0.5)]
+SETTINGS = tuple(
+    named(name, **parameters)[0]
+    for name, parameters in (
+        ("similarity", {}),
+        *_MMR,
+        ("vrsd", {}),
+        ("vrsd", {"refine": True}),
+        ("ndpp", {"relevance_mapping": "linear"}),
+        *_NDPP,
+    )
 )
 MEASURES = (
     Measure("relevance", "relevance", "Mean cosine of the picks with their query.", True, "nothing"),
@@ -113,7 +105,7 @@ def comparison(queries: int = 12, candidates: int = 50) -> Comparison:
             )
     return Comparison(
         "Handbook of the store, spring",
-        CorpusFacts(3412, 120, 120, "all-MiniLM-L6-v2", 5, 50, 0, {"python": "3.11.2", "numpy": "2.4.6"}),
+        CorpusFacts(3412, 120, 120, "all-MiniLM-L6-v2", 5, 50, {"python": "3.11.2", "numpy": "2.4.6"}),
         SETTINGS,
         MEASURES,
         values,

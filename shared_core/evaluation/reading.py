@@ -1,0 +1,139 @@
+"""Records of files: JSON lines, CSV, lines of text, folders of texts. A record that cannot be read has a problem."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import InvalidInputError, InvalidParameterError
+
+TEXT_SUFFIXES = (".txt", ".md")
+# Separates several values in a cell of a CSV file, unless the cell holds a JSON array or object.
+SEPARATOR = ";"
+_BLANK = b" \t\r\n\v\f\xef\xbb\xbf"  # white space, and a byte order mark
+# The csv module's own limit, 131,072 characters, is below the length of a book chapter in one cell.
+_LONGEST_CELL = 2**31 - 1
+
+
+class RawRecord(NamedTuple):
+    """One record of a file, before it becomes a document or a query; or the problem with it."""
+
+    file: str
+    line: int | None
+    default_id: str
+    record: Any
+    problem: str | None = None
+
+
+def read_records(path: Path, several: Collection[str]) -> Iterator[RawRecord]:
+    """The records of a file or folder; the cells of a table under ``several`` hold several values each."""
+    suffix = path.suffix.lower()
+    if path.is_dir():
+        return _text_files(path)
+    if suffix in (".jsonl", ".ndjson"):
+        return json_lines(path)
+    if suffix in (".csv", ".tsv"):
+        return _table_rows(path, "\t" if suffix == ".tsv" else ",", several)
+    if suffix in TEXT_SUFFIXES:
+        return parse_lines(path, str.strip)
+    raise InvalidParameterError(f"{path}: expected .jsonl, .csv, .tsv, .txt, or a folder of .txt and .md files")
+
+
+def json_lines(path: Path) -> Iterator[RawRecord]:
+    """A record for each line that is not blank; a line that is not a JSON object has a problem instead."""
+    return parse_lines(path, _parse_object)
+
+
+def parse_lines(path: Path, parse: Callable[[str], Any]) -> Iterator[RawRecord]:
+    """What ``parse`` makes of each line that is not blank; one that it refuses (InvalidInputError) has a problem."""
+
+    def read(line: bytes) -> Any:
+        return parse(_decode(line))
+
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip(_BLANK):
+                yield _record(str(path), number, str(number), read, line)
+
+
+def _table_rows(path: Path, delimiter: str, several: Collection[str]) -> Iterator[RawRecord]:
+    # Bytes that are not UTF-8 become surrogates, so that only their own row is lost.
+    text = path.read_bytes().decode("utf-8-sig", errors="surrogateescape")
+    csv.field_size_limit(_LONGEST_CELL)
+    rows = csv.reader(StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
+    columns = [name.strip() for name in next(rows, [])]
+    if not _is_utf8(columns):
+        raise InvalidInputError(f"{path}:1: not UTF-8: save the file as UTF-8")
+
+    def read(cells: list[str]) -> dict[str, Any]:
+        if len(cells) != len(columns):
+            raise InvalidInputError(f"{len(cells)} cells under {len(columns)} columns")
+        if not _is_utf8(cells):
+            raise InvalidInputError("not UTF-8")
+        return {name: _cell(name, cell, name in several) for name, cell in zip(columns, cells, strict=True)}
+
+    number, line = 0, rows.line_num + 1
+    for cells in rows:
+        if any(cell.strip() for cell in cells):
+            number += 1
+            yield _record(str(path), line, str(number), read, cells)
+        line = rows.line_num + 1
+
+
+def _cell(name: str, cell: str, several: bool) -> Any:
+    if not several:
+        return cell if name == "text" else cell.strip()
+    if cell.lstrip().startswith(("[", "{")):
+        return _parse_json(cell)
+    return [part.strip() for part in cell.split(SEPARATOR) if part.strip()]
+
+
+def _text_files(folder: Path) -> Iterator[RawRecord]:
+    for file in sorted(folder.rglob("*")):
+        if file.suffix.lower() in TEXT_SUFFIXES and file.is_file():
+            yield _record(str(file), None, file.relative_to(folder).as_posix(), _whole_text, file)
+
+
+def _whole_text(file: Path) -> str:
+    text = _decode(file.read_bytes())
+    if not text.strip():
+        raise InvalidInputError("the file is empty")
+    return text
+
+
+def _record(file: str, line: int | None, default_id: str, read: Callable[[Any], Any], data: Any) -> RawRecord:
+    try:
+        return RawRecord(file, line, default_id, read(data))
+    except (InvalidInputError, OSError) as error:
+        return RawRecord(file, line, default_id, None, str(error))
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidInputError("not UTF-8") from None
+
+
+def _is_utf8(cells: Iterable[str]) -> bool:
+    return not re.search("[\udc80-\udcff]", "".join(cells))
+
+
+def _parse_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        # str(error) would name line 1, whatever the line of the file.
+        raise InvalidInputError(f"not JSON: {error.msg} at column {error.colno}") from None
+
+
+def _parse_object(line: str) -> dict[str, Any]:
+    value = _parse_json(line)
+    if not isinstance(value, dict):
+        raise InvalidInputError(f"expected a JSON object, got {type(value).__name__}")
+    return value

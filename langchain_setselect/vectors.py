@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any
@@ -13,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from numpy.typing import NDArray
 
-from shared_core.errors import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError
+from shared_core.errors import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError, warn
 from shared_core.retrieval import EmbeddedQuery, Flow, Step, as_embeddings, find_registered
 
 from .stores import READERS
@@ -127,15 +126,13 @@ def search_and_embed(
     return found, vectors
 
 
-def embed_texts(
-    embeddings: Embeddings, texts: list[str], warned: Hashable, message: str, stacklevel: int = 2
-) -> Flow[list[NDArray[Any]]]:
+def embed_texts(embeddings: Embeddings, texts: list[str], warned: Hashable, message: str) -> Flow[list[NDArray[Any]]]:
     """One vector per text. Without a cache, the first call with a key ``warned`` warns with ``message``."""
     if not texts:
         return []
     if not _is_cache(embeddings) and warned not in _WARNED:
         _WARNED.add(warned)
-        warnings.warn(message, EmbeddingFallbackWarning, stacklevel=stacklevel)
+        warn(message, EmbeddingFallbackWarning)
     answer = yield Step(partial(embeddings.embed_documents, texts), partial(embeddings.aembed_documents, texts))
     return list(as_embeddings(answer, texts, type(embeddings).__name__))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +14,8 @@ from llama_index.core.schema import MetadataMode, NodeWithScore
 from llama_index.core.settings import Settings
 from numpy.typing import ArrayLike, NDArray
 
-from shared_core import EmbeddingFallbackWarning, InvalidParameterError, SetSelectWarning, VectorSourceError
+from shared_core import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError
+from shared_core.errors import warn
 from shared_core.retrieval import Flow, Step, as_embeddings, find_registered
 
 from .stores import READERS
@@ -168,12 +168,10 @@ class NodeVectors:
         if not missing:
             return found
         if self.reader is not None and not (embed_unknown and self.model is not None):
-            warnings.warn(
+            warn(
                 f"{type(self.store).__name__} has no vector for {len(missing)} of {len(nodes)} nodes: they were "
                 "deleted since the search, or come from another index. They are left out: "
-                f"{', '.join(repr(node.node_id) for node in missing)}",
-                SetSelectWarning,
-                stacklevel=2,
+                f"{', '.join(repr(node.node_id) for node in missing)}"
             )
             return found
         model = self.need_model(f"the texts of {len(missing)} nodes that have no stored vector")
@@ -199,11 +197,10 @@ class NodeVectors:
         else:
             why = f"no vector reader is registered for {kind.__name__}"
             remedy = f"Call register_vector_source({kind.__name__}, ...)"
-        warnings.warn(
+        warn(
             f"{why}: each query embeds the texts of its nodes again ({number} this time) with {type(model).__name__}. "
             f"{remedy} to avoid that cost",
             EmbeddingFallbackWarning,
-            stacklevel=2,
         )
 
 

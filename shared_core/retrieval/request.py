@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("setselect")
 LOGGER.addHandler(logging.NullHandler())
-WIDEST = 20_000
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,10 +4,9 @@ from .._validation import as_embeddings
 from .flow import Flow, Step, run_flow, run_flow_async
 from .items import join_values
 from .lookup import find_registered, nearest_name, refuse_unknown
-from .request import WIDEST, EmbeddedQuery, Found, Request, Selected
+from .request import EmbeddedQuery, Found, Request, Selected
 
 __all__ = [
-    "WIDEST",
     "EmbeddedQuery",
     "Flow",
     "Found",

@@ -1,13 +1,10 @@
 """The papers' measures of selections, measures of rankings, and statistics over queries."""
 
 from .metrics import (
-    max_difference,
     mean_pairwise_cosine,
     p_recall_at_k,
     perspective_shares,
-    success_at_k,
     sum_cosine,
-    win_rate,
 )
 from .ranking import rank_measures
 from .statistics import bootstrap_interval, bootstrap_intervals, paired_test, paired_tests
@@ -15,14 +12,11 @@ from .statistics import bootstrap_interval, bootstrap_intervals, paired_test, pa
 __all__ = [
     "bootstrap_interval",
     "bootstrap_intervals",
-    "max_difference",
     "mean_pairwise_cosine",
     "p_recall_at_k",
     "paired_test",
     "paired_tests",
     "perspective_shares",
     "rank_measures",
-    "success_at_k",
     "sum_cosine",
-    "win_rate",
 ]

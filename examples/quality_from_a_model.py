@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from _tiny_lm import read, tiny_model, tiny_tokenizer
 
-from setselect import select
-from shared_core.signals.perplexity import LogPerplexityQuality
+from setselect import LogPerplexityQuality, select
 
 # Every question occurs twice, once with a wrong answer.
 CAPITALS = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Japan": "Tokyo", "Peru": "Lima"}

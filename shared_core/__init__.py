@@ -28,7 +28,7 @@ from .errors import (
     SetSelectWarning,
     VectorSourceError,
 )
-from .perspective import PAP, PERSPECTIVE_MODES, perspective_scores
+from .perspective import PAP
 from .scaling import SCALES, rescale
 from .selectors.base import (
     Selection,
@@ -53,7 +53,6 @@ __all__ = [
     "MMR",
     "NDPP",
     "PAP",
-    "PERSPECTIVE_MODES",
     "PERSPECTIVE_PROMPT",
     "SCALES",
     "VRSD",
@@ -80,7 +79,6 @@ __all__ = [
     "VectorSourceError",
     "make_selection",
     "make_selector",
-    "perspective_scores",
     "register_selector",
     "rescale",
     "select",

@@ -1,4 +1,4 @@
-"""Perspective-aware projection, PAP and PAP+ (PIR paper, section 3.1), and the other scoring modes of its Table 4."""
+"""Perspective-aware projection, PAP and PAP+ (PIR paper, section 3.1)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._validation import as_float64, check_bool, check_one_of, read_only
-from .candidates import Candidates, check_candidates
-from .errors import InvalidInputError, PerspectiveError
+from .candidates import Candidates
+from .errors import PerspectiveError
 
 Vector = NDArray[np.float64]
 
-PERSPECTIVE_MODES = ("base", "add", "concat", "cast", "cast+", "dual-sum", "tri-sum", "pap", "pap+")
 DIRECTIONS = ("remove", "emphasize")
 # A projected unit vector of at most this length consists of rounding errors; by dtype of the vectors.
 _NEGLIGIBLE = {"float32": 1e-6, "float64": 1e-12}
@@ -41,8 +40,10 @@ class PAP:
     Raises
     ------
     PerspectiveError
-        The perspective is zero, is not one vector of numbers, or holds NaN or inf. When it is applied: its length
-        differs from the query's, or it is parallel to the query, so that removing it would leave nothing.
+        The perspective is zero, is not one vector, or holds NaN or inf. When it is applied: its length differs from
+        the query's, or it is parallel to the query, so that removing it would leave nothing.
+    InvalidInputError
+        The perspective is not made of numbers.
     InvalidParameterError
         ``direction`` is unknown, or ``corpus`` is not a bool.
 
@@ -67,13 +68,7 @@ class PAP:
         object.__setattr__(self, "_unit", _as_unit(p, "perspective"))
 
     def project(self, query: ArrayLike) -> Vector:
-        """The projected query, shape (d,), float64, on the scale of ``query``; search the store with it.
-
-        Raises
-        ------
-        PerspectiveError
-            The lengths differ, or the query is zero, or parallel to the perspective (with ``"remove"``).
-        """
+        """The projected query, shape (d,), float64, on the scale of ``query``; search the store with it."""
         q = _as_vector(query, "query")
         if q.shape != self._unit.shape:
             raise PerspectiveError(
@@ -92,14 +87,8 @@ class PAP:
         return projected
 
     def apply(self, candidates: Candidates) -> Candidates:
-        """New candidates with the projected query, and with ``corpus=True`` projected vectors.
-
-        Raises
-        ------
-        PerspectiveError
-            See :meth:`project`.
-        """
-        query = self.project(check_candidates(candidates).query)
+        """New candidates with the projected query, and with ``corpus=True`` projected vectors."""
+        query = self.project(candidates.query)
         if not self.corpus:
             return candidates.with_query(query)
         dtype = candidates.dtype
@@ -115,79 +104,9 @@ class PAP:
         return -1 if self.direction == "remove" else 1
 
 
-def perspective_scores(
-    mode: str, query: ArrayLike, root: ArrayLike, perspective: ArrayLike, vectors: ArrayLike
-) -> Vector:
-    """Score each candidate by a mode of the PIR paper's Table 4; meant for comparisons, not for serving.
-
-    With q the query, r the root (the query without its perspective), p the perspective and c a candidate:
-    ``"base"`` cos(q, c); ``"add"`` cos(r + p, c); ``"concat"`` cos([r; p], [c; c]), which always ranks like
-    ``"add"``; ``"cast"`` cos(q − p, c); ``"cast+"`` cos(q − p, c − p); ``"dual-sum"`` cos(r, c) + cos(p, c);
-    ``"tri-sum"`` cos(q, c) + cos(r, c) + cos(p, c); ``"pap"`` and ``"pap+"`` see :class:`PAP`. Vectors are used as
-    given, without scaling, because sums and differences depend on their lengths. A cosine with a zero vector is 0.
-
-    Parameters
-    ----------
-    mode : str
-        One of ``PERSPECTIVE_MODES``.
-    query, root, perspective : array-like, shape (d,)
-    vectors : array-like, shape (n, d)
-
-    Returns
-    -------
-    ndarray, float64, shape (n,)
-
-    Raises
-    ------
-    InvalidParameterError
-        The mode is unknown.
-    InvalidInputError, PerspectiveError
-        Shapes differ, a value is NaN or inf, an input is ragged, masked or not numeric, or the projection leaves
-        nothing of the query.
-
-    Examples
-    --------
-    >>> from setselect import perspective_scores
-    >>> perspective_scores("dual-sum", [1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [[1.0, 0.0], [0.0, 2.0]]).tolist()
-    [1.0, 1.0]
-    """
-    check_one_of(mode, "mode", PERSPECTIVE_MODES)
-    q, r, p = (_as_vector(v, name) for v, name in ((query, "query"), (root, "root"), (perspective, "perspective")))
-    c = as_float64(vectors, "vectors")
-    if c.ndim != 2 or {r.shape, p.shape, q.shape} != {c.shape[1:]}:
-        raise InvalidInputError(
-            f"query {q.shape}, root {r.shape}, perspective {p.shape} and the rows of vectors {c.shape} "
-            "must have the same length"
-        )
-    if not np.isfinite(c).all():
-        raise InvalidInputError(f"vectors: row {np.flatnonzero(~np.isfinite(c).all(axis=1))[0]} holds NaN or inf")
-    if mode in ("pap", "pap+"):
-        return PAP(p, corpus=mode == "pap+").apply(Candidates(q, c)).relevance.astype(np.float64)
-    terms: dict[str, list[tuple[Vector, Vector]]] = {
-        "base": [(q, c)],
-        "add": [(r + p, c)],
-        "concat": [(np.concatenate([r, p]), np.hstack([c, c]))],
-        "cast": [(q - p, c)],
-        "cast+": [(q - p, c - p)],
-        "dual-sum": [(r, c), (p, c)],
-        "tri-sum": [(q, c), (r, c), (p, c)],
-    }
-    scores: Vector = np.sum([_cosines(vector, rows) for vector, rows in terms[mode]], axis=0)
-    return scores
-
-
-def _cosines(vector: Vector, rows: Vector) -> Vector:
-    lengths = np.sqrt(np.vecdot(rows, rows)) * np.sqrt(vector.dot(vector))
-    cosines: Vector = np.divide(rows.dot(vector), lengths, out=np.zeros(len(rows)), where=lengths > 0)
-    return cosines
-
-
 def _as_vector(values: ArrayLike, what: str) -> Vector:
     """A copy of ``values`` as a finite float64 vector."""
-    try:
-        vector = as_float64(values, what)
-    except InvalidInputError as error:
-        raise PerspectiveError(str(error)) from None
+    vector = as_float64(values, what)
     if vector.ndim != 1 or not vector.size:
         raise PerspectiveError(f"{what} must be one vector, got shape {vector.shape}")
     if not np.isfinite(vector).all():

@@ -82,16 +82,25 @@ def as_in_the_regimes(method: str) -> str:
     return "NDPP()" if "the default" in plain else " ".join(plain.split())
 
 
-@pytest.mark.parametrize(("page", "heading"), [("README.md", "measured in points"), ("docs/choosing.md", "method |")])
-def test_regrets_on_the_pages_are_those_of_the_regimes(page: str, heading: str) -> None:
+def test_regrets_on_the_page_are_those_of_the_regimes() -> None:
     regimes = (ROOT / "benchmarks" / "results" / "regimes.md").read_text(encoding="utf-8")
     part = regimes.split("## Regret, on the other half")[1].split("\n## ")[0]
     rows = [line.split("|")[1:5] for line in part.splitlines() if line.startswith("| ")]
     measured = {row[0].strip(): re.findall(r"\d+\.\d", " ".join(row[1:])) for row in rows}
-    shown = table(page, heading)[1:]
+    shown = table("docs/choosing.md", "method |")[1:]
     assert len(shown) >= 5
     for method, *cells in shown:
         assert re.findall(r"\d+\.\d", " ".join(cells)) == measured[as_in_the_regimes(method)], method
+
+
+def test_the_readme_has_the_extremes_of_the_gains() -> None:
+    names, *rows = table("benchmarks/results/regimes.md", "regime | similarity")
+    shown = table("README.md", "points against similarity")[1:]
+    assert len(shown) >= 5
+    for method, *cells in shown:
+        gains = [row[names.index(as_in_the_regimes(method))] for row in rows]
+        better = sum(float(gain) > 0 for gain in gains)
+        assert cells == [max(gains, key=float), min(gains, key=float), f"{better} of {len(gains)}"], method
 
 
 def test_the_gains_of_each_task_are_those_of_the_regimes() -> None:

@@ -4,7 +4,6 @@ import ast
 import re
 from pathlib import Path
 
-import setselect
 import shared_core
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,10 +37,6 @@ def test_every_public_name_is_in_the_reference() -> None:
         if f"{'shared_core' if name in shared_core.__all__ else module}.{name}" not in documented
     ]
     assert missing == []
-
-
-def test_setselect_has_the_names_that_the_reference_lists_for_shared_core() -> None:
-    assert {*setselect.__all__} == {*shared_core.__all__, "__version__"}
 
 
 def test_every_page_is_in_the_navigation() -> None:

@@ -13,8 +13,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.papers._common import bm25_scores, embedded, records
-from shared_core import PAP, Candidates, PerspectiveError, perspective_scores
-from shared_core.evaluation.measures.metrics import success_at_k
+from benchmarks.papers._measures import success_at_k
+from benchmarks.papers._modes import perspective_scores
+from shared_core import PAP, Candidates, PerspectiveError
 
 FILES = ("pir/queries.jsonl", "pir/corpus.jsonl")
 SUBSETS = {

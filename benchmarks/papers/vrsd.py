@@ -24,9 +24,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.models import MAX_TOKENS, MPNET, MPNET_PARTS, embed, is_installed
 from benchmarks.papers._common import DATA, MINILM, bm25_scores, embedded, heading, records, table, write
+from benchmarks.papers._measures import max_difference, win_rate
 from benchmarks.papers._paper_figures import VRSD_MPNET, VRSD_OTHER_MODELS
 from shared_core import select
-from shared_core.evaluation.measures.metrics import max_difference, mean_pairwise_cosine, sum_cosine, win_rate
+from shared_core.evaluation.measures import mean_pairwise_cosine, sum_cosine
 from shared_core.evaluation.measures.statistics import bootstrap_interval
 
 SEED = 0

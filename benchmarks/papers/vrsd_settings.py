@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.models import MPNET, MPNET_PARTS, is_installed
 from benchmarks.papers._common import heading, records, require, table, write
+from benchmarks.papers._measures import max_difference, win_rate
 from benchmarks.papers._paper_figures import VRSD_MPNET
 from benchmarks.papers.vrsd import (
     ONE_OF,
@@ -38,7 +39,6 @@ from benchmarks.papers.vrsd import (
     unit_vectors,
 )
 from shared_core import select_many
-from shared_core.evaluation.measures.metrics import max_difference, win_rate
 
 Record = dict[str, Any]
 FACTS = "openbookqa/facts.jsonl"

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.papers._answers import dpo, leave_one_out, mc1, mc2, mc2_truthfulqa, mc3, mc3_truthfulqa
-from shared_core import InvalidInputError, InvalidParameterError
+from shared_core import InvalidInputError
 
 NAN = float("nan")
 log_probabilities = st.lists(st.floats(-3000, 0), min_size=1, max_size=8)
@@ -68,18 +68,6 @@ def test_dpo_is_the_mean_over_all_triples() -> None:
     assert close(dpo(*with_context, **alone), expected)
 
 
-def test_dpo_without_incorrect_answers_leaves_their_term_out() -> None:
-    # σ(log(1/2 : 1/8)) = 4/5
-    assert close(dpo(logs(F(1, 2)), correct_alone=logs(F(1, 8))), math.log(F(4, 5)))
-
-
-def test_dpo_ignores_what_lowers_an_answer_equally_with_and_without_context() -> None:
-    # The paper's reason for the measure: longer answers and rare words lower both probabilities, and this cancels.
-    plain = dpo([-4.0], [-5.0], correct_alone=[-6.0], incorrect_alone=[-5.5])
-    longer = dpo([-1004.0], [-5.0], correct_alone=[-1006.0], incorrect_alone=[-5.5])
-    assert close(longer, plain)
-
-
 def test_log_probabilities_far_below_the_smallest_float() -> None:
     # exp(-2000) is 0 in float64. Shift both by 2000: (1 + e^-1) over e^-2.
     correct, incorrect = [-2000.0, -2001.0], [-2002.0]
@@ -117,17 +105,6 @@ def test_the_order_of_the_answers_does_not_matter(correct: list[float], incorrec
         assert share == pytest.approx(ratio / (1 + ratio), rel=1e-9, abs=1e-12)
 
 
-@settings(deadline=None, derandomize=True)
-@given(log_probabilities, log_probabilities, st.floats(0, 50))
-def test_a_higher_probability_of_correct_answers_never_lowers_a_measure(
-    correct: list[float], incorrect: list[float], by: float
-) -> None:
-    raised = [min(0.0, value + by) for value in correct]
-    for measure in (mc1, mc2, mc3, mc2_truthfulqa, dpo):
-        after, before = measure(raised, incorrect), measure(correct, incorrect)
-        assert after >= before or after == pytest.approx(before, rel=1e-12)
-
-
 def test_leave_one_out_drops_every_demonstration_of_the_question() -> None:
     groups = ["q1", "q2", "q1", "q3"]
     assert leave_one_out(groups, "q1").tolist() == [False, True, False, True]
@@ -142,21 +119,11 @@ def test_leave_one_out_drops_every_demonstration_of_the_question() -> None:
         (lambda: mc1([], [-1]), "correct must be a non-empty list"),
         (lambda: mc2([-1], [NAN]), "incorrect: position 0 holds NaN"),
         (lambda: mc3([-math.inf], [-1]), "correct: position 0 holds NaN or inf"),
-        (lambda: mc2_truthfulqa([-1], [[-1]]), "incorrect must be a non-empty list"),
         (lambda: mc2([-1, 0.25], [-1]), "correct: position 1 is 0.25, but a log-probability is at most 0"),
         (lambda: dpo([-1], [-1], correct_alone=[-1, -2], incorrect_alone=[-1]), "correct holds 1 answers"),
         (lambda: dpo([-1], [-1], correct_alone=[-1]), "together, or neither"),
-        (lambda: dpo([-1], incorrect_alone=[-1]), "without incorrect"),
-        (lambda: leave_one_out([], "q"), "group_of_item must be a non-empty list"),
-        (lambda: leave_one_out("q1", "q"), "group_of_item must be a non-empty list"),
     ],
 )
 def test_bad_input_is_named(call: Any, says: str) -> None:
     with pytest.raises(InvalidInputError, match=says):
         call()
-
-
-@pytest.mark.parametrize("best", [1, -1, 0.5])
-def test_the_best_answer_must_be_one_of_the_correct_ones(best: Any) -> None:
-    with pytest.raises(InvalidParameterError, match="best"):
-        mc1([-1], [-1], best=best)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks import given_relevance
-from benchmarks.given_relevance import FUSED, Task, difference, fuse, rankings_of
+from benchmarks.given_relevance import FUSED, Task, fuse, rankings_of
 
 TEXTS = ["red lamp", "blue lamp", "green chair", "old chair", "lamp and chair"]
 VECTORS = dict(zip(TEXTS, np.eye(5) + 0.1, strict=True)) | {"lamp": np.array([0.1, 0.2, 0.3, 0.9, 0.4])}
@@ -46,29 +45,6 @@ def test_methods_select_from_the_fused_candidates_by_either_relevance(task: Task
     assert found["similarity; cosine"][0] == [3, 4, 2, 1, 0]
     assert found["MMR λ 0.75; fused, minmax"][0][0] == found[FUSED][0][0]
     assert "VRSD; fused, minmax" not in found
-
-
-def test_a_difference_is_bold_if_its_interval_excludes_zero() -> None:
-    ours = np.array([0.5, 0.6, 0.7, 0.8])
-    assert difference(ours, ours - 0.1) == "**+10.0 [+10.0, +10.0]**"
-    assert difference(np.array([0.0, 1.0]), np.array([1.0, 0.0])) == "+0.0 [-100.0, +100.0]"
-
-
-def test_each_missing_data_set_is_named_and_nothing_is_written(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = tmp_path / "page.md"
-    monkeypatch.setattr(given_relevance, "DATA", tmp_path)
-    monkeypatch.setattr(given_relevance, "RESULT", page)
-    monkeypatch.setattr(given_relevance, "ROOT", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["given_relevance.py", "--write"])
-    given_relevance.main()
-    said = capsys.readouterr().out
-    assert said.count("skipped") == 3
-    assert (
-        f"skipped SciFact: no scifact/corpus.jsonl, scifact/claims.jsonl under {tmp_path}; set SETSELECT_DATA" in said
-    )
-    assert not page.exists()
 
 
 def test_windows_of_a_right_paragraph_count_for_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

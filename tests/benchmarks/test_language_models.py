@@ -6,7 +6,6 @@ import dataclasses
 import itertools
 import subprocess
 import sys
-from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -94,25 +93,6 @@ def test_kept_answers_are_not_asked_again_and_an_unfinished_line_is(tiny_model: 
     assert again.complete(prompts, 3, file) == answers
     assert again.complete(prompts[:1], 4, file) == model.complete(prompts[:1], 4)
     assert asked[1:] == [([prompts[0]], 4)]
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [(" a b \n\nc", "a b"), ("\n\n x", "x"), ("", ""), (" \n ", "")],
-    ids=["one", "later", "", "blank"],
-)
-def test_the_first_line_that_is_not_blank(text: str, line: str) -> None:
-    assert _language_models.first_line(text) == line
-
-
-def test_the_command_line_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    options = Namespace(model=None, endpoint="http://127.0.0.1:9/v1", api_key_variable="NO_SUCH", batch_size=1)
-    with pytest.raises(SystemExit, match="--endpoint needs --model"):
-        next(_language_models.models(options))
-    options.model = ["m"]
-    monkeypatch.delenv("NO_SUCH", raising=False)
-    with pytest.raises(SystemExit, match="NO_SUCH is not set"):
-        next(_language_models.models(options))
 
 
 def test_a_named_model_may_come_from_a_hub() -> None:

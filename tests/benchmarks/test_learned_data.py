@@ -30,17 +30,6 @@ def test_parts_share_no_item_and_the_spare_part_is_the_same_for_every_seed() -> 
     assert splits[0] == data.split_items(ITEMS, 8, 12, 5, 0)
 
 
-def test_a_test_without_a_size_gets_all_remaining_items() -> None:
-    split = data.split_items(ITEMS, 8, 12, None, 0)
-    assert sorted(ids(split.spare + split.pool + split.test)) == sorted(ids(ITEMS))
-
-
-@pytest.mark.parametrize(("pool", "test"), [(22, None), (18, 5)])
-def test_too_few_items_are_an_error(pool: int, test: int | None) -> None:
-    with pytest.raises(ValueError, match=f"30 items are too few for parts of 8, {pool} and"):
-        data.split_items(ITEMS, 8, pool, test, 0)
-
-
 def test_repeated_questions_and_long_items_are_dropped() -> None:
     long = {"id": "long", "question": "Q 1", "answer": "a" * (data.LONGEST - 2)}
     just = {"id": "just", "question": "Q x", "answer": "a" * (data.LONGEST - 3)}

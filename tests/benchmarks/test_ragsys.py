@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks.papers import _common, _language_models, ragsys
-from benchmarks.papers._paper_figures import RAGSYS_TABLES
-from benchmarks.papers.ragsys import Pool, Question, Totals, chart
+from benchmarks.papers.ragsys import Pool, Question, Totals
 from tests.benchmarks.tiny_lm import loaded, total
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
@@ -33,18 +32,6 @@ QUESTIONS = [
 def test_the_best_answer_comes_first_and_no_answer_twice() -> None:
     record = {"question": "q", "best_answer": "b", "correct_answers": ["a", "b", "a"], "incorrect_answers": ["x", "x"]}
     assert ragsys.question_of(record) == Question("q", ("b", "a"), ("x",))
-
-
-def test_every_correct_answer_is_a_demonstration_once() -> None:
-    questions = [Question("q", ("a", "b"), ("x",)), Question("p", ("a",), ("x",)), Question("q", ("a",), ("y",))]
-    assert ragsys.demonstrations(questions) == [("q", "a"), ("q", "b"), ("p", "a")]
-
-
-def test_a_prompt() -> None:
-    assert (
-        ragsys.few_shot([("Why?", "So"), ("Who?", "I")], "When?") == "Q: Why?\nA: So\n\nQ: Who?\nA: I\n\nQ: When?\nA:"
-    )
-    assert ragsys.few_shot([], "When?") == "Q: When?\nA:"
 
 
 def at(degrees: float) -> tuple[float, float]:
@@ -88,46 +75,6 @@ def test_dpo_is_a_mean_over_triples_and_the_others_over_questions() -> None:
     assert values["MC2"] == values["TruthfulQA MC3"] == 0.75
     assert values["MC3"] == pytest.approx((2 + 1) / 2)
     assert values["TruthfulQA MC2"] == pytest.approx((2 / 3 + 1 / 2) / 2)
-
-
-def test_an_effect_is_a_difference_of_rows_beside_that_of_the_paper() -> None:
-    zeros = {measure: np.zeros(4) for measure in ragsys.COMPARED}
-    values = dict.fromkeys(("Fix", *ragsys.ROWS), zeros)
-    values["Rel+Div"] = zeros | {"MC1": np.array([1.0, 1.0, 1.0, 1.0])}
-    lines = ragsys.effects(values).splitlines()
-    assert "| diversity: Rel+Div − Rel | MC1 | +1.000 | +1.000 to +1.000 | +0.072 | +0.060 | yes |" in lines
-    assert (
-        "| quality beside diversity: Rel+Div+Bias − Rel+Div | MC1 | -1.000 | -1.000 to -1.000 | -0.050 | -0.034 | yes |"
-        in lines
-    )
-    assert "| examples like the question: Rel − Fix | DPO | +0.000 | +0.000 to +0.000 | +7.690 | +4.920 | no |" in lines
-
-
-def test_a_sample_keeps_the_order_and_is_all_where_there_are_no_more() -> None:
-    questions = [Question(str(number), ("a",), ("b",)) for number in range(20)]
-    drawn = [int(question.text) for question in ragsys.sample(questions, 5)]
-    assert drawn == sorted(set(drawn))
-    assert len(drawn) == 5
-    assert ragsys.sample(questions, 5) == ragsys.sample(questions, 5)
-    assert ragsys.sample(questions, None) == ragsys.sample(questions, 20) == questions
-
-
-def test_the_rows_printed_bold_in_the_paper_have_its_highest_figures() -> None:
-    for number, dpo in ((1, "Rel+Div"), (2, "Rel+Div+Bias")):
-        rows = {name: [float(value) for value in values] for name, values in RAGSYS_TABLES[number].items()}
-        best = [max(rows, key=lambda name, place=place: rows[name][place]) for place in range(4)]
-        assert best == [dpo, "Rel+Div", "Rel+Div", "Rel+Div"]
-
-
-def test_figure_1_is_the_same_file_every_time(tmp_path: Path) -> None:
-    points = [(0.0, 0.1, -9.0), (0.5, 0.2, -8.0), (1.0, 0.4, -8.5)]
-    for name in ("one.svg", "two.svg"):
-        chart(tmp_path / "new" / name, points, "a <model>")
-    drawn = (tmp_path / "new" / "one.svg").read_text(encoding="utf-8")
-    assert drawn == (tmp_path / "new" / "two.svg").read_text(encoding="utf-8")
-    assert "dc:date" not in drawn
-    assert re.findall(r">λ_d ([\d.]+)<", drawn) == ["0", "0.5", "1"]
-    assert "a &lt;model&gt;" in drawn
 
 
 def test_a_run_from_the_data_to_the_page(

@@ -52,11 +52,6 @@ def test_judgement_by_hand() -> None:
     assert regimes.points(by_vectors["one"], "VRSD", development=True) == {"needed": 0, "repeated": 0}
 
 
-def test_half_of_the_questions_are_for_development() -> None:
-    share = np.mean([regimes.is_development(f"question {number}") for number in range(2000)])
-    assert 0.45 < share < 0.55
-
-
 @pytest.mark.parametrize("name", ["regimes.svg", "regimes-dark.svg"])
 def test_the_drawing_has_the_figures_of_the_page(name: str) -> None:
     added = regimes_drawing.points(regimes.RESULT.read_text(encoding="utf-8"))

@@ -28,54 +28,30 @@ def named(text: str) -> set[Any]:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("ls", "ls"),
         ("find . -name '*.c'", "find find:-name"),
         ("/usr/bin/find . | \\ls -1 | wc -l", "find ls wc ls:-# wc:-l find|ls ls|wc"),
         ("rm -rf x; rm -r -f y", "rm rm:-rf rm:-r rm:-f"),
         ("ls --color=auto -I'*~' --", "ls ls:--color ls:-I"),
-        ("head -20 x | xargs -0 -n1", "head xargs head:-# xargs:-# xargs:-n head|xargs"),
         ("find -print0 -mtime -7", "find find:-print0 find:-mtime find:-#"),
         ("a && b || c; d & e", "a b c d e"),
         ("a |& b", "a b a|b"),
-        ("grep '|' \"a|b\" a\\|b", "grep"),
         ("find . -exec rm -f {} \\; -print", "find rm find:-exec rm:-f find:-print find>rm"),
-        ("find . -execdir mv {} x + -o -ls", "find mv find:-execdir find:-o find:-ls find>mv"),
-        ("find . -exec rm {}", "find rm find:-exec find>rm"),
-        ("find . -exec", "find find:-exec"),
         ("find . -exec sh -c 'grep -q x \"$1\" && rm \"$1\"' _ {} \\;", "find sh grep rm find:-exec sh:-c grep:-q "
          "find>sh sh>grep sh>rm"),
         ("xargs -I {} -n 1 cp {} /x", "xargs cp xargs:-I xargs:-n xargs>cp"),
-        ("xargs -0 -- grep -i x", "xargs grep xargs:-# grep:-i xargs>grep"),
         ("sudo -u bob nice -n 5 ls -l", "sudo nice ls sudo:-u nice:-n ls:-l sudo>nice nice>ls"),
-        ("timeout 5 env A=1 ls", "timeout env ls timeout>env env>ls"),
         ("watch 'ls | wc'", "watch ls wc watch>ls watch>wc ls|wc"),
-        ("ssh -p 22 me@host 'ls | wc'", "ssh ls wc ssh:-p ssh>ls ssh>wc ls|wc"),
         ("echo $(ls | wc) `date +%s`", "echo ls wc date echo>ls echo>wc echo>date ls|wc"),
-        ("echo \"$(dirname \"a b\" | tr a b)\" '$(no)' \\$(", "echo dirname tr echo>dirname echo>tr dirname|tr"),
         ("echo `basename \\`pwd\\``", "echo basename pwd echo>basename basename>pwd"),
         ("x=$(ls) y=2", "= ls =>ls"),
         ("A=`pwd` make -j4", "make pwd make:-j make>pwd"),
-        ("a=(1 $(ls)); echo", "= ls echo =>ls"),
         ("comm <(sort a) <(sort -u b) > >(tee c)", "comm sort tee sort:-u comm>sort comm>tee"),
         ("ls 2>&1 >/dev/null | wc", "ls wc ls|wc"),
-        ("> x", ">"),
-        ("cat <<< \"$x\" | wc &> y", "cat wc cat|wc"),
         ("find | while read -r f; do echo $f; done | sort", "find while read echo sort read:-r find|while echo|sort"),
         ("for f in $(ls); do wc $f; done < x", "for ls wc for>ls"),
-        ("if [ -f x ]; then ls; else wc; fi", "if [ [:-f ls wc"),
-        ("[[ -f x && y < z ]] && echo", "[[ [[:-f echo"),
-        ("(cd a; ls) > x | wc", "cd ls wc ls|wc"),
         ("f() { ls -l; }; f | wc", "f ls wc ls:-l f|wc"),
-        ("((i++)) && ls", "(( ls"),
-        ("echo $((1+2)) ${x%.*} | bc", "echo bc echo|bc"),
         ("$CMD -x; \"${A}\"/run -y", "$ $:-x run run:-y"),
-        ("ls # | wc", "ls"),
-        ("echo don't | wc", "echo wc echo|wc"),
-        ("echo \"`ls", "echo ls echo>ls"),
         ("echo $(ls -l", "echo ls ls:-l echo>ls"),
-        ("ls ) | wc", "ls wc ls|wc"),
-        ("# nothing", "#"),
-        ("$(", "$"),
         (" \n", ""),
     ],
 )  # fmt: skip
@@ -106,10 +82,3 @@ def test_any_text_is_taken() -> None:
     for _ in range(3000):
         text = "".join(rng.choices(pieces, k=rng.randint(0, 40)))
         assert bool(shell_symbols(text)) == bool(text.strip(" \t\n")), text
-
-
-@pytest.mark.parametrize(
-    "piece", ["$(", "`", '"$(', "(", "<(", "((", "sh -c '", "xargs ", "sudo ", "find -exec ", "\\", '"', "'", "a`\\`"]
-)
-def test_nesting_without_end_is_no_recursion_without_end(piece: str) -> None:
-    assert shell_symbols(piece * 2000)

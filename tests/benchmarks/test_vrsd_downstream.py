@@ -51,16 +51,10 @@ RECORDS: dict[str, list[dict[str, Any]]] = {
     [
         ("(B) fox", "B"),
         ("I think it is (C), not a hen", "C"),
-        ("B", "B"),
-        (" D. none", "D"),
-        ("The answer is D.", "D"),
         ("The answer is Dogs", None),
-        ("A: a hen", "A"),
         ("A fox", "B"),
         ("a fox cub", "C"),
-        ("A HEN!", "A"),
         ("(E)", None),
-        ("Bees", None),
         ("", None),
     ],
 )
@@ -88,11 +82,6 @@ def test_what_each_data_set_shows_and_how_it_judges() -> None:
     assert PUZZLE.judge("They were low.", puzzle) == 1
 
 
-def test_a_prompt_has_no_blank_line_within_an_example() -> None:
-    prompt = vrsd_downstream.few_shot([("a\n \nb", "c")], "d")
-    assert prompt == "Q: a\nb\nA: c\n\nQ: d\nA:"
-
-
 def test_what_each_method_shows() -> None:
     angles = np.radians([10, 12, -20, 90])
     items = np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -110,42 +99,6 @@ def test_what_each_method_shows() -> None:
         lambda record: (record["question"], record["answer"]), records[2:], [[[], [records[1], records[0]]]]
     )
     assert made == [["Q: Asked?\nA:", "Q: Second?\nA: yes\n\nQ: First?\nA: yes\n\nQ: Asked?\nA:"]]
-
-
-def test_the_claim_is_reproduced_only_if_every_interval_lies_above_zero() -> None:
-    def said(*rows: list[float]) -> str:
-        names = ("VRSD", *vrsd_downstream.PAPER_MMR)
-        values = {name: np.array(row) for name, row in zip(names, rows, strict=True)}
-        return vrsd_downstream.verdict({"accuracy": values})["accuracy"]
-
-    ones, zeros, mixed = [1.0] * 8, [0.0] * 8, [1.0, 0.0] * 4
-    assert said(ones, zeros, zeros, zeros).startswith("**reproduced**. VRSD is ahead of 3 of the 3")
-    nearly = [1.0] * 7 + [0.0]
-    found = said(ones, nearly, zeros, zeros)
-    assert "**reproduced in direction**" in found
-    assert "above 0 for 2 of them and below 0 for 0" in found
-    lost = said(mixed, ones, zeros, zeros)
-    assert "**not reproduced**" in lost
-    assert "above 0 for 2 of them and below 0 for 1" in lost
-
-
-def test_the_summary_counts_each_measure_once() -> None:
-    said = [
-        "**reproduced**. VRSD",
-        "**reproduced in direction**. VRSD",
-        "**not reproduced**. VRSD",
-        "**not reproduced**.",
-    ]
-    assert vrsd_downstream.summary(said) == (
-        "The paper's claim is reproduced for 1 of 4 measures, reproduced in direction for 1, "
-        "and not reproduced for 2.\n"
-    )
-
-
-def test_a_mean_and_its_standard_error() -> None:
-    # The variance is (4 · ¼) / 3, the error √(⅓ / 4) = 0.289.
-    assert vrsd_downstream.mean_with_error(np.array([0.0, 1.0, 1.0, 0.0])) == "0.500 ± 0.289"
-    assert vrsd_downstream.mean_with_error(np.array([1.0])) == "1.000"
 
 
 def test_a_run_from_the_data_to_the_page_and_the_same_page_from_kept_answers(

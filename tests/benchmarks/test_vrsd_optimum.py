@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -68,12 +66,6 @@ def test_after_exchanges_of_pairs_no_pair_improves_the_set() -> None:
                 assert pool.cosine(other) <= pool.cosine(picks) + 1e-9, seed
 
 
-def test_the_cosines_of_a_greedy_pass_are_counted() -> None:
-    pool, _, _ = pool_of(0)
-    vrsd_optimum.greedy(pool, K)
-    assert pool.computed == N * K
-
-
 def test_what_is_found_is_judged_query_by_query() -> None:
     cases = [(query, vectors, lambda picks: float(len(picks))) for _, query, vectors in map(pool_of, SEEDS)]
     found = search(cases, K)
@@ -84,16 +76,3 @@ def test_what_is_found_is_judged_query_by_query() -> None:
     greedy, refined = (vrsd_optimum.reached(found, name, OPTIMUM) for name in ("VRSD", "VRSD refined"))
     assert 0 < greedy <= refined < 1
     assert vrsd_optimum.reached(found, "VRSD refined", WITH_NEAREST) >= refined
-
-
-def test_without_data_it_says_so_and_writes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(vrsd_optimum, "DATA", tmp_path)
-    monkeypatch.setattr("benchmarks.papers._common.RESULTS", tmp_path / "results")
-    vrsd_optimum.main(["--write"])
-    out, err = capsys.readouterr()
-    assert not out
-    assert "skipped" in err
-    assert "SETSELECT_DATA" in err
-    assert not (tmp_path / "results").exists()

@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -138,7 +138,8 @@ def test_output_fits_the_terminal(
 
 def test_known_texts_do_not_need_the_model(minilm: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minilm, "CACHE", tmp_path)
-    monkeypatch.setattr(minilm, "docstrings", lambda: {"one": "one", "two": "two"})
+    documents = [SimpleNamespace(id=text, text=text) for text in ("one", "two")]
+    monkeypatch.setattr(minilm, "demo_corpus", lambda: (documents, []))
     first = minilm.numpy_docs()
     monkeypatch.setattr(minilm, "load_minilm", lambda: pytest.fail("the model was loaded"))
     assert (minilm.numpy_docs().vectors == first.vectors).all()

@@ -19,7 +19,7 @@ SCRIPTS = sorted(path.name for path in EXAMPLES.glob("[!_]*.py"))
 SAYS = {
     "agent_tool.py": [
         "The model calls numpy_docs(",
-        "NDPP(kernel=None, relevance=None, temperature='auto', ridge=None) selected 4 of 50 (store: FAISS)",
+        "NDPP(kernel=None, relevance_mapping=None, temperature='auto', ridge=None) selected 4 of 50 (store: FAISS)",
         "numpy.unique_counts          cosine 0.63, gain 1.050",
         "numpy.sort",
         "and reads",

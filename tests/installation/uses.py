@@ -66,7 +66,7 @@ def faiss() -> None:
 
 
 def huggingface() -> None:
-    from shared_core.signals.embedding_models import load_model
+    from setselect import load_model
 
     assert load_model().embed_documents(["a text", "another"]).shape == (2, 384)
 
@@ -74,7 +74,7 @@ def huggingface() -> None:
 def openai() -> None:
     import openai
 
-    from shared_core import LogPerplexityQuality
+    from setselect import LogPerplexityQuality
 
     # Nothing listens at this port, so the client reports that.
     quality = LogPerplexityQuality.from_endpoint("http://127.0.0.1:9/v1", "a model", max_retries=0)
@@ -118,7 +118,7 @@ def _files(folder: Path) -> list[object]:
 def eval() -> None:
     import numpy as np
 
-    from shared_core.evaluation.compare import compare
+    from setselect import compare
     from shared_core.evaluation.report import render
 
     documents = [{"id": name, "text": name} for name in ("fft", "pad", "sort")]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._validation import check_integer, check_number, quoted
+from ..._validation import check_integer, quoted
 from ...candidates import as_unit_vector
 from ...errors import InvalidInputError
-from ._inputs import as_paired_values, as_unit_matrix, as_values
+from ._inputs import as_unit_matrix, as_values
 
 # If a sum of k unit rows is shorter than k times this, only rounding is left and the sum has no direction.
 _CANCELLED = 4 * float(np.finfo(np.float64).eps)
@@ -54,56 +54,6 @@ def sum_cosine(query: ArrayLike, vectors: ArrayLike) -> float:
     return float(np.clip(total @ unit / length, -1, 1))
 
 
-def win_rate(ours: ArrayLike, theirs: ArrayLike, tolerance: float = 1e-9) -> float:
-    """Share of the queries where ours is above theirs by more than ``tolerance``, in [0, 1] (VRSD 4.2).
-
-    If both methods pick the same set, their values differ by rounding only; the tolerance keeps that from being a win.
-    A tie is a win for neither side, so the two win rates need not sum to 1.
-
-    Parameters
-    ----------
-    ours, theirs : array-like of shape (Q,)
-        Values of two methods for the same queries in the same order.
-    tolerance : float >= 0, default 1e-9
-
-    Raises
-    ------
-    InvalidInputError
-        An array is empty, is not one-dimensional or holds NaN or inf, or the lengths differ.
-    InvalidParameterError
-        ``tolerance`` is negative or not a number.
-
-    Examples
-    --------
-    >>> win_rate([0.5, 0.7, 0.6], [0.4, 0.7, 0.8]) == 1 / 3
-    True
-    """
-    left, right = as_paired_values(ours, theirs)
-    return float((left > right + check_number(tolerance, "tolerance", 0)).mean())
-
-
-def max_difference(ours: ArrayLike, theirs: ArrayLike) -> float:
-    """Largest lead of ours over theirs among the queries (VRSD 4.2, "Max-diff"); negative if theirs always leads.
-
-    Parameters
-    ----------
-    ours, theirs : array-like of shape (Q,)
-        Values of two methods for the same queries in the same order.
-
-    Raises
-    ------
-    InvalidInputError
-        See `win_rate`.
-
-    Examples
-    --------
-    >>> max_difference([0.5, 1.0, 0.25], [0.25, 0.5, 0.75])
-    0.5
-    """
-    left, right = as_paired_values(ours, theirs)
-    return float((left - right).max())
-
-
 def mean_pairwise_cosine(vectors: ArrayLike) -> float:
     """Mean cosine over all pairs of the vectors, in [-1, 1]: low if they differ (RAGSys 4.4, Figure 1).
 
@@ -130,33 +80,6 @@ def mean_pairwise_cosine(vectors: ArrayLike) -> float:
     return float(np.clip(above.mean(), -1, 1))
 
 
-def success_at_k(ranked: Sequence[Hashable], gold: Collection[Hashable], k: int) -> bool:
-    """Whether a gold document is among the first k (PIR 2.3, success in equation 1).
-
-    Parameters
-    ----------
-    ranked : sequence of hashables
-        Ids, best first. An empty one is a failure. If a corpus holds a text more than once, give its copies one id;
-        otherwise a gold document can lose to its own copy.
-    gold : collection of hashables
-        One or more ids that answer the query; any of them is a success.
-    k : int >= 1
-
-    Raises
-    ------
-    InvalidInputError
-        ``gold`` is empty, or ``ranked`` or ``gold`` is a single string.
-    InvalidParameterError
-        ``k`` is less than 1.
-
-    Examples
-    --------
-    >>> success_at_k(["d3", "d1", "d2"], {"d1"}, k=2), success_at_k(["d3", "d1", "d2"], {"d1"}, k=1)
-    (True, False)
-    """
-    return not _as_id_set(gold, "gold").isdisjoint(_first(ranked, k))
-
-
 def p_recall_at_k(success: ArrayLike, root_of: Sequence[Hashable]) -> float:
     """p-Recall@k: mean over root queries of the mean success of their perspectives, in [0, 1] (PIR 2.3, equation 1).
 
@@ -166,7 +89,7 @@ def p_recall_at_k(success: ArrayLike, root_of: Sequence[Hashable]) -> float:
     Parameters
     ----------
     success : array-like of shape (Q,)
-        `success_at_k` of each query, or any value in [0, 1].
+        Whether a right document was among the first k results of each query: True or False, or a value in [0, 1].
     root_of : sequence of Q hashables
         The root query that each query belongs to.
 
@@ -182,7 +105,7 @@ def p_recall_at_k(success: ArrayLike, root_of: Sequence[Hashable]) -> float:
     """
     values = as_values(success, "success")
     if ((values < 0) | (values > 1)).any():
-        raise InvalidInputError("success must lie in [0, 1]: pass what success_at_k returns")
+        raise InvalidInputError("success must lie in [0, 1]: 1 where a right document was found, else 0")
     if isinstance(root_of, str) or len(root_of) != len(values):
         raise InvalidInputError(
             f"root_of must name one root query for each of {len(values)} queries, got {quoted(root_of)}"

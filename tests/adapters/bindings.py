@@ -67,7 +67,8 @@ def nearest(count: int = 20, query: Any = None, among: Sequence[int] | None = No
 def expected(rows: Sequence[int], k: int | None = 4, selector: Any = "ndpp", **settings: Any) -> list[int]:
     """What the core selects from these rows; numbers and names of the settings are those of the rows."""
     query = settings.pop("query", embed(QUERY))
-    return [rows[i] for i in select(query, settings.pop("vectors", VECTORS[rows]), k, selector, **settings).indices]
+    vectors = settings.pop("vectors") if "vectors" in settings else VECTORS[rows]
+    return [rows[i] for i in select(query, vectors, k, selector, **settings).indices]
 
 
 def values(rows: Sequence[int], key: str) -> list[Any]:

@@ -137,7 +137,8 @@ def recording() -> Iterator[Recorder]:
     try:
         yield recorder
     finally:
-        root.event_handlers.remove(recorder)
+        # Two recorders may be equal, so list.remove could remove the other one.
+        root.event_handlers = [handler for handler in root.event_handlers if handler is not recorder]
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Text to vector without a model: hashed words, so that texts which share words are near each other."""
 
+import functools
 import hashlib
 
 import numpy as np
@@ -13,6 +14,7 @@ def embed(text: str) -> NDArray[np.float64]:
     return sum((_direction(word) for word in text.lower().split()), start=0.05 * _direction(text))
 
 
+@functools.lru_cache(maxsize=10_000)
 def _direction(word: str) -> NDArray[np.float64]:
     seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
     return np.random.default_rng(seed).standard_normal(DIMENSION)

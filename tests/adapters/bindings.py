@@ -10,11 +10,13 @@ from __future__ import annotations
 import functools
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import pytest
 from langchain_community.vectorstores import FAISS
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
@@ -53,7 +55,6 @@ def unit(vectors: Any) -> NDArray[np.float64]:
 
 ROWS = [Row(f"doc-{i}", text, dict(metadata), unit(embed(text))) for i, (text, metadata) in enumerate(corpus())]
 VECTORS = np.array([row.vector for row in ROWS])
-TOPICS = [row.metadata["topic"] for row in ROWS]
 
 
 def nearest(count: int = 20, query: Any = None, among: Sequence[int] | None = None) -> list[int]:
@@ -74,14 +75,6 @@ def expected(rows: Sequence[int], k: int | None = 4, selector: Any = "ndpp", **s
 def values(rows: Sequence[int], key: str) -> list[Any]:
     """What the rows have under a key of their metadata."""
     return [ROWS[row].metadata[key] for row in rows]
-
-
-class Calls(NamedTuple):
-    """How often an embedding model was called since it was last asked."""
-
-    queries: int
-    texts: int
-    asynchronous: int
 
 
 def metadata(result: Any) -> dict[str, Any]:
@@ -142,66 +135,68 @@ def recording() -> Iterator[Recorder]:
 
 
 @contextmanager
-def recorded(told: list[Any] | None) -> Iterator[Listener | None]:
-    """Add what the events of either framework hold to ``told``."""
+def recorded(told: list[Any] | None) -> Iterator[list[Any]]:
+    """Add what the events of either framework hold to ``told``; yields the callbacks for LangChain."""
     if told is None:
-        yield None
+        yield []
         return
     with recording() as recorder:
-        yield Listener(told)
+        yield [Listener(told)]
     told += [event.tags["setselect"] for event in recorder.seen if isinstance(event, ReRankEndEvent)]
 
 
+@dataclass(frozen=True, eq=False)
 class Subject(ABC):
     """One class of one adapter."""
 
-    cls: ClassVar[Any]
-    # The names of its sync and its async method.
-    methods: ClassVar[tuple[str, str]]
+    name: str
+    cls: Any
+    # The names of its sync and its async method, and the arguments of both: of the items, the query and the callbacks.
+    methods: tuple[str, str]
+    arguments: Callable[[list[Any], str, list[Any]], tuple[list[Any], dict[str, Any]]]
+    # Whether the class searches a store by itself. If not, ``run`` hands it the rows.
+    searches: bool = True
+    # What ``cls`` needs besides a store and settings.
+    needs: Mapping[str, Any] = field(default_factory=dict)
     size: ClassVar[str] = "k"
     # The kinds of stores that ``open`` can fill.
     kinds: ClassVar[tuple[str, ...]]
-    # Whether the class searches a store by itself. If not, ``run`` hands it the rows.
-    searches: ClassVar[bool] = True
 
     @staticmethod
     @abstractmethod
     def open(rows: Sequence[Row], kind: str) -> Any:
         """A store, or an index over a store, that holds the rows."""
 
+    @abstractmethod
+    def make(self, store: Any, **settings: Any) -> Any:
+        """An object of the class over the store."""
+
+    @staticmethod
+    @abstractmethod
+    def item(row: Row) -> Any:
+        """The document or node of a row."""
+
+    @staticmethod
+    @abstractmethod
+    def model(store: Any) -> Any:
+        """The embedding model of a store."""
+
     @classmethod
     def corpus(cls, kind: str | None = None) -> Any:
         """The store of all ``ROWS``. Tests share it, and only read it."""
         return _corpus(cls.open, kind or cls.kinds[0])
 
-    @abstractmethod
-    def make(self, store: Any, **settings: Any) -> Any:
-        """An object of the class over the store."""
-
-    @abstractmethod
-    def arguments(self, rows: Sequence[Row], query: str, listener: Listener | None) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments of both ``methods``."""
-
     def run(self, made: Any, rows: Sequence[Row] = (), told: list[Any] | None = None, query: str = QUERY) -> list[Any]:
         """What the object selects: documents, nodes or examples. Adds the data of its events to ``told``."""
-        with recorded(told) as listener:
-            arguments, more = self.arguments(rows, query, listener)
+        with recorded(told) as callbacks:
+            arguments, more = self.arguments([self.item(row) for row in rows], query, callbacks)
             return list(getattr(made, self.methods[0])(*arguments, **more))
 
     async def arun(self, made: Any, rows: Sequence[Row] = (), told: list[Any] | None = None) -> list[Any]:
         """What the object selects in async code."""
-        with recorded(told) as listener:
-            arguments, more = self.arguments(rows, QUERY, listener)
+        with recorded(told) as callbacks:
+            arguments, more = self.arguments([self.item(row) for row in rows], QUERY, callbacks)
             return list(await getattr(made, self.methods[1])(*arguments, **more))
-
-    @staticmethod
-    @abstractmethod
-    def calls(store: Any) -> Calls:
-        """How often the model of the store was called since the last look."""
-
-    @abstractmethod
-    def item(self, row: Row) -> Any:
-        """The document or node of a row."""
 
     def select(self, rows: Sequence[int], store: Any = None, **settings: Any) -> list[int]:
         """The rows that a new object selects among the given ones, which are those that its search would find."""
@@ -235,39 +230,13 @@ class _LangChain(Subject):
         return self.cls(vectorstore=store, **settings)
 
     @staticmethod
-    def calls(store: Any) -> Calls:
-        model = store.embeddings
-        calls = Calls(model.queries, model.documents, model.async_calls)
-        model.queries = model.documents = model.async_calls = 0
-        return calls
-
-    def item(self, row: Row) -> Document:
+    def item(row: Row) -> Document:
         return Document(row.text, id=row.id, metadata=dict(row.metadata))
 
-
-class LangChainRetriever(_LangChain):
-    methods = "invoke", "ainvoke"
-    cls = langchain_setselect.SetSelectRetriever
-
-    def arguments(self, rows: Sequence[Row], query: str, listener: Listener | None) -> tuple[list[Any], dict[str, Any]]:
-        return [query], {"config": {"callbacks": [listener] if listener else []}}
-
-
-class LangChainReranker(_LangChain):
-    methods = "compress_documents", "acompress_documents"
-    cls = langchain_setselect.SetSelectCompressor
-    searches = False
-
-    def arguments(self, rows: Sequence[Row], query: str, listener: Listener | None) -> tuple[list[Any], dict[str, Any]]:
-        return [[self.item(row) for row in rows], query, [listener] if listener else []], {}
-
-
-class LangChainExamples(_LangChain):
-    methods = "select_examples", "aselect_examples"
-    cls = langchain_setselect.SetSelectExampleSelector
-
-    def arguments(self, rows: Sequence[Row], query: str, listener: Listener | None) -> tuple[list[Any], dict[str, Any]]:
-        return [{"text": query}], {}
+    @staticmethod
+    def model(store: Any) -> WordEmbeddings:
+        model: WordEmbeddings = store.embeddings
+        return model
 
 
 class _LlamaIndex(Subject):
@@ -280,17 +249,17 @@ class _LlamaIndex(Subject):
         return VectorStoreIndex([_node(row) for row in rows], embed_model=CountingEmbedding(), storage_context=storage)
 
     def make(self, store: Any, **settings: Any) -> Any:
-        return self.cls(index=store, **{"top_n" if name == "k" else name: value for name, value in settings.items()})
+        given = {"top_n" if name == "k" else name: value for name, value in settings.items()}
+        return self.cls(index=store, **self.needs, **given)
 
     @staticmethod
-    def calls(store: Any) -> Calls:
-        model = store._embed_model
-        calls = Calls(len(model.queries), len(model.texts), len(model.asynchronous))
-        model.forget()
-        return calls
-
-    def item(self, row: Row) -> NodeWithScore:
+    def item(row: Row) -> NodeWithScore:
         return NodeWithScore(node=_node(row, embedded=False))
+
+    @staticmethod
+    def model(store: Any) -> CountingEmbedding:
+        model: CountingEmbedding = store._embed_model
+        return model
 
 
 def _node(row: Row, *, embedded: bool = True) -> TextNode:
@@ -298,40 +267,54 @@ def _node(row: Row, *, embedded: bool = True) -> TextNode:
     return TextNode(id_=row.id, text=row.text, metadata=dict(row.metadata), embedding=vector)
 
 
-class LlamaIndexRetriever(_LlamaIndex):
-    methods = "retrieve", "aretrieve"
-    cls = llamaindex_setselect.SetSelectIndexRetriever
-
-    def arguments(self, rows: Sequence[Row], query: str, listener: Listener | None) -> tuple[list[Any], dict[str, Any]]:
-        return [query], {}
-
-
-class LlamaIndexReranker(_LlamaIndex):
-    methods = "postprocess_nodes", "apostprocess_nodes"
-    cls = llamaindex_setselect.SetSelectPostprocessor
-    searches = False
-
-    def arguments(self, rows: Sequence[Row], query: str, listener: Listener | None) -> tuple[list[Any], dict[str, Any]]:
-        return [[self.item(row) for row in rows]], {"query_str": query}
-
-
-class LlamaIndexExamples(_LlamaIndex):
-    methods = "select_examples", "aselect_examples"
-    cls = llamaindex_setselect.SetSelectExampleSelector
-
-    def make(self, store: Any, **settings: Any) -> Any:
-        return super().make(store, template="{number}", **settings)
-
-    def arguments(self, rows: Sequence[Row], query: str, listener: Listener | None) -> tuple[list[Any], dict[str, Any]]:
-        return [query], {}
-
-
-RETRIEVERS: list[Subject] = [LangChainRetriever(), LlamaIndexRetriever()]
-RERANKERS: list[Subject] = [LangChainReranker(), LlamaIndexReranker()]
-EXAMPLES: list[Subject] = [LangChainExamples(), LlamaIndexExamples()]
+RETRIEVERS: list[Subject] = [
+    _LangChain(
+        "LangChain's retriever",
+        langchain_setselect.SetSelectRetriever,
+        ("invoke", "ainvoke"),
+        lambda items, query, callbacks: ([query], {"config": {"callbacks": callbacks}}),
+    ),
+    _LlamaIndex(
+        "LlamaIndex's retriever",
+        llamaindex_setselect.SetSelectIndexRetriever,
+        ("retrieve", "aretrieve"),
+        lambda items, query, callbacks: ([query], {}),
+    ),
+]
+RERANKERS: list[Subject] = [
+    _LangChain(
+        "LangChain's compressor",
+        langchain_setselect.SetSelectCompressor,
+        ("compress_documents", "acompress_documents"),
+        lambda items, query, callbacks: ([items, query, callbacks], {}),
+        searches=False,
+    ),
+    _LlamaIndex(
+        "LlamaIndex's postprocessor",
+        llamaindex_setselect.SetSelectPostprocessor,
+        ("postprocess_nodes", "apostprocess_nodes"),
+        lambda items, query, callbacks: ([items], {"query_str": query}),
+        searches=False,
+    ),
+]
+EXAMPLES: list[Subject] = [
+    _LangChain(
+        "LangChain's example selector",
+        langchain_setselect.SetSelectExampleSelector,
+        ("select_examples", "aselect_examples"),
+        lambda items, query, callbacks: ([{"text": query}], {}),
+    ),
+    _LlamaIndex(
+        "LlamaIndex's example selector",
+        llamaindex_setselect.SetSelectExampleSelector,
+        ("select_examples", "aselect_examples"),
+        lambda items, query, callbacks: ([query], {}),
+        needs={"template": "{number}"},
+    ),
+]
 SUBJECTS = RETRIEVERS + RERANKERS + EXAMPLES
 
 
-def name_of(subject: Subject) -> str:
-    """For the ids of tests."""
-    return type(subject).__name__
+def over(subjects: Sequence[Subject]) -> pytest.MarkDecorator:
+    """Run a test with each of the subjects."""
+    return pytest.mark.parametrize("subject", subjects, ids=[subject.name for subject in subjects])

@@ -18,18 +18,17 @@ from tests.adapters.bindings import (
     RETRIEVERS,
     ROWS,
     SUBJECTS,
-    Calls,
     Subject,
     expected,
-    name_of,
     nearest,
     numbers,
+    over,
     reader,
 )
 
-OVER_ALL_CLASSES = pytest.mark.parametrize("subject", SUBJECTS, ids=name_of)
+OVER_ALL_CLASSES = over(SUBJECTS)
 GIVEN = [ROWS[row] for row in nearest(20)]
-OVER_MODELS = pytest.mark.parametrize("subject", [s for s in SUBJECTS if issubclass(s.cls, BaseModel)], ids=name_of)
+OVER_MODELS = over([s for s in SUBJECTS if issubclass(s.cls, BaseModel)])
 
 
 @OVER_MODELS
@@ -139,9 +138,9 @@ def test_threads_select_what_single_calls_select(subject: Subject) -> None:
 @OVER_ALL_CLASSES
 async def test_an_own_model_replaces_that_of_the_store(subject: Subject) -> None:
     other, store = subject.open(ROWS[:1], subject.kinds[0]), subject.corpus()
-    model = other.embeddings if subject.size == "k" else other._embed_model
-    subject.calls(other), subject.calls(store)
+    model = subject.model(other)
+    subject.model(other).counts(), subject.model(store).counts()
     made = subject.make(store, **{"embeddings" if subject.size == "k" else "embed_model": model})
     assert numbers(subject.run(made, GIVEN)) == numbers(await subject.arun(made, GIVEN)) == expected(nearest(20))
-    assert subject.calls(other) == Calls(queries=2, texts=0, asynchronous=1)
-    assert subject.calls(store) == Calls(0, 0, 0)
+    assert subject.model(other).counts() == (2, 0, 1)
+    assert subject.model(store).counts() == (0, 0, 0)

@@ -16,19 +16,18 @@ from tests.adapters.bindings import (
     ROWS,
     SUBJECTS,
     VECTORS,
-    Calls,
     Subject,
     expected,
-    name_of,
     nearest,
     numbers,
+    over,
     reader,
     values,
 )
 from tests.embedding import embed
 from tests.llamaindex_setselect.nodes_and_indexes import STORES
 
-OVER_ALL_CLASSES = pytest.mark.parametrize("subject", SUBJECTS, ids=name_of)
+OVER_ALL_CLASSES = over(SUBJECTS)
 SELECTORS: list[dict[str, Any]] = [
     {"selector": "similarity"},
     {"selector": "vrsd"},
@@ -47,13 +46,13 @@ SELECTORS: list[dict[str, Any]] = [
 async def test_by_default_four_of_the_twenty_nearest_by_ndpp(subject: Subject) -> None:
     store = subject.corpus()
     made = subject.make(store)
-    subject.calls(store)
+    subject.model(store).counts()
     rows = nearest(20)
     given = [ROWS[row] for row in rows]
     assert numbers(subject.run(made, given)) == expected(rows) == expected(rows, 4, NDPP())
-    assert subject.calls(store) == Calls(queries=1, texts=0, asynchronous=0), "vectors come from the store"
+    assert subject.model(store).counts() == (1, 0, 0), "vectors come from the store"
     assert numbers(await subject.arun(made, given)) == expected(rows)
-    assert subject.calls(store) == Calls(queries=1, texts=0, asynchronous=1), "the model's async method is awaited"
+    assert subject.model(store).counts() == (1, 0, 1), "the model's async method is awaited"
     assert subject.make(store).vector_source.startswith("store: ")
 
 
@@ -62,7 +61,7 @@ async def test_by_default_four_of_the_twenty_nearest_by_ndpp(subject: Subject) -
     [({"k": 6}, 30), ({"k": 5, "fetch_k": 5, "order": "relevance"}, 5), ({"fetch_k": 40}, 40), ({"k": 100}, 60)],
     ids=str,
 )
-@pytest.mark.parametrize("subject", RETRIEVERS + EXAMPLES, ids=name_of)
+@over(RETRIEVERS + EXAMPLES)
 def test_fetch_k_follows_k(subject: Subject, settings: dict[str, Any], searched: int) -> None:
     found = numbers(subject.run(subject.make(subject.corpus(), **settings)))
     wanted = expected(nearest(searched), min(settings.get("k", 4), searched))
@@ -83,7 +82,7 @@ async def test_selectors_by_name_with_parameters_or_as_objects(subject: Subject,
 @pytest.mark.parametrize(
     ("subject", "kind"),
     [(subject, kind) for subject in SUBJECTS for kind in (subject.kinds if subject.size == "k" else STORES)],
-    ids=lambda value: value if isinstance(value, str) else name_of(value),
+    ids=lambda value: value if isinstance(value, str) else value.name,
 )
 async def test_picks_and_scores_over_other_stores(subject: Subject, kind: str) -> None:
     rows = nearest(25)

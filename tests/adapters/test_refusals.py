@@ -20,10 +20,10 @@ from setselect import (
     PerspectiveError,
     VectorSourceError,
 )
-from tests.adapters.bindings import EXAMPLES, RERANKERS, ROWS, SUBJECTS, Subject, name_of, nearest
+from tests.adapters.bindings import EXAMPLES, RERANKERS, ROWS, SUBJECTS, Subject, nearest, over
 from tests.embedding import embed
 
-OVER_ALL_CLASSES = pytest.mark.parametrize("subject", SUBJECTS, ids=name_of)
+OVER_ALL_CLASSES = over(SUBJECTS)
 GIVEN = [ROWS[row] for row in nearest(20)]
 P = InvalidParameterError
 # Settings under the names that both adapters share, the error, and a word of its message.
@@ -135,7 +135,7 @@ def test_a_query_without_direction_or_of_another_model_is_refused(
     # The FAISS of LlamaIndex answers a longer query with an error of its own.
     for kind in subject.kinds if subject.size == "k" else subject.kinds[:1]:
         store = subject.open(ROWS[:9], kind)
-        model = store.embeddings if subject.size == "k" else store._embed_model
+        model = subject.model(store)
         name = "embed_query" if subject.size == "k" else "_get_query_embedding"
         monkeypatch.setattr(type(model), name, lambda self, text: vector)
         with pytest.raises(InvalidInputError, match=words):

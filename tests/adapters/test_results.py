@@ -23,19 +23,19 @@ from tests.adapters.bindings import (
     Subject,
     expected,
     metadata,
-    name_of,
     nearest,
     numbers,
+    over,
     unit,
 )
 from tests.embedding import DIMENSION, embed
 
-OVER_ALL_CLASSES = pytest.mark.parametrize("subject", SUBJECTS, ids=name_of)
-OVER_SEARCHES = pytest.mark.parametrize("subject", RETRIEVERS + EXAMPLES, ids=name_of)
+OVER_ALL_CLASSES = over(SUBJECTS)
+OVER_SEARCHES = over(RETRIEVERS + EXAMPLES)
 SELECTORS = "similarity", "vrsd", "mmr", "ndpp"
 SCORES = {"relevance_score", "selection_score"}
 # The example selectors of LangChain return examples as they were stored, and send no event.
-WITH_EVENTS = pytest.mark.parametrize("subject", [s for s in SUBJECTS if s is not EXAMPLES[0]], ids=name_of)
+WITH_EVENTS = over([s for s in SUBJECTS if s is not EXAMPLES[0]])
 
 
 def places(ranked: list[int], order: str) -> list[int]:
@@ -102,7 +102,7 @@ async def test_scores_are_added_to_copies_and_overwrite_nothing(subject: Subject
     )
 
 
-@pytest.mark.parametrize("subject", RERANKERS, ids=name_of)
+@over(RERANKERS)
 @pytest.mark.parametrize("scores", [False, True])
 def test_what_is_given_to_a_reranker_stays_as_it_was(subject: Subject, scores: bool) -> None:
     items = [subject.item(row) for row in ROWS[:20]]

@@ -28,9 +28,9 @@ from tests.adapters.bindings import (
     SUBJECTS,
     VECTORS,
     Subject,
-    name_of,
     nearest,
     numbers,
+    over,
     reader,
     values,
 )
@@ -42,7 +42,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*all of them are selected:setselect.SetSelectWarning"),
     pytest.mark.filterwarnings("ignore:perspective has no effect:setselect.SetSelectWarning"),
 ]
-OVER_ALL_CLASSES = pytest.mark.parametrize("subject", SUBJECTS, ids=name_of)
+OVER_ALL_CLASSES = over(SUBJECTS)
 SELECTORS = ("similarity", "vrsd", "mmr", "ndpp")
 THREADS = 8
 

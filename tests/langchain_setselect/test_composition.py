@@ -25,7 +25,7 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
+from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tools import create_retriever_tool
@@ -289,23 +289,6 @@ async def test_it_is_a_tool_for_an_agent(store: VectorStore) -> None:
     graph.add_edge(START, "tools")
     end = graph.compile().invoke({"messages": [HumanMessage(QUERY), AIMessage("", tool_calls=[call])]})
     assert end["messages"][-1].content == shown
-
-
-async def test_as_a_tool_it_returns_documents_with_scores(store: VectorStore) -> None:
-    retriever = SetSelectRetriever(vectorstore=store, k=3, scores=True)
-    tool = create_retriever_tool(
-        retriever,
-        "passages",
-        "Finds passages.",
-        document_prompt=PromptTemplate.from_template("{number}: {relevance_score}"),
-        document_separator="; ",
-        response_format="content_and_artifact",
-    )
-    call = {"name": "passages", "args": {"query": QUERY}, "id": "call-1", "type": "tool_call"}
-    for answer in (tool.invoke(call), await tool.ainvoke(call)):
-        assert answer.artifact == retriever.invoke(QUERY)
-        scores = [f"{d.metadata['number']}: {d.metadata['relevance_score']}" for d in answer.artifact]
-        assert answer.content == "; ".join(scores)
 
 
 class State(TypedDict):

@@ -19,7 +19,7 @@ from langchain_setselect import SetSelectCompressor, SetSelectExampleSelector, S
 from setselect import MMR, NDPP, VRSD, InvalidInputError, InvalidParameterError, LowRankKernel, VectorSourceError
 from tests.adapters.bindings import QUERY, Listener, expected, nearest, numbers
 from tests.adapters.test_refusals import SETTINGS
-from tests.embedding import corpus, embed
+from tests.embedding import corpus
 from tests.langchain_setselect.conftest import WordEmbeddings, faiss, faiss_inner_product, in_memory
 
 
@@ -302,40 +302,3 @@ async def test_the_event_reaches_all_handlers_of_the_chain_and_belongs_to_the_re
     assert [told["ids"] for told in runs.told] == [wanted] * 4
     assert sorted(runs.senders) == sorted(runs.runs)
     assert [told["ids"] for told in also.told] == [told["ids"] for told in in_a_stream] == [wanted]
-
-
-class Describing:
-    """A selector that counts the calls of repr, which an event needs."""
-
-    described = 0
-
-    def select(self, candidates: Any, k: int | None = None, **options: Any) -> Any:
-        return MMR().select(candidates, k, **options)
-
-    def __repr__(self) -> str:
-        self.described += 1
-        return "Describing()"
-
-
-async def test_no_event_is_built_without_a_handler(store: VectorStore) -> None:
-    selector = Describing()
-    retriever = SetSelectRetriever(vectorstore=store, selector=selector)
-    selector.described = 0
-    retriever.invoke(QUERY)
-    await retriever.ainvoke(QUERY)
-    assert selector.described == 0
-    retriever.invoke(QUERY, config={"callbacks": [Listener()]})
-    await retriever.ainvoke(QUERY, config={"callbacks": [AsyncListener()]})
-    assert selector.described == 2
-
-
-def test_faiss_returns_vectors_in_one_array(embeddings: WordEmbeddings) -> None:
-    from langchain_setselect.stores.faiss import search
-
-    texts, metadatas = zip(*corpus(), strict=True)
-    store = FAISS.from_texts(list(texts), embeddings, list(metadatas))
-    for more in ({}, {"filter": {"number": {"$lt": 20}}}, {"filter": lambda metadata: metadata["number"] < 20}):
-        documents, vectors, ids = search(store, embed(QUERY).tolist(), 30, **more)
-        assert ids == [document.id for document in documents]
-        assert isinstance(vectors, np.ndarray)
-        np.testing.assert_array_equal(vectors, np.array([embed(d.page_content) for d in documents], np.float32))

@@ -53,6 +53,12 @@ class CountingEmbedding(BaseEmbedding):
     def asynchronous(self) -> list[str]:
         return self._asynchronous
 
+    def counts(self) -> tuple[int, int, int]:
+        """Queries, texts and async calls since the last look."""
+        counts = len(self._queries), len(self._texts), len(self._asynchronous)
+        self.forget()
+        return counts
+
     def forget(self) -> None:
         for kept in (self._queries, self._texts, self._asynchronous):
             kept.clear()

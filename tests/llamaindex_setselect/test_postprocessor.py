@@ -22,11 +22,9 @@ from setselect import (
     MMR,
     NDPP,
     VRSD,
-    EmbeddingFallbackWarning,
     InvalidInputError,
     InvalidParameterError,
     LowRankKernel,
-    SetSelectWarning,
 )
 from tests.adapters.bindings import recording
 from tests.llamaindex_setselect.nodes_and_indexes import (
@@ -37,7 +35,6 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
     embedding,
     expected,
     ids_of,
-    make_index,
     make_nodes,
     scored,
     scores_of,
@@ -99,13 +96,6 @@ def test_index_over_another_store(index: VectorStoreIndex) -> None:
     with pytest.raises(InvalidParameterError, match="store"):
         SetSelectPostprocessor(index=index, vector_store=SimpleVectorStore())
     SetSelectPostprocessor(index=index, vector_store=index.vector_store)
-
-
-def test_nodes_of_another_index_without_a_model_are_left_out(model: CountingEmbedding) -> None:
-    foreign = [TextNode(id_=name, text=name) for name in ("k0", "k1")]
-    with pytest.warns(SetSelectWarning, match="2 of 42.*'k0', 'k1'"):
-        found = selected(scored([*make_nodes(), *foreign]), vector_store=make_index("simple", model).vector_store)
-    assert found == expected(ALL, 4)
 
 
 # Scores
@@ -252,9 +242,3 @@ def test_pickles_contain_no_callbacks_and_drop_no_function(index: VectorStoreInd
     with pytest.raises((pickle.PicklingError, AttributeError)):
         pickle.dumps(post)
     assert post.quality is not None
-
-
-def test_texts_without_a_vector_are_embedded_with_a_warning(model: CountingEmbedding) -> None:
-    nodes = scored(make_nodes())
-    with pytest.warns(EmbeddingFallbackWarning, match="40 this time"):
-        assert selected(nodes, embed_model=model) == expected(ALL, 4)

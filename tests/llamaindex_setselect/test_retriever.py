@@ -143,16 +143,6 @@ def test_shown_may_be_set_between_calls(index: VectorStoreIndex) -> None:
     assert ids_of(retriever.retrieve(QUERY)) == first
 
 
-def test_the_score_is_the_cosine_with_the_projected_query(index: VectorStoreIndex) -> None:
-    found = SetSelectIndexRetriever(index, perspective="memory", order="relevance").retrieve(QUERY)
-    assert scores_of(found) == sorted(scores_of(found), reverse=True)
-    projected = np.array(embedding(QUERY)) - np.dot(embedding(QUERY), embedding("memory")) * np.array(
-        embedding("memory")
-    )
-    vectors = [embedding(node.text) for node in found]
-    assert scores_of(found) == pytest.approx((np.array(vectors) @ projected / np.linalg.norm(projected)).tolist())
-
-
 # Spans
 
 

@@ -42,7 +42,7 @@ def test_fields_set_anew_count_at_the_next_call(subject: Subject) -> None:
     setattr(made, subject.size, 3)
     wanted = rows if not subject.searches else nearest(20)
     assert numbers(subject.run(made, given)) == expected(wanted, 3, "mmr", lambda_mult=0.1)
-    made.selector, made.lambda_mult = "similarity", None
+    made.lambda_mult, made.selector = None, "similarity"
     assert numbers(subject.run(made, given)) == nearest(3)
     copied = made.model_copy(update={"selector": MMR(lambda_mult=0.2)})
     assert numbers(subject.run(copied, given)) == expected(wanted, 3, MMR(lambda_mult=0.2))

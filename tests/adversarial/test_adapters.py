@@ -149,7 +149,7 @@ def _hurried_threads() -> Iterator[None]:
 def test_threads_that_share_an_object_get_their_own_answers(subject: Subject, cases: Cases) -> None:
     given = [ROWS[row] for row in nearest(30)]
     with ThreadPoolExecutor(THREADS) as pool:
-        for _, rng in cases(share=0.005, at_most=300):
+        for _, rng in cases(share=0.005, at_most=100):
             settings = {"k": 5, "selector": pick(rng, SELECTORS), "perspective": lambda text: text.split()[0]}
             questions = [question(rng) for _ in range(16)]
             alone = [subject.run(subject.make(subject.corpus(), **settings), given, query=text) for text in questions]
@@ -163,7 +163,7 @@ def test_threads_that_call_with_different_arguments_get_their_own_answers(cases:
     store = RETRIEVERS[0].corpus()
     shared = SetSelectRetriever(vectorstore=store, k=5, perspective="red")
     with ThreadPoolExecutor(THREADS) as pool:
-        for _, rng in cases(share=0.005, at_most=300):
+        for _, rng in cases(share=0.005, at_most=100):
             calls = [(question(rng), {"score_threshold": -1.0, "fetch_k": 30, **draw(rng)}) for _ in range(16)]
             calls = [(text, settings) for text, settings in calls if "relevance" not in settings]
             alone = [SetSelectRetriever(vectorstore=store, k=5, perspective="red").invoke(t, **s) for t, s in calls]

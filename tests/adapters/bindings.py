@@ -315,6 +315,13 @@ EXAMPLES: list[Subject] = [
 SUBJECTS = RETRIEVERS + RERANKERS + EXAMPLES
 
 
+def name_of(value: Any) -> str:
+    """For the ids of tests, which must not hold the address of an object."""
+    if isinstance(value, dict):
+        return " ".join(f"{k}={v}" if isinstance(v, (str, int, float)) else str(k) for k, v in value.items())
+    return str(getattr(value, "__name__", value))
+
+
 def over(subjects: Sequence[Subject]) -> pytest.MarkDecorator:
     """Run a test with each of the subjects."""
     return pytest.mark.parametrize("subject", subjects, ids=[subject.name for subject in subjects])

@@ -18,6 +18,7 @@ from tests.adapters.bindings import (
     VECTORS,
     Subject,
     expected,
+    name_of,
     nearest,
     numbers,
     over,
@@ -59,7 +60,7 @@ async def test_by_default_four_of_the_twenty_nearest_by_ndpp(subject: Subject) -
 @pytest.mark.parametrize(
     ("settings", "searched"),
     [({"k": 6}, 30), ({"k": 5, "fetch_k": 5, "order": "relevance"}, 5), ({"fetch_k": 40}, 40), ({"k": 100}, 60)],
-    ids=str,
+    ids=name_of,
 )
 @over(RETRIEVERS + EXAMPLES)
 def test_fetch_k_follows_k(subject: Subject, settings: dict[str, Any], searched: int) -> None:
@@ -69,7 +70,7 @@ def test_fetch_k_follows_k(subject: Subject, settings: dict[str, Any], searched:
 
 
 @OVER_ALL_CLASSES
-@pytest.mark.parametrize("settings", SELECTORS, ids=str)
+@pytest.mark.parametrize("settings", SELECTORS, ids=name_of)
 async def test_selectors_by_name_with_parameters_or_as_objects(subject: Subject, settings: dict[str, Any]) -> None:
     rows = nearest(30)
     made = subject.make(subject.corpus(), k=6, **settings)
@@ -180,7 +181,9 @@ def test_shown_items_count_as_picked_and_do_not_come_back(subject: Subject) -> N
 
 
 @OVER_ALL_CLASSES
-@pytest.mark.parametrize("settings", [{"max_per_source": 2, "source": "topic"}, {"drop_near_duplicates": 0.6}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{"max_per_source": 2, "source": "topic"}, {"drop_near_duplicates": 0.6}], ids=name_of
+)
 def test_caps_per_source_and_near_duplicates(subject: Subject, settings: dict[str, Any]) -> None:
     rows = nearest(40)
     core = {"sources": values(rows, "topic"), "max_per_source": 2} if "source" in settings else settings

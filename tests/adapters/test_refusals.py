@@ -20,7 +20,7 @@ from setselect import (
     PerspectiveError,
     VectorSourceError,
 )
-from tests.adapters.bindings import EXAMPLES, RERANKERS, ROWS, SUBJECTS, Subject, nearest, over
+from tests.adapters.bindings import EXAMPLES, RERANKERS, ROWS, SUBJECTS, Subject, name_of, nearest, over
 from tests.embedding import embed
 
 OVER_ALL_CLASSES = over(SUBJECTS)
@@ -77,7 +77,7 @@ CALLS: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 
 @OVER_ALL_CLASSES
-@pytest.mark.parametrize(("settings", "error", "word"), SETTINGS, ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize(("settings", "error", "word"), SETTINGS, ids=name_of)
 def test_settings_are_refused_when_the_object_is_made(
     subject: Subject, settings: dict[str, Any], error: type[Exception], word: str
 ) -> None:
@@ -87,7 +87,7 @@ def test_settings_are_refused_when_the_object_is_made(
 
 
 @OVER_ALL_CLASSES
-@pytest.mark.parametrize(("settings", "error", "word"), CALLS, ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize(("settings", "error", "word"), CALLS, ids=name_of)
 async def test_items_and_perspectives_are_refused_by_the_call(
     subject: Subject, settings: dict[str, Any], error: type[Exception], word: str
 ) -> None:

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_setselect import SetSelectRetriever, register_vector_source
-from tests.adapters.bindings import QUERY, ROWS, Row, nearest
+from tests.adapters.bindings import QUERY, ROWS, Row, name_of, nearest
 from tests.langchain_setselect.conftest import WordEmbeddings
 
 
@@ -61,7 +61,7 @@ FREE: dict[str, Any] = {**CAP, "costs": lambda document: 1}
         ({**TWICE, "k": 2}, [6]),
         ({**TWICE, "drop_duplicates": False}, [6]),
     ],
-    ids=str,
+    ids=name_of,
 )
 def test_a_search_is_widened_only_if_a_constraint_cut_the_set_short(settings: dict[str, Any], sizes: list[int]) -> None:
     assert searches(**settings) == sizes

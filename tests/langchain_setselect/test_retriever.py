@@ -17,7 +17,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_setselect import SetSelectCompressor, SetSelectExampleSelector, SetSelectRetriever
 from setselect import MMR, NDPP, VRSD, InvalidInputError, InvalidParameterError, LowRankKernel, VectorSourceError
-from tests.adapters.bindings import QUERY, Listener, expected, nearest, numbers
+from tests.adapters.bindings import QUERY, Listener, expected, name_of, nearest, numbers
 from tests.adapters.test_refusals import SETTINGS
 from tests.embedding import corpus
 from tests.langchain_setselect.conftest import WordEmbeddings, faiss, faiss_inner_product, in_memory
@@ -108,7 +108,7 @@ def test_another_method_for_one_call_keeps_the_given_relevance(store: VectorStor
 @pytest.mark.parametrize(
     ("settings", "error", "word"),
     [case for case in SETTINGS if not {"banana", "selector"} & case[0].keys()],
-    ids=lambda value: str(value)[:60],
+    ids=name_of,
 )
 async def test_a_call_and_search_kwargs_refuse_what_the_constructor_refuses(
     embeddings: WordEmbeddings, settings: dict[str, Any], error: type[Exception], word: str
@@ -131,7 +131,7 @@ async def test_a_call_and_search_kwargs_refuse_what_the_constructor_refuses(
         ({"k": 3, "search_kwargs": {"k": 3}}, "twice"),
         ({"search_kwargs": {"lamda_mult": 0.3}}, "lambda_mult"),
     ],
-    ids=str,
+    ids=name_of,
 )
 def test_two_places_for_one_setting(cls: Any, embeddings: WordEmbeddings, settings: Any, word: str) -> None:
     with pytest.raises(InvalidParameterError, match=word):

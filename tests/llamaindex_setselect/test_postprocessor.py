@@ -26,7 +26,7 @@ from setselect import (
     InvalidParameterError,
     LowRankKernel,
 )
-from tests.adapters.bindings import recording
+from tests.adapters.bindings import name_of, recording
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
     QUERY,
@@ -158,7 +158,7 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("settings", SETTINGS, ids=name_of)
 @pytest.mark.parametrize("way", ["dict", "json", "pickle"])
 def test_round_trips_select_the_same(
     way: str, settings: dict[str, Any], index: VectorStoreIndex, nodes: list[NodeWithScore]
@@ -206,7 +206,7 @@ class Own:
         ({"selector": "ndpp", "kernel": LowRankKernel([[1.0]])}, "kernel"),
         ({"selector": Own()}, "register_selector"),
     ],
-    ids=str,
+    ids=name_of,
 )
 def test_to_dict_names_what_it_cannot_write(settings: dict[str, Any], word: str) -> None:
     with pytest.raises(InvalidParameterError, match=word):

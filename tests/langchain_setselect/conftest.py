@@ -25,6 +25,12 @@ class WordEmbeddings(Embeddings):
         self.queries += 1
         return embed(text).tolist()
 
+    def counts(self) -> tuple[int, int, int]:
+        """Queries, texts and async calls since the last look."""
+        counts = self.queries, self.documents, self.async_calls
+        self.queries = self.documents = self.async_calls = 0
+        return counts
+
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
         self.async_calls += 1
         return self.embed_documents(texts)
@@ -70,5 +76,5 @@ def embeddings() -> WordEmbeddings:
 @pytest.fixture(params=STORES.values(), ids=STORES.keys())
 def store(request: pytest.FixtureRequest, embeddings: WordEmbeddings) -> VectorStore:
     made: VectorStore = request.param(embeddings)
-    embeddings.documents = embeddings.queries = embeddings.async_calls = 0
+    embeddings.counts()
     return made

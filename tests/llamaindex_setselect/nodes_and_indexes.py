@@ -15,11 +15,10 @@ from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.vector_stores.faiss import FaissMapVectorStore, FaissVectorStore
 from numpy.typing import NDArray
 
-from shared_core import MMR, NDPP, Selection, select
+from setselect import select
 from tests.embedding import DIMENSION, embed
 
 QUERY = "effects of coffee and tea on sleep and memory"
-PERSPECTIVE = "memory"
 
 SUBJECTS = ("coffee", "tea", "green tea", "cocoa", "water", "juice")
 EFFECTS = ("sleep", "memory", "heart rate", "digestion", "mood")
@@ -53,6 +52,12 @@ class CountingEmbedding(BaseEmbedding):
     @property
     def asynchronous(self) -> list[str]:
         return self._asynchronous
+
+    def counts(self) -> tuple[int, int, int]:
+        """Queries, texts and async calls since the last look."""
+        counts = len(self._queries), len(self._texts), len(self._asynchronous)
+        self.forget()
+        return counts
 
     def forget(self) -> None:
         for kept in (self._queries, self._texts, self._asynchronous):
@@ -137,33 +142,14 @@ def scores_of(nodes: Sequence[NodeWithScore]) -> list[float]:
     return [node.get_score(raise_error=True) for node in nodes]
 
 
-def gains_of(nodes: Sequence[NodeWithScore]) -> list[float]:
-    return [node.metadata["selection_score"] for node in nodes]
-
-
 def matrix(ids: Sequence[str]) -> NDArray[np.float64]:
     return np.array([embedding(TEXTS[int(node_id[1:])]) for node_id in ids])
 
 
 def expected(ids: Sequence[str], k: int, selector: Any = "ndpp", **parameters: Any) -> list[str]:
     """What the core picks from the vectors that were put in."""
-    return [ids[i] for i in expected_selection(ids, k, selector, **parameters).indices]
-
-
-def expected_selection(ids: Sequence[str], k: int, selector: Any = "ndpp", **parameters: Any) -> Selection:
     query = parameters.pop("query", embedding(QUERY))
-    return select(query, matrix(ids), k, selector, **parameters)
+    return [ids[i] for i in select(query, matrix(ids), k, selector, **parameters).indices]
 
 
 ALL = [f"n{i}" for i in range(len(TEXTS))]
-
-SELECTORS: list[dict[str, Any]] = [
-    {},
-    {"selector": "similarity"},
-    {"selector": "vrsd", "refine": True},
-    {"selector": "mmr", "lambda_mult": 0.5},
-    {"selector": "mmr", "lambda_mult": 0.3},
-    {"selector": "ndpp", "relevance_mapping": "exponential", "temperature": 0.3},
-    {"selector": MMR(lambda_mult=0.4)},
-    {"selector": NDPP()},
-]

@@ -1,46 +1,144 @@
-"""What comes out when other components stand in front of a selection or behind it."""
+"""LlamaIndex's components in front of the selection and behind it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core import VectorStoreIndex
+from llama_index.core import SimpleKeywordTableIndex, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.base_selector import BaseSelector, MultiSelection, SingleSelection
+from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine
+from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.llms import MockLLM
+from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.query_engine import RetrieverQueryEngine, RouterQueryEngine
+from llama_index.core.response_synthesizers import ResponseMode
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import ImageNode, IndexNode, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.tools import QueryEngineTool, ToolMetadata
+from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
 
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
-from shared_core import InvalidInputError, InvalidParameterError
+from setselect import EmbeddingFallbackWarning, InvalidInputError, select
 from tests.llamaindex_setselect.nodes_and_indexes import (
+    ALL,
     QUERY,
+    STORES,
     TEXTS,
     CountingEmbedding,
     bundle,
     embedding,
+    expected,
     ids_of,
+    make_index,
+    make_nodes,
+    matrix,
     scored,
     scores_of,
 )
 
-SELECTORS = ["similarity", "vrsd", "mmr", "ndpp"]
+# The retrievers return the nearest first, and ties depend on the order.
+NEAREST_FIRST = expected(ALL, len(ALL), "similarity")
 
 
-# Fusion and routers
+# Query engines and chat engines
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
-async def test_reciprocal_rank_fusion_adds_up_shared_nodes(asynchronous: bool, index: VectorStoreIndex) -> None:
+@pytest.mark.parametrize("kind", STORES)
+async def test_query_engines(kind: str, model: CountingEmbedding) -> None:
+    index = make_index(kind, model)
+    post = SetSelectPostprocessor(top_n=5, index=index)
+    behind = index.as_query_engine(
+        llm=MockLLM(),
+        similarity_top_k=len(TEXTS),
+        node_postprocessors=[post],
+        response_mode=ResponseMode.COMPACT,
+    )
+    retriever = SetSelectIndexRetriever(index, top_n=5, fetch_k=len(TEXTS))
+    for engine in (behind, RetrieverQueryEngine.from_args(retriever, llm=MockLLM())):
+        model.forget()
+        response = engine.query(QUERY)
+        assert ids_of(response.source_nodes) == expected(NEAREST_FIRST, 5)
+        assert (model.queries, model.texts) == ([QUERY], []), "the query is embedded once"
+        assert ids_of((await engine.aquery(QUERY)).source_nodes) == expected(NEAREST_FIRST, 5)
+        assert "selection_score" not in str(response), "MockLLM returns its prompt"
+
+
+def memory() -> ChatMemoryBuffer:
+    """The default memory leaves a database connection open, and Python warns about it."""
+    return ChatMemoryBuffer.from_defaults(token_limit=3000)
+
+
+@pytest.mark.parametrize("kind", [ContextChatEngine, CondensePlusContextChatEngine])
+@pytest.mark.parametrize("way", ["chat", "stream_chat", "achat", "astream_chat"])
+async def test_chat_engines(way: str, kind: Any, index: VectorStoreIndex) -> None:
+    engine: BaseChatEngine = kind.from_defaults(
+        retriever=index.as_retriever(similarity_top_k=len(TEXTS)),
+        llm=MockLLM(),
+        memory=memory(),
+        node_postprocessors=[SetSelectPostprocessor(top_n=5, index=index)],
+    )
+    answer: Any = getattr(engine, way)(QUERY)
+    match way:
+        case "chat":
+            said = answer.response
+        case "achat":
+            answer = await answer
+            said = answer.response
+        case "stream_chat":
+            said = "".join(answer.response_gen)
+        case _:
+            answer = await answer
+            said = "".join([token async for token in answer.async_response_gen()])
+    assert ids_of(answer.source_nodes) == expected(NEAREST_FIRST, 5)
+    assert all(TEXTS[ALL.index(i)] in said for i in expected(NEAREST_FIRST, 5)), "MockLLM returns its prompt"
+    assert "selection_score" not in said
+
+
+def test_a_chat_of_two_turns_without_repeats(index: VectorStoreIndex) -> None:
+    post = SetSelectPostprocessor(top_n=3, index=index)
+    retriever = index.as_retriever(similarity_top_k=len(TEXTS))
+    engine = ContextChatEngine.from_defaults(
+        retriever=retriever, llm=MockLLM(), memory=memory(), node_postprocessors=[post]
+    )
+    first = ids_of(engine.chat(QUERY).source_nodes)
+    post.shown = tuple(first)
+    assert len({*first, *ids_of(engine.chat(QUERY).source_nodes)}) == 6
+
+
+# Fusion, routers, workflows
+
+
+async def test_over_fused_results(index: VectorStoreIndex, model: CountingEmbedding) -> None:
+    foreign = [
+        TextNode(id_=f"k{i}", text=f"{drink} takes sleep and memory away") for i, drink in enumerate(["mate", "cola"])
+    ]
+    keywords = SimpleKeywordTableIndex([*make_nodes()[20:], *foreign], llm=MockLLM())
+    each = [index.as_retriever(similarity_top_k=10), keywords.as_retriever(num_chunks_per_query=20)]
+    fused = QueryFusionRetriever(each, llm=MockLLM(), num_queries=1, similarity_top_k=30, use_async=False)
+    found = fused.retrieve(QUERY)
+    assert {"k0", "k1"} <= set(ids_of(found))
+    model.forget()
+    post = SetSelectPostprocessor(top_n=6, index=index)
+    with pytest.warns(EmbeddingFallbackWarning, match=r"SimpleVectorStore.*2 this time"):
+        chosen = post.postprocess_nodes(found, bundle())
+    assert sorted(model.texts) == sorted(node.text for node in foreign), "only what the store does not know"
+    vectors = np.array([embedding(node.text) for node in found])
+    wanted = [ids_of(found)[i] for i in select(embedding(QUERY), vectors, 6).indices]
+    assert ids_of(chosen) == wanted
+    # The warning has been given; the calls below give none.
+    assert ids_of(await post.apostprocess_nodes(await fused.aretrieve(QUERY), bundle())) == wanted
+    engine = RetrieverQueryEngine.from_args(fused, llm=MockLLM(), node_postprocessors=[post])
+    assert ids_of(engine.query(QUERY).source_nodes) == wanted
+
+
+async def test_reciprocal_rank_fusion_adds_up_shared_nodes(index: VectorStoreIndex) -> None:
     each: list[BaseRetriever] = [
         SetSelectIndexRetriever(index, top_n=6),
         SetSelectIndexRetriever(index, top_n=6, selector="mmr", lambda_mult=0.9),
@@ -49,15 +147,14 @@ async def test_reciprocal_rank_fusion_adds_up_shared_nodes(asynchronous: bool, i
     fused = QueryFusionRetriever(
         each, llm=MockLLM(), num_queries=1, similarity_top_k=18, mode="reciprocal_rerank", use_async=False
     )
-    found = await fused.aretrieve(QUERY) if asynchronous else fused.retrieve(QUERY)
     wanted: Counter[str] = Counter()
     for retriever in each:
         ranked = sorted(retriever.retrieve(QUERY), key=lambda node: -node.get_score())
         for rank, node in enumerate(ranked):
             wanted[node.node_id] += 1 / (rank + 60)  # type: ignore[assignment]
-    assert len(found) == len(wanted), "each node occurs once"
-    assert {node.node_id: node.score for node in found} == pytest.approx(dict(wanted))
-    assert found[0].get_score() == pytest.approx(3 / 60), "the nearest node is the first of all three"
+    for found in (fused.retrieve(QUERY), await fused.aretrieve(QUERY)):
+        assert len(found) == len(wanted), "each node occurs once"
+        assert {node.node_id: node.score for node in found} == pytest.approx(dict(wanted))
 
 
 def test_a_selection_changes_no_hash(index: VectorStoreIndex) -> None:
@@ -90,18 +187,40 @@ async def test_a_router_returns_what_the_engine_returns_that_it_selects(index: V
         "sleep": SetSelectIndexRetriever(index, top_n=5),
         "memory": SetSelectIndexRetriever(index, top_n=3, selector="mmr"),
     }
-    tools = [
-        QueryEngineTool.from_defaults(
-            RetrieverQueryEngine.from_args(retriever, llm=MockLLM()), name=name, description=name
-        )
-        for name, retriever in retrievers.items()
-    ]
+    engines = {name: RetrieverQueryEngine.from_args(each, llm=MockLLM()) for name, each in retrievers.items()}
+    tools = [QueryEngineTool.from_defaults(engine, name=name, description=name) for name, engine in engines.items()]
     router = RouterQueryEngine(ByName(), tools, llm=MockLLM())
     for name, retriever in retrievers.items():
         query = f"tea and {name}"
         wanted = ids_of(retriever.retrieve(query))
         assert ids_of(router.query(query).source_nodes) == wanted
         assert ids_of((await router.aquery(query)).source_nodes) == wanted
+
+
+class Found(Event):
+    nodes: list[NodeWithScore]
+    query: str
+
+
+class Rag(Workflow):
+    """Retrieve, select and return, in one workflow step each."""
+
+    def __init__(self, index: VectorStoreIndex, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.retriever = index.as_retriever(similarity_top_k=len(TEXTS))
+        self.post = SetSelectPostprocessor(top_n=5, index=index)
+
+    @step
+    async def retrieve(self, context: Context, event: StartEvent) -> Found:
+        return Found(nodes=await self.retriever.aretrieve(event.query), query=event.query)
+
+    @step
+    async def choose(self, context: Context, event: Found) -> StopEvent:
+        return StopEvent(result=await self.post.apostprocess_nodes(event.nodes, query_str=event.query))
+
+
+async def test_workflow(index: VectorStoreIndex) -> None:
+    assert ids_of(await Rag(index, timeout=60).run(query=QUERY)) == expected(NEAREST_FIRST, 5)
 
 
 # After a reranker
@@ -119,103 +238,44 @@ class Rerank(BaseNodePostprocessor):
 
 
 @pytest.mark.parametrize("selector", ["similarity", "mmr", "ndpp"])
-@pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid"])
+@pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid", "zscore", None])
 async def test_the_scores_of_a_reranker_decide_and_stay(selector: str, scale: Any, index: VectorStoreIndex) -> None:
-    picks = {}
     for sign in (1, -1):
         rerank = Rerank(sign=sign)
         post = SetSelectPostprocessor(index=index, top_n=5, selector=selector, relevance="score", relevance_scale=scale)
         engine = RetrieverQueryEngine.from_args(
             index.as_retriever(similarity_top_k=20), llm=MockLLM(), node_postprocessors=[rerank, post]
         )
+        given = rerank.postprocess_nodes(index.as_retriever(similarity_top_k=20).retrieve(QUERY))
+        wanted = expected(ids_of(given), 5, selector, relevance=scores_of(given), relevance_scale=scale)
         found = engine.query(QUERY).source_nodes
+        assert ids_of(found) == wanted != expected(ids_of(given), 5, selector)
         assert scores_of(found) == scores_of(rerank.postprocess_nodes(found)), "the scores are not scaled"
-        assert ids_of((await engine.aquery(QUERY)).source_nodes) == ids_of(found)
-        picks[sign] = ids_of(found)
-        if selector == "similarity":
-            every = rerank.postprocess_nodes(index.as_retriever(similarity_top_k=20).retrieve(QUERY))
-            assert picks[sign] == ids_of(sorted(every, key=lambda node: -node.get_score())[:5])
-    assert set(picks[1]) != set(picks[-1])
+        assert ids_of((await engine.aquery(QUERY)).source_nodes) == wanted
 
 
-def test_score_threshold_applies_to_the_unscaled_score(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    post = SetSelectPostprocessor(index=index, top_n=9, selector="mmr", relevance="score", score_threshold=5.0)
-    found = post.postprocess_nodes(Rerank().postprocess_nodes(nodes), bundle())
-    assert sorted(ids_of(found)) == ["n35", "n36", "n37", "n38", "n39"]
-
-
-def test_a_node_without_a_score_is_named(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+def test_a_threshold_is_a_score_and_a_node_without_one_is_named(
+    index: VectorStoreIndex, nodes: list[NodeWithScore]
+) -> None:
     given = Rerank().postprocess_nodes(nodes)
+    post = SetSelectPostprocessor(index=index, top_n=9, selector="mmr", relevance="score", score_threshold=5.0)
+    assert sorted(ids_of(post.postprocess_nodes(given, bundle()))) == ["n35", "n36", "n37", "n38", "n39"]
     given[7].score = None
-    post = SetSelectPostprocessor(index=index, selector="mmr", relevance="score")
-    with pytest.raises(InvalidInputError, match=r"relevance='score'.*'n7' has none"):
+    with pytest.raises(InvalidInputError, match=r"score.*'n7'"):
         post.postprocess_nodes(given, bundle())
 
 
-def test_vrsd_refuses_a_given_relevance_and_names_the_others(index: VectorStoreIndex) -> None:
-    for make in (SetSelectPostprocessor, SetSelectIndexRetriever):
-        with pytest.raises(InvalidParameterError, match="'mmr', 'ndpp' or 'similarity'"):
-            make(index=index, selector="vrsd", relevance="score")
+@pytest.mark.parametrize("score", [None, float("nan"), -3.0])
+def test_without_that_setting_the_scores_in_front_do_not_matter(score: float | None, index: VectorStoreIndex) -> None:
+    found = SetSelectPostprocessor(index=index).postprocess_nodes(scored(make_nodes(), [score] * 40), bundle())
+    assert ids_of(found) == expected(ALL, 4)
+    assert scores_of(found) == pytest.approx((matrix(ids_of(found)) @ embedding(QUERY)).tolist())
 
 
-@pytest.mark.parametrize(
-    "relevance",
-    ["stars", lambda node: node.metadata["stars"], {f"n{i}": i % 5 for i in range(len(TEXTS))}],
-    ids=["key", "function", "mapping"],
-)
-def test_other_relevance_becomes_the_score(relevance: Any, index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    post = SetSelectPostprocessor(index=index, top_n=8, selector="similarity", relevance=relevance)
-    found = post.postprocess_nodes(nodes, bundle())
-    assert scores_of(found) == [4.0] * 8 == [node.metadata["stars"] for node in found]
-    retriever = SetSelectIndexRetriever(index, top_n=3, fetch_k=40, selector="similarity", relevance=relevance)
-    assert scores_of(retriever.retrieve(QUERY)) == [4.0] * 3
+# Nodes that stand for more than their text
 
 
-# Texts that are stored more than once
-
-
-@cache
-def thrice() -> tuple[VectorStoreIndex, QueryBundle]:
-    """999 nodes: 333 texts, each stored three times under different ids."""
-    rng = np.random.default_rng(5)
-    query = rng.normal(size=16)
-    vectors = query + rng.normal(size=(333, 16))
-    nodes = [
-        TextNode(id_=f"{copy}-{i}", text=f"text {i}", metadata={"copy": copy}, embedding=vectors[i].tolist())
-        for copy in range(3)
-        for i in range(333)
-    ]
-    return VectorStoreIndex(nodes, embed_model=CountingEmbedding()), QueryBundle("q", embedding=query.tolist())
-
-
-@pytest.mark.parametrize("selector", SELECTORS)
-@pytest.mark.parametrize("fetch_k", [None, 12])
-async def test_no_text_is_returned_twice_and_k_texts_come_back(selector: str, fetch_k: int | None) -> None:
-    index, query = thrice()
-    retriever = SetSelectIndexRetriever(index, top_n=10, fetch_k=fetch_k, selector=selector)
-    found = retriever.retrieve(query)
-    assert len({node.text for node in found}) == len(found) == 10
-    assert ids_of(await retriever.aretrieve(query)) == ids_of(found)
-    post = SetSelectPostprocessor(index=index, top_n=10, selector=selector)
-    found = post.postprocess_nodes(index.as_retriever(similarity_top_k=60).retrieve(query), query)
-    assert len({node.text for node in found}) == len(found) == 10
-
-
-def test_copies_of_shown_texts_do_not_come_back() -> None:
-    index, query = thrice()
-    retriever = SetSelectIndexRetriever(index, top_n=5)
-    first = retriever.retrieve(query)
-    retriever.shown = ids_of(first)
-    assert not {node.text for node in retriever.retrieve(query)} & {node.text for node in first}
-
-
-def test_drop_duplicates_false_keeps_them() -> None:
-    index, query = thrice()
-    kept = SetSelectIndexRetriever(index, top_n=6, selector="similarity", drop_duplicates=False).retrieve(query)
-    assert len({node.text for node in kept}) == 2
-
-
-def test_nodes_that_stand_for_more_than_their_text_are_no_duplicates() -> None:
+def test_images_and_pointers_with_the_same_text_are_no_duplicates() -> None:
     vectors = {name: embedding(name) for name in ("tea", "cocoa", "mood")}
     nodes = [
         ImageNode(id_="i0", text="a figure", image="0", embedding=vectors["tea"]),
@@ -227,21 +287,16 @@ def test_nodes_that_stand_for_more_than_their_text_are_no_duplicates() -> None:
     ]
     found = SetSelectPostprocessor(top_n=6, order="relevance").postprocess_nodes(scored(nodes), bundle())
     assert sorted(ids_of(found)) == ["i0", "i1", "p0", "p1", "t0"]
+    assert all(any(chosen.node is node for node in nodes) for chosen in found), "the nodes themselves, of any kind"
 
 
-# The order of the result
-
-
-@pytest.mark.parametrize(
-    ("order", "places"),
-    [("relevance", [0, 1, 2, 3, 4]), ("nearest_last", [4, 3, 2, 1, 0]), ("long_context", [0, 2, 4, 3, 1])],
-)
-def test_orders(order: Any, places: list[int], index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    picks = SetSelectPostprocessor(index=index, top_n=5).postprocess_nodes(nodes, bundle())
-    ranked = ids_of(sorted(picks, key=lambda node: -node.get_score()))
-    wanted = [ranked[place] for place in places]
-    post = SetSelectPostprocessor(index=index, top_n=5, order=order)
-    assert ids_of(post.postprocess_nodes(nodes, bundle())) == wanted
-    retriever = SetSelectIndexRetriever(index, top_n=5, fetch_k=len(TEXTS), order=order)
-    ranked = ids_of(sorted(retriever.retrieve(QUERY), key=lambda node: -node.get_score()))
-    assert ids_of(retriever.retrieve(QUERY)) == [ranked[place] for place in places]
+async def test_index_nodes_are_followed_after_the_selection(model: CountingEmbedding) -> None:
+    behind = TextNode(id_="behind", text="what the pointer points to")
+    pointer = IndexNode(id_="pointer", text=QUERY, index_id="there", obj=behind)
+    index = VectorStoreIndex(make_nodes(), objects=[pointer], embed_model=model)
+    other = TextNode(id_="other", text="what another map says")
+    for retriever, wanted in (
+        (SetSelectIndexRetriever(index), "behind"),
+        (SetSelectIndexRetriever(index, object_map={"there": other}), "other"),
+    ):
+        assert ids_of(retriever.retrieve(QUERY))[0] == ids_of(await retriever.aretrieve(QUERY))[0] == wanted

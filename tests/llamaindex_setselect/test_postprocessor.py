@@ -1,309 +1,244 @@
-"""The postprocessor picks what the core picks, in the framework's own pipelines, and changes nothing else."""
+"""What only LlamaIndex's postprocessor has: queries with and without an embedding, scores hidden from prompts, events
+at both ends, ``to_dict`` and pickles. tests/adapters has what it shares with the other classes."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import copy
+import json
+import pickle
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core import VectorStoreIndex
-from llama_index.core.llms import MockLLM
-from llama_index.core.response_synthesizers import ResponseMode
-from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
+from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.vector_stores import SimpleVectorStore
 
-from llamaindex_setselect import SetSelectPostprocessor
-from shared_core import (
+from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from setselect import (
+    MMR,
     NDPP,
-    PAP,
-    BudgetError,
-    Candidates,
+    VRSD,
     InvalidInputError,
     InvalidParameterError,
     LowRankKernel,
-    PerspectiveError,
-    SetSelectWarning,
 )
+from tests.adapters.bindings import name_of, recording
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
-    PERSPECTIVE,
     QUERY,
-    SELECTORS,
-    STORES,
-    TEXTS,
     CountingEmbedding,
     bundle,
     embedding,
     expected,
-    expected_selection,
-    gains_of,
     ids_of,
-    make_index,
     make_nodes,
-    matrix,
     scored,
     scores_of,
 )
 
 
-@pytest.mark.parametrize("settings", SELECTORS, ids=str)
-def test_picks_and_scores_equal_the_cores(
-    settings: dict[str, Any], index: VectorStoreIndex, model: CountingEmbedding, nodes: list[NodeWithScore]
-) -> None:
-    chosen = SetSelectPostprocessor(top_n=7, index=index, scores=True, **settings).postprocess_nodes(nodes, bundle())
-    wanted = expected_selection(ALL, 7, **settings)
-    assert ids_of(chosen) == [ALL[i] for i in wanted.indices]
-    assert scores_of(chosen) == pytest.approx(wanted.relevance.tolist(), rel=1e-12)
-    assert gains_of(chosen) == pytest.approx(wanted.gains.tolist(), rel=1e-12)
-    assert model.texts == []
-    assert model.queries == []
+def selected(nodes: list[NodeWithScore], query: Any = None, **settings: Any) -> list[str]:
+    return ids_of(SetSelectPostprocessor(**settings).postprocess_nodes(nodes, query or bundle()))
 
 
-@pytest.mark.parametrize("kind", STORES)
-def test_query_engine_end_to_end(kind: str, model: CountingEmbedding) -> None:
-    index = make_index(kind, model)
-    engine = index.as_query_engine(
-        llm=MockLLM(),
-        similarity_top_k=len(TEXTS),
-        node_postprocessors=[SetSelectPostprocessor(top_n=5, index=index)],
-        response_mode=ResponseMode.COMPACT,
-    )
-    response = engine.query(QUERY)
-    # The retriever returns the nodes in the order of relevance, and ties depend on the order.
-    order = [ALL[i] for i in expected_selection(ALL, len(ALL), "similarity").indices]
-    assert ids_of(response.source_nodes) == expected(order, 5)
-    assert model.queries == [QUERY], "the query is embedded by the retriever and not again"
-    assert model.texts == []
-    assert "selection_score" not in str(response), "MockLLM returns its prompt"
+# The query
 
 
-async def test_query_engine_asynchronously(index: VectorStoreIndex, model: CountingEmbedding) -> None:
-    engine = index.as_query_engine(
-        llm=MockLLM(), similarity_top_k=40, node_postprocessors=[SetSelectPostprocessor(top_n=5, index=index)]
-    )
-    response = await engine.aquery(QUERY)
-    order = [ALL[i] for i in expected_selection(ALL, len(ALL), "similarity").indices]
-    assert ids_of(response.source_nodes) == expected(order, 5)
-    # LlamaIndex's async retriever does not put the embedding into the query bundle.
-    assert model.asynchronous == [QUERY, QUERY]
-
-
-async def test_async_selects_the_same(
+def test_queries_with_and_without_an_embedding(
     index: VectorStoreIndex, model: CountingEmbedding, nodes: list[NodeWithScore]
 ) -> None:
-    post = SetSelectPostprocessor(top_n=6, index=index, perspective=PERSPECTIVE)
-    chosen = await post.apostprocess_nodes(nodes, query_str=QUERY)
-    assert model.asynchronous == model.queries == [QUERY, PERSPECTIVE]
-    assert [(n.node_id, n.score) for n in chosen] == [
-        (n.node_id, n.score) for n in post.postprocess_nodes(nodes, query_str=QUERY)
-    ]
-
-
-def test_query_with_and_without_embedding(
-    index: VectorStoreIndex, model: CountingEmbedding, nodes: list[NodeWithScore]
-) -> None:
-    post = SetSelectPostprocessor(index=index)
-    assert ids_of(post.postprocess_nodes(nodes, bundle())) == expected(ALL, 4)
-    assert model.queries == []
-    assert ids_of(post.postprocess_nodes(nodes, query_str=QUERY)) == expected(ALL, 4)
+    query = bundle()
+    assert selected(nodes, query, index=index) == expected(ALL, 4)
+    assert (query, model.queries) == (bundle(), []), "the query is not changed"
+    assert selected(nodes, QueryBundle(QUERY), index=index) == expected(ALL, 4)
     assert model.queries == [QUERY]
     custom = QueryBundle("other", custom_embedding_strs=["tea and sleep", "coffee and mood"])
     mean = np.mean([embedding("tea and sleep"), embedding("coffee and mood")], axis=0)
-    assert ids_of(post.postprocess_nodes(nodes, custom)) == expected(ALL, 4, query=mean)
-
-
-def test_embed_model_overrides_the_indexs(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    own = CountingEmbedding()
-    SetSelectPostprocessor(index=index, embed_model=own).postprocess_nodes(nodes, query_str=QUERY)
-    assert own.queries == [QUERY]
-
-
-def test_no_query_is_an_error(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    assert selected(nodes, custom, index=index) == expected(ALL, 4, query=mean)
     post = SetSelectPostprocessor(index=index)
-    with pytest.raises(InvalidInputError, match="there is no query"):
-        post.postprocess_nodes(nodes)
-    with pytest.raises(InvalidInputError, match="the query is empty"):
-        post.postprocess_nodes(nodes, query_str="")
+    for given in ({}, {"query_str": ""}):
+        with pytest.raises(InvalidInputError, match="query"):
+            post.postprocess_nodes(nodes, **given)
 
 
-@pytest.mark.parametrize("count", [1, 2, 4])
-def test_a_warning_names_similarity_top_k_where_there_is_nothing_to_select_from(
-    count: int, index: VectorStoreIndex, nodes: list[NodeWithScore]
+def test_a_perspective_is_embedded_once_and_again_after_it_has_changed(
+    index: VectorStoreIndex, model: CountingEmbedding, nodes: list[NodeWithScore]
 ) -> None:
-    post, same = SetSelectPostprocessor(top_n=4, index=index), SetSelectPostprocessor(top_n=4, index=index)
-    same.callback_manager = post.callback_manager
-    assert post.postprocess_nodes([], bundle()) == []
-    with pytest.warns(SetSelectWarning, match=f"top_n=4 of {count} candidates.*Raise similarity_top_k"):
-        chosen = post.postprocess_nodes(nodes[:count], bundle())
-    assert sorted(ids_of(chosen)) == ALL[:count]
-    # A second warning would be an error here.
-    post.postprocess_nodes(nodes[:count], bundle())
-    assert post == same
+    post = SetSelectPostprocessor(index=index, perspective="sleep")
+    first = ids_of(post.postprocess_nodes(nodes, bundle()))
+    assert ids_of(post.postprocess_nodes(nodes, bundle())) == first
+    post.perspective = "memory"
+    assert ids_of(post.postprocess_nodes(nodes, bundle())) != first
+    assert model.queries == ["sleep", "memory"]
 
 
-def test_no_warning_where_another_setting_has_an_effect(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    settings: list[dict[str, Any]] = [{"selector": "similarity"}, {"order": "relevance"}, {"score_threshold": 0.1}]
-    for more in settings:
-        SetSelectPostprocessor(top_n=4, index=index, **more).postprocess_nodes(nodes[:4], bundle())
+def test_shown_ids_may_be_integers() -> None:
+    nodes = scored([TextNode(id_=str(i), text=str(i), embedding=[1.0, i]) for i in range(6)])
+    rest = selected(nodes, QueryBundle("q", embedding=[1, 0]), top_n=2, shown=[0, 1, 2])
+    assert not {"0", "1", "2"} & set(rest)
 
 
-@pytest.mark.parametrize("scores", [None, [-float(i) for i in range(len(TEXTS))], [float("nan")] * len(TEXTS)])
-def test_scores_of_the_retriever_do_not_matter(scores: list[float | None] | None, index: VectorStoreIndex) -> None:
-    chosen = SetSelectPostprocessor(index=index).postprocess_nodes(scored(make_nodes(), scores), bundle())
-    assert ids_of(chosen) == expected(ALL, 4)
+# Nodes and stores
 
 
-def test_duplicates_count_once_and_the_first_wins(index: VectorStoreIndex) -> None:
+def test_the_first_of_nodes_with_one_id_counts(index: VectorStoreIndex) -> None:
     twins = [node.model_copy(update={"metadata": {"stars": "twin"}}) for node in make_nodes()]
-    chosen = SetSelectPostprocessor(index=index, top_n=40).postprocess_nodes(scored(make_nodes() + twins), bundle())
-    assert sorted(ids_of(chosen)) == sorted(ALL)
-    assert all(node.metadata["stars"] != "twin" for node in chosen)
+    found = SetSelectPostprocessor(index=index, top_n=40).postprocess_nodes(scored(make_nodes() + twins), bundle())
+    assert sorted(ids_of(found)) == sorted(ALL)
+    assert all(node.metadata["stars"] != "twin" for node in found)
 
 
-def test_the_inputs_are_not_changed(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    query = QueryBundle(QUERY)
-    before = [node.to_dict() for node in nodes]
-    given = list(nodes)
-    for scores in (True, False):
-        post = SetSelectPostprocessor(index=index, scores=scores, perspective=PERSPECTIVE)
-        for node in post.postprocess_nodes(nodes, query):
-            node.score = -1.0
-            if scores:
-                node.metadata["mine"] = True
-                node.node.excluded_llm_metadata_keys.append("mine")
-    assert query == QueryBundle(QUERY)
-    assert [node.to_dict() for node in nodes] == before
-    assert all(a is b for a, b in zip(nodes, given, strict=True))
+def test_index_over_another_store(index: VectorStoreIndex) -> None:
+    with pytest.raises(InvalidParameterError, match="store"):
+        SetSelectPostprocessor(index=index, vector_store=SimpleVectorStore())
+    SetSelectPostprocessor(index=index, vector_store=index.vector_store)
+
+
+# Scores
 
 
 def test_scores_change_neither_prompt_nor_embedded_text(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
     by_id = {n.node_id: n.node for n in nodes}
     first = SetSelectPostprocessor(index=index, top_n=8, scores=True).postprocess_nodes(nodes, bundle())
     second = SetSelectPostprocessor(index=index, scores=True, selector="mmr").postprocess_nodes(first, bundle())
-    gains = dict(zip(ids_of(first), gains_of(first), strict=True))
-    assert [gains[name] for name in ids_of(second)] == gains_of(second), "a key that is there keeps its value"
+    gains = {node.node_id: node.metadata["selection_score"] for node in first}
+    assert scores_of(second) == pytest.approx([node.metadata["relevance_score"] for node in second])
     for node in second:
+        assert node.metadata["selection_score"] == gains[node.node_id], "a key that is there keeps its value"
         assert node.node.excluded_llm_metadata_keys.count("selection_score") == 1
-        assert node.metadata["relevance_score"] == pytest.approx(node.score)
         for mode in (MetadataMode.LLM, MetadataMode.EMBED):
             assert node.node.get_content(metadata_mode=mode) == by_id[node.node_id].get_content(metadata_mode=mode)
 
 
-def test_the_nodes_themselves_come_back_with_the_cosine_as_score(
-    index: VectorStoreIndex, nodes: list[NodeWithScore]
+@pytest.mark.parametrize(
+    "relevance",
+    ["stars", lambda node: node.metadata["stars"], {f"n{i}": i % 5 for i in range(40)}],
+    ids=["key", "function", "mapping"],
+)
+def test_the_given_relevance_becomes_the_score(relevance: Any, index: VectorStoreIndex, nodes: Any) -> None:
+    settings = {"index": index, "selector": "similarity", "relevance": relevance}
+    found = SetSelectPostprocessor(top_n=8, **settings).postprocess_nodes(nodes, bundle())
+    assert scores_of(found) == [node.metadata["stars"] for node in found] == [4.0] * 8
+    assert scores_of(SetSelectIndexRetriever(top_n=3, fetch_k=40, **settings).retrieve(QUERY)) == [4.0] * 3
+
+
+# Events
+
+
+async def test_events_at_both_ends_in_the_callers_thread(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
+    post = SetSelectPostprocessor(index=index, top_n=3, order="nearest_last")
+    with recording() as recorder:
+        chosen = post.postprocess_nodes(nodes, bundle())
+        await post.apostprocess_nodes(nodes, bundle())
+        post.postprocess_nodes([], bundle())
+    events: list[Any] = recorder.seen
+    assert [type(event) for event in events] == [ReRankStartEvent, ReRankEndEvent] * 3
+    assert (events[0].top_n, events[0].model_name, events[0].query) == (3, repr(NDPP()), bundle())
+    assert ids_of(events[0].nodes) == ALL
+    assert ids_of(events[1].nodes) == ids_of(events[3].nodes) == ids_of(chosen)
+    assert events[5].nodes == []
+    # Handlers find the current span in the thread of the caller.
+    assert {*recorder.threads} == {threading.current_thread()}
+
+
+# to_dict, JSON and pickles
+
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"selector": "vrsd", "refine": True},
+    {"selector": "ndpp", "relevance_mapping": "exponential", "temperature": 0.3},
+    {"selector": MMR(lambda_mult=0.4)},
+    {"selector": "mmr", "lambda_b": 0.5, "quality": {f"n{i}": i % 5 for i in range(40)}},
+    {"max_per_source": 2, "source": "stars", "drop_near_duplicates": 0.7},
+    {"top_n": np.int64(3), "relevance": "stars", "relevance_scale": None},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=name_of)
+@pytest.mark.parametrize("way", ["dict", "json", "pickle"])
+def test_round_trips_select_the_same(
+    way: str, settings: dict[str, Any], index: VectorStoreIndex, nodes: list[NodeWithScore]
 ) -> None:
-    hashes = {n.node_id: n.node.hash for n in nodes}
-    chosen = SetSelectPostprocessor(index=index).postprocess_nodes(nodes, bundle())
-    by_id = {n.node_id: n.node for n in nodes}
-    assert all(node.node is by_id[node.node_id] for node in chosen)
-    assert [node.node.hash for node in chosen] == [hashes[node.node_id] for node in chosen]
-    assert scores_of(chosen) == pytest.approx([float(matrix([i])[0] @ embedding(QUERY)) for i in ids_of(chosen)])
+    more = {"perspective": embedding("memory"), "corpus": True, "shown": ["n1"], "costs": "stars", "budget": 9.0}
+    post = SetSelectPostprocessor(index=index, **{"top_n": 5, "order": "relevance", **more, **settings})
+    wanted = [(n.node_id, n.score) for n in post.postprocess_nodes(nodes, bundle())]
+    assert wanted
+    match way:
+        case "dict":
+            again = SetSelectPostprocessor.from_dict(post.to_dict(), index=index)
+            assert again.to_dict() == post.to_dict() == json.loads(json.dumps(post.to_dict()))
+        case "json":
+            again = SetSelectPostprocessor.from_json(post.to_json(), index=index)
+        case _:
+            again = pickle.loads(pickle.dumps(post))
+    assert [(n.node_id, n.score) for n in again.postprocess_nodes(nodes, bundle())] == wanted
 
 
-def test_kind_of_node_is_kept(model: CountingEmbedding) -> None:
-    documents = [Document(id_=text, text=text, embedding=embedding(text)) for text in ("tea", "cocoa")]
-    returned = SetSelectPostprocessor(top_n=1).postprocess_nodes([NodeWithScore(node=d) for d in documents], bundle())
-    assert isinstance(returned[0].node, Document)
-    assert returned[0].node in documents
+def test_to_dict_is_plain_and_leaves_out_runtime_objects(index: VectorStoreIndex) -> None:
+    post = SetSelectPostprocessor(selector=MMR(lambda_mult=0.4), index=index, embed_model=MockEmbedding(embed_dim=2))
+    data = json.loads(json.dumps(post.to_dict()))
+    assert data["class_name"] == "SetSelectPostprocessor" == SetSelectPostprocessor.class_name()
+    assert not {"index", "vector_store", "embed_model", "callback_manager"} & set(data)
+    assert (data["selector"], data["selector_kwargs"]) == ("mmr", {"lambda_mult": 0.4})
+    assert copy.deepcopy(post).index is index
 
 
-@pytest.mark.parametrize("direction", ["remove", "emphasize"])
-@pytest.mark.parametrize("corpus", [False, True])
-@pytest.mark.parametrize("as_text", [True, False])
-def test_perspective(
-    direction: str,
-    corpus: bool,
-    as_text: bool,
-    index: VectorStoreIndex,
-    model: CountingEmbedding,
-    nodes: list[NodeWithScore],
-) -> None:
-    given: Any = PERSPECTIVE if as_text else np.asarray(embedding(PERSPECTIVE), np.float32)
-    post = SetSelectPostprocessor(index=index, top_n=6, perspective=given, direction=direction, corpus=corpus)
-    chosen = [post.postprocess_nodes(nodes, bundle()) for _ in range(2)][1]
-    pap = PAP(embedding(PERSPECTIVE) if as_text else given, corpus=corpus, direction=direction)
-    candidates = pap.apply(Candidates(embedding(QUERY), matrix(ALL)))
-    wanted = NDPP().select(candidates, 6)
-    assert ids_of(chosen) == [ALL[i] for i in wanted.indices]
-    assert scores_of(chosen) == pytest.approx(wanted.relevance.tolist(), rel=1e-9)
-    assert model.queries == ([PERSPECTIVE] if as_text else []), "a text is embedded once, not for each query"
+class Own:
+    """A selector without a registered name."""
+
+    def select(self, candidates: Any, k: int | None = None, *, budget: Any = None, shown: Any = ()) -> Any:
+        return VRSD().select(candidates, 1, budget=budget, shown=shown)
 
 
-def test_another_perspective_is_embedded(
-    index: VectorStoreIndex, model: CountingEmbedding, nodes: list[NodeWithScore]
-) -> None:
-    post = SetSelectPostprocessor(index=index, perspective="sleep")
-    first = ids_of(post.postprocess_nodes(nodes, bundle()))
-    post.perspective = "memory"
-    assert ids_of(post.postprocess_nodes(nodes, bundle())) != first
-    assert model.queries == ["sleep", "memory"]
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"selector": "mmr", "quality": len}, "quality"),
+        ({"costs": len}, "costs"),
+        ({"selector": "mmr", "relevance": len}, "relevance"),
+        ({"max_per_source": 1, "source": len}, "source"),
+        ({"perspective": str}, "perspective"),
+        ({"selector": NDPP(LowRankKernel([[1.0]]))}, "kernel"),
+        ({"selector": "ndpp", "kernel": LowRankKernel([[1.0]])}, "kernel"),
+        ({"selector": Own()}, "register_selector"),
+    ],
+    ids=name_of,
+)
+def test_to_dict_names_what_it_cannot_write(settings: dict[str, Any], word: str) -> None:
+    with pytest.raises(InvalidParameterError, match=word):
+        SetSelectPostprocessor(**settings).to_dict()
 
 
-def test_perspective_parallel_to_the_query(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    post = SetSelectPostprocessor(index=index, perspective=embedding(QUERY))
-    with pytest.raises(PerspectiveError, match="parallel"):
-        post.postprocess_nodes(nodes, bundle())
+def test_parameters_of_a_selector_may_be_in_selector_kwargs(index: VectorStoreIndex, nodes: Any) -> None:
+    for cls in (SetSelectPostprocessor, SetSelectIndexRetriever):
+        settings: dict[str, Any] = {"index": index, "selector": "mmr", "selector_kwargs": {"lambda_mult": 0.1}}
+        if cls is SetSelectPostprocessor:
+            assert selected(nodes, **settings) == expected(ALL, 4, "mmr", lambda_mult=0.1)
+        with pytest.raises(InvalidParameterError, match="lambda_mult"):
+            cls(lambda_mult=0.5, **settings)
+        with pytest.raises(InvalidParameterError, match="refine"):
+            cls(**{**settings, "selector_kwargs": {"refine": True}})
 
 
-@pytest.mark.parametrize("source", ["stars", lambda node: node.metadata["stars"]], ids=["key", "function"])
-def test_quality(source: Any, index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    post = SetSelectPostprocessor(index=index, selector="mmr", lambda_b=0.5, quality=source)
-    stars = [i % 5 for i in range(len(ALL))]
-    assert ids_of(post.postprocess_nodes(nodes, bundle())) == expected(
-        ALL, 4, "mmr", lambda_mult=0.5, lambda_b=0.5, quality=stars
-    )
+class Handler(LlamaDebugHandler):
+    """A handler like those of tracing tools: it holds an object that cannot be pickled."""
+
+    def __init__(self) -> None:
+        super().__init__(print_trace_on_end=False)
+        self.sink = lambda event: None
 
 
-def test_missing_quality_names_the_node(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    post = SetSelectPostprocessor(index=index, selector="mmr", quality="price")
-    with pytest.raises(InvalidInputError, match=r"'price'.*'n0'"):
-        post.postprocess_nodes(nodes, bundle())
-
-
-def test_budget(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    def words(node: BaseNode) -> float:
-        return len(node.get_content(metadata_mode=MetadataMode.NONE).split())
-
-    post = SetSelectPostprocessor(index=index, top_n=10, budget=17, costs=words)
-    chosen = post.postprocess_nodes(nodes, bundle())
-    costs = [len(text.split()) for text in TEXTS]
-    assert ids_of(chosen) == expected(ALL, 10, costs=costs, budget=17)
-    assert sum(words(n.node) for n in chosen) <= 17
-    with pytest.raises(BudgetError, match="nothing fits"):
-        SetSelectPostprocessor(index=index, budget=1, costs=words).postprocess_nodes(nodes, bundle())
-
-
-@pytest.mark.parametrize("threshold", [-1.0, 0.3, 0.5, 1.0])
-def test_threshold(threshold: float, index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    near = [i for i, cosine in zip(ALL, matrix(ALL) @ embedding(QUERY), strict=True) if cosine >= threshold]
-    post = SetSelectPostprocessor(index=index, top_n=8, score_threshold=threshold)
-    assert ids_of(post.postprocess_nodes(nodes, bundle())) == (expected(near, min(8, len(near))) if near else [])
-
-
-def test_shown_nodes_count_as_picked_and_are_not_returned(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    first = ids_of(SetSelectPostprocessor(index=index, top_n=3).postprocess_nodes(nodes, bundle()))
-    post = SetSelectPostprocessor(index=index, top_n=3, shown=[*first, first[0], "gone"])
-    rest = ids_of(post.postprocess_nodes(nodes, bundle()))
-    assert not set(first) & set(rest)
-    assert rest == expected(ALL, 3, shown=[ALL.index(i) for i in sorted(first, key=ALL.index)])
-    post.shown = tuple(ALL)
-    assert post.postprocess_nodes(nodes, bundle()) == []
-
-
-def test_kernel_rows_are_found_by_node_id(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    rows = np.random.default_rng(0).normal(size=(len(ALL), 6))
-    names = ALL[::-1]
-    post = SetSelectPostprocessor(index=index, selector="ndpp", kernel=LowRankKernel(rows, ids=names))
-    wanted = expected(ALL, 4, NDPP(LowRankKernel(rows[::-1])))
-    assert ids_of(post.postprocess_nodes(nodes, bundle())) == wanted
-    with pytest.raises(InvalidParameterError, match="kernel"):
-        post.to_dict()
-
-
-def test_threads_select_the_same(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    post = SetSelectPostprocessor(index=index, top_n=5, perspective=PERSPECTIVE)
-    queries = [f"{text} and mood" for text in TEXTS]
-    alone = [ids_of(post.postprocess_nodes(nodes, query_str=q)) for q in queries]
-    fresh = SetSelectPostprocessor(index=index, top_n=5, perspective=PERSPECTIVE)
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda q: ids_of(fresh.postprocess_nodes(nodes, query_str=q)), queries)) == alone
+def test_pickles_contain_no_callbacks_and_drop_no_function(index: VectorStoreIndex) -> None:
+    manager = CallbackManager([Handler()])
+    post = SetSelectPostprocessor(index=index)
+    post.callback_manager = manager
+    assert pickle.loads(pickle.dumps(post)).callback_manager.handlers == []
+    assert post.callback_manager is manager
+    post = SetSelectPostprocessor(index=index, selector="mmr", quality=lambda node: 1.0)
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(post)
+    assert post.quality is not None

@@ -1,0 +1,146 @@
+"""The objects themselves: settings that change, copies, warnings, threads, and calls with nothing to select from."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from setselect import MMR, SetSelectWarning
+from tests.adapters.bindings import (
+    EXAMPLES,
+    RERANKERS,
+    RETRIEVERS,
+    ROWS,
+    SUBJECTS,
+    Subject,
+    expected,
+    nearest,
+    numbers,
+    over,
+    reader,
+)
+
+OVER_ALL_CLASSES = over(SUBJECTS)
+GIVEN = [ROWS[row] for row in nearest(20)]
+OVER_MODELS = over([s for s in SUBJECTS if issubclass(s.cls, BaseModel)])
+
+
+@OVER_MODELS
+def test_fields_set_anew_count_at_the_next_call(subject: Subject) -> None:
+    rows = nearest(25)
+    given = [ROWS[row] for row in rows]
+    made = subject.make(subject.corpus(), k=5, selector="mmr", lambda_mult=0.9)
+    assert numbers(subject.run(made, given)) == expected(rows, 5, "mmr", lambda_mult=0.9)
+    made.lambda_mult = 0.1
+    assert numbers(subject.run(made, given)) == expected(rows, 5, "mmr", lambda_mult=0.1)
+    setattr(made, subject.size, 3)
+    wanted = rows if not subject.searches else nearest(20)
+    assert numbers(subject.run(made, given)) == expected(wanted, 3, "mmr", lambda_mult=0.1)
+    made.lambda_mult, made.selector = None, "similarity"
+    assert numbers(subject.run(made, given)) == nearest(3)
+    copied = made.model_copy(update={"selector": MMR(lambda_mult=0.2)})
+    assert numbers(subject.run(copied, given)) == expected(wanted, 3, MMR(lambda_mult=0.2))
+    assert numbers(subject.run(made, given)) == nearest(3)
+
+
+@OVER_ALL_CLASSES
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))])
+def test_copies_select_the_same_and_calls_leave_no_trace(subject: Subject, way: Any) -> None:
+    settings = {"selector": MMR(lambda_mult=0.4), "quality": "quality", "perspective": "northern", "shown": ["doc-5"]}
+    more = {"max_per_source": 1, "source": "topic", "order": "relevance", "score_threshold": 0.05}
+    made = subject.make(subject.corpus(), k=3, **settings, **more)
+    before = pickle.dumps(made)
+    wanted = numbers(subject.run(made, GIVEN))
+    assert len(wanted) == 3
+    assert numbers(subject.run(way(made), GIVEN)) == wanted
+    assert numbers(subject.run(pickle.loads(before), GIVEN)) == wanted
+    if isinstance(made, BaseModel):
+        assert made == made.model_copy()
+        other = way(made)
+        setattr(other, subject.size, 2)
+        assert len(subject.run(other, GIVEN)) == 2
+        assert numbers(subject.run(made, GIVEN)) == wanted
+
+
+@OVER_ALL_CLASSES
+def test_fewer_candidates_than_k_are_all_selected_with_one_warning_where_more_might_help(subject: Subject) -> None:
+    store = subject.corpus()
+    # "The retriever in front" of a reranker can find more.
+    word = "fetch_k" if subject.searches else "retriever"
+    sizes = {"k": 4, "fetch_k": 4} if subject.searches else {"k": 4}
+    made = subject.make(store, **sizes)
+    with pytest.warns(SetSelectWarning, match=rf"4 of 4.*{word}") as told:
+        found = subject.run(made, GIVEN[:4])
+    assert len(told) == 1
+    # Any warning would be an error here.
+    assert subject.run(made, GIVEN[:4]) == found
+    assert sorted(numbers(found)) == sorted(nearest(4))
+    for settings in ({"selector": "similarity"}, {"order": "relevance"}, {"score_threshold": 0.0}):
+        subject.run(subject.make(store, **sizes, **settings), GIVEN[:4])
+
+
+@OVER_ALL_CLASSES
+async def test_nothing_is_selected_from_nothing(subject: Subject) -> None:
+    for kind in subject.kinds:
+        if kind == "FAISS":
+            continue  # It cannot be made without a vector.
+        made = subject.make(subject.open([], kind))
+        assert subject.run(made) == await subject.arun(made) == []
+    store = subject.corpus()
+    assert subject.run(subject.make(store, shown=[row.id for row in ROWS]), GIVEN) == []
+
+
+@OVER_ALL_CLASSES
+def test_a_setting_without_effect_is_warned_of_when_the_object_is_made(subject: Subject) -> None:
+    with pytest.warns(SetSelectWarning, match="quality.*mmr") as told:
+        made = subject.make(subject.corpus(), quality="quality")
+    assert len(told) == 1
+    assert numbers(subject.run(made, GIVEN)) == numbers(subject.run(made, GIVEN)) == expected(nearest(20))
+
+
+def test_a_perspective_without_effect_is_warned_of_by_rerankers_only() -> None:
+    settings: dict[str, Any] = {"selector": "mmr", "relevance": "number", "perspective": "northern"}
+    for subject in RERANKERS:
+        with pytest.warns(SetSelectWarning, match="perspective"):
+            subject.make(subject.corpus(), **settings)
+        # It projects the documents, or the search.
+        subject.make(subject.corpus(), **settings, corpus=True)
+    for subject in RETRIEVERS + EXAMPLES:
+        subject.make(subject.corpus(), **settings)
+
+
+@OVER_ALL_CLASSES
+async def test_async_selections_leave_the_event_loops_thread(subject: Subject) -> None:
+    threads: list[threading.Thread] = []
+    quality = reader("quality", lambda: threads.append(threading.current_thread()))
+    made = subject.make(subject.corpus(), selector="mmr", quality=quality)
+    await subject.arun(made, GIVEN)
+    assert threads
+    assert threading.current_thread() not in threads
+
+
+@OVER_ALL_CLASSES
+def test_threads_select_what_single_calls_select(subject: Subject) -> None:
+    queries = [f"{row.text} harbour" for row in ROWS[:12]]
+    store = subject.corpus()
+    alone = [numbers(subject.run(subject.make(store, perspective="red"), GIVEN, query=query)) for query in queries]
+    shared = subject.make(store, perspective="red")
+    with ThreadPoolExecutor(4) as pool:
+        assert alone == [*pool.map(lambda query: numbers(subject.run(shared, GIVEN, query=query)), queries)]
+
+
+@OVER_ALL_CLASSES
+async def test_an_own_model_replaces_that_of_the_store(subject: Subject) -> None:
+    other, store = subject.open(ROWS[:1], subject.kinds[0]), subject.corpus()
+    model = subject.model(other)
+    subject.model(other).counts(), subject.model(store).counts()
+    made = subject.make(store, **{"embeddings" if subject.size == "k" else "embed_model": model})
+    assert numbers(subject.run(made, GIVEN)) == numbers(await subject.arun(made, GIVEN)) == expected(nearest(20))
+    assert subject.model(other).counts() == (2, 0, 1)
+    assert subject.model(store).counts() == (0, 0, 0)

@@ -1,0 +1,233 @@
+"""Each class of both adapters selects what the core selects from the same arrays, with each setting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from setselect import MMR, NDPP, VRSD, LowRankKernel
+from tests import oracles
+from tests.adapters.bindings import (
+    EXAMPLES,
+    QUERY,
+    RETRIEVERS,
+    ROWS,
+    SUBJECTS,
+    VECTORS,
+    Subject,
+    expected,
+    name_of,
+    nearest,
+    numbers,
+    over,
+    reader,
+    values,
+)
+from tests.embedding import embed
+from tests.llamaindex_setselect.nodes_and_indexes import STORES
+
+OVER_ALL_CLASSES = over(SUBJECTS)
+SELECTORS: list[dict[str, Any]] = [
+    {"selector": "similarity"},
+    {"selector": "vrsd"},
+    {"selector": "vrsd", "refine": True},
+    {"selector": "mmr"},
+    {"selector": "mmr", "lambda_mult": 0.3},
+    {"selector": "ndpp", "relevance_mapping": "exponential", "temperature": 0.3},
+    {"relevance_mapping": "linear", "ridge": 0.5},
+    {"selector": MMR(lambda_mult=0.2)},
+    {"selector": VRSD(refine=True)},
+    {"selector": NDPP(relevance_mapping="exponential")},
+]
+
+
+@OVER_ALL_CLASSES
+async def test_by_default_four_of_the_twenty_nearest_by_ndpp(subject: Subject) -> None:
+    store = subject.corpus()
+    made = subject.make(store)
+    subject.model(store).counts()
+    rows = nearest(20)
+    given = [ROWS[row] for row in rows]
+    assert numbers(subject.run(made, given)) == expected(rows) == expected(rows, 4, NDPP())
+    assert subject.model(store).counts() == (1, 0, 0), "vectors come from the store"
+    assert numbers(await subject.arun(made, given)) == expected(rows)
+    assert subject.model(store).counts() == (1, 0, 1), "the model's async method is awaited"
+    assert subject.make(store).vector_source.startswith("store: ")
+
+
+@pytest.mark.parametrize(
+    ("settings", "searched"),
+    [({"k": 6}, 30), ({"k": 5, "fetch_k": 5, "order": "relevance"}, 5), ({"fetch_k": 40}, 40), ({"k": 100}, 60)],
+    ids=name_of,
+)
+@over(RETRIEVERS + EXAMPLES)
+def test_fetch_k_follows_k(subject: Subject, settings: dict[str, Any], searched: int) -> None:
+    found = numbers(subject.run(subject.make(subject.corpus(), **settings)))
+    wanted = expected(nearest(searched), min(settings.get("k", 4), searched))
+    assert found == (sorted(wanted, key=nearest(60).index) if "order" in settings else wanted)
+
+
+@OVER_ALL_CLASSES
+@pytest.mark.parametrize("settings", SELECTORS, ids=name_of)
+async def test_selectors_by_name_with_parameters_or_as_objects(subject: Subject, settings: dict[str, Any]) -> None:
+    rows = nearest(30)
+    made = subject.make(subject.corpus(), k=6, **settings)
+    given = [ROWS[row] for row in rows]
+    assert (
+        numbers(subject.run(made, given)) == numbers(await subject.arun(made, given)) == expected(rows, 6, **settings)
+    )
+
+
+@pytest.mark.parametrize(
+    ("subject", "kind"),
+    [(subject, kind) for subject in SUBJECTS for kind in (subject.kinds if subject.size == "k" else STORES)],
+    ids=lambda value: value if isinstance(value, str) else value.name,
+)
+async def test_picks_and_scores_over_other_stores(subject: Subject, kind: str) -> None:
+    rows = nearest(25)
+    made = subject.make(subject.corpus(kind), k=5, selector="mmr", lambda_mult=0.4)
+    found = subject.run(made, [ROWS[row] for row in rows])
+    assert numbers(found) == numbers(await subject.arun(made, [ROWS[row] for row in rows]))
+    assert numbers(found) == expected(rows, 5, "mmr", lambda_mult=0.4)
+
+
+@OVER_ALL_CLASSES
+def test_a_kernels_rows_are_found_by_id(subject: Subject) -> None:
+    rows = nearest(20)
+    factors = np.random.default_rng(0).normal(size=(len(ROWS), 6))
+    kernel = LowRankKernel(factors[::-1], ids=[row.id for row in ROWS][::-1])
+    assert subject.select(rows, kernel=kernel) == expected(rows, kernel=LowRankKernel(factors[rows]))
+
+
+# What a setting is read from
+
+
+@OVER_ALL_CLASSES
+@pytest.mark.parametrize("way", ["key", "function", "mapping"])
+@pytest.mark.parametrize(
+    ("name", "key", "settings"),
+    [
+        ("costs", "tokens", {"budget": 40}),
+        ("quality", "quality", {"selector": "mmr", "lambda_b": 0.3}),
+        ("relevance", "number", {"selector": "mmr"}),
+        ("source", "topic", {"k": 6, "max_per_source": 1, "selector": "similarity"}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_values_of_items_by_key_function_and_mapping(
+    subject: Subject, way: str, name: str, key: str, settings: dict[str, Any]
+) -> None:
+    given: Any = {"key": key, "function": reader(key), "mapping": {row.id: row.metadata[key] for row in ROWS}}[way]
+    rows = nearest(20)
+    k = settings.get("k", None if "budget" in settings else 4)
+    core = {"sources" if name == "source" else name: values(rows, key), **settings}
+    core.pop("k", None)
+    wanted = expected(rows, k, **core)
+    assert subject.select(rows, **{name: given}, **settings) == wanted
+    assert wanted != expected(rows, k or len(wanted), settings.get("selector", "ndpp")), "it must have an effect"
+    if "budget" in settings:
+        assert 40 - 8 < sum(values(wanted, key)) <= 40
+        assert subject.select(rows, k=2, **{name: given}, **settings) == expected(rows, 2, **core)
+
+
+@OVER_ALL_CLASSES
+@pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid", "zscore", None])
+@pytest.mark.parametrize("selector", ["similarity", "mmr", "ndpp"])
+def test_given_relevance_with_each_scale(subject: Subject, selector: str, scale: Any) -> None:
+    rows = nearest(20)
+    settings = {"selector": selector, "relevance_scale": scale}
+    wanted = expected(rows, relevance=[number / 60 for number in rows], **settings)
+    given = {row.id: row.metadata["number"] / 60 for row in ROWS}
+    assert subject.select(rows, relevance=given, **settings) == wanted
+    assert subject.select(rows, relevance="cosine", **settings) == expected(rows, selector=selector)
+
+
+# Constraints
+
+
+@OVER_ALL_CLASSES
+def test_a_threshold_is_a_cosine_and_applies_before_the_selection(subject: Subject) -> None:
+    rows = nearest(30)
+    near = [row for row in rows if VECTORS[row] @ embed(QUERY) >= 0.25 * np.linalg.norm(embed(QUERY))]
+    assert 4 < len(near) < 30
+    settings: dict[str, Any] = {"selector": "mmr", "lambda_mult": 0.0}
+    assert subject.select(rows, score_threshold=0.25, **settings) == expected(near, **settings)
+    assert subject.select(rows, score_threshold=1.0) == []
+
+
+@OVER_ALL_CLASSES
+@pytest.mark.parametrize("scale", ["rank", None])
+def test_a_threshold_applies_to_given_relevance_unscaled(subject: Subject, scale: Any) -> None:
+    rows = nearest(20)
+    settings = {"k": 12, "selector": "mmr", "relevance": "number", "relevance_scale": scale, "score_threshold": 30.5}
+    wanted = [row for row in rows if row > 30]
+    assert sorted(subject.select(rows, **settings)) == sorted(wanted)
+    assert len(wanted) < 12
+
+
+@OVER_ALL_CLASSES
+def test_shown_items_count_as_picked_and_do_not_come_back(subject: Subject) -> None:
+    shown = expected(nearest(20), 3)
+    rows = nearest(23)
+    wanted = expected(rows, shown=[rows.index(row) for row in sorted(shown, key=rows.index)])
+    ids = [ROWS[row].id for row in shown]
+    for given in ([*ids], np.array(ids), set(ids)):
+        assert subject.select(rows, shown=given) == wanted
+    found = subject.select([*rows, *nearest(24)[23:]], shown=[*ids, "elsewhere"])
+    assert found
+    assert not set(shown) & set(found)
+
+
+@OVER_ALL_CLASSES
+@pytest.mark.parametrize(
+    "settings", [{"max_per_source": 2, "source": "topic"}, {"drop_near_duplicates": 0.6}], ids=name_of
+)
+def test_caps_per_source_and_near_duplicates(subject: Subject, settings: dict[str, Any]) -> None:
+    rows = nearest(40)
+    core = {"sources": values(rows, "topic"), "max_per_source": 2} if "source" in settings else settings
+    wanted = expected(rows, 9, "similarity", **core)
+    assert subject.select(rows, k=9, selector="similarity", **settings) == wanted != expected(rows, 9, "similarity")
+
+
+@OVER_ALL_CLASSES
+def test_all_settings_together(subject: Subject) -> None:
+    q, p = embed(QUERY), embed("northern")
+    projected = oracles.pap(q, p)
+    rows = nearest(31, projected)
+    shown = nearest(20, projected)[2]
+    core: dict[str, Any] = {"selector": "mmr", "lambda_b": 0.7, "budget": 26, "max_per_source": 2}
+    wanted = expected(
+        rows,
+        5,
+        query=projected,
+        quality=values(rows, "quality"),
+        costs=values(rows, "tokens"),
+        sources=values(rows, "topic"),
+        shown=[rows.index(shown)],
+        **core,
+    )
+    more = {"quality": "quality", "costs": "tokens", "source": "topic", "shown": [f"doc-{shown}"]}
+    assert subject.select(rows, k=5, perspective="northern", **more, **core) == wanted
+
+
+# Perspectives
+
+
+@OVER_ALL_CLASSES
+@pytest.mark.parametrize("corpus", [False, True])
+@pytest.mark.parametrize("direction", ["remove", "emphasize"])
+async def test_perspectives_as_text_vector_and_function(subject: Subject, direction: Any, corpus: bool) -> None:
+    q, p = embed(QUERY), embed("northern")
+    projected = oracles.pap(q, p, direction)
+    rows = nearest(20, projected)
+    vectors = VECTORS[rows]
+    if corpus:
+        vectors = np.array([oracles.pap(vector, p, direction) for vector in vectors])
+    wanted = expected(rows, query=projected, vectors=vectors)
+    for perspective in ("northern", p, list(p), lambda query: query.split()[1]):
+        made = subject.make(subject.corpus(), perspective=perspective, direction=direction, corpus=corpus)
+        assert numbers(subject.run(made, [ROWS[row] for row in rows])) == wanted
+        assert numbers(await subject.arun(made, [ROWS[row] for row in rows])) == wanted
+    assert subject.select(nearest(20), perspective=lambda query: None) == expected(nearest(20))

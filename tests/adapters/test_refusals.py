@@ -1,0 +1,150 @@
+"""What the classes of both adapters refuse: the class of the error, and one word of its message.
+
+A mistake in a setting is refused when the object is made, with the project's own error. One in the data is refused by
+the call that meets it, and the message names the item.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from setselect import (
+    MMR,
+    BudgetError,
+    InvalidInputError,
+    InvalidParameterError,
+    PerspectiveError,
+    VectorSourceError,
+)
+from tests.adapters.bindings import EXAMPLES, RERANKERS, ROWS, SUBJECTS, Subject, name_of, nearest, over
+from tests.embedding import embed
+
+OVER_ALL_CLASSES = over(SUBJECTS)
+GIVEN = [ROWS[row] for row in nearest(20)]
+P = InvalidParameterError
+# Settings under the names that both adapters share, the error, and a word of its message.
+SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"banana": 3}, P, "banana"),
+    ({"lambda_mul": 0.5}, P, "lambda_mult"),
+    ({"lambda": 0.5}, P, "lambda_mult"),
+    ({"max_per_sources": 1}, P, "max_per_source"),
+    ({"score_treshold": 0.5}, P, "score_threshold"),
+    ({"perspectiv": "a"}, P, "perspective"),
+    ({"k": 0}, P, "(k|top_n)"),
+    ({"k": "many"}, P, "(k|top_n)"),
+    ({"selector": "ndp"}, P, "ndpp"),
+    ({"selector": "similarity_score_threshold"}, P, "score_threshold"),
+    ({"selector": "vrsd", "relevance": "number"}, P, "mmr"),
+    ({"lambda_mult": 0.5}, P, "mmr"),
+    ({"selector": "mmr", "refine": True}, P, "vrsd"),
+    ({"selector": "mmr", "lambda_mult": 1.5}, P, "lambda_mult"),
+    ({"selector": MMR(), "lambda_mult": 0.5}, P, "lambda_mult"),
+    ({"relevance_mapping": "exponential", "temperature": 0}, P, "temperature"),
+    ({"relevance_scale": "log"}, P, "relevance_scale"),
+    ({"score_threshold": 1.01}, P, "score_threshold"),
+    ({"score_threshold": "high"}, P, "score_threshold"),
+    ({"score_threshold": float("nan")}, P, "score_threshold"),
+    ({"drop_near_duplicates": 1.1}, P, "drop_near_duplicates"),
+    ({"max_per_source": 0, "source": "topic"}, P, "max_per_source"),
+    ({"budget": float("nan"), "costs": "tokens"}, P, "budget"),
+    ({"budget": 9}, BudgetError, "costs"),
+    ({"shown": "doc-1"}, P, "doc-1"),
+    ({"order": "best"}, P, "long_context"),
+    ({"direction": "away"}, P, "emphasize"),
+    ({"perspective_vector": "root"}, P, "difference"),
+    ({"perspective": "northern", "perspective_vector": "difference"}, P, "root"),
+    ({"perspective": "  "}, PerspectiveError, "empty"),
+    ({"perspective": [0.0, 0.0]}, PerspectiveError, "zero"),
+    ({"perspective": [np.nan, 1.0]}, PerspectiveError, "NaN"),
+]
+# The same for a call.
+CALLS: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"budget": 1, "costs": "tokens"}, BudgetError, "fits"),
+    ({"selector": "mmr", "quality": "stars"}, InvalidInputError, "stars.*doc-.*topic"),
+    ({"selector": "mmr", "relevance": "topic"}, InvalidInputError, "relevance.*doc-.*number"),
+    ({"max_per_source": 1, "source": "file"}, InvalidInputError, "file.*doc-"),
+    ({"selector": "mmr", "quality": {"doc-9": 1.0}}, InvalidInputError, "doc-"),
+    ({"budget": 9, "costs": dict.fromkeys((row.id for row in ROWS), np.nan)}, InvalidInputError, "costs.*finite"),
+    ({"perspective": [1.0, 2.0, 3.0]}, PerspectiveError, "3.*48"),
+    ({"perspective": embed("hidden northern harbour engine")}, PerspectiveError, "parallel"),
+    ({"perspective": lambda query: 5}, PerspectiveError, "perspective"),
+    ({"perspective": lambda query: "x", "perspective_vector": "difference"}, PerspectiveError, "QueryParts"),
+]
+
+
+@OVER_ALL_CLASSES
+@pytest.mark.parametrize(("settings", "error", "word"), SETTINGS, ids=name_of)
+def test_settings_are_refused_when_the_object_is_made(
+    subject: Subject, settings: dict[str, Any], error: type[Exception], word: str
+) -> None:
+    with pytest.raises(error, match=word) as caught:
+        subject.make(subject.corpus(), **settings)
+    assert isinstance(caught.value, ValueError)
+
+
+@OVER_ALL_CLASSES
+@pytest.mark.parametrize(("settings", "error", "word"), CALLS, ids=name_of)
+async def test_items_and_perspectives_are_refused_by_the_call(
+    subject: Subject, settings: dict[str, Any], error: type[Exception], word: str
+) -> None:
+    made = subject.make(subject.corpus(), **settings)
+    with pytest.raises(error, match=word):
+        subject.run(made, GIVEN)
+    with pytest.raises(error, match=word):
+        await subject.arun(made, GIVEN)
+
+
+@OVER_ALL_CLASSES
+def test_names_that_other_libraries_give_to_the_size(subject: Subject) -> None:
+    store = {"index" if subject.size == "top_n" else "vectorstore": subject.corpus()}
+    for name in {"topn", "similarity_top_k", "k", "top_n"} - {subject.size}:
+        with pytest.raises(InvalidParameterError, match=rf"'{name}'.*'{subject.size}'"):
+            subject.cls(**store, **{name: 3}, **({"template": ""} if subject is EXAMPLES[1] else {}))
+
+
+@OVER_ALL_CLASSES
+def test_fetch_k_is_at_least_k_and_no_setting_of_a_reranker(subject: Subject) -> None:
+    with pytest.raises(InvalidParameterError, match="fetch_k"):
+        subject.make(subject.corpus(), k=5, fetch_k=4 if subject.searches else 20)
+
+
+@pytest.mark.filterwarnings("ignore:(NaN found|Inf found|invalid value):RuntimeWarning")  # of the frameworks
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@OVER_ALL_CLASSES
+def test_a_damaged_vector_is_named_by_its_items_id(subject: Subject, value: float) -> None:
+    bad = ROWS[7]._replace(vector=np.append(ROWS[7].vector[:-1], value))
+    rows = [*ROWS[:3], bad]
+    made = subject.make(subject.open(rows, subject.kinds[0]), k=1)
+    with pytest.raises(InvalidInputError, match=rf"{bad.id}\b.*(NaN|inf)"):
+        subject.run(made, rows)
+
+
+@OVER_ALL_CLASSES
+@pytest.mark.parametrize(
+    ("vector", "words"),
+    [([0.0] * 48, "zero"), ([np.nan] * 48, "NaN"), ([1.0] * 49, "49.*48|48.*49")],
+    ids=["zero", "NaN", "longer"],
+)
+def test_a_query_without_direction_or_of_another_model_is_refused(
+    subject: Subject, vector: list[float], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The FAISS of LlamaIndex answers a longer query with an error of its own.
+    for kind in subject.kinds if subject.size == "k" else subject.kinds[:1]:
+        store = subject.open(ROWS[:9], kind)
+        model = subject.model(store)
+        name = "embed_query" if subject.size == "k" else "_get_query_embedding"
+        monkeypatch.setattr(type(model), name, lambda self, text: vector)
+        with pytest.raises(InvalidInputError, match=words):
+            subject.run(subject.make(store), ROWS[:9])
+
+
+def test_a_reranker_needs_a_model_and_says_how_to_give_one() -> None:
+    compressor, postprocessor = (subject.cls for subject in RERANKERS)
+    with pytest.raises(InvalidParameterError, match=re.escape("embeddings=")):
+        compressor(k=3)
+    with pytest.raises(VectorSourceError, match="embed_model="):
+        postprocessor().postprocess_nodes([RERANKERS[1].item(row) for row in ROWS], query_str="a")

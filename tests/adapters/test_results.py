@@ -1,0 +1,280 @@
+"""What comes out of each class besides the picks: order, metadata, scores, distinct texts, events and log lines."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+from setselect import MMR, select
+from tests.adapters.bindings import (
+    EXAMPLES,
+    QUERY,
+    RERANKERS,
+    RETRIEVERS,
+    ROWS,
+    SUBJECTS,
+    VECTORS,
+    Row,
+    Subject,
+    expected,
+    metadata,
+    nearest,
+    numbers,
+    over,
+    unit,
+)
+from tests.embedding import DIMENSION, embed
+
+OVER_ALL_CLASSES = over(SUBJECTS)
+OVER_SEARCHES = over(RETRIEVERS + EXAMPLES)
+SELECTORS = "similarity", "vrsd", "mmr", "ndpp"
+SCORES = {"relevance_score", "selection_score"}
+# The example selectors of LangChain return examples as they were stored, and send no event.
+WITH_EVENTS = over([s for s in SUBJECTS if s is not EXAMPLES[0]])
+
+
+def places(ranked: list[int], order: str) -> list[int]:
+    """Rows, the most relevant first, in one of the orders."""
+    if order == "long_context":
+        return ranked[::2] + ranked[1::2][::-1]
+    return ranked if order == "relevance" else ranked[::-1]
+
+
+@OVER_ALL_CLASSES
+@pytest.mark.parametrize("order", ["relevance", "nearest_last", "long_context"])
+def test_orders_go_by_relevance_cosine_or_given(subject: Subject, order: str) -> None:
+    rows = nearest(30)
+    picks = expected(rows, 5, "mmr")
+    by_cosine = sorted(picks, key=rows.index)
+    assert picks != by_cosine, "the orders must differ for this test to test anything"
+    assert subject.select(rows, k=5, selector="mmr", order=order) == places(by_cosine, order)
+    by_number = sorted(expected(rows, 5, "mmr", relevance=rows), reverse=True)
+    found = subject.select(rows, k=5, selector="mmr", order=order, relevance="number")
+    assert found == places(by_number, order)
+
+
+@OVER_ALL_CLASSES
+def test_results_are_what_the_store_holds_and_changing_them_changes_nothing(subject: Subject) -> None:
+    store = subject.corpus()
+    given = [ROWS[row] for row in nearest(20)]
+    made = subject.make(store, k=5)
+    found = subject.run(made, given)
+    assert [metadata(result) for result in found] == [ROWS[number].metadata for number in numbers(found)]
+    assert [id_of(result) for result in found] in ([ROWS[number].id for number in numbers(found)], [None] * 5)
+    if subject in EXAMPLES:
+        for result in found:
+            result.clear()
+    assert numbers(subject.run(made, given)) == expected(nearest(20), 5)
+
+
+def id_of(result: Any) -> Any:
+    return getattr(result, "node_id", None) or getattr(result, "id", None)
+
+
+@WITH_EVENTS
+async def test_scores_are_added_to_copies_and_overwrite_nothing(subject: Subject) -> None:
+    rows = [
+        row._replace(metadata={**row.metadata, "relevance_score": "theirs"} if i % 2 else row.metadata)
+        for i, row in enumerate(ROWS)
+    ]
+    store = subject.open(rows, subject.kinds[0])
+    given = [rows[row] for row in nearest(20)]
+    told: list[Any] = []
+    made = subject.make(store, k=6, selector="mmr", scores=True)
+    found = subject.run(made, given, told)
+    assert await subject.arun(made, given) == found
+    for result, relevance, gain in zip(found, told[0]["relevance"], told[0]["gains"], strict=True):
+        number = metadata(result)["number"]
+        assert relevance == pytest.approx(float(VECTORS[number] @ unit(embed(QUERY))), abs=1e-9)
+        wanted = {"relevance_score": relevance, "selection_score": gain, **rows[number].metadata}
+        assert metadata(result) == wanted
+        metadata(result).clear()
+    assert subject.run(made, given) != found
+    assert numbers(subject.run(subject.make(store, k=6, selector="mmr"), given)) == expected(nearest(20), 6, "mmr")
+    assert all(
+        SCORES.isdisjoint(metadata(result).keys() - {"relevance_score"})
+        for result in subject.run(subject.make(store), given)
+    )
+
+
+@over(RERANKERS)
+@pytest.mark.parametrize("scores", [False, True])
+def test_what_is_given_to_a_reranker_stays_as_it_was(subject: Subject, scores: bool) -> None:
+    items = [subject.item(row) for row in ROWS[:20]]
+    before = copy.deepcopy(items)
+    arguments = [items, QUERY] if subject.size == "k" else [items, None, QUERY]
+    found = getattr(subject.make(subject.corpus(), scores=scores), subject.methods[0])(*arguments)
+    if scores:
+        for result in found:
+            metadata(result).clear()
+    assert items == before
+    own = [id(getattr(item, "node", item)) for item in items]
+    assert [id(getattr(result, "node", result)) in own for result in found] == [not scores] * 4
+
+
+# Repeated texts, and searches that constraints widen
+
+
+def thrice(texts: int = 40) -> list[Row]:
+    """Each text three times, with vectors that are nearly the same."""
+    rng = np.random.default_rng(0)
+    near = unit(embed(QUERY)) + rng.normal(scale=0.3, size=(texts, DIMENSION))
+    return [
+        Row(f"id-{i}", f"text {i // 3}", {"number": i}, unit(near[i // 3] + rng.normal(scale=1e-3, size=DIMENSION)))
+        for i in range(3 * texts)
+    ]
+
+
+def crowded(others: int) -> list[Row]:
+    """200 rows; 180 are of one source and nearer to the query than the other 20, which are of ``others`` sources."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for i in range(200):
+        crowd = i % 10 != 0
+        vector = unit(embed(QUERY)) + rng.normal(scale=0.02 if crowd else 0.3, size=DIMENSION)
+        source = "crowd" if crowd else f"source {i // 10 % others}"
+        rows.append(Row(f"doc-{i}", f"text {i}", {"source": source, "number": i}, unit(vector)))
+    return rows
+
+
+@functools.cache
+def opened(subject: Subject, kind: str, others: int | None = None) -> tuple[list[Row], Any]:
+    """The rows of ``crowded(others)``, or of ``thrice()``, and a store of them."""
+    rows = thrice() if others is None else crowded(others)
+    return rows, subject.open(rows, kind)
+
+
+@OVER_ALL_CLASSES
+@pytest.mark.parametrize("selector", SELECTORS)
+async def test_each_text_comes_once_and_k_texts_come_whenever_there_are_k(subject: Subject, selector: str) -> None:
+    for kind in subject.kinds:
+        rows, store = opened(subject, kind)
+        for settings in ({"k": 10}, {"k": 10, "fetch_k": 11}, {"k": 40, "fetch_k": 41}, {"k": 50}):
+            if not subject.searches:
+                settings.pop("fetch_k", None)
+            made = subject.make(store, selector=selector, **settings)
+            found = numbers(subject.run(made, rows))
+            assert len({number // 3 for number in found}) == len(found) == min(settings["k"], 40)
+            assert numbers(await subject.arun(made, rows)) == found
+
+
+@OVER_ALL_CLASSES
+def test_texts_that_were_shown_do_not_come_back_and_repeated_ones_are_kept_on_request(subject: Subject) -> None:
+    rows, store = opened(subject, subject.kinds[0])
+    first = numbers(subject.run(subject.make(store, k=10), rows))
+    rest = numbers(subject.run(subject.make(store, k=10, shown=[f"id-{number}" for number in first]), rows))
+    assert len({number // 3 for number in first + rest}) == 20
+    kept = subject.make(store, k=9, selector="similarity", drop_duplicates=False)
+    assert len({number // 3 for number in numbers(subject.run(kept, rows))}) < len(subject.run(kept, rows)) == 9
+
+
+@OVER_ALL_CLASSES
+def test_of_a_repeated_text_the_most_relevant_counts_else_the_first(subject: Subject) -> None:
+    rows = [row._replace(metadata={"number": i, "worth": i * 7 % 3}) for i, row in enumerate(thrice(4))]
+    rows = [row._replace(vector=unit(embed(QUERY)) - i * 1e-4) for i, row in enumerate(rows)]
+    store = subject.open(rows, subject.kinds[0])
+    settings: dict[str, Any] = {"k": 4, "selector": "similarity"}
+    assert sorted(numbers(subject.run(subject.make(store, **settings), rows))) == [0, 3, 6, 9]
+    best = [max(range(i, i + 3), key=lambda j: j * 7 % 3) for i in (0, 3, 6, 9)]
+    assert sorted(numbers(subject.run(subject.make(store, relevance="worth", **settings), rows))) == best
+
+
+@OVER_SEARCHES
+@pytest.mark.parametrize("selector", SELECTORS)
+@pytest.mark.parametrize(("others", "k"), [(9, 10), (3, 10), (1, 2)])
+async def test_k_sources_come_whenever_there_are_k(subject: Subject, selector: str, others: int, k: int) -> None:
+    for kind in subject.kinds:
+        rows, store = opened(subject, kind, others)
+        made = subject.make(store, k=k, selector=selector, max_per_source=1, source="source")
+        found = numbers(subject.run(made))
+        assert len({rows[number].metadata["source"] for number in found}) == len(found) == min(k, others + 1)
+        assert numbers(await subject.arun(made)) == found
+        plain = numbers(subject.run(subject.make(store, k=k, selector="similarity")))
+        assert {rows[number].metadata["source"] for number in plain} == {"crowd"}, "else this tests nothing"
+
+
+@OVER_SEARCHES
+def test_the_last_search_selects_like_the_core_and_shown_items_count_for_their_source(subject: Subject) -> None:
+    rows, store = opened(subject, subject.kinds[0], 9)
+    vectors, sources = np.array([row.vector for row in rows]), [row.metadata["source"] for row in rows]
+    order = np.argsort(-(vectors @ unit(embed(QUERY))), kind="stable").tolist()
+    settings: dict[str, Any] = {"max_per_source": 1, "source": "source"}
+    found = numbers(subject.run(subject.make(store, k=10, fetch_k=1000, **settings)))
+    core = {"vectors": vectors[order], "sources": [sources[row] for row in order], "max_per_source": 1}
+    assert found == expected(order, 10, **core)
+    first, rest = found[:5], subject.make(store, k=5, shown=[f"doc-{number}" for number in found[:5]], **settings)
+    second = numbers(subject.run(rest))
+    assert len(second) == 5
+    assert not {sources[number] for number in first} & {sources[number] for number in second}
+
+
+@OVER_SEARCHES
+def test_near_duplicates_are_replaced_by_a_wider_search(subject: Subject) -> None:
+    rows, store = opened(subject, subject.kinds[0], 9)
+    found = numbers(subject.run(subject.make(store, k=8, drop_near_duplicates=0.6)))
+    chosen = np.array([rows[number].vector for number in found])
+    assert len(found) == 8
+    assert (chosen @ chosen.T - 2 * np.eye(8)).max() <= 0.6 + 1e-6
+
+
+# Events and log lines
+
+
+@WITH_EVENTS
+async def test_the_event_and_the_log_line_hold_the_selection_and_its_reasons(
+    subject: Subject, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="setselect")
+    rows = nearest(25)
+    made = subject.make(subject.corpus(), k=5, selector="mmr", lambda_mult=0.25, order="nearest_last")
+    told: list[dict[str, Any]] = []
+    found = subject.run(made, [ROWS[row] for row in rows], told)
+    await subject.arun(made, [ROWS[row] for row in rows], told)
+    wanted = select(embed(QUERY), VECTORS[rows], 5, "mmr", lambda_mult=0.25)
+    common = {
+        "selector": repr(MMR(lambda_mult=0.25)),
+        "fetch_k": 25 if subject.searches else None,
+        "candidates": 25,
+        "vector_source": made.vector_source,
+    }
+    assert len(told) == len(caplog.records) == 2
+    for event, record in zip(told, caplog.records, strict=True):
+        assert event.items() >= (common | {subject.size: 5, "filled_from": None}).items()
+        assert event["ids"] == [f"doc-{rows[i]}" for i in wanted.indices]
+        assert {int(name[4:]) for name in event["ids"]} == set(numbers(found))
+        assert event["gains"] == pytest.approx(wanted.gains.tolist(), abs=1e-9)
+        assert event["relevance"] == pytest.approx(wanted.relevance.tolist(), abs=1e-9)
+        assert event["objective"] == pytest.approx(wanted.objective)
+        fields = vars(record)["setselect"]
+        assert fields == common | {"k": 5, "selected": 5, "milliseconds": event["milliseconds"]}
+        assert fields["milliseconds"] > 0
+        assert (record.name, record.levelname) == ("setselect", "DEBUG")
+        assert "5 of 25" in record.getMessage()
+        assert QUERY not in record.getMessage() + repr(vars(record)), "a log holds no text of a query"
+
+
+@WITH_EVENTS
+def test_an_event_tells_what_relevance_was_given_and_of_empty_selections(subject: Subject) -> None:
+    given, told = [ROWS[row] for row in nearest(20)], list[Any]()
+    found = subject.run(subject.make(subject.corpus(), selector="mmr", relevance="number"), given, told)
+    assert told[0]["relevance"] == numbers(found), "the numbers that were given, not the scaled ones"
+    assert subject.run(subject.make(subject.corpus(), score_threshold=1.0), given, told) == []
+    assert (told[1]["candidates"], told[1]["ids"], told[1]["gains"], told[1]["relevance"]) == (20, [], [], [])
+
+
+@OVER_ALL_CLASSES
+async def test_each_call_writes_one_line_at_debug_and_none_above(
+    subject: Subject, caplog: pytest.LogCaptureFixture
+) -> None:
+    made, given = subject.make(subject.corpus()), [ROWS[row] for row in nearest(20)]
+    for level, lines in ((logging.INFO, 0), (logging.DEBUG, 2)):
+        caplog.set_level(level, logger="setselect")
+        subject.run(made, given)
+        await subject.arun(made, given)
+        assert len(caplog.records) == lines
+    assert any(isinstance(handler, logging.NullHandler) for handler in logging.getLogger("setselect").handlers)

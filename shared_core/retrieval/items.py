@@ -44,7 +44,7 @@ def read_numbers(
             numbers[row] = math.nan
         if not np.isfinite(numbers[row]):
             raise InvalidInputError(
-                f"{what} of {describe_item(items[row], row)} is {quoted(value)}; it must be a finite number"
+                f"{what} of {describe_item(items[row], row)} is {quoted(value)}, which is not a finite number"
             )
     return numbers
 

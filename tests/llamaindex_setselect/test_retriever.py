@@ -63,7 +63,7 @@ def test_it_takes_every_option_of_llamaindexs_own_retriever(index: VectorStoreIn
     assert len(own) > 10
     for name in own.keys() - {"self", "index", "similarity_top_k", "kwargs"}:
         SetSelectIndexRetriever(index, **{name: own[name].default})
-    for name, ours in {"similarity_top_k": "top_n", "filter": "filters", "vector_store": "vector_store"}.items():
+    for name, ours in {"similarity_top_k": "top_n", "filter": "filters"}.items():
         with pytest.raises(InvalidParameterError, match=rf"'{name}'.*{ours}"):
             SetSelectIndexRetriever(index, **{name: None})
 

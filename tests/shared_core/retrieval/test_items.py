@@ -41,9 +41,9 @@ def test_a_mapping_needs_ids() -> None:
         read_numbers([Document("x")], {"a": 1.0}, "quality")
 
 
-@pytest.mark.parametrize(("value", "words"), [(np.nan, "finite"), ("7", "not a number"), (None, "not a number")])
-def test_a_value_that_is_no_number_is_named(value: Any, words: str) -> None:
-    with pytest.raises(InvalidInputError, match=rf"costs of item 0 \(id 'a'\).*{words}"):
+@pytest.mark.parametrize("value", [np.nan, "7", None])
+def test_a_value_that_is_no_number_is_named(value: Any) -> None:
+    with pytest.raises(InvalidInputError, match=rf"costs of item 0 \(id 'a'\) is {value!r}, which is not"):
         read_numbers([SimpleNamespace(id="a")], {"a": value}, "costs")
 
 

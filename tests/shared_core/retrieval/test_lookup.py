@@ -34,5 +34,5 @@ def test_the_nearest_base_class_counts_by_the_class_or_its_full_name() -> None:
 )
 def test_an_unknown_name_is_refused_with_the_nearest_known_one(name: str, word: str) -> None:
     with pytest.raises(InvalidParameterError, match=f"Retriever.*{name}.*{word}"):
-        refuse_unknown("Retriever", [name], ["k", "fetch_k"])
-    refuse_unknown("Retriever", ["fetch_k", "lambda_mult"], ["k", "fetch_k"])
+        refuse_unknown("Retriever", [name], ["k", "fetch_k", "lambda_mult"])
+    refuse_unknown("Retriever", ["fetch_k", "lambda_mult"], ["k", "fetch_k", "lambda_mult"])

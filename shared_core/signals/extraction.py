@@ -9,6 +9,7 @@ import unicodedata
 import warnings
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -88,7 +89,7 @@ class PerspectiveExtractor:
     Raises
     ------
     InvalidParameterError
-        ``split`` or ``asplit`` is not callable, or ``cache_size`` is not an integer of at least 0.
+        ``cache_size`` is not an integer of at least 0.
 
     Examples
     --------
@@ -103,10 +104,6 @@ class PerspectiveExtractor:
         asplit: Callable[[str], Awaitable[Any]] | None = None,
         cache_size: int = 1024,
     ) -> None:
-        if not callable(split):
-            raise InvalidParameterError(f"split must be a function of the query, got {quoted(split)}")
-        if asplit is not None and not callable(asplit):
-            raise InvalidParameterError(f"asplit must be an async function of the query, got {quoted(asplit)}")
         self._split = split
         self._asplit = asplit
         self._cache_size = check_integer(cache_size, "cache_size", 0)
@@ -123,10 +120,7 @@ class PerspectiveExtractor:
     def extract(self, query: str) -> QueryParts:
         """The parts of ``query``; ``perspective`` is None if the query has none or the answer is invalid.
 
-        Raises
-        ------
-        Exception
-            What ``split`` raises, unchanged.
+        What ``split`` raises is raised unchanged.
         """
         known = self._look_up(query)
         return self._check(query, self._split(query)) if known is None else known
@@ -140,9 +134,8 @@ class PerspectiveExtractor:
         known = self._look_up(query)
         if known is not None:
             return known
-        if self._asplit is None:
-            return self._check(query, await asyncio.to_thread(self._split, query))
-        return self._check(query, await self._asplit(query))
+        ask = self._asplit or partial(asyncio.to_thread, self._split)
+        return self._check(query, await ask(query))
 
     def _look_up(self, query: str) -> QueryParts | None:
         if len(_words(query)) < 2:

@@ -10,9 +10,9 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 from rich import box
@@ -26,7 +26,6 @@ from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from ..learning.feedback.coverage import CoverageFeedback, Feedback
 from ..learning.feedback.language_model import LanguageModelFeedback
 from ..learning.feedback.symbols import structural_symbols
-from ..learning.results import PLOT_SUFFIXES
 from ..learning.settings import FitSettings
 from ._pool_file import PoolFile
 from ._terminal import COULD_NOT_RUN
@@ -43,8 +42,7 @@ Symbols = Callable[[str], Iterable[Any]]
 SYMBOLS: dict[str, Symbols] = {"coverage": structural_symbols, "words": str.split}
 
 
-@dataclass(frozen=True)
-class Files:
+class Files(NamedTuple):
     """The kernel's file and the files beside it."""
 
     kernel: Path
@@ -54,21 +52,13 @@ class Files:
     plot: Path
 
     @classmethod
-    def beside(cls, out: Path, labels: Path | None = None, plot: Path | None = None) -> Files:
+    def beside(cls, out: Path) -> Files:
         """All paths, derived from the kernel's; a wrong suffix or a missing folder is an InvalidParameterError."""
         if out.suffix != ".safetensors":
             raise InvalidParameterError(f"--out must end in .safetensors, got {out}")
-        if plot is not None and plot.suffix.lower() not in PLOT_SUFFIXES:
-            raise InvalidParameterError(f"--plot must end in .svg or .png, got {plot}")
-        for option, path in (("--out", out), ("--labels", labels), ("--plot", plot)):
-            if path is not None and not path.absolute().parent.is_dir():
-                raise InvalidParameterError(f"{option}: the folder {path.absolute().parent} does not exist")
-        checkpoint, log = out.with_suffix(".checkpoint"), out.with_suffix(".log.jsonl")
-        if labels is not None and labels.absolute() in {path.absolute() for path in (out, checkpoint, log)}:
-            raise InvalidParameterError(
-                f"--labels: {labels} is the name of another file of this run; give another name"
-            )
-        return cls(out, labels or out.with_suffix(".labels.jsonl"), checkpoint, log, plot or out.with_suffix(".svg"))
+        if not out.absolute().parent.is_dir():
+            raise InvalidParameterError(f"--out: the folder {out.absolute().parent} does not exist")
+        return cls(out, *map(out.with_suffix, (".labels.jsonl", ".checkpoint", ".log.jsonl", ".svg")))
 
 
 def feedback_of(name: str | None, endpoint: str | None, llm: str | None, **settings: Any) -> Feedback:
@@ -87,7 +77,7 @@ def feedback_of(name: str | None, endpoint: str | None, llm: str | None, **setti
         return LanguageModelFeedback.from_transformers(name, **settings)
     except (InvalidParameterError, ImportError):
         raise
-    # A wrong name, a network failure and a damaged folder raise many undocumented exceptions.
+    # A wrong name, a network failure and a damaged folder raise exceptions of four libraries.
     except Exception as error:
         raise InvalidParameterError(
             f"--feedback {name} is none of {', '.join(SYMBOLS)}, does not have the form module:function, and cannot be "
@@ -101,25 +91,13 @@ def import_function(name: str) -> Symbols:
     >>> import_function("shlex:split")("find . -name '*.c'")
     ['find', '.', '-name', '*.c']
     """
-    module_name, _, attribute = name.partition(":")
-    if not module_name or not attribute:
-        raise InvalidParameterError(f"--feedback {name} must have the form module:function")
+    module, _, attribute = name.partition(":")
     sys.path.insert(0, os.getcwd())
     try:
-        module = importlib.import_module(module_name)
-    except Exception as error:
-        raise InvalidParameterError(
-            f"--feedback {name}: importing the module {module_name!r} failed: {type(error).__name__}: {error}"
-        ) from error
+        with _own_code(name):
+            function: Symbols = operator.attrgetter(attribute)(importlib.import_module(module))
     finally:
         sys.path.pop(0)
-    try:
-        found = operator.attrgetter(attribute)(module)
-    except AttributeError:
-        raise InvalidParameterError(f"--feedback {name}: the module {module_name!r} has no {attribute!r}") from None
-    if not callable(found):
-        raise InvalidParameterError(f"--feedback {name}: {attribute!r} is not a function, but {quoted(found)}")
-    function: Symbols = found
     return function
 
 
@@ -127,7 +105,11 @@ def find_queries(items: Sequence[Mapping[str, str]], feedback: Feedback, name: s
     """Rows of the items that can be queries: all, or with coverage those whose answers have symbols."""
     if not isinstance(feedback, CoverageFeedback):
         return list(range(len(items)))
-    rows = [row for row, item in enumerate(items) if _symbols_of(item["answer"], feedback, name)]
+    rows = []
+    for row, item in enumerate(items):
+        with _own_code(f"{name} failed for the answer {quoted(item['answer'])}"):
+            if frozenset(feedback.symbols(item["answer"])):
+                rows.append(row)
     if not rows:
         raise InvalidInputError(
             "this feedback finds no symbols in any answer, so coverage cannot be measured: use --feedback words for "
@@ -136,39 +118,37 @@ def find_queries(items: Sequence[Mapping[str, str]], feedback: Feedback, name: s
     return rows
 
 
-def _symbols_of(answer: str, feedback: CoverageFeedback, name: str | None) -> frozenset[Any]:
+@contextlib.contextmanager
+def _own_code(what: str) -> Iterator[None]:
+    """What the user's own module or function raises becomes a message of the command."""
     try:
-        return frozenset(feedback.symbols(answer))
-    # Any exception: the function may be the user's own.
+        yield
     except Exception as error:
-        raise InvalidInputError(
-            f"--feedback {name} failed for the answer {quoted(answer)}: {type(error).__name__}: {error}"
-        ) from error
+        raise InvalidParameterError(f"--feedback {what}: {type(error).__name__}: {error}") from error
+
+
+def endpoint_errors() -> tuple[type[Exception], ...]:
+    """The errors of the package openai, if it is in use."""
+    return (sys.modules["openai"].OpenAIError,) if "openai" in sys.modules else ()
 
 
 class Consent:
     """Asks once before anything is sent to an endpoint."""
 
-    def __init__(self, say: Console, feedback: Feedback, given: bool, prompts: int) -> None:
-        self._say, self._prompts = say, prompts
-        self._needed = bool(getattr(feedback, "remote", False))
-        self._given = given
+    def __init__(self, say: Console, needed: bool, given: bool, prompts: int) -> None:
+        self._say, self._needed, self._given, self._prompts = say, needed, given, prompts
 
-    def ask(self, estimate: str | None = None) -> None:
+    def ask(self, estimate: str = "") -> None:
         """Show the size of what will be sent; without a yes the command ends (``typer.Exit``)."""
         if not self._needed:
             return
         self._needed = False
-        if estimate is not None:
-            self._say.print(Text(estimate))
-        more = " more" if estimate else ""
-        self._say.print(Text(f"to fit: at most {self._prompts:,} prompts{more}, for the picks of held-out items"))
-        if self._given:
-            return
-        agreed = False
+        fit = f"to fit: at most {self._prompts:,} prompts, for the picks of held-out items"
+        self._say.print(Text(f"{estimate}\n{fit}" if estimate else fit))
+        agreed = self._given
         # Without a terminal, confirm raises Abort: nobody can answer.
         with contextlib.suppress(typer.Abort):
-            agreed = typer.confirm("Continue?", err=True)
+            agreed = agreed or typer.confirm("Continue?", err=True)
         if not agreed:
             self._say.print("Nothing was sent. With --yes the command does not ask.")
             raise typer.Exit(COULD_NOT_RUN)

@@ -30,11 +30,7 @@ class Neighbours:
     """
 
     def __init__(self, items: Sequence[Mapping[str, Any]], vectors: ArrayLike) -> None:
-        try:
-            self.items = list(items)
-        # Any exception: the caller may pass any object.
-        except Exception:
-            raise InvalidInputError(f"items must be a sequence of mappings, got {quoted(items)}") from None
+        self.items = list(items)
         rows = as_numeric(vectors, "vectors")
         if rows.ndim != 2 or 0 in rows.shape or len(rows) != len(self.items):
             raise InvalidInputError(
@@ -170,10 +166,7 @@ def _as_text(item: Mapping[str, Any], row: int) -> str:
         raise InvalidInputError(
             f"items: row {row} is {quoted(item)}; every item must be a mapping (question, answer, ...)"
         )
-    try:
-        return json.dumps(dict(item), sort_keys=True, default=_as_plain)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInputError(f"items: row {row} cannot be compared with others: {error}") from error
+    return json.dumps(dict(item), sort_keys=True, default=_as_plain)
 
 
 def _as_plain(value: Any) -> Any:

@@ -272,6 +272,7 @@ class EndpointModel:
         # Without a key the client would send OPENAI_API_KEY of the environment to any server at base_url.
         key = "none" if api_key is None else api_key
         self._client = self._openai.OpenAI(base_url=base_url, api_key=key, timeout=timeout, max_retries=max_retries)
+        self.refusals: type[Exception] = self._openai.APIStatusError
         self._where = f"model {model!r} at {base_url}"
         self.base_url = base_url
         self._name = model

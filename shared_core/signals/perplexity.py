@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -17,7 +16,8 @@ from .._files import Journal, hold_lock
 from .._validation import check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from ..scaling import Scale, rescale
-from .language_models import AnswerModel, EndpointModel, Item, TransformersModel, import_library
+from .language_models import AnswerModel, EndpointModel, Item, TransformersModel
+from .progress import progress_bar
 
 TEMPLATE = "{question}\n{answer}"
 
@@ -247,16 +247,14 @@ class LogPerplexityQuality:
                 if key not in known and key not in missing:
                     missing[key] = Item(row, head.replace(_QUESTION, question), answer)
             names, items = list(missing), list(missing.values())
-            bar = import_library("tqdm", "train").tqdm(total=len(items), unit="answer") if progress else None
-            with contextlib.nullcontext() if bar is None else bar:
+            with progress_bar(progress, len(items), "answer", "scoring") as advance:
                 for batch in self._model.score_batches(items, self.batch_size):
                     found = {names[place]: scored.mean for place, scored in batch}
                     known |= found
                     cut += [items[place].row for place, scored in batch if scored.cut]
                     if journal is not None:
                         journal.append({"key": key, "log_probability": mean} for key, mean in found.items())
-                    if bar is not None:
-                        bar.update(len(batch))
+                    advance(len(batch))
         if cut:
             warnings.warn(
                 f"{len(cut)} of {len(pairs)} texts are longer than {self._model.limit} tokens (item {min(cut)} is the "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import math
@@ -106,13 +105,6 @@ class LanguageModelFeedback:
             See :meth:`LogPerplexityQuality.from_transformers`. ``max_length`` counts a prompt with its answer.
         **settings
             ``batch_size`` and the parts of the template: see the class.
-
-        Raises
-        ------
-        ImportError
-            torch or transformers is missing.
-        InvalidParameterError
-            A loaded model comes without a tokenizer, or a parameter is out of its range.
         """
         local = TransformersModel(model, tokenizer, device, max_length)
         return cls(local, model_id=local.name if model_id is None else model_id, **settings)
@@ -139,13 +131,6 @@ class LanguageModelFeedback:
             See :meth:`LogPerplexityQuality.from_endpoint`. No other key than this ``api_key`` is sent.
         **settings
             ``batch_size``, ``price`` and the parts of the template: see the class.
-
-        Raises
-        ------
-        ImportError
-            openai is missing.
-        InvalidParameterError
-            A parameter is out of its range.
         """
         endpoint = EndpointModel(base_url, model, api_key, timeout, max_retries)
         return cls(endpoint, model_id=model if model_id is None else model_id, **settings)
@@ -198,11 +183,12 @@ class LanguageModelFeedback:
 
         ``pairs`` may be a generator. Items raise the errors of :meth:`score`.
         """
-        seen: set[bytes] = set()
+        seen: set[int] = set()
         characters = tokens = 0
         for row, pair in enumerate(pairs):
             item = self.template.prompt(row, *pair).item()
-            name = hashlib.sha256(f"{len(item.context)} {item.context}{item.answer}".encode()).digest()
+            # A hash in place of the texts, which may fill the memory.
+            name = hash((item.context, item.answer))
             if name not in seen:
                 seen.add(name)
                 characters += len(item.context) + len(item.answer)
@@ -261,7 +247,7 @@ class LanguageModelFeedback:
         while True:
             try:
                 return endpoint.score([prompt.item() for prompt in prompts])
-            except Exception as error:
+            except endpoint.refusals as error:
                 if not _is_too_long(error):
                     raise
                 if len(prompts) == 1:
@@ -272,7 +258,7 @@ class LanguageModelFeedback:
 
 
 def _is_too_long(error: Exception) -> bool:
-    # The errors of openai are recognised without importing it. Servers differ in status code and message.
+    # Servers differ in status code and message.
     if getattr(error, "status_code", None) not in (400, 413, 422):
         return False
     return getattr(error, "code", None) == "context_length_exceeded" or _LENGTH.search(str(error)) is not None

@@ -91,8 +91,7 @@ def make_task(
     # The best labels of each part are taken separately: held-out labels must not decide which labels are trained on.
     trained = best(trained, settings.share)
     loss = Likelihood(
-        factors, subsets(trained), settings.alpha, settings.beta, settings.ridge,
-        normalisation=settings.normalisation, **among(trained),
+        factors, subsets(trained), settings.alpha, settings.beta, settings.ridge, **among(trained)
     )  # fmt: skip
     likelihood = None
     if held_out:

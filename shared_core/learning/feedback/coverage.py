@@ -153,14 +153,14 @@ class CoverageFeedback:
 
     def _find_symbols(self, item: Item, where: str, place: int | None) -> frozenset[Any]:
         text = item.get(self.answer)
-        if text in self._known:
-            return self._known[text]
         whose = f"{where}query item" if place is None else f"{where}item {place} of the subset"
         if not isinstance(text, str):
             raise InvalidInputError(
                 f"{whose}: its {quoted(self.answer)} is {quoted(text)}, not a text; it has the keys {quoted([*item])}. "
                 "Name the key of its answer (answer=)"
             )
+        if text in self._known:
+            return self._known[text]
         with noting(f"{self._symbols_name()} read {quoted(text)}, the {self.answer!r} of the {whose}"):
             found = frozenset(self.symbols(text))
         self._known[text] = found

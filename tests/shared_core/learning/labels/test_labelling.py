@@ -3,9 +3,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -83,16 +80,6 @@ def test_subsets_are_drawn_from_the_examples_only(draw: str) -> None:
             label(items, vectors, numbered, k=2, examples=wrong)
 
 
-def test_labels_in_a_file_are_used_whatever_the_examples_are_now(tmp_path: Path) -> None:
-    items, vectors = pool(20)
-    file, given = tmp_path / "labels", {"k": 2, "candidates": 6}
-    before = label(items, vectors, numbered, queries=[3], resume=file, **given)  # type: ignore[arg-type]
-    again = label(items, vectors, numbered, queries=[3, 4], examples=range(10), resume=file, **given)  # type: ignore[arg-type]
-    assert [entry for entry in again if entry.query == 3] == before
-    assert any(max(entry.subset) > 9 for entry in before)
-    assert all(max(entry.subset) < 10 for entry in again if entry.query == 4)
-
-
 @given(st.data())
 def test_subsets_are_of_the_nearest_do_not_overlap_and_have_the_nearest_last(data: st.DataObject) -> None:
     n = data.draw(st.integers(3, 25), "n")
@@ -113,16 +100,6 @@ def test_subsets_are_of_the_nearest_do_not_overlap_and_have_the_nearest_last(dat
             assert sorted(subset, key=near.index, reverse=True) == list(subset)
 
 
-def test_the_feedback_gets_the_items_in_their_order() -> None:
-    items, vectors = pool(20)
-    labels = label(items, vectors, numbered, k=3, candidates=9)
-    for entry in labels:
-        assert entry.score == numbered(items[entry.query], [items[row] for row in entry.subset])
-        assert type(entry.score) is float
-        assert all(type(row) is int for row in (entry.query, *entry.subset))
-    assert len({entry.score for entry in labels}) > 30
-
-
 def test_an_item_never_teaches_itself() -> None:
     items, vectors = pool(12)
     # 3 and 7: the same record with another vector; 4 and 8: the same text with another answer.
@@ -133,34 +110,6 @@ def test_an_item_never_teaches_itself() -> None:
     for query, drawn in by_query(label(items, vectors, numbered, k=1, candidates=11)).items():
         seen = {row for (row,) in drawn}
         assert seen == set(range(12)) - {query, partners.get(query, query)}
-
-
-def test_all_subsets_of_an_item_are_scored_in_one_call() -> None:
-    calls: list[int] = []
-
-    class Batched:
-        def __call__(self, query: Item, subset: Sequence[Item]) -> float:
-            raise AssertionError("one by one")
-
-        def score(self, pairs: Sequence[tuple[Item, Sequence[Item]]]) -> list[float]:
-            calls.append(len(pairs))
-            assert len({query["number"] for query, _ in pairs}) == 1
-            return [numbered(*pair) for pair in pairs]
-
-    items, vectors = pool(9)
-    assert label(items, vectors, Batched(), k=2, candidates=6) == label(items, vectors, numbered, k=2, candidates=6)
-    assert calls == [3] * 9
-
-
-def test_draws_depend_on_the_seed_and_not_on_other_items() -> None:
-    items, vectors = pool(30)
-    whole = label(items, vectors, numbered, k=4, candidates=20, seed=5)
-    assert label(items, vectors, numbered, k=4, candidates=20, seed=5) == whole
-    assert by_query(label(items, vectors, numbered, k=4, candidates=20, seed=6)) != by_query(whole)
-    some = label(items, vectors, numbered, k=4, candidates=20, seed=5, queries=np.array([17, 3]))
-    assert some == [entry for row in (17, 3) for entry in whole if entry.query == row]
-    first = [sorted(subset) for subset in by_query(whole)[0]]
-    assert first != sorted(first), "drawn at random, not cut off the list"
 
 
 def test_all_candidates_are_drawn_equally_often() -> None:
@@ -225,21 +174,6 @@ def test_the_result_of_a_draw_is_checked(given: list[Any], match: str) -> None:
         label(items, vectors, numbered, k=2, candidates=4, queries=[1], draw=lambda *_: given)
 
 
-def test_a_draw_that_returns_a_wrong_number_or_fails() -> None:
-    items, vectors = pool(5)
-    with pytest.raises(InvalidParameterError, match="draw returned 1 subsets of item 1; it must return 2"):
-        label(items, vectors, numbered, k=2, candidates=4, queries=[1], subsets=2, draw=lambda *_: [[0, 2]])
-    with pytest.raises(TypeError) as caught:
-        label(items, vectors, numbered, k=2, candidates=4, queries=[1], draw=lambda *_: [3])  # type: ignore[list-item]
-    assert caught.value.__notes__ == ["setselect: while labelling item 1"]
-
-
-def test_a_draw_may_return_smaller_subsets() -> None:
-    items, vectors = pool(9)
-    labels = label(items, vectors, numbered, k=3, candidates=6, draw=lambda q, rows, rng: [rows[:1], rows[:3]])
-    assert {len(entry.subset) for entry in labels} == {1, 3}
-
-
 # --- near what greedy MAP picks -------------------------------------------------------------------
 
 
@@ -265,14 +199,6 @@ def test_greedy_draws_contain_the_greedy_selection() -> None:
         near = nearest(vectors, query)[:12]
         reference = oracles.ndpp_greedy(vectors[query], vectors[near], 3, kind="exponential")
         assert {near[place] for place in reference.picks} in [set(subset) for subset in drawn]
-
-
-def test_greedy_draws_depend_on_the_seed_and_not_on_other_items() -> None:
-    whole = greedily(seed=5, subsets=30)
-    assert greedily(seed=5, subsets=30) == whole
-    assert by_query(greedily(seed=6, subsets=30)) != by_query(whole)
-    assert greedily(seed=5, subsets=30, queries=[17, 3]) == [e for row in (17, 3) for e in whole if e.query == row]
-    assert max(map(len, by_query(whole).values())) <= 30
 
 
 def test_the_name_greedy_stands_for_the_class() -> None:
@@ -317,69 +243,6 @@ class Slow:
         return [int(line) for line in self.notes.read_text().splitlines()] if self.notes.exists() else []
 
 
-# A script for a process that can be killed.
-CHILD = """
-import sys
-from pathlib import Path
-from tests.shared_core.learning.labels.test_labelling import Slow, label, pool
-label(*pool(50), Slow(Path(sys.argv[1]), 0.02), k=2, candidates=10, resume=sys.argv[2])
-"""
-
-
-def child(notes: Path, labels: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", CHILD, notes, labels], cwd=ROOT, stderr=subprocess.PIPE)
-
-
-def wait_for_calls(feedback: Slow, count: int, process: subprocess.Popen[bytes]) -> None:
-    while len(feedback.calls()) < count:
-        assert process.poll() is None, process.communicate()[1].decode()
-        time.sleep(0.001)
-
-
-def test_killed_at_random_moments_and_resumed(tmp_path: Path) -> None:
-    items, vectors = pool(50)
-    undisturbed = label(items, vectors, numbered, k=2, candidates=10)
-    feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
-    rng = np.random.default_rng(0)
-    kills = 3
-    for _ in range(kills):
-        with child(feedback.notes, path) as process:
-            wait_for_calls(feedback, len(feedback.calls()) + int(rng.integers(1, 12)), process)
-            time.sleep(rng.uniform(0, 0.02))
-            process.send_signal(signal.SIGKILL)
-        assert process.returncode == -signal.SIGKILL
-    assert path.read_bytes().count(b"\n") > 1
-    assert label(items, vectors, feedback, k=2, candidates=10, resume=path) == undisturbed
-    again = Counter(feedback.calls())
-    assert set(again) == set(range(50))
-    assert sum(again.values()) <= 50 + kills
-    done = feedback.calls()
-    assert label(items, vectors, feedback, k=2, candidates=10, resume=path) == undisturbed
-    assert feedback.calls() == done, "all is known"
-
-
-def test_ctrl_c_leaves_a_usable_file(tmp_path: Path) -> None:
-    items, vectors = pool(20)
-    feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
-
-    class Interrupted(Slow):
-        def score(self, pairs: Sequence[tuple[Item, Sequence[Item]]]) -> list[float]:
-            if len(self.calls()) == 5:
-                signal.raise_signal(signal.SIGINT)
-            return super().score(pairs)
-
-    # A shell that runs the tests in the background lets them ignore Ctrl-C.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            label(items, vectors, Interrupted(feedback.notes), k=2, candidates=10, resume=path)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    whole = label(items, vectors, numbered, k=2, candidates=10)
-    assert label(items, vectors, feedback, k=2, candidates=10, resume=path) == whole
-    assert feedback.calls() == list(range(20))
-
-
 def test_a_second_run_with_the_same_file_is_refused_and_no_item_is_labelled_twice(tmp_path: Path) -> None:
     items, vectors = pool(12)
     feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
@@ -395,17 +258,6 @@ def test_a_second_run_with_the_same_file_is_refused_and_no_item_is_labelled_twic
     assert label(items, vectors, feedback, k=2, candidates=6, resume=path) == labels
     assert feedback.calls() == list(range(12))
     assert not path.with_name("labels.jsonl.lock").exists()
-
-
-def test_a_torn_line_loses_only_its_item(tmp_path: Path) -> None:
-    items, vectors = pool(10)
-    feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
-    labels = label(items, vectors, feedback, k=2, candidates=6, resume=path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-9])
-    assert label(items, vectors, feedback, k=2, candidates=6, resume=path) == labels
-    assert feedback.calls() == [*range(10), 9]
-    assert path.read_bytes() == whole
 
 
 def test_other_items_may_be_labelled_later(tmp_path: Path) -> None:
@@ -446,16 +298,6 @@ def test_a_file_of_another_run_is_refused_and_unchanged(tmp_path: Path, change: 
     assert path.read_bytes() == content
 
 
-def test_a_damaged_line_is_named(tmp_path: Path) -> None:
-    items, vectors = pool(10)
-    path = tmp_path / "labels.jsonl"
-    label(items, vectors, numbered, k=2, candidates=6, resume=path)
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([*lines[:4], lines[4][: len(lines[4]) // 2], *lines[5:]]))
-    with pytest.raises(InvalidInputError, match=r"labels\.jsonl: line 5 is not a label for a pool of 10 items"):
-        label(items, vectors, numbered, k=2, candidates=6, resume=path)
-
-
 def test_the_exception_of_a_feedback_is_passed_on_and_earlier_scores_are_kept(tmp_path: Path) -> None:
     items, vectors = pool(10)
     path = tmp_path / "labels.jsonl"
@@ -473,12 +315,6 @@ def test_the_exception_of_a_feedback_is_passed_on_and_earlier_scores_are_kept(tm
     found = label(items, vectors, feedback, k=2, candidates=6, resume=path)
     assert feedback.calls() == [4, 5, 6, 7, 8, 9]
     assert found == label(items, vectors, numbered, k=2, candidates=6)
-
-
-def test_a_score_that_is_not_a_number_names_item_and_subset() -> None:
-    items, vectors = pool(6)
-    with pytest.raises(InvalidInputError, match=r"item 0, subset 0 \(rows \(\d, \d\)\)"):
-        label(items, vectors, lambda query, subset: float("nan"), k=2, candidates=4)
 
 
 # --- what is shown --------------------------------------------------------------------------------
@@ -605,13 +441,6 @@ def test_best_keeps_the_highest_scores_in_order_and_the_earlier_of_equals(scores
         kept += [entry for entry in labels if entry.score == value / 2]
     expected = sorted(kept[:count], key=lambda entry: entry.subset)
     assert best(labels, percent / 100) == expected
-
-
-def test_best_keeps_a_tenth_over_all_items() -> None:
-    assert [entry.score for entry in best(iter(entries(list(range(25)))))] == [23, 24]
-    assert len(best(entries([0.0] * 3))) == 1
-    # In floats, 0.29 * 100 is less than 29.
-    assert len(best(entries([0.0] * 100), 0.29)) == 29
 
 
 def test_best_refuses_invalid_input() -> None:

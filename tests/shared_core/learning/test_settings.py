@@ -38,15 +38,13 @@ def test_the_identity_leaves_out_what_a_resumed_fit_may_change_and_what_has_no_e
 @pytest.mark.parametrize(
     "change",
     [
-        {"objective": "paper"}, {"kernel": "dense"}, {"normalisation": "query"}, {"k": 0}, {"k": None}, {"k": 101},
-        {"fetch_k": 0}, {"rank": 0}, {"rank": 2.5}, {"skew_rank": -1}, {"temperature": 0}, {"temperature": np.nan},
+        {"objective": "paper"}, {"kernel": "dense"}, {"normalisation": "query"}, {"k": 0}, {"k": None}, 
+        {"fetch_k": 3}, {"rank": 0}, {"rank": 2.5}, {"skew_rank": -1}, {"temperature": 0}, {"temperature": np.nan},
         {"sharpness": 0}, {"pull": -1}, {"share": 0}, {"share": 1.5}, {"alpha": -1}, {"beta": "1"}, {"ridge": -1e-9},
         {"learning_rate": 0}, {"batch_size": 0}, {"epochs": 0}, {"patience": 0}, {"held_out": 0}, {"held_out": 1},
         {"seed": 0.5}, {"learn_relevance": 1},
     ],
 )  # fmt: skip
 def test_a_value_out_of_its_range_is_refused_by_name(change: dict[str, Any]) -> None:
-    with pytest.raises(
-        InvalidParameterError, match=r"fetch_k must" if change == {"k": 101} else f"^{next(iter(change))} must"
-    ):
+    with pytest.raises(InvalidParameterError, match=f"^{next(iter(change))} must"):
         FitSettings(**change)

@@ -128,7 +128,7 @@ def test_no_perspective(answer: Answer, make: Any) -> None:
     [
         ({"root": "speed limit", "perspective": "opposing"}, "opposing"),
         ({"root": "", "perspective": "against"}, "root is empty"),
-        ({"root": ["a list"], "perspective": "against"}, "a list"),
+        ({"root": ["a list"], "perspective": "against"}, "not a pair"),
         ("I would rather talk.", "I would rather talk"),
     ],
 )

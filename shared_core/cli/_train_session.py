@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,8 +32,6 @@ from ._pool_file import PoolFile
 from ._terminal import COULD_NOT_RUN
 
 if TYPE_CHECKING:
-    from ..learning.held_out import Split
-    from ..learning.labels.labelling import LabelledSubset
     from ..learning.results import Epoch, Fitted
 
 # The key is read only from this environment variable: other users of the machine can read a command line, and the key
@@ -132,92 +131,54 @@ def endpoint_errors() -> tuple[type[Exception], ...]:
     return (sys.modules["openai"].OpenAIError,) if "openai" in sys.modules else ()
 
 
-class Consent:
-    """Asks once before anything is sent to an endpoint."""
-
-    def __init__(self, say: Console, needed: bool, given: bool, prompts: int) -> None:
-        self._say, self._needed, self._given, self._prompts = say, needed, given, prompts
-
-    def ask(self, estimate: str = "") -> None:
-        """Show the size of what will be sent; without a yes the command ends (``typer.Exit``)."""
-        if not self._needed:
-            return
-        self._needed = False
-        fit = f"to fit: at most {self._prompts:,} prompts, for the picks of held-out items"
-        self._say.print(Text(f"{estimate}\n{fit}" if estimate else fit))
-        agreed = self._given
-        # Without a terminal, confirm raises Abort: nobody can answer.
-        with contextlib.suppress(typer.Abort):
-            agreed = agreed or typer.confirm("Continue?", err=True)
-        if not agreed:
-            self._say.print("Nothing was sent. With --yes the command does not ask.")
-            raise typer.Exit(COULD_NOT_RUN)
+def ask_consent(say: Console, given: bool, estimate: str) -> None:
+    """Show the size of what will be sent to an endpoint; without a yes the command ends (``typer.Exit``)."""
+    say.print(Text(estimate))
+    agreed = given
+    # Without a terminal, confirm raises Abort: nobody can answer.
+    with contextlib.suppress(typer.Abort):
+        agreed = agreed or typer.confirm("Continue?", err=True)
+    if not agreed:
+        say.print("Nothing was sent. With --yes the command does not ask.")
+        raise typer.Exit(COULD_NOT_RUN)
 
 
 def fit_or_best(
-    say: Console,
-    files: Files,
-    pool: PoolFile,
-    vectors: Any,
-    feedback: Feedback,
-    labels: Iterable[LabelledSubset],
-    settings: FitSettings,
-    split: Split,
+    say: Console, files: Files, pool: PoolFile, vectors: Any, feedback: Feedback, settings: FitSettings, **more: Any
 ) -> tuple[Fitted, bool]:
     """The result of :func:`fit` and True; after Ctrl-C the result of its checkpoint and False.
 
-    Without a checkpoint the KeyboardInterrupt is raised again.
+    Before the first epoch the KeyboardInterrupt is raised again.
     """
     from ..learning.fitting import fit
 
-    known: list[LabelledSubset] = []
-
-    def remember() -> Iterator[LabelledSubset]:
-        for entry in labels:
-            known.append(entry)
-            yield entry
-
-    # ``say`` is silent here, because Consent has already said the number of prompts.
-    common: dict[str, Any] = {"ids": pool.ids, "checkpoint": files.checkpoint, "say": lambda line: None}
-    common |= {"on_epoch": _log_into(files.log), "split": split}
+    lines: list[str] = []
+    more |= {"ids": pool.ids, "checkpoint": files.checkpoint, "resume": files.labels}
+    more |= {"on_epoch": partial(_log, files.log, lines)}
     try:
-        result = fit(pool.items, vectors, feedback, remember(), settings=settings, progress=say.is_terminal, **common)
-        return result, True
+        return fit(pool.items, vectors, feedback, settings=settings, progress=say.is_terminal, **more), True
     except KeyboardInterrupt:
-        if not known or not files.checkpoint.exists():
+        if not lines or not files.checkpoint.exists():
             raise
     say.print("interrupted while fitting: this is the best epoch so far; run the same command again to resume")
     # The checkpoint holds at least one epoch, so a fit of one epoch trains no further.
-    return fit(pool.items, vectors, feedback, known, settings=replace(settings, epochs=1), **common), False
+    return fit(pool.items, vectors, feedback, settings=replace(settings, epochs=1), **more), False
 
 
-def _log_into(path: Path) -> Callable[[Epoch], None]:
-    lines: list[str] = []
-
-    def log(epoch: Epoch) -> None:
-        # A fit that resumes reports all its epochs again.
-        del lines[epoch.number :]
-        entry = {"epoch": epoch.number, "loss": epoch.loss, "likelihood": epoch.likelihood, "feedback": epoch.feedback}
-        lines.append(json.dumps(entry) + "\n")
-        write_atomically(path, "".join(lines))
-
-    return log
+def _log(path: Path, lines: list[str], epoch: Epoch) -> None:
+    # A fit that resumes reports all its epochs again.
+    del lines[epoch.number :]
+    entry = {"epoch": epoch.number, "loss": epoch.loss, "likelihood": epoch.likelihood, "feedback": epoch.feedback}
+    lines.append(json.dumps(entry) + "\n")
+    write_atomically(path, "".join(lines))
 
 
 @contextlib.contextmanager
 def print_warnings(say: Console) -> Iterator[None]:
-    """Print each warning of setselect once, as a plain line, while the block runs."""
-
-    def show(message: Warning | str, *place: Any, **more: Any) -> None:
-        if isinstance(message, SetSelectWarning):
-            say.print(Text(f"warning: {message}"))
-        else:
-            usual(message, *place, **more)
-
+    """Print each warning once, as a plain line, while the block runs."""
     with warnings.catch_warnings():
         warnings.simplefilter("default", SetSelectWarning)
-        usual = warnings.showwarning
-        warnings.showwarning = show
+        warnings.showwarning = lambda message, *_, **__: say.print(Text(f"warning: {message}"))
         yield
 
 

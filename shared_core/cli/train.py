@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +15,6 @@ from .._files import hold_lock, remove_leftovers
 from ..errors import SetSelectError
 from ..learning.feedback.prompts import EXAMPLE
 from ..learning.held_out import hold_out
-from ..learning.labels.labelling import LabelledSubset, label
 from ..learning.settings import FitSettings
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding
 from ..signals.language_models import import_library
@@ -33,8 +32,8 @@ from ._terminal import (
 )
 from ._train_session import (
     KEY,
-    Consent,
     Files,
+    ask_consent,
     endpoint_errors,
     feedback_of,
     find_queries,
@@ -143,24 +142,14 @@ def train(
             )
         # The items are held out before subsets are drawn, so no label that is paid for is lost to the split.
         split = hold_out(found.items, rows, queries=queries, held_out=settings.held_out, seed=settings.seed)
-        consent = Consent(say, endpoint is not None, yes, settings.count_prompts(len(split.held_out)))
-
-        def make_labels() -> Iterator[LabelledSubset]:
-            # fit starts this generator after it has checked its input, so that nothing is refused after the labelling.
-            known = label(
-                found.items, rows, scorer, k=k, candidates=fetch_k, subsets=subsets, draw=settings.draw,
-                queries=split.labelled(settings.listwise), examples=split.examples, seed=seed, resume=files.labels,
-                progress=say.is_terminal, say=consent.ask,
-            )  # fmt: skip
-            consent.ask()
-            yield from known
-
         with print_warnings(say):
-            fitted, whole = fit_or_best(say, files, found, rows, scorer, make_labels(), settings, split)
+            fitted, whole = fit_or_best(
+                say, files, found, rows, scorer, settings, split=split, say=partial(ask_consent, say, yes)
+            )
             fitted.kernel.save(files.kernel)
             plot(files.plot, fitted, f"{pool.name}: {objective}, k = {k}")
     except (SetSelectError, ImportError, OSError, *endpoint_errors()) as error:
-        message = with_option_names(str(error), *names, "subsets", "example", "price")
+        message = with_option_names(str(error), *names, "example", "price")
         message = re.sub("candidates(?= must)", "--fetch-k", message)
         stop(say, "; ".join([message, *getattr(error, "__notes__", [])]))
     except KeyboardInterrupt:

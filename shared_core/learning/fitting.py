@@ -81,8 +81,7 @@ def fit(
     on_epoch : callable, optional
         Called with each :class:`Epoch`, also with those from a checkpoint.
     say : callable, optional
-        Called with a line that says how many prompts a ``remote`` feedback will get; default: written to standard
-        error.
+        Called once, with the number of prompts that a ``remote`` feedback will get; default: written to standard error.
     **options
         Fields of :class:`FitSettings`, such as ``k=2``; they replace those of ``settings``.
 
@@ -148,18 +147,25 @@ def fit(
             split = split_queries(neighbours, queries, given)
         split = check_split(split, len(neighbours))
         picks = HeldOut(neighbours, rows, split, feedback, given.k, given.fetch_k, row_names)
+        tell = say or (lambda line: sys.stderr.write(line + "\n"))
+        prompts = given.count_prompts(len(split.held_out))
+        to_fit = f"to fit: at most {prompts:,} prompts, for the picks of {len(split.held_out)} held-out items"
+        told: list[str] = []
+
+        def tell_both(estimate: str) -> None:
+            told.append(estimate)
+            tell(f"{estimate}\n{to_fit}")
+
         if labels is None:
             labels = label(
                 neighbours.items, rows, feedback, k=given.k, candidates=given.fetch_k,
                 draw=given.draw, queries=split.labelled(given.listwise), examples=split.examples, seed=given.seed,
-                resume=resume, progress=progress, say=say,
+                subsets=given.subsets, resume=resume, progress=progress, say=tell_both,
             )  # fmt: skip
         known = check_labels(labels, len(neighbours))
         trained, measured = _divide(known, split)
-        if getattr(feedback, "remote", False):
-            prompts = given.count_prompts(len(split.held_out))
-            tell = say or (lambda line: sys.stderr.write(line + "\n"))
-            tell(f"to fit: at most {prompts:,} prompts, for the picks of {len(split.held_out)} held-out items")
+        if getattr(feedback, "remote", False) and not told:
+            tell(to_fit)
         if checkpoint is not None:
             identity |= {"held-out items": split.sha256(), "labels": digest_labels(known)}
         task = make_task(given, neighbours, rows, split, trained, measured, row_names)

@@ -16,7 +16,17 @@ NORMALISATIONS = ("pool", "candidates")
 
 _POSITIVE = 1e-9
 _NAMES = {"objective": OBJECTIVES, "kernel": KERNELS, "normalisation": NORMALISATIONS}
-_LEAST = {"k": 1, "fetch_k": 1, "rank": 1, "skew_rank": 0, "batch_size": 1, "epochs": 1, "patience": 1, "seed": 0}
+_LEAST = {
+    "k": 1,
+    "fetch_k": 1,
+    "subsets": 1,
+    "rank": 1,
+    "skew_rank": 0,
+    "batch_size": 1,
+    "epochs": 1,
+    "patience": 1,
+    "seed": 0,
+}
 _RANGES = {
     **dict.fromkeys(("temperature", "sharpness"), (_POSITIVE, math.inf)),
     **dict.fromkeys(("pull", "alpha", "beta", "ridge"), (0, math.inf)),
@@ -26,8 +36,8 @@ _RANGES = {
 }
 _OF_LISTWISE = {"learn_relevance", "sharpness", "pull"}
 _OF_LIKELIHOOD = {"share", "normalisation", "alpha", "beta", "ridge"}
-# A fit that resumes may have other values of these.
-_FREE = {"epochs", "patience", "device"}
+# A fit that resumes may have other values of these; the labels are compared by themselves.
+_FREE = {"epochs", "patience", "device", "subsets"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +56,8 @@ class FitSettings:
         each item. Both start at the embeddings.
     k, fetch_k : int >= 1
         For each held-out item, k examples are selected from the ``fetch_k`` nearest items that are not held out.
+    subsets : int >= 1, optional
+        The number of subsets of an item, if :func:`fit` makes the labels; see :func:`label`.
     rank : int >= 1, optional
         K, the number of columns of V; default: d.
     skew_rank : int >= 0
@@ -99,6 +111,7 @@ class FitSettings:
     kernel: str = "linear"
     k: int = 4
     fetch_k: int = 100
+    subsets: int | None = None
     rank: int | None = None
     skew_rank: int = 32
     temperature: float = 0.1

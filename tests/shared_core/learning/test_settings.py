@@ -12,7 +12,7 @@ from shared_core.learning import FitSettings
 
 LISTWISE = {"learn_relevance", "sharpness", "pull"}
 LIKELIHOOD = {"share", "normalisation", "alpha", "beta", "ridge"}
-FREE = {"epochs", "patience", "device"}
+FREE = {"epochs", "patience", "device", "subsets"}
 NAMES = {field.name for field in dataclasses.fields(FitSettings)}
 
 

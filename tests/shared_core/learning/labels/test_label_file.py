@@ -102,7 +102,7 @@ def test_other_settings_are_named_with_both_values(tmp_path: Path) -> None:
     assert "seed = 0 then, 1 now" in str(caught.value)
     assert "draw = None then, 'mine' now" in str(caught.value)
     assert "feedback = 'ours' then, None now" in str(caught.value)
-    assert "k = " not in str(caught.value)
+    assert " k = " not in str(caught.value)
     assert path.read_bytes() == content
 
 

@@ -206,9 +206,9 @@ def probabilities(kernel: Matrix) -> tuple[list[list[int]], Matrix]:
 def trained(factors: Any, subsets: list[list[int]]) -> Likelihood:
     rng = np.random.default_rng(0)
     loss = Likelihood(factors, subsets)
-    adam = torch.optim.Adam(factors.parameters(), lr=0.01)
-    for _ in range(60):
-        for batch in torch.from_numpy(rng.permutation(len(subsets))).split(200):
+    adam = torch.optim.Adam(factors.parameters(), lr=0.02)
+    for _ in range(40):
+        for batch in torch.from_numpy(rng.permutation(len(subsets))).split(150):
             adam.zero_grad()
             loss(batch).backward()
             adam.step()
@@ -221,8 +221,8 @@ def test_a_known_kernel_is_recovered_from_its_samples() -> None:
     n, K, K_skew = 8, 4, 4
     v, b, rates = rng.normal(size=(n, K)), rng.normal(size=(n, K_skew)), np.array([1.5, 0.8])
     subsets, chances = probabilities(dense(v, b, rates))
-    drawn = [subsets[i] for i in rng.choice(len(subsets), size=5000, p=chances)]
-    labels, held_out = drawn[:4000], drawn[4000:]
+    drawn = [subsets[i] for i in rng.choice(len(subsets), size=3000, p=chances)]
+    labels, held_out = drawn[:2400], drawn[2400:]
     truth = log_likelihood(RowFactors(v, b, rates), held_out).mean()
 
     first = np.random.default_rng(100)

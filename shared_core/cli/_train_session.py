@@ -144,7 +144,7 @@ def ask_consent(say: Console, given: bool, estimate: str) -> None:
 
 
 def fit_or_best(
-    say: Console, files: Files, pool: PoolFile, vectors: Any, feedback: Feedback, settings: FitSettings, **more: Any
+    console: Console, files: Files, pool: PoolFile, vectors: Any, feedback: Feedback, settings: FitSettings, **more: Any
 ) -> tuple[Fitted, bool]:
     """The result of :func:`fit` and True; after Ctrl-C the result of its checkpoint and False.
 
@@ -156,11 +156,11 @@ def fit_or_best(
     more |= {"ids": pool.ids, "checkpoint": files.checkpoint, "resume": files.labels}
     more |= {"on_epoch": partial(_log, files.log, lines)}
     try:
-        return fit(pool.items, vectors, feedback, settings=settings, progress=say.is_terminal, **more), True
+        return fit(pool.items, vectors, feedback, settings=settings, progress=console.is_terminal, **more), True
     except KeyboardInterrupt:
         if not lines or not files.checkpoint.exists():
             raise
-    say.print("interrupted while fitting: this is the best epoch so far; run the same command again to resume")
+    console.print("interrupted while fitting: this is the best epoch so far; run the same command again to resume")
     # The checkpoint holds at least one epoch, so a fit of one epoch trains no further.
     return fit(pool.items, vectors, feedback, settings=replace(settings, epochs=1), **more), False
 

@@ -14,7 +14,6 @@ from rich.console import Console
 from .._files import hold_lock, remove_leftovers
 from ..errors import SetSelectError
 from ..learning.feedback.prompts import EXAMPLE
-from ..learning.held_out import hold_out
 from ..learning.settings import FitSettings
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding
 from ..signals.language_models import import_library
@@ -140,11 +139,9 @@ def train(
             say.print(
                 f"{len(found.items) - len(queries)} answers have no symbols: these items are used as examples only"
             )
-        # The items are held out before subsets are drawn, so no label that is paid for is lost to the split.
-        split = hold_out(found.items, rows, queries=queries, held_out=settings.held_out, seed=settings.seed)
         with print_warnings(say):
             fitted, whole = fit_or_best(
-                say, files, found, rows, scorer, settings, split=split, say=partial(ask_consent, say, yes)
+                say, files, found, rows, scorer, settings, queries=queries, say=partial(ask_consent, say, yes)
             )
             fitted.kernel.save(files.kernel)
             plot(files.plot, fitted, f"{pool.name}: {objective}, k = {k}")

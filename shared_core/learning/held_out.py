@@ -139,8 +139,7 @@ def divide_labels(labels: Sequence[LabelledSubset], split: Split) -> tuple[list[
 class HeldOut:
     """The feedback for the picks of selectors, query by query; no set of picks is scored twice.
 
-    ``vectors`` has shape (n, d). A selector picks k of the ``fetch_k`` examples of the split that are nearest to a
-    held-out query; its kernel knows the items by ``ids`` (default: 0..n-1).
+    A selector picks k of the ``fetch_k`` examples of the split that are nearest to a held-out query.
     """
 
     def __init__(

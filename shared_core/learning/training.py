@@ -26,11 +26,7 @@ from .settings import FitSettings
 
 
 class Run:
-    """The training loop and its state; all of the state goes into the checkpoint.
-
-    The constructor reads the checkpoint if it exists; it must have the same ``identity`` (JSON values). Each epoch
-    replaces it.
-    """
+    """The training loop and its state, all of which goes into the checkpoint of a fit with this ``identity``."""
 
     def __init__(
         self,

@@ -32,10 +32,8 @@ class LogPerplexityQuality:
     the answer's perplexity. It estimates how often the model has met such an answer. Compute it once, offline, and
     store it with the examples. :meth:`from_transformers` and :meth:`from_endpoint` make objects of this class.
 
-    A token belongs to the answer if any of its characters does. A token that spans the border, such as the space at
-    the end of the question merged with the first word of the answer, counts as part of the answer. Special tokens at
-    the end do not count. A tokenizer without character offsets (one written in Python) also encodes the question
-    alone; the answer begins at the first token in which the two encodings differ.
+    A token belongs to the answer if any of its characters does, so a token that spans the border counts. Special tokens
+    at the end do not count.
 
     Parameters
     ----------
@@ -45,8 +43,7 @@ class LogPerplexityQuality:
         Contains ``{question}`` once, and ends with ``{answer}``.
     batch_size : int
         Answers in one request to an endpoint. A forward pass of a local model has room for ``batch_size`` · 256
-        tokens, where a token of an answer counts as four. So it takes more short texts and fewer long ones. Apart from
-        rounding the batch size does not change a score.
+        tokens, where a token of an answer counts as four. Apart from rounding the batch size does not change a score.
     model_id : str
         Distinguishes the scores of this model from those of others in a ``resume`` file; "" if there is no name.
 
@@ -91,8 +88,6 @@ class LogPerplexityQuality:
     ) -> LogPerplexityQuality:
         """Score with a model of Hugging Face ``transformers``, local or loaded by name (extra ``train``).
 
-        A context that several answers share, or a beginning that many prompts share, is read once.
-
         Parameters
         ----------
         model : str, path or loaded causal language model
@@ -128,8 +123,7 @@ class LogPerplexityQuality:
     ) -> LogPerplexityQuality:
         """Score with an OpenAI-compatible ``/v1/completions`` that echoes log-probabilities (extra ``openai``).
 
-        vLLM has such an endpoint. Chat models and llama.cpp's server do not. The server refuses texts that are too
-        long.
+        vLLM has such an endpoint. Chat models and llama.cpp's server do not.
 
         Parameters
         ----------
@@ -223,7 +217,11 @@ class LogPerplexityQuality:
             An example lacks one of the keys; also what :meth:`score` raises.
         """
         rows = list(examples)
-        scores = self._score(_column(rows, question), _column(rows, answer), progress, resume)
+        for row, example in enumerate(rows):
+            if question not in example or answer not in example:
+                raise InvalidInputError(f"item {row} has the keys {quoted([*example])}: pass question= and answer=")
+        columns = ([example[name] for example in rows] for name in (question, answer))
+        scores = self._score(*columns, progress, resume)
         values = rescale(scores, scale)
         return [{**example, key: value} for example, value in zip(rows, values.tolist(), strict=True)]
 
@@ -294,14 +292,3 @@ def _read_scores(journal: Journal) -> dict[str, float]:
             raise journal.error(number) from None
     journal.begin()
     return known
-
-
-def _column(examples: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
-    column = []
-    for row, example in enumerate(examples):
-        if name not in example:
-            raise InvalidInputError(
-                f"item {row} has no {quoted(name)}; it has {quoted([*example])}. Pass question= and answer="
-            )
-        column.append(example[name])
-    return column

@@ -35,9 +35,14 @@ class LanguageModelFeedback:
     ----------
     model : AnswerModel
         Scores answers.
-    instruction, example, separator, question, answer : str
-        The form of the prompt, see :class:`PromptTemplate`. By default there is no instruction, an example is its
-        question and its answer on two lines, and examples are separated by an empty line.
+    instruction, separator : str
+        The start of the prompt ("" for none), and the text between its parts.
+    example : str
+        A format string that ends with ``{answer}``. ``{question}`` and ``{answer}`` stand for the item's values under
+        the keys ``question`` and ``answer``, other names for the values under those names; ``{{`` is a brace. The part
+        before ``{answer}`` also formats the query.
+    question, answer : str
+        The keys of the items.
     batch_size : int
         Prompts in one request to an endpoint; for a local model see :class:`LogPerplexityQuality`. It changes scores by
         rounding only.
@@ -137,13 +142,7 @@ class LanguageModelFeedback:
 
     @property
     def fingerprint(self) -> str:
-        """A text that identifies this feedback: model, precision, length limit, template and keys.
-
-        Raises
-        ------
-        InvalidParameterError
-            The model has no name.
-        """
+        """A text that identifies this feedback: model, precision, length limit, template and keys."""
         if not self.model_id:
             raise InvalidParameterError("the model has no name that identifies its scores: pass model_id=")
         model = {"model": self.model_id, "limit": self._model.limit, "precision": self._model.precision}
@@ -164,25 +163,15 @@ class LanguageModelFeedback:
         Raises
         ------
         InvalidInputError
-            An item lacks a key or a text, or a query's answer is blank, too long even without examples, or gets a
-            number that is not finite; the message names the pair (or the item, by the same number).
-        InvalidParameterError
-            The endpoint does not echo log-probabilities.
+            An item lacks a text, or a query's answer is blank, too long even without examples, or gets a number that is
+            not finite; the message names the pair.
         openai.OpenAIError
             The endpoint cannot be reached, or refuses the request for a reason other than its length.
-
-        Warns
-        -----
-        SetSelectWarning
-            Examples were dropped because the context was full. There is one warning for each call, with their number.
         """
         return self._score(pairs)
 
     def cost(self, pairs: Iterable[Pair]) -> Cost:
-        """The size of all prompts; the model is not called. Without a tokenizer four characters count as a token.
-
-        ``pairs`` may be a generator. Items raise the errors of :meth:`score`.
-        """
+        """The size of all prompts; the model is not called. Without a tokenizer four characters count as a token."""
         seen: set[int] = set()
         characters = tokens = 0
         for row, pair in enumerate(pairs):

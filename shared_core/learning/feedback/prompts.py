@@ -43,19 +43,12 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The size of all prompts for a model, before examples are dropped; equal prompts count once.
-
-    Examples
-    --------
-    >>> print(Cost(prompts=1200, characters=3_400_000, tokens=850_000, price=0.5))
-    1,200 prompts of 3,400,000 characters, about 850,000 tokens, about 0.42 at 0.5 per million
-    """
+    """The size of all prompts for a model, before examples are dropped; ``price`` is that of a million tokens."""
 
     prompts: int
     characters: int
     tokens: int
     price: float | None = None
-    """Price of a million tokens."""
 
     def __str__(self) -> str:
         text = f"{self.prompts:,} prompts of {self.characters:,} characters, about {self.tokens:,} tokens"
@@ -67,22 +60,8 @@ class Cost:
 class PromptTemplate:
     """How items become a prompt: instruction, examples in their order and the question, with separators between them.
 
-    Parameters
-    ----------
-    instruction : str
-        The start of the prompt; "" for none.
-    example : str
-        A format string. ``{question}`` and ``{answer}`` stand for the item's values under the keys ``question`` and
-        ``answer``, other names for the values under those names; ``{{`` is a brace. It must end with ``{answer}`` and
-        contain it once. The part before ``{answer}`` also formats the query. Braces in the items' texts stay as they
-        are.
-    separator : str
-        The text between the parts.
-    question, answer : str
-        The keys of the items.
+    See :class:`LanguageModelFeedback` for the parameters.
 
-    Examples
-    --------
     >>> template = PromptTemplate("", "Q: {question} A: {answer}", " | ", "q", "a")
     >>> template.prompt(0, {"q": "2+2?", "a": "4"}, [{"q": "1+1?", "a": "2"}]).item()
     Item(row=0, context='Q: 1+1? A: 2 | Q: 2+2? A: ', answer='4')

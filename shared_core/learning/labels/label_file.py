@@ -20,12 +20,10 @@ Scored = list[tuple[tuple[int, ...], float]]
 
 
 class LabelFile:
-    """A journal with a header that holds the settings, then a line for each labelled item.
+    """A journal with a header that holds the settings, then a line for each labelled item of a ``pool`` of items.
 
-    The constructor reads and checks the file and changes nothing; ``begin`` makes it ready to append. ``settings`` is
-    everything that makes the labels of one run differ from another's, as plain values: among them ``k``, the size of
-    the largest subset, and ``subsets``, the number of subsets of an item (None: any). ``pool`` is the number of items.
-    ``known`` has the subsets and scores of the items in the file, by the item's row.
+    The constructor reads and checks the file and changes nothing; ``begin`` makes it ready to append. Among the
+    settings are ``k`` and ``subsets`` (None: any number); ``known`` has what is in the file, by the item's row.
     """
 
     def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any], pool: int) -> None:
@@ -86,11 +84,7 @@ class LabelFile:
 
 
 def describe_callable(value: Any) -> str:
-    """A text that identifies a feedback or a draw; it is the same after the program is restarted.
-
-    The text is its ``fingerprint`` (a string, or a method that returns one), else the name of a function or class, else
-    its ``repr`` without addresses.
-    """
+    """A text that identifies a feedback or a draw, also after a restart: its fingerprint, else its name or ``repr``."""
     if isinstance(value, str):
         return value
     own = getattr(value, "fingerprint", None)

@@ -69,9 +69,9 @@ def label(
     """Draw subsets of each training item's nearest neighbours, and score them by the feedback (NDPP paper, 4.2).
 
     The candidates of an item are the nearest items in the pool by cosine; ties go to the lower row. The item itself
-    and its exact duplicates are left out, because an example that holds the answer teaches nothing. Duplicates are
-    items with the same ``question`` and ``answer`` (items without these keys: with the same content), and items whose
-    vectors have the same direction up to rounding, such as equal questions with different answers.
+    and its duplicates are left out, because an example that holds the answer teaches nothing. Duplicates are items with
+    the same ``question`` and ``answer`` (items without these keys: with the same content), and items whose vectors have
+    the same direction up to rounding.
 
     The rows of a subset are in reverse order of nearness, so a language model reads the nearest example last, next to
     the question. The order does not change a determinant.
@@ -79,8 +79,7 @@ def label(
     Parameters
     ----------
     items : sequence of n mappings
-        The pool. The feedback gets them unchanged. A ``resume`` file identifies texts, numbers and lists of these by
-        their value, and anything else by its ``repr``.
+        The pool. The feedback gets them unchanged.
     vectors : array-like, shape (n, d)
         The items' embeddings, of any length; the vector of a training item must not be zero.
     feedback : Feedback
@@ -104,9 +103,9 @@ def label(
         Item i draws with ``np.random.default_rng([seed, i])``, independently of the other items.
     resume : path, optional
         A file of JSON lines. The labels of each item are added at once, and labels of earlier runs with the same
-        items, vectors and settings are read from it, unchanged; ``queries`` and ``examples`` may differ. A run that is
-        killed loses at most the current item. The file identifies the feedback by its ``fingerprint`` (a string, or a
-        method that returns one), else by its name or ``repr``. A change in the code of a function is not detected.
+        items, vectors and settings are read from it; ``queries`` and ``examples`` may differ. The file identifies the
+        feedback by its ``fingerprint`` (a string, or a method that returns one), else by its name or ``repr``. A change
+        in the code of a function is not detected.
     progress : bool
         Show a bar (tqdm) with the rate, the time left and the mean score.
     say : callable, optional

@@ -98,11 +98,10 @@ class RowFactors(_Factors):
         rate: float = 1.0,
         pool: ArrayLike | None = None,
     ) -> Self:
-        """Start at the embeddings (M, d): V Vᵀ is the best approximation of E Eᵀ of rank K, E the unit vectors.
+        """Start at the embeddings (M, d): V Vᵀ is the best approximation of E Eᵀ of rank K for the rows ``pool``.
 
-        With ``pool`` it is the best for these rows; the other rows are projected onto the same directions. Columns of V
-        beyond the rank of the vectors start at random, as those of B do, because a column of zeros is never trained.
-        ``scale`` is the approximate length of a row of B at the start, ``rate`` every λ.
+        Columns of V beyond the rank of the vectors start at random, as those of B do, because a column of zeros is
+        never trained. ``scale`` is the approximate length of a row of B at the start, ``rate`` every λ.
         """
         rng, unit = np.random.default_rng(seed), unit_rows(vectors)
         directions, values = principal_directions(unit if pool is None else unit[np.asarray(pool)])
@@ -141,8 +140,8 @@ class RowFactors(_Factors):
 class LinearFactors(_Factors):
     """V = E W_V and B = E W_B, E the unit vectors of ``vectors`` (M, d); W_V (d, K), W_B (d, K') and λ are trained.
 
-    The kernel serves items that came after training. The cost of a step does not depend on the size of the pool: a
-    step needs the rows of E in the batch, EᵀE and Eᵀ diag(w) E. ``state_dict`` does not contain the vectors.
+    The cost of a step does not depend on the size of the pool: a step needs the rows of E in the batch, EᵀE and
+    Eᵀ diag(w) E. ``state_dict`` does not contain the vectors.
 
     >>> factors = LinearFactors([[2.0, 0.0], [3.0, 4.0]], [[1.0, 0.0], [0.0, 1.0]])
     >>> factors.rows()[0].detach().numpy().round(6).tolist()

@@ -228,7 +228,7 @@ def test_annotate_returns_copies() -> None:
     assert scored == before
     assert sorted(example["rank"] for example in ranked) == pytest.approx(np.linspace(0, 1, 7))
     assert json.loads(json.dumps(ranked)) == ranked
-    with pytest.raises(InvalidInputError, match=r"item 0 has no 'question'; it has \['q', 'a', 'n'\]"):
+    with pytest.raises(InvalidInputError, match=r"item 0 has the keys \['q', 'a', 'n'\]"):
         quality().annotate(examples)
 
 

@@ -23,7 +23,7 @@ from rich.text import Text
 
 from .._files import write_atomically
 from .._validation import quoted
-from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
+from ..errors import InvalidInputError, InvalidParameterError, SetSelectError, SetSelectWarning
 from ..learning.feedback.coverage import CoverageFeedback, Feedback
 from ..learning.feedback.language_model import LanguageModelFeedback
 from ..learning.feedback.symbols import structural_symbols
@@ -126,9 +126,10 @@ def _own_code(what: str) -> Iterator[None]:
         raise InvalidParameterError(f"--feedback {what}: {type(error).__name__}: {error}") from error
 
 
-def endpoint_errors() -> tuple[type[Exception], ...]:
-    """The errors of the package openai, if it is in use."""
-    return (sys.modules["openai"].OpenAIError,) if "openai" in sys.modules else ()
+def expected_errors() -> tuple[type[Exception], ...]:
+    """The errors that end the command with a message: also those of the package openai, if it is in use."""
+    of_endpoint = (sys.modules["openai"].OpenAIError,) if "openai" in sys.modules else ()
+    return (SetSelectError, ImportError, OSError, *of_endpoint)
 
 
 def ask_consent(say: Console, given: bool, estimate: str) -> None:

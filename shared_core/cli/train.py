@@ -12,7 +12,6 @@ import typer
 from rich.console import Console
 
 from .._files import hold_lock, remove_leftovers
-from ..errors import SetSelectError
 from ..learning.feedback.prompts import EXAMPLE
 from ..learning.settings import FitSettings
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding
@@ -33,7 +32,7 @@ from ._train_session import (
     KEY,
     Files,
     ask_consent,
-    endpoint_errors,
+    expected_errors,
     feedback_of,
     find_queries,
     fit_or_best,
@@ -145,7 +144,7 @@ def train(
             )
             fitted.kernel.save(files.kernel)
             plot(files.plot, fitted, f"{pool.name}: {objective}, k = {k}")
-    except (SetSelectError, ImportError, OSError, *endpoint_errors()) as error:
+    except expected_errors() as error:
         message = with_option_names(str(error), *names, "example", "price")
         message = re.sub("candidates(?= must)", "--fetch-k", message)
         stop(say, "; ".join([message, *getattr(error, "__notes__", [])]))

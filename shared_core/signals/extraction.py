@@ -9,7 +9,6 @@ import unicodedata
 import warnings
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -134,8 +133,9 @@ class PerspectiveExtractor:
         known = self._look_up(query)
         if known is not None:
             return known
-        ask = self._asplit or partial(asyncio.to_thread, self._split)
-        return self._check(query, await ask(query))
+        if self._asplit is None:
+            return self._check(query, await asyncio.to_thread(self._split, query))
+        return self._check(query, await self._asplit(query))
 
     def _look_up(self, query: str) -> QueryParts | None:
         if len(_words(query)) < 2:

@@ -220,8 +220,8 @@ class LogPerplexityQuality:
         for row, example in enumerate(rows):
             if question not in example or answer not in example:
                 raise InvalidInputError(f"item {row} has the keys {quoted([*example])}: pass question= and answer=")
-        columns = ([example[name] for example in rows] for name in (question, answer))
-        scores = self._score(*columns, progress, resume)
+        questions, answers = ([example[name] for example in rows] for name in (question, answer))
+        scores = self._score(questions, answers, progress, resume)
         values = rescale(scores, scale)
         return [{**example, key: value} for example, value in zip(rows, values.tolist(), strict=True)]
 

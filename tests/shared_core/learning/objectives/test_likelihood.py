@@ -178,20 +178,6 @@ def test_a_subset_beyond_the_rank_or_with_an_item_twice_stays_finite(kind: str, 
     assert np.isfinite(loss.held_out(SUBSETS, **SETTINGS[setting]))
 
 
-def test_the_input_is_unchanged() -> None:
-    subsets = [np.array(s) for s in SUBSETS]
-    candidates = [np.array(s) for s in CANDIDATES]
-    relevance = [np.array(r) for r in RELEVANCE]
-    factors = factors_of("rows", 2, 2)
-    loss = Likelihood(factors, subsets, candidates=candidates, relevance=relevance)
-    first = loss(torch.arange(5)).item()
-    for given, original in ((subsets, SUBSETS), (candidates, CANDIDATES), (relevance, RELEVANCE)):
-        for array, values in zip(given, original, strict=True):
-            np.testing.assert_array_equal(array, values)
-            array[:] = 0
-    assert loss(torch.arange(5)).item() == first
-
-
 # --- learning ---------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
+from ..._validation import as_float64
 from ...candidates import as_unit_rows
 from ...selectors.kernels import LinearKernel, LowRankKernel
 
@@ -81,8 +82,8 @@ class RowFactors(_Factors):
     """
 
     def __init__(self, V: ArrayLike, B: ArrayLike | None = None, rates: ArrayLike = ()) -> None:
-        v = np.array(V, dtype=np.float64)
-        b = np.zeros((len(v), 0)) if B is None else np.array(B, dtype=np.float64)
+        v = as_float64(V, "V")
+        b = np.zeros((len(v), 0)) if B is None else as_float64(B, "B")
         super().__init__(b.shape[1], rates)
         self.V, self.B = nn.Parameter(torch.from_numpy(v)), nn.Parameter(torch.from_numpy(b))
 
@@ -153,8 +154,8 @@ class LinearFactors(_Factors):
 
     def __init__(self, vectors: ArrayLike, W_V: ArrayLike, W_B: ArrayLike | None = None, rates: ArrayLike = ()) -> None:
         unit = unit_rows(vectors)
-        w_v = np.array(W_V, dtype=np.float64)
-        w_b = np.zeros((len(w_v), 0)) if W_B is None else np.array(W_B, dtype=np.float64)
+        w_v = as_float64(W_V, "W_V")
+        w_b = np.zeros((len(w_v), 0)) if W_B is None else as_float64(W_B, "W_B")
         super().__init__(w_b.shape[1], rates)
         self.W_V, self.W_B = nn.Parameter(torch.from_numpy(w_v)), nn.Parameter(torch.from_numpy(w_b))
         self.register_buffer("unit", unit, persistent=False)

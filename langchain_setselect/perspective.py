@@ -5,18 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from pydantic import BaseModel, Field
 
 from shared_core.signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, check_prompt
-
-
-class SplitQuery(BaseModel):
-    """A search query split into its root and its perspective."""
-
-    root: str = Field(default="", description="The query without its perspective, in the query's own words")
-    perspective: str | None = Field(
-        default=None, description="The side the query takes, in the query's own words; empty if it takes none"
-    )
+from shared_core.signals.split_query import SplitQuery
 
 
 def extractor_from_chat_model(
@@ -25,7 +16,7 @@ def extractor_from_chat_model(
     """A ``PerspectiveExtractor`` that asks ``model`` through ``with_structured_output`` (PIR paper, 3.4).
 
     An answer that LangChain cannot parse is invalid, like one with words that are not in the query: there is no
-    projection, and a warning quotes the answer.
+    projection, and a warning quotes the answer. What the call of the model raises is raised unchanged.
 
     Parameters
     ----------
@@ -42,8 +33,6 @@ def extractor_from_chat_model(
         The prompt has no ``{query}``, or ``cache_size`` is out of range.
     NotImplementedError
         The model has no structured output.
-    Exception
-        The extractor raises what the call of the model raises.
 
     Examples
     --------

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from llama_index.core.bridge.pydantic import BaseModel, Field, ValidationError
+from llama_index.core.bridge.pydantic import ValidationError
 from llama_index.core.llms.llm import LLM
 from llama_index.core.prompts import PromptTemplate
 
-from shared_core.retrieval import Flow, Step, run_flow, run_flow_async
 from shared_core.signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, check_prompt
+from shared_core.signals.split_query import SplitQuery
 
 # LlamaIndex raises a plain ValueError for an answer without JSON or without a tool call, and for many other reasons.
 # Only the beginning of the message tells them apart.
@@ -22,19 +21,11 @@ _UNPARSABLE = (
 )
 
 
-class SplitQuery(BaseModel):
-    """A search query split into its root and its perspective."""
-
-    root: str = Field(default="", description="The query without its perspective, in the query's own words")
-    perspective: str | None = Field(
-        default=None, description="The side the query takes, in the query's own words; empty if it takes none"
-    )
-
-
 def extractor_from_llm(llm: LLM, prompt: str = PERSPECTIVE_PROMPT, *, cache_size: int = 1024) -> PerspectiveExtractor:
     """A ``PerspectiveExtractor`` that asks ``llm`` through ``structured_predict`` (PIR paper, 3.4).
 
-    An answer that cannot be parsed is invalid: there is no projection, and a warning quotes the answer.
+    An answer that cannot be parsed is invalid: there is no projection, and a warning quotes the answer. What the call
+    of the model raises is raised unchanged.
 
     Parameters
     ----------
@@ -49,8 +40,6 @@ def extractor_from_llm(llm: LLM, prompt: str = PERSPECTIVE_PROMPT, *, cache_size
     ------
     InvalidParameterError
         The prompt has no ``{query}``, or ``cache_size`` is out of range.
-    Exception
-        The extractor raises what the call of the model raises.
 
     Examples
     --------
@@ -70,21 +59,20 @@ class _Splitter:
     prompt: PromptTemplate
 
     def split(self, query: str) -> Any:
-        return run_flow(self._split(query))
+        try:
+            return self.llm.structured_predict(SplitQuery, self.prompt, query=query)
+        except ValueError as error:
+            return _read_unparsable(error)
 
     async def asplit(self, query: str) -> Any:
-        return await run_flow_async(self._split(query))
-
-    def _split(self, query: str) -> Flow[Any]:
         try:
-            return (
-                yield Step(
-                    partial(self.llm.structured_predict, SplitQuery, self.prompt, query=query),
-                    partial(self.llm.astructured_predict, SplitQuery, self.prompt, query=query),
-                )
-            )
+            return await self.llm.astructured_predict(SplitQuery, self.prompt, query=query)
         except ValueError as error:
-            # The text of the error contains the answer that could not be parsed.
-            if isinstance(error, ValidationError) or str(error).startswith(_UNPARSABLE):
-                return str(error)
-            raise
+            return _read_unparsable(error)
+
+
+def _read_unparsable(error: ValueError) -> str:
+    """The message, which contains the answer that could not be parsed; an error of another kind is raised again."""
+    if isinstance(error, ValidationError) or str(error).startswith(_UNPARSABLE):
+        return str(error)
+    raise error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,9 +47,8 @@ def read_pool(path: Path | str, question: str = "question", answer: str = "answe
         )
     items: list[dict[str, str]] = []
     names: list[str | int | None] = []
-    known: set[str | int | None] = set()
+    known: set[str | int] = set()
     rows: list[int] = []
-    places: list[int | None] = []
     problems: list[Problem] = []
     lines = 0
     try:
@@ -64,28 +63,26 @@ def read_pool(path: Path | str, question: str = "question", answer: str = "answe
                 continue
             items.append(item)
             names.append(name)
-            known.add(name)
             rows.append(lines - 1)
-            places.append(line)
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
     if not items:
         first = f"; the first problem: {problems[0]}" if problems else ""
         raise InvalidInputError(f"{path} has no item that can be read{first}")
-    without = [place for place, name in zip(places, names, strict=True) if name is None]
-    if ids and without and len(without) < len(names):
+    without = next((row for row, name in enumerate(names) if name is None), None)
+    if without is not None and known:
         raise InvalidInputError(
-            f"{path}:{without[0]}: there is no 'id', but other lines have one: give all lines an id, or none"
+            f"{path}: other lines have an 'id', but not {quoted(items[without])}: give all lines an id, or none"
         )
     return PoolFile(items, [name for name in names if name is not None] or None, rows, lines, problems)
 
 
-def _read_id(record: Mapping[str, Any], known: Container[Any]) -> str | int | None:
+def _read_id(record: Mapping[str, Any], known: set[str | int]) -> str | int | None:
+    """The id of a line, which is added to the known ones."""
     name = record.get("id")
     if name is None:
         return None
-    if isinstance(name, bool) or not isinstance(name, (str, int)):
-        raise InvalidInputError(f"'id' must be a string or a whole number, got {quoted(name)}")
-    if name in known:
-        raise InvalidInputError(f"id {quoted(name)} occurs a second time")
+    if isinstance(name, bool) or not isinstance(name, (str, int)) or name in known:
+        raise InvalidInputError(f"'id' must be a string or a whole number that no other line has, got {quoted(name)}")
+    known.add(name)
     return name

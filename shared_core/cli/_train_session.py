@@ -10,9 +10,10 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 from rich import box
@@ -22,18 +23,15 @@ from rich.text import Text
 
 from .._files import write_atomically
 from .._validation import quoted
-from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
+from ..errors import InvalidInputError, InvalidParameterError, SetSelectError, SetSelectWarning
 from ..learning.feedback.coverage import CoverageFeedback, Feedback
 from ..learning.feedback.language_model import LanguageModelFeedback
 from ..learning.feedback.symbols import structural_symbols
-from ..learning.results import PLOT_SUFFIXES
 from ..learning.settings import FitSettings
 from ._pool_file import PoolFile
 from ._terminal import COULD_NOT_RUN
 
 if TYPE_CHECKING:
-    from ..learning.held_out import Split
-    from ..learning.labels.labelling import LabelledSubset
     from ..learning.results import Epoch, Fitted
 
 # The key is read only from this environment variable: other users of the machine can read a command line, and the key
@@ -43,8 +41,7 @@ Symbols = Callable[[str], Iterable[Any]]
 SYMBOLS: dict[str, Symbols] = {"coverage": structural_symbols, "words": str.split}
 
 
-@dataclass(frozen=True)
-class Files:
+class Files(NamedTuple):
     """The kernel's file and the files beside it."""
 
     kernel: Path
@@ -54,21 +51,13 @@ class Files:
     plot: Path
 
     @classmethod
-    def beside(cls, out: Path, labels: Path | None = None, plot: Path | None = None) -> Files:
+    def beside(cls, out: Path) -> Files:
         """All paths, derived from the kernel's; a wrong suffix or a missing folder is an InvalidParameterError."""
         if out.suffix != ".safetensors":
             raise InvalidParameterError(f"--out must end in .safetensors, got {out}")
-        if plot is not None and plot.suffix.lower() not in PLOT_SUFFIXES:
-            raise InvalidParameterError(f"--plot must end in .svg or .png, got {plot}")
-        for option, path in (("--out", out), ("--labels", labels), ("--plot", plot)):
-            if path is not None and not path.absolute().parent.is_dir():
-                raise InvalidParameterError(f"{option}: the folder {path.absolute().parent} does not exist")
-        checkpoint, log = out.with_suffix(".checkpoint"), out.with_suffix(".log.jsonl")
-        if labels is not None and labels.absolute() in {path.absolute() for path in (out, checkpoint, log)}:
-            raise InvalidParameterError(
-                f"--labels: {labels} is the name of another file of this run; give another name"
-            )
-        return cls(out, labels or out.with_suffix(".labels.jsonl"), checkpoint, log, plot or out.with_suffix(".svg"))
+        if not out.absolute().parent.is_dir():
+            raise InvalidParameterError(f"--out: the folder {out.absolute().parent} does not exist")
+        return cls(out, *map(out.with_suffix, (".labels.jsonl", ".checkpoint", ".log.jsonl", ".svg")))
 
 
 def feedback_of(name: str | None, endpoint: str | None, llm: str | None, **settings: Any) -> Feedback:
@@ -87,7 +76,7 @@ def feedback_of(name: str | None, endpoint: str | None, llm: str | None, **setti
         return LanguageModelFeedback.from_transformers(name, **settings)
     except (InvalidParameterError, ImportError):
         raise
-    # A wrong name, a network failure and a damaged folder raise many undocumented exceptions.
+    # A wrong name, a network failure and a damaged folder raise exceptions of four libraries.
     except Exception as error:
         raise InvalidParameterError(
             f"--feedback {name} is none of {', '.join(SYMBOLS)}, does not have the form module:function, and cannot be "
@@ -101,25 +90,13 @@ def import_function(name: str) -> Symbols:
     >>> import_function("shlex:split")("find . -name '*.c'")
     ['find', '.', '-name', '*.c']
     """
-    module_name, _, attribute = name.partition(":")
-    if not module_name or not attribute:
-        raise InvalidParameterError(f"--feedback {name} must have the form module:function")
+    module, _, attribute = name.partition(":")
     sys.path.insert(0, os.getcwd())
     try:
-        module = importlib.import_module(module_name)
-    except Exception as error:
-        raise InvalidParameterError(
-            f"--feedback {name}: importing the module {module_name!r} failed: {type(error).__name__}: {error}"
-        ) from error
+        with _own_code(name):
+            function: Symbols = operator.attrgetter(attribute)(importlib.import_module(module))
     finally:
         sys.path.pop(0)
-    try:
-        found = operator.attrgetter(attribute)(module)
-    except AttributeError:
-        raise InvalidParameterError(f"--feedback {name}: the module {module_name!r} has no {attribute!r}") from None
-    if not callable(found):
-        raise InvalidParameterError(f"--feedback {name}: {attribute!r} is not a function, but {quoted(found)}")
-    function: Symbols = found
     return function
 
 
@@ -127,7 +104,11 @@ def find_queries(items: Sequence[Mapping[str, str]], feedback: Feedback, name: s
     """Rows of the items that can be queries: all, or with coverage those whose answers have symbols."""
     if not isinstance(feedback, CoverageFeedback):
         return list(range(len(items)))
-    rows = [row for row, item in enumerate(items) if _symbols_of(item["answer"], feedback, name)]
+    rows = []
+    for row, item in enumerate(items):
+        with _own_code(f"{name} failed for the answer {quoted(item['answer'])}"):
+            if frozenset(feedback.symbols(item["answer"])):
+                rows.append(row)
     if not rows:
         raise InvalidInputError(
             "this feedback finds no symbols in any answer, so coverage cannot be measured: use --feedback words for "
@@ -136,108 +117,69 @@ def find_queries(items: Sequence[Mapping[str, str]], feedback: Feedback, name: s
     return rows
 
 
-def _symbols_of(answer: str, feedback: CoverageFeedback, name: str | None) -> frozenset[Any]:
+@contextlib.contextmanager
+def _own_code(what: str) -> Iterator[None]:
+    """What the user's own module or function raises becomes a message of the command."""
     try:
-        return frozenset(feedback.symbols(answer))
-    # Any exception: the function may be the user's own.
+        yield
     except Exception as error:
-        raise InvalidInputError(
-            f"--feedback {name} failed for the answer {quoted(answer)}: {type(error).__name__}: {error}"
-        ) from error
+        raise InvalidParameterError(f"--feedback {what}: {type(error).__name__}: {error}") from error
 
 
-class Consent:
-    """Asks once before anything is sent to an endpoint."""
+def expected_errors() -> tuple[type[Exception], ...]:
+    """The errors that end the command with a message: also those of the package openai, if it is in use."""
+    of_endpoint = (sys.modules["openai"].OpenAIError,) if "openai" in sys.modules else ()
+    return (SetSelectError, ImportError, OSError, *of_endpoint)
 
-    def __init__(self, say: Console, feedback: Feedback, given: bool, prompts: int) -> None:
-        self._say, self._prompts = say, prompts
-        self._needed = bool(getattr(feedback, "remote", False))
-        self._given = given
 
-    def ask(self, estimate: str | None = None) -> None:
-        """Show the size of what will be sent; without a yes the command ends (``typer.Exit``)."""
-        if not self._needed:
-            return
-        self._needed = False
-        if estimate is not None:
-            self._say.print(Text(estimate))
-        more = " more" if estimate else ""
-        self._say.print(Text(f"to fit: at most {self._prompts:,} prompts{more}, for the picks of held-out items"))
-        if self._given:
-            return
-        agreed = False
-        # Without a terminal, confirm raises Abort: nobody can answer.
-        with contextlib.suppress(typer.Abort):
-            agreed = typer.confirm("Continue?", err=True)
-        if not agreed:
-            self._say.print("Nothing was sent. With --yes the command does not ask.")
-            raise typer.Exit(COULD_NOT_RUN)
+def ask_consent(say: Console, given: bool, estimate: str) -> None:
+    """Show the size of what will be sent to an endpoint; without a yes the command ends (``typer.Exit``)."""
+    say.print(Text(estimate))
+    agreed = given
+    # Without a terminal, confirm raises Abort: nobody can answer.
+    with contextlib.suppress(typer.Abort):
+        agreed = agreed or typer.confirm("Continue?", err=True)
+    if not agreed:
+        say.print("Nothing was sent. With --yes the command does not ask.")
+        raise typer.Exit(COULD_NOT_RUN)
 
 
 def fit_or_best(
-    say: Console,
-    files: Files,
-    pool: PoolFile,
-    vectors: Any,
-    feedback: Feedback,
-    labels: Iterable[LabelledSubset],
-    settings: FitSettings,
-    split: Split,
+    console: Console, files: Files, pool: PoolFile, vectors: Any, feedback: Feedback, settings: FitSettings, **more: Any
 ) -> tuple[Fitted, bool]:
     """The result of :func:`fit` and True; after Ctrl-C the result of its checkpoint and False.
 
-    Without a checkpoint the KeyboardInterrupt is raised again.
+    Before the first epoch the KeyboardInterrupt is raised again.
     """
     from ..learning.fitting import fit
 
-    known: list[LabelledSubset] = []
-
-    def remember() -> Iterator[LabelledSubset]:
-        for entry in labels:
-            known.append(entry)
-            yield entry
-
-    # ``say`` is silent here, because Consent has already said the number of prompts.
-    common: dict[str, Any] = {"ids": pool.ids, "checkpoint": files.checkpoint, "say": lambda line: None}
-    common |= {"on_epoch": _log_into(files.log), "split": split}
-    try:
-        result = fit(pool.items, vectors, feedback, remember(), settings=settings, progress=say.is_terminal, **common)
-        return result, True
-    except KeyboardInterrupt:
-        if not known or not files.checkpoint.exists():
-            raise
-    say.print("interrupted while fitting: this is the best epoch so far; run the same command again to resume")
-    # The checkpoint holds at least one epoch, so a fit of one epoch trains no further.
-    return fit(pool.items, vectors, feedback, known, settings=replace(settings, epochs=1), **common), False
-
-
-def _log_into(path: Path) -> Callable[[Epoch], None]:
     lines: list[str] = []
+    more |= {"ids": pool.ids, "checkpoint": files.checkpoint, "resume": files.labels}
+    more |= {"on_epoch": partial(_log, files.log, lines)}
+    try:
+        return fit(pool.items, vectors, feedback, settings=settings, progress=console.is_terminal, **more), True
+    except KeyboardInterrupt:
+        if not lines or not files.checkpoint.exists():
+            raise
+    console.print("interrupted while fitting: this is the best epoch so far; run the same command again to resume")
+    # The checkpoint holds at least one epoch, so a fit of one epoch trains no further.
+    return fit(pool.items, vectors, feedback, settings=replace(settings, epochs=1), **more), False
 
-    def log(epoch: Epoch) -> None:
-        # A fit that resumes reports all its epochs again.
-        del lines[epoch.number :]
-        entry = {"epoch": epoch.number, "loss": epoch.loss, "likelihood": epoch.likelihood, "feedback": epoch.feedback}
-        lines.append(json.dumps(entry) + "\n")
-        write_atomically(path, "".join(lines))
 
-    return log
+def _log(path: Path, lines: list[str], epoch: Epoch) -> None:
+    # A fit that resumes reports all its epochs again.
+    del lines[epoch.number :]
+    entry = {"epoch": epoch.number, "loss": epoch.loss, "likelihood": epoch.likelihood, "feedback": epoch.feedback}
+    lines.append(json.dumps(entry) + "\n")
+    write_atomically(path, "".join(lines))
 
 
 @contextlib.contextmanager
 def print_warnings(say: Console) -> Iterator[None]:
-    """Print each warning of setselect once, as a plain line, while the block runs."""
-
-    def show(message: Warning | str, *place: Any, **more: Any) -> None:
-        if isinstance(message, SetSelectWarning):
-            say.print(Text(f"warning: {message}"))
-        else:
-            usual(message, *place, **more)
-
+    """Print each warning once, as a plain line, while the block runs."""
     with warnings.catch_warnings():
         warnings.simplefilter("default", SetSelectWarning)
-        usual = warnings.showwarning
-        warnings.showwarning = show
+        warnings.showwarning = lambda message, *_, **__: say.print(Text(f"warning: {message}"))
         yield
 
 

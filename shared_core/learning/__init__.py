@@ -9,11 +9,11 @@ from .feedback.symbols import structural_symbols
 from .held_out import Split, hold_out
 from .labels.draws import GreedyDraws
 from .labels.labelling import LabelledSubset, best, label
+from .results import Epoch, Fitted
 from .settings import FitSettings
 
 if TYPE_CHECKING:
     from .fitting import fit
-    from .results import Epoch, Fitted
 
 __all__ = [
     "CoverageFeedback",
@@ -41,8 +41,4 @@ def __getattr__(name: str) -> Any:
         from .fitting import fit
 
         return fit
-    if name in ("Epoch", "Fitted"):
-        from . import results
-
-        return getattr(results, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

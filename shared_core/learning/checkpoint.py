@@ -14,6 +14,7 @@ from torch import Tensor
 from .._files import write_atomically
 from .._validation import quoted
 from ..errors import InvalidInputError, InvalidParameterError
+from .settings import describe_differences
 
 FORMAT = "setselect-fit"
 FORMAT_VERSION = 3
@@ -36,24 +37,19 @@ def read_checkpoint(
 ) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     """Tensors and state of a fit with these settings; None if the file does not exist.
 
-    With ``partly`` only the given settings are compared; the file may have further ones. An InvalidInputError is raised
-    for a file that is damaged, of another kind or of another version, an InvalidParameterError for other settings.
+    With ``partly`` only the given settings are compared; the file may have further ones.
     """
     from safetensors import SafetensorError, safe_open
 
     if not Path(path).exists():
         return None
-    if Path(path).is_dir():
-        raise InvalidInputError(f"{path} is a folder; name a file for the checkpoint")
     try:
         with safe_open(os.fspath(path), framework="pt") as file:
             metadata = dict(file.metadata() or {})
-            if metadata.get("format") != FORMAT:
-                raise InvalidInputError(f"{path}: a safetensors file, but not a checkpoint of a fit; name another file")
-            if metadata.get("version") != str(FORMAT_VERSION):
+            if (metadata.get("format"), metadata.get("version")) != (FORMAT, str(FORMAT_VERSION)):
                 raise InvalidInputError(
-                    f"{path}: a checkpoint of version {quoted(metadata.get('version'))}, but this setselect reads "
-                    f"version {FORMAT_VERSION}: remove the file to start again"
+                    f"{path}: not a checkpoint of version {FORMAT_VERSION}, which this setselect reads: remove the "
+                    "file to start again, or name another one"
                 )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if metadata.pop("sha256", None) != _digest(tensors, metadata):
@@ -62,7 +58,8 @@ def read_checkpoint(
         raise InvalidInputError(
             f"{path}: truncated, or not a checkpoint ({quoted(str(error))}); remove the file to start again"
         ) from None
-    _check_settings(path, json.loads(metadata["settings"]), json.loads(json.dumps(settings)), partly)
+    then = json.loads(metadata["settings"])
+    _check_settings(path, {name: then.get(name) for name in settings} if partly else then, dict(settings))
     return tensors, json.loads(metadata["state"])
 
 
@@ -75,16 +72,12 @@ def _digest(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
     return digest.hexdigest()
 
 
-def _check_settings(path: str | os.PathLike[str], then: dict[str, Any], now: dict[str, Any], partly: bool) -> None:
-    names = [name for name in (now if partly else {**then, **now}) if then.get(name) != now.get(name)]
-    # If the objectives differ, the message leaves out the settings that only one of them has.
-    names = [name for name in names if name in then and name in now] or names
-    if names == ["labels"]:
+def _check_settings(path: str | os.PathLike[str], then: dict[str, Any], now: dict[str, Any]) -> None:
+    if then.get("objective") != now.get("objective"):
+        # The message leaves out the settings that only one of the objectives has.
+        then, now = ({"objective": of.get("objective")} for of in (then, now))
+    differing = describe_differences(then, now)
+    if differing:
         raise InvalidParameterError(
-            f"{path}: made from other labels. Restore the file of those labels, or remove this file to start again"
-        )
-    if names:
-        differing = "; ".join(f"{name} = {quoted(then.get(name))} then, {quoted(now.get(name))} now" for name in names)
-        raise InvalidParameterError(
-            f"{path}: started with other settings: {differing}. Remove the file, or name another one"
+            f"{path}: started with other settings or labels: {differing}. Remove the file, or name another one"
         )

@@ -7,14 +7,14 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
 
 from .._files import hold_lock
-from .._validation import as_names, as_numeric, check_path, quoted
+from .._validation import as_names, as_numeric, quoted
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from .checkpoint import read_checkpoint
 from .feedback.coverage import Feedback
@@ -22,15 +22,9 @@ from .held_out import HeldOut, Split, check_split, divide_labels, split_queries
 from .labels.label_file import describe_callable
 from .labels.labelling import LabelledSubset, check_labels, digest_labels, label
 from .neighbours import Neighbours
+from .objectives.task import make_task
 from .results import Epoch, Fitted
 from .settings import FitSettings
-
-try:
-    import torch
-except ImportError as error:
-    raise ImportError('learning a kernel needs torch: pip install "setselect[train]"') from error
-
-from .objectives.task import make_task
 from .training import Run
 
 
@@ -87,8 +81,7 @@ def fit(
     on_epoch : callable, optional
         Called with each :class:`Epoch`, also with those from a checkpoint.
     say : callable, optional
-        Called with a line that says how many prompts a ``remote`` feedback will get; default: written to standard
-        error.
+        Called once, with the number of prompts that a ``remote`` feedback will get; default: written to standard error.
     **options
         Fields of :class:`FitSettings`, such as ``k=2``; they replace those of ``settings``.
 
@@ -107,10 +100,6 @@ def fit(
         or the numbers overflowed.
     OSError
         ``checkpoint`` or ``resume`` cannot be written.
-    ImportError
-        torch, safetensors, tqdm or filelock is missing (extra ``train``).
-    TypeError
-        ``options`` has a name that is not a field of :class:`FitSettings`.
 
     Warns
     -----
@@ -129,10 +118,6 @@ def fit(
     >>> len(fitted.history), fitted.kernel.W_V.shape
     (5, (6, 6))
     """
-    names = [field.name for field in dataclasses.fields(FitSettings)]
-    unknown = [name for name in options if name not in names]
-    if unknown:
-        raise TypeError(f"fit has no option {unknown[0]!r}; its options are {', '.join(names)}")
     given = dataclasses.replace(settings or FitSettings(), **options)
     _check_device(given.device)
     neighbours = Neighbours(items, vectors)
@@ -143,13 +128,8 @@ def fit(
         )
     row_names = _check_ids(ids, len(rows), given.kernel)
     identity = given.identity()
-    if resume is not None:
-        check_path(resume, "resume")
     if checkpoint is not None:
-        check_path(checkpoint, "checkpoint")
         identity |= {"feedback": describe_callable(feedback), "items and vectors": neighbours.sha256()}
-        if not Path(checkpoint).absolute().parent.is_dir():
-            raise InvalidParameterError(f"checkpoint: the folder {Path(checkpoint).absolute().parent} does not exist")
     if labels is not None and (queries is not None or resume is not None):
         raise InvalidParameterError(
             "queries and resume are for labels that fit makes: leave them out, or leave out labels"
@@ -162,23 +142,30 @@ def fit(
             read_checkpoint(checkpoint, identity, partly=True)
         if split is None:
             if labels is not None:
-                labels = check_labels(labels, len(neighbours))
-                queries = dict.fromkeys(int(entry.query) for entry in labels)
+                labels = list(labels)
+                queries = dict.fromkeys(entry.query for entry in labels)
             split = split_queries(neighbours, queries, given)
         split = check_split(split, len(neighbours))
         picks = HeldOut(neighbours, rows, split, feedback, given.k, given.fetch_k, row_names)
+        tell = say or (lambda line: sys.stderr.write(line + "\n"))
+        prompts = given.count_prompts(len(split.held_out))
+        to_fit = f"to fit: at most {prompts:,} prompts, for the picks of {len(split.held_out)} held-out items"
+        told: list[str] = []
+
+        def tell_both(estimate: str) -> None:
+            told.append(estimate)
+            tell(f"{estimate}\n{to_fit}")
+
         if labels is None:
             labels = label(
                 neighbours.items, rows, feedback, k=given.k, candidates=given.fetch_k,
-                draw="greedy" if given.listwise else "random", queries=split.labelled(given.listwise),
-                examples=split.examples, seed=given.seed, resume=resume, progress=progress, say=say,
+                draw=given.draw, queries=split.labelled(given.listwise), examples=split.examples, seed=given.seed,
+                subsets=given.subsets, resume=resume, progress=progress, say=tell_both,
             )  # fmt: skip
         known = check_labels(labels, len(neighbours))
         trained, measured = _divide(known, split)
-        if getattr(feedback, "remote", False):
-            prompts = given.count_prompts(len(split.held_out))
-            tell = say or (lambda line: sys.stderr.write(line + "\n"))
-            tell(f"to fit: at most {prompts:,} prompts, for the picks of {len(split.held_out)} held-out items")
+        if getattr(feedback, "remote", False) and not told:
+            tell(to_fit)
         if checkpoint is not None:
             identity |= {"held-out items": split.sha256(), "labels": digest_labels(known)}
         task = make_task(given, neighbours, rows, split, trained, measured, row_names)
@@ -194,9 +181,7 @@ def _divide(labels: Sequence[LabelledSubset], split: Split) -> tuple[list[Labell
     count = sum(entry.query in wanted for entry in labels)
     if not count:
         raise InvalidInputError("no label belongs to an item that is trained on: label the items of split.trained")
-    lost = (
-        f"{count - len(trained):,} of the {count:,} labelled subsets of items that are trained on hold held-out items"
-    )
+    lost = f"{count - len(trained):,} of the {count:,} labelled subsets of trained items hold held-out items"
     if not trained:
         raise InvalidInputError(f"labels: {lost}: draw more subsets, hold out fewer items, or label again")
     if count > len(trained):
@@ -217,9 +202,7 @@ def _check_ids(ids: Sequence[Hashable] | None, n: int, kernel: str) -> list[Hash
         return None
     if kernel == "linear":
         raise InvalidParameterError("ids name the rows of kernel='rows'; a linear kernel has no rows: leave ids out")
-    names = list(ids)
-    if len(names) != n:
-        raise InvalidInputError(f"ids must have {n} entries, one for each item, got {len(names)}")
-    if len(set(as_names(names, n, "ids"))) < n:
+    names = as_names(ids, n, "ids")
+    if len(set(names)) < n:
         raise InvalidInputError("ids: a name occurs more than once; each item needs its own")
-    return names
+    return list(names)

@@ -118,18 +118,14 @@ def split_queries(neighbours: Neighbours, queries: Iterable[int] | None, setting
 
 
 def check_split(split: Split, n: int) -> Split:
-    """The split with tuples of int; an InvalidInputError if it does not fit a pool of n items."""
-    try:
-        parts = (list(part) for part in (split.examples, split.trained, split.held_out))
-        examples, trained, held_out = (tuple(check_rows(part, n, "split")) for part in parts)
-        if not set(examples).issuperset(trained) or not set(examples).isdisjoint(held_out):
-            raise ValueError
-    # Any exception: the caller may pass any object.
-    except Exception:
+    """The split with tuples of int, checked for a pool of n items."""
+    parts = (split.examples, split.trained, split.held_out)
+    examples, trained, held_out = (tuple(check_rows(part, n, "split")) for part in parts)
+    if not set(examples).issuperset(trained) or not set(examples).isdisjoint(held_out):
         raise InvalidInputError(
-            f"split: {quoted(split)} must hold rows of these {n} items, at least one trained and one held_out, trained "
-            "among examples and held_out not among examples: make it with hold_out"
-        ) from None
+            f"split: {quoted(split)} must have its trained rows among examples, and no held_out row among examples: "
+            "make it with hold_out"
+        )
     return Split(examples, trained, held_out)
 
 
@@ -143,8 +139,7 @@ def divide_labels(labels: Sequence[LabelledSubset], split: Split) -> tuple[list[
 class HeldOut:
     """The feedback for the picks of selectors, query by query; no set of picks is scored twice.
 
-    ``vectors`` has shape (n, d). A selector picks k of the ``fetch_k`` examples of the split that are nearest to a
-    held-out query; its kernel knows the items by ``ids`` (default: 0..n-1).
+    A selector picks k of the ``fetch_k`` examples of the split that are nearest to a held-out query.
     """
 
     def __init__(

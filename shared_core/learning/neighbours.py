@@ -24,17 +24,11 @@ _DECIMALS = 12
 class Neighbours:
     """A pool of n items and their nearest neighbours by cosine, from vectors (n, d) of any length.
 
-    Duplicates are items with the same ``question`` and ``answer`` (items without these keys: with the same content),
-    and items whose vectors have the same direction up to rounding. Values that JSON cannot store are compared by their
-    ``repr``.
+    :func:`label` says which items are duplicates. Values that JSON cannot store are compared by their ``repr``.
     """
 
     def __init__(self, items: Sequence[Mapping[str, Any]], vectors: ArrayLike) -> None:
-        try:
-            self.items = list(items)
-        # Any exception: the caller may pass any object.
-        except Exception:
-            raise InvalidInputError(f"items must be a sequence of mappings, got {quoted(items)}") from None
+        self.items = list(items)
         rows = as_numeric(vectors, "vectors")
         if rows.ndim != 2 or 0 in rows.shape or len(rows) != len(self.items):
             raise InvalidInputError(
@@ -59,11 +53,7 @@ class Neighbours:
         return len(self.items)
 
     def groups(self, queries: Sequence[int]) -> list[list[int]]:
-        """Q query rows in groups with all rows of the pool that repeat them, ordered by their first query.
-
-        Duplicates share a group, and items whose questions differ only in letter case, white space or punctuation at
-        the end; so do the repetitions of repetitions. Cost: O(Q n d) in the vectors' dtype.
-        """
+        """Q query rows in groups with all rows of the pool that repeat them, ordered by their first query: O(Q n d)."""
         leader = list(range(len(self)))
 
         def lead(n: int) -> int:
@@ -94,11 +84,10 @@ class Neighbours:
     def nearest(
         self, queries: Sequence[int], count: int, among: Sequence[int] | None = None
     ) -> list[NDArray[np.int64]]:
-        """For each of Q query rows up to ``count`` rows with the highest cosine, int64, read-only.
+        """For each of Q query rows up to ``count`` rows (of ``among``) with the highest cosine, int64: O(Q n d).
 
-        The nearest row is first; ties go to the lower row. The query and its duplicates are left out. If ``among`` is
-        given, only the rows in it are returned. The result for a query does not depend on the other queries. A query
-        with a zero vector raises an InvalidInputError. Cost: O(Q n d) in the vectors' dtype.
+        The nearest row is first; ties go to the lower row. The query and its duplicates are left out. The result for a
+        query does not depend on the other queries.
         """
         left_out = np.zeros(len(self), dtype=bool)
         if among is not None:
@@ -170,10 +159,7 @@ def _as_text(item: Mapping[str, Any], row: int) -> str:
         raise InvalidInputError(
             f"items: row {row} is {quoted(item)}; every item must be a mapping (question, answer, ...)"
         )
-    try:
-        return json.dumps(dict(item), sort_keys=True, default=_as_plain)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInputError(f"items: row {row} cannot be compared with others: {error}") from error
+    return json.dumps(dict(item), sort_keys=True, default=_as_plain)
 
 
 def _as_plain(value: Any) -> Any:

@@ -12,7 +12,6 @@ from ..selectors.kernels import LinearKernel, LowRankKernel
 from ..selectors.ndpp import NDPP
 from ..signals.language_models import import_library
 
-PLOT_SUFFIXES = (".svg", ".png")
 _LINE_STYLES = ("--", ":", "-.", (0, (1, 4)))
 
 
@@ -86,9 +85,8 @@ class Fitted:
     def helped(self) -> bool:
         """Whether the gain on the held-out items exceeds one standard error.
 
-        The same items decided which epoch is kept, so with few of them this is True for a third of the fits
-        from which nothing can be learned (benchmarks/results/learned_ndpp.md). To be sure, require two or three
-        standard errors.
+        The same items decided which epoch is kept, so with few of them this may be chance. To be sure, require two or
+        three standard errors.
         """
         return self.gain > self.standard_error
 
@@ -101,7 +99,7 @@ class Fitted:
 def plot(path: Path | str, fitted: Fitted, title: str = "") -> None:
     """Draw the loss and the held-out feedback of each epoch, with a line for each selector that learns nothing.
 
-    The path ends in .svg or .png; equal fits give equal .svg files.
+    The file is an SVG image; equal fits give equal files.
     """
     # The figure is made without pyplot, which keeps every figure in memory and may need a display.
     matplotlib, figures = import_library("matplotlib", "train"), import_library("matplotlib.figure", "train")
@@ -121,7 +119,6 @@ def plot(path: Path | str, fitted: Fitted, title: str = "") -> None:
         below.set_xlabel("epoch")
         below.xaxis.get_major_locator().set_params(integer=True)
         below.legend(fontsize=8)
-        svg = Path(path).suffix.lower() == ".svg"
         drawing = io.BytesIO()
-        figure.savefig(drawing, format="svg" if svg else "png", metadata={"Date": None} if svg else None)
+        figure.savefig(drawing, format="svg", metadata={"Date": None})
     write_atomically(path, drawing.getvalue())

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
-
-from .._validation import check_integer, check_number, check_one_of, quoted
+from .._validation import check_bool, check_integer, check_number, check_one_of, quoted
 from ..errors import InvalidParameterError
 
 OBJECTIVES = ("listwise", "likelihood")
 KERNELS = ("linear", "rows")
 NORMALISATIONS = ("pool", "candidates")
 
-_LEAST_INTEGERS = {
+_POSITIVE = 1e-9
+_NAMES = {"objective": OBJECTIVES, "kernel": KERNELS, "normalisation": NORMALISATIONS}
+_LEAST = {
     "k": 1,
     "fetch_k": 1,
+    "subsets": 1,
     "rank": 1,
     "skew_rank": 0,
     "batch_size": 1,
@@ -24,21 +27,17 @@ _LEAST_INTEGERS = {
     "patience": 1,
     "seed": 0,
 }
-_LEAST_NUMBERS = {
-    "temperature": 1e-9,
-    "sharpness": 1e-9,
-    "pull": 0,
-    "alpha": 0,
-    "beta": 0,
-    "ridge": 0,
-    "learning_rate": 1e-12,
+_RANGES = {
+    **dict.fromkeys(("temperature", "sharpness"), (_POSITIVE, math.inf)),
+    **dict.fromkeys(("pull", "alpha", "beta", "ridge"), (0, math.inf)),
+    "learning_rate": (1e-12, math.inf),
+    "share": (_POSITIVE, 1),
+    "held_out": (_POSITIVE, 1 - _POSITIVE),
 }
-_OPTIONAL = {"rank", "batch_size", "learning_rate"}
-_NAMES = {"objective": OBJECTIVES, "kernel": KERNELS, "normalisation": NORMALISATIONS}
 _OF_LISTWISE = {"learn_relevance", "sharpness", "pull"}
 _OF_LIKELIHOOD = {"share", "normalisation", "alpha", "beta", "ridge"}
-# A fit that resumes may have other values of these.
-_FREE = {"epochs", "patience", "device"}
+# A fit that resumes may have other values of these; the labels are compared by themselves.
+_FREE = {"epochs", "patience", "device", "subsets"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +46,7 @@ class FitSettings:
 
     ``objective="listwise"`` trains the kernel so that, among the subsets of one query, a subset with higher feedback
     has a larger determinant. The determinant is of L' = R L R, the kernel as it is served; the relevance R is trained
-    too. ``"likelihood"`` is the objective of the NDPP paper (4.3): it makes the best subsets probable. This objective
-    mostly learns which items are neighbours, and its kernel often has lower feedback than one that was not trained.
+    too. ``"likelihood"`` is the objective of the NDPP paper (4.3): it makes the best subsets probable.
 
     Parameters
     ----------
@@ -58,6 +56,8 @@ class FitSettings:
         each item. Both start at the embeddings.
     k, fetch_k : int >= 1
         For each held-out item, k examples are selected from the ``fetch_k`` nearest items that are not held out.
+    subsets : int >= 1, optional
+        The number of subsets of an item, if :func:`fit` makes the labels; see :func:`label`.
     rank : int >= 1, optional
         K, the number of columns of V; default: d.
     skew_rank : int >= 0
@@ -111,6 +111,7 @@ class FitSettings:
     kernel: str = "linear"
     k: int = 4
     fetch_k: int = 100
+    subsets: int | None = None
     rank: int | None = None
     skew_rank: int = 32
     temperature: float = 0.1
@@ -131,31 +132,30 @@ class FitSettings:
     device: Any = "cpu"
 
     def __post_init__(self) -> None:
-        for name, allowed in _NAMES.items():
-            check_one_of(getattr(self, name), name, allowed)
-        # Numbers of numpy are converted to Python's, because JSON cannot store them.
-        for name, least in _LEAST_INTEGERS.items():
-            if getattr(self, name) is not None or name not in _OPTIONAL:
-                object.__setattr__(self, name, check_integer(getattr(self, name), name, least))
-        for name, low in _LEAST_NUMBERS.items():
-            if getattr(self, name) is not None or name not in _OPTIONAL:
-                object.__setattr__(self, name, check_number(getattr(self, name), name, low))
+        for field in fields(self):
+            name, value = field.name, getattr(self, field.name)
+            if value is None and field.default is None:
+                continue
+            if name in _NAMES:
+                check_one_of(value, name, _NAMES[name])
+            # Numbers of numpy are converted to Python's, because JSON cannot store them.
+            elif name in _LEAST:
+                object.__setattr__(self, name, check_integer(value, name, _LEAST[name]))
+            elif name in _RANGES:
+                object.__setattr__(self, name, check_number(value, name, *_RANGES[name]))
+        object.__setattr__(self, "learn_relevance", check_bool(self.learn_relevance, "learn_relevance"))
         if self.fetch_k < self.k:
             raise InvalidParameterError(f"fetch_k must be at least k = {self.k}, got {self.fetch_k}")
-        for name in ("share", "held_out"):
-            object.__setattr__(self, name, check_number(getattr(self, name), name, 0, 1))
-        if self.share == 0:
-            raise InvalidParameterError("share must be above 0, got 0")
-        if not 0 < self.held_out < 1:
-            raise InvalidParameterError(f"held_out must be between 0 and 1, got {self.held_out}")
-        if not isinstance(self.learn_relevance, (bool, np.bool_)):
-            raise InvalidParameterError(f"learn_relevance must be True or False, got {quoted(self.learn_relevance)}")
-        object.__setattr__(self, "learn_relevance", bool(self.learn_relevance))
 
     @property
     def listwise(self) -> bool:
         """Whether the objective is the listwise one."""
         return self.objective == "listwise"
+
+    @property
+    def draw(self) -> str:
+        """How subsets are drawn for labels that are not given, see :func:`label`."""
+        return "greedy" if self.listwise else "random"
 
     @property
     def adam_rate(self) -> float:
@@ -172,3 +172,9 @@ class FitSettings:
         other = _OF_LIKELIHOOD if self.listwise else _OF_LISTWISE
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _FREE | other}
         return {**values, "learning_rate": self.adam_rate}
+
+
+def describe_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The settings that differ between a file and a run, as text for a message; "" if none does."""
+    names = [name for name in {**now, **then} if then.get(name) != now.get(name)]
+    return "; ".join(f"{name} = {quoted(then.get(name))} then, {quoted(now.get(name))} now" for name in names)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from ..selectors.base import Selector
 from ..selectors.ndpp import NDPP
 from ..selectors.top_k import TopK
 from ..selectors.vrsd import VRSD
-from ..signals.language_models import import_library
+from ..signals.progress import progress_bar
 from .checkpoint import read_checkpoint, write_checkpoint
 from .held_out import HeldOut
 from .objectives.task import Task
@@ -27,11 +26,7 @@ from .settings import FitSettings
 
 
 class Run:
-    """The training loop and its state; all of the state goes into the checkpoint.
-
-    The constructor reads the checkpoint if it exists; it must have the same ``identity`` (JSON values). Each epoch
-    replaces it.
-    """
+    """The training loop and its state, all of which goes into the checkpoint of a fit with this ``identity``."""
 
     def __init__(
         self,
@@ -67,7 +62,7 @@ class Run:
         tell, epochs = on_epoch or (lambda epoch: None), self.settings.epochs
         for epoch in self.history:
             tell(epoch)
-        with _progress_bar(epochs, len(self.history) - 1, progress) as advance:
+        with progress_bar(progress, epochs, "epoch", "fitting", len(self.history) - 1) as advance:
             while (
                 len(self.history) <= epochs
                 and len(self.history) - 1 - self._last_improvement() < self.settings.patience
@@ -76,7 +71,7 @@ class Run:
                 if self.checkpoint is not None:
                     self._save(self.checkpoint)
                 tell(self.history[-1])
-                advance(self.history[-1])
+                advance(loss=f"{self.history[-1].loss:.3g}", feedback=f"{self.history[-1].feedback:.4g}")
 
     def fitted(self) -> Fitted:
         """The best epoch's kernel, compared with the selectors that learn nothing."""
@@ -171,17 +166,3 @@ def _describe(selector: Selector) -> str:
         if getattr(selector, field.name) != field.default
     ]
     return f"{type(selector).__name__}({', '.join(given)})"
-
-
-@contextlib.contextmanager
-def _progress_bar(total: int, done: int, shown: bool) -> Iterator[Callable[[Epoch], None]]:
-    if not shown:
-        yield lambda epoch: None
-        return
-    with import_library("tqdm", "train").tqdm(total=total, initial=done, unit="epoch", desc="fitting") as bar:
-
-        def advance(epoch: Epoch) -> None:
-            bar.set_postfix(loss=f"{epoch.loss:.3g}", feedback=f"{epoch.feedback:.4g}", refresh=False)
-            bar.update()
-
-        yield advance

@@ -17,8 +17,9 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import as_embeddings, printable, quoted
+from .._validation import as_embeddings, quoted
 from ..errors import InvalidInputError, InvalidParameterError
+from .language_models import import_library
 
 Vectors = NDArray[np.float32]
 # ``track(items, description)`` yields the items and may show the progress.
@@ -85,22 +86,15 @@ def load_model(name: str = DEFAULT_MODEL) -> SentenceModel:
 
     Raises
     ------
-    ImportError
-        sentence-transformers is not installed.
     InvalidParameterError
         The model cannot be loaded.
     """
-    if find_spec("sentence_transformers") is None:
-        raise ImportError(
-            'embedding by a model\'s name needs sentence-transformers: pip install "setselect[huggingface]"'
-        )
-    from sentence_transformers import SentenceTransformer
-
+    library = import_library("sentence_transformers", "huggingface")
     path, fingerprint = _locate(name)
     try:
         with _without_progress_bars():
-            model = SentenceTransformer(path, local_files_only=Path(path).is_dir())
-    # A wrong name, a network failure and a damaged folder raise many undocumented exceptions.
+            model = library.SentenceTransformer(path, local_files_only=Path(path).is_dir())
+    # A wrong name, a network failure and a damaged folder raise exceptions of four libraries.
     except Exception as error:
         raise InvalidParameterError(f"model {quoted(name)} cannot be loaded: {error}") from error
     return SentenceModel(name, fingerprint, model)
@@ -135,10 +129,13 @@ def _locate(name: str) -> tuple[str, str]:
     folder = Path(name).expanduser()
     if not folder.is_dir():
         return name, name
-    # A model that was trained further in its folder has other vectors under the same name.
-    files = sorted((str(f.relative_to(folder)), f.stat()) for f in folder.rglob("*") if f.is_file())
-    state = "".join(f"{path} {stat.st_size} {stat.st_mtime_ns}\n" for path, stat in files)
-    return str(folder), f"{printable(folder.resolve())} {hashlib.sha256(os.fsencode(state)).hexdigest()[:16]}"
+    # A model that was trained further in its folder has other vectors under the same name. The content decides, because
+    # the date of a file may be restored after a change.
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        with path.open("rb") as file:
+            digest.update(f"{path.relative_to(folder)} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return str(folder), f"{folder.resolve()} {digest.hexdigest()[:16]}"
 
 
 def default_cache() -> Path:
@@ -177,8 +174,7 @@ class CachedEmbedding:
     Raises
     ------
     InvalidInputError
-        When called: ``embed`` does not return one finite vector of the same length for each text, or the cache file
-        cannot be used.
+        When called: ``embed`` does not return one finite vector for each text, or the cache file cannot be used.
 
     Examples
     --------
@@ -213,7 +209,7 @@ class CachedEmbedding:
         """The vectors of ``texts``, shape (n, d), float32, in the same order."""
         if not texts:
             raise InvalidInputError("there are no texts to embed")
-        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
+        keys = [hashlib.sha256(text.encode()).digest() for text in texts]
         unique = dict(zip(keys, texts, strict=True))
         with self._errors_named():
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -221,8 +217,7 @@ class CachedEmbedding:
             connection = sqlite3.connect(self.path, timeout=60)
         with closing(connection) as database:
             with self._errors_named():
-                cells = self._read(database, unique)
-            found = {key: self._as_vector(cell, unique[key]) for key, cell in cells.items()}
+                found = self._read(database, unique)
             # Texts of similar length share a batch, because models pad each batch to its longest text.
             missing = sorted((key for key in unique if key not in found), key=lambda key: len(unique[key]))
             batches = [missing[start : start + self.batch] for start in range(0, len(missing), self.batch)]
@@ -247,26 +242,17 @@ class CachedEmbedding:
     def _errors_named(self) -> Iterator[None]:
         try:
             yield
-        # SQLite's message about a damaged table may be invalid UTF-8, which raises UnicodeDecodeError.
-        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+        # A damaged cell is a ValueError.
+        except (sqlite3.Error, OSError, ValueError) as error:
             raise InvalidInputError(
-                f"the cache of embeddings, {self.path}, cannot be used: {printable(error)}. If the file is damaged, "
-                "delete it"
+                f"the cache of embeddings, {self.path}, cannot be used: {error}. If the file is damaged, delete it"
             ) from error
 
-    def _read(self, database: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, Any]:
+    def _read(self, database: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, Vectors]:
         database.execute(
             "CREATE TABLE IF NOT EXISTS embeddings (model TEXT, text_sha256 BLOB, vector BLOB,"
             " PRIMARY KEY (model, text_sha256)) WITHOUT ROWID"
         )
         query = "SELECT vector FROM embeddings WHERE model = ? AND text_sha256 = ?"
         rows = {key: database.execute(query, (self.model, key)).fetchone() for key in keys}
-        return {key: row[0] for key, row in rows.items() if row is not None}
-
-    def _as_vector(self, cell: Any, text: str) -> Vectors:
-        # A cell of SQLite may hold a value of any type.
-        whole = isinstance(cell, bytes) and len(cell) > 0 and len(cell) % _DTYPE.itemsize == 0
-        vector: Vectors = np.frombuffer(cell if whole else b"", _DTYPE)
-        if not vector.size or not np.isfinite(vector).all():
-            raise InvalidInputError(f"{self.path}: the vector of {quoted(text)} is damaged: delete the file")
-        return vector
+        return {key: np.frombuffer(row[0], _DTYPE) for key, row in rows.items() if row is not None}

@@ -88,7 +88,7 @@ class PerspectiveExtractor:
     Raises
     ------
     InvalidParameterError
-        ``split`` or ``asplit`` is not callable, or ``cache_size`` is not an integer of at least 0.
+        ``cache_size`` is not an integer of at least 0.
 
     Examples
     --------
@@ -103,10 +103,6 @@ class PerspectiveExtractor:
         asplit: Callable[[str], Awaitable[Any]] | None = None,
         cache_size: int = 1024,
     ) -> None:
-        if not callable(split):
-            raise InvalidParameterError(f"split must be a function of the query, got {quoted(split)}")
-        if asplit is not None and not callable(asplit):
-            raise InvalidParameterError(f"asplit must be an async function of the query, got {quoted(asplit)}")
         self._split = split
         self._asplit = asplit
         self._cache_size = check_integer(cache_size, "cache_size", 0)
@@ -123,10 +119,7 @@ class PerspectiveExtractor:
     def extract(self, query: str) -> QueryParts:
         """The parts of ``query``; ``perspective`` is None if the query has none or the answer is invalid.
 
-        Raises
-        ------
-        Exception
-            What ``split`` raises, unchanged.
+        What ``split`` raises is raised unchanged.
         """
         known = self._look_up(query)
         return self._check(query, self._split(query)) if known is None else known
@@ -190,10 +183,7 @@ def check_perspective_vector(value: str, perspective: Any) -> str:
 
 
 def read_perspective(perspective: Any, query: str) -> QueryParts | None:
-    """What the setting ``perspective=`` (a text, a function or an extractor) gives for ``query``.
-
-    None means that there is no text: no perspective, a blank one, or a vector.
-    """
+    """What the setting ``perspective=`` gives for ``query``; None if that is no text (blank, or a vector)."""
     return _as_parts(perspective(query) if callable(perspective) else perspective, perspective)
 
 
@@ -206,10 +196,7 @@ async def aread_perspective(perspective: Any, query: str) -> QueryParts | None:
 
 
 def find_text_to_embed(parts: QueryParts | None, query: str, perspective_vector: str) -> str | None:
-    """The text to embed besides the query: the perspective, or for "difference" the root.
-
-    None means no projection: there is no perspective, or the root equals the query.
-    """
+    """The text to embed besides the query: the perspective, or for "difference" the root; None for no projection."""
     if parts is None or parts.perspective is None or perspective_vector == "text":
         return None if parts is None else parts.perspective
     if not parts.root.strip():
@@ -229,10 +216,9 @@ def make_pap(
     corpus: bool = False,
     direction: str = "remove",
 ) -> PAP | None:
-    """The projection that the setting ``perspective=`` stands for; None for no projection.
+    """The projection that the setting ``perspective=`` stands for, or None.
 
-    ``embedded`` is the embedding of what :func:`find_text_to_embed` returned. Without it only a ``perspective`` that
-    is a vector gives a projection. With "difference" p = ``query`` − ``embedded``.
+    ``embedded`` is the embedding of what :func:`find_text_to_embed` returned; with "difference" p = query − embedded.
     """
     if embedded is None:
         if perspective is None or isinstance(perspective, str) or callable(perspective):

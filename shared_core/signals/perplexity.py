@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import math
 import os
 import warnings
 from collections.abc import Iterable, Mapping
@@ -18,12 +16,12 @@ from .._files import Journal, hold_lock
 from .._validation import check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from ..scaling import Scale, rescale
-from .language_models import AnswerModel, EndpointModel, Item, TransformersModel, import_library
+from .language_models import AnswerModel, EndpointModel, Item, TransformersModel
+from .progress import progress_bar
 
 TEMPLATE = "{question}\n{answer}"
 
 StrPath = str | os.PathLike[str]
-
 _QUESTION, _ANSWER = "{question}", "{answer}"
 
 
@@ -34,10 +32,8 @@ class LogPerplexityQuality:
     the answer's perplexity. It estimates how often the model has met such an answer. Compute it once, offline, and
     store it with the examples. :meth:`from_transformers` and :meth:`from_endpoint` make objects of this class.
 
-    A token belongs to the answer if any of its characters does. A token that spans the border, such as the space at
-    the end of the question merged with the first word of the answer, counts as part of the answer. Special tokens at
-    the end do not count. A tokenizer without character offsets (one written in Python) also encodes the question
-    alone; the answer begins at the first token in which the two encodings differ.
+    A token belongs to the answer if any of its characters does, so a token that spans the border counts. Special tokens
+    at the end do not count.
 
     Parameters
     ----------
@@ -47,8 +43,7 @@ class LogPerplexityQuality:
         Contains ``{question}`` once, and ends with ``{answer}``.
     batch_size : int
         Answers in one request to an endpoint. A forward pass of a local model has room for ``batch_size`` · 256
-        tokens, where a token of an answer counts as four. So it takes more short texts and fewer long ones. Apart from
-        rounding the batch size does not change a score.
+        tokens, where a token of an answer counts as four. Apart from rounding the batch size does not change a score.
     model_id : str
         Distinguishes the scores of this model from those of others in a ``resume`` file; "" if there is no name.
 
@@ -93,16 +88,12 @@ class LogPerplexityQuality:
     ) -> LogPerplexityQuality:
         """Score with a model of Hugging Face ``transformers``, local or loaded by name (extra ``train``).
 
-        A context that several answers share, or a beginning that many prompts share, is read once.
-
         Parameters
         ----------
         model : str, path or loaded causal language model
             A model given by name or folder is loaded in bfloat16 if the processor computes in it (a GPU, or a CPU with
             avx512_bf16 or AMX), else in float32. A loaded model stays as it is: to choose the precision or
-            quantisation, load the model yourself. With Gemma 3 270M and 150 few-shot prompts of GeoQuery, bfloat16
-            moves an answer's mean log-probability by 0.007 on average (at most 0.036), and the ranks of the prompts
-            agree (Spearman's correlation 0.9998).
+            quantisation, load the model yourself.
         tokenizer : str, path or loaded tokenizer, optional
             By default the tokenizer of the same name as the model.
         device : str or torch.device, optional
@@ -112,13 +103,6 @@ class LogPerplexityQuality:
             texts are cut at the front, with a warning; a start-of-text token is kept.
         batch_size, template, model_id
             See the class; ``model_id`` is by default the name that the model was loaded by.
-
-        Raises
-        ------
-        ImportError
-            torch or transformers is missing.
-        InvalidParameterError
-            A loaded model comes without a tokenizer, or a parameter is out of its range.
         """
         answers = TransformersModel(model, tokenizer, device, max_length)
         name = answers.name if model_id is None else model_id
@@ -139,8 +123,7 @@ class LogPerplexityQuality:
     ) -> LogPerplexityQuality:
         """Score with an OpenAI-compatible ``/v1/completions`` that echoes log-probabilities (extra ``openai``).
 
-        vLLM has such an endpoint. Chat models and llama.cpp's server do not. The server refuses texts that are too
-        long.
+        vLLM has such an endpoint. Chat models and llama.cpp's server do not.
 
         Parameters
         ----------
@@ -154,11 +137,6 @@ class LogPerplexityQuality:
             Seconds for a request, and how often the ``openai`` client retries after a temporary failure.
         batch_size, template, model_id
             See the class. ``model_id`` is by default the model's name.
-
-        Raises
-        ------
-        ImportError
-            openai is missing.
         """
         answers = EndpointModel(base_url, model, api_key, timeout, max_retries)
         name = model if model_id is None else model_id
@@ -199,8 +177,6 @@ class LogPerplexityQuality:
         InvalidParameterError
             ``resume`` is given for a model without a ``model_id`` or is in use by another run, or the endpoint does
             not echo log-probabilities.
-        ImportError
-            tqdm or filelock (for ``resume``) is missing.
         openai.OpenAIError
             The endpoint cannot be reached, or refuses the request.
 
@@ -238,10 +214,14 @@ class LogPerplexityQuality:
         Raises
         ------
         InvalidInputError
-            An example lacks one of the keys; also the errors of :meth:`score`.
+            An example lacks one of the keys; also what :meth:`score` raises.
         """
         rows = list(examples)
-        scores = self._score(_column(rows, question), _column(rows, answer), progress, resume)
+        for row, example in enumerate(rows):
+            if question not in example or answer not in example:
+                raise InvalidInputError(f"item {row} has the keys {quoted([*example])}: pass question= and answer=")
+        questions, answers = ([example[name] for example in rows] for name in (question, answer))
+        scores = self._score(questions, answers, progress, resume)
         values = rescale(scores, scale)
         return [{**example, key: value} for example, value in zip(rows, values.tolist(), strict=True)]
 
@@ -265,16 +245,14 @@ class LogPerplexityQuality:
                 if key not in known and key not in missing:
                     missing[key] = Item(row, head.replace(_QUESTION, question), answer)
             names, items = list(missing), list(missing.values())
-            bar = import_library("tqdm", "train").tqdm(total=len(items), unit="answer") if progress else None
-            with contextlib.nullcontext() if bar is None else bar:
+            with progress_bar(progress, len(items), "answer", "scoring") as advance:
                 for batch in self._model.score_batches(items, self.batch_size):
                     found = {names[place]: scored.mean for place, scored in batch}
                     known |= found
                     cut += [items[place].row for place, scored in batch if scored.cut]
                     if journal is not None:
                         journal.append({"key": key, "log_probability": mean} for key, mean in found.items())
-                    if bar is not None:
-                        bar.update(len(batch))
+                    advance(len(batch))
         if cut:
             warnings.warn(
                 f"{len(cut)} of {len(pairs)} texts are longer than {self._model.limit} tokens (item {min(cut)} is the "
@@ -291,42 +269,26 @@ class LogPerplexityQuality:
 
 
 def _as_pairs(questions: Iterable[str], answers: Iterable[str]) -> list[tuple[str, str]]:
-    columns = []
-    for texts, what in ((questions, "questions"), (answers, "answers")):
-        if isinstance(texts, str):
-            raise InvalidInputError(f"{what} must be a list of strings, not a single string: pass [{quoted(texts)}]")
-        columns.append(list(texts))
-        for row, text in enumerate(columns[-1]):
-            if not isinstance(text, str):
-                raise InvalidInputError(f"{what}: item {row} is {quoted(text)}, not a string")
-            if what == "answers" and not text.strip():
-                raise InvalidInputError(f"answers: item {row} is {quoted(text)}; leave out examples without an answer")
+    columns = list(questions), list(answers)
     if len(columns[0]) != len(columns[1]):
         raise InvalidInputError(f"there are {len(columns[0])} questions, but {len(columns[1])} answers")
-    return list(zip(*columns, strict=True))
+    pairs = list(zip(*columns, strict=True))
+    for row, (question, answer) in enumerate(pairs):
+        if not isinstance(question, str) or not isinstance(answer, str) or not answer.strip():
+            raise InvalidInputError(
+                f"item {row} must have a question and an answer that is not blank, got {quoted((question, answer))}; "
+                "leave out examples without an answer"
+            )
+    return pairs
 
 
 def _read_scores(journal: Journal) -> dict[str, float]:
     """The scores in a journal, by key. Beginning the journal finds a missing folder before the model runs."""
-    known = {}
+    known: dict[str, float] = {}
     for number, entry in journal.read():
         try:
-            key, value = entry["key"], float(entry["log_probability"])
+            known[entry["key"]] = float(entry["log_probability"])
         except (ValueError, TypeError, KeyError):
             raise journal.error(number) from None
-        if not isinstance(key, str) or not math.isfinite(value):
-            raise journal.error(number)
-        known[key] = value
     journal.begin()
     return known
-
-
-def _column(examples: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
-    column = []
-    for row, example in enumerate(examples):
-        if name not in example:
-            raise InvalidInputError(
-                f"item {row} has no {quoted(name)}; it has {quoted([*example])}. Pass question= and answer="
-            )
-        column.append(example[name])
-    return column

@@ -11,7 +11,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core.bridge.pydantic import PrivateAttr
-from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.schema import QueryBundle
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever, register_vector_source
 from langchain_setselect import SetSelectExampleSelector as LangChainExamples
@@ -42,32 +42,17 @@ Fault = Callable[[Any], Any]
 
 # Faults in what a model returns for all texts.
 FAULTS: dict[str, Fault] = {
-    "none at all": lambda rows: [],
     "one too few": lambda rows: rows[:-1],
-    "one too many": lambda rows: [*rows, rows[0]],
-    "twice as many": lambda rows: [*rows, *rows],
-    "None": lambda rows: None,
     "None among them": lambda rows: [*rows[:-1], None],
     "NaN": lambda rows: [*rows[:-1], [NAN] * len(rows[0])],
-    "inf": lambda rows: [[float("inf"), *rows[0][1:]], *rows[1:]],
     "one is short": lambda rows: [*rows[:-1], rows[-1][:-1]],
     "all are short": lambda rows: [row[:-1] for row in rows],
-    "all are empty": lambda rows: [[] for _ in rows],
-    "one number each": lambda rows: [1.0 for _ in rows],
-    "words": lambda rows: ["a vector" for _ in rows],
-    "nested": lambda rows: [[row] for row in rows],
-    "a generator": lambda rows: (row for row in rows),
 }
 # Faults in what a model returns for a query.
 QUERY_FAULTS: dict[str, Fault] = {
     "None": lambda row: None,
-    "empty": lambda row: [],
     "NaN": lambda row: [NAN] * len(row),
     "zero": lambda row: [0.0] * len(row),
-    "None inside": lambda row: [*row[:-1], None],
-    "a number": lambda row: 1.0,
-    "a word": lambda row: "a vector",
-    "nested": lambda row: [row],
     "short": lambda row: row[:-1],
 }
 
@@ -200,30 +185,22 @@ def test_a_model_that_does_not_return_one_vector_for_each_text(
 ) -> None:
     monkeypatch.setattr(vectors, "_READERS", {})
     told = error_of(place(True, model(texts=FAULTS[fault])), InvalidInputError)
-    wrong = {"none at all": 0, "one too few": 11, "one too many": 13, "twice as many": 24}
-    if fault in wrong:
-        assert re.search(rf"\b12\b.*\b{wrong[fault]}\b", told)
+    if fault == "one too few":
+        assert re.search(r"\b12\b.*\b11\b", told)
         assert model.__name__ in told
 
 
 @pytest.mark.parametrize("fault", QUERY_FAULTS)
 @pytest.mark.parametrize(("place", "model"), PLACES, ids=lambda value: getattr(value, "__name__", ""))
-def test_a_model_that_returns_no_vector_for_the_query(
+def test_a_model_that_returns_no_vector_for_the_query_or_the_perspective(
     place: Callable[..., Calls], model: type[Any], fault: str
 ) -> None:
     error_of(place(False, model(query=QUERY_FAULTS[fault])), InvalidInputError)
-
-
-@pytest.mark.parametrize("fault", QUERY_FAULTS)
-@pytest.mark.parametrize(("place", "model"), PLACES, ids=lambda value: getattr(value, "__name__", ""))
-def test_a_model_that_returns_no_vector_for_the_perspective(
-    place: Callable[..., Calls], model: type[Any], fault: str
-) -> None:
     odd = model(query=QUERY_FAULTS[fault], only="sideways")
     error_of(place(False, odd, perspective="sideways"), (InvalidInputError, PerspectiveError))
 
 
-@pytest.mark.parametrize("found", [None, {"doc-3": None}, {"doc-3": []}, {"doc-3": [NAN] * 48}, {"doc-3": "words"}])
+@pytest.mark.parametrize("found", [None, {"doc-3": None}, {"doc-3": [NAN] * 48}])
 def test_a_langchain_look_up_that_returns_no_vectors(found: Any) -> None:
     class Lying(Unread):
         pass
@@ -235,17 +212,7 @@ def test_a_langchain_look_up_that_returns_no_vectors(found: Any) -> None:
     assert "doc-3" in told or not isinstance(found, dict)
 
 
-@pytest.mark.parametrize("found", [(DOCUMENTS, None), (DOCUMENTS, [[1.0] * 48] * 11)], ids=["None", "one too few"])
-def test_a_langchain_search_that_returns_no_documents_with_vectors(found: Any) -> None:
-    class LyingSearch(Unread):
-        pass
-
-    register_vector_source(LyingSearch, lambda store, query, fetch_k, **kwargs: found)
-    made = SetSelectRetriever(vectorstore=LyingSearch(in_memory(WordEmbeddings())))
-    error_of((lambda: made.invoke(LC_QUERY), lambda: made.ainvoke(LC_QUERY)), (InvalidInputError, VectorSourceError))
-
-
-@pytest.mark.parametrize("found", [None, {"n3": None}, {"n3": []}, {"n3": [NAN] * 48}, {"n3": "words"}])
+@pytest.mark.parametrize("found", [None, {"n3": None}, {"n3": [NAN] * 48}])
 def test_a_llamaindex_look_up_that_returns_no_vectors(found: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "_READERS", {PlainStore: VectorReader(lambda store, ids, index: found)})
     nodes = scored(make_nodes()[:12])
@@ -253,13 +220,3 @@ def test_a_llamaindex_look_up_that_returns_no_vectors(found: Any, monkeypatch: p
     calls = lambda: made.postprocess_nodes(nodes, query), lambda: made.apostprocess_nodes(nodes, query)
     told = error_of(calls, (InvalidInputError, VectorSourceError))
     assert "n3" in told or not isinstance(found, dict)
-
-
-@pytest.mark.parametrize("vector", [[], [NAN] * 48, [1.0] * 47], ids=["empty", "NaN", "short"])
-def test_a_node_whose_embedding_is_no_vector_is_named(vector: Any) -> None:
-    nodes: list[NodeWithScore] = scored(make_nodes()[:12])
-    for row, node in enumerate(nodes):
-        node.node.embedding = vector if row == 3 else embedding(TEXTS[row])
-    made, query = SetSelectPostprocessor(), bundle()
-    calls = lambda: made.postprocess_nodes(nodes, query), lambda: made.apostprocess_nodes(nodes, query)
-    assert "n3" in error_of(calls, InvalidInputError)

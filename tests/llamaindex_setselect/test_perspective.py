@@ -1,26 +1,20 @@
-"""An LLM's answer becomes root and perspective, and the query is projected as in the core."""
+"""The query is projected as in the core, whatever form ``perspective=`` has."""
 
 from __future__ import annotations
 
 import copy
-import json
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from llama_index.core import VectorStoreIndex
-from llama_index.core.base.llms.types import ChatResponse, CompletionResponse, LLMMetadata
-from llama_index.core.bridge.pydantic import PrivateAttr
-from llama_index.core.llms import CustomLLM
-from llama_index.core.llms.llm import ToolSelection
-from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor, extractor_from_llm
-from shared_core import NDPP, PAP, Candidates, InvalidParameterError, PerspectiveError, SetSelectWarning
-from shared_core.signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
+from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from shared_core import NDPP, PAP, Candidates, InvalidParameterError, PerspectiveError
+from shared_core.signals.extraction import PerspectiveExtractor, QueryParts
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
     QUERY,
@@ -34,112 +28,6 @@ from tests.llamaindex_setselect.nodes_and_indexes import (
 
 ROOT, SIDE = "effects of coffee and tea", "on sleep and memory"
 PARTS = QueryParts(ROOT, SIDE)
-JSON = json.dumps(PARTS._asdict())
-
-
-class Writer(CustomLLM):
-    """Has no function calling, so the answer is parsed from its text."""
-
-    answer: str = JSON
-    _prompts: list[str] = PrivateAttr(default_factory=list)
-
-    @property
-    def metadata(self) -> LLMMetadata:
-        return LLMMetadata()
-
-    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        if self.answer == "down":
-            raise ConnectionError("the model is down")
-        self._prompts.append(prompt)
-        return CompletionResponse(text=self.answer)
-
-    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
-        raise NotImplementedError
-
-
-class ToolCaller(MockFunctionCallingLLM):
-    """Calls its tool, as models with function calling do."""
-
-    arguments: dict[str, Any]
-
-    def get_tool_calls_from_response(
-        self, response: ChatResponse, error_on_no_tool_call: bool = True, **kwargs: Any
-    ) -> list[ToolSelection]:
-        return [ToolSelection(tool_id="1", tool_name="SplitQuery", tool_kwargs=self.arguments)]
-
-
-async def test_an_answer_in_text_is_parsed_and_cached() -> None:
-    llm = Writer(answer=f"Here you are:\n{JSON}")
-    extractor = extractor_from_llm(llm)
-    assert extractor.extract(QUERY) == await extractor.aextract(QUERY) == PARTS
-    assert len(llm._prompts) == 1
-    assert llm._prompts[0].startswith(PERSPECTIVE_PROMPT.replace("{query}", QUERY))
-    assert await extractor_from_llm(llm, cache_size=0).aextract(QUERY) == PARTS
-
-
-async def test_tool_calls_are_parsed() -> None:
-    extractor = extractor_from_llm(ToolCaller(arguments=PARTS._asdict()), cache_size=0)
-    assert extractor.extract(QUERY) == await extractor.aextract(QUERY) == PARTS
-
-
-@pytest.mark.parametrize("answer", ['{"root": "x", "perspective": ""}', '{"root": "x", "perspective": null}', "{}"])
-def test_no_perspective(answer: str) -> None:
-    assert extractor_from_llm(Writer(answer=answer)).extract(QUERY) == QueryParts(QUERY, None)
-
-
-async def test_an_invalid_answer_is_quoted() -> None:
-    extractor = extractor_from_llm(Writer(answer='{"root": "effects", "perspective": "at night"}'))
-    with pytest.warns(SetSelectWarning, match=r"\(at, night\).*'at night'"):
-        assert extractor.extract(QUERY) == QueryParts(QUERY, None)
-    with pytest.warns(SetSelectWarning, match="at night"):
-        assert await extractor.aextract(QUERY) == QueryParts(QUERY, None)
-
-
-async def test_the_error_of_a_failing_call_is_raised_unchanged() -> None:
-    extractor = extractor_from_llm(Writer(answer="down"))
-    with pytest.raises(ConnectionError, match="down"):
-        extractor.extract(QUERY)
-    with pytest.raises(ConnectionError, match="down"):
-        await extractor.aextract(QUERY)
-
-
-@pytest.mark.parametrize("answer", ["no JSON at all", '{"root": ["a list"]}'])
-async def test_an_answer_that_cannot_be_parsed_is_invalid(answer: str) -> None:
-    extractor = extractor_from_llm(Writer(answer=answer))
-    with pytest.warns(SetSelectWarning, match="not a pair of root and perspective"):
-        assert extractor.extract(QUERY) == QueryParts(QUERY, None)
-    with pytest.warns(SetSelectWarning, match="not a pair of root and perspective"):
-        assert await extractor.aextract(QUERY) == QueryParts(QUERY, None)
-
-
-class Silent(MockFunctionCallingLLM):
-    """Has tools, but calls none."""
-
-    def get_tool_calls_from_response(
-        self, response: ChatResponse, error_on_no_tool_call: bool = True, **kwargs: Any
-    ) -> list[ToolSelection]:
-        return []
-
-
-async def test_an_answer_without_a_tool_call_is_invalid() -> None:
-    extractor = extractor_from_llm(Silent())
-    with pytest.warns(SetSelectWarning):
-        assert extractor.extract(QUERY) == QueryParts(QUERY, None)
-    with pytest.warns(SetSelectWarning):
-        assert await extractor.aextract(QUERY) == QueryParts(QUERY, None)
-
-
-def test_prompts() -> None:
-    llm = Writer()
-    extractor_from_llm(llm, 'As {"root": …}: {query}').extract(QUERY + " {x} {query}")
-    assert llm._prompts[0].startswith(f'As {{"root": …}}: {QUERY} {{x}} {{query}}\n')
-    with pytest.raises(InvalidParameterError, match=r"the prompt must contain \{query\}"):
-        extractor_from_llm(llm, "Split the query")
-
-
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))])
-def test_copies_extract_the_same(copied: Callable[[Any], PerspectiveExtractor]) -> None:
-    assert copied(extractor_from_llm(Writer())).extract(QUERY) == PARTS
 
 
 def explicit(p: Sequence[float] | None, ids: Sequence[str], k: int, **settings: Any) -> tuple[list[str], list[float]]:
@@ -155,6 +43,10 @@ def nearest(p: Sequence[float] | None, n: int, direction: str = "remove") -> lis
     query = embedding(QUERY) if p is None else PAP(p, direction=direction).project(embedding(QUERY))
     order = np.argsort(-(matrix(ALL) @ np.asarray(query)), kind="stable")[:n]
     return [ALL[i] for i in order]
+
+
+def how_of(setting: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in setting.items() if name in ("corpus", "direction")}
 
 
 def one_side(query: str) -> str:
@@ -176,44 +68,42 @@ FORMS: list[Any] = [
     ({"perspective": TEXT}, TEXT),
     ({"perspective": one_side}, TEXT),
     ({"perspective": both_parts}, TEXT),
-    ({"perspective": extractor_from_llm(Writer())}, TEXT),
+    ({"perspective": PerspectiveExtractor(both_parts)}, TEXT),
     ({"perspective": both_parts, "perspective_vector": "difference"}, DIFFERENCE),
-    ({"perspective": extractor_from_llm(Writer()), "perspective_vector": "difference"}, DIFFERENCE),
+    ({"perspective": PerspectiveExtractor(both_parts), "perspective_vector": "difference"}, DIFFERENCE),
     ({"perspective": nothing}, None),
     ({"perspective": nothing, "perspective_vector": "difference"}, None),
     ({"perspective": lambda query: QueryParts(query, "tea"), "perspective_vector": "difference"}, None),
-    ({"perspective": extractor_from_llm(Writer(answer="{}"))}, None),
+    ({"perspective": SIDE, "corpus": True}, TEXT),
+    ({"perspective": SIDE, "direction": "emphasize"}, TEXT),
 ]
-SIDES: list[dict[str, Any]] = [{}, {"corpus": True}, {"direction": "emphasize"}]
 
 
-@pytest.mark.parametrize("how", SIDES, ids=str)
 @pytest.mark.parametrize(("setting", "p"), FORMS)
 @pytest.mark.parametrize("embedded", [True, False])
 async def test_the_postprocessor_projects_like_the_core(
     setting: dict[str, Any],
     p: list[float] | None,
-    how: dict[str, Any],
     embedded: bool,
     index: VectorStoreIndex,
     nodes: list[NodeWithScore],
 ) -> None:
-    wanted, relevance = explicit(p, ALL, 6, **how)
+    wanted, relevance = explicit(p, ALL, 6, **how_of(setting))
     asked = bundle() if embedded else QueryBundle(QUERY)
-    post = SetSelectPostprocessor(top_n=6, index=index, **setting, **how)
+    post = SetSelectPostprocessor(top_n=6, index=index, **setting)
     for chosen in (post.postprocess_nodes(nodes, asked), await post.apostprocess_nodes(nodes, asked)):
         assert ids_of(chosen) == wanted
         assert scores_of(chosen) == pytest.approx(relevance, rel=1e-9)
 
 
-@pytest.mark.parametrize("how", SIDES, ids=str)
 @pytest.mark.parametrize(("setting", "p"), FORMS)
 async def test_the_retriever_searches_and_selects_with_the_projection(
-    setting: dict[str, Any], p: list[float] | None, how: dict[str, Any], index: VectorStoreIndex
+    setting: dict[str, Any], p: list[float] | None, index: VectorStoreIndex
 ) -> None:
+    how = how_of(setting)
     fetched = nearest(p, 15, how.get("direction", "remove"))
     wanted, relevance = explicit(p, fetched, 5, **how)
-    retriever = SetSelectIndexRetriever(index, top_n=5, fetch_k=15, **setting, **how)
+    retriever = SetSelectIndexRetriever(index, top_n=5, fetch_k=15, **setting)
     for chosen in (retriever.retrieve(QUERY), await retriever.aretrieve(QUERY)):
         assert ids_of(chosen) == wanted
         assert scores_of(chosen) == pytest.approx(relevance, rel=1e-9)
@@ -259,14 +149,6 @@ async def test_with_hyde_the_difference_uses_the_query_itself(
     assert ids_of(await post.apostprocess_nodes(nodes, asked)) == ids_of(plain.postprocess_nodes(nodes, asked))
 
 
-def test_without_nodes_the_model_is_not_called(index: VectorStoreIndex) -> None:
-    llm = Writer()
-    assert (
-        SetSelectPostprocessor(index=index, perspective=extractor_from_llm(llm)).postprocess_nodes([], bundle()) == []
-    )
-    assert llm._prompts == []
-
-
 @pytest.mark.parametrize("make", [SetSelectPostprocessor, SetSelectIndexRetriever])
 def test_impossible_settings_are_refused_at_construction(make: Any, index: VectorStoreIndex) -> None:
     for perspective in (SIDE, TEXT):
@@ -285,19 +167,14 @@ def test_a_function_without_a_root_cannot_give_a_difference(index: VectorStoreIn
         retriever.retrieve(QUERY)
 
 
-@pytest.mark.parametrize("perspective", [one_side, extractor_from_llm(Writer())])
+@pytest.mark.parametrize("perspective", [one_side, PerspectiveExtractor(both_parts)])
 def test_to_dict_refuses_functions_and_extractors(perspective: Any, index: VectorStoreIndex) -> None:
     with pytest.raises(InvalidParameterError, match="a function or an extractor"):
         SetSelectPostprocessor(index=index, perspective=perspective).to_dict()
 
 
-def test_to_dict_keeps_perspective_vector(index: VectorStoreIndex) -> None:
-    data = SetSelectPostprocessor(index=index, perspective_vector="difference").to_dict()
-    assert SetSelectPostprocessor.from_dict(data, index=index).perspective_vector == "difference"
-
-
 def test_copies_share_the_extractor_and_pickles_contain_it(index: VectorStoreIndex, nodes: list[NodeWithScore]) -> None:
-    extractor = extractor_from_llm(Writer())
+    extractor = PerspectiveExtractor(both_parts)
     post = SetSelectPostprocessor(top_n=4, index=index, perspective=extractor)
     assert copy.deepcopy(post).perspective is extractor
     assert copy.copy(post).perspective is extractor

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
-import numpy as np
-
 from ..._validation import quoted
-from ...errors import InvalidInputError, InvalidParameterError
+from ...errors import InvalidInputError
 from .symbols import Symbol, structural_symbols
 
 Item = Mapping[str, Any]
@@ -55,8 +54,6 @@ def score_all(feedback: Feedback, pairs: Sequence[Pair], where: Sequence[str] | 
 
     Raises
     ------
-    InvalidParameterError
-        ``feedback`` is not callable and has no ``score``, or ``where`` and ``pairs`` differ in length.
     InvalidInputError
         A result is not a finite number (the message names the pair), or the number of results is wrong.
     Exception
@@ -67,21 +64,28 @@ def score_all(feedback: Feedback, pairs: Sequence[Pair], where: Sequence[str] | 
     >>> score_all(lambda query, subset: len(subset) / 4, [({}, [{}]), ({}, [{}, {}])])
     [0.25, 0.5]
     """
-    names = [f"pair {i}" for i in range(len(pairs))] if where is None else list(where)
-    if len(names) != len(pairs):
-        raise InvalidParameterError(f"where has {len(names)} names for {len(pairs)} pairs")
+    names = [f"pair {i}" for i in range(len(pairs))] if where is None else where
     batched: Callable[[Sequence[Pair]], Iterable[Any]] | None = getattr(feedback, "score", None)
     if batched is not None:
         values = list(batched(pairs))
         if len(values) != len(pairs):
             raise InvalidInputError(f"{quoted(feedback)}: score returned {len(values)} results for {len(pairs)} pairs")
-    elif callable(feedback):
-        values = [_call(feedback, pair, name) for pair, name in zip(pairs, names, strict=True)]
     else:
-        raise InvalidParameterError(
-            f"feedback must be a function of a query's item and a subset's items, got {quoted(feedback)}"
-        )
+        values = []
+        for pair, name in zip(pairs, names, strict=True):
+            with noting(f"the feedback scored {name}"):
+                values.append(feedback(*pair))
     return [_check_finite(value, name) for value, name in zip(values, names, strict=True)]
+
+
+@contextmanager
+def noting(what: str) -> Iterator[None]:
+    """Add a note to whatever the user's own function raises: what it did at that moment."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"setselect: while {what}")
+        raise
 
 
 class CoverageFeedback:
@@ -99,11 +103,6 @@ class CoverageFeedback:
         forms, ``str.split`` for prose, or a function of your own. It is called once for each text, so its result must
         depend on the text alone.
 
-    Raises
-    ------
-    InvalidParameterError
-        ``answer`` is not a text, or ``symbols`` is not callable.
-
     Examples
     --------
     >>> feedback = CoverageFeedback()
@@ -112,10 +111,6 @@ class CoverageFeedback:
     """
 
     def __init__(self, answer: str = "answer", symbols: Callable[[str], Iterable[Any]] = structural_symbols) -> None:
-        if not isinstance(answer, str):
-            raise InvalidParameterError(f"answer must be the key of an item's answer, got {quoted(answer)}")
-        if not callable(symbols):
-            raise InvalidParameterError(f"symbols must be a function from a text to its symbols, got {quoted(symbols)}")
         self.answer = answer
         self.symbols = symbols
         self._known: dict[str, frozenset[Symbol]] = {}
@@ -157,26 +152,17 @@ class CoverageFeedback:
         return (len(wanted) - len(missing)) / len(wanted)
 
     def _find_symbols(self, item: Item, where: str, place: int | None) -> frozenset[Any]:
-        try:
-            return self._known[item[self.answer]]
-        except (KeyError, TypeError):
-            pass
+        text = item.get(self.answer)
         whose = f"{where}query item" if place is None else f"{where}item {place} of the subset"
-        if not isinstance(item, Mapping) or self.answer not in item:
-            has = quoted([*item] if isinstance(item, Mapping) else item)
-            raise InvalidInputError(
-                f"{whose} has no {quoted(self.answer)}; it has {has}. Name the key of its answer (answer=)"
-            )
-        text = item[self.answer]
         if not isinstance(text, str):
-            raise InvalidInputError(f"{whose}: its {self.answer!r} is {quoted(text)}, not a text")
-        try:
-            found = frozenset(self.symbols(text))
-        except Exception as error:
-            error.add_note(
-                f"setselect: while {self._symbols_name()} read {quoted(text)}, the {self.answer!r} of the {whose}"
+            raise InvalidInputError(
+                f"{whose}: its {quoted(self.answer)} is {quoted(text)}, not a text; it has the keys {quoted([*item])}. "
+                "Name the key of its answer (answer=)"
             )
-            raise
+        if text in self._known:
+            return self._known[text]
+        with noting(f"{self._symbols_name()} read {quoted(text)}, the {self.answer!r} of the {whose}"):
+            found = frozenset(self.symbols(text))
         self._known[text] = found
         return found
 
@@ -185,18 +171,8 @@ class CoverageFeedback:
         return f"{getattr(named, '__module__', None) or 'builtins'}.{named.__qualname__}"
 
 
-def _call(feedback: Feedback, pair: Pair, name: str) -> Any:
-    try:
-        return feedback(*pair)
-    except Exception as error:
-        error.add_note(f"setselect: while the feedback scored {name}")
-        raise
-
-
 def _check_finite(value: Any, name: str) -> float:
     try:
-        if isinstance(value, (str, bytes, bool, np.bool_)) or np.ndim(value) != 0:
-            raise TypeError
         number = float(value)
     except (TypeError, ValueError):
         number = math.nan

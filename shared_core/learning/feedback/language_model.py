@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import math
@@ -36,9 +35,14 @@ class LanguageModelFeedback:
     ----------
     model : AnswerModel
         Scores answers.
-    instruction, example, separator, question, answer : str
-        The form of the prompt, see :class:`PromptTemplate`. By default there is no instruction, an example is its
-        question and its answer on two lines, and examples are separated by an empty line.
+    instruction, separator : str
+        The start of the prompt ("" for none), and the text between its parts.
+    example : str
+        A format string that ends with ``{answer}``. ``{question}`` and ``{answer}`` stand for the item's values under
+        the keys ``question`` and ``answer``, other names for the values under those names; ``{{`` is a brace. The part
+        before ``{answer}`` also formats the query.
+    question, answer : str
+        The keys of the items.
     batch_size : int
         Prompts in one request to an endpoint; for a local model see :class:`LogPerplexityQuality`. It changes scores by
         rounding only.
@@ -106,13 +110,6 @@ class LanguageModelFeedback:
             See :meth:`LogPerplexityQuality.from_transformers`. ``max_length`` counts a prompt with its answer.
         **settings
             ``batch_size`` and the parts of the template: see the class.
-
-        Raises
-        ------
-        ImportError
-            torch or transformers is missing.
-        InvalidParameterError
-            A loaded model comes without a tokenizer, or a parameter is out of its range.
         """
         local = TransformersModel(model, tokenizer, device, max_length)
         return cls(local, model_id=local.name if model_id is None else model_id, **settings)
@@ -139,26 +136,13 @@ class LanguageModelFeedback:
             See :meth:`LogPerplexityQuality.from_endpoint`. No other key than this ``api_key`` is sent.
         **settings
             ``batch_size``, ``price`` and the parts of the template: see the class.
-
-        Raises
-        ------
-        ImportError
-            openai is missing.
-        InvalidParameterError
-            A parameter is out of its range.
         """
         endpoint = EndpointModel(base_url, model, api_key, timeout, max_retries)
         return cls(endpoint, model_id=model if model_id is None else model_id, **settings)
 
     @property
     def fingerprint(self) -> str:
-        """A text that identifies this feedback: model, precision, length limit, template and keys.
-
-        Raises
-        ------
-        InvalidParameterError
-            The model has no name.
-        """
+        """A text that identifies this feedback: model, precision, length limit, template and keys."""
         if not self.model_id:
             raise InvalidParameterError("the model has no name that identifies its scores: pass model_id=")
         model = {"model": self.model_id, "limit": self._model.limit, "precision": self._model.precision}
@@ -179,30 +163,21 @@ class LanguageModelFeedback:
         Raises
         ------
         InvalidInputError
-            An item lacks a key or a text, or a query's answer is blank, too long even without examples, or gets a
-            number that is not finite; the message names the pair (or the item, by the same number).
-        InvalidParameterError
-            The endpoint does not echo log-probabilities.
+            An item lacks a text, or a query's answer is blank, too long even without examples, or gets a number that is
+            not finite; the message names the pair.
         openai.OpenAIError
             The endpoint cannot be reached, or refuses the request for a reason other than its length.
-
-        Warns
-        -----
-        SetSelectWarning
-            Examples were dropped because the context was full. There is one warning for each call, with their number.
         """
         return self._score(pairs)
 
     def cost(self, pairs: Iterable[Pair]) -> Cost:
-        """The size of all prompts; the model is not called. Without a tokenizer four characters count as a token.
-
-        ``pairs`` may be a generator. Items raise the errors of :meth:`score`.
-        """
-        seen: set[bytes] = set()
+        """The size of all prompts; the model is not called. Without a tokenizer four characters count as a token."""
+        seen: set[int] = set()
         characters = tokens = 0
         for row, pair in enumerate(pairs):
             item = self.template.prompt(row, *pair).item()
-            name = hashlib.sha256(f"{len(item.context)} {item.context}{item.answer}".encode()).digest()
+            # A hash in place of the texts, which may fill the memory.
+            name = hash((item.context, item.answer))
             if name not in seen:
                 seen.add(name)
                 characters += len(item.context) + len(item.answer)
@@ -261,7 +236,7 @@ class LanguageModelFeedback:
         while True:
             try:
                 return endpoint.score([prompt.item() for prompt in prompts])
-            except Exception as error:
+            except endpoint.refusals as error:
                 if not _is_too_long(error):
                     raise
                 if len(prompts) == 1:
@@ -272,7 +247,7 @@ class LanguageModelFeedback:
 
 
 def _is_too_long(error: Exception) -> bool:
-    # The errors of openai are recognised without importing it. Servers differ in status code and message.
+    # Servers differ in status code and message.
     if getattr(error, "status_code", None) not in (400, 413, 422):
         return False
     return getattr(error, "code", None) == "context_length_exceeded" or _LENGTH.search(str(error)) is not None

@@ -43,66 +43,33 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The size of all prompts for a model, before examples are dropped; equal prompts count once.
-
-    Examples
-    --------
-    >>> print(Cost(prompts=1200, characters=3_400_000, tokens=850_000, price=0.5))
-    1,200 prompts of 3,400,000 characters, about 850,000 tokens, about 0.42 at 0.5 per million
-    """
+    """The size of all prompts for a model, before examples are dropped; ``price`` is that of a million tokens."""
 
     prompts: int
     characters: int
     tokens: int
     price: float | None = None
-    """Price of a million tokens."""
-
-    @property
-    def money(self) -> float | None:
-        """The cost of all tokens; None without a price."""
-        return None if self.price is None else self.tokens * self.price / 1e6
 
     def __str__(self) -> str:
         text = f"{self.prompts:,} prompts of {self.characters:,} characters, about {self.tokens:,} tokens"
-        return text if self.price is None else f"{text}, about {self.money:,.2f} at {self.price:g} per million"
+        if self.price is None:
+            return text
+        return f"{text}, about {self.tokens * self.price / 1e6:,.2f} at {self.price:g} per million"
 
 
 class PromptTemplate:
     """How items become a prompt: instruction, examples in their order and the question, with separators between them.
 
-    Parameters
-    ----------
-    instruction : str
-        The start of the prompt; "" for none.
-    example : str
-        A format string. ``{question}`` and ``{answer}`` stand for the item's values under the keys ``question`` and
-        ``answer``, other names for the values under those names; ``{{`` is a brace. It must end with ``{answer}`` and
-        contain it once. The part before ``{answer}`` also formats the query. Braces in the items' texts stay as they
-        are.
-    separator : str
-        The text between the parts.
-    question, answer : str
-        The keys of the items.
+    See :class:`LanguageModelFeedback` for the parameters.
 
-    Raises
-    ------
-    InvalidParameterError
-        A parameter is not a text, or ``example`` has another form.
-
-    Examples
-    --------
     >>> template = PromptTemplate("", "Q: {question} A: {answer}", " | ", "q", "a")
     >>> template.prompt(0, {"q": "2+2?", "a": "4"}, [{"q": "1+1?", "a": "2"}]).item()
     Item(row=0, context='Q: 1+1? A: 2 | Q: 2+2? A: ', answer='4')
     """
 
     def __init__(self, instruction: str, example: str, separator: str, question: str, answer: str) -> None:
-        names = ("instruction", "example", "separator", "question", "answer")
-        given = dict(zip(names, (instruction, example, separator, question, answer), strict=True))
-        for name, text in given.items():
-            if not isinstance(text, str):
-                raise InvalidParameterError(f"{name} must be a text, got {quoted(text)}")
-        self.settings = given
+        self.settings = {"instruction": instruction, "example": example, "separator": separator}
+        self.settings |= {"question": question, "answer": answer}
         self._keys = {"question": question, "answer": answer}
         self._parts = _parse_example(example)
 
@@ -127,19 +94,15 @@ class PromptTemplate:
 
     def _text(self, item: Mapping[str, Any], name: str, whose: str) -> str:
         key = self._keys.get(name, name)
-        if not isinstance(item, Mapping) or key not in item:
-            has = quoted([*item] if isinstance(item, Mapping) else item)
-            if name in self._keys:
-                raise InvalidInputError(
-                    f"{whose} has no {quoted(key)}; it has {has}. Name the key of its {name} ({name}=)"
-                )
-            raise InvalidInputError(f"{whose} has no {quoted(key)}, which the template names; it has {has}")
-        value = item[key]
+        value = item.get(key)
         if isinstance(value, str):
             return value
         if isinstance(value, (int, float)) and name not in self._keys:
             return str(value)
-        raise InvalidInputError(f"{whose}: its {quoted(key)} is {quoted(value)}, not a text")
+        remedy = f"name the key of its {name} ({name}=)" if name in self._keys else "the template names this key"
+        raise InvalidInputError(
+            f"{whose}: its {quoted(key)} is {quoted(value)}, not a text; it has the keys {quoted([*item])}: {remedy}"
+        )
 
 
 def _parse_example(example: str) -> list[tuple[str, str]]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 from ..._files import Journal
-from ..._validation import quoted
 from ...errors import InvalidParameterError
+from ..settings import describe_differences
 
 FORMAT = "setselect labels"
 VERSION = 1
@@ -20,12 +20,10 @@ Scored = list[tuple[tuple[int, ...], float]]
 
 
 class LabelFile:
-    """A journal with a header that holds the settings, then a line for each labelled item.
+    """A journal with a header that holds the settings, then a line for each labelled item of a ``pool`` of items.
 
-    The constructor reads and checks the file and changes nothing; ``begin`` makes it ready to append. ``settings`` is
-    everything that makes the labels of one run differ from another's, as plain values: among them ``k``, the size of
-    the largest subset, and ``subsets``, the number of subsets of an item (None: any). ``pool`` is the number of items.
-    ``known`` has the subsets and scores of the items in the file, by the item's row.
+    The constructor reads and checks the file and changes nothing; ``begin`` makes it ready to append. Among the
+    settings are ``k`` and ``subsets`` (None: any number); ``known`` has what is in the file, by the item's row.
     """
 
     def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any], pool: int) -> None:
@@ -39,11 +37,7 @@ class LabelFile:
                 continue
             query, scored = self._parse(entry, number)
             if query in self.known:
-                raise self._journal.error(
-                    number,
-                    f"labels item {query} a second time; perhaps two runs wrote at the same time. Remove one of "
-                    "the two lines",
-                )
+                raise self._journal.error(number, f"labels item {query} a second time: remove one of the two lines")
             self.known[query] = scored
 
     def begin(self) -> None:
@@ -56,55 +50,41 @@ class LabelFile:
         self._journal.append([{"query": query, "subsets": subsets, "scores": scores}])
 
     def _check_header(self, header: Any) -> None:
-        path = self._journal.path
-        try:
-            kind, version, settings = header["format"], header["version"], header["settings"]
-        except (TypeError, KeyError):
-            kind, version, settings = None, None, None
-        if kind != FORMAT or type(version) is not int or not isinstance(settings, dict):
+        if not isinstance(header, dict) or header.get("format") != FORMAT:
             raise self._journal.error(1, "is not the header of a file of labels; name another file")
-        if version != VERSION:
+        path = self._journal.path
+        if header["version"] != VERSION:
             raise InvalidParameterError(
-                f"{path}: the labels have format version {version}, this setselect reads version {VERSION}; use the "
-                "version of setselect that wrote them, or name another file"
+                f"{path}: the labels have format version {header['version']}, this setselect reads version {VERSION}; "
+                "use the version of setselect that wrote them, or name another file"
             )
-        differing = [
-            f"{name} = {quoted(settings.get(name))} there, {quoted(self._settings.get(name))} here"
-            for name in {**self._settings, **settings}
-            if settings.get(name) != self._settings.get(name)
-        ]
+        differing = describe_differences(header["settings"], self._settings)
         if differing:
             raise InvalidParameterError(
-                f"{path}: the labels were made with other settings: {'; '.join(differing)}. Use the settings of the "
-                "file, or name another file"
+                f"{path}: the labels were made with other settings: {differing}. Use the settings of the file, or name "
+                "another file"
             )
 
     def _parse(self, entry: Any, number: int) -> tuple[int, Scored]:
         try:
-            query, subsets, scores = entry["query"], entry["subsets"], entry["scores"]
-            finite = [type(score) in (int, float) and math.isfinite(score) for score in scores]
-            sound = len(subsets) == len(scores) > 0 and all(finite) and self._is_row(query)
-            sound = sound and all(self._is_subset(subset, query) for subset in subsets)
-        except (TypeError, KeyError, OverflowError):
+            query = entry["query"]
+            pairs = zip(entry["subsets"], entry["scores"], strict=True)
+            scored = [(tuple(subset), float(score)) for subset, score in pairs]
+            sound = len(scored) > 0 and all(self._is_sound(query, subset, score) for subset, score in scored)
+        except (TypeError, KeyError, ValueError):
             sound = False
-        if not sound or self._settings.get("subsets") not in (None, len(subsets)):
+        if not sound or self._settings.get("subsets") not in (None, len(scored)):
             raise self._journal.error(number)
-        return query, [(tuple(subset), float(score)) for subset, score in zip(subsets, scores, strict=True)]
+        return query, scored
 
-    def _is_row(self, value: Any) -> bool:
-        return type(value) is int and 0 <= value < self._pool
-
-    def _is_subset(self, subset: Any, query: int) -> bool:
-        right_size = 0 < len(subset) == len(set(subset)) <= self._settings["k"]
-        return right_size and query not in subset and all(map(self._is_row, subset))
+    def _is_sound(self, query: int, subset: tuple[int, ...], score: float) -> bool:
+        rows = {query, *subset}
+        in_pool = all(type(row) is int and 0 <= row < self._pool for row in rows)
+        return in_pool and 0 < len(subset) == len(rows) - 1 and len(subset) <= self._settings["k"] and isfinite(score)
 
 
 def describe_callable(value: Any) -> str:
-    """A text that identifies a feedback or a draw; it is the same after the program is restarted.
-
-    The text is its ``fingerprint`` (a string, or a method that returns one), else the name of a function or class, else
-    its ``repr`` without addresses.
-    """
+    """A text that identifies a feedback or a draw, also after a restart: its fingerprint, else its name or ``repr``."""
     if isinstance(value, str):
         return value
     own = getattr(value, "fingerprint", None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import sys
@@ -14,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._files import hold_lock
-from ..._validation import as_column, check_integer, check_number, check_one_of, check_path, quoted
+from ..._validation import as_column, check_integer, check_number, check_one_of, quoted
 from ...errors import InvalidInputError, InvalidParameterError
-from ...signals.language_models import import_library
-from ..feedback.coverage import Feedback, score_all
+from ...signals.progress import progress_bar
+from ..feedback.coverage import Feedback, Pair, noting, score_all
 from ..neighbours import Neighbours
 from .draws import GreedyDraws
 from .label_file import LabelFile, Scored, describe_callable
@@ -70,9 +69,9 @@ def label(
     """Draw subsets of each training item's nearest neighbours, and score them by the feedback (NDPP paper, 4.2).
 
     The candidates of an item are the nearest items in the pool by cosine; ties go to the lower row. The item itself
-    and its exact duplicates are left out, because an example that holds the answer teaches nothing. Duplicates are
-    items with the same ``question`` and ``answer`` (items without these keys: with the same content), and items whose
-    vectors have the same direction up to rounding, such as equal questions with different answers.
+    and its duplicates are left out, because an example that holds the answer teaches nothing. Duplicates are items with
+    the same ``question`` and ``answer`` (items without these keys: with the same content), and items whose vectors have
+    the same direction up to rounding.
 
     The rows of a subset are in reverse order of nearness, so a language model reads the nearest example last, next to
     the question. The order does not change a determinant.
@@ -80,8 +79,7 @@ def label(
     Parameters
     ----------
     items : sequence of n mappings
-        The pool. The feedback gets them unchanged. A ``resume`` file identifies texts, numbers and lists of these by
-        their value, and anything else by its ``repr``.
+        The pool. The feedback gets them unchanged.
     vectors : array-like, shape (n, d)
         The items' embeddings, of any length; the vector of a training item must not be zero.
     feedback : Feedback
@@ -105,9 +103,9 @@ def label(
         Item i draws with ``np.random.default_rng([seed, i])``, independently of the other items.
     resume : path, optional
         A file of JSON lines. The labels of each item are added at once, and labels of earlier runs with the same
-        items, vectors and settings are read from it, unchanged; ``queries`` and ``examples`` may differ. A run that is
-        killed loses at most the current item. The file identifies the feedback by its ``fingerprint`` (a string, or a
-        method that returns one), else by its name or ``repr``. A change in the code of a function is not detected.
+        items, vectors and settings are read from it; ``queries`` and ``examples`` may differ. The file identifies the
+        feedback by its ``fingerprint`` (a string, or a method that returns one), else by its name or ``repr``. A change
+        in the code of a function is not detected.
     progress : bool
         Show a bar (tqdm) with the rate, the time left and the mean score.
     say : callable, optional
@@ -122,14 +120,12 @@ def label(
     Raises
     ------
     InvalidInputError
-        An item is not a mapping, the vectors have another shape or length, a training item's vector is zero or all
-        other items are its duplicates, the feedback returns something other than a finite number, or ``resume`` is
-        damaged or a file of another kind; the message names the row or line.
+        The vectors have another shape or length, a training item's vector is zero or has too few candidates, the
+        feedback returns something other than a finite number, or ``resume`` is damaged or a file of another kind; the
+        message names the row or line.
     InvalidParameterError
-        A parameter is out of its range, an item has too few candidates, ``draw`` returns something other than such
-        subsets, or ``resume`` was started with other settings or is in use by another run.
-    ImportError
-        tqdm or filelock is missing (extra ``train``).
+        A parameter is out of its range, ``draw`` returns something other than such subsets, or ``resume`` was started
+        with other settings or is in use by another run.
     Exception
         Any exception of ``feedback`` or ``draw``, with a note that names the item.
 
@@ -153,12 +149,12 @@ def label(
         drawing, subsets, overlapping = GreedyDraws(vectors, k, subsets), None, True
     needed = k if overlapping else k * (subsets or 1)
     if needed > candidates:
-        raise InvalidParameterError(f"{_describe_need(k, needed)} needs candidates >= {needed}, got {candidates}")
+        raise InvalidParameterError(
+            f"candidates must be at least {needed} to draw {needed // k} subsets of k = {k}, got {candidates}"
+        )
     neighbours = Neighbours(items, vectors)
     wanted = check_rows(queries, len(neighbours), "queries")
     among = None if examples is None else check_rows(examples, len(neighbours), "examples")
-    if resume is not None:
-        check_path(resume, "resume")
     with hold_lock(resume):
         file = None
         if resume is not None:
@@ -173,31 +169,36 @@ def label(
         # All neighbours are found first, so that an item without enough of them is refused before hours of scoring.
         nearest = dict(zip(missing, neighbours.nearest(missing, candidates, among), strict=True))
         for row, rows in nearest.items():
-            _check_candidates(row, neighbours.items[row], len(rows), k, needed)
+            if len(rows) < needed:
+                raise InvalidInputError(
+                    f"item {row} has {len(rows)} candidates besides its duplicates, but {needed} are needed: leave the "
+                    f"item out: {quoted(neighbours.items[row])}"
+                )
 
-        def drawn() -> Iterator[tuple[int, list[tuple[int, ...]]]]:
-            return ((row, _draw(drawing, row, nearest[row], seed, k, subsets)) for row in missing)
-
-        def pairs(row: int, sets: list[tuple[int, ...]]) -> list[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
-            return [(neighbours.items[row], [neighbours.items[i] for i in subset]) for subset in sets]
+        def drawn() -> Iterator[tuple[int, list[tuple[int, ...]], list[Pair]]]:
+            for row in missing:
+                sets = _draw(drawing, row, nearest[row], seed, k, subsets)
+                yield row, sets, [(neighbours.items[row], [neighbours.items[i] for i in subset]) for subset in sets]
 
         if missing and getattr(feedback, "remote", False):
             remote: Any = feedback
-            # The subsets are drawn twice, because all prompts together would fill the memory.
-            cost = remote.cost(pair for row, sets in drawn() for pair in pairs(row, sets))
+            # The subsets are drawn again below, because all prompts together would fill the memory.
+            cost = remote.cost(pair for _, _, pairs in drawn() for pair in pairs)
             tell = say or (lambda line: sys.stderr.write(line + "\n"))
-            tell(f"to label: {len(missing)} items, {sum(len(sets) for _, sets in drawn())} subsets; {cost}")
+            tell(f"to label {len(missing)} items: {cost}")
         if file is not None:
             file.begin()
-        with _progress_bar(len(wanted), len(wanted) - len(missing), progress) as advance:
-            for row, sets in drawn():
-                with _note_item(row):
+        count, total = 0, 0.0
+        with progress_bar(progress, len(wanted), "item", "labelling", len(wanted) - len(missing)) as advance:
+            for row, sets, pairs in drawn():
+                with noting(f"labelling item {row}"):
                     where = [f"item {row}, subset {place} (rows {subset})" for place, subset in enumerate(sets)]
-                    scores = score_all(feedback, pairs(row, sets), where)
+                    scores = score_all(feedback, pairs, where)
                 known[row] = list(zip(sets, scores, strict=True))
                 if file is not None:
                     file.append(row, known[row])
-                advance(scores)
+                count, total = count + len(scores), total + sum(scores)
+                advance(score=f"{total / count:.3g}")
     return [LabelledSubset(row, subset, score) for row in wanted for subset, score in known[row]]
 
 
@@ -240,20 +241,13 @@ def best(labels: Iterable[LabelledSubset], share: float = 0.1) -> list[LabelledS
 
 def check_rows(given: Iterable[int] | None, n: int, name: str) -> list[int]:
     """The rows of a pool of n items that the argument ``name`` lists; all rows if it is None."""
-    try:
-        listed = list(range(n) if given is None else given)
-    # Any exception: the caller may pass any object.
-    except Exception:
-        raise InvalidParameterError(f"{name} takes a collection of row numbers, got {quoted(given)}") from None
-    rows = [check_integer(row, f"{name}[{place}]") for place, row in enumerate(listed)]
+    rows = [check_integer(row, f"{name}[{place}]") for place, row in enumerate(range(n) if given is None else given)]
     if not rows:
         raise InvalidParameterError(f"{name} is empty: name at least one row, or leave it out for all rows")
     seen: set[int] = set()
     for place, row in enumerate(rows):
-        if not 0 <= row < n:
-            raise InvalidParameterError(f"{name}[{place}] is {row}, but rows are 0..{n - 1}")
-        if row in seen:
-            raise InvalidParameterError(f"{name}[{place}] is {row} a second time")
+        if not 0 <= row < n or row in seen:
+            raise InvalidParameterError(f"{name}[{place}] is {row}; rows are 0..{n - 1}, each at most once")
         seen.add(row)
     return rows
 
@@ -264,35 +258,22 @@ def check_labels(labels: Iterable[LabelledSubset], n: int) -> list[LabelledSubse
     if not known:
         raise InvalidInputError("labels are empty: there is nothing to learn from")
     for place, entry in enumerate(known):
-        if not isinstance(entry, LabelledSubset):
-            raise InvalidInputError(f"labels: number {place} is {quoted(entry)}, not a LabelledSubset")
-        rows = (entry.query, *entry.subset)
-        sound = all(_is_number(row, int, np.integer) and 0 <= row < n for row in rows)
-        if not sound or not entry.subset or len(set(rows)) < len(rows):
+        rows = {int(row) for row in (entry.query, *entry.subset) if 0 <= row < n}
+        if not 0 < len(entry.subset) == len(rows) - 1 or not np.isfinite(entry.score):
             raise InvalidInputError(
                 f"labels: number {place}, {quoted(entry)}, must hold different rows of the {n} items, without the "
-                "query's row"
+                "query's row, and a finite score"
             )
-        if not _is_number(entry.score, int, np.integer, float, np.floating) or not np.isfinite(entry.score):
-            raise InvalidInputError(f"labels: the score of number {place}, {quoted(entry)}, is not a finite number")
     return known
 
 
 def digest_labels(labels: Iterable[LabelledSubset]) -> str:
-    """A digest that identifies the labels, whatever types their numbers have.
-
-    >>> digest_labels([LabelledSubset(0, (1,), 1.0)]) == digest_labels([LabelledSubset(0, (1,), np.float64(1))])
-    True
-    """
+    """A digest that identifies the labels, whatever types their numbers have."""
     digest = hashlib.sha256()
     for entry in labels:
         rows = (int(entry.query), *map(int, entry.subset))
         digest.update(f"{rows} {float(entry.score)!r}\n".encode())
     return digest.hexdigest()
-
-
-def _is_number(value: Any, *kinds: type) -> bool:
-    return isinstance(value, kinds) and not isinstance(value, bool)
 
 
 def _random_draw(k: int, subsets: int | None) -> Draw:
@@ -308,9 +289,8 @@ def _draw(
 ) -> list[tuple[int, ...]]:
     """The subsets that ``draw`` returns for one item, checked, each with its nearest row last."""
     rank = {row: place for place, row in enumerate(candidates.tolist())}
-    with _note_item(query):
-        sets = draw(query, candidates, np.random.default_rng([seed, query]))
-        given = [tuple(check_integer(row, "a row that draw returned") for row in subset) for subset in sets]
+    with noting(f"drawing subsets of item {query}"):
+        given = [tuple(map(int, subset)) for subset in draw(query, candidates, np.random.default_rng([seed, query]))]
     for place, subset in enumerate(given):
         if not 1 <= len(subset) <= k or len(set(subset)) != len(subset) or not all(row in rank for row in subset):
             raise InvalidParameterError(
@@ -321,50 +301,3 @@ def _draw(
         wanted = "at least one" if subsets is None else subsets
         raise InvalidParameterError(f"draw returned {len(given)} subsets of item {query}; it must return {wanted}")
     return [tuple(sorted(subset, key=rank.__getitem__, reverse=True)) for subset in given]
-
-
-def _describe_need(k: int, needed: int) -> str:
-    return (
-        f"drawing a subset of k = {k}"
-        if needed == k
-        else f"drawing {needed // k} subsets of k = {k} that do not overlap"
-    )
-
-
-def _check_candidates(row: int, item: Mapping[str, Any], count: int, k: int, needed: int) -> None:
-    if not count:
-        raise InvalidInputError(
-            f"item {row} has no candidates, because all other items are its duplicates; leave the item out: "
-            f"{quoted(item)}"
-        )
-    if count < needed:
-        raise InvalidParameterError(
-            f"item {row}: {_describe_need(k, needed)} needs {needed} candidates, but it has {count}; leave the item "
-            f"out: {quoted(item)}"
-        )
-
-
-@contextlib.contextmanager
-def _note_item(row: int) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"setselect: while labelling item {row}")
-        raise
-
-
-@contextlib.contextmanager
-def _progress_bar(total: int, done: int, shown: bool) -> Iterator[Callable[[list[float]], None]]:
-    if not shown:
-        yield lambda scores: None
-        return
-    count, whole = 0, 0.0
-    with import_library("tqdm", "train").tqdm(total=total, initial=done, unit="item", desc="labelling") as bar:
-
-        def advance(scores: list[float]) -> None:
-            nonlocal count, whole
-            count, whole = count + len(scores), whole + sum(scores)
-            bar.set_postfix(score=f"{whole / count:.3g}", refresh=False)
-            bar.update()
-
-        yield advance

@@ -6,19 +6,13 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
-
-from ..._validation import as_numeric, check_integer, check_number
-from ...candidates import as_unit_rows
-from ...errors import InvalidInputError, InvalidParameterError
-from ...selectors.kernels import LinearKernel, LowRankKernel
-
-try:
-    import torch
-except ImportError as error:
-    raise ImportError('learning a kernel needs torch: pip install "setselect[train]"') from error
-
 from torch import Tensor, nn
+
+from ..._validation import as_float64
+from ...candidates import as_unit_rows
+from ...selectors.kernels import LinearKernel, LowRankKernel
 
 Matrix = NDArray[np.float64]
 
@@ -51,14 +45,7 @@ class _Factors(nn.Module):
 
     def __init__(self, skew_rank: int, rates: ArrayLike) -> None:
         super().__init__()
-        values = as_numeric(np.empty(0) if np.size(rates) == 0 else rates, "rates").astype(np.float64)
-        if values.shape != (skew_rank // 2,):
-            raise InvalidInputError(
-                f"rates must have shape ({skew_rank // 2},), one for each two columns of B, got {values.shape}"
-            )
-        wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
-        if wrong.size:
-            raise InvalidInputError(f"rates: number {wrong[0]} is {values[wrong[0]]}; each must be positive and finite")
+        values = np.asarray(rates, dtype=np.float64)
         self.skew_rank = skew_rank
         self.free_rates = nn.Parameter(torch.from_numpy(values + np.log(-np.expm1(-values))))
 
@@ -95,8 +82,8 @@ class RowFactors(_Factors):
     """
 
     def __init__(self, V: ArrayLike, B: ArrayLike | None = None, rates: ArrayLike = ()) -> None:
-        v = _as_matrix(V, "V")
-        b = np.zeros((len(v), 0)) if B is None else _as_matrix(B, "B", len(v))
+        v = as_float64(V, "V")
+        b = np.zeros((len(v), 0)) if B is None else as_float64(B, "B")
         super().__init__(b.shape[1], rates)
         self.V, self.B = nn.Parameter(torch.from_numpy(v)), nn.Parameter(torch.from_numpy(b))
 
@@ -112,14 +99,12 @@ class RowFactors(_Factors):
         rate: float = 1.0,
         pool: ArrayLike | None = None,
     ) -> Self:
-        """Start at the embeddings (M, d): V Vᵀ is the best approximation of E Eᵀ of rank K, E the unit vectors.
+        """Start at the embeddings (M, d): V Vᵀ is the best approximation of E Eᵀ of rank K for the rows ``pool``.
 
-        With ``pool`` it is the best for these rows; the other rows are projected onto the same directions. Columns of V
-        beyond the rank of the vectors start at random, as those of B do, because a column of zeros is never trained.
-        ``scale`` is the approximate length of a row of B at the start, ``rate`` every λ.
+        Columns of V beyond the rank of the vectors start at random, as those of B do, because a column of zeros is
+        never trained. ``scale`` is the approximate length of a row of B at the start, ``rate`` every λ.
         """
-        rng = _check_start(K, K_skew, seed, scale, rate)
-        unit = unit_rows(vectors)
+        rng, unit = np.random.default_rng(seed), unit_rows(vectors)
         directions, values = principal_directions(unit if pool is None else unit[np.asarray(pool)])
         kept = int((values[:K] > 1e-10 * values[0]).sum())
         v = rng.standard_normal((len(unit), K)) * (scale / K**0.5)
@@ -156,8 +141,8 @@ class RowFactors(_Factors):
 class LinearFactors(_Factors):
     """V = E W_V and B = E W_B, E the unit vectors of ``vectors`` (M, d); W_V (d, K), W_B (d, K') and λ are trained.
 
-    The kernel serves items that came after training. The cost of a step does not depend on the size of the pool: a
-    step needs the rows of E in the batch, EᵀE and Eᵀ diag(w) E. ``state_dict`` does not contain the vectors.
+    The cost of a step does not depend on the size of the pool: a step needs the rows of E in the batch, EᵀE and
+    Eᵀ diag(w) E. ``state_dict`` does not contain the vectors.
 
     >>> factors = LinearFactors([[2.0, 0.0], [3.0, 4.0]], [[1.0, 0.0], [0.0, 1.0]])
     >>> factors.rows()[0].detach().numpy().round(6).tolist()
@@ -169,8 +154,8 @@ class LinearFactors(_Factors):
 
     def __init__(self, vectors: ArrayLike, W_V: ArrayLike, W_B: ArrayLike | None = None, rates: ArrayLike = ()) -> None:
         unit = unit_rows(vectors)
-        w_v = _as_matrix(W_V, "W_V", unit.shape[1])
-        w_b = np.zeros((len(w_v), 0)) if W_B is None else _as_matrix(W_B, "W_B", len(w_v))
+        w_v = as_float64(W_V, "W_V")
+        w_b = np.zeros((len(w_v), 0)) if W_B is None else as_float64(W_B, "W_B")
         super().__init__(w_b.shape[1], rates)
         self.W_V, self.W_B = nn.Parameter(torch.from_numpy(w_v)), nn.Parameter(torch.from_numpy(w_b))
         self.register_buffer("unit", unit, persistent=False)
@@ -181,11 +166,8 @@ class LinearFactors(_Factors):
         cls, vectors: ArrayLike, K: int, K_skew: int, *, seed: int, scale: float = 0.1, rate: float = 1.0
     ) -> Self:
         """Start at the embeddings: W_V is the identity if K = d, else the K ≤ d principal directions."""
-        rng = _check_start(K, K_skew, seed, scale, rate)
-        unit = unit_rows(vectors)
+        rng, unit = np.random.default_rng(seed), unit_rows(vectors)
         d = unit.shape[1]
-        if d < K:
-            raise InvalidParameterError(f"K must be at most {d}, the length of the vectors, got {K}")
         w_v = np.eye(d) if d == K else principal_directions(unit)[0][:, :K]
         w_b = rng.standard_normal((d, K_skew)) * (scale / max(K_skew, 1) ** 0.5)
         return cls(unit.numpy(), w_v, w_b, np.full(K_skew // 2, rate))
@@ -254,7 +236,7 @@ def principal_directions(rows: Tensor) -> tuple[Matrix, Matrix]:
 
 
 class _RowPool(torch.autograd.Function):
-    """The parts of Pool. Plain autograd makes a matrix of the pool's size for each term and takes 3 times as long."""
+    """The parts of Pool. Plain autograd would make a matrix of the pool's size for each term."""
 
     @staticmethod
     def forward(ctx: Any, v: Tensor, b: Tensor, weights: Tensor, index: Tensor, grams: bool) -> tuple[Tensor, ...]:
@@ -282,26 +264,6 @@ def _blocks(rows: Tensor) -> Iterator[Tensor]:
     """The rows in float64, block by block."""
     for start in range(0, len(rows), _BLOCK):
         yield rows[start : start + _BLOCK].to(torch.float64)
-
-
-def _check_start(K: int, K_skew: int, seed: int, scale: float, rate: float) -> np.random.Generator:
-    """Check the parameters of ``principal``; the generator of its random columns."""
-    check_integer(K, "K", 1)
-    check_integer(K_skew, "K_skew", 0)
-    for value, name in ((scale, "scale"), (rate, "rate")):
-        check_number(value, name, float(np.finfo(np.float64).tiny))
-    return np.random.default_rng(check_integer(seed, "seed", 0))
-
-
-def _as_matrix(values: ArrayLike, name: str, rows: int | None = None) -> Matrix:
-    matrix = as_numeric(values, name).astype(np.float64, order="C")
-    if matrix.ndim != 2 or (rows is None and 0 in matrix.shape) or (rows is not None and len(matrix) != rows):
-        wanted = "at least one row and one column" if rows is None else f"{rows} rows"
-        raise InvalidInputError(f"{name} must be a matrix with {wanted}, got shape {matrix.shape}")
-    bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
-    if bad.size:
-        raise InvalidInputError(f"{name}: row {bad[0]} holds NaN or inf")
-    return matrix
 
 
 def _as_numpy(tensor: Tensor) -> Matrix:

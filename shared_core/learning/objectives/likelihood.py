@@ -10,9 +10,6 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from ..._validation import as_numeric, check_number, check_one_of
-from ...errors import InvalidInputError, InvalidParameterError
-from ..settings import NORMALISATIONS
 from .factors import Factors, Grams
 
 RIDGE = 1e-5
@@ -31,12 +28,11 @@ class Likelihood:
     log det(L + I) is computed as log det(I + ZᵀZ X) with Z = [V B] and X = blkdiag(I, C). This form is linear in the
     size of the pool and correct for any rank; the published form through C⁻¹ fails for an odd rank.
 
-    ``subsets`` are N lists of rows of the pool. With ``normalisation="pool"`` a subset's probability is over all
-    subsets of the pool. With ``"candidates"`` it is over the subsets of its ``candidates`` (N lists of rows that
-    include its own), under the kernel as it is used, L' = R L R: log det(L'_S) − log det(L' + I). ``relevance`` (N
-    lists of positive numbers) is the r of each candidate; default: 1. With the ridge, a subset that is larger than the
-    rank or holds the same text twice has a finite loss. The ridge is added to L_S and not to L'_S, where it could
-    exceed r² L_ii of a candidate with a small r.
+    ``subsets`` are N lists of rows of the pool. A subset's probability is over all subsets of the pool. With
+    ``candidates`` (N lists of rows that include those of the subset) it is over the subsets of these, under the kernel
+    as it is used, L' = R L R: log det(L'_S) − log det(L' + I). ``relevance`` (N lists of positive numbers) is the r of
+    each candidate; default: 1. With the ridge, a subset that is larger than the rank or holds the same text twice has a
+    finite loss. The ridge is added to L_S and not to L'_S, where it could exceed r² L_ii of a candidate with a small r.
     """
 
     def __init__(
@@ -47,15 +43,10 @@ class Likelihood:
         beta: float = 0.01,
         ridge: float = RIDGE,
         *,
-        normalisation: str = "pool",
         candidates: Lists | None = None,
         relevance: Lists | None = None,
     ) -> None:
-        self.factors = factors
-        self.alpha, self.beta = check_number(alpha, "alpha", 0), check_number(beta, "beta", 0)
-        self.ridge = check_number(ridge, "ridge", 0)
-        self.normalisation = check_one_of(normalisation, "normalisation", NORMALISATIONS)
-        self._check_candidates(candidates)
+        self.factors, self.alpha, self.beta, self.ridge = factors, alpha, beta, ridge
         self._labels = _Labels(factors, subsets, candidates, relevance)
         self.weights: NDArray[np.float64] = 1 / np.maximum(self._labels.counts, 1)
         self._weighing = factors.weighing(torch.from_numpy(self.weights))
@@ -66,8 +57,6 @@ class Likelihood:
 
     def __call__(self, batch: Tensor) -> Tensor:
         """The loss, a float64 scalar, of the subsets with the numbers ``batch`` (int64, shape (m,), 0..N-1)."""
-        if not len(batch):
-            raise InvalidParameterError("the batch is empty: it must hold at least one of the subsets")
         labels, batch = self._labels, batch.to(self.factors.device)
         grams = labels.candidates is None
         pool = self.factors.pool(labels.items[batch].flatten(), self._weighing, grams)
@@ -76,15 +65,8 @@ class Likelihood:
 
     def held_out(self, subsets: Lists, *, candidates: Lists | None = None, relevance: Lists | None = None) -> float:
         """Mean log-likelihood of other subsets, without the penalties; see :func:`log_likelihood`."""
-        self._check_candidates(candidates)
         found = log_likelihood(self.factors, subsets, candidates=candidates, relevance=relevance, ridge=self.ridge)
         return float(found.mean())
-
-    def _check_candidates(self, candidates: Lists | None) -> None:
-        if (candidates is None) == (self.normalisation == "candidates"):
-            raise InvalidParameterError(
-                f"normalisation={self.normalisation!r} {'needs' if candidates is None else 'takes no'} candidates="
-            )
 
 
 def log_likelihood(
@@ -96,7 +78,6 @@ def log_likelihood(
     ridge: float = RIDGE,
 ) -> NDArray[np.float64]:
     """log P(S) of each subset, float64, shape (N,), with the parameters of :class:`Likelihood`; no gradient."""
-    ridge = check_number(ridge, "ridge", 0)
     labels = _Labels(factors, subsets, candidates, relevance)
     number, width = labels.items.shape
     step = max(1, _ROWS_AT_ONCE // width)
@@ -112,21 +93,15 @@ def log_likelihood(
 
 
 class _Labels:
-    """Labelled subsets, checked and padded."""
+    """Labelled subsets, padded."""
 
     def __init__(self, factors: Factors, subsets: Lists, candidates: Lists | None, relevance: Lists | None) -> None:
-        sets = _check_rows(subsets, "subset", len(factors))
-        self.candidates = None if candidates is None else _check_rows(candidates, "candidates of subset", len(factors))
+        sets = _as_rows(subsets)
+        self.candidates = None if candidates is None else _as_rows(candidates)
         self.counts = np.bincount(np.concatenate(sets), minlength=len(factors))
-        lists = sets if self.candidates is None else self.candidates
-        if len(lists) != len(sets):
-            raise InvalidInputError(f"candidates must be {len(sets)} lists, one for each subset, got {len(lists)}")
-        places = []
-        for n, (subset, items) in enumerate(zip(sets, lists, strict=True)):
+        lists, places = sets if self.candidates is None else self.candidates, []
+        for subset, items in zip(sets, lists, strict=True):
             place = {row: i for i, row in enumerate(items.tolist())}
-            missing = [row for row in subset.tolist() if row not in place]
-            if missing:
-                raise InvalidInputError(f"subset {n} holds row {missing[0]}, which is not among its candidates")
             places.append(np.array([place[row] for row in subset.tolist()]))
         # Rows of the pool (N, c) with their mask: the candidates of each subset, or the subset if there are none.
         self.items, self.held = _pad(lists, factors.device)
@@ -134,9 +109,7 @@ class _Labels:
         self.places, self.inside = _pad(places, factors.device)
         self.relevance = None
         if relevance is not None:
-            if self.candidates is None:
-                raise InvalidParameterError("relevance belongs to candidates: pass candidates= too")
-            numbers, _ = _pad(_check_relevance(relevance, self.candidates), factors.device)
+            numbers, _ = _pad([np.asarray(entry, dtype=np.float64) for entry in relevance], factors.device)
             self.relevance = numbers.masked_fill(~self.held, 1.0)
 
     def log_likelihoods(
@@ -160,48 +133,8 @@ class _Labels:
         return found - _normaliser(factors, Grams(v.mT @ v, v.mT @ b, b.mT @ b))
 
 
-def _check_rows(lists: Lists, what: str, rows: int) -> list[NDArray[Any]]:
-    """The lists as int64 arrays of different rows of a pool of ``rows`` items, none of them empty."""
-    arrays = []
-    for n, entry in enumerate(lists):
-        name = f"{what} {n}"
-        if np.size(entry) == 0:
-            raise InvalidInputError(f"{name} is empty; leave it out")
-        array = as_numeric(entry, name)
-        if array.ndim != 1:
-            raise InvalidInputError(f"{name} must be a list of numbers, got shape {array.shape}")
-        if array.dtype.kind not in "iu":
-            raise InvalidInputError(f"{name} must hold rows of the pool, integers; got {array.tolist()}")
-        wrong = np.flatnonzero((array < 0) | (array >= rows))
-        if wrong.size:
-            raise InvalidInputError(f"{name} holds row {array[wrong[0]]}, but the pool has rows 0 to {rows - 1}")
-        if len(set(array.tolist())) < len(array):
-            raise InvalidInputError(f"{name} holds a row twice: {array.tolist()}")
-        arrays.append(array.astype(np.int64))
-    if not arrays:
-        raise InvalidInputError(f"there must be at least one {what}, got none")
-    return arrays
-
-
-def _check_relevance(lists: Lists, candidates: list[NDArray[Any]]) -> list[NDArray[Any]]:
-    """The lists as float64 arrays of positive numbers, one number for each candidate."""
-    arrays = [as_numeric(entry, f"relevance of subset {n}").astype(np.float64) for n, entry in enumerate(lists)]
-    if len(arrays) != len(candidates):
-        raise InvalidInputError(
-            f"relevance must have a number for each candidate, got {len(arrays)} lists for {len(candidates)} subsets"
-        )
-    for n, (array, items) in enumerate(zip(arrays, candidates, strict=True)):
-        if array.shape != items.shape:
-            raise InvalidInputError(
-                f"relevance must have a number for each candidate, got {array.size} numbers for the {len(items)} "
-                f"candidates of subset {n}"
-            )
-        wrong = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
-        if wrong.size:
-            raise InvalidInputError(
-                f"relevance of subset {n}: number {wrong[0]} is {array[wrong[0]]}; each must be positive and finite"
-            )
-    return arrays
+def _as_rows(lists: Lists) -> list[NDArray[np.int64]]:
+    return [np.asarray(entry, dtype=np.int64) for entry in lists]
 
 
 def _pad(lists: list[NDArray[Any]], device: torch.device) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..._validation import check_number
 from ...errors import InvalidInputError
 from ..labels.labelling import LabelledSubset
 from .factors import Factors
@@ -81,7 +80,7 @@ class Listwise:
         ridge: float = RIDGE,
     ) -> None:
         self.factors, self.relevance = factors, relevance
-        self.pull, self.ridge = check_number(pull, "pull", 0), check_number(ridge, "ridge", 0)
+        self.pull, self.ridge = pull, ridge
         grouped = _group(labels)
         spreads = [scores.std() for lists in grouped.values() for _, scores in lists]
         if not spreads:
@@ -89,7 +88,7 @@ class Listwise:
                 "labels: no item has two subsets of the same size with different scores, so there is nothing to learn; "
                 "draw more subsets, or check that the feedback tells good subsets from bad ones"
             )
-        self.tau = check_number(sharpness, "sharpness", 1e-9) * float(np.mean(spreads))
+        self.tau = sharpness * float(np.mean(spreads))
         self.queries = list(grouped)
         self._rows, self._lists = [], []
         for lists in grouped.values():

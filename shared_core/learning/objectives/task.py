@@ -27,12 +27,10 @@ _FASTER = 20.0
 
 @dataclass(frozen=True)
 class Task:
-    """An objective with all that the training loop needs of it.
+    """An objective with all that the training loop needs of it: what is trained, and how.
 
-    ``parts`` is everything that is trained. ``groups`` are the parameters with their learning rates, for Adam. ``loss``
-    maps the numbers of m examples, int64 (m,) in 0..size-1, to a scalar. ``likelihood`` computes the mean
-    log-likelihood of the held-out queries' subsets. It is None if there are none, or if the objective has no
-    likelihood. ``kernel`` makes the current kernel.
+    ``groups`` are the parameters with their learning rates, for Adam. ``loss`` maps the numbers of m examples, int64
+    (m,) in 0..size-1, to a scalar. ``likelihood`` computes the mean log-likelihood of the held-out queries' subsets.
     """
 
     parts: nn.ModuleDict
@@ -54,8 +52,7 @@ def make_task(
 ) -> Task:
     """The task of the settings' objective, its factors at the embeddings ``vectors`` (n, d).
 
-    The objective gets the examples of the split as its pool, so that no held-out item can take part in training: the
-    rows of its vectors, subsets and candidates are places among these examples.
+    The rows of the objective are places among the examples of the split, so no held-out item can take part in training.
     """
     pool = np.array(split.examples)
     place = np.full(len(vectors), -1)
@@ -91,8 +88,7 @@ def make_task(
     # The best labels of each part are taken separately: held-out labels must not decide which labels are trained on.
     trained = best(trained, settings.share)
     loss = Likelihood(
-        factors, subsets(trained), settings.alpha, settings.beta, settings.ridge,
-        normalisation=settings.normalisation, **among(trained),
+        factors, subsets(trained), settings.alpha, settings.beta, settings.ridge, **among(trained)
     )  # fmt: skip
     likelihood = None
     if held_out:
@@ -108,10 +104,7 @@ def make_task(
 def _make_factors(
     settings: FitSettings, vectors: NDArray[np.floating], pool: NDArray[np.int64]
 ) -> tuple[Factors, RowFactors | None]:
-    """Factors of the rows ``pool`` that start at the embeddings, for the likelihood scaled to subsets of about k items.
-
-    For a row kernel also the start of all rows: a row that is not in the pool stays there.
-    """
+    """Factors of the rows ``pool`` that start at the embeddings; for a row kernel also the start of all rows."""
     rank, whole = settings.rank or vectors.shape[1], None
     start: dict[str, Any] = {"seed": settings.seed, "scale": 0.1 if settings.listwise else 1.0}
     made: Factors

@@ -69,20 +69,6 @@ def test_the_values_are_those_of_the_feedback_and_no_set_is_scored_twice() -> No
     assert len(set(feedback.asked)) == len(feedback.asked)
 
 
-def test_a_feedback_with_score_gets_all_new_pairs_in_one_call() -> None:
-    calls: list[int] = []
-
-    class Batched(Noting):
-        def score(self, pairs: Sequence[tuple[Item, Sequence[Item]]]) -> list[float]:
-            calls.append(len(pairs))
-            return [self(*pair) for pair in pairs]
-
-    measured = held_out(Batched())
-    measured.values(TopK())
-    measured.values(TopK())
-    assert calls == [3, 0] or calls == [3]
-
-
 def test_row_kernels_are_looked_up_by_row_or_by_id() -> None:
     v = RNG.normal(size=(N, 4))
     ids = [f"item {n}" for n in range(N)]
@@ -96,29 +82,6 @@ def test_held_out_items_and_their_duplicates_are_never_picked() -> None:
     split = Split(tuple(set(range(N)) - {3, 8, N - 1}), (0,), (3, 8))
     measured = HeldOut(Neighbours(items, VECTORS), VECTORS, split, Noting(), N, N)
     assert set(measured.picks(TopK())[0]) == set(range(N)) - {3, 8, N - 1}
-
-
-def test_there_may_be_fewer_candidates_than_k() -> None:
-    assert [len(picks) for picks in held_out(Noting(), k=5, fetch_k=2).picks(TopK())] == [2, 2, 2]
-
-
-def test_the_input_is_unchanged() -> None:
-    vectors = VECTORS.copy()
-    vectors.setflags(write=False)
-    HeldOut(Neighbours(ITEMS, vectors), vectors, split_of(3, 8), Noting(), 2, 5).values(NDPP())
-    np.testing.assert_array_equal(vectors, VECTORS)
-
-
-def test_a_value_that_is_not_a_number_names_the_item_and_the_rows() -> None:
-    with pytest.raises(InvalidInputError, match=r"held-out item 3, rows \(\d+, \d+, \d+\)"):
-        held_out(lambda query, subset: float("nan")).values(TopK())
-
-
-def test_a_zero_vector_is_refused_as_a_query() -> None:
-    vectors = VECTORS.copy()
-    vectors[8] = 0
-    with pytest.raises(InvalidInputError, match="row 8 is zero"):
-        HeldOut(Neighbours(ITEMS, vectors), vectors, split_of(3, 8), Noting(), 2, 5)
 
 
 # --- the split --------------------------------------------------------------------------------------

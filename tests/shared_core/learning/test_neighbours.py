@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from shared_core import InvalidInputError
 from shared_core.learning import neighbours
@@ -126,28 +125,20 @@ def test_the_digest_depends_on_items_vectors_and_their_dtype() -> None:
     assert len({same, *(Neighbours(*other).sha256() for other in changed)}) == 6
 
 
-def refused(items: Any, vectors: Any, match: str) -> None:
-    with pytest.raises(InvalidInputError, match=match):
+@pytest.mark.parametrize(
+    ("items", "vectors", "word"),
+    [
+        (["a", *different(2)], np.eye(3), "row 0"),
+        (different(2), np.eye(3), "each of the 2 items"),
+        (different(3), np.ones(3), "shape"),
+        ([], np.empty((0, 2)), "shape"),
+        (different(3), np.diag([1, np.nan, 1]), "row 1 holds NaN"),
+        (different(3), [[0.0], [1.0], [2.0]], "row 0 is zero"),
+    ],
+)
+def test_what_is_refused(items: Any, vectors: Any, word: str) -> None:
+    with pytest.raises(InvalidInputError, match=word):
         Neighbours(items, vectors).nearest([0], 1)
-
-
-def test_what_is_refused() -> None:
-    eye = np.eye(3)
-    loop: dict[str, Any] = {"question": "x"}
-    loop["self"] = loop
-    refused(["a", *different(2)], eye, "items: row 0 is 'a'; every item must be a mapping")
-    refused([*different(2), loop], eye, "items: row 2 cannot be compared")
-    refused(different(2), eye, r"a row for each of the 2 items .* got \(3, 3\)")
-    refused(different(3), eye[0], r"got \(3,\)")
-    refused([], np.empty((0, 2)), "got")
-    refused(different(3), np.where(eye == 1, np.nan, eye), "vectors: row 0 holds NaN")
-    refused(different(3), [[0.0], [1.0], [2.0]], "vectors: row 0 is zero")
-    refused(different(1), [["a"]], "must be numbers")
-
-
-def test_a_zero_row_is_a_candidate_of_cosine_zero() -> None:
-    vectors: NDArray[Any] = np.array([[1.0, 0.0], [0.0, 0.0], [-1.0, 0.1], [0.2, 1.0]])
-    assert Neighbours(different(4), vectors).nearest([0], 9)[0].tolist() == [3, 1, 2]
 
 
 def test_groups_hold_the_duplicates_that_nearest_leaves_out_and_are_transitive() -> None:

@@ -79,16 +79,11 @@ def test_an_answer_without_a_perspective_is_valid(root: Any, perspective: Any) -
     [
         (("limit", "oppose"), r"words that are not in the query \(oppose\)"),
         (("limit", "against higher limits"), r"\(higher, limits\)"),
-        (("limit", "gain"), r"\(gain\)"),
         (("limit", QUERY), "whole query"),
         (("limit", "limit speed lower a against argue letters which"), "whole query"),
         (("", "against"), "root is empty"),
-        ((" ", "against"), "root is empty"),
-        ((None, "against"), "must be texts"),
         (("limit", ["against"]), "must be texts"),
         (None, "not a pair"),
-        ("against", "not a pair"),
-        (("limit",), "not a pair"),
     ],
 )
 async def test_an_invalid_answer_gives_no_perspective_and_a_warning_that_quotes_it(answer: Any, fault: str) -> None:
@@ -109,12 +104,10 @@ async def test_an_invalid_answer_gives_no_perspective_and_a_warning_that_quotes_
     ("query", "perspective"),
     [
         ("news from CANADA, today", "From Canada"),
-        ("news (from Canada)", "canada"),
         ("Nachrichten von der Straße", "STRASSE"),
         ("what people don’t like", "don't like"),
         ("cafe\u0301 in Paris", "caf\u00e9"),
         ("加拿大的新闻", "加拿大"),
-        ("ニュース、カナダの", "カナダ"),
         ("ข่าวจากแคนาดา", "แคนาดา"),
     ],
 )
@@ -131,39 +124,12 @@ async def test_a_query_of_fewer_than_two_words_is_not_sent_to_the_model(query: s
     assert model.queries == []
 
 
-async def test_errors_of_the_model_are_raised_unchanged_and_not_cached() -> None:
-    class Down(Exception):
-        pass
-
-    failures = [Down("first"), Down("second")]
-
-    def split(query: str) -> Any:
-        if failures:
-            raise failures.pop(0)
-        return GOOD
-
-    extractor = PerspectiveExtractor(split)
-    with pytest.raises(Down, match="first"):
-        extractor.extract(QUERY)
-    with pytest.raises(Down, match="second"):
-        await extractor.aextract(QUERY)
-    assert extractor.extract(QUERY) == GOOD
-
-
 def test_the_least_recently_used_answer_is_dropped_first() -> None:
     model = Model(("root", None))
     extractor = PerspectiveExtractor(model.split, cache_size=2)
     for query in ("in a", "in b", "in a", "in c", "in a", "in b"):
         extractor.extract(query)
     assert model.queries == ["in a", "in b", "in c", "in b"]
-
-
-async def test_sync_and_async_share_the_cache() -> None:
-    model = Model(GOOD)
-    extractor = PerspectiveExtractor(model.split, model.asplit)
-    extractor.extract(QUERY)
-    assert await extractor.aextract(QUERY) == GOOD
-    assert model.queries == [QUERY]
 
 
 def test_without_a_cache_the_model_is_asked_each_time() -> None:
@@ -204,15 +170,6 @@ def test_copies_extract_the_same(copied: Callable[[Any], PerspectiveExtractor]) 
     before = extractor.extract("ferries, in winter")
     assert copied(extractor).extract("ferries, in winter") == before == ("ferries", "in winter")
     assert copied(extractor)._cache_size == 5
-
-
-def test_invalid_arguments_are_errors() -> None:
-    with pytest.raises(InvalidParameterError, match="split must be a function"):
-        PerspectiveExtractor("split")  # type: ignore[arg-type]
-    with pytest.raises(InvalidParameterError, match="asplit must be an async function"):
-        PerspectiveExtractor(at_comma, "asplit")  # type: ignore[arg-type]
-    with pytest.raises(InvalidParameterError, match="cache_size must be at least 0, got -1"):
-        PerspectiveExtractor(at_comma, cache_size=-1)
 
 
 def test_the_prompts_own_examples_are_valid_answers() -> None:
@@ -259,23 +216,12 @@ async def test_a_function_that_returns_something_else_is_an_error() -> None:
 
     for function, message in (
         (lambda query: 3, "must return a text, QueryParts or None, got 3"),
-        (lambda query: ("limit", "against"), "must return a text, QueryParts or None"),
         (later, r"async function.*pass PerspectiveExtractor\(split, asplit=...\)"),
     ):
         with pytest.raises(PerspectiveError, match=message):
             read_perspective(function, QUERY)
         with pytest.raises(PerspectiveError, match=message):
             await aread_perspective(function, QUERY)
-
-
-async def test_an_async_extractor_is_awaited() -> None:
-    def split(query: str) -> QueryParts:
-        raise AssertionError("the async path must not block")
-
-    async def asplit(query: str) -> QueryParts:
-        return GOOD
-
-    assert await aread_perspective(PerspectiveExtractor(split, asplit), QUERY) == GOOD
 
 
 def test_perspective_vector_is_checked_against_the_perspective() -> None:

@@ -171,13 +171,6 @@ def test_what_prompts_begin_with_is_read_once_for_all_batches() -> None:
         assert one.mean == pytest.approx(oracle(MODELS["Llama"], item).mean, abs=2e-5)
 
 
-def test_the_context_of_several_answers_goes_before_a_shorter_start_of_more_prompts() -> None:
-    model, shapes, _ = watch(MODELS["Llama"])
-    contexts = [f"{LONG}{name} " + "wrote many a long letter to his friend. " * 5 for name in ("Ann", "Bob")]
-    score(model, [Item(row, contexts[row % 2], "abcdefgh"[row]) for row in range(8)])
-    assert sorted(width for rows, width in shapes if rows == 1 and width > 2) == [len(text) - 1 for text in contexts]
-
-
 @pytest.mark.parametrize("batch_size", [1, 4])
 def test_a_batch_has_256_tokens_for_each_text_of_the_batch_size(batch_size: int) -> None:
     model, shapes, _ = watch(MODELS["Llama"])
@@ -196,10 +189,6 @@ def test_logits_are_made_for_the_answers_tokens_only() -> None:
     items = [Item(row, "abcdefgh"[row] * 40, "x" * (1 + 3 * row)) for row in range(8)]
     score(model, items)
     assert sum(rows) - sum(width == 1 for _, width in shapes) == sum(len(item.answer) for item in items)
-
-
-def test_no_items_have_no_scores() -> None:
-    assert score(MODELS["Llama"], []) == []
 
 
 # --- greedy ---------------------------------------------------------------------------------------

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 
-from shared_core import InvalidInputError, InvalidParameterError
+from shared_core import InvalidInputError
 from shared_core.learning.feedback.coverage import CoverageFeedback, score_all
 
 F, G, H = ({"answer": text} for text in ("f(g(x))", "g(h(x))", "h(f(x), g(y))"))
@@ -66,15 +65,6 @@ def test_key_and_function_may_be_the_users_and_a_text_is_read_once() -> None:
     assert seen == ["a b c d", "d a", "a"]
 
 
-def test_a_pickled_feedback_is_the_same() -> None:
-    feedback = CoverageFeedback("bash", programs)
-    pair = ({"bash": "ls | wc -l"}, [{"bash": "cat x | wc -l"}])
-    share = feedback(*pair)
-    again = pickle.loads(pickle.dumps(feedback))
-    assert again(*pair) == share == 1 / 2
-    assert again.fingerprint == feedback.fingerprint
-
-
 def test_fingerprints_differ_between_functions_and_keys() -> None:
     made = [CoverageFeedback(), CoverageFeedback("bash"), CoverageFeedback(symbols=programs)]
     made += [CoverageFeedback(symbols=length), CoverageFeedback(symbols=str.split)]
@@ -88,53 +78,31 @@ def test_fingerprints_differ_between_functions_and_keys() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pair", "words"),
+    ("pair", "word"),
     [
-        (
-            (WORDS, [F]),
-            r"pair 1, query item: its 'answer', 'Paris', has no symbols by .*structural_symbols, so it has no",
-        ),
-        (({"q": 1}, [F]), r"pair 1, query item has no 'answer'; it has \['q'\]. Name the key of its answer"),
-        ((F, [F, {}]), r"pair 1, item 1 of the subset has no 'answer'; it has \[\]"),
-        ((F, [{"answer": None}]), r"pair 1, item 0 of the subset: its 'answer' is None, not a text"),
-        ((F, [{"answer": ["f(x)"]}]), r"item 0 of the subset: its 'answer' is \['f\(x\)'\], not a text"),
-        ((F, ["f(x)"]), r"item 0 of the subset has no 'answer'; it has 'f\(x\)'"),
+        ((WORDS, [F]), "no symbols"),
+        (({"q": 1}, [F]), "query item: its 'answer' is None"),
+        ((F, [F, {}]), "item 1 of the subset"),
+        ((F, [{"answer": ["f(x)"]}]), "not a text"),
     ],
 )
-def test_what_cannot_be_scored_is_named(pair: Any, words: str) -> None:
-    feedback = CoverageFeedback()
-    for _ in range(2):
-        with pytest.raises(InvalidInputError, match=words):
-            feedback.score([(F, [G]), pair])
-    with pytest.raises(InvalidInputError, match=words.removeprefix("pair 1, ")):
-        feedback(*pair)
+def test_what_cannot_be_scored_is_named(pair: Any, word: str) -> None:
+    with pytest.raises(InvalidInputError, match=rf"pair 1, .*{word}"):
+        CoverageFeedback().score([(F, [G]), pair])
 
 
-def test_the_error_of_a_function_names_the_text() -> None:
-    def fails(text: str) -> list[str]:
-        raise KeyError(text)
-
-    with pytest.raises(KeyError) as caught:
-        CoverageFeedback(symbols=fails)(F, [])
+def test_the_error_of_the_users_function_names_text_and_pair() -> None:
+    with pytest.raises(IndexError) as caught:
+        CoverageFeedback(symbols=lambda text: text.split()[9])(F, [])
     assert "'f(g(x))'" in caught.value.__notes__[0]
-
-
-@pytest.mark.parametrize("wrong", [{"answer": 3}, {"symbols": "split"}])
-def test_invalid_parameters_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
-        CoverageFeedback(**wrong)
+    with pytest.raises(ZeroDivisionError) as divided:
+        score_all(lambda query, subset: 1 / (query["n"] - 2), PAIRS, ["item 3", "item 7"])
+    assert "item 7" in divided.value.__notes__[0]
 
 
 # --- score_all ------------------------------------------------------------------------------------
 
 PAIRS: list[Any] = [({"n": 1}, [{}]), ({"n": 2}, [{}, {}])]
-
-
-def test_a_function_is_called_for_each_pair_in_turn() -> None:
-    found = score_all(lambda query, subset: np.float32(query["n"] / len(subset)), PAIRS)
-    assert found == [1.0, 1.0]
-    assert all(type(value) is float for value in found)
-    assert score_all(lambda query, subset: 0, []) == []
 
 
 class Batched:
@@ -148,11 +116,7 @@ class Batched:
         return self.values
 
 
-def test_score_is_preferred() -> None:
-    assert score_all(Batched(np.array([0.5, 2])), PAIRS) == [0.5, 2.0]
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, "1", None, True, np.array([1.0]), 1j, b"1"], ids=repr)
+@pytest.mark.parametrize("value", [np.nan, -np.inf, None, [1.0]], ids=repr)
 def test_a_result_that_is_not_a_finite_number_is_named(value: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"feedback for pair 1 is .* finite number"):
         score_all(Batched([1, value]), PAIRS)
@@ -160,16 +124,7 @@ def test_a_result_that_is_not_a_finite_number_is_named(value: Any) -> None:
         score_all(lambda query, subset: value if query["n"] == 2 else 1, PAIRS, ["item 3", "item 7"])
 
 
-def test_wrong_lengths_and_objects_that_are_not_a_feedback_are_refused() -> None:
+def test_all_pairs_are_scored_in_one_call_if_the_feedback_can() -> None:
+    assert score_all(Batched(np.array([0.5, 2])), PAIRS) == [0.5, 2.0]
     with pytest.raises(InvalidInputError, match="3 results for 2 pairs"):
         score_all(Batched([1, 2, 3]), PAIRS)
-    with pytest.raises(InvalidParameterError, match="1 names for 2 pairs"):
-        score_all(Batched([1, 2]), PAIRS, ["one"])
-    with pytest.raises(InvalidParameterError, match="feedback must be a function"):
-        score_all(3, PAIRS)  # type: ignore[arg-type]
-
-
-def test_the_exception_of_a_function_is_passed_on_with_the_name_of_the_pair() -> None:
-    with pytest.raises(ZeroDivisionError) as caught:
-        score_all(lambda query, subset: 1 / (query["n"] - 2), PAIRS, ["item 3", "item 7"])
-    assert "item 7" in caught.value.__notes__[0]

@@ -53,32 +53,15 @@ def test_invalid_templates_are_refused(example: str) -> None:
         context(PLAIN, [], example=example)
 
 
-@pytest.mark.parametrize("name", ["instruction", "example", "separator", "question", "answer"])
-def test_settings_must_be_texts(name: str) -> None:
-    with pytest.raises(InvalidParameterError, match=f"{name} must be a text, got None"):
-        context(PLAIN, [], **{name: None})
-
-
 @pytest.mark.parametrize(
-    ("query", "subset", "words"),
+    ("query", "subset", "word"),
     [
-        ({"q": "?"}, [], r"pair 4, query item has no 'answer'; it has \['q'\]. Name the key of its answer"),
-        (
-            {"answer": "a"},
-            [PLAIN],
-            r"has no 'question'; it has \['answer'\]\. Name the key of its question \(question=\)",
-        ),
-        (PLAIN, [PLAIN, {**PLAIN, "answer": 3}], "pair 4, item 1 of the subset: its 'answer' is 3, not a text"),
-        (
-            PLAIN,
-            [{"question": "", "answer": ""}],
-            "item 0 of the subset has no 'topic', which the template names",
-        ),
-        (PLAIN, [{**PLAIN, "topic": None}], "item 0 of the subset: its 'topic' is None"),
-        ({**PLAIN, "answer": " \n"}, [], r"pair 4, query item: its answer is ' \\n'"),
-        (PLAIN, ["text"], "item 0 of the subset has no 'question'; it has 'text'"),
+        ({"q": "?"}, [], "name the key of its"),
+        (PLAIN, [PLAIN, {**PLAIN, "answer": 3}], "item 1 of the subset: its 'answer' is 3"),
+        (PLAIN, [{"question": "", "answer": ""}], "the template names this key"),
+        ({**PLAIN, "answer": " \n"}, [], "query item: its answer is"),
     ],
 )
-def test_items_that_do_not_fit_are_named(query: Any, subset: Any, words: str) -> None:
-    with pytest.raises(InvalidInputError, match=words):
+def test_items_that_do_not_fit_are_named(query: Any, subset: Any, word: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"pair 4, .*{word}"):
         context(query, subset, example="{question} {topic}\n{answer}")

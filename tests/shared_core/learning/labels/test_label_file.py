@@ -4,7 +4,6 @@ import functools
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,15 +32,6 @@ def test_labels_are_read_back_to_the_last_bit(tmp_path: Path) -> None:
     assert lines[2] == {"query": 2, "subsets": [[8, 0]], "scores": [3.0]}
 
 
-def test_a_line_is_on_the_disk_before_the_next_one_is_written(tmp_path: Path) -> None:
-    path = tmp_path / "labels.jsonl"
-    file = LabelFile(path, SETTINGS, 9)
-    file.begin()
-    assert LabelFile(path, SETTINGS, 9).known == {}
-    file.append(3, FIRST)
-    assert LabelFile(path, SETTINGS, 9).known == {3: FIRST}
-
-
 def test_a_file_that_is_torn_at_any_byte_can_be_resumed(tmp_path: Path) -> None:
     path = begun(tmp_path)
     whole = path.read_bytes()
@@ -66,25 +56,15 @@ def test_a_file_that_is_torn_at_any_byte_can_be_resumed(tmp_path: Path) -> None:
         b"[1]",
         b'{"query": 4}',
         b'{"query": 9, "subsets": [[1, 2]], "scores": [1.0]}',
-        b'{"query": -1, "subsets": [[1, 2]], "scores": [1.0]}',
-        b'{"query": true, "subsets": [[0, 2]], "scores": [1.0]}',
         b'{"query": 4, "subsets": [[1, 2]], "scores": [NaN]}',
-        b'{"query": 4, "subsets": [[1, 2]], "scores": [1e999]}',
-        b'{"query": 4, "subsets": [[1, 2]], "scores": [1' + 400 * b"0" + b"]}",
-        b'{"query": 4, "subsets": [[1, 2]], "scores": ["1"]}',
         b'{"query": 4, "subsets": [[1, 2]], "scores": [1.0, 2.0]}',
-        b'{"query": 4, "subsets": [[1, 2]], "scores": 1.0}',
         b'{"query": 4, "subsets": [], "scores": []}',
         b'{"query": 4, "subsets": [[1, 2, 3]], "scores": [1.0]}',
         b'{"query": 4, "subsets": [[1, 1]], "scores": [1.0]}',
         b'{"query": 4, "subsets": [[1, 4]], "scores": [1.0]}',
         b'{"query": 4, "subsets": [[1, 9]], "scores": [1.0]}',
-        b'{"query": 4, "subsets": [[1, 2.0]], "scores": [1.0]}',
         b'{"query": 4, "subsets": ["12"], "scores": [1.0]}',
-        b'{"query": 4, "subsets": [[[1], [2]]], "scores": [1.0]}',
         b'{"query": 4, "subsets": [[1, 2]], "scores": [1.0',
-        b'{"query": 4, "subsets": [[1, 2]], "scores": [1.0]}\xff',
-        b"[" * 100_000,
         b'{"key": "a", "log_probability": -1.0}',
     ],
 )
@@ -97,30 +77,11 @@ def test_a_foreign_or_damaged_line_is_named_and_the_file_is_unchanged(tmp_path: 
     assert path.read_bytes() == content
 
 
-def test_the_number_of_subsets_in_the_settings_is_checked(tmp_path: Path) -> None:
-    path = tmp_path / "labels.jsonl"
-    file = LabelFile(path, {**SETTINGS, "subsets": 2}, 9)
-    file.begin()
-    file.append(3, FIRST)
-    file.append(2, SECOND)
-    with pytest.raises(InvalidInputError, match="line 3 is not a label"):
-        LabelFile(path, {**SETTINGS, "subsets": 2}, 9)
-
-
 def test_an_item_that_is_labelled_twice_is_refused(tmp_path: Path) -> None:
     path = begun(tmp_path)
     path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[1])
     with pytest.raises(InvalidInputError, match="line 4 labels item 3 a second time"):
         LabelFile(path, SETTINGS, 9)
-
-
-def test_a_last_line_that_setselect_did_not_write_is_refused(tmp_path: Path) -> None:
-    path = begun(tmp_path)
-    content = path.read_bytes() + b"my notes"
-    path.write_bytes(content)
-    with pytest.raises(InvalidInputError, match="line 4 is not a label"):
-        LabelFile(path, SETTINGS, 9)
-    assert path.read_bytes() == content
 
 
 @pytest.mark.parametrize("content", [b"a,b\n1,2\n", b"notes", b"{}\n", b'{"format": "other", "version": 1}\n', b"\n"])
@@ -132,24 +93,16 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path, content: bytes) -> No
     assert path.read_bytes() == content
 
 
-def test_an_empty_file_gets_a_header(tmp_path: Path) -> None:
-    path = tmp_path / "labels.jsonl"
-    path.touch()
-    LabelFile(path, SETTINGS, 9).begin()
-    assert LabelFile(path, SETTINGS, 9).known == {}
-    assert path.read_bytes().count(b"\n") == 1
-
-
 def test_other_settings_are_named_with_both_values(tmp_path: Path) -> None:
     path = begun(tmp_path)
     content = path.read_bytes()
     with pytest.raises(InvalidParameterError) as caught:
         LabelFile(path, {"k": 2, "subsets": 3, "seed": 1, "draw": "mine"}, 9)
-    assert "subsets = None there, 3 here" in str(caught.value)
-    assert "seed = 0 there, 1 here" in str(caught.value)
-    assert "draw = None there, 'mine' here" in str(caught.value)
-    assert "feedback = 'ours' there, None here" in str(caught.value)
-    assert " k (" not in str(caught.value)
+    assert "subsets = None then, 3 now" in str(caught.value)
+    assert "seed = 0 then, 1 now" in str(caught.value)
+    assert "draw = None then, 'mine' now" in str(caught.value)
+    assert "feedback = 'ours' then, None now" in str(caught.value)
+    assert " k = " not in str(caught.value)
     assert path.read_bytes() == content
 
 
@@ -158,11 +111,6 @@ def test_a_later_version_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b'"version": 1', b'"version": 2', 1))
     with pytest.raises(InvalidParameterError, match="format version 2, this setselect reads version 1"):
         LabelFile(path, SETTINGS, 9)
-
-
-def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        LabelFile(tmp_path / "none" / "labels.jsonl", SETTINGS, 9).begin()
 
 
 @dataclass
@@ -191,9 +139,3 @@ def test_descriptions_are_the_same_after_a_restart_and_depend_on_settings() -> N
     assert " at 0x" not in describe_callable(functools.partial(pow, 2))
     assert describe_callable(Named()) == "gpt2, template 1"
     assert describe_callable(Told()) == "as a string"
-
-
-def test_settings_with_rounded_numbers_and_other_characters_still_agree(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {**SETTINGS, "weight": 0.1 + 0.2, "text": "é😀"}
-    LabelFile(tmp_path / "l", settings, 9).begin()
-    assert LabelFile(tmp_path / "l", settings, 9).known == {}

@@ -3,9 +3,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,14 +16,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.learning.feedback.coverage import CoverageFeedback
-from shared_core.learning.labels.draws import GreedyDraws
 from shared_core.learning.labels.labelling import LabelledSubset, best, label
 from tests import oracles
-from tests.embedding import embed
 
 ROOT = Path(__file__).resolve().parents[4]
-DATA = Path(os.environ.get("SETSELECT_DATA", ROOT.parent / "shared" / "data"))
 
 Item = Mapping[str, Any]
 
@@ -74,23 +67,6 @@ def test_subsets_are_drawn_from_the_examples_only(draw: str) -> None:
         among = [row for row in nearest(vectors, query) if row in examples][:6]
         assert {row for subset in found[query] for row in subset} == set(among)
     assert set().union(*asked) <= set(examples)
-    for wrong, message in (
-        ([], "examples is empty"),
-        ([20], r"examples\[0\] is 20"),
-        ([1, 1], r"examples\[1\] is 1 a"),
-    ):
-        with pytest.raises(InvalidParameterError, match=message):
-            label(items, vectors, numbered, k=2, examples=wrong)
-
-
-def test_labels_in_a_file_are_used_whatever_the_examples_are_now(tmp_path: Path) -> None:
-    items, vectors = pool(20)
-    file, given = tmp_path / "labels", {"k": 2, "candidates": 6}
-    before = label(items, vectors, numbered, queries=[3], resume=file, **given)  # type: ignore[arg-type]
-    again = label(items, vectors, numbered, queries=[3, 4], examples=range(10), resume=file, **given)  # type: ignore[arg-type]
-    assert [entry for entry in again if entry.query == 3] == before
-    assert any(max(entry.subset) > 9 for entry in before)
-    assert all(max(entry.subset) < 10 for entry in again if entry.query == 4)
 
 
 @given(st.data())
@@ -100,8 +76,17 @@ def test_subsets_are_of_the_nearest_do_not_overlap_and_have_the_nearest_last(dat
     candidates = data.draw(st.integers(k, 30), "candidates")
     available = min(candidates, n - 1)
     subsets = data.draw(st.none() | st.integers(1, available // k), "subsets")
+    seed = data.draw(st.integers(0, 3), "seed")
     items, vectors = pool(n)
-    found = by_query(label(items, vectors, numbered, k=k, candidates=candidates, subsets=subsets))
+    given: dict[str, Any] = {"k": k, "candidates": candidates, "subsets": subsets, "seed": seed}
+    labels = label(items, vectors, numbered, **given)
+    for entry in labels:
+        assert entry.score == numbered(items[entry.query], [items[row] for row in entry.subset])
+    # The draws of an item do not depend on the other items.
+    some = data.draw(st.permutations(range(n)), "queries")[:2]
+    expected = [entry for row in some for entry in labels if entry.query == row]
+    assert label(items, vectors, numbered, **given, queries=np.array(some)) == expected
+    found = by_query(labels)
     assert list(found) == list(range(n))
     for query, drawn in found.items():
         near = nearest(vectors, query)[:available]
@@ -111,16 +96,6 @@ def test_subsets_are_of_the_nearest_do_not_overlap_and_have_the_nearest_last(dat
         assert set(rows) <= set(near)
         for subset in drawn:
             assert sorted(subset, key=near.index, reverse=True) == list(subset)
-
-
-def test_the_feedback_gets_the_items_in_their_order() -> None:
-    items, vectors = pool(20)
-    labels = label(items, vectors, numbered, k=3, candidates=9)
-    for entry in labels:
-        assert entry.score == numbered(items[entry.query], [items[row] for row in entry.subset])
-        assert type(entry.score) is float
-        assert all(type(row) is int for row in (entry.query, *entry.subset))
-    assert len({entry.score for entry in labels}) > 30
 
 
 def test_an_item_never_teaches_itself() -> None:
@@ -133,34 +108,6 @@ def test_an_item_never_teaches_itself() -> None:
     for query, drawn in by_query(label(items, vectors, numbered, k=1, candidates=11)).items():
         seen = {row for (row,) in drawn}
         assert seen == set(range(12)) - {query, partners.get(query, query)}
-
-
-def test_all_subsets_of_an_item_are_scored_in_one_call() -> None:
-    calls: list[int] = []
-
-    class Batched:
-        def __call__(self, query: Item, subset: Sequence[Item]) -> float:
-            raise AssertionError("one by one")
-
-        def score(self, pairs: Sequence[tuple[Item, Sequence[Item]]]) -> list[float]:
-            calls.append(len(pairs))
-            assert len({query["number"] for query, _ in pairs}) == 1
-            return [numbered(*pair) for pair in pairs]
-
-    items, vectors = pool(9)
-    assert label(items, vectors, Batched(), k=2, candidates=6) == label(items, vectors, numbered, k=2, candidates=6)
-    assert calls == [3] * 9
-
-
-def test_draws_depend_on_the_seed_and_not_on_other_items() -> None:
-    items, vectors = pool(30)
-    whole = label(items, vectors, numbered, k=4, candidates=20, seed=5)
-    assert label(items, vectors, numbered, k=4, candidates=20, seed=5) == whole
-    assert by_query(label(items, vectors, numbered, k=4, candidates=20, seed=6)) != by_query(whole)
-    some = label(items, vectors, numbered, k=4, candidates=20, seed=5, queries=np.array([17, 3]))
-    assert some == [entry for row in (17, 3) for entry in whole if entry.query == row]
-    first = [sorted(subset) for subset in by_query(whole)[0]]
-    assert first != sorted(first), "drawn at random, not cut off the list"
 
 
 def test_all_candidates_are_drawn_equally_often() -> None:
@@ -215,7 +162,6 @@ def test_a_custom_draw() -> None:
         ([[0, 2], []], "subset 1 of item 1 is"),
         ([[0, 1]], "subset 0 of item 1 is"),
         ([[0, 99]], "subset 0 of item 1 is"),
-        ([[0, 2.0]], "a row that draw returned must be an integer"),
         ([], "draw returned 0 subsets of item 1; it must return at least one"),
     ],
 )
@@ -223,21 +169,6 @@ def test_the_result_of_a_draw_is_checked(given: list[Any], match: str) -> None:
     items, vectors = pool(5)
     with pytest.raises(InvalidParameterError, match=match):
         label(items, vectors, numbered, k=2, candidates=4, queries=[1], draw=lambda *_: given)
-
-
-def test_a_draw_that_returns_a_wrong_number_or_fails() -> None:
-    items, vectors = pool(5)
-    with pytest.raises(InvalidParameterError, match="draw returned 1 subsets of item 1; it must return 2"):
-        label(items, vectors, numbered, k=2, candidates=4, queries=[1], subsets=2, draw=lambda *_: [[0, 2]])
-    with pytest.raises(TypeError) as caught:
-        label(items, vectors, numbered, k=2, candidates=4, queries=[1], draw=lambda *_: [3])  # type: ignore[list-item]
-    assert caught.value.__notes__ == ["setselect: while labelling item 1"]
-
-
-def test_a_draw_may_return_smaller_subsets() -> None:
-    items, vectors = pool(9)
-    labels = label(items, vectors, numbered, k=3, candidates=6, draw=lambda q, rows, rng: [rows[:1], rows[:3]])
-    assert {len(entry.subset) for entry in labels} == {1, 3}
 
 
 # --- near what greedy MAP picks -------------------------------------------------------------------
@@ -248,36 +179,14 @@ def greedily(**more: Any) -> list[LabelledSubset]:
     return label(items, vectors, numbered, **{"k": 3, "candidates": 12, "draw": "greedy", **more})
 
 
-def test_greedy_draws_have_all_sizes_and_the_nearest_item_last() -> None:
+def test_greedy_draws_contain_the_greedy_selection_and_have_the_nearest_item_last() -> None:
     _, vectors = pool(25)
     for query, drawn in by_query(greedily()).items():
         near = nearest(vectors, query)[:12]
-        assert {len(subset) for subset in drawn} == {1, 2, 3}
-        assert len({frozenset(subset) for subset in drawn}) == len(drawn) <= 3 * 96
         for subset in drawn:
-            assert set(subset) <= set(near)
             assert sorted(subset, key=near.index, reverse=True) == list(subset)
-
-
-def test_greedy_draws_contain_the_greedy_selection() -> None:
-    _, vectors = pool(25)
-    for query, drawn in by_query(greedily()).items():
-        near = nearest(vectors, query)[:12]
         reference = oracles.ndpp_greedy(vectors[query], vectors[near], 3, kind="exponential")
         assert {near[place] for place in reference.picks} in [set(subset) for subset in drawn]
-
-
-def test_greedy_draws_depend_on_the_seed_and_not_on_other_items() -> None:
-    whole = greedily(seed=5, subsets=30)
-    assert greedily(seed=5, subsets=30) == whole
-    assert by_query(greedily(seed=6, subsets=30)) != by_query(whole)
-    assert greedily(seed=5, subsets=30, queries=[17, 3]) == [e for row in (17, 3) for e in whole if e.query == row]
-    assert max(map(len, by_query(whole).values())) <= 30
-
-
-def test_the_name_greedy_stands_for_the_class() -> None:
-    _, vectors = pool(25)
-    assert greedily(subsets=40) == greedily(draw=GreedyDraws(vectors, 3, 40))
 
 
 def test_greedy_draws_are_resumed(tmp_path: Path) -> None:
@@ -317,69 +226,6 @@ class Slow:
         return [int(line) for line in self.notes.read_text().splitlines()] if self.notes.exists() else []
 
 
-# A script for a process that can be killed.
-CHILD = """
-import sys
-from pathlib import Path
-from tests.shared_core.learning.labels.test_labelling import Slow, label, pool
-label(*pool(50), Slow(Path(sys.argv[1]), 0.02), k=2, candidates=10, resume=sys.argv[2])
-"""
-
-
-def child(notes: Path, labels: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", CHILD, notes, labels], cwd=ROOT, stderr=subprocess.PIPE)
-
-
-def wait_for_calls(feedback: Slow, count: int, process: subprocess.Popen[bytes]) -> None:
-    while len(feedback.calls()) < count:
-        assert process.poll() is None, process.communicate()[1].decode()
-        time.sleep(0.001)
-
-
-def test_killed_at_random_moments_and_resumed(tmp_path: Path) -> None:
-    items, vectors = pool(50)
-    undisturbed = label(items, vectors, numbered, k=2, candidates=10)
-    feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
-    rng = np.random.default_rng(0)
-    kills = 3
-    for _ in range(kills):
-        with child(feedback.notes, path) as process:
-            wait_for_calls(feedback, len(feedback.calls()) + int(rng.integers(1, 12)), process)
-            time.sleep(rng.uniform(0, 0.02))
-            process.send_signal(signal.SIGKILL)
-        assert process.returncode == -signal.SIGKILL
-    assert path.read_bytes().count(b"\n") > 1
-    assert label(items, vectors, feedback, k=2, candidates=10, resume=path) == undisturbed
-    again = Counter(feedback.calls())
-    assert set(again) == set(range(50))
-    assert sum(again.values()) <= 50 + kills
-    done = feedback.calls()
-    assert label(items, vectors, feedback, k=2, candidates=10, resume=path) == undisturbed
-    assert feedback.calls() == done, "all is known"
-
-
-def test_ctrl_c_leaves_a_usable_file(tmp_path: Path) -> None:
-    items, vectors = pool(20)
-    feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
-
-    class Interrupted(Slow):
-        def score(self, pairs: Sequence[tuple[Item, Sequence[Item]]]) -> list[float]:
-            if len(self.calls()) == 5:
-                signal.raise_signal(signal.SIGINT)
-            return super().score(pairs)
-
-    # A shell that runs the tests in the background lets them ignore Ctrl-C.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            label(items, vectors, Interrupted(feedback.notes), k=2, candidates=10, resume=path)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    whole = label(items, vectors, numbered, k=2, candidates=10)
-    assert label(items, vectors, feedback, k=2, candidates=10, resume=path) == whole
-    assert feedback.calls() == list(range(20))
-
-
 def test_a_second_run_with_the_same_file_is_refused_and_no_item_is_labelled_twice(tmp_path: Path) -> None:
     items, vectors = pool(12)
     feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
@@ -397,17 +243,6 @@ def test_a_second_run_with_the_same_file_is_refused_and_no_item_is_labelled_twic
     assert not path.with_name("labels.jsonl.lock").exists()
 
 
-def test_a_torn_line_loses_only_its_item(tmp_path: Path) -> None:
-    items, vectors = pool(10)
-    feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
-    labels = label(items, vectors, feedback, k=2, candidates=6, resume=path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-9])
-    assert label(items, vectors, feedback, k=2, candidates=6, resume=path) == labels
-    assert feedback.calls() == [*range(10), 9]
-    assert path.read_bytes() == whole
-
-
 def test_other_items_may_be_labelled_later(tmp_path: Path) -> None:
     items, vectors = pool(10)
     feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
@@ -423,12 +258,12 @@ def test_other_items_may_be_labelled_later(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"k": 3}, "k = 2 there, 3 here"),
-        ({"candidates": 7}, "candidates = 6 there, 7 here"),
-        ({"subsets": 3}, "subsets = None there, 3 here"),
-        ({"seed": 1}, "seed = 0 there, 1 here"),
-        ({"draw": lambda query, rows, rng: [rows[:2]]}, "draw = 'random' there, "),
-        ({"feedback": lambda query, subset: 0.0}, "numbered' there, "),
+        ({"k": 3}, "k = 2 then, 3 now"),
+        ({"candidates": 7}, "candidates = 6 then, 7 now"),
+        ({"subsets": 3}, "subsets = None then, 3 now"),
+        ({"seed": 1}, "seed = 0 then, 1 now"),
+        ({"draw": lambda query, rows, rng: [rows[:2]]}, "draw = 'random' then, "),
+        ({"feedback": lambda query, subset: 0.0}, "numbered' then, "),
         ({"vectors": pool(10)[1] * 2}, "items and vectors = "),
         ({"items": [{**item, "id": 1} for item in pool(10)[0]]}, "items and vectors = "),
     ],
@@ -442,18 +277,8 @@ def test_a_file_of_another_run_is_refused_and_unchanged(tmp_path: Path, change: 
     path.write_bytes(content)
     with pytest.raises(InvalidParameterError, match=re.escape(named)) as caught:
         label(**{**ours, **change})
-    assert str(caught.value).count(" there, ") == 1
+    assert str(caught.value).count(" then, ") == 1
     assert path.read_bytes() == content
-
-
-def test_a_damaged_line_is_named(tmp_path: Path) -> None:
-    items, vectors = pool(10)
-    path = tmp_path / "labels.jsonl"
-    label(items, vectors, numbered, k=2, candidates=6, resume=path)
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([*lines[:4], lines[4][: len(lines[4]) // 2], *lines[5:]]))
-    with pytest.raises(InvalidInputError, match=r"labels\.jsonl: line 5 is not a label for a pool of 10 items"):
-        label(items, vectors, numbered, k=2, candidates=6, resume=path)
 
 
 def test_the_exception_of_a_feedback_is_passed_on_and_earlier_scores_are_kept(tmp_path: Path) -> None:
@@ -473,12 +298,6 @@ def test_the_exception_of_a_feedback_is_passed_on_and_earlier_scores_are_kept(tm
     found = label(items, vectors, feedback, k=2, candidates=6, resume=path)
     assert feedback.calls() == [4, 5, 6, 7, 8, 9]
     assert found == label(items, vectors, numbered, k=2, candidates=6)
-
-
-def test_a_score_that_is_not_a_number_names_item_and_subset() -> None:
-    items, vectors = pool(6)
-    with pytest.raises(InvalidInputError, match=r"item 0, subset 0 \(rows \(\d, \d\)\)"):
-        label(items, vectors, lambda query, subset: float("nan"), k=2, candidates=4)
 
 
 # --- what is shown --------------------------------------------------------------------------------
@@ -512,12 +331,12 @@ def test_the_cost_of_a_remote_feedback_is_reported_before_it_is_called(
     label(
         items, vectors, feedback, **settings, queries=[4, 1], say=lambda line: said.append((line, len(feedback.scored)))
     )
-    assert said == [("to label: 2 items, 6 subsets; about 1,234 tokens", 0)]
+    assert said == [("to label 2 items: about 1,234 tokens", 0)]
     assert feedback.asked == feedback.scored
     assert capsys.readouterr() == ("", "")
     other = Remote(tmp_path / "others")
     found = label(items, vectors, other, **settings)
-    assert capsys.readouterr() == ("", "to label: 8 items, 24 subsets; about 1,234 tokens\n")
+    assert capsys.readouterr() == ("", "to label 8 items: about 1,234 tokens\n")
     assert len(other.asked) == 24
     assert found == label(items, vectors, numbered, k=2, candidates=6)
     label(items, vectors, feedback, **settings)
@@ -544,29 +363,18 @@ def test_the_bar_counts_items_resumes_and_shows_the_mean(tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"k": 0}, "k must be at least 1"),
-        ({"k": 7}, "a subset of k = 7 needs candidates >= 7, got 6"),
-        ({"subsets": 0}, "subsets must be at least 1"),
-        ({"subsets": 4}, "drawing 4 subsets of k = 2 that do not overlap needs candidates >= 8, got 6"),
-        ({"candidates": 0}, "candidates must be at least 1"),
-        ({"seed": -1}, "seed must be at least 0"),
-        ({"draw": "near"}, "draw must be one of random, greedy, got 'near'"),
-        ({"draw": "greedy", "subsets": 1}, "subsets must be at least 4"),
-        ({"draw": "greedy", "k": 7}, "a subset of k = 7 needs candidates >= 7, got 6"),
+        ({"k": 0}, "k"),
+        ({"k": 7}, "candidates must be at least 7"),
+        ({"subsets": 4}, "candidates must be at least 8"),
+        ({"candidates": 0}, "candidates"),
+        ({"seed": -1}, "seed"),
+        ({"draw": "near"}, "draw"),
+        ({"draw": "greedy", "subsets": 1}, "subsets"),
         ({"queries": []}, "queries is empty"),
-        ({"resume": 5}, "resume must be the name of a file, got 5"),
-        ({"resume": "a\0b"}, "resume must be the name of a file"),
-        ({"queries": 5}, "queries takes a collection of row numbers, got 5"),
-        ({"examples": 5}, "examples takes a collection of row numbers, got 5"),
-        ({"queries": [0, 8]}, r"queries\[1\] is 8, but rows are 0..7"),
-        ({"queries": [-1]}, r"queries\[0\] is -1, but rows are 0..7"),
-        ({"queries": [1, 2, 1]}, r"queries\[2\] is 1 a second time"),
-        ({"queries": [1.0]}, r"queries\[0\] must be an integer"),
-        (
-            {"candidates": 20, "subsets": 5},
-            "item 0: drawing 5 subsets of k = 2 that do not overlap needs 10 candidates, but it has 7",
-        ),
-        ({"candidates": 20, "k": 8}, "item 0: drawing a subset of k = 8 needs 8 candidates, but it has 7"),
+        ({"queries": [0, 8]}, r"queries\[1\]"),
+        ({"queries": [1, 2, 1]}, r"queries\[2\]"),
+        ({"queries": [1.0]}, r"queries\[0\]"),
+        ({"examples": [20]}, r"examples\[0\]"),
     ],
 )
 def test_parameters_out_of_range(change: dict[str, Any], match: str) -> None:
@@ -579,11 +387,9 @@ def test_too_few_candidates_are_refused_before_anything_is_scored_or_written(tmp
     items, vectors = pool(5)
     items[4] = {**items[3], "number": 4}
     feedback, path = Slow(tmp_path / "calls"), tmp_path / "labels.jsonl"
-    with pytest.raises(
-        InvalidParameterError, match="item 3: drawing a subset of k = 4 needs 4 candidates, but it has 3"
-    ):
+    with pytest.raises(InvalidInputError, match="item 3 has 3 candidates besides its duplicates, but 4 are needed"):
         label(items, vectors, feedback, k=4, resume=path)
-    with pytest.raises(InvalidInputError, match="item 0 has no candidates, because all other items are its duplicates"):
+    with pytest.raises(InvalidInputError, match="item 0 has 0 candidates"):
         label(items, np.ones((5, 2)), feedback, k=1, resume=path)
     assert feedback.calls() == []
     assert not path.exists()
@@ -607,13 +413,6 @@ def test_best_keeps_the_highest_scores_in_order_and_the_earlier_of_equals(scores
     assert best(labels, percent / 100) == expected
 
 
-def test_best_keeps_a_tenth_over_all_items() -> None:
-    assert [entry.score for entry in best(iter(entries(list(range(25)))))] == [23, 24]
-    assert len(best(entries([0.0] * 3))) == 1
-    # In floats, 0.29 * 100 is less than 29.
-    assert len(best(entries([0.0] * 100), 0.29)) == 29
-
-
 def test_best_refuses_invalid_input() -> None:
     with pytest.raises(InvalidInputError, match="labels are empty"):
         best([])
@@ -622,25 +421,3 @@ def test_best_refuses_invalid_input() -> None:
     for share in (0, -0.1, 1.1, "all"):
         with pytest.raises(InvalidParameterError, match="share"):
             best(entries([0.0]), share)  # type: ignore[arg-type]
-
-
-# --- on data --------------------------------------------------------------------------------------
-
-
-def test_geoquery(tmp_path: Path) -> None:
-    source = DATA / "geoquery" / "geoquery.jsonl"
-    if not source.is_file():
-        pytest.skip(f"no GeoQuery at {source}; set SETSELECT_DATA")
-    records = [json.loads(line) for line in source.read_text().splitlines()]
-    items = [{"question": record["question"], "answer": record["funql"]} for record in records]
-    vectors = np.array([embed(item["question"]) for item in items])
-    path = tmp_path / "labels.jsonl"
-    labels = label(items, vectors, CoverageFeedback(), resume=path)
-    assert len(labels) == 723 * 12
-    assert label(items, vectors, CoverageFeedback(), resume=path) == labels
-    for entry in labels:
-        assert items[entry.query] not in [items[row] for row in entry.subset]
-    kept = best(labels)
-    assert len(kept) == 867
-    mean = np.mean([entry.score for entry in labels])
-    assert 0.2 < mean < min(entry.score for entry in kept) <= 1

@@ -21,15 +21,6 @@ def cosine(a: np.ndarray, b: np.ndarray) -> float:
     return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
 
 
-def test_the_start_is_the_plain_cosine() -> None:
-    for mapped in (True, False):
-        logs = LearnedRelevance(unit_rows(VECTORS), 0.2, mapped=mapped).logs(torch.tensor(QUERIES), torch.tensor(ITEMS))
-        assert logs.dtype == torch.float64
-        for n, query in enumerate(QUERIES):
-            expected = [cosine(UNIT[query], UNIT[item]) / 0.4 for item in ITEMS[n]]
-            np.testing.assert_allclose(logs[n].detach().numpy(), expected, rtol=1e-12)
-
-
 def test_a_trained_map_and_temperature_are_used() -> None:
     relevance = LearnedRelevance(unit_rows(VECTORS), 0.2)
     w_r = RNG.normal(size=(4, 4))
@@ -75,7 +66,3 @@ def test_a_zero_row_has_cosine_zero_and_a_finite_gradient() -> None:
     assert logs[0, 0] == 0
     logs.sum().backward()
     assert np.isfinite(relevance.W_R.grad.numpy()).all()
-
-
-def test_the_state_does_not_contain_the_vectors() -> None:
-    assert set(LearnedRelevance(unit_rows(VECTORS)).state_dict()) == {"W_R", "log_temperature"}

@@ -177,8 +177,8 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
     ``SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={...})`` replaces
     ``store.as_retriever(search_type="mmr", search_kwargs={...})``.
 
-    If ``max_per_source``, ``drop_duplicates`` or ``drop_near_duplicates`` leaves fewer than ``k`` documents, a wider
-    search follows, provided that the store returns its vectors.
+    If a constraint or repeated texts leave fewer than ``k`` documents, a wider search follows, provided that the store
+    returns its vectors.
 
     Parameters
     ----------

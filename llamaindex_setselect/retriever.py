@@ -72,8 +72,8 @@ class SetSelectIndexRetriever(BaseRetriever):
     The query is embedded once. The store is searched with this vector, or with its projection under a perspective, and
     the selection uses the vectors that the store keeps.
 
-    If ``max_per_source``, ``drop_duplicates`` or ``drop_near_duplicates`` leaves fewer than ``top_n`` nodes, a wider
-    search follows, provided that the store returns its vectors. The event ``ReRankEndEvent`` holds the gains, under
+    If a constraint or repeated texts leave fewer than ``top_n`` nodes, a wider search follows, provided that the store
+    returns its vectors. The event ``ReRankEndEvent`` holds the gains, under
     ``tags["setselect"]``.
 
     Parameters

@@ -1,8 +1,9 @@
-"""Measures that only the papers' tables need: win rate and Max-diff (VRSD 4.2), success at k (PIR 2.3)."""
+"""Measures that only the papers' tables need: win rate and Max-diff (VRSD 4.2), perspectives (PIR 2.3 and 2.5)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections import Counter
+from collections.abc import Collection, Hashable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,3 +22,30 @@ def max_difference(ours: ArrayLike, theirs: ArrayLike) -> float:
 def success_at_k(ranked: Sequence[Hashable], gold: Collection[Hashable], k: int) -> bool:
     """Whether a gold document is among the first k."""
     return not set(gold).isdisjoint(ranked[:k])
+
+
+def p_recall_at_k(success: ArrayLike, root_of: Sequence[Hashable]) -> float:
+    """p-Recall@k: mean over root queries of the mean success of their perspectives (PIR 2.3, equation 1).
+
+    Every root query has the same weight, however many perspectives it has.
+    """
+    of_root: dict[Hashable, list[float]] = {}
+    for root, value in zip(root_of, np.asarray(success, float).tolist(), strict=True):
+        of_root.setdefault(root, []).append(value)
+    return float(np.mean([np.mean(successes) for successes in of_root.values()]))
+
+
+def perspective_shares(
+    ranked: Sequence[Sequence[Hashable]], gold: Sequence[Mapping[str, Collection[Hashable]]], k: int
+) -> dict[str, float]:
+    """Share of each perspective among the gold documents that root queries find, summing to 1 (PIR 2.5, Table 3).
+
+    The gold documents of each perspective among the first k of a root query are counted, the counts of all root queries
+    are added, and each sum is divided by the total. (The paper's percentages are such fractions: 27.9, 44.3, 27.9 are
+    17, 27 and 17 of 61.) The shares show a bias only if each perspective has equally many gold documents.
+    """
+    found: Counter[str] = Counter()
+    for ids, of_perspective in zip(ranked, gold, strict=True):
+        for perspective, documents in of_perspective.items():
+            found[perspective] += len({*ids[:k]} & {*documents})
+    return {perspective: count / found.total() for perspective, count in found.items()}

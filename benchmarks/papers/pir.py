@@ -39,7 +39,6 @@ from benchmarks.papers._pir import (
     rankings,
     successes,
 )
-from shared_core.evaluation.measures.metrics import p_recall_at_k, perspective_shares
 
 LABELS = {"perspectrum": ("support", "undermine"), "allsides": ("left", "right", "center")}
 

@@ -1,6 +1,6 @@
 """The papers' measures of selections, measures of rankings, and statistics over queries."""
 
-from .metrics import mean_pairwise_cosine, p_recall_at_k, perspective_shares, sum_cosine
+from .metrics import mean_pairwise_cosine, sum_cosine
 from .ranking import rank_measures
 from .statistics import bootstrap_interval, bootstrap_intervals, paired_test, paired_tests
 
@@ -8,10 +8,8 @@ __all__ = [
     "bootstrap_interval",
     "bootstrap_intervals",
     "mean_pairwise_cosine",
-    "p_recall_at_k",
     "paired_test",
     "paired_tests",
-    "perspective_shares",
     "rank_measures",
     "sum_cosine",
 ]

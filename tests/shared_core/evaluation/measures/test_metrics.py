@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared_core import InvalidInputError, InvalidParameterError, select
-from shared_core.evaluation.measures import mean_pairwise_cosine, p_recall_at_k, perspective_shares, sum_cosine
+from shared_core import InvalidInputError, select
+from shared_core.evaluation.measures import mean_pairwise_cosine, sum_cosine
 
 reals = st.floats(-100, 100, allow_subnormal=False)
 
@@ -86,60 +86,6 @@ def test_the_length_of_the_sum_gives_the_mean_pairwise_cosine(rows: list[list[fl
     assert mean_pairwise_cosine(rows) == pytest.approx(expected, abs=1e-9)
 
 
-# Perspectives
-
-
-def test_p_recall_by_hand() -> None:
-    # Roots r1 (1, 0, 1), r2 (0), r3 (1, 0): (2/3 + 0 + 1/2) / 3, where plain recall would be 3/6.
-    success = [True, False, False, True, True, False]
-    roots = ["r1", "r1", "r2", "r3", "r1", "r3"]
-    assert close(p_recall_at_k(success, roots), (F(2, 3) + 0 + F(1, 2)) / 3)
-
-
-@settings(deadline=None, derandomize=True, max_examples=40)
-@given(
-    st.lists(st.tuples(st.booleans(), st.integers(0, 4)), min_size=1, max_size=20), st.randoms(use_true_random=False)
-)
-def test_the_order_of_the_queries_does_not_change_p_recall(queries: list[tuple[bool, int]], random: Any) -> None:
-    success, roots = zip(*queries, strict=True)
-    value = p_recall_at_k(success, roots)
-    assert 0 <= value <= 1
-    mixed = random.sample(queries, len(queries))
-    assert p_recall_at_k(*zip(*mixed, strict=True)) == pytest.approx(value, abs=1e-12)
-    assert p_recall_at_k([True] * len(roots), roots) == 1
-    assert p_recall_at_k(success, ["one"] * len(roots)) == pytest.approx(np.mean(success))
-
-
-def test_perspective_shares_are_the_fractions_of_table_3() -> None:
-    # BM25 on AllSides: 27.9, 44.3 and 27.9 percent, of 17, 27 and 17 documents found.
-    sides = ["left"] * 17 + ["right"] * 27 + ["center"] * 17
-    gold = [{side: [f"{side} {i}"] for side in ("left", "right", "center")} for i in range(len(sides))]
-    ranked = [["x", f"{side} {i}", "y"] for i, side in enumerate(sides)]
-    shares = perspective_shares(ranked, gold, k=2)
-    assert [round(100 * shares[side], 1) for side in ("left", "right", "center")] == [27.9, 44.3, 27.9]
-
-
-def test_perspective_shares_pool_documents_and_ignore_root_queries_that_find_nothing() -> None:
-    gold = [{"support": ["a", "b"], "undermine": ["c"]}, {"support": ["d"], "undermine": ["e"]}, {"refute": ["f"]}]
-    ranked = [["a", "b", "c", "f"], ["x", "y", "z", "d"], []]
-    assert perspective_shares(ranked, gold, k=3) == {"support": 2 / 3, "undermine": 1 / 3, "refute": 0.0}
-    assert perspective_shares(ranked, gold, k=4) == {"support": 3 / 4, "undermine": 1 / 4, "refute": 0.0}
-
-
-@settings(deadline=None, derandomize=True, max_examples=40)
-@given(
-    st.lists(st.tuples(st.permutations("abcdef"), st.permutations("abcdef")), min_size=1, max_size=6),
-    st.integers(1, 6),
-)
-def test_perspective_shares_sum_to_one(roots: list[tuple[list[str], list[str]]], k: int) -> None:
-    ranked = [first for first, _ in roots]
-    gold = [{"p": second[:2], "q": second[2:4], "r": second[4:]} for _, second in roots]
-    shares = perspective_shares(ranked, gold, k)
-    assert list(shares) == ["p", "q", "r"]
-    assert sum(shares.values()) == pytest.approx(1)
-    assert perspective_shares(ranked[::-1], gold[::-1], k) == shares
-
-
 NAN = float("nan")
 
 
@@ -153,21 +99,8 @@ NAN = float("nan")
         (lambda: sum_cosine([1, 2, 3], [[1, 2]]), "query has shape"),
         (lambda: sum_cosine([0, 0], [[1, 2]]), "query is the zero vector"),
         (lambda: mean_pairwise_cosine([[1, 2]]), "at least two"),
-        (lambda: p_recall_at_k([], []), "non-empty"),
-        (lambda: p_recall_at_k([1, NAN], ["r", "r"]), "success: position 1"),
-        (lambda: p_recall_at_k([1, 0], ["r"]), "one root query"),
-        (lambda: p_recall_at_k([59], ["r"]), r"in \[0, 1\]"),
-        (lambda: perspective_shares([["a"]], [], 1), "gold 0"),
-        (lambda: perspective_shares([["a"]], [{}], 1), "root query 0 has no perspectives"),
-        (lambda: perspective_shares([["a"]], [{"p": []}], 1), "perspective 'p'"),
-        (lambda: perspective_shares([["a", "b"]], [{"p": ["b"]}], 1), "nothing to share"),
     ],
 )
 def test_bad_input_is_named(call: Any, says: str) -> None:
     with pytest.raises(InvalidInputError, match=says):
         call()
-
-
-def test_bad_parameters_are_refused() -> None:
-    with pytest.raises(InvalidParameterError):
-        perspective_shares([["a"]], [{"p": ["a"]}], 0)

@@ -22,6 +22,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.papers._common import MINILM, heading, require, table, write
+from benchmarks.papers._measures import p_recall_at_k, perspective_shares
 from benchmarks.papers._paper_figures import PIR_TABLE_2, PIR_TABLE_3, PIR_TABLE_4
 from benchmarks.papers._pir import (
     CUTS,

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ._argument_names import argument_name
 from .errors import InvalidInputError, InvalidParameterError
 
 FloatArray = NDArray[np.floating[Any]]
@@ -50,9 +51,9 @@ def check_integer(value: Any, what: str, least: int | None = None) -> int:
         whole = operator.index(value)
     # Any exception, here and below: the value's own methods run, and the caller may pass any object.
     except Exception:
-        raise InvalidParameterError(f"{what} must be an integer, got {quoted(value)}") from None
+        raise InvalidParameterError(f"{argument_name(what)} must be an integer, got {quoted(value)}") from None
     if least is not None and whole < least:
-        raise InvalidParameterError(f"{what} must be at least {least}, got {quoted(whole)}")
+        raise InvalidParameterError(f"{argument_name(what)} must be at least {least}, got {quoted(whole)}")
     return whole
 
 
@@ -66,14 +67,14 @@ def check_number(value: Any, what: str, low: float = -math.inf, high: float = ma
         number = math.nan
     if not math.isfinite(number) or not low <= number <= high:
         bounds = "" if low == -math.inf and high == math.inf else f" in [{low:g}, {high:g}]"
-        raise InvalidParameterError(f"{what} must be a finite number{bounds}, got {quoted(value)}")
+        raise InvalidParameterError(f"{argument_name(what)} must be a finite number{bounds}, got {quoted(value)}")
     return number
 
 
 def check_bool(value: Any, what: str) -> bool:
     """``value`` as a bool; numbers, strings and arrays are refused: ``bool("False")`` is True, for example."""
     if not isinstance(value, (bool, np.bool_)):
-        raise InvalidParameterError(f"{what} must be True or False, got {quoted(value)}")
+        raise InvalidParameterError(f"{argument_name(what)} must be True or False, got {quoted(value)}")
     return bool(value)
 
 
@@ -82,7 +83,7 @@ def check_one_of(value: Any, what: str, allowed: Sequence[str]) -> str:
     # A subclass of str may have a __str__ of its own; str.__str__ gives the plain text.
     name = str.__str__(value) if isinstance(value, str) else None
     if name is None or name not in allowed:
-        raise InvalidParameterError(f"{what} must be one of {', '.join(allowed)}, got {quoted(value)}")
+        raise InvalidParameterError(f"{argument_name(what)} must be one of {', '.join(allowed)}, got {quoted(value)}")
     return name
 
 
@@ -94,7 +95,7 @@ def check_path(value: Any, what: str) -> str:
         if "\0" in path:
             raise ValueError
     except Exception:
-        raise InvalidParameterError(f"{what} must be the name of a file, got {quoted(value)}") from None
+        raise InvalidParameterError(f"{argument_name(what)} must be the name of a file, got {quoted(value)}") from None
     return path
 
 

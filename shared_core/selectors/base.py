@@ -19,8 +19,15 @@ from ..errors import InvalidInputError, InvalidParameterError, SetSelectError, S
 
 # The selector of all functions, adapters and commands that are given none.
 DEFAULT_SELECTOR = "ndpp"
+# The number of picks of all adapters, batches and commands that are given none.
+DEFAULT_K = 4
 # The repr of a selection shows at most this many picks.
 MAX_SHOWN = 20
+
+
+def default_fetch_k(k: int) -> int:
+    """The number of nearest candidates to select ``k`` from, where none is given."""
+    return max(20, 5 * k)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -1,8 +1,8 @@
 """The run of :func:`select_dataset` on Ray Data (extra ``ray``).
 
-The actors get the position of each block, a few numbers. An actor reads its block, selects, and writes the block's part
-under a name that depends on the block alone. If an actor dies, Ray runs its block again, so that each part is written
-once.
+The actors get the place of each block of queries, a few numbers. An actor reads its block, selects, and writes the
+block's part under a name that depends on the block alone. If an actor dies, Ray runs its block again, so that each part
+is written once.
 """
 
 from __future__ import annotations
@@ -19,70 +19,57 @@ from typing import Any
 
 from ...errors import InvalidInputError, InvalidParameterError, SetSelectError, SetSelectWarning
 from ._output_folder import STAGED, OutputFolder
-from ._queries import Block, check_schema
+from ._queries import RowRange, check_schema
 from ._settings import Settings
 from ._worker import Worker
 
-MAX_TRIES = 5
+# How often Ray runs a block again whose actor died. Without a limit a block that needs too much memory would never end.
+MAX_RETRIES = 4
 # Errors raised on purpose, or by a disk, a network or an installation.
 _EXPECTED = (SetSelectError, OSError, ImportError)
 # Only the plan and its answers are in Ray's object store, which takes 30 % of the memory by default.
 _STORE_BYTES = 128 << 20
 
 
-class BlockActor:
-    """Writes the parts of blocks."""
+class PartWriter:
+    """An actor that writes parts."""
 
-    def __init__(self, settings: Settings, out: Path, max_tries: int) -> None:
+    def __init__(self, settings: Settings, out: Path) -> None:
         self._settings = settings
         self._worker: Worker | None = None
         self._folder = OutputFolder(out)
-        self._max_tries = max_tries
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """Write the part of a block; the answer holds the pickled error, if there was one."""
-        block = Block(**row)
+        rows = RowRange(**row)
         try:
             # The worker is made here, because Ray restarts an actor that fails in __init__ again and again.
             self._worker = self._worker or Worker(self._settings)
             # Another actor may have died after it wrote the part and before it answered.
-            if not self._folder.has(block.number, block.rows):
-                self._check_tries(block)
-                self._worker.write_part(block, self._folder)
+            if self._folder.read_errors(rows) is None:
+                self._worker.write_part(rows, self._folder)
         except _EXPECTED as error:
             # The error is returned: if it were raised, Ray would print it twice, with a hundred lines of its own.
-            pickled = pickle.dumps(error)
-            # If the driver could not unpickle the error, this line raises here.
-            pickle.loads(pickled)
-            return {"error": pickled}
+            return {"error": pickle.dumps(error)}
         return {"error": b""}
 
-    def _check_tries(self, block: Block) -> None:
-        # Ray runs a block again without limit. A block that always kills its actor must end the run.
-        if self._folder.count_try(block.number) >= self._max_tries:
-            raise ChildProcessError(
-                f"rows {block.start} to {block.start + block.rows - 1} of {block.file} killed their worker "
-                f"{self._max_tries} times, perhaps because the memory was full: try fewer block_rows; the parts that "
-                "are written are kept"
-            )
 
-
-def write_parts(blocks: list[Block], settings: Settings, folder: OutputFolder, concurrency: int) -> Iterator[None]:
-    """Write the parts of the blocks with ``concurrency`` actors; yields after each part, raises the actors' errors."""
+def write_parts(plan: list[RowRange], settings: Settings, folder: OutputFolder, concurrency: int) -> Iterator[None]:
+    """Write the parts with ``concurrency`` actors; yields after each part, raises the actors' errors."""
     ray = _import_ray()
-    actors = min(concurrency, len(blocks))
-    folder.forget_tries()
+    actors = min(concurrency, len(plan))
     with _ray_session(ray, actors):
-        plan = ray.data.from_items([asdict(block) for block in blocks], override_num_blocks=len(blocks))
-        plan.context.enable_progress_bars = False
-        plan.context.raise_original_map_exception = True
-        answers = plan.map(
-            BlockActor,
-            fn_constructor_args=(settings, folder.path, MAX_TRIES),
+        rows = ray.data.from_items([asdict(one) for one in plan], override_num_blocks=len(plan))
+        rows.context.enable_progress_bars = False
+        rows.context.raise_original_map_exception = True
+        answers = rows.map(
+            PartWriter,
+            fn_constructor_args=(settings, folder.path),
             # A second block waits at each actor, because the way to the driver and back takes a twentieth of a block's
             # time. With more, another actor would be idle at the end.
             compute=ray.data.ActorPoolStrategy(size=actors, max_tasks_in_flight_per_actor=2),
             num_cpus=1,
+            max_task_retries=MAX_RETRIES,
         )
         try:
             for answer in answers.iter_rows():
@@ -93,7 +80,11 @@ def write_parts(blocks: list[Block], settings: Settings, folder: OutputFolder, c
             # An unexpected error in an actor; Ray shows the actor's own traceback.
             raise
         except ray.exceptions.RayError as error:
-            raise ChildProcessError(f"Ray ended the run: {error}") from error
+            first = next((one for one in plan if folder.read_errors(one) is None), plan[-1])
+            raise ChildProcessError(
+                f"a worker was killed {MAX_RETRIES + 1} times, perhaps because the memory was full: try fewer "
+                f"block_rows; the parts that are written are kept, and the first that is missing is for {first}"
+            ) from error
 
 
 def map_dataset(

@@ -80,6 +80,7 @@ class OutputFolder:
 
     def open(self, settings: dict[str, Any]) -> None:
         """Write the settings, or check that those of earlier parts are the same; the error names what differs."""
+        self.remove_temporary_files()
         file = self.path / SETTINGS
         if not file.is_file():
             write_atomically(file, json.dumps(settings, indent=1))
@@ -121,8 +122,21 @@ class OutputFolder:
         pq.write_table(table, content)
         write_atomically(self.part(number), content.getvalue().to_pybytes())
 
+    def count_try(self, number: int) -> int:
+        """The number of earlier starts of a block in this run. This start counts in the next call."""
+        with (self.path / f".part-{number:05d}.tries.tmp").open("ab") as file:
+            before = file.tell()
+            file.write(b".")
+        return before
+
+    def remove_temporary_files(self) -> None:
+        """Remove what runs that were stopped or killed left behind."""
+        for file in self.path.glob(".*.tmp"):
+            if file.is_file():
+                file.unlink(missing_ok=True)
+
     def summarise(self, plan: list[RowRange], resumed: int) -> Summary:
-        """Count the rows and errors of all parts, and remove temporary files of runs that were stopped."""
+        """Count the rows and errors of all parts."""
         rows = errors = 0
         first: str | None = None
         for column in map(self.read_errors, plan):
@@ -130,8 +144,7 @@ class OutputFolder:
             errors += len(column) - column.null_count
             if first is None and column.null_count < len(column):
                 first = column.drop_null()[0].as_py()
-        for file in self.path.glob(".*.tmp"):
-            file.unlink(missing_ok=True)
+        self.remove_temporary_files()
         return Summary(self.path, rows, errors, len(plan), resumed, first)
 
 

@@ -121,53 +121,31 @@ def _read(wanted: RowRange, columns: list[str]) -> Any:
 
 def check_schema(schema: Any, settings: Settings, where: str, dimension: int | None = None) -> None:
     """Raise InvalidInputError if a column is missing or has a type that cannot be read."""
+    missing = [name for name in settings.columns if name not in schema.names]
+    if missing:
+        hint = f" ({argument_name('id_column=None')} writes row numbers instead)"
+        hint = hint if missing == [settings.id_column] else ""
+        raise InvalidInputError(f"{where}: no column {', '.join(missing)}{hint}; there is {', '.join(schema.names)}")
     for name in settings.columns:
         if schema.names.count(name) > 1:
             raise InvalidInputError(f"{where}: there are {schema.names.count(name)} columns {name!r}; rename one")
-    missing = [name for name in settings.columns if name not in schema.names]
-    if missing:
-        hint = (
-            f" ({argument_name('id_column=None')} writes row numbers instead)"
-            if missing == [settings.id_column]
-            else ""
-        )
-        raise InvalidInputError(f"{where}: no column {', '.join(missing)}{hint}; there is {', '.join(schema.names)}")
-    if settings.text_column is not None:
-        kind = schema.field(settings.text_column).type
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-            raise InvalidInputError(f"{where}: column {settings.text_column!r} must contain text, but contains {kind}")
-    if settings.vector_column is not None:
-        name = settings.vector_column
-        lists = _check_vector_type(schema, name, where)
-        kind = schema.field(name).type
-        length = lists.list_size if pa.types.is_fixed_size_list(lists) else getattr(kind, "shape", (dimension,))[0]
-        if length is not None and dimension is not None and length != dimension:
-            _raise_other_length(where, name, length, dimension)
     by_label = isinstance(settings.index, Path)
-    for column, is_right, content in (
-        (
-            settings.candidates_column,
-            pa.types.is_integer if by_label else _is_id,
-            "whole numbers" if by_label else "ids",
-        ),
-        (settings.relevance_column, _is_number, "numbers"),
-    ):
-        if column is not None:
-            kind = schema.field(column).type
-            lists = _list_type(kind)
-            if lists is None or not is_right(lists.value_type):
-                raise InvalidInputError(
-                    f"{where}: column {column!r} must contain lists of {content}, but contains {kind}"
-                )
+    ids = (pa.types.is_integer, "lists of whole numbers") if by_label else (_is_id, "lists of ids")
+    _check_type(schema, settings.text_column, _is_text, "text", where)
+    _check_type(schema, settings.vector_column, *_FLOATS, where)
+    _check_type(schema, settings.candidates_column, _lists_of(ids[0]), ids[1], where)
+    _check_type(schema, settings.relevance_column, _lists_of(_is_number), "lists of numbers", where)
+    if settings.vector_column is not None and dimension is not None:
+        kind = schema.field(settings.vector_column).type
+        lists = _list_type(kind)
+        length = lists.list_size if pa.types.is_fixed_size_list(lists) else getattr(kind, "shape", (dimension,))[0]
+        if length != dimension:
+            _raise_other_length(where, settings.vector_column, length, dimension)
 
 
-def _check_vector_type(schema: Any, name: str, where: str) -> Any:
-    """The list type of a column of vectors."""
-    kind = schema.field(name).type
-    lists = _list_type(kind)
-    if lists is None or not pa.types.is_floating(lists.value_type):
-        raise InvalidInputError(f"{where}: column {name!r} must contain lists of floats, but contains {kind}")
-    return lists
+def _check_type(schema: Any, column: str | None, is_right: Callable[[Any], bool], content: str, where: str) -> None:
+    if column is not None and not is_right(kind := schema.field(column).type):
+        raise InvalidInputError(f"{where}: column {column!r} must contain {content}, but contains {kind}")
 
 
 def check_lengths(column: Any, name: str, where: str, dimension: int) -> None:
@@ -246,12 +224,8 @@ def _check_id_and_vector(schema: Any, id_column: str, vector_column: str, where:
             raise InvalidInputError(
                 f"{where}: {argument_name(argument)} = {quoted(name)}, but the columns are {columns}"
             )
-    kind = schema.field(id_column).type
-    if not _is_id(kind):
-        raise InvalidInputError(
-            f"{where}: column {id_column!r} must contain ids, which are texts or whole numbers, but contains {kind}"
-        )
-    _check_vector_type(schema, vector_column, where)
+    _check_type(schema, id_column, _is_id, "ids, which are texts or whole numbers", where)
+    _check_type(schema, vector_column, *_FLOATS, where)
 
 
 def read_vectors(column: Any, dimension: int | None, *, zero_is_problem: bool = True) -> Rows:
@@ -372,12 +346,23 @@ def _list_type(kind: Any) -> Any:
     return kind if kind is not None and any(is_type(kind) for is_type in list_types) else None
 
 
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
 def _is_id(kind: Any) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return bool(pa.types.is_integer(kind)) or _is_text(kind)
 
 
 def _is_number(kind: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _lists_of(is_right: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda kind: (lists := _list_type(kind)) is not None and is_right(lists.value_type)
+
+
+_FLOATS = (_lists_of(pa.types.is_floating), "lists of floats")
 
 
 def _as_lists(column: Any) -> Any:

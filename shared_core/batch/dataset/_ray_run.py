@@ -23,8 +23,8 @@ from ._queries import RowRange, check_schema
 from ._settings import Settings
 from ._worker import Worker
 
-# How often Ray runs a block again whose actor died. Without a limit a block that needs too much memory would never end.
-MAX_RETRIES = 4
+# Ray runs a block whose actor died again and again. A block that always kills its actor must end the run.
+MAX_TRIES = 5
 # Errors raised on purpose, or by a disk, a network or an installation.
 _EXPECTED = (SetSelectError, OSError, ImportError)
 # Only the plan and its answers are in Ray's object store, which takes 30 % of the memory by default.
@@ -34,10 +34,11 @@ _STORE_BYTES = 128 << 20
 class PartWriter:
     """An actor that writes parts."""
 
-    def __init__(self, settings: Settings, out: Path) -> None:
+    def __init__(self, settings: Settings, out: Path, max_tries: int) -> None:
         self._settings = settings
         self._worker: Worker | None = None
         self._folder = OutputFolder(out)
+        self._max_tries = max_tries
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """Write the part of a block; the answer holds the pickled error, if there was one."""
@@ -47,6 +48,11 @@ class PartWriter:
             self._worker = self._worker or Worker(self._settings)
             # Another actor may have died after it wrote the part and before it answered.
             if self._folder.read_errors(rows) is None:
+                if self._folder.count_try(rows.number) >= self._max_tries:
+                    raise ChildProcessError(
+                        f"{rows} killed their worker {self._max_tries} times, perhaps because the memory was full: try "
+                        "fewer block_rows; the parts that are written are kept"
+                    )
                 self._worker.write_part(rows, self._folder)
         except _EXPECTED as error:
             # The error is returned: if it were raised, Ray would print it twice, with a hundred lines of its own.
@@ -64,12 +70,11 @@ def write_parts(plan: list[RowRange], settings: Settings, folder: OutputFolder, 
         rows.context.raise_original_map_exception = True
         answers = rows.map(
             PartWriter,
-            fn_constructor_args=(settings, folder.path),
+            fn_constructor_args=(settings, folder.path, MAX_TRIES),
             # A second block waits at each actor, because the way to the driver and back takes a twentieth of a block's
             # time. With more, another actor would be idle at the end.
             compute=ray.data.ActorPoolStrategy(size=actors, max_tasks_in_flight_per_actor=2),
             num_cpus=1,
-            max_task_retries=MAX_RETRIES,
         )
         try:
             for answer in answers.iter_rows():
@@ -80,11 +85,7 @@ def write_parts(plan: list[RowRange], settings: Settings, folder: OutputFolder, 
             # An unexpected error in an actor; Ray shows the actor's own traceback.
             raise
         except ray.exceptions.RayError as error:
-            first = next((one for one in plan if folder.read_errors(one) is None), plan[-1])
-            raise ChildProcessError(
-                f"a worker was killed {MAX_RETRIES + 1} times, perhaps because the memory was full: try fewer "
-                f"block_rows; the parts that are written are kept, and the first that is missing is for {first}"
-            ) from error
+            raise ChildProcessError(f"Ray ended the run: {error}") from error
 
 
 def map_dataset(
@@ -162,30 +163,14 @@ def _import_ray() -> Any:
 @contextmanager
 def _ray_session(ray: Any, actors: int) -> Iterator[None]:
     """The Ray that runs already, or the cluster that RAY_ADDRESS names, or a new Ray on this machine; it is quiet."""
-    levels = {"ray.data": logging.WARNING, "ray.data._internal.progress": logging.ERROR}
-    before = {name: logging.getLogger(name).level for name in levels}
-    running = ray.is_initialized()
-    if not running:
-        _start_ray(ray, actors)
-    try:
-        for name, level in levels.items():
-            logging.getLogger(name).setLevel(level)
+    if ray.is_initialized():
         yield
-    finally:
-        for name, level in before.items():
-            logging.getLogger(name).setLevel(level)
-        if not running:
-            ray.shutdown()
-
-
-def _start_ray(ray: Any, actors: int) -> None:
+        return
     if os.environ.get("RAY_ADDRESS"):
         ray.init(logging_level=logging.WARNING)
-        return
-    # At other levels Ray's core prints in red for each actor that it may not be restarted, although it may.
-    unset = "RAY_BACKEND_LOG_LEVEL" not in os.environ
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    try:
+    else:
+        # At other levels Ray's core prints in red for each actor that it may not be restarted, although it may.
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
         ray.init(
             num_cpus=max(actors, os.cpu_count() or 1),
             object_store_memory=_STORE_BYTES,
@@ -193,6 +178,8 @@ def _start_ray(ray: Any, actors: int) -> None:
             log_to_driver=False,
             logging_level=logging.ERROR,
         )
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    try:
+        yield
     finally:
-        if unset:
-            del os.environ["RAY_BACKEND_LOG_LEVEL"]
+        ray.shutdown()

@@ -139,7 +139,7 @@ def check_schema(schema: Any, settings: Settings, where: str, dimension: int | N
         kind = schema.field(settings.vector_column).type
         lists = _list_type(kind)
         length = lists.list_size if pa.types.is_fixed_size_list(lists) else getattr(kind, "shape", (dimension,))[0]
-        if length != dimension:
+        if length not in (None, dimension):
             _raise_other_length(where, settings.vector_column, length, dimension)
 
 

@@ -24,7 +24,7 @@ from shared_core import (
     VectorSourceError,
     select,
 )
-from shared_core.batch.dataset import select_dataset, select_table
+from shared_core.batch.dataset import _worker, select_dataset, select_table
 from shared_core.batch.dataset._output_folder import OutputFolder
 from shared_core.batch.dataset._settings import make_settings
 from shared_core.batch.dataset._worker import Worker
@@ -312,21 +312,23 @@ def test_a_kernel_gets_the_ids(index: Path) -> None:
     assert "KernelError" in second["error"]
 
 
-def test_texts_are_embedded_and_bad_texts_have_errors(tmp_path: Path) -> None:
-    from shared_core.signals.embedding_models import load_model
+class CornerModel:
+    """Embeds a text as the direction of its first letter."""
 
-    texts = ["bread and flour", "a river", "bread and yeast", "a violin"]
-    rows = load_model().embed_documents(texts)
-    index = faiss.IndexFlatIP(rows.shape[1])
-    index.add(rows)
+    def embed_queries(self, texts: list[str]) -> Any:
+        return np.eye(4, dtype=np.float32)[["abcd".index(text[0]) for text in texts]]
+
+
+def test_texts_are_embedded_and_bad_texts_have_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_worker, "load_model", lambda name: CornerModel())
+    index = faiss.IndexFlatIP(4)
+    index.add(np.eye(4, dtype=np.float32))
     faiss.write_index(index, str(tmp_path / "index.faiss"))
-    given = pa.table({"id": range(4), "text": ["How is bread made?", None, " ", "Who plays the violin?"]})
-    found = select_table(given, tmp_path / "index.faiss", k=1, fetch_k=4, selector="similarity", text_column="text")
-    assert [row and texts[row[0]] for row in found["ids"].to_pylist()] in (
-        ["bread and flour", None, None, "a violin"], ["bread and yeast", None, None, "a violin"],
-    )  # fmt: skip
+    given = pa.table({"id": range(4), "text": ["bread", None, " ", "a violin"]})
+    found = select_table(given, tmp_path / "index.faiss", k=1, text_column="text")
+    assert found["ids"].to_pylist() == [[1], None, None, [0]]
     assert found["error"].to_pylist() == [None, "the text is null", "the text is blank", None]
-    with pytest.raises(InvalidInputError, match="the model's vectors have length 384, the index's 24"):
+    with pytest.raises(InvalidInputError, match="the model's vectors have length 4, the index's 24"):
         select_table(given, flat_index(tmp_path / "other.faiss"), k=1, text_column="text")
 
 

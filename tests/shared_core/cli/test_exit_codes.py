@@ -46,6 +46,14 @@ def test_an_error_ends_with_its_exit_code(
     assert ("Please report it at https://" in err) == is_fault
 
 
+def test_ctrl_c_before_the_command_begins_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "message_console", interrupt)
+    assert run(monkeypatch, "compare") == 130
+
+
 def test_a_closed_pipe_ends_with_1_and_without_a_message() -> None:
     reader, writer = os.pipe()
     os.close(reader)

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from numpy.typing import NDArray
 
 from shared_core import (
     MMR,
@@ -19,7 +18,6 @@ from shared_core import (
     VRSD,
     InvalidInputError,
     InvalidParameterError,
-    LowRankKernel,
     Selector,
     TopK,
     VectorSourceError,
@@ -27,7 +25,7 @@ from shared_core import (
 )
 from shared_core.batch.dataset import select_dataset, select_table
 from tests import oracles
-from tests.shared_core.batch.dataset.corpus import D, N, corpus, flat_index, queries
+from tests.shared_core.batch.dataset.corpus import D, N, corpus, flat_index, queries, write_index
 
 GIVEN = {"candidates_column": "hits", "relevance_column": "scores"}
 COUNT = 40
@@ -109,34 +107,20 @@ def test_all_candidates_count_whatever_fetch_k_is(index: Path) -> None:
 # --- where the vectors come from ------------------------------------------------------------------
 
 
-def labels() -> NDArray[np.int64]:
-    """Labels of the corpus's rows that are neither their numbers nor in their order."""
-    return np.random.default_rng(22).permutation(N) * 1_000_003 + 5
-
-
-@pytest.mark.parametrize(
-    "kind", ["Flat", "HNSW8,Flat", "IVF4,Flat", "IVF4,PQ12x4fs,RFlat", "IDMap,Flat", "IDMap,IVF4,Flat"]
-)
+@pytest.mark.parametrize("kind", ["HNSW8,Flat", "IVF4,Flat", "IVF4,PQ12x4fs,RFlat", "IDMap,Flat", "IDMap,IVF4,Flat"])
 def test_every_kind_of_index_is_read_by_label(kind: str, index: Path) -> None:
-    made = faiss.index_factory(D, kind, faiss.METRIC_INNER_PRODUCT)
-    made.train(corpus())
-    if kind.startswith("IDMap"):
-        made.add_with_ids(corpus(), labels())
-    else:
-        made.add(corpus())
-    faiss.write_index(made, str(index))
-    named = labels() if kind.startswith("IDMap") else np.arange(N)
-    table = given([[int(named[i]) for i in own] for own in hits()])
+    labels = write_index(kind, index)
+    table = given([[labels[i] for i in own] for own in hits()])
     found = select_table(table, index, 4, selector="mmr", **GIVEN)
     assert found["error"].null_count == COUNT
-    assert found["ids"].to_pylist() == [[int(named[i]) for i in own] for own in expected_ids("mmr")]
+    assert found["ids"].to_pylist() == [[labels[i] for i in own] for own in expected_ids("mmr")]
 
 
 @pytest.mark.parametrize("kind", ["IVF4,Flat", "IDMap2,Flat"])
 def test_labels_may_have_gaps(kind: str, index: Path) -> None:
     made = faiss.index_factory(D, kind, faiss.METRIC_INNER_PRODUCT)
     made.train(corpus())
-    own = labels()
+    own = np.random.default_rng(22).permutation(N) * 1_000_003 + 5
     if kind == "IDMap2,Flat":
         # The later vector of a label counts. FAISS has no such rule for an IVF index.
         own[0] = own[1]
@@ -195,18 +179,6 @@ def test_vectors_of_any_kind_are_used_or_are_an_error_of_their_row() -> None:
 def test_a_function_must_return_a_mapping() -> None:
     with pytest.raises(VectorSourceError, match=r"vectors_by_id\(ids\) must return a mapping.*got \[1, 2\]"):
         select_table(given(), lambda ids: [1, 2], **GIVEN, selector="mmr")
-
-
-def test_a_kernel_gets_the_ids(index: Path) -> None:
-    rng = np.random.default_rng(3)
-    unknown = hits()[1][0]
-    known = [i for i in range(N) if i != unknown]
-    kernel = LowRankKernel(rng.standard_normal((N - 1, 6)), ids=known)
-    rows = select_table(given(), index, 4, selector="ndpp", kernel=kernel, **GIVEN).to_pylist()
-    assert "KernelError" in rows[1]["error"]
-    own, worth = hits()[0], scores()[0]
-    one = select(queries()[0], corpus()[own], 4, "ndpp", kernel=kernel, relevance=worth, ids=own)
-    assert rows[0]["ids"] == [own[i] for i in one.indices]
 
 
 # --- rows with errors -----------------------------------------------------------------------------

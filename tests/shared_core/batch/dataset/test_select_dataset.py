@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from shared_core import (
     InvalidParameterError,
     LowRankKernel,
     Selector,
-    TopK,
     VectorSourceError,
     select,
 )
@@ -40,6 +38,7 @@ from tests.shared_core.batch.dataset.corpus import (
     names,
     queries,
     table,
+    write_index,
     write_queries,
 )
 
@@ -56,7 +55,19 @@ def files(tmp_path: Path) -> Path:
     return write_queries(tmp_path / "queries.parquet")
 
 
-def check_all(rows: list[dict[str, Any]]) -> None:
+# Blocks of 41 over row groups of 37: no block after the first starts where a row group starts.
+@pytest.mark.parametrize(("block_rows", "parts"), [(41, 6), (37, 7), (Q + 1, 1)])
+def test_every_row_is_written_once_in_order_with_the_picks_of_brute_force(
+    block_rows: int, parts: int, index: Path, files: Path, tmp_path: Path
+) -> None:
+    done = select_dataset(files, index, out=tmp_path / "sets", block_rows=block_rows, **SETTINGS)
+    assert (done.rows, done.errors, done.parts, done.resumed) == (Q, 0, parts, 0)
+    assert sorted(f.name for f in (tmp_path / "sets").iterdir()) == [
+        "_settings.json", *(f"part-{i:05d}.parquet" for i in range(parts))
+    ]  # fmt: skip
+    written = pq.read_table(tmp_path / "sets")
+    assert written.column_names == ["id", "ids", "gains", "relevance", "error"]
+    rows = written.to_pylist()
     assert [row["id"] for row in rows] == names()
     for query, row in zip(queries(), rows, strict=True):
         ids, expected = by_brute_force(query)
@@ -64,30 +75,6 @@ def check_all(rows: list[dict[str, Any]]) -> None:
         np.testing.assert_allclose(row["gains"], expected.gains, atol=1e-5)
         np.testing.assert_allclose(row["relevance"], expected.relevance[list(expected.picks)], atol=1e-5)
         assert row["error"] is None
-
-
-def test_every_row_is_written_once_in_order_with_the_picks_of_brute_force(
-    index: Path, files: Path, tmp_path: Path
-) -> None:
-    # Blocks of 41 over row groups of 37: no block after the first starts where a row group starts.
-    done = select_dataset(files, index, out=tmp_path / "sets", block_rows=41, **SETTINGS)
-    assert (done.rows, done.errors, done.parts, done.resumed) == (Q, 0, 6, 0)
-    assert sorted(f.name for f in (tmp_path / "sets").iterdir()) == [
-        "_settings.json", *(f"part-{i:05d}.parquet" for i in range(6))
-    ]  # fmt: skip
-    written = pq.read_table(tmp_path / "sets")
-    assert written.column_names == ["id", "ids", "gains", "relevance", "error"]
-    check_all(written.to_pylist())
-
-
-@pytest.mark.parametrize("block_rows", [37, 38, Q + 1])
-def test_the_length_of_blocks_does_not_change_the_picks(
-    block_rows: int, index: Path, files: Path, tmp_path: Path
-) -> None:
-    select_dataset(files, index, out=tmp_path / "sets", block_rows=block_rows, **SETTINGS)
-    rows = pq.read_table(tmp_path / "sets").to_pylist()
-    assert [row["id"] for row in rows] == names()
-    assert [row["ids"] for row in rows] == select_table(table(), index, **SETTINGS)["ids"].to_pylist()
 
 
 def test_files_are_read_in_order_and_rows_are_numbered_over_all_of_them(index: Path, tmp_path: Path) -> None:
@@ -163,32 +150,18 @@ def test_tables_of_bad_rows_alone_and_of_no_rows_are_written(index: Path, tmp_pa
         assert pq.read_table(tmp_path / name).schema == pq.read_table(tmp_path / "sets").schema
 
 
-def kinds() -> dict[str, Any]:
-    rows, labels = corpus(), np.arange(N) * 10 + 3
-    ivf = faiss.IndexIVFFlat(faiss.IndexFlatIP(D), D, 8, faiss.METRIC_INNER_PRODUCT)
-    ivf.own_fields = False
-    ivf.train(rows)
-    ivf.nprobe = 8
-    made: dict[str, Any] = {
-        "flat": faiss.IndexFlatIP(D), "hnsw": faiss.IndexHNSWFlat(D, 32, faiss.METRIC_INNER_PRODUCT), "ivf": ivf,
-        "idmap": faiss.IndexIDMap(faiss.IndexFlatIP(D)), "idmap2": faiss.IndexIDMap2(faiss.IndexFlatIP(D)),
-    }  # fmt: skip
-    for name, index in made.items():
-        if name.startswith("id"):
-            index.add_with_ids(rows, labels)
-        else:
-            index.add(rows)
-    made["hnsw"].hnsw.efSearch = N
-    return made | {"refined": refined()}
-
-
-@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf", "idmap", "idmap2", "refined"])
-def test_every_kind_of_index_gives_the_same_picks(kind: str, tmp_path: Path) -> None:
-    faiss.write_index(kinds()[kind], str(tmp_path / "index.faiss"))
-    found = select_table(table(), tmp_path / "index.faiss", **SETTINGS)
-    ids = [by_brute_force(query)[0] for query in queries()]
-    named = [[10 * i + 3 for i in one] for one in ids] if kind.startswith("id") else ids
-    assert found["ids"].to_pylist() == named
+@pytest.mark.parametrize(
+    "kind", ["Flat", "HNSW32,Flat", "IVF4,Flat", "IDMap,Flat", "IDMap2,IVF4,Flat", "IVF4,PQ12x4fs,RFlat"]
+)
+def test_every_kind_of_index_gives_the_same_picks_and_is_named_if_it_is_truncated(kind: str, index: Path) -> None:
+    labels = write_index(kind, index)
+    found = select_table(table(), index, **SETTINGS)
+    assert found["ids"].to_pylist() == [[labels[i] for i in by_brute_force(query)[0]] for query in queries()]
+    whole = index.read_bytes()
+    for damaged in (b"", whole[:3], whole[: len(whole) // 2]):
+        index.write_bytes(damaged)
+        with pytest.raises(InvalidInputError, match=r"the index .*index\.faiss cannot be read by FAISS"):
+            select_table(table(), index, **SETTINGS)
 
 
 def test_a_search_that_faiss_refuses_names_the_index_and_restores_the_threads(index: Path) -> None:
@@ -197,9 +170,8 @@ def test_a_search_that_faiss_refuses_names_the_index_and_restores_the_threads(in
         faiss.omp_set_num_threads(2)
         select_table(table(), index, **SETTINGS)
         assert faiss.omp_get_max_threads() == 2
-        ivf = faiss.index_factory(D, "IVF4,Flat")
-        ivf.train(corpus())
-        ivf.add(corpus())
+        write_index("IVF4,Flat", index)
+        ivf = faiss.read_index(str(index))
         ivf.nprobe = 0
         faiss.write_index(ivf, str(index))
         with pytest.raises(VectorSourceError, match=r"could not search .*index\.faiss.*nprobe"):
@@ -209,21 +181,13 @@ def test_a_search_that_faiss_refuses_names_the_index_and_restores_the_threads(in
         faiss.omp_set_num_threads(before)
 
 
-def refined() -> Any:
-    made = faiss.index_factory(D, "IVF4,PQ12x4fs,RFlat", faiss.METRIC_INNER_PRODUCT)
-    made.train(corpus())
-    made.add(corpus())
-    made.k_factor = 20
-    faiss.extract_index_ivf(made).nprobe = 4
-    return made
-
-
 def test_an_index_without_vectors_is_refused_before_it_ends_the_process(index: Path) -> None:
     hashes = faiss.IndexIVFSpectralHash(faiss.IndexFlatL2(D), D, 4, 16, 1.0)
     hashes.train(corpus())
     named = faiss.IndexIDMap(hashes)
     named.add_with_ids(corpus(), np.arange(N))
-    codes = refined()
+    write_index("IVF4,PQ12x4fs,RFlat", index)
+    codes = faiss.read_index(str(index))
     for kind, error, says in (
         (faiss.IndexFlatIP(D), InvalidInputError, "is empty"),
         (hashes, VectorSourceError, "is an IndexIVFSpectralHash, which does not return"),
@@ -232,19 +196,6 @@ def test_an_index_without_vectors_is_refused_before_it_ends_the_process(index: P
     ):
         faiss.write_index(kind, str(index))
         with pytest.raises(error, match=rf"index\.faiss {says}"):
-            select_table(table(), index, **SETTINGS)
-
-
-@pytest.mark.parametrize("kind", ["Flat", "HNSW8,Flat", "IVF4,Flat", "IDMap,Flat"])
-def test_a_truncated_index_is_named(kind: str, index: Path) -> None:
-    made = faiss.index_factory(D, kind, faiss.METRIC_INNER_PRODUCT)
-    made.train(corpus())
-    made.add_with_ids(corpus(), np.arange(N)) if kind[:2] == "ID" else made.add(corpus())
-    faiss.write_index(made, str(index))
-    whole = index.read_bytes()
-    for damaged in (b"", whole[:3], whole[: len(whole) // 2]):
-        index.write_bytes(damaged)
-        with pytest.raises(InvalidInputError, match=r"the index .*index\.faiss cannot be read by FAISS"):
             select_table(table(), index, **SETTINGS)
 
 
@@ -282,7 +233,7 @@ def test_a_search_may_find_few_or_none_or_unusable_vectors_but_must_answer_every
         select_table(table(), unreachable, **SETTINGS)
 
 
-@pytest.mark.parametrize("selector", [MMR(0.5), VRSD(), VRSD(refine=True), TopK()])
+@pytest.mark.parametrize("selector", [MMR(0.5), VRSD(refine=True)])
 def test_any_mixture_of_candidates_has_the_selections_of_single_calls(selector: Selector) -> None:
     counts = [7, 3, 0, 7, 1, 9, 7, 3, 12, 7]
     types: list[Any] = [np.float32, np.float64, list]
@@ -521,12 +472,3 @@ def test_a_truncated_part_is_written_again_and_damaged_settings_are_named(
     (out / "_settings.json").write_bytes(b'{"version')
     with pytest.raises(InvalidParameterError, match=r"_settings\.json is damaged"):
         select_dataset(files, index, out=out, block_rows=50, **SETTINGS)
-
-
-def test_a_second_call_changes_nothing(index: Path, files: Path, tmp_path: Path) -> None:
-    first = select_dataset(files, index, out=tmp_path / "sets", block_rows=50, **SETTINGS)
-    before = {f.name: (f.stat().st_mtime_ns, f.read_bytes()) for f in (tmp_path / "sets").iterdir()}
-    second = select_dataset(files, index, out=tmp_path / "sets", block_rows=50, **SETTINGS)
-    assert {f.name: (f.stat().st_mtime_ns, f.read_bytes()) for f in (tmp_path / "sets").iterdir()} == before
-    assert (first.resumed, second.resumed, second.rows) == (0, 5, Q)
-    assert json.loads((tmp_path / "sets" / "_settings.json").read_text())["selector"]["MMR"]["lambda_mult"] == 0.5

@@ -152,7 +152,7 @@ def _check_shapes(block: Block, where: str) -> None:
         raise InvalidInputError(
             f"vectors{where} must have shape ({len(queries)}, n, d), one set for each query, got {vectors.shape}"
         )
-    expected = (len(queries), len(block.shared) if vectors is None and block.shared else vectors.shape[1])
+    n = len(block.shared or ()) if vectors is None else vectors.shape[1]
     for name, column in (("quality", block.quality), ("relevance", block.relevance)):
-        if column is not None and column.shape != expected:
-            raise InvalidInputError(f"{name}{where} must have shape {expected}, got {column.shape}")
+        if column is not None and column.shape != (len(queries), n):
+            raise InvalidInputError(f"{name}{where} must have shape {(len(queries), n)}, got {column.shape}")

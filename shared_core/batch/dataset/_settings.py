@@ -101,13 +101,8 @@ class Settings:
         # No search is made for candidates that are given, so fetch_k has no effect on them.
         without = ("threads",) if self.candidates_column is None else ("threads", "fetch_k")
         named = {field.name: describe(getattr(self, field.name)) for field in fields(self) if field.name not in without}
-        if self.model is None:
-            return named
-        folder = Path(self.model).expanduser()
-        files = sorted(file for file in folder.rglob("*") if file.is_file())
-        # A model that was trained further in its folder has the same name.
-        contents = "".join(f"{file.relative_to(folder)} {describe(file)}\n" for file in files)
-        return named | {"model": f"sha256 {_hash(contents.encode())}" if files else fingerprint(self.model)}
+        # The fingerprint depends on the files of a model: one that was trained further in its folder has the same name.
+        return named | {"model": None if self.model is None else fingerprint(self.model)}
 
 
 def make_settings(index: Index, selector: str | Selector = DEFAULT_SELECTOR, **given: Any) -> Settings:

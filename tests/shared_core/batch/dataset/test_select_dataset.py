@@ -24,7 +24,6 @@ from shared_core import (
 )
 from shared_core.batch.dataset import _worker, select_dataset, select_table
 from shared_core.batch.dataset._output_folder import OutputFolder
-from shared_core.batch.dataset._settings import make_settings
 from shared_core.batch.dataset._worker import Worker
 from tests.shared_core.batch.dataset.corpus import (
     FETCH_K,
@@ -321,18 +320,6 @@ def test_a_changed_file_is_seen_whatever_its_date_says(changed: str, index: Path
     os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     with pytest.raises(InvalidParameterError, match=f"'{stat.st_size} bytes, .* there, '{stat.st_size} b"):
         select_dataset(files, index, out=tmp_path / "sets", **SETTINGS)
-
-
-def test_a_model_that_was_trained_further_in_its_folder_is_another(index: Path, tmp_path: Path) -> None:
-    weights = tmp_path / "model" / "deep" / "weights"
-    weights.parent.mkdir(parents=True)
-    weights.write_bytes(b"old")
-    settings = make_settings(index, text_column="text", model=str(tmp_path / "model"))
-    before, stat = settings.describe(), weights.stat()
-    assert settings.describe() == before
-    weights.write_bytes(b"new")
-    os.utime(weights, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert settings.describe() != before
 
 
 def test_parts_of_a_run_during_which_a_file_changes_are_removed(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +56,10 @@ class MMR:
     lambda_mult: float = 0.5
     lambda_b: float = 0.95
 
+    uses_quality: ClassVar[bool] = True
+    uses_relevance: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
-        # As Python floats, because a numpy longdouble would give arrays of a dtype that numba cannot compile for.
         object.__setattr__(self, "lambda_mult", check_number(self.lambda_mult, "lambda_mult", 0, 1))
         object.__setattr__(self, "lambda_b", check_number(self.lambda_b, "lambda_b", 0, 1))
 
@@ -69,13 +71,7 @@ class MMR:
         budget: float | None = None,
         shown: Iterable[int] = (),
     ) -> Selection:
-        """Select greedily; ``shown`` candidates count as picked first.
-
-        Raises
-        ------
-        InvalidParameterError, BudgetError
-            ``k``, ``shown`` or ``budget`` does not fit the candidates.
-        """
+        """Select greedily; ``shown`` candidates count as picked first."""
         state = GreedyState(candidates, k, budget, shown)
         v, v_tie, tie = self._v(candidates)
         gains: list[float] = []

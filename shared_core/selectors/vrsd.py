@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterable
@@ -36,10 +37,8 @@ class VRSD:
 
     The first pick is the candidate of the highest cosine. Each further pick is the candidate v that maximises
     cos(s + v, q), where s is the sum of the unit vectors picked so far. Objective: cos(s, q). Finding the best set is
-    NP-hard (section 3.1). Among the 20 nearest texts of real questions, with k = 5, the greedy set is the best one for
-    50 to 71 % of the questions of a data set and the refined set for 78 to 88 %. The best set does not give better
-    results in the tasks of these data sets (benchmarks/results/papers/vrsd_optimum.md). Cost: one pass over the vectors
-    per pick, O(nkd).
+    NP-hard (section 3.1); benchmarks/results/papers/vrsd_optimum.md compares it with the greedy and the refined set.
+    Cost: one pass over the vectors per pick, O(nkd).
 
     Parameters
     ----------
@@ -64,6 +63,7 @@ class VRSD:
     refine: bool = False
 
     uses_quality: ClassVar[bool] = False
+    uses_relevance: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "refine", check_bool(self.refine, "refine"))
@@ -76,13 +76,7 @@ class VRSD:
         budget: float | None = None,
         shown: Iterable[int] = (),
     ) -> Selection:
-        """Select greedily, then refine if ``refine`` is set; the sum starts from the ``shown`` candidates.
-
-        Raises
-        ------
-        InvalidParameterError, BudgetError
-            ``k``, ``shown`` or ``budget`` does not fit the candidates, or the candidates have a given relevance.
-        """
+        """Select greedily, then refine if ``refine`` is set; the sum starts from the ``shown`` candidates."""
         state = GreedyState(candidates, k, budget, shown)
         if candidates.relevance_given:
             raise InvalidParameterError(NO_RELEVANCE)
@@ -126,17 +120,13 @@ class _Sum:
         self.relevance = candidates.relevance.astype(np.float64)  # v·q
         self.tie = tie_tolerance(candidates.dtype)
         self.s = np.zeros(len(self.q))
-        self._squares: Vector | None = None
         for i in shown:
             self.add(i)
 
-    @property
+    @functools.cached_property
     def squares(self) -> Vector:
         """‖v‖² for each candidate v: 1, or 0 for a zero row. The compiled loop does not need them."""
-        # functools.cached_property of Python 3.11 holds a lock, which a forked child may inherit locked.
-        if self._squares is None:
-            self._squares = np.vecdot(self.rows, self.rows).astype(np.float64)
-        return self._squares
+        return np.vecdot(self.rows, self.rows).astype(np.float64)
 
     def add(self, i: int) -> None:
         """Add candidate ``i``."""

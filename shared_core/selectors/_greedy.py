@@ -23,7 +23,8 @@ Mask = NDArray[np.bool_]
 class GreedyState:
     """The candidates that are open: neither shown, nor picked, nor forbidden by a constraint.
 
-    Here k, the budget and ``shown`` are checked, for every selector. Selectors keep their scores in arrays. :meth:`close` and :meth:`take` set closed candidates to -inf there.
+    k, the budget and ``shown`` are checked here, for every selector. Selectors keep their scores in arrays.
+    :meth:`close` and :meth:`take` set closed candidates to -inf there.
     """
 
     def __init__(self, candidates: Candidates, k: int | None, budget: float | None, shown: Iterable[int]) -> None:

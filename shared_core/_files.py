@@ -82,19 +82,9 @@ def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
 class Journal:
     """An append-only file of JSON lines; a crash loses at most the line that is being written.
 
-    A last line without a line break is torn. :meth:`read` leaves it out and :meth:`begin` removes it, provided that
-    it starts as the lines of this journal do. Nothing else is ever removed.
-
-    Each record's line starts with ``start``, such as ``'{"key": "'``. Messages call a record ``record``, such as
-    ``"a score"``. ``header`` is the first line of a new file.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     journal = Journal(folder + "/scores.jsonl", '{"key": ', "a score")
-    ...     journal.begin()
-    ...     journal.append([{"key": "a", "score": 0.5}, {"key": "b", "score": 0.25}])
-    ...     list(journal.read())
-    [(1, {'key': 'a', 'score': 0.5}), (2, {'key': 'b', 'score': 0.25})]
+    A last line without a line break is torn: :meth:`read` leaves it out and :meth:`begin` removes it, provided that it
+    starts as the lines of this journal do. Each record's line starts with ``start``, such as ``'{"key": "'``. Messages
+    call a record ``record``, such as ``"a score"``. ``header`` is the first line of a new file.
     """
 
     def __init__(
@@ -109,8 +99,7 @@ class Journal:
     def read(self) -> Iterator[tuple[int, Any]]:
         """The number and the value of each whole line, the header's too; None where a line is not JSON.
 
-        The file is not changed. A file that does not exist has no lines. An InvalidInputError is raised if the file
-        ends with a part of a line that this journal did not write.
+        An InvalidInputError is raised if the file ends with a part of a line that this journal did not write.
         """
         content = self.path.read_bytes() if self.path.exists() else b""
         *lines, torn = content.split(b"\n")

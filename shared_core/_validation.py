@@ -109,8 +109,8 @@ def as_numeric(values: ArrayLike, what: str) -> NDArray[Any]:
         raise InvalidInputError(f"{what} is a masked array: fill its masked values, or drop them, first")
     try:
         array = np.asarray(values)
-    # PyTorch raises TypeError for a bfloat16 tensor and RuntimeError for one that requires grad, and numpy ValueError for
-    # rows of different lengths.
+    # PyTorch raises TypeError for a bfloat16 tensor, and RuntimeError for one that requires grad. numpy raises
+    # ValueError for rows of different lengths.
     except (TypeError, RuntimeError, ValueError) as error:
         raise InvalidInputError(f"{what} cannot be made into an array: {printable(error, 160)}") from error
     if array.dtype.kind not in "fiu":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -129,7 +129,7 @@ def _import_loops() -> ModuleType | None:
     try:
         import numba
 
-        if numba.config.DISABLE_JIT:
+        if getattr(numba.config, "DISABLE_JIT", 0):
             return None
         from . import _compiled
     except ModuleNotFoundError:
@@ -142,10 +142,13 @@ def _import_loops() -> ModuleType | None:
     return _compiled
 
 
-def run_compiled(loop: Callable[..., None], *arguments: Any) -> bool:
-    """Call a compiled loop. If numba fails, return False: the outputs are undefined, and numpy must select."""
+def run_compiled(name: str, *arguments: Any) -> bool:
+    """Call the compiled loop of this name. False: there is no numba, or it has failed, and numpy must select."""
+    loops = compiled_loops()
+    if loops is None:
+        return False
     try:
-        loop(*arguments)
+        getattr(loops, name)(*arguments)
     # Any exception: at the first call numba reads its machine code from disk, or compiles and saves it. A full disk
     # raises OSError, and a damaged file raises what pickle raises.
     except Exception as error:

@@ -96,12 +96,7 @@ class Selector(Protocol):
     """
 
     def select(
-        self,
-        candidates: Candidates,
-        k: int | None = None,
-        *,
-        budget: float | None = None,
-        shown: Iterable[int] = (),
+        self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
     ) -> Selection:
         """Select ``k`` candidates, or as many as fit into ``budget``, given those already ``shown``.
 

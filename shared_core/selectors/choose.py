@@ -99,7 +99,7 @@ def select(
         return resolved.select(candidates, k, budget=budget, shown=shown)
     scaled = candidates.with_query(query, rescale(candidates.relevance, relevance_scale))
     found = resolved.select(scaled, k, budget=budget, shown=shown)
-    return replace(found, relevance=read_only(candidates.relevance[found.indices]))
+    return replace(found, relevance=read_only(candidates.relevance[found.indices].astype(np.float64)))
 
 
 def choose(

@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from .._validation import FloatArray, as_float64, check_number, check_one_of, quoted, read_only
 from ..candidates import CandidateBlock, Candidates, cosines_with_query, tie_tolerance
 from ..errors import InvalidParameterError, KernelError, SetSelectWarning
-from ._greedy import GreedyState, compiled_loops, lowest_of_best, run_compiled
+from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import BlockSelection, Selection, make_selection, register_selector
 from .kernels import Kernel, LowRankKernel
 from .kernels._relevance import log_exponential
@@ -133,21 +132,17 @@ class NDPP:
     # of a ratio of 0 is -inf.
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def select(
-        self,
-        candidates: Candidates,
-        k: int | None = None,
-        *,
-        budget: float | None = None,
-        shown: Iterable[int] = (),
+        self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
     ) -> Selection:
         """Select greedily; the kernel is conditioned on the ``shown`` candidates."""
         state = GreedyState(candidates, k, budget, shown)
         log_r2, noise = self._log_r2(candidates)
         state.close(log_r2)  # -inf for a closed candidate
         factors = self._factors(candidates)
-        gains = None if state.constraints else _greedy_compiled(state, factors, log_r2, noise)
+        lu = _IncrementalLU(factors, state.shown, state.target) if state.shown else None
+        gains = None if state.constraints else _greedy_compiled(state, factors, lu, log_r2, noise)
         if gains is None:
-            gains = _greedy(state, _IncrementalLU(factors, state.shown, state.target), log_r2, noise)
+            gains = _greedy(state, lu or _IncrementalLU(factors, [], state.target), log_r2, noise)
         filled_from = len(state.picks) if state.more() else None
         if filled_from is not None:
             take_by_relevance(state, candidates)
@@ -157,12 +152,11 @@ class NDPP:
     @np.errstate(over="ignore", invalid="ignore")
     def select_block(self, block: CandidateBlock, k: int) -> BlockSelection | None:
         """The selections of a block of queries; None if each query needs :meth:`select`."""
-        loops = compiled_loops()
-        if loops is None or self.kernel is not None or not 1 <= k <= block.relevance.shape[1]:
+        if self.kernel is not None or not 1 <= k <= block.relevance.shape[1]:
             return None
         log_r2, noise = self._log_r2(block)
         cosine_tie = tie_tolerance(block.vectors.dtype)
-        found = _run_loop(loops, _factors_of_unit_rows(block.vectors, self._alpha()), log_r2, noise, cosine_tie, k)
+        found = _run_compiled(_factors_of_unit_rows(block.vectors, self._alpha()), log_r2, noise, cosine_tie, k)
         if found is None:
             return None
         picks, gains, counts = found
@@ -293,13 +287,11 @@ def _greedy(state: GreedyState, lu: _IncrementalLU, log_r2: Matrix, noise: Matri
     return gains
 
 
-def _greedy_compiled(state: GreedyState, factors: _Factors, log_r2: Matrix, noise: Matrix) -> list[float] | None:
+def _greedy_compiled(
+    state: GreedyState, factors: _Factors, lu: _IncrementalLU | None, log_r2: Matrix, noise: Matrix
+) -> list[float] | None:
     """The same loop, compiled; None if numba cannot be used."""
-    loops = compiled_loops()
-    if loops is None:
-        return None
-    shown = _IncrementalLU(factors, state.shown, state.target) if state.shown else None
-    found = _run_loop(loops, factors, log_r2[None], noise[None], state.tie, state.target, shown)
+    found = _run_compiled(factors, log_r2[None], noise[None], state.tie, state.target, lu)
     if found is None:
         return None
     picks, gains, counts = found
@@ -308,14 +300,10 @@ def _greedy_compiled(state: GreedyState, factors: _Factors, log_r2: Matrix, nois
     return kept
 
 
-def _run_loop(
-    loops: ModuleType, factors: _Factors, log_r2: Matrix, noise: Matrix, tie: float, k: int,
-    lu: _IncrementalLU | None = None,
-) -> tuple[NDArray[np.int64], Matrix, NDArray[np.int64]] | None:  # fmt: skip
-    """Picks (b, k), gains (b, k) and numbers of picks (b,) by the compiled loop; None if numba fails.
-
-    ``lu`` holds the steps of the shown candidates.
-    """
+def _run_compiled(
+    factors: _Factors, log_r2: Matrix, noise: Matrix, tie: float, k: int, lu: _IncrementalLU | None = None
+) -> tuple[NDArray[np.int64], Matrix, NDArray[np.int64]] | None:
+    """Picks (b, k), gains (b, k) and numbers of picks (b,); ``lu`` holds the steps of the shown candidates."""
     b, Z = len(log_r2), factors.Z if factors.Z.ndim == 3 else factors.Z[None]
     picks, gains, counts = np.empty((b, k), np.int64), np.empty((b, k)), np.empty(b, np.int64)
     if lu is None:
@@ -325,7 +313,7 @@ def _run_loop(
     # The squared length of a unit row is 1 or 0, with a rounding error below 1e-5.
     bound = 1 + 1e-5 + factors.alpha if factors.unit else np.inf
     ran = run_compiled(
-        loops.ndpp, Z, factors.C, factors.alpha, log_r2, noise, *start, bound, tie, factors.tolerance,
+        "ndpp", Z, factors.C, factors.alpha, log_r2, noise, *start, bound, tie, factors.tolerance,
         picks, gains, counts,
     )  # fmt: skip
     if ran and -1 in counts.tolist():

@@ -29,12 +29,7 @@ class TopK:
     uses_relevance: ClassVar[bool] = True
 
     def select(
-        self,
-        candidates: Candidates,
-        k: int | None = None,
-        *,
-        budget: float | None = None,
-        shown: Iterable[int] = (),
+        self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
     ) -> Selection:
         """Select by relevance; ``shown`` candidates are left out."""
         state = GreedyState(candidates, k, budget, shown)

@@ -330,7 +330,5 @@ def warn_of_no_effect(selector: Selector, parameters: Iterable[str], *, quality:
 
 def _known(name: str) -> str:
     if name not in _REGISTRY:
-        near = nearest_name(name, _REGISTRY)
-        hint = f"did you mean {near!r}? " if near else ""
-        raise InvalidParameterError(f"unknown selector {quoted(name)}; {hint}known: {', '.join(_REGISTRY)}")
+        raise InvalidParameterError(f"unknown selector {quoted(name)}; known: {', '.join(_REGISTRY)}")
     return name

@@ -157,7 +157,7 @@ def test_select_leaves_the_callers_arrays_alone(unit: bool, dtype: Any) -> None:
     assert all(array.flags.writeable for array in given)
 
 
-# What is wrong: the arguments, the error, and a word of its message. The checks of the arrays are in test_candidates.py.
+# The arguments, the error, and a word of its message. The checks of the arrays are in test_candidates.py.
 REFUSED: list[tuple[dict[str, Any], type[ValueError], str]] = [
     ({"vectors": VECTORS[:, :4]}, InvalidInputError, r"query has shape \(5,\), vectors have shape \(11, 4\)"),
     ({"k": 12}, InvalidParameterError, "k=12 with n=11"),

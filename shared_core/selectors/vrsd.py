@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Iterable
@@ -114,14 +113,17 @@ class _Sum:
         self.relevance = candidates.relevance.astype(np.float64)  # v·q
         self.tie = tie_tolerance(candidates.dtype)
         self.s = np.zeros(len(self.q))
+        self._squares: Vector | None = None
         for i in shown:
             self.add(i)
 
-    @functools.cached_property
+    @property
     def squares(self) -> Vector:
         """‖v‖² for each candidate v: 1, or 0 for a zero row. The compiled loop does not need them."""
-        squares: Vector = np.vecdot(self.rows, self.rows).astype(np.float64)
-        return squares
+        # functools.cached_property of Python 3.11 holds a lock, which a forked child may inherit locked.
+        if self._squares is None:
+            self._squares = np.vecdot(self.rows, self.rows).astype(np.float64)
+        return self._squares
 
     def add(self, i: int) -> None:
         """Add candidate ``i``."""

@@ -144,7 +144,7 @@ def load_embedding(name: str) -> NamedEmbedding:
     >>> load_embedding("text-embedding-3-small")
     Traceback (most recent call last):
         ...
-    shared_core.errors.InvalidParameterError: the embedding must be named as provider:model, such as \
+    setselect.InvalidParameterError: the embedding must be named as provider:model, such as \
 openai:text-embedding-3-small, got 'text-embedding-3-small'
     """
     provider, colon, model = name.partition(":")

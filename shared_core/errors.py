@@ -56,3 +56,9 @@ class SetSelectWarning(UserWarning):
 
 class EmbeddingFallbackWarning(SetSelectWarning):
     """The candidates' texts are embedded again, because setselect cannot read the vectors of this store."""
+
+
+# Users import these classes from setselect, so tracebacks name that module. Pickles find them there too.
+for _kind in list(globals().values()):
+    if isinstance(_kind, type):
+        _kind.__module__ = "setselect"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._validation import as_float64, check_bool, check_one_of, read_only
-from .candidates import Candidates, check_candidates
+from .candidates import Candidates
 from .errors import InvalidInputError, PerspectiveError
 
 Vector = NDArray[np.float64]
@@ -99,7 +99,7 @@ class PAP:
         PerspectiveError
             See :meth:`project`.
         """
-        query = self.project(check_candidates(candidates).query)
+        query = self.project(candidates.query)
         if not self.corpus:
             return candidates.with_query(query)
         dtype = candidates.dtype

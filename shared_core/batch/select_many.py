@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from .._validation import check_bool, check_integer, check_one_of, read_only
 from ..errors import InvalidInputError, SetSelectError
 from ..scaling import SCALES, Scale
-from ..selectors.base import DEFAULT_SELECTOR, Selection, Selector, resolve_selector, warn_of_no_effect
+from ..selectors.base import (
+    DEFAULT_SELECTOR,
+    Selection,
+    Selector,
+    check_arguments,
+    resolve_selector,
+    warn_of_no_effect,
+)
 from ._blocks import Block, Blocks, read_blocks
 from ._threads import one_blas_thread
 
@@ -131,6 +138,7 @@ def select_many(
     >>> select_many(rng.normal(size=(5, 8)), rng.normal(size=(20, 8)), k=3, selector="mmr").indices.shape
     (5, 3)
     """
+    check_arguments(select_many, parameters)
     more: dict[str, Any] = {"relevance": relevance, "relevance_scale": relevance_scale}
     more |= {"quality": quality, "ids": ids, "workers": workers, "progress": progress, **parameters}
     return _join(list(select_stream(queries, vectors, k, selector, **more)))
@@ -180,6 +188,7 @@ def select_stream(
     >>> [many.indices.shape for many in select_stream(blocks, rng.normal(size=(20, 8)), k=3)]
     [(4, 3), (4, 3), (4, 3)]
     """
+    check_arguments(select_stream, parameters)
     resolved = resolve_selector(selector, parameters)
     warn_of_no_effect(resolved, parameters, quality=quality is not None)
     if relevance_scale is not None:

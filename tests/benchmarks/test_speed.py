@@ -19,7 +19,7 @@ from benchmarks.racing.figures import Found, Spread, digits, ratio, spread
 from benchmarks.racing.plot import DARK, LIGHT, plot
 from benchmarks.racing.points import ANY, BATCHES, LAMBDA, POINTS, SIZES, UNIT, Batch, Point, batch_data, data
 from shared_core import select
-from shared_core.selectors import mmr, ndpp, vrsd
+from shared_core.selectors import _greedy
 
 SMALL = Point(12, 8, 4)
 
@@ -219,8 +219,7 @@ def test_numpy_alone_uses_no_compiled_loop_and_lasts_for_one_call(monkeypatch: p
 
     from shared_core.selectors import _compiled
 
-    for module in (mmr, ndpp, vrsd):
-        monkeypatch.setattr(module, "compiled_loops", Noting)
+    monkeypatch.setattr(_greedy, "compiled_loops", Noting)
     batch = Batch(3, 12, 8, 4)
     for runs in (contenders.contenders(SMALL, data(SMALL)), contenders.batch_contenders(batch)):
         for name in set(runs) & set(contenders.NUMPY_ALONE):

@@ -71,7 +71,7 @@ test-install: $(READY) ## install the wheel in clean environments, without extra
 
 FUZZ = FUZZ_CASES=$(CASES) FUZZ_SEED=$(SEED) $(BIN)/python -m pytest -q -n $(WORKERS)
 # Files, locks and resumption do not depend on numba.
-WITHOUT_NUMBA = $(addprefix tests/adversarial/test_,core.py adapters.py fork.py)
+WITHOUT_NUMBA = $(addprefix tests/adversarial/test_,core.py adapters.py)
 
 fuzz: $(READY) ## test random input with numba, with numba switched off, and without numba; CASES=300000 SEED=1
 	@$(FUZZ) tests/adversarial

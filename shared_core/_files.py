@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import glob
 import json
 import os
-import re
 import secrets
 import socket
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,20 +20,12 @@ from .errors import InvalidInputError, InvalidParameterError
 def write_atomically(path: str | os.PathLike[str], data: bytes | str) -> None:
     """Write a file in one step: after a kill or a power cut it holds the old content or the new one, whole.
 
-    A link of this name is replaced, not followed. Text is written as UTF-8. If an OSError is raised, no part is left.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_atomically(folder + "/note.txt", "whole")
-    ...     Path(folder, "note.txt").read_text(), os.listdir(folder)
-    ('whole', ['note.txt'])
+    Text is written as UTF-8. If an OSError is raised, no part is left.
     """
     target = Path(path)
     aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
-    # Mode "x" refuses a name that exists, so it does not follow a link that somebody put there.
-    file = aside.open("xb")
     try:
-        with file:
+        with aside.open("wb") as file:
             _write(file, data.encode() if isinstance(data, str) else data)
         # The content is on the disk before the file gets its name: a power cut must not leave an empty file.
         aside.replace(target)
@@ -59,13 +49,6 @@ def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
     With None nothing is locked. The lock file of a folder is ``_lock`` inside it. If another run has the lock, an
     InvalidParameterError names its process. The operating system frees the lock when its process ends, even if that is
     killed. Two threads of one process count as two runs.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with hold_lock(folder + "/labels.jsonl"):
-    ...         held = os.listdir(folder)
-    ...     held, os.listdir(folder)
-    (['labels.jsonl.lock'], [])
     """
     if path is None:
         yield
@@ -86,12 +69,6 @@ def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
             f"{path} is in use by {_read_owner(lock)}: wait until it ends, or name another "
             f"{'folder' if folder else 'file'}"
         ) from None
-    except OSError as error:
-        if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
-            raise
-        raise InvalidParameterError(
-            f"{path} is on a file system without locks: name a {'folder' if folder else 'file'} on another one"
-        ) from error
     with held:
         try:
             yield
@@ -105,19 +82,9 @@ def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
 class Journal:
     """An append-only file of JSON lines; a crash loses at most the line that is being written.
 
-    A last line without a line break is torn. :meth:`read` leaves it out and :meth:`begin` removes it, provided that
-    it starts as the lines of this journal do. Nothing else is ever removed.
-
-    Each record's line starts with ``start``, such as ``'{"key": "'``. Messages call a record ``record``, such as
-    ``"a score"``. ``header`` is the first line of a new file.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     journal = Journal(folder + "/scores.jsonl", '{"key": ', "a score")
-    ...     journal.begin()
-    ...     journal.append([{"key": "a", "score": 0.5}, {"key": "b", "score": 0.25}])
-    ...     list(journal.read())
-    [(1, {'key': 'a', 'score': 0.5}), (2, {'key': 'b', 'score': 0.25})]
+    A last line without a line break is torn: :meth:`read` leaves it out and :meth:`begin` removes it, provided that it
+    starts as the lines of this journal do. Each record's line starts with ``start``, such as ``'{"key": "'``. Messages
+    call a record ``record``, such as ``"a score"``. ``header`` is the first line of a new file.
     """
 
     def __init__(
@@ -132,8 +99,7 @@ class Journal:
     def read(self) -> Iterator[tuple[int, Any]]:
         """The number and the value of each whole line, the header's too; None where a line is not JSON.
 
-        The file is not changed. A file that does not exist has no lines. An InvalidInputError is raised if the file
-        ends with a part of a line that this journal did not write.
+        An InvalidInputError is raised if the file ends with a part of a line that this journal did not write.
         """
         content = self.path.read_bytes() if self.path.exists() else b""
         *lines, torn = content.split(b"\n")
@@ -146,8 +112,7 @@ class Journal:
 
     def begin(self) -> None:
         """Create the file, or remove the torn last line that :meth:`read` found, so that records can be appended."""
-        # If the path is a link to a missing file, mode "a" would create that file elsewhere. Mode "x" refuses the link.
-        with self.path.open("ab" if self.path.exists() else "xb") as file:
+        with self.path.open("ab") as file:
             size = file.tell()
             # Lines that another process appended since the file was read are kept.
             if size == self._size:
@@ -181,9 +146,10 @@ def _write_owner(descriptor: int) -> None:
 def _read_owner(lock: Path) -> str:
     try:
         owner = lock.read_text(encoding="utf-8")
-    except (OSError, ValueError):
+    # Windows refuses to read a locked file.
+    except OSError:
         owner = ""
-    return owner if re.fullmatch(r"process \d+ on [!-~]+ since [\d :-]+", owner) else "another process"
+    return owner or "another process"
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
@@ -193,7 +159,7 @@ def _line(record: Mapping[str, Any]) -> bytes:
 def _value(line: bytes) -> Any:
     try:
         return json.loads(line)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import operator
 import os
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ._argument_names import argument_name
 from .errors import InvalidInputError, InvalidParameterError
 
 FloatArray = NDArray[np.floating[Any]]
@@ -21,7 +23,7 @@ _Array = TypeVar("_Array", bound=NDArray[Any])
 # The most characters of a value that a message shows.
 MAX_QUOTED = 80
 _short = reprlib.Repr()
-_short.maxstring = _short.maxother = _short.maxlong = MAX_QUOTED
+_short.maxstring = _short.maxother = MAX_QUOTED
 _short.maxlevel = 2
 
 
@@ -32,70 +34,59 @@ def printable(value: object, most: int | None = None) -> str:
 
 def quoted(value: object) -> str:
     """``value`` as messages show it: its repr on one line, shortened to MAX_QUOTED printable characters."""
-    try:
-        text = _short.repr(value)
-    # Any exception: the caller's own __repr__ runs here, and Python refuses to write integers of over 4300 digits.
-    except Exception:
-        text = f"<{type(value).__name__}>"
     # The repr of an array has several lines.
-    text = printable(re.sub(r"\s*\n\s*", " ", text))
+    text = printable(re.sub(r"\s*\n\s*", " ", _short.repr(value)))
     return text if len(text) <= MAX_QUOTED else f"{text[: MAX_QUOTED - 3]}..."
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that a misspelt one most likely means; None if none is near.
+
+    >>> nearest_name("fetchk", ["k", "fetch_k"])
+    'fetch_k'
+    """
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.8)), None)
 
 
 def check_integer(value: Any, what: str, least: int | None = None) -> int:
     """``value`` as an int of at least ``least``; floats and bools are refused."""
-    try:
-        if isinstance(value, (bool, np.bool_)):
-            raise TypeError
-        whole = operator.index(value)
-    # Any exception, here and below: the value's own methods run, and the caller may pass any object.
-    except Exception:
-        raise InvalidParameterError(f"{what} must be an integer, got {quoted(value)}") from None
+    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
+        raise InvalidParameterError(f"{argument_name(what)} must be an integer, got {quoted(value)}")
+    whole = operator.index(value)
     if least is not None and whole < least:
-        raise InvalidParameterError(f"{what} must be at least {least}, got {quoted(whole)}")
+        raise InvalidParameterError(f"{argument_name(what)} must be at least {least}, got {whole}")
     return whole
 
 
 def check_number(value: Any, what: str, low: float = -math.inf, high: float = math.inf) -> float:
     """``value`` as a finite float in [low, high]; strings and bools are refused."""
-    # numpy counts a timedelta64 as an integer.
-    numeric = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.timedelta64))
-    try:
-        number = float(value) if numeric else math.nan
-    except Exception:
-        number = math.nan
-    if not math.isfinite(number) or not low <= number <= high:
+    numeric = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not numeric or not math.isfinite(value) or not low <= value <= high:
         bounds = "" if low == -math.inf and high == math.inf else f" in [{low:g}, {high:g}]"
-        raise InvalidParameterError(f"{what} must be a finite number{bounds}, got {quoted(value)}")
-    return number
+        raise InvalidParameterError(f"{argument_name(what)} must be a finite number{bounds}, got {quoted(value)}")
+    return float(value)
 
 
 def check_bool(value: Any, what: str) -> bool:
     """``value`` as a bool; numbers, strings and arrays are refused: ``bool("False")`` is True, for example."""
     if not isinstance(value, (bool, np.bool_)):
-        raise InvalidParameterError(f"{what} must be True or False, got {quoted(value)}")
+        raise InvalidParameterError(f"{argument_name(what)} must be True or False, got {quoted(value)}")
     return bool(value)
 
 
 def check_one_of(value: Any, what: str, allowed: Sequence[str]) -> str:
     """``value`` if it is one of the ``allowed`` strings."""
-    # A subclass of str may have a __str__ of its own; str.__str__ gives the plain text.
-    name = str.__str__(value) if isinstance(value, str) else None
-    if name is None or name not in allowed:
-        raise InvalidParameterError(f"{what} must be one of {', '.join(allowed)}, got {quoted(value)}")
-    return name
+    if not isinstance(value, str) or value not in allowed:
+        raise InvalidParameterError(f"{argument_name(what)} must be one of {', '.join(allowed)}, got {quoted(value)}")
+    return value
 
 
 def check_path(value: Any, what: str) -> str:
     """``value`` as the name of a file, which need not exist."""
     try:
-        path = os.fsdecode(value)
-        os.fsencode(path)
-        if "\0" in path:
-            raise ValueError
-    except Exception:
-        raise InvalidParameterError(f"{what} must be the name of a file, got {quoted(value)}") from None
-    return path
+        return os.fsdecode(value)
+    except TypeError:
+        raise InvalidParameterError(f"{argument_name(what)} must be the name of a file, got {quoted(value)}") from None
 
 
 def as_identifiers(values: Iterable[Hashable] | None, what: str) -> tuple[Hashable, ...]:
@@ -105,7 +96,7 @@ def as_identifiers(values: Iterable[Hashable] | None, what: str) -> tuple[Hashab
     try:
         ids = () if values is None else tuple(values)
         hash(ids)
-    except Exception:
+    except TypeError:
         raise InvalidParameterError(f"{what} takes a collection of ids, got {quoted(values)}") from None
     if any(name is None for name in ids):
         raise InvalidParameterError(f"{what} holds None: items without an id cannot be told apart; store them with ids")
@@ -119,13 +110,13 @@ def as_numeric(values: ArrayLike, what: str) -> NDArray[Any]:
         raise InvalidInputError(f"{what} is a masked array: fill its masked values, or drop them, first")
     try:
         array = np.asarray(values)
-    except MemoryError:
-        raise
-    # Any exception: PyTorch raises TypeError for a bfloat16 tensor and RuntimeError for one that requires grad.
-    except Exception as error:
+    # PyTorch raises TypeError for a bfloat16 tensor, and RuntimeError for one that requires grad. numpy raises
+    # ValueError for rows of different lengths.
+    except (TypeError, RuntimeError, ValueError) as error:
         raise InvalidInputError(f"{what} cannot be made into an array: {printable(error, 160)}") from error
     if array.dtype.kind not in "fiu":
-        raise InvalidInputError(f"{what} must be numbers, got dtype {array.dtype}")
+        found = f"dtype {array.dtype}" if array.ndim else quoted(values)
+        raise InvalidInputError(f"{what} must be numbers, got {found}")
     return array
 
 
@@ -195,18 +186,15 @@ def as_names(values: Iterable[Hashable], n: int, what: str) -> tuple[Hashable, .
     """``values`` as a tuple of n hashables. If a row cannot be hashed, the message names it."""
     try:
         names = tuple(values)
-    except Exception:
+    except TypeError:
         raise InvalidInputError(f"{what} must be a collection, one for each candidate, got {quoted(values)}") from None
     if len(names) != n:
         raise InvalidInputError(f"{what} must be {n}, one for each candidate, got {len(names)}")
-    try:
-        hash(names)
-    except Exception:
-        for row, name in enumerate(names):
-            try:
-                hash(name)
-            except Exception:
-                raise InvalidInputError(f"{what}: row {row} is {quoted(name)}, which cannot be hashed") from None
+    for row, name in enumerate(names):
+        try:
+            hash(name)
+        except TypeError:
+            raise InvalidInputError(f"{what}: row {row} is {quoted(name)}, which cannot be hashed") from None
     return names
 
 

@@ -1,4 +1,4 @@
-"""The input of a selection. It is validated here and nowhere else."""
+"""The query and candidates of one selection, checked and of unit length."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ._validation import (
     as_names,
     as_numeric,
     as_rows,
-    check_bool,
     check_integer,
     check_number,
     describe_row,
-    quoted,
     read_only,
 )
 from .errors import InvalidInputError
 
+# The arguments of Candidates that forbid picks; the adapters and the batches pass them on by name.
+CONSTRAINTS = ("max_per_source", "drop_near_duplicates")
 # Equal rows can get dot products that differ in the last bits, because BLAS sums the end of a block in another order.
 # Scores that differ by at most this many units in the last place count as equal.
 TIE_EPS = 16
@@ -54,11 +54,6 @@ def as_unit_rows(vectors: ArrayLike, ids: tuple[Hashable, ...] | None = None, *,
     """``vectors``, shape (..., n, d), with rows of unit length in their working dtype; a zero row stays zero.
 
     With ``copy=False`` the result may share memory with ``vectors``. It is never written to.
-
-    Raises
-    ------
-    InvalidInputError
-        The shape is wrong, or a value is NaN or inf; the message names the row.
     """
     given = as_numeric(vectors, "vectors")
     if given.ndim < 2 or 0 in given.shape:
@@ -105,13 +100,7 @@ def _rescaled(rows: FloatArray, squares: FloatArray, ids: tuple[Hashable, ...] |
 
 
 def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
-    """``query`` at unit length, in ``dtype``. ``shape`` is that of the vectors, whose length the query must have.
-
-    Raises
-    ------
-    InvalidInputError
-        The lengths differ, or the query is zero, NaN or inf.
-    """
+    """``query`` at unit length, in ``dtype``. ``shape`` is that of the vectors, whose length the query must have."""
     q = as_numeric(query, "query")
     if q.ndim != 1 or q.shape[0] != shape[-1]:
         hint = (
@@ -120,7 +109,7 @@ def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any
             else "; the query must be one vector"
         )
         raise InvalidInputError(f"query has shape {q.shape}, vectors have shape {shape}{hint}")
-    q = q.astype(np.float64, copy=False) if q.dtype.itemsize <= 8 else as_float64(q, "query")
+    q = q.astype(np.float64, copy=False)
     # Unlike q.dot(q), np.vdot does not warn of an overflow.
     square = float(np.vdot(q, q))
     low, high = _SAFE_SQUARES[np.dtype(np.float64)]
@@ -136,6 +125,7 @@ def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any
     return read_only((q / math.sqrt(square)).astype(dtype, copy=False))
 
 
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Candidates:
     """A query and the n candidates to select from: checked, of unit length, read-only.
 
@@ -227,7 +217,7 @@ class Candidates:
         names = None if ids is None else as_names(ids, n, "ids")
         unit = as_unit_vector(query, given.shape, working_dtype(given.dtype))
         # as_numeric has already copied a list into a new array.
-        rows = _unit_rows(given, names, check_bool(copy, "copy") and not isinstance(vectors, (list, tuple)))
+        rows = _unit_rows(given, names, copy and not isinstance(vectors, (list, tuple)))
         if max_per_source is not None and sources is None:
             raise InvalidInputError("max_per_source needs sources, one for each candidate")
         self.__dict__.update(
@@ -315,12 +305,6 @@ class Candidates:
         extras += [name for name in ("quality", "ids", "costs", "sources") if getattr(self, name) is not None]
         return f"Candidates(n={n}, d={d}, {self.dtype}{''.join(', ' + e for e in extras)})"
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"Candidates are read-only; make new ones to change {name!r}")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"Candidates are read-only; {name!r} cannot be deleted")
-
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Arrays lose their read-only flag when they are pickled.
         for value in state.values():
@@ -329,16 +313,9 @@ class Candidates:
         self.__dict__.update(state)
 
 
-def check_candidates(value: Any) -> Candidates:
-    """``value``, which must be :class:`Candidates`."""
-    if not isinstance(value, Candidates):
-        raise InvalidInputError(f"candidates must be Candidates(query, vectors), got {quoted(value)}")
-    return value
-
-
 @dataclass(frozen=True, eq=False)
 class CandidateBlock:
-    """The candidates of b queries, validated together, for the compiled loops; see :meth:`validate`."""
+    """The candidates of b queries, checked together, for the compiled loops."""
 
     queries: FloatArray  # (b, d), unit length
     vectors: FloatArray  # (b, n, d), or (1, n, d) if all queries share the candidates; rows of unit length
@@ -356,11 +333,7 @@ class CandidateBlock:
     ) -> CandidateBlock:
         """The same checks as :class:`Candidates`, on whole arrays; ``vectors`` come from :func:`as_unit_rows`.
 
-        Raises
-        ------
-        InvalidInputError
-            A query is invalid, or the vectors, the quality or the relevance of its candidates are. The message does
-            not say which query; :class:`Candidates` of each query do.
+        The message of an error does not say which query it means; :class:`Candidates` of each query do.
         """
         # A float64 value too large for float32 becomes inf, which as_unit_rows refuses.
         with np.errstate(over="ignore"):

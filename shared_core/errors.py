@@ -65,6 +65,12 @@ class EmbeddingFallbackWarning(SetSelectWarning):
     """The candidates' texts are embedded again, because setselect cannot read the vectors of this store."""
 
 
+# Users import these classes from setselect, so tracebacks name that module. Pickles find them there too.
+for _kind in list(globals().values()):
+    if isinstance(_kind, type):
+        _kind.__module__ = "setselect"
+
+
 def warn(message: str, category: type[Warning] = SetSelectWarning) -> None:
     """Warn at the user's line: the nearest one outside of setselect, of the frameworks and of the event loop."""
     frame, level = sys._getframe(1), 2

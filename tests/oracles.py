@@ -136,10 +136,10 @@ def _greedy(
     scores_of: Callable[[Sequence[int], Mask], Step],
     *,
     k: int | None,
-    costs: ArrayLike | None,
-    budget: float | None,
-    shown: Sequence[int],
     combine: Callable[[Iterable[float]], float],
+    costs: ArrayLike | None = None,
+    budget: float | None = None,
+    shown: Sequence[int] = (),
     relevance: ArrayLike | None = None,
     tie: float | None = None,
     sources: Sequence[Hashable] | None = None,
@@ -222,10 +222,7 @@ def top_k(
     k: int | None = None,
     *,
     relevance: ArrayLike | None = None,
-    costs: ArrayLike | None = None,
-    budget: float | None = None,
-    shown: Sequence[int] = (),
-    **constraints: Any,
+    **conditions: Any,
 ) -> Reference:
     """Candidates in the order of their relevance: what is given, to the last bit, else their cosine with the query."""
     worth = worth_of(query, vectors, relevance)
@@ -234,18 +231,7 @@ def top_k(
     def scores_of(picked: Sequence[int], mask: Mask) -> Step:
         return Step(worth, worth, slack, tie=None if relevance is None else 0.0)
 
-    return _greedy(
-        query,
-        vectors,
-        scores_of,
-        k=k,
-        relevance=relevance,
-        costs=costs,
-        budget=budget,
-        shown=shown,
-        combine=math.fsum,
-        **constraints,
-    )
+    return _greedy(query, vectors, scores_of, k=k, relevance=relevance, combine=math.fsum, **conditions)
 
 
 # --- VRSD -----------------------------------------------------------------------------------------
@@ -284,10 +270,8 @@ def vrsd(
     vectors: ArrayLike,
     k: int | None = None,
     *,
-    costs: ArrayLike | None = None,
-    budget: float | None = None,
     shown: Sequence[int] = (),
-    **constraints: Any,
+    **conditions: Any,
 ) -> Reference:
     """VRSD paper, Algorithm 1, lines 3-16, on unit vectors. S holds the shown candidates from the start."""
     q, rows = unit(query), unit_rows(vectors)
@@ -304,9 +288,7 @@ def vrsd(
             slack[i] = _sum_slack(t, float(s @ s))
         return Step(scores, scores - before, slack, before=_sum_slack(s))
 
-    return _greedy(
-        query, vectors, scores_of, k=k, costs=costs, budget=budget, shown=shown, combine=math.fsum, **constraints
-    )
+    return _greedy(query, vectors, scores_of, k=k, shown=shown, combine=math.fsum, **conditions)
 
 
 @dataclass(frozen=True)
@@ -381,33 +363,21 @@ def vrsd_refined(
     vectors: ArrayLike,
     k: int | None = None,
     *,
-    costs: ArrayLike | None = None,
-    budget: float | None = None,
     shown: Sequence[int] = (),
-    **constraints: Any,
+    **conditions: Any,
 ) -> Reference:
     """VRSD paper, Algorithm 1, then the best exchange, repeated while it improves the cosine by more than 1e-9."""
     q, rows = unit(query), unit_rows(vectors)
-    start = vrsd(query, vectors, k, costs=costs, budget=budget, shown=shown, **constraints)
+    start = vrsd(query, vectors, k, shown=shown, **conditions)
     picks = list(start.picks)
     while True:
-        exchange = best_exchange(query, vectors, picks, k=k, costs=costs, budget=budget, shown=shown, **constraints)
+        exchange = best_exchange(query, vectors, picks, k=k, shown=shown, **conditions)
         if exchange is None or exchange.value - _sum_cosine(q, rows, [*shown, *picks]) <= 1e-9:
             break
         picks[exchange.position] = exchange.newcomer
     values = [_sum_cosine(q, rows, [*shown, *picks[:j]]) for j in range(len(picks) + 1)]
-    return Reference(
-        picks=tuple(picks),
-        gains=tuple(after - before for before, after in itertools.pairwise(values)),
-        relevance=start.relevance,
-        relevance_slack=start.relevance_slack,
-        objective=values[-1] - values[0],
-        filled_from=None,
-        single=start.single,
-        step=start.step,
-        finished=start.finished,
-        combine=math.fsum,
-    )
+    gains = tuple(after - before for before, after in itertools.pairwise(values))
+    return replace(start, picks=tuple(picks), gains=gains, objective=values[-1] - values[0])
 
 
 def best_vrsd_set(query: ArrayLike, vectors: ArrayLike, k: int) -> tuple[frozenset[int], float]:
@@ -430,10 +400,8 @@ def mmr(
     quality: ArrayLike | None = None,
     lambda_mult: float = 0.75,
     lambda_b: float = 0.95,
-    costs: ArrayLike | None = None,
-    budget: float | None = None,
     shown: Sequence[int] = (),
-    **constraints: Any,
+    **conditions: Any,
 ) -> Reference:
     """RAGSys, Algorithm 1 (MMR with a bias for quality). Without quality v_i is the relevance: the cosine, or given.
 
@@ -466,18 +434,7 @@ def mmr(
         )
         return Step(w, w, slack, tie=w_tie)
 
-    return _greedy(
-        query,
-        vectors,
-        scores_of,
-        k=k,
-        relevance=relevance,
-        costs=costs,
-        budget=budget,
-        shown=shown,
-        combine=math.fsum,
-        **constraints,
-    )
+    return _greedy(query, vectors, scores_of, k=k, relevance=relevance, shown=shown, combine=math.fsum, **conditions)
 
 
 # --- NDPP -----------------------------------------------------------------------------------------
@@ -561,10 +518,8 @@ def ndpp_greedy(
     c: float = 1.25,
     ridge: float | None = None,
     W_R: ArrayLike | None = None,
-    costs: ArrayLike | None = None,
-    budget: float | None = None,
     shown: Sequence[int] = (),
-    **constraints: Any,
+    **conditions: Any,
 ) -> Reference:
     """NDPP paper, section 4.4.2, equation 11, on L' = R L R (4.4.1); every determinant is computed from scratch.
 
@@ -624,20 +579,9 @@ def ndpp_greedy(
         singular = bool((FLOAT64_ROUNDING * amplified > 1e-10 * plain)[offers].any())
         return Step(np.where(offers, gain, -np.inf), gain, np.abs(slack), singular=singular)
 
-    return _greedy(
-        query,
-        vectors,
-        scores_of,
-        k=k,
-        relevance=relevance,
-        costs=costs,
-        budget=budget,
-        shown=shown,
-        combine=math.prod,
-        # A ratio of two determinants has a larger rounding error, so ratios are equal if ten digits are.
-        tie=1e-10,
-        **constraints,
-    )
+    # A ratio of two determinants has a larger rounding error, so ratios are equal if ten digits are.
+    more: dict[str, Any] = {"k": k, "relevance": relevance, "shown": shown, "tie": 1e-10, **conditions}
+    return _greedy(query, vectors, scores_of, combine=math.prod, **more)
 
 
 def _amplification(L: Floats, picked: Sequence[int]) -> Floats:

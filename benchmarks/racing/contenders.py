@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.racing.points import LAMBDA, SEED, UNIT, Batch, Data, Point, batch_data
 from benchmarks.racing.turns import Run
 from shared_core import NDPP, LinearKernel, LowRankKernel, select, select_many
-from shared_core.selectors import mmr, ndpp, vrsd
+from shared_core.selectors import _greedy
 
 SIMILARITY, MMR, VRSD, REFINED = ("setselect " + name for name in ("similarity", "MMR", "VRSD", "VRSD, refined"))
 RANK = 64
@@ -29,7 +29,6 @@ PYVERSITY, PYVERSITY_DPP = "pyversity MMR", "pyversity DPP"
 LANGCHAIN, LANGCHAIN_LISTS = "LangChain MMR, float32 array", "LangChain MMR, Python lists"
 LLAMAINDEX, HAYSTACK = "LlamaIndex MMR", "Haystack MMR"
 # The modules that look up the compiled loops.
-_WITH_LOOPS = (mmr, ndpp, vrsd)
 
 SETS = (SIMILARITY, MMR, MMR_NUMPY, VRSD, VRSD_NUMPY, REFINED, REFINED_NUMPY)
 KERNELS = tuple(way for name in _NDPPS for way in (name, NUMPY_ALONE[name]))
@@ -53,13 +52,11 @@ class numpy_alone:
     """Context manager: the selectors run in numpy, as if numba were not installed."""
 
     def __enter__(self) -> None:
-        self._kept = [vars(module)["compiled_loops"] for module in _WITH_LOOPS]
-        for module in _WITH_LOOPS:
-            vars(module)["compiled_loops"] = lambda: None
+        self._kept = vars(_greedy)["compiled_loops"]
+        vars(_greedy)["compiled_loops"] = lambda: None
 
     def __exit__(self, *_: object) -> None:
-        for module, loops in zip(_WITH_LOOPS, self._kept, strict=True):
-            vars(module)["compiled_loops"] = loops
+        vars(_greedy)["compiled_loops"] = self._kept
 
 
 def contenders(point: Point, given: Data) -> dict[str, Run]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import as_numeric
+from .._validation import as_float64, as_numeric
 from ..candidates import CandidateBlock, Candidates, as_unit_rows, working_dtype
 from ..errors import InvalidInputError
+from ..scaling import Scale, rescale
 
 Blocks = ArrayLike | Iterator[ArrayLike]
-_Column = NDArray[Any] | Iterator[ArrayLike]
 # Queries' own candidates are validated in pieces of this size. A piece fits into the processor's cache, and a memory
 # map as a whole may not fit into memory.
 MAX_BYTES = 4 << 20
@@ -55,6 +56,14 @@ class Block:
         own = (None if column is None else column[part] for column in columns)
         return Block(self.start + part.start, self.queries[part], self.shared, *own)
 
+    def scaled(self, scale: Scale | None) -> Block:
+        """The block with its given relevance scaled, query by query."""
+        if self.relevance is None:
+            return self
+        relevance = as_float64(self.relevance, "relevance")
+        # Numbers that are not finite are left as they are. The selection of their query refuses them and names it.
+        return replace(self, relevance=rescale(relevance, scale)) if np.isfinite(relevance).all() else self
+
     def validate(self) -> CandidateBlock:
         """The whole block for a compiled loop. If any part is wrong, an InvalidInputError is raised."""
         if self.shared is not None:
@@ -83,87 +92,67 @@ def read_blocks(
     size: int,
 ) -> tuple[Iterator[Block], int | None]:
     """The blocks in order, and the number of queries if it is known. Blocks of arrays have ``size`` queries."""
-    columns: dict[str, _Column] = {"queries": queries if isinstance(queries, Iterator) else _as_queries(queries)}
-    rows = vectors if isinstance(vectors, Iterator) else as_numeric(vectors, "vectors")
+    given = {"queries": queries, "vectors": vectors, "quality": quality, "relevance": relevance}
+    columns: dict[str, Any] = {
+        name: values if isinstance(values, Iterator) else as_numeric(values, name)
+        for name, values in given.items()
+        if values is not None
+    }
     shared = None
-    if not isinstance(rows, Iterator) and rows.ndim != 3:
-        if isinstance(quality, Iterator):
-            raise InvalidInputError("quality in blocks needs candidates of each query's own: vectors (Q, n, d)")
+    if not isinstance(columns["vectors"], Iterator) and columns["vectors"].ndim != 3:
+        rows = columns.pop("vectors")
         # Block.candidates replaces this query of ones by each query.
-        shared = Candidates(np.ones(rows.shape[-1:]), rows, quality=quality, ids=ids, copy=False)
-    else:
-        if ids is not None:
-            raise InvalidInputError("ids are for shared candidates: vectors of shape (n, d)")
-        columns["vectors"] = rows
-        if quality is not None:
-            columns["quality"] = quality if isinstance(quality, Iterator) else as_numeric(quality, "quality")
-    if relevance is not None:
-        columns["relevance"] = relevance if isinstance(relevance, Iterator) else as_numeric(relevance, "relevance")
-    arrays = {name: column for name, column in columns.items() if not isinstance(column, Iterator)}
+        shared = Candidates(np.ones(rows.shape[-1:]), rows, quality=columns.pop("quality", None), ids=ids, copy=False)
+    elif ids is not None:
+        raise InvalidInputError("ids are for shared candidates: vectors of shape (n, d)")
+    streams = {name: column for name, column in columns.items() if isinstance(column, Iterator)}
+    arrays = {name: column for name, column in columns.items() if name not in streams}
     if len({array.shape[:1] for array in arrays.values()}) > 1:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
         raise InvalidInputError(f"{shapes}: they must have a row for each query")
     total = next((len(array) for array in arrays.values()), None)
-    return _read(columns, shared, total, size), total
+    if not streams:
+        whole = arrays.pop("queries")
+        if whole.ndim != 2 or not len(whole):
+            raise InvalidInputError(f"queries must have shape (Q, d) with Q >= 1, got {whole.shape}")
+        streams["queries"] = (whole[start : start + size] for start in range(0, len(whole), size))
+    return _read(streams, arrays, shared), total
 
 
-def _read(columns: dict[str, _Column], shared: Candidates | None, total: int | None, size: int) -> Iterator[Block]:
-    # The first iterator determines the length of each block.
-    leader = next((name for name, column in columns.items() if isinstance(column, Iterator)), None)
+def _read(
+    streams: dict[str, Iterator[ArrayLike]], arrays: dict[str, NDArray[Any]], shared: Candidates | None
+) -> Iterator[Block]:
+    """One block for each step of the iterators, with the rows of the arrays that belong to it."""
     start = 0
-    while leader is not None or start != total:
-        parts: dict[str, NDArray[Any]] = {}
-        for name, column in sorted(columns.items(), key=lambda item: item[0] != leader):
-            if isinstance(column, Iterator):
-                given = next(column, None)
-                if given is None and name == leader:
-                    break
-                if given is None:
-                    raise InvalidInputError(f"{name}: no block is left for the queries from {start} on")
-                where = f" (the block from query {start} on)"
-                part = _as_queries(given, where) if name == "queries" else as_numeric(given, name + where)
-                # An empty block, or one without a length, is refused by its shape below.
-                size = max((1, *part.shape[:1])) if name == leader else size
-            else:
-                part = column[start : start + size]
-            parts[name] = part
-        if not parts:
-            break
-        if not len(parts["queries"]):
-            raise InvalidInputError(f"{leader}: there are more blocks than the {start} queries need")
+    for given in zip_longest(*streams.values()):
+        where = f" (the block from query {start} on)"
+        parts = {}
+        for name, part in zip(streams, given, strict=True):
+            if part is None:
+                raise InvalidInputError(f"{name}: no block is left for the queries from {start} on")
+            parts[name] = as_numeric(part, name + where)
+        length = len(np.atleast_1d(next(iter(parts.values()))))
+        parts |= {name: array[start : start + length] for name, array in arrays.items()}
         block = Block(start, shared=shared, **parts)
-        _check_shapes(block)
+        _check_shapes(block, where)
         yield block
-        start += len(block)
+        start += length
     if not start:
-        raise InvalidInputError(f"{leader}: the iterator is empty; it must yield blocks, one row for each query")
-    for name, column in columns.items():
-        if isinstance(column, Iterator):
-            if next(column, None) is not None:
-                raise InvalidInputError(f"{name}: there are more blocks than the {start} queries need")
-        elif len(column) != start:
-            raise InvalidInputError(
-                f"the blocks of {leader} have {start} rows, {name} has shape {column.shape}: they must have the "
-                "same number of rows"
-            )
+        raise InvalidInputError(f"{next(iter(streams))}: the iterator is empty; it must yield blocks")
+    for name, array in arrays.items():
+        if len(array) != start:
+            raise InvalidInputError(f"{name} has {len(array)} rows, one for each query, but there are {start} queries")
 
 
-def _check_shapes(block: Block) -> None:
-    vectors, quality, relevance = block.vectors, block.quality, block.relevance
-    where = f"the block from query {block.start} on must have shape"
-    if vectors is not None and (vectors.ndim != 3 or len(vectors) != len(block)):
+def _check_shapes(block: Block, where: str) -> None:
+    queries, vectors = block.queries, block.vectors
+    if queries.ndim != 2 or not len(queries):
+        raise InvalidInputError(f"queries{where} must have shape (b, d) with b >= 1, got {queries.shape}")
+    if vectors is not None and (vectors.ndim != 3 or len(vectors) != len(queries)):
         raise InvalidInputError(
-            f"vectors: {where} ({len(block)}, n, d), one set for each of its queries, got {vectors.shape}"
+            f"vectors{where} must have shape ({len(queries)}, n, d), one set for each query, got {vectors.shape}"
         )
-    if vectors is not None and quality is not None and quality.shape != vectors.shape[:2]:
-        raise InvalidInputError(f"quality: {where} {vectors.shape[:2]}, got {quality.shape}")
-    n = len(block.shared) if block.shared is not None else vectors.shape[1] if vectors is not None else 0
-    if relevance is not None and relevance.shape != (len(block), n):
-        raise InvalidInputError(f"relevance: {where} ({len(block)}, {n}), got {relevance.shape}")
-
-
-def _as_queries(values: ArrayLike, where: str = "") -> NDArray[Any]:
-    array = as_numeric(values, "queries" + where)
-    if array.ndim != 2 or not len(array):
-        raise InvalidInputError(f"queries{where} must have shape (Q, d) with Q >= 1, got {array.shape}")
-    return array
+    n = len(block.shared or ()) if vectors is None else vectors.shape[1]
+    for name, column in (("quality", block.quality), ("relevance", block.relevance)):
+        if column is not None and column.shape != (len(queries), n):
+            raise InvalidInputError(f"{name}{where} must have shape {(len(queries), n)}, got {column.shape}")

@@ -13,10 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_float64, check_bool, check_integer, check_one_of, read_only
+from .._validation import check_bool, check_integer, check_one_of, read_only
 from ..errors import InvalidInputError, SetSelectError
-from ..scaling import SCALES, Scale, rescale
-from ..selectors.base import DEFAULT_SELECTOR, Selection, Selector, resolve_selector, warn_of_no_effect
+from ..scaling import SCALES, Scale
+from ..selectors.base import (
+    DEFAULT_SELECTOR,
+    Selection,
+    Selector,
+    check_arguments,
+    resolve_selector,
+    warn_of_no_effect,
+)
 from ._blocks import Block, Blocks, read_blocks
 from ._threads import one_blas_thread
 
@@ -76,7 +83,7 @@ def select_many(
     k: int,
     selector: str | Selector = DEFAULT_SELECTOR,
     *,
-    relevance: Blocks | str | None = None,
+    relevance: Blocks | None = None,
     relevance_scale: Scale | None = "minmax",
     quality: Blocks | None = None,
     ids: Iterable[Hashable] | None = None,
@@ -103,7 +110,7 @@ def select_many(
     relevance : array-like, shape (Q, n), or an iterator of blocks (b, n), optional
         What each candidate is worth for each query, in place of the cosine: the scores of a reranker or of hybrid
         search. :class:`VRSD` refuses it.
-    relevance_scale : {"minmax", "rank", "sigmoid"} or None
+    relevance_scale : {"minmax", "rank", "sigmoid", "zscore"} or None
         How the given relevance of each query is mapped to [0, 1]; see :func:`rescale`. None: not at all.
     quality : array-like, shape (n,), or for own candidates (Q, n) or an iterator of blocks (b, n), optional
         How good each candidate is by itself, see :class:`Candidates`.
@@ -112,8 +119,7 @@ def select_many(
     workers : int
         The number of threads that share the queries. While they run, BLAS uses one thread in the whole process, because
         it has no setting per thread; this needs threadpoolctl. Its setting is restored afterwards, also after an error.
-        Compiled loops release the interpreter's lock: two threads are 1.2 to 1.8 times as fast as one. Without numba
-        two threads are half as fast as one at n = 20 to 100, and 1.1 to 1.4 times as fast from n = 200, d = 1536 on.
+        Several threads need numba, whose loops release the interpreter's lock.
     progress : bool
         Show a progress bar (tqdm).
 
@@ -132,6 +138,7 @@ def select_many(
     >>> select_many(rng.normal(size=(5, 8)), rng.normal(size=(20, 8)), k=3, selector="mmr").indices.shape
     (5, 3)
     """
+    check_arguments(select_many, parameters)
     more: dict[str, Any] = {"relevance": relevance, "relevance_scale": relevance_scale}
     more |= {"quality": quality, "ids": ids, "workers": workers, "progress": progress, **parameters}
     return _join(list(select_stream(queries, vectors, k, selector, **more)))
@@ -143,7 +150,7 @@ def select_stream(
     k: int,
     selector: str | Selector = DEFAULT_SELECTOR,
     *,
-    relevance: Blocks | str | None = None,
+    relevance: Blocks | None = None,
     relevance_scale: Scale | None = "minmax",
     quality: Blocks | None = None,
     ids: Iterable[Hashable] | None = None,
@@ -181,6 +188,7 @@ def select_stream(
     >>> [many.indices.shape for many in select_stream(blocks, rng.normal(size=(20, 8)), k=3)]
     [(4, 3), (4, 3), (4, 3)]
     """
+    check_arguments(select_stream, parameters)
     resolved = resolve_selector(selector, parameters)
     warn_of_no_effect(resolved, parameters, quality=quality is not None)
     if relevance_scale is not None:
@@ -223,16 +231,6 @@ class BlockSelector:
         return Selections(*map(read_only, columns))
 
 
-def _scaled(block: Block, scale: Scale | None) -> Block:
-    """The block with its relevance scaled, query by query."""
-    assert block.relevance is not None
-    relevance = as_float64(block.relevance, "relevance")
-    # Numbers that are not finite are left as they are. The selection of their query refuses them and names the query.
-    if not np.isfinite(relevance).all():
-        return block
-    return replace(block, relevance=rescale(relevance, scale))
-
-
 def _import_tqdm() -> Any:
     try:
         return importlib.import_module("tqdm").tqdm
@@ -261,34 +259,25 @@ def _stream(
 
 
 def _select(selector: Selector, at_once: BlockSelector, k: int, scale: Scale | None, block: Block) -> Selections:
+    scaled = block.scaled(scale)
+    found = at_once.select(scaled, k)
+    if found is None:
+        found = _select_each(selector, k, scaled)
     if block.relevance is None:
-        return _select_scaled(selector, at_once, k, block)
-    found = _select_scaled(selector, at_once, k, _scaled(block, scale))
+        return found
     given = np.take_along_axis(block.relevance, found.indices, axis=1).astype(np.float64)
     return replace(found, relevance=read_only(given))
 
 
-def _select_scaled(selector: Selector, at_once: BlockSelector, k: int, block: Block) -> Selections:
-    found = at_once.select(block, k)
-    if found is not None:
-        return found
+def _select_each(selector: Selector, k: int, block: Block) -> Selections:
     rows = []
     for i in range(len(block)):
-        s = _select_one(selector, block, i, k)
+        try:
+            s = selector.select(block.candidates(i), k)
+        except SetSelectError as error:
+            raise type(error)(f"query {block.start + i}: {error}") from error
         rows.append((s.indices, s.gains, s.relevance, s.objective, -1 if s.filled_from is None else s.filled_from))
     return Selections(*(read_only(np.array(column)) for column in zip(*rows, strict=True)))
-
-
-def _select_one(selector: Selector, block: Block, i: int, k: int) -> Selection:
-    try:
-        return selector.select(block.candidates(i), k)
-    except SetSelectError as error:
-        # The error is copied, because a selector may raise the same object again. The copy is made without the
-        # constructor, because the class of a selector's own error may take other arguments.
-        named = type(error).__new__(type(error))
-        named.__dict__.update(error.__dict__)
-        named.args = (f"query {block.start + i}: {error}",)
-        raise named from error
 
 
 def _join(parts: list[Selections]) -> Selections:

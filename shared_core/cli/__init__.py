@@ -3,8 +3,8 @@
 import sys
 from importlib.metadata import version
 
-# Each command has an extra of its name, which installs all that it needs.
-_COMMANDS = ("compare", "train", "batch")
+# Each command is a function in the module of its name, and has an extra of its name, which installs all that it needs.
+COMMANDS = ("compare", "train", "batch")
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
         if asked == ["--version"]:
             sys.stdout.write(f"setselect {version('setselect')}\n")
             sys.exit(0)
-        wanted = asked[:1] if asked and asked[0] in _COMMANDS else _COMMANDS
+        wanted = asked[:1] if asked and asked[0] in COMMANDS else COMMANDS
         extras = " or ".join(f'pip install "setselect[{name}]"' for name in wanted)
         what = f"setselect {asked[0]} needs" if len(wanted) == 1 else "the commands of setselect need"
         sys.stderr.write(f"error: {what} packages that are not installed: {extras}\n")

@@ -2,20 +2,54 @@
 
 from __future__ import annotations
 
+import importlib
 import platform
 import sys
 import traceback
 from importlib.metadata import metadata, version
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.text import Text
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from .._argument_names import rename_arguments
 from ..errors import SetSelectError
-from . import batch, compare, train
-from ._terminal import COULD_NOT_RUN, CRASHED, EXIT_CODES, message_console, show_last
+from . import COMMANDS
+from ._terminal import COULD_NOT_RUN, CRASHED, EXIT_CODES, message_console
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+_STYLE: dict[str, Any] = {
+    "add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False,
+}  # fmt: skip
+
+
+class _Command(TyperCommand):
+    """A command in whose messages the arguments of the library have the names of the command's options."""
+
+    def invoke(self, ctx: Any) -> Any:
+        options = [parameter for parameter in self.params if isinstance(parameter, TyperOption)]
+        with rename_arguments({option.name: option.opts[0] for option in options if option.name}):
+            return super().invoke(ctx)
+
+
+class _Program(TyperGroup):
+    """The commands; the module of a command is loaded when the command is used, or the help of the program shown."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        # For an unknown name typer suggests one of all commands.
+        for name in [cmd_name] if cmd_name in COMMANDS else COMMANDS:
+            if name not in self.commands:
+                alone = typer.Typer(**_STYLE)
+                alone.command(name, cls=_Command)(getattr(importlib.import_module(f".{name}", __package__), name))
+                self.commands[name] = typer.main.get_command(alone)
+        return self.commands.get(cmd_name)
+
+
+app = typer.Typer(cls=_Program, no_args_is_help=True, **_STYLE)
 
 
 def _show_version(wanted: bool) -> None:
@@ -33,11 +67,6 @@ def _setselect(
     """Select the best set of k documents, not the k nearest ones."""
 
 
-app.command()(compare.compare)
-app.command()(train.train)
-app.command()(batch.batch)
-
-
 def run() -> None:
     """Run the program."""
     for stream in (sys.stdout, sys.stderr):
@@ -48,17 +77,19 @@ def run() -> None:
     try:
         app()
     except MemoryError:
-        show_last(say, "error: there is not enough memory")
+        say.print("error: there is not enough memory")
         sys.exit(COULD_NOT_RUN)
     except (SetSelectError, OSError) as error:
-        show_last(say, f"error: {error}")
+        say.print(Text(f"error: {error}"))
         sys.exit(COULD_NOT_RUN)
+    # Any exception: a fault of ours has an exit code of its own, and the message says where to report it.
     except Exception:
         versions = f"setselect {version('setselect')} (Python {platform.python_version()})"
         addresses = dict(url.split(", ", 1) for url in metadata("setselect").get_all("Project-URL", []))
-        show_last(
-            say,
-            f"{traceback.format_exc()}\nThis is a fault of {versions}, and not of your data. Please report it at "
-            f"{addresses['Issues']}, with all of these lines and the command that you ran.",
+        say.print(
+            Text(
+                f"{traceback.format_exc()}\nThis is a fault of {versions}, and not of your data. Please report it at "
+                f"{addresses['Issues']}, with all of these lines and the command that you ran."
+            )
         )
         sys.exit(CRASHED)

@@ -9,25 +9,21 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from .._argument_names import rename_arguments
 from .._validation import quoted
 from ..errors import InvalidParameterError, KernelError, SetSelectError
-from ..selectors.base import DEFAULT_SELECTOR, make_selector
-from ._terminal import FINE, WITH_PROBLEMS, message_console, result_console, stop, with_option_names
-
-# The names of the library's arguments in its messages, and the options that users of the command know.
-_COLUMNS = (
-    "id_column", "vector_column", "text_column", "candidates_column", "relevance_column", "relevance_scale",
-    "block_rows",
-)  # fmt: skip
-_OPTIONS = {"id_column=None": "--row-numbers"} | {name: "--" + name.replace("_", "-") for name in _COLUMNS}
+from ..selectors.base import DEFAULT_K, DEFAULT_SELECTOR, make_selector
+from ._terminal import FINE, WITH_PROBLEMS, message_console, result_console, stop
 
 
 def batch(
     queries: Annotated[Path, typer.Option(help="A Parquet file of queries, or a folder of such files.")],
     index: Annotated[Path, typer.Option(help="File of a FAISS index. It is mapped into memory, not loaded.")],
     out: Annotated[Path, typer.Option(help="A folder for the parts. Readers of Parquet take it as one table.")],
-    k: Annotated[int, typer.Option("--k", help="Number of picks for each query.")] = 5,
-    fetch_k: Annotated[int, typer.Option(help="Number of nearest candidates to select from.")] = 100,
+    k: Annotated[int, typer.Option("--k", help="Number of picks for each query.")] = DEFAULT_K,
+    fetch_k: Annotated[
+        int | None, typer.Option(help="Number of nearest candidates to select from. Default: 5 k, at least 20.")
+    ] = None,
     selector: Annotated[str, typer.Option(help="ndpp, mmr, vrsd or similarity.")] = DEFAULT_SELECTOR,
     parameter: Annotated[
         list[str] | None,
@@ -54,7 +50,7 @@ def batch(
         typer.Option(help="Column of lists of numbers, one for each candidate: relevance in place of the cosine."),
     ] = None,
     relevance_scale: Annotated[
-        str, typer.Option(help="Map the relevance of each query to [0, 1]: minmax, rank, sigmoid, or none.")
+        str, typer.Option(help="Scale of the relevance of each query: minmax, rank, sigmoid, zscore, or none.")
     ] = "minmax",
     workers: Annotated[int, typer.Option(min=1, help="Number of processes. Two or more run on Ray.")] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="Run a single worker on Ray too.")] = False,
@@ -68,22 +64,21 @@ def batch(
     Exit code: 0 success; 1 done, but some rows have an error in place of a selection; 2 could not run.
     """
     say = message_console()
+    scale: Any = None if relevance_scale == "none" else relevance_scale
     try:
         from ..batch.dataset import select_dataset
 
-        done = select_dataset(
-            queries, index, out=out, k=k, fetch_k=fetch_k,
-            selector=make_selector(selector, **_parameters(parameter or [])),
-            id_column=None if row_numbers else id_column, vector_column=vector_column, text_column=text_column,
-            model=model, candidates_column=candidates_column, relevance_column=relevance_column,
-            relevance_scale=_scale(relevance_scale), concurrency=workers if ray or workers > 1 else None,
-            threads=threads, block_rows=block_rows, progress=say.is_terminal,
-        )  # fmt: skip
+        with rename_arguments({"id_column=None": "--row-numbers"}):
+            done = select_dataset(
+                queries, index, out=out, k=k, fetch_k=fetch_k,
+                selector=make_selector(selector, **_parameters(parameter or [])),
+                id_column=None if row_numbers else id_column, vector_column=vector_column, text_column=text_column,
+                model=model, candidates_column=candidates_column, relevance_column=relevance_column,
+                relevance_scale=scale, concurrency=workers if ray or workers > 1 else None,
+                threads=threads, block_rows=block_rows, progress=say.is_terminal,
+            )  # fmt: skip
     except (SetSelectError, ImportError, OSError) as error:
-        message = with_option_names(str(error), "out", "k", "fetch_k")
-        for argument, option in _OPTIONS.items():
-            message = message.replace(argument, option)
-        stop(say, message)
+        stop(say, str(error))
     except KeyboardInterrupt:
         stop(say, f"stopped; the parts in {out} are kept, and the same command resumes")
     resumed = f", {done.resumed} of them from an earlier run" if done.resumed else ""
@@ -91,11 +86,6 @@ def batch(
     if done.errors:
         say.print(Text(f"{done.errors} rows have an error in place of a selection; the first: {done.first_error}"))
     raise typer.Exit(WITH_PROBLEMS if done.errors else FINE)
-
-
-def _scale(given: str) -> Any:
-    """The scale of this name; the library checks it."""
-    return None if given == "none" else given
 
 
 def _parameters(given: list[str]) -> dict[str, Any]:
@@ -111,7 +101,7 @@ def _parameters(given: list[str]) -> dict[str, Any]:
             continue
         try:
             parameters[name] = json.loads(value)
-        except (ValueError, RecursionError):
+        except ValueError:
             parameters[name] = value
     return parameters
 

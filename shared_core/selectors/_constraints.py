@@ -15,6 +15,18 @@ from ..errors import BudgetError
 Mask = NDArray[np.bool_]
 
 
+def make_constraints(candidates: Candidates, budget: float | None, shown: Sequence[int]) -> list[Constraint]:
+    """The constraints of a selection; the list is empty if it has none."""
+    made: list[Constraint] = []
+    if budget is not None:
+        made.append(Budget(candidates, budget, shown))
+    if candidates.sources is not None and candidates.max_per_source is not None:
+        made.append(PerSource(candidates.sources, candidates.max_per_source, shown))
+    if candidates.drop_near_duplicates is not None:
+        made.append(NearDuplicates(candidates, candidates.drop_near_duplicates, shown))
+    return made
+
+
 class Constraint(Protocol):
     """A rule that closes candidates as picks are made; the shown candidates count from the start."""
 
@@ -29,8 +41,8 @@ class Constraint(Protocol):
     def exchangeable(self, picks: Sequence[int], *, full: bool) -> Mask:
         """(picks, n): which candidate may replace which pick.
 
-        If the rule ended the selection before k picks (``full`` is False), an exchange must not make room for
-        another pick.
+        With ``full=False`` the rule ended the selection before k picks. Then only exchanges that leave no room for one
+        more pick are allowed.
         """
         ...
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import functools
-import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_integer, printable, quoted
-from ..candidates import Candidates, check_candidates, tie_tolerance
+from .._validation import check_integer, quoted
+from ..candidates import Candidates, tie_tolerance
 from ..errors import InvalidParameterError, NothingLeftError, SetSelectWarning
-from ._constraints import Budget, Constraint, NearDuplicates, PerSource
+from ._constraints import make_constraints
 
 Scores = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]
@@ -24,12 +23,13 @@ Mask = NDArray[np.bool_]
 class GreedyState:
     """The candidates that are open: neither shown, nor picked, nor forbidden by a constraint.
 
-    Selectors keep their scores in arrays. :meth:`close` and :meth:`take` set closed candidates to -inf there.
+    k, the budget and ``shown`` are checked here, for every selector. Selectors keep their scores in arrays.
+    :meth:`close` and :meth:`take` set closed candidates to -inf there.
     """
 
     def __init__(self, candidates: Candidates, k: int | None, budget: float | None, shown: Iterable[int]) -> None:
-        n = len(check_candidates(candidates))
-        self.shown = check_shown(shown, n)
+        n = len(candidates)
+        self.shown = _check_shown(shown, n)
         self.picks: list[int] = []
         self.tie = tie_tolerance(candidates.dtype)
         self._any_open = True
@@ -39,13 +39,7 @@ class GreedyState:
         if k is None and budget is None:
             raise InvalidParameterError("give k, budget or both: they determine how many candidates are selected")
         self.target = available if k is None else _check_k(k, available, n)
-        self.constraints: list[Constraint] = []
-        if budget is not None:
-            self.constraints.append(Budget(candidates, budget, self.shown))
-        if candidates.sources is not None and candidates.max_per_source is not None:
-            self.constraints.append(PerSource(candidates.sources, candidates.max_per_source, self.shown))
-        if candidates.drop_near_duplicates is not None:
-            self.constraints.append(NearDuplicates(candidates, candidates.drop_near_duplicates, self.shown))
+        self.constraints = make_constraints(candidates, budget, self.shown)
         if self.constraints and not np.isfinite(self.close(np.zeros(n))).any():
             raise NothingLeftError(
                 f"none of n={n} candidates can be picked: each was shown before, or breaks a constraint"
@@ -101,17 +95,11 @@ def lowest_of_best(scores: Scores, tie: float) -> int:
     return int((scores >= scores[scores.argmax()] - tie).argmax())
 
 
-def check_shown(shown: Iterable[int], n: int) -> list[int]:
-    """``shown`` as a list of different row numbers below n."""
-    try:
-        listed = list(shown)
-    # Any exception: the caller may pass any object.
-    except Exception:
-        raise InvalidParameterError(f"shown takes a collection of row numbers, got {quoted(shown)}") from None
-    indices = [check_integer(i, "shown") for i in listed]
+def _check_shown(shown: Iterable[int], n: int) -> list[int]:
+    indices = [check_integer(i, "shown") for i in shown]
     for i in indices:
         if not 0 <= i < n:
-            raise InvalidParameterError(f"shown holds {quoted(i)}, but there are n={n} candidates (0..{n - 1})")
+            raise InvalidParameterError(f"shown holds {i}, but there are n={n} candidates (0..{n - 1})")
     if len(set(indices)) != len(indices):
         raise InvalidParameterError(f"shown names a candidate twice: {quoted(indices)}")
     return indices
@@ -121,14 +109,11 @@ def _check_k(k: int, available: int, n: int) -> int:
     count = check_integer(k, "k")
     if not 1 <= count <= available:
         shown = "" if available == n else f" ({n - available} of {n} candidates are already shown)"
-        raise InvalidParameterError(f"k must be in 1..n, got k={quoted(count)} with n={available}{shown}")
+        raise InvalidParameterError(f"k must be in 1..n, got k={count} with n={available}{shown}")
     return count
 
 
-# This lock is acquired when numba fails, and never released. While it is held, numpy selects. If several threads fail,
-# only the one that acquires the lock warns.
-_numba_failed = threading.Lock()
-_import_was_interrupted = False
+_numba_failed = False
 
 
 def compiled_loops() -> ModuleType | None:
@@ -136,38 +121,36 @@ def compiled_loops() -> ModuleType | None:
 
     numba is imported by the first selection and not with the package: the import takes 0.2 to 0.4 seconds.
     """
-    return None if _numba_failed.locked() else _import_loops()
+    return None if _numba_failed else _import_loops()
 
 
 @functools.cache
 def _import_loops() -> ModuleType | None:
-    global _import_was_interrupted
     try:
-        if _import_was_interrupted:
-            raise ImportError("its import was interrupted; a new process imports it again")
         import numba
 
         if getattr(numba.config, "DISABLE_JIT", 0):
             return None
         from . import _compiled
-    # Any exception: numba raises ImportError for a numpy that it does not support, and OSError for a broken library.
-    except Exception as error:
-        if not (isinstance(error, ModuleNotFoundError) and error.name == "numba"):
-            _leave_to_numpy(error)
+    except ModuleNotFoundError:
         return None
-    except BaseException:
-        # After Ctrl-C, parts of numba stay imported. A second import would succeed, but numba would fail in use.
-        _import_was_interrupted = True
-        raise
+    # Any exception: numba raises ImportError for a numpy that it does not support, SystemError for one that it was not
+    # built for, and OSError for a library that cannot be loaded.
+    except Exception as error:
+        _leave_to_numpy(error)
+        return None
     return _compiled
 
 
-def run_compiled(loop: Callable[..., None], *arguments: Any) -> bool:
-    """Call a compiled loop. If numba fails, return False: the outputs are undefined, and numpy must select."""
+def run_compiled(name: str, *arguments: Any) -> bool:
+    """Call the compiled loop of this name. False: there is no numba, or it has failed, and numpy must select."""
+    loops = compiled_loops()
+    if loops is None:
+        return False
     try:
-        loop(*arguments)
-    # Any exception: numba reads its machine code from disk at the first call, or compiles and saves it. A damaged file
-    # raises what pickle raises, and a full disk OSError.
+        getattr(loops, name)(*arguments)
+    # Any exception: at the first call numba reads its machine code from disk, or compiles and saves it. A full disk
+    # raises OSError, and a damaged file raises what pickle raises.
     except Exception as error:
         _leave_to_numpy(error)
         return False
@@ -175,12 +158,12 @@ def run_compiled(loop: Callable[..., None], *arguments: Any) -> bool:
 
 
 def _leave_to_numpy(error: Exception) -> None:
-    if _numba_failed.acquire(blocking=False):
-        reason = printable(str(error).strip().partition("\n")[0])
-        warnings.warn(
-            f"numba is installed but cannot be used ({type(error).__name__}: {reason}). Until this process ends, numpy "
-            "makes the same selections, more slowly. If a new process warns too, repair or uninstall numba, free "
-            "space on the disk, or set NUMBA_CACHE_DIR to another folder for the machine code",
-            SetSelectWarning,
-            stacklevel=5,
-        )
+    global _numba_failed
+    _numba_failed = True
+    warnings.warn(
+        f"numba is installed but cannot be used ({type(error).__name__}: {quoted(str(error))}). Until this process "
+        "ends, numpy makes the same selections, more slowly. If a new process warns too, repair or uninstall numba, "
+        "free space on the disk, or set NUMBA_CACHE_DIR to another folder for the machine code",
+        SetSelectWarning,
+        stacklevel=5,
+    )

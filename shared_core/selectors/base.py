@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
 import math
 import warnings
@@ -13,14 +12,21 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_bool, check_integer, quoted
-from ..candidates import Candidates, check_candidates
-from ..errors import InvalidInputError, InvalidParameterError, SetSelectError, SetSelectWarning
+from .._validation import nearest_name, quoted
+from ..candidates import Candidates
+from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 
 # The selector of all functions, adapters and commands that are given none.
 DEFAULT_SELECTOR = "ndpp"
+# The number of picks of all adapters, batches and commands that are given none.
+DEFAULT_K = 4
 # The repr of a selection shows at most this many picks.
 MAX_SHOWN = 20
+
+
+def default_fetch_k(k: int) -> int:
+    """The number of nearest candidates to select ``k`` from, where none is given."""
+    return max(20, 5 * k)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -86,6 +92,9 @@ class Selection:
 class Selector(Protocol):
     """An object that selects a set: one of the four selectors here, or your own (see :func:`register_selector`).
 
+    Two class attributes say what a selector can use, so that an argument without an effect is named: ``uses_quality``,
+    and ``uses_relevance`` for a relevance that is given in place of the cosine. Without them it can use both.
+
     Examples
     --------
     >>> from setselect import MMR, Selector
@@ -94,12 +103,7 @@ class Selector(Protocol):
     """
 
     def select(
-        self,
-        candidates: Candidates,
-        k: int | None = None,
-        *,
-        budget: float | None = None,
-        shown: Iterable[int] = (),
+        self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
     ) -> Selection:
         """Select ``k`` candidates, or as many as fit into ``budget``, given those already ``shown``.
 
@@ -155,22 +159,14 @@ def make_selection(
     >>> make_selection(c, [0], [1.0]).relevance.tolist()
     [1.0]
     """
-    check_candidates(candidates)
-    if filled_from is not None:
-        check_integer(filled_from, "filled_from", 0)
-    combine = math.prod if check_bool(product, "product") else sum
-    try:
-        indices, values = np.array(picks, np.int64), np.array(gains, np.float64)
-        relevance = candidates.relevance.take(indices).astype(np.float64)
-        if indices.ndim != 1 or indices.shape != values.shape or min(picks, default=0) < 0:
-            raise ValueError
-        objective = float(combine(gains))
-    # Any exception: the caller may pass any object.
-    except Exception:
+    if len(picks) != len(gains) or (len(picks) and not 0 <= min(picks) <= max(picks) < len(candidates)):
         raise InvalidInputError(
             f"picks must be rows of the {len(candidates)} candidates, with one gain for each, got picks "
             f"{quoted(picks)} and gains {quoted(gains)}"
-        ) from None
+        )
+    indices, values = np.array(picks, np.int64), np.array(gains, np.float64)
+    relevance = candidates.relevance.take(indices).astype(np.float64)
+    objective = float(math.prod(gains) if product else sum(gains))
     indices.flags.writeable = values.flags.writeable = relevance.flags.writeable = False
     return Selection(indices, values, relevance, objective, filled_from)
 
@@ -212,24 +208,17 @@ def register_selector(name: str) -> Callable[[_S], _S]:
     First()
     """
 
-    if not isinstance(name, str):
-        raise InvalidParameterError(f"the name of a selector must be a string, got {quoted(name)}")
-    name = str.__str__(name)
-
     def add(cls: _S) -> _S:
-        if not isinstance(cls, type):
-            raise InvalidParameterError(f"only a class can be registered as {quoted(name)}, got {quoted(cls)}")
         known = _REGISTRY.get(name)
         # The same class is registered again when its module is reloaded, in a notebook for example.
         if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise InvalidParameterError(f"selector name {quoted(name)} is taken by {_REGISTRY[name].__name__}")
+            raise InvalidParameterError(f"selector name {quoted(name)} is taken by {known.__name__}")
         if not dataclasses.is_dataclass(cls) or not cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]
             raise InvalidParameterError(f"{cls.__name__} must be a frozen dataclass to be registered")
         if not callable(getattr(cls, "select", None)):
             raise InvalidParameterError(f"{cls.__name__} has no method select(candidates, k, *, budget, shown)")
         _PARAMETERS[name] = tuple(f.name for f in dataclasses.fields(cls) if f.init)
         _REGISTRY[name] = cls
-        _made.cache_clear()
         return cls
 
     return add
@@ -276,12 +265,12 @@ def make_selector(name: str, **parameters: Any) -> Selector:
     >>> make_selector("mmr", lambda_mult=0.5)
     MMR(lambda_mult=0.5, lambda_b=0.95)
     """
-    name = _known(name)
-    allowed = _PARAMETERS[name]
+    allowed = _PARAMETERS[_known(name)]
     unknown = [p for p in parameters if p not in allowed]
     if unknown:
         owners = [quoted(other) for other, names in _PARAMETERS.items() if unknown[0] in names]
-        hint = f" (a parameter of {' and '.join(owners)})" if owners else ""
+        near = nearest_name(unknown[0], allowed)
+        hint = f" (a parameter of {' and '.join(owners)})" if owners else f": did you mean {near!r}?" if near else ""
         remedy = f". Leave it out, or select with {' or '.join(owners)}" if owners else ""
         raise InvalidParameterError(
             f"selector {quoted(name)} has no parameter {quoted(unknown[0])}{hint}; allowed: "
@@ -289,10 +278,6 @@ def make_selector(name: str, **parameters: Any) -> Selector:
         )
     selector: Selector = _REGISTRY[name](**parameters)
     return selector
-
-
-# typed=True keeps the parameters True and 1 apart. They are equal, but only True is a bool.
-_made = functools.lru_cache(maxsize=128, typed=True)(make_selector)
 
 
 def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Selector:
@@ -303,15 +288,7 @@ def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Se
     True
     """
     if isinstance(selector, str):
-        try:
-            # Selectors are immutable, so equal calls share one object. A selector with a kernel is not cached, because
-            # kernels can be large.
-            return make_selector(selector, **parameters) if "kernel" in parameters else _made(selector, **parameters)
-        except SetSelectError:
-            raise
-        except Exception:
-            # A parameter cannot be hashed, so the cache cannot be used.
-            return make_selector(selector, **parameters)
+        return make_selector(selector, **parameters)
     check_selector(selector)
     if parameters:
         raise InvalidParameterError(
@@ -320,12 +297,34 @@ def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Se
     return selector
 
 
-def warn_of_no_effect(selector: Selector, parameters: Iterable[str], *, quality: bool) -> None:
-    """Warn if a quality or the parameter ``lambda_b`` was given and the selector does not use it.
+def check_selector(value: Any) -> None:
+    """Refuse what is no object with a method ``select``."""
+    if isinstance(value, type) or not callable(getattr(value, "select", None)):
+        raise InvalidParameterError(
+            f"selector must be one of {', '.join(_REGISTRY)} or an object with a method "
+            f"select(candidates, k, *, budget, shown), got {quoted(value)}"
+        )
 
-    >>> from setselect import MMR
-    >>> warn_of_no_effect(MMR(lambda_b=0.5), ["lambda_b"], quality=True)
+
+def check_arguments(function: Callable[..., Any], parameters: Iterable[str]) -> None:
+    """Refuse a keyword that is a parameter of no selector; the message names the nearest that ``function`` takes.
+
+    >>> check_arguments(resolve_selector, ["selecter"])
+    Traceback (most recent call last):
+    ...
+    setselect.InvalidParameterError: resolve_selector() has no argument 'selecter': did you mean 'selector'?
     """
+    ours = dict.fromkeys(p for names in _PARAMETERS.values() for p in names)
+    for name in parameters:
+        if name not in ours:
+            known = (*inspect.signature(function).parameters, *ours)
+            near = nearest_name(name, known)
+            hint = f"did you mean {near!r}?" if near else f"it has {', '.join(known)}"
+            raise InvalidParameterError(f"{function.__name__}() has no argument {name!r}: {hint}")
+
+
+def warn_of_no_effect(selector: Selector, parameters: Iterable[str], *, quality: bool) -> None:
+    """Warn if a quality or the parameter ``lambda_b`` was given and the selector does not use it."""
     # A selector without the attribute uses_quality may use quality.
     if quality and not getattr(selector, "uses_quality", True):
         problem = f"quality has no effect with {selector!r}; 'mmr' uses it"
@@ -336,24 +335,7 @@ def warn_of_no_effect(selector: Selector, parameters: Iterable[str], *, quality:
     warnings.warn(problem, SetSelectWarning, stacklevel=3)
 
 
-def check_selector(value: Any) -> None:
-    """Refuse what is not an object that selects. Tensors and data frames have a method ``select`` too."""
-    if type(value) in _REGISTRY.values():
-        return
-    try:
-        if isinstance(value, type) or hasattr(value, "__array__"):
-            raise TypeError
-        # This is how selectors are called.
-        inspect.signature(value.select).bind(None, None, budget=None, shown=())
-    except Exception:
-        raise InvalidParameterError(
-            f"selector must be one of {', '.join(_REGISTRY)} or an object with a method "
-            f"select(candidates, k, *, budget, shown), got {quoted(value)}"
-        ) from None
-
-
 def _known(name: str) -> str:
-    known = str.__str__(name) if isinstance(name, str) else None
-    if known not in _REGISTRY:
+    if name not in _REGISTRY:
         raise InvalidParameterError(f"unknown selector {quoted(name)}; known: {', '.join(_REGISTRY)}")
-    return known
+    return name

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import FloatArray, check_number
 from ..candidates import TIE_EPS, CandidateBlock, Candidates, tie_tolerance
-from ._greedy import GreedyState, compiled_loops, run_compiled
+from ._greedy import GreedyState, run_compiled
 from .base import BlockSelection, Selection, make_selection, register_selector
 
 # The initial m_i: below any cosine, and finite. With -inf the score of a closed candidate would be -inf + inf = NaN.
@@ -56,26 +56,17 @@ class MMR:
     lambda_mult: float = 0.5
     lambda_b: float = 0.95
 
+    uses_quality: ClassVar[bool] = True
+    uses_relevance: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
-        # As Python floats, because a numpy longdouble would give arrays of a dtype that numba cannot compile for.
         object.__setattr__(self, "lambda_mult", check_number(self.lambda_mult, "lambda_mult", 0, 1))
         object.__setattr__(self, "lambda_b", check_number(self.lambda_b, "lambda_b", 0, 1))
 
     def select(
-        self,
-        candidates: Candidates,
-        k: int | None = None,
-        *,
-        budget: float | None = None,
-        shown: Iterable[int] = (),
+        self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
     ) -> Selection:
-        """Select greedily; ``shown`` candidates count as picked first.
-
-        Raises
-        ------
-        InvalidParameterError, BudgetError
-            ``k``, ``shown`` or ``budget`` does not fit the candidates.
-        """
+        """Select greedily; ``shown`` candidates count as picked first."""
         state = GreedyState(candidates, k, budget, shown)
         v, v_tie, tie = self._v(candidates)
         gains: list[float] = []
@@ -107,18 +98,14 @@ class MMR:
 
     def _greedy_compiled(self, state: GreedyState, rows: FloatArray, v: Vector, tie: float) -> list[float] | None:
         """The same loop, compiled; None if numba cannot be used."""
-        loops = compiled_loops()
-        if loops is None:
-            return None
         m = np.full(len(v), NOTHING_PICKED)
         for j in state.shown:
             np.maximum(m, rows.dot(rows[j]), out=m)
         weighted, start = state.close(self.lambda_mult * v), len(state.picks)
         picks, gains = np.empty((1, state.target), np.int64), np.empty((1, state.target))
         picks[0, :start] = state.picks
-        if not run_compiled(
-            loops.mmr, rows[None], weighted[None], m[None], 1 - self.lambda_mult, np.array([tie]), picks, gains, start
-        ):
+        novelty = 1 - self.lambda_mult
+        if not run_compiled("mmr", rows[None], weighted[None], m[None], novelty, np.array([tie]), picks, gains, start):
             return None
         state.picks[:] = picks[0].tolist()
         found: list[float] = gains[0, start:].tolist()
@@ -126,9 +113,8 @@ class MMR:
 
     def select_block(self, block: CandidateBlock, k: int) -> BlockSelection | None:
         """The selections of a block of queries; None if each query needs :meth:`select`."""
-        loops = compiled_loops()
         b, n = block.relevance.shape
-        if loops is None or not 1 <= k <= n:
+        if not 1 <= k <= n:
             return None
         v, v_tie, tie = self._v(block)
         v_tie, tie = np.broadcast_to(v_tie, (b,)), np.broadcast_to(tie, (b,)).copy()
@@ -139,7 +125,7 @@ class MMR:
         first = np.arange(b), picks[:, 0]
         gains[:, 0] = weighted[first]
         weighted[first] = -np.inf
-        ran = run_compiled(loops.mmr, block.vectors, weighted, m, 1 - self.lambda_mult, tie, picks, gains, 1)
+        ran = run_compiled("mmr", block.vectors, weighted, m, 1 - self.lambda_mult, tie, picks, gains, 1)
         return BlockSelection(picks, gains, gains.sum(axis=1), np.full(b, -1)) if ran else None
 
     def _v(self, candidates: Candidates | CandidateBlock) -> tuple[Vector, Any, Any]:

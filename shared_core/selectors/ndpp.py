@@ -6,20 +6,18 @@ import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import FloatArray, check_number, check_one_of, quoted, read_only
+from .._validation import FloatArray, as_float64, check_number, check_one_of, quoted, read_only
 from ..candidates import CandidateBlock, Candidates, cosines_with_query, tie_tolerance
 from ..errors import InvalidParameterError, KernelError, SetSelectWarning
-from ._greedy import GreedyState, compiled_loops, lowest_of_best, run_compiled
+from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import BlockSelection, Selection, make_selection, register_selector
 from .kernels import Kernel, LowRankKernel
 from .kernels._relevance import log_exponential
-from .kernels.base import LearnedKernel
 from .top_k import take_by_relevance
 
 Matrix = NDArray[np.float64]
@@ -58,32 +56,32 @@ class NDPP:
     kernel : LowRankKernel, LinearKernel or None
         The learned L, or any object with the method of :class:`Kernel`. None: L = E Eᵀ + αI.
     relevance_mapping : {"linear", "exponential"} or None
-        How the cosine becomes r.
-        ``"exponential"``: r = exp(cos / (2·T)), divided by its maximum, with the temperature T. ``"linear"``:
-        r = max(cos, 1e-6). The paper (4.4.1) has r = cos, with which an opposite vector would be as relevant as an
-        equal one. In both, cos is the cosine of the vectors, whatever relevance the kernel has learned. None: the
-        relevance that the kernel has learned (its ``log_relevance``); ``"exponential"`` if it has none. If the
-        candidates have a given relevance, it takes the place of the cosine and of what the kernel has learned.
+        How the relevance becomes r. ``"exponential"``: r = exp(relevance / (2·T)), divided by its maximum.
+        ``"linear"``: r = max(relevance, 1e-6). The paper (4.4.1) has r = cos, with which an opposite vector would be as
+        relevant as an equal one. The relevance is the one that the candidates were given, else the cosine. None: what
+        the kernel has learned (its ``log_relevance``), unless a relevance was given; else ``"exponential"``.
     temperature : "auto" or float > 0
-        T of ``"exponential"``. The lower it is, the more relevance counts, and the less diversity. ``"auto"``: T = c·σ
-        with c = 1.25, where σ is the population standard deviation of the relevance (the cosine, or the given
-        relevance) of all candidates of the call. So r depends neither on the scale nor on the offset of the relevance,
-        and the same setting suits every embedding model and every reranker. ``shown`` candidates count in σ: T is the
-        same for each page of results. Candidates that a ``score_threshold`` has dropped do not count. If σ is 0 up to
-        rounding (one candidate, or equal relevance), r = 1 for every candidate: only the kernel decides. If there are
-        just two candidates and their relevance differs, the less relevant one has r = exp(−1/c), however small the
-        difference is. A number has no effect where r is linear or learned by the kernel, and a warning says so.
+        T of ``"exponential"``. The lower it is, the more relevance counts, and the less diversity. ``"auto"``:
+        T = 1.25·σ, where σ is the standard deviation of the relevance of all candidates of the call, ``shown`` ones
+        included. So r depends neither on the scale nor on the offset of the relevance, and one setting suits every
+        embedding model and every reranker. If σ is 0 up to rounding, r = 1 for every candidate: only the kernel
+        decides. If there are just two candidates and their relevance differs, the less relevant one has
+        r = exp(−1/1.25), however small the difference is. A number has no effect where r is linear or learned by the
+        kernel, and a warning says so.
     ridge : float >= 0 or None
         α, which is added to the diagonal of L. It limits the penalty for a repetition: after a pick, the gain of an
-        exact copy of it is multiplied by α (2 + α) / (1 + α)², about 2α. With α = 0 that gain would be 0. So a text
-        that is much more relevant than the rest is still selected beside one that resembles it. None: 0.05 without a
-        kernel. With a kernel it is 0, so the kernel is used as it was learned. The paper has no ridge.
+        exact copy of it is multiplied by α (2 + α) / (1 + α)², about 2α. So a text that is much more relevant than the
+        rest is still selected beside one that resembles it. None: 0.05 without a kernel; 0 with a kernel, which is
+        used as it was learned. The paper has no ridge.
 
     Raises
     ------
     InvalidParameterError
-        ``relevance_mapping`` is unknown, ``temperature`` is neither ``"auto"`` nor a number above 0, ``ridge`` is below 0, or
-        ``kernel`` is not a kernel.
+        ``relevance_mapping`` is unknown, ``temperature`` is neither ``"auto"`` nor a number above 0, ``ridge`` is below
+        0, or ``kernel`` is not a kernel.
+    KernelError
+        In a selection: the kernel does not know a candidate's id, takes vectors of another length, or holds numbers so
+        large that a determinant overflows.
 
     Examples
     --------
@@ -101,27 +99,28 @@ class NDPP:
     ridge: float | None = None
 
     uses_quality: ClassVar[bool] = False
+    uses_relevance: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.relevance_mapping is not None:
             check_one_of(self.relevance_mapping, "relevance_mapping", ("linear", "exponential"))
-        if self.kernel is not None and not _is_kernel(self.kernel):
+        if self.kernel is not None and not isinstance(self.kernel, Kernel):
             raise InvalidParameterError(
                 f"kernel must be a LowRankKernel, a LinearKernel or None, got {quoted(self.kernel)}; "
                 "a file is loaded with .load(path)"
             )
         if self.ridge is not None:
             object.__setattr__(self, "ridge", check_number(self.ridge, "ridge", 0))
-        object.__setattr__(self, "temperature", _check_temperature(self.temperature))
-        if self.temperature == "auto":
+        T = "auto" if self.temperature is None else self.temperature
+        if T == "auto":
+            object.__setattr__(self, "temperature", T)
             return
+        if isinstance(T, (str, bool)) or not 0 < T < math.inf:
+            raise InvalidParameterError(f"temperature must be a finite number above 0, or 'auto', got {quoted(T)}")
+        object.__setattr__(self, "temperature", float(T))
         if self.relevance_mapping == "linear":
             warnings.warn("temperature has no effect with relevance_mapping='linear'", SetSelectWarning, stacklevel=3)
-        elif (
-            self.relevance_mapping is None
-            and isinstance(self.kernel, LearnedKernel)
-            and self.kernel.temperature is not None
-        ):
+        elif self.relevance_mapping is None and getattr(self.kernel, "temperature", None) is not None:
             warnings.warn(
                 "temperature has no effect on the relevance that the kernel has learned; to use a temperature, give "
                 "relevance_mapping='exponential' too",
@@ -133,30 +132,17 @@ class NDPP:
     # of a ratio of 0 is -inf.
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def select(
-        self,
-        candidates: Candidates,
-        k: int | None = None,
-        *,
-        budget: float | None = None,
-        shown: Iterable[int] = (),
+        self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
     ) -> Selection:
-        """Select greedily; the kernel is conditioned on the ``shown`` candidates.
-
-        Raises
-        ------
-        InvalidParameterError, BudgetError
-            ``k``, ``shown`` or ``budget`` does not fit the candidates.
-        KernelError
-            The kernel does not know a candidate's id, takes vectors of another length, holds numbers so large that a
-            determinant overflows, or its ``log_relevance`` returns something other than n finite numbers.
-        """
+        """Select greedily; the kernel is conditioned on the ``shown`` candidates."""
         state = GreedyState(candidates, k, budget, shown)
         log_r2, noise = self._log_r2(candidates)
         state.close(log_r2)  # -inf for a closed candidate
         factors = self._factors(candidates)
-        gains = None if state.constraints else _greedy_compiled(state, factors, log_r2, noise)
+        lu = _IncrementalLU(factors, state.shown, state.target) if state.shown else None
+        gains = None if state.constraints else _greedy_compiled(state, factors, lu, log_r2, noise)
         if gains is None:
-            gains = _greedy(state, _IncrementalLU(factors, state.shown, state.target), log_r2, noise)
+            gains = _greedy(state, lu or _IncrementalLU(factors, [], state.target), log_r2, noise)
         filled_from = len(state.picks) if state.more() else None
         if filled_from is not None:
             take_by_relevance(state, candidates)
@@ -166,12 +152,11 @@ class NDPP:
     @np.errstate(over="ignore", invalid="ignore")
     def select_block(self, block: CandidateBlock, k: int) -> BlockSelection | None:
         """The selections of a block of queries; None if each query needs :meth:`select`."""
-        loops = compiled_loops()
-        if loops is None or self.kernel is not None or not 1 <= k <= block.relevance.shape[1]:
+        if self.kernel is not None or not 1 <= k <= block.relevance.shape[1]:
             return None
         log_r2, noise = self._log_r2(block)
         cosine_tie = tie_tolerance(block.vectors.dtype)
-        found = _run_loop(loops, _factors_of_unit_rows(block.vectors, self._alpha()), log_r2, noise, cosine_tie, k)
+        found = _run_compiled(_factors_of_unit_rows(block.vectors, self._alpha()), log_r2, noise, cosine_tie, k)
         if found is None:
             return None
         picks, gains, counts = found
@@ -204,50 +189,45 @@ class NDPP:
 
     def _log_r2(self, candidates: Candidates | CandidateBlock) -> tuple[Matrix, Matrix]:
         """log r² and its tie tolerance. r itself would underflow where relevance or the temperature is low."""
-        exact = np.zeros(candidates.relevance.shape)
+        exact, given = np.zeros(candidates.relevance.shape), candidates.relevance_given
         # log_relevance is not part of the Kernel protocol: a kernel with factors alone is valid.
-        by_kernel = self.relevance_mapping is None and not candidates.relevance_given
-        log_relevance = getattr(self.kernel, "log_relevance", None) if by_kernel else None
-        learned = None if log_relevance is None else log_relevance(candidates)
-        if learned is not None:
-            try:
-                log_r = np.asarray(learned, dtype=np.float64)
-            # Any exception: the kernel may return any object.
-            except Exception:
-                raise KernelError(
-                    f"log_relevance of {quoted(self.kernel)} must be numbers, got {quoted(learned)}"
-                ) from None
-            if log_r.shape != exact.shape or not np.isfinite(log_r).all():
-                raise KernelError(
-                    f"log_relevance of {quoted(self.kernel)} must be {exact.size} finite numbers, one for each "
-                    f"candidate, got shape {log_r.shape}"
-                    + ("" if np.isfinite(log_r).all() else f" with {log_r[~np.isfinite(log_r)][0]}")
-                )
-            return 2 * log_r, exact
-        given = candidates.relevance_given
-        cosines = candidates.relevance.astype(np.float64) if given else cosines_with_query(candidates)
-        if isinstance(self.temperature, float) and self.relevance_mapping != "linear":
-            return 2 * log_exponential(cosines, self.temperature), exact
-        if self.relevance_mapping != "linear":
-            dtype = None if given else candidates.vectors.dtype
-            log_r2, per_T = _log_standardised(cosines.T, AUTO_TEMPERATURE, dtype)
-            # A cosine has an absolute rounding error, which the temperature divides.
-            return log_r2.T, exact if given else (exact.T + 2 * FLOAT64_TIE * per_T).T
-        r: Matrix = np.maximum(cosines, LINEAR_FLOOR)
-        # The rounding error of a cosine weighs more in the log of a small one. The floor is exact.
-        known = given | (cosines <= LINEAR_FLOOR)
-        return 2 * np.log(r), np.where(known, 0.0, 2 * FLOAT64_TIE / r)
+        log_relevance = getattr(self.kernel, "log_relevance", None)
+        if log_relevance is not None and self.relevance_mapping is None and not given:
+            learned = log_relevance(candidates)
+            if learned is not None:
+                return 2 * _check_log_relevance(learned, exact.shape), exact
+        relevance = candidates.relevance.astype(np.float64) if given else cosines_with_query(candidates)
+        if self.relevance_mapping == "linear":
+            r: Matrix = np.maximum(relevance, LINEAR_FLOOR)
+            # The rounding error of a cosine weighs more in the log of a small one. The floor is exact.
+            known = given | (relevance <= LINEAR_FLOOR)
+            return 2 * np.log(r), np.where(known, 0.0, 2 * FLOAT64_TIE / r)
+        if isinstance(self.temperature, float):
+            return 2 * log_exponential(relevance, self.temperature), exact
+        log_r2, per_T = _log_standardised(relevance.T, None if given else candidates.vectors.dtype)
+        # A cosine has an absolute rounding error, which the temperature divides.
+        return log_r2.T, exact if given else (exact.T + 2 * FLOAT64_TIE * per_T).T
 
 
-def _log_standardised(relevance: Matrix, c: float, dtype: np.dtype[Any] | None) -> tuple[Matrix, Matrix]:
-    """log r² = (relevance - maximum) / T at the temperature T = c·σ, σ the standard deviation, and 1 / T.
+def _check_log_relevance(learned: Any, shape: tuple[int, ...]) -> Matrix:
+    """What a user's own kernel returned as log r, as an array."""
+    log_r = as_float64(learned, "log_relevance of the kernel")
+    if log_r.shape != shape or not np.isfinite(log_r).all():
+        raise KernelError(
+            f"log_relevance of the kernel must return finite numbers of shape {shape}, one for each candidate, got "
+            f"{quoted(learned)}"
+        )
+    return log_r
+
+
+def _log_standardised(relevance: Matrix, dtype: np.dtype[Any] | None) -> tuple[Matrix, Matrix]:
+    """log r² = (relevance - maximum) / T at the temperature T = 1.25·σ, σ the standard deviation, and 1 / T.
 
     ``relevance`` has shape (n,) for one query, or a column for each query. If the relevance is a cosine, ``dtype`` is
-    that of the vectors. None means a given relevance, which is first divided by its largest absolute value. If σ is 0
-    up to rounding, T is infinite.
+    that of the vectors; None means a given relevance. If σ is 0 up to rounding, T is infinite.
 
-    >>> _log_standardised(np.array([3.0, 5.0]), 1.0, None)[0].tolist()
-    [-2.0, 0.0]
+    >>> _log_standardised(np.array([3.0, 5.0]), None)[0].tolist()
+    [-1.6, 0.0]
     """
     if dtype is None:
         # Squares of very large or very small numbers would overflow or underflow.
@@ -257,30 +237,9 @@ def _log_standardised(relevance: Matrix, c: float, dtype: np.dtype[Any] | None) 
     centred = relevance - np.add.reduce(relevance) / n
     sigma = np.sqrt(np.vecdot(centred.T, centred.T) / n)
     flat = sigma <= tie_tolerance(dtype or centred.dtype)
-    per_T = (1.0 - flat) / (c * sigma + flat)
+    per_T = (1.0 - flat) / (AUTO_TEMPERATURE * sigma + flat)
     logs: Matrix = (centred - np.maximum.reduce(centred)) * per_T
     return logs, per_T
-
-
-def _check_temperature(value: Any) -> float | Literal["auto"]:
-    """``value`` as a number above 0, or "auto"; None means "auto"."""
-    if value is None or (isinstance(value, str) and str.__str__(value) == "auto"):
-        return "auto"
-    try:
-        temperature = check_number(value, "temperature", 0)
-    except InvalidParameterError:
-        temperature = 0.0
-    if temperature == 0:
-        raise InvalidParameterError(f"temperature must be a finite number above 0, or 'auto', got {quoted(value)}")
-    return temperature
-
-
-def _is_kernel(value: Any) -> bool:
-    try:
-        return isinstance(value, Kernel) and not isinstance(value, type)
-    # Any exception: isinstance looks for the method factors, and the caller may pass any object.
-    except Exception:
-        return False
 
 
 def _factors_of_unit_rows(rows: FloatArray, alpha: float) -> _Factors:
@@ -328,13 +287,11 @@ def _greedy(state: GreedyState, lu: _IncrementalLU, log_r2: Matrix, noise: Matri
     return gains
 
 
-def _greedy_compiled(state: GreedyState, factors: _Factors, log_r2: Matrix, noise: Matrix) -> list[float] | None:
+def _greedy_compiled(
+    state: GreedyState, factors: _Factors, lu: _IncrementalLU | None, log_r2: Matrix, noise: Matrix
+) -> list[float] | None:
     """The same loop, compiled; None if numba cannot be used."""
-    loops = compiled_loops()
-    if loops is None:
-        return None
-    shown = _IncrementalLU(factors, state.shown, state.target) if state.shown else None
-    found = _run_loop(loops, factors, log_r2[None], noise[None], state.tie, state.target, shown)
+    found = _run_compiled(factors, log_r2[None], noise[None], state.tie, state.target, lu)
     if found is None:
         return None
     picks, gains, counts = found
@@ -343,14 +300,10 @@ def _greedy_compiled(state: GreedyState, factors: _Factors, log_r2: Matrix, nois
     return kept
 
 
-def _run_loop(
-    loops: ModuleType, factors: _Factors, log_r2: Matrix, noise: Matrix, tie: float, k: int,
-    lu: _IncrementalLU | None = None,
-) -> tuple[NDArray[np.int64], Matrix, NDArray[np.int64]] | None:  # fmt: skip
-    """Picks (b, k), gains (b, k) and numbers of picks (b,) by the compiled loop; None if numba fails.
-
-    ``lu`` holds the steps of the shown candidates.
-    """
+def _run_compiled(
+    factors: _Factors, log_r2: Matrix, noise: Matrix, tie: float, k: int, lu: _IncrementalLU | None = None
+) -> tuple[NDArray[np.int64], Matrix, NDArray[np.int64]] | None:
+    """Picks (b, k), gains (b, k) and numbers of picks (b,); ``lu`` holds the steps of the shown candidates."""
     b, Z = len(log_r2), factors.Z if factors.Z.ndim == 3 else factors.Z[None]
     picks, gains, counts = np.empty((b, k), np.int64), np.empty((b, k)), np.empty(b, np.int64)
     if lu is None:
@@ -360,7 +313,7 @@ def _run_loop(
     # The squared length of a unit row is 1 or 0, with a rounding error below 1e-5.
     bound = 1 + 1e-5 + factors.alpha if factors.unit else np.inf
     ran = run_compiled(
-        loops.ndpp, Z, factors.C, factors.alpha, log_r2, noise, *start, bound, tie, factors.tolerance,
+        "ndpp", Z, factors.C, factors.alpha, log_r2, noise, *start, bound, tie, factors.tolerance,
         picks, gains, counts,
     )  # fmt: skip
     if ran and -1 in counts.tolist():

@@ -26,22 +26,12 @@ class TopK:
     """
 
     uses_quality: ClassVar[bool] = False
+    uses_relevance: ClassVar[bool] = True
 
     def select(
-        self,
-        candidates: Candidates,
-        k: int | None = None,
-        *,
-        budget: float | None = None,
-        shown: Iterable[int] = (),
+        self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
     ) -> Selection:
-        """Select by relevance; ``shown`` candidates are left out.
-
-        Raises
-        ------
-        InvalidParameterError, BudgetError
-            ``k``, ``shown`` or ``budget`` does not fit the candidates.
-        """
+        """Select by relevance; ``shown`` candidates are left out."""
         state = GreedyState(candidates, k, budget, shown)
         take_by_relevance(state, candidates)
         return make_selection(candidates, state.picks, candidates.relevance[state.picks].tolist())

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .._validation import FloatArray, check_bool
 from ..candidates import CandidateBlock, Candidates, tie_tolerance
 from ..errors import InvalidParameterError
-from ._greedy import GreedyState, compiled_loops, lowest_of_best, run_compiled
+from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import BlockSelection, Selection, make_selection, register_selector
 
 MIN_IMPROVEMENT = 1e-9
@@ -36,10 +36,8 @@ class VRSD:
 
     The first pick is the candidate of the highest cosine. Each further pick is the candidate v that maximises
     cos(s + v, q), where s is the sum of the unit vectors picked so far. Objective: cos(s, q). Finding the best set is
-    NP-hard (section 3.1). Among the 20 nearest texts of real questions, with k = 5, the greedy set is the best one for
-    50 to 71 % of the questions of a data set and the refined set for 78 to 88 %. The best set does not give better
-    results in the tasks of these data sets (benchmarks/results/papers/vrsd_optimum.md). Cost: one pass over the vectors
-    per pick, O(nkd).
+    NP-hard (section 3.1); benchmarks/results/papers/vrsd_optimum.md compares it with the greedy and the refined set.
+    Cost: one pass over the vectors per pick, O(nkd).
 
     Parameters
     ----------
@@ -64,25 +62,15 @@ class VRSD:
     refine: bool = False
 
     uses_quality: ClassVar[bool] = False
+    uses_relevance: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "refine", check_bool(self.refine, "refine"))
 
     def select(
-        self,
-        candidates: Candidates,
-        k: int | None = None,
-        *,
-        budget: float | None = None,
-        shown: Iterable[int] = (),
+        self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
     ) -> Selection:
-        """Select greedily, then refine if ``refine`` is set; the sum starts from the ``shown`` candidates.
-
-        Raises
-        ------
-        InvalidParameterError, BudgetError
-            ``k``, ``shown`` or ``budget`` does not fit the candidates, or the candidates have a given relevance.
-        """
+        """Select greedily, then refine if ``refine`` is set; the sum starts from the ``shown`` candidates."""
         state = GreedyState(candidates, k, budget, shown)
         if candidates.relevance_given:
             raise InvalidParameterError(NO_RELEVANCE)
@@ -102,14 +90,13 @@ class VRSD:
 
     def select_block(self, block: CandidateBlock, k: int) -> BlockSelection | None:
         """The selections of a block of queries; None if each query needs :meth:`select`."""
-        loops = compiled_loops()
         b, n = block.relevance.shape
-        if loops is None or self.refine or block.relevance_given or not 1 <= k <= n:
+        if self.refine or block.relevance_given or not 1 <= k <= n:
             return None
         picks, cosines = np.empty((b, k), np.int64), np.empty((b, k))
         closed, s = np.zeros((b, n), np.bool_), np.zeros(block.queries.shape)
         ran = run_compiled(
-            loops.vrsd, block.vectors, block.relevance.astype(np.float64), block.queries.astype(np.float64), s, closed,
+            "vrsd", block.vectors, block.relevance.astype(np.float64), block.queries.astype(np.float64), s, closed,
             tie_tolerance(block.vectors.dtype), picks, cosines,
         )  # fmt: skip
         gains = np.diff(cosines, axis=1, prepend=0.0)
@@ -197,15 +184,12 @@ def _greedy(s: _Sum, state: GreedyState) -> list[float]:
 
 def _greedy_compiled(s: _Sum, state: GreedyState) -> list[float] | None:
     """The same loop, compiled; None if numba cannot be used."""
-    loops = compiled_loops()
-    if loops is None:
-        return None
     picks, cosines = np.empty((1, state.target), np.int64), np.empty((1, state.target))
     closed = np.zeros((1, len(s.rows)), np.bool_)
     if state.shown:
         closed[0, state.shown] = True
     sums = s.s[None].copy()
-    if not run_compiled(loops.vrsd, s.rows[None], s.relevance[None], s.q[None], sums, closed, s.tie, picks, cosines):
+    if not run_compiled("vrsd", s.rows[None], s.relevance[None], s.q[None], sums, closed, s.tie, picks, cosines):
         return None
     s.s = sums[0]
     state.picks += picks[0].tolist()

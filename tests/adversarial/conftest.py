@@ -28,8 +28,8 @@ A failing case
     The report of a failed test ends with the one command that repeats that case and no other.
 
 Three runs
-    ``make fuzz`` runs this folder with numba. It then runs the tests of selections (test_core.py, test_adapters.py,
-    test_fork.py) twice more: with NUMBA_DISABLE_JIT=1, and with the folder without_numba on PYTHONPATH, so that
+    ``make fuzz`` runs this folder with numba. It then runs the tests of selections (test_core.py, test_adapters.py)
+    twice more: with NUMBA_DISABLE_JIT=1, and with the folder without_numba on PYTHONPATH, so that
     ``import numba`` fails (see sitecustomize.py there). Files, locks and resumption do not depend on numba. A test that
     starts a child process passes ``os.environ`` on, so that the child runs in the same way.
 

@@ -12,7 +12,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from benchmarks.racing import contenders, end_to_end
 from benchmarks.racing.points import LAMBDA, Batch, Point, batch_data, data
 from shared_core import select
-from shared_core.selectors import mmr, ndpp, vrsd
+from shared_core.selectors import _greedy
 
 SMALL = Point(12, 8, 4)
 
@@ -65,8 +65,7 @@ def test_numpy_alone_uses_no_compiled_loop_and_lasts_for_one_call(monkeypatch: p
 
     from shared_core.selectors import _compiled
 
-    for module in (mmr, ndpp, vrsd):
-        monkeypatch.setattr(module, "compiled_loops", Noting)
+    monkeypatch.setattr(_greedy, "compiled_loops", Noting)
     batch = Batch(3, 12, 8, 4)
     for runs in (contenders.contenders(SMALL, data(SMALL)), contenders.batch_contenders(batch)):
         for name in set(runs) & set(contenders.NUMPY_ALONE):

@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import ArrayLike, NDArray
 
 from shared_core import MMR, NDPP, VRSD, Candidates, Selection, TopK
-from shared_core.selectors import _greedy, mmr, ndpp, vrsd
+from shared_core.selectors import _greedy
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
 
@@ -123,9 +123,6 @@ def grids(draw_: st.DrawFn, *, n_max: int = 9, d_max: int = 4) -> Grid:
     return query, vectors, draw_(st.integers(1, n))
 
 
-# --- numpy and compiled loops ---------------------------------------------------------------------
-
-
 def available_loops() -> tuple[str, ...]:
     """The loops that this environment has: numpy's, and numba's where it is installed and switched on."""
     if _greedy.compiled_loops() is not None:
@@ -140,12 +137,8 @@ def use_loops(way: str) -> Iterator[None]:
     """Let the selectors use the loops of numpy, or the compiled ones (see :func:`available_loops`)."""
     with pytest.MonkeyPatch.context() as patch:
         if way == "numpy":
-            for module in (vrsd, mmr, ndpp):
-                patch.setattr(module, "compiled_loops", lambda: None)
+            patch.setattr(_greedy, "compiled_loops", lambda: None)
         yield
-
-
-# --- selectors and references ---------------------------------------------------------------------
 
 
 def quality_of(vectors: ArrayLike) -> NDArray[np.float64]:
@@ -168,7 +161,7 @@ class Pair:
     @property
     def takes_relevance(self) -> bool:
         """Whether the selector takes relevance that is given in place of the cosine."""
-        return not isinstance(self.selector, VRSD)
+        return bool(self.selector.uses_relevance)
 
     def candidates(self, query: ArrayLike, vectors: ArrayLike, **more: Any) -> Candidates:
         if self.with_quality:
@@ -176,19 +169,11 @@ class Pair:
         return Candidates(query, vectors, **more)
 
     def select(
-        self,
-        query: ArrayLike,
-        vectors: ArrayLike,
-        k: int | None,
-        *,
-        budget: float | None = None,
-        shown: Any = (),
-        **more: Any,
+        self, query: Any, vectors: Any, k: int | None, *, budget: float | None = None, shown: Any = (), **more: Any
     ) -> Selection:
         """The selection; ``more`` is what :class:`Candidates` take."""
-        selection: Selection = self.selector.select(
-            self.candidates(query, vectors, **more), k, budget=budget, shown=shown
-        )
+        candidates = self.candidates(query, vectors, **more)
+        selection: Selection = self.selector.select(candidates, k, budget=budget, shown=shown)
         return selection
 
     def expected(self, query: ArrayLike, vectors: ArrayLike, k: int | None, **conditions: Any) -> oracles.Reference:
@@ -198,15 +183,9 @@ class Pair:
         return self.reference(query, vectors, k, **conditions)
 
     def assert_agrees(
-        self,
-        actual: Selection,
-        expected: oracles.Reference,
-        query: ArrayLike,
-        vectors: ArrayLike,
-        k: int | None,
-        about: Any = "",
-        **conditions: Any,
-    ) -> None:
+        self, actual: Selection, expected: oracles.Reference, query: Any, vectors: Any, k: int | None,
+        about: Any = "", **conditions: Any,
+    ) -> None:  # fmt: skip
         told = f"{self.name}, {about}, k={k}"
         if self.refined:
             oracles.assert_refined(actual, expected, query, vectors, told, k=k, **conditions)
@@ -233,11 +212,9 @@ _mmr = functools.partial(oracles.mmr, lambda_mult=0.75, lambda_b=0.5)
 MMR_PLAIN = Pair("MMR", MMR(lambda_mult=0.75, lambda_b=0.5), _mmr)
 MMR_QUALITY = Pair("MMR with quality", MMR(lambda_mult=0.75, lambda_b=0.5), _mmr, with_quality=True)
 # The kernel of the paper, whose rank can be used up.
-NDPP_LINEAR = Pair(
-    "NDPP linear", NDPP(relevance_mapping="linear", ridge=0), functools.partial(oracles.ndpp_greedy, ridge=0)
-)
-_auto = functools.partial(oracles.ndpp_greedy, kind="auto", c=AUTO_TEMPERATURE)
-NDPP_AUTO = Pair("NDPP", NDPP(), _auto)
+_linear = functools.partial(oracles.ndpp_greedy, ridge=0)
+NDPP_LINEAR = Pair("NDPP linear", NDPP(relevance_mapping="linear", ridge=0), _linear)
+NDPP_AUTO = Pair("NDPP", NDPP(), functools.partial(oracles.ndpp_greedy, kind="auto", c=AUTO_TEMPERATURE))
 
 # One entry for each registered selector. An entry is all that a new selector needs to be tested with the others.
 REGISTERED: dict[str, tuple[Pair, ...]] = {

@@ -10,26 +10,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from shared_core import Candidates, InvalidInputError, SetSelectError
+from shared_core import Candidates, InvalidInputError, InvalidParameterError
 from shared_core.candidates import CandidateBlock, as_unit_rows
 from tests import oracles
 from tests.shared_core.cases import UNUSABLE, gaussian, random_cases
 
 QUERY, VECTORS = gaussian(1, 11, 5)
-
-
-def with_row(row: int, value: float) -> NDArray[np.float64]:
-    vectors = VECTORS.copy()
-    vectors[row, 2] = value
-    return vectors
+COLUMNS: dict[str, Any] = {"quality": range(11), "costs": range(11), "ids": range(11), "sources": "abcdefghijk"}
+GIVEN = np.linspace(-3, 8, 11)
 
 
 def test_relevance_is_the_cosine() -> None:
     for case in random_cases(10, 120):
         expected = oracles.cosines(case.query, case.vectors)
-        actual = case.candidates.relevance
         atol = 1e-12 if case.vectors.dtype == np.float64 else 5e-7
-        np.testing.assert_allclose(actual, expected, rtol=0, atol=atol, err_msg=str(case))
+        np.testing.assert_allclose(case.candidates.relevance, expected, rtol=0, atol=atol, err_msg=str(case))
 
 
 def test_rows_have_length_one_or_zero() -> None:
@@ -41,194 +36,101 @@ def test_rows_have_length_one_or_zero() -> None:
     assert candidates.relevance[3] == 0
 
 
-def test_length_and_shapes() -> None:
-    candidates = Candidates(QUERY, VECTORS)
-    assert len(candidates) == 11
-    assert candidates.query.shape == (5,)
-    assert candidates.vectors.shape == (11, 5)
-    assert candidates.relevance.shape == (11,)
-    assert candidates.quality is None
-    assert candidates.ids is None
-    assert candidates.costs is None
-
-
-def test_columns_and_ids_are_kept() -> None:
-    candidates = Candidates(QUERY, VECTORS, quality=range(11), ids=list("abcdefghijk"), costs=[1] * 11)
-    assert candidates.ids == tuple("abcdefghijk")
-    assert candidates.quality is not None
-    assert candidates.costs is not None
-    assert candidates.quality.dtype == candidates.costs.dtype == np.float64
-    assert candidates.quality.tolist() == [float(i) for i in range(11)]
-    assert candidates.costs.tolist() == [1.0] * 11
-
-
-@pytest.mark.parametrize(
-    ("given", "kept"),
-    [
-        ("float16", "float32"),
-        ("float32", "float32"),
-        ("float64", "float64"),
-        ("int8", "float32"),
-        ("uint8", "float32"),
-        ("int16", "float32"),
-        ("int64", "float64"),
-    ],
-)
-def test_dtype(given: str, kept: str) -> None:
-    vectors = np.array([[1, 2, 3], [4, 5, 6]], dtype=given)
-    candidates = Candidates([1.0, 0.0, 1.0], vectors)
-    assert candidates.vectors.dtype == np.dtype(kept)
-    assert candidates.query.dtype == np.dtype(kept)
-    np.testing.assert_allclose(candidates.relevance, oracles.cosines([1, 0, 1], vectors), rtol=1e-6)
-
-
-def test_lists_of_floats_are_float64() -> None:
-    candidates = Candidates(QUERY.tolist(), VECTORS.tolist())
-    assert candidates.vectors.dtype == np.float64
-    assert np.array_equal(candidates.vectors, Candidates(QUERY, VECTORS).vectors)
-
-
-@pytest.mark.parametrize("query_dtype", ["float16", "float32", "float64"])
-def test_the_query_takes_the_dtype_of_the_vectors(query_dtype: str) -> None:
-    for dtype in (np.float32, np.float64):
-        assert Candidates(QUERY.astype(query_dtype), VECTORS.astype(dtype)).query.dtype == dtype
-
-
-@pytest.mark.parametrize("name", ["query", "vectors", "quality", "costs", "relevance"])
-def test_arrays_are_read_only(name: str) -> None:
-    candidates = Candidates(QUERY, VECTORS, quality=np.ones(11), costs=np.ones(11))
-    array = getattr(candidates, name)
-    with pytest.raises(ValueError, match="read-only"):
-        array[0] = 0
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_candidates_are_a_copy_by_default(dtype: Any) -> None:
-    # Unit rows and a unit query need no computation, so a copy of them could be forgotten.
-    query, vectors = np.array([1, 0], dtype=dtype), np.array([[1, 0], [0, 1]], dtype=dtype)
-    quality, costs = np.ones(2), np.ones(2)
-    given = (query, vectors, quality, costs)
-    before = [array.tobytes() for array in given]
-    candidates = Candidates(query, vectors, quality=quality, costs=costs)
-    assert [array.tobytes() for array in given] == before
-    assert all(array.flags.writeable for array in given)
-    for array in given:
-        array[:] = 7
-    assert candidates.vectors.tolist() == [[1, 0], [0, 1]]
-    assert candidates.relevance.tolist() == [1, 0]
-    assert candidates.quality is not None
-    assert candidates.quality.tolist() == [1, 1]
-    assert candidates.costs is not None
-    assert candidates.costs.tolist() == [1, 1]
+@pytest.mark.parametrize("given", ["float16", "float32", "float64", "int8", "uint8", "int16", "int64", "list"])
+def test_small_numbers_become_float32_and_large_ones_float64(given: str) -> None:
+    vectors = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]] if given == "list" else np.array([[1, 2, 3], [4, 5, 6]], given)
+    kept = np.float64 if given in ("float64", "int64", "list") else np.float32
+    for query in ([1.0, 0.0, 1.0], np.ones(3, np.float16)):
+        candidates = Candidates(query, vectors)
+        assert candidates.vectors.dtype == candidates.query.dtype == kept
+        np.testing.assert_allclose(candidates.relevance, oracles.cosines(query, vectors), rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int32])
 @pytest.mark.parametrize("kind", ["unit", "any length", "zero", "tiny"])
 @pytest.mark.parametrize("copy", [True, False], ids=["copied", "not copied"])
-def test_the_callers_arrays_are_never_changed(copy: bool, kind: str, dtype: Any) -> None:
+def test_the_callers_arrays_are_never_changed_and_what_is_kept_is_read_only(copy: bool, kind: str, dtype: Any) -> None:
     vectors = {
         "unit": np.eye(5),
         "any length": 7 * VECTORS,
         "zero": np.vstack([VECTORS, np.zeros(5)]),
         "tiny": np.vstack([VECTORS, 1e-30 * VECTORS]),
     }[kind].astype(dtype)
-    given = QUERY.astype(dtype), vectors, np.ones(len(vectors)), np.ones(len(vectors))
-    if not given[0].any():
-        given[0][0] = 1
+    query = np.ones(5, dtype)
+    given = query, vectors, np.ones(len(vectors)), np.ones(len(vectors)), np.ones(len(vectors))
     before = [array.tobytes() for array in given]
-    candidates = Candidates(given[0], given[1], quality=given[2], costs=given[3], copy=copy)
-    candidates.with_query(given[0])
+    candidates = Candidates(query, vectors, quality=given[2], costs=given[3], relevance=given[4], copy=copy)
+    candidates.with_query(query)
     candidates.take([0, 2])
     assert [array.tobytes() for array in given] == before
     assert all(array.flags.writeable for array in given)
-    assert not candidates.vectors.flags.writeable
+    for name in ("query", "vectors", "relevance", "quality", "costs"):
+        assert not getattr(candidates, name).flags.writeable
+        assert not np.shares_memory(getattr(candidates, name), query)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        candidates.vectors = vectors  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_without_a_copy_only_unit_rows_share_memory(dtype: Any) -> None:
     unit = oracles.unit_rows(VECTORS).astype(dtype)
     assert np.shares_memory(Candidates(QUERY, unit, copy=False).vectors, unit)
+    assert not np.shares_memory(Candidates(QUERY, unit).vectors, unit)
     for vectors in (2 * unit, unit[:, ::-1], np.asfortranarray(unit), unit.astype(np.float16)):
         candidates = Candidates(QUERY, vectors, copy=False)
         assert not np.shares_memory(candidates.vectors, vectors)
         assert np.array_equal(candidates.vectors, Candidates(QUERY, vectors).vectors)
-    assert not np.shares_memory(Candidates(QUERY, unit).vectors, unit)
 
 
-def test_take_keeps_the_columns_of_the_rows() -> None:
-    candidates = Candidates(QUERY, VECTORS, quality=range(11), ids=range(11), costs=range(11), sources="abcdefghijk")
-    for rows in ([7, 0, 3], np.array([7, 0, 3]), (7, 0, 3)):
-        part = candidates.take(rows)
-        assert np.array_equal(part.vectors, candidates.vectors[[7, 0, 3]])
-        assert part.relevance.tolist() == candidates.relevance[[7, 0, 3]].tolist()
-        assert part.ids == (7, 0, 3)
-        assert part.sources == ("h", "a", "d")
-        assert part.quality is not None
-        assert part.costs is not None
-        assert part.quality.tolist() == part.costs.tolist() == [7.0, 0.0, 3.0]
-        assert not part.vectors.flags.writeable
+@pytest.mark.parametrize("given", [None, GIVEN], ids=["cosine", "given relevance"])
+def test_the_columns_stay_with_their_rows(given: Any) -> None:
+    candidates = Candidates(QUERY, VECTORS, relevance=given, max_per_source=2, drop_near_duplicates=0.9, **COLUMNS)
+    rows = [7, 0, 3]
+    for index in (rows, np.array(rows), tuple(rows)):
+        part = candidates.take(index)
+        assert (part.ids, part.sources) == ((7, 0, 3), ("h", "a", "d"))
+        for name in ("vectors", "relevance", "quality", "costs"):
+            assert np.array_equal(getattr(part, name), getattr(candidates, name)[rows])
+            assert not getattr(part, name).flags.writeable
+    others = {
+        "query": (candidates.with_query(-QUERY), -QUERY, VECTORS),
+        "vectors": (candidates.with_vectors(QUERY[:3], VECTORS[:, :3]), QUERY[:3], VECTORS[:, :3]),
+        "pickle": (pickle.loads(pickle.dumps(candidates)), QUERY, VECTORS),
+    }
+    for name, (other, query, vectors) in others.items():
+        expected = oracles.cosines(query, vectors) if given is None else given
+        np.testing.assert_allclose(other.relevance, expected, rtol=0, atol=1e-12, err_msg=name)
+        assert other.relevance_given == (given is not None)
+        assert not other.relevance.flags.writeable
+        assert (other.ids, other.sources, other.max_per_source) == (tuple(range(11)), tuple("abcdefghijk"), 2)
+        assert other.drop_near_duplicates == 0.9
+        assert np.array_equal(other.costs, range(11))
+        assert np.array_equal(other.quality, range(11))
+    assert candidates.with_query(-QUERY, GIVEN[::-1]).relevance.tolist() == GIVEN[::-1].tolist()
 
 
-def test_other_vectors_must_be_as_many() -> None:
-    candidates = Candidates(QUERY, VECTORS, ids=list("abcdefghijk"))
-    assert candidates.with_vectors(QUERY, -VECTORS).ids == candidates.ids
-    with pytest.raises(InvalidInputError, match="must have 11 rows, one for each candidate, got 10"):
-        candidates.with_vectors(QUERY, VECTORS[:10])
-
-
-def test_with_query() -> None:
-    other = np.roll(QUERY, 1)
-    first = Candidates(QUERY, VECTORS, quality=range(11), ids=range(11), costs=range(11))
-    second = first.with_query(other)
-    fresh = Candidates(other, VECTORS)
-    assert np.array_equal(second.vectors, first.vectors)
-    np.testing.assert_allclose(second.relevance, fresh.relevance, rtol=0, atol=1e-15)
-    assert second.ids == first.ids
-    assert second.quality is not None
-    assert first.quality is not None
-    assert np.array_equal(second.quality, first.quality)
-    assert second.costs is not None
-    assert first.costs is not None
-    assert np.array_equal(second.costs, first.costs)
-    np.testing.assert_allclose(first.relevance, Candidates(QUERY, VECTORS).relevance, rtol=0, atol=0)
-
-
-@pytest.mark.parametrize("query", [np.zeros(5), np.ones(4), np.full(5, np.nan), np.ones((1, 5))])
-def test_with_query_validates_the_query(query: NDArray[np.float64]) -> None:
-    with pytest.raises(InvalidInputError):
-        Candidates(QUERY, VECTORS).with_query(query)
+def test_the_repr_names_what_was_given() -> None:
+    assert repr(Candidates(QUERY, VECTORS)) == "Candidates(n=11, d=5, float64)"
+    assert repr(Candidates(QUERY, VECTORS, relevance=GIVEN, ids=range(11))).endswith("float64, relevance, ids)")
 
 
 @pytest.mark.parametrize(
     ("dtype", "length"),
     [
-        (np.float32, 1e-30),
-        (np.float32, 1e-37),
-        (np.float32, 1e30),
-        (np.float32, 1e38),
-        (np.float64, 1e-30),
-        (np.float64, 1e-200),
-        (np.float64, 1e-305),
-        (np.float64, 1e30),
-        (np.float64, 1e200),
-        (np.float64, 1e307),
+        *((np.float32, length) for length in (1e-37, 1e-30, 1e30, 1e38)),
+        *((np.float64, length) for length in (1e-305, 1e-200, 1e-30, 1e30, 1e200, 1e307)),
     ],
 )
-def test_rows_of_any_length_are_normalised(dtype: Any, length: float) -> None:
-    directions = oracles.unit_rows(VECTORS)
+def test_rows_and_queries_of_any_length_are_normalised(dtype: Any, length: float) -> None:
+    directions, expected = oracles.unit_rows(VECTORS), oracles.cosines(QUERY, VECTORS)
     vectors = directions.astype(dtype)
     vectors[4] = (directions[4] * length).astype(dtype)
     tolerance = 5e-7 if dtype == np.float32 else 1e-12
     candidates = Candidates(QUERY.astype(dtype), vectors)
     np.testing.assert_allclose(candidates.vectors, directions, rtol=0, atol=tolerance)
-    np.testing.assert_allclose(candidates.relevance, oracles.cosines(QUERY, VECTORS), rtol=0, atol=tolerance)
+    np.testing.assert_allclose(candidates.relevance, expected, rtol=0, atol=tolerance)
     query = (oracles.unit(QUERY) * length).astype(dtype)
-    np.testing.assert_allclose(
-        Candidates(query, directions.astype(dtype)).relevance,
-        oracles.cosines(QUERY, VECTORS),
-        rtol=0,
-        atol=tolerance,
-    )
+    np.testing.assert_allclose(Candidates(query, directions.astype(dtype)).relevance, expected, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -251,177 +153,79 @@ def test_lengths_at_the_ends_of_the_range_give_finite_unit_rows(dtype: Any) -> N
                 np.testing.assert_allclose(relevance, expected @ expected[0], rtol=0, atol=1e-6)
 
 
+# --- what is refused ------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("row", [0, 7, 10])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_a_row_that_is_not_finite_is_named(value: float, row: int, dtype: Any) -> None:
-    with pytest.raises(InvalidInputError, match=rf"\b{row}\b"):
-        Candidates(QUERY, with_row(row, value).astype(dtype))
+def test_a_row_that_is_not_finite_is_named(value: float, dtype: Any) -> None:
+    for row in (0, 7, 10):
+        vectors = VECTORS.astype(dtype)
+        vectors[row, 2] = value
+        with pytest.raises(InvalidInputError, match=rf"^vectors: row {row} holds NaN or inf"):
+            Candidates(QUERY, vectors)
+        with pytest.raises(InvalidInputError, match=rf"row {row} \(id 'doc {row}'\)"):
+            Candidates(QUERY, vectors, ids=[f"doc {i}" for i in range(11)])
+        with pytest.raises(InvalidInputError, match=rf"^vectors: row {row} holds NaN or inf"):
+            as_unit_rows(np.stack([VECTORS.astype(dtype), vectors]))
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-@pytest.mark.parametrize("name", ["quality", "costs"])
-def test_a_column_that_is_not_finite_is_rejected(value: float, name: str) -> None:
-    column = np.ones(11)
-    column[7] = value
-    with pytest.raises(InvalidInputError, match=name[:4]):
-        Candidates(QUERY, VECTORS, **{name: column})
+def spoiled(value: float) -> NDArray[np.float64]:
+    return np.r_[np.ones(7), value, np.ones(3)]
 
 
-def test_a_negative_cost_is_rejected() -> None:
-    with pytest.raises(InvalidInputError, match="cost"):
-        Candidates(QUERY, VECTORS, costs=[1.0] * 10 + [-1.0])
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    *(({"query": query}, r"query has shape .*vectors have shape \(11, 5\)") for query in (np.ones(4), np.ones((1, 5)))),
+    ({"query": np.float64(1.0)}, r"query has shape \(\)"),
+    *(({"query": query}, "query is the zero vector") for query in (np.zeros(5), -np.zeros(5))),
+    *(({"query": [1, 1, 1, 1, x]}, "query holds NaN or inf") for x in (np.nan, np.inf, -np.inf)),
+    *(({"vectors": v}, r"vectors must have shape \(n, d\)") for v in (VECTORS[0], VECTORS[None], VECTORS[:0])),
+    *(({"query": query}, "query") for query in (["a"] * 5, QUERY.astype(complex), None, "cosine")),
+    *(({"vectors": v}, "vectors") for v in ([["a"] * 5] * 2, VECTORS.astype(complex), [[None] * 5], None)),
+    *(({name: spoiled(np.nan)}, f"{name}: row 7 is nan") for name in ("relevance", "quality", "costs")),
+    *(({name: range(10)}, f"{name} must .*11.*10") for name in (*COLUMNS, "relevance")),
+    *(({name: np.ones((11, 1))}, r"\(11,\).*\(11, 1\)") for name in ("relevance", "quality", "costs")),
+    *(({name: 5}, f"{name} must") for name in (*COLUMNS, "relevance")),
+    ({"relevance": "cosine"}, "relevance must be numbers, got 'cosine'"),
+    ({"costs": spoiled(-1)}, "costs: row 7 is -1.0; every value must be at least 0"),
+    ({"ids": [[i] for i in range(11)]}, "ids: row 0 .*cannot be hashed"),
+    ({"max_per_source": 1}, "needs sources"),
+]
 
 
-@pytest.mark.parametrize("name", ["quality", "ids", "costs"])
-@pytest.mark.parametrize("length", [0, 10, 12])
-def test_a_column_of_another_length_is_rejected_with_both_lengths(name: str, length: int) -> None:
-    with pytest.raises(InvalidInputError, match=rf"(?s)(\b{length}\b.*\b11\b|\b11\b.*\b{length}\b)"):
-        Candidates(QUERY, VECTORS, **{name: list(range(length))})
-
-
-@pytest.mark.parametrize("name", ["quality", "costs"])
-def test_a_column_with_two_axes_is_rejected(name: str) -> None:
-    with pytest.raises(InvalidInputError):
-        Candidates(QUERY, VECTORS, **{name: np.ones((11, 1))})
-
-
-def test_ids_that_cannot_be_hashed_are_rejected() -> None:
-    with pytest.raises(InvalidInputError, match="id"):
-        Candidates(QUERY, VECTORS, ids=[[i] for i in range(11)])  # type: ignore[misc]
+@pytest.mark.parametrize(("given", "words"), REFUSED, ids=lambda value: value if isinstance(value, str) else "")
+def test_what_is_wrong_is_refused_by_its_name(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        Candidates(**{"query": QUERY, "vectors": VECTORS, **given})
+    if given.keys() <= {"query", "relevance"}:
+        with pytest.raises(InvalidInputError, match=words):
+            Candidates(QUERY, VECTORS).with_query(**{"query": QUERY, **given})
 
 
 @pytest.mark.parametrize(
-    ("query", "vectors", "numbers"),
+    ("name", "value"),
     [
-        (np.ones(4), VECTORS, ("4", "5")),
-        (np.ones(6), VECTORS, ("6", "5")),
-        (np.ones((1, 5)), VECTORS, ("1, 5", "11, 5")),
-        (QUERY, VECTORS[0], ("5",)),
-        (QUERY, VECTORS[None], ("1, 11, 5",)),
-        (QUERY, np.ones((0, 5)), ("0",)),
-        (np.float64(1.0), VECTORS, ("11, 5",)),
+        *(("max_per_source", most) for most in (0, -1, True, 1.5, "1")),
+        *(("drop_near_duplicates", cosine) for cosine in (1.5, -1.01, np.nan, np.inf, "0.9", True)),
     ],
 )
-def test_wrong_shapes_are_printed(query: Any, vectors: Any, numbers: tuple[str, ...]) -> None:
-    with pytest.raises(InvalidInputError) as caught:
-        Candidates(query, vectors)
-    assert all(number in str(caught.value) for number in numbers), str(caught.value)
+def test_a_constraint_out_of_range_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(InvalidParameterError, match=name):
+        Candidates(QUERY, VECTORS, **COLUMNS, **{name: value})
 
 
-@pytest.mark.parametrize(
-    "query", [np.zeros(5), -np.zeros(5), [np.nan, 1, 1, 1, 1], [np.inf, 1, 1, 1, 1], [1, 1, 1, 1, -np.inf]]
-)
-def test_a_query_without_direction_is_rejected(query: Any) -> None:
-    with pytest.raises(InvalidInputError, match="query"):
-        Candidates(query, VECTORS)
-
-
-@pytest.mark.parametrize(
-    ("query", "vectors"),
-    [
-        (["a"] * 5, VECTORS),
-        (QUERY, [["a"] * 5] * 2),
-        (QUERY, VECTORS.astype(complex)),
-        (QUERY.astype(complex), VECTORS),
-        (QUERY, [[1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 2.0]]),
-        (QUERY, [[None] * 5]),
-        (None, VECTORS),
-        (QUERY, None),
-    ],
-)
-def test_values_that_are_not_numbers_are_rejected(query: Any, vectors: Any) -> None:
-    with pytest.raises(InvalidInputError):
-        Candidates(query, vectors)
-
-
-def test_errors_are_value_errors_and_set_select_errors() -> None:
-    assert issubclass(InvalidInputError, ValueError)
-    assert issubclass(InvalidInputError, SetSelectError)
-
-
-def test_attributes_cannot_be_replaced() -> None:
-    candidates = Candidates(QUERY, VECTORS)
-    with pytest.raises((AttributeError, dataclasses.FrozenInstanceError)):
-        candidates.vectors = VECTORS  # type: ignore[misc]
+def test_other_vectors_must_be_as_many() -> None:
+    with pytest.raises(InvalidInputError, match="must have 11 rows, one for each candidate, got 10"):
+        Candidates(QUERY, VECTORS).with_vectors(QUERY, VECTORS[:10])
 
 
 @pytest.mark.parametrize("values", list(UNUSABLE.values()), ids=list(UNUSABLE))
 def test_an_argument_that_cannot_become_an_array_is_named(values: Any) -> None:
     words = "masked values" if isinstance(values, np.ma.MaskedArray) else "cannot be made into an array"
-    query, vectors = [1.0, 2.0], [[1.0, 2.0], [3.0, 4.0]]
-    with pytest.raises(InvalidInputError, match=f"^vectors .*{words}"):
-        Candidates(query, values)
-    with pytest.raises(InvalidInputError, match=f"^query .*{words}"):
-        Candidates(values, vectors)
-    # The message about the shape of the vectors prints the shape of the query.
-    with pytest.raises(InvalidInputError, match=f"^query .*{words}"):
-        Candidates(values, [1.0, 2.0])
-    for name in ("relevance", "quality", "costs"):
+    good: dict[str, Any] = {"query": [1.0, 2.0], "vectors": [[1.0, 2.0], [3.0, 4.0]]}
+    for name in ("vectors", "query", "relevance", "quality", "costs"):
         with pytest.raises(InvalidInputError, match=f"^{name} .*{words}"):
-            Candidates(query, vectors, **{name: values})
-    with pytest.raises(InvalidInputError, match=words):
-        Candidates(query, vectors).with_query(values)
-
-
-@pytest.mark.parametrize("name", ["ids", "sources"])
-def test_one_number_in_place_of_ids_is_refused(name: str) -> None:
-    with pytest.raises(InvalidInputError, match=f"{name} must be a collection.*got 5"):
-        Candidates(QUERY, VECTORS, **{name: 5})
-
-
-# --- a given relevance ----------------------------------------------------------------------------
-
-GIVEN = np.linspace(-3, 8, 11)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_given_relevance_takes_the_place_of_the_cosines(dtype: Any) -> None:
-    scores = GIVEN.copy()
-    candidates = Candidates(QUERY, VECTORS.astype(dtype), relevance=scores)
-    assert candidates.relevance_given
-    assert candidates.relevance.dtype == np.float64
-    assert candidates.relevance.tolist() == GIVEN.tolist()
-    scores[0] = 99
-    assert candidates.relevance[0] == -3
-    assert scores.flags.writeable
-    assert not candidates.relevance.flags.writeable
-    assert repr(candidates) == f"Candidates(n=11, d=5, {np.dtype(dtype)}, relevance)"
-    assert not Candidates(QUERY, VECTORS).relevance_given
-
-
-def test_a_given_relevance_stays_with_its_rows() -> None:
-    candidates = Candidates(QUERY, VECTORS, relevance=GIVEN)
-    for other, expected in (
-        (candidates.take([7, 2]), GIVEN[[7, 2]]),
-        (candidates.with_query(-QUERY), GIVEN),
-        (candidates.with_vectors(QUERY[:3], VECTORS[:, :3]), GIVEN),
-        (candidates.with_query(-QUERY, GIVEN[::-1]), GIVEN[::-1]),
-        (Candidates(QUERY, VECTORS).with_query(-QUERY, GIVEN), GIVEN),
-        (pickle.loads(pickle.dumps(candidates)), GIVEN),
-    ):
-        assert other.relevance_given
-        assert other.relevance.tolist() == expected.tolist()
-        assert not other.relevance.flags.writeable
-    plain = Candidates(QUERY, VECTORS).with_query(-QUERY)
-    assert not plain.relevance_given
-    np.testing.assert_allclose(plain.relevance, oracles.cosines(-QUERY, VECTORS), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("relevance", "says"),
-    [
-        (np.r_[GIVEN[:4], np.nan, GIVEN[5:]], "^relevance: row 4 is nan; every value must be finite"),
-        (GIVEN[:10], r"^relevance must have shape \(11,\), one for each candidate, got \(10,\)"),
-        (GIVEN[:, None], r"^relevance must have shape \(11,\), one for each candidate, got \(11, 1\)"),
-        (0.5, r"^relevance must have shape \(11,\), one for each candidate, got \(\)"),
-    ],
-)
-def test_relevance_that_does_not_fit_the_candidates_is_rejected(relevance: Any, says: str) -> None:
-    with pytest.raises(InvalidInputError, match=says):
-        Candidates(QUERY, VECTORS, relevance=relevance)
-    with pytest.raises(InvalidInputError, match=says):
-        Candidates(QUERY, VECTORS).with_query(QUERY, relevance)
+            Candidates(**{**good, name: values})
 
 
 # --- blocks of queries ----------------------------------------------------------------------------
@@ -431,7 +235,7 @@ def test_relevance_that_does_not_fit_the_candidates_is_rejected(relevance: Any, 
 @pytest.mark.parametrize("shared", [True, False], ids=["shared candidates", "own candidates"])
 def test_a_block_holds_what_candidates_of_each_query_hold(shared: bool, dtype: Any) -> None:
     rng = np.random.default_rng(5)
-    queries = 10 * rng.normal(size=(4, 7))
+    queries, relevance = 10 * rng.normal(size=(4, 7)), rng.normal(size=(4, 9))
     vectors = (100 * rng.normal(size=(1 if shared else 4, 9, 7))).astype(dtype)
     vectors[0, 3] = 0
     quality = rng.normal(size=(len(vectors), 9))
@@ -444,44 +248,27 @@ def test_a_block_holds_what_candidates_of_each_query_hold(shared: bool, dtype: A
         np.testing.assert_allclose(block.vectors[own], one.vectors, rtol=0, atol=atol)
         np.testing.assert_allclose(block.queries[i], one.query, rtol=0, atol=atol)
         np.testing.assert_allclose(block.relevance[i], one.relevance, rtol=0, atol=atol)
-    assert block.quality is not None
     assert np.array_equal(block.quality, quality)
+    given = CandidateBlock.validate(queries, as_unit_rows(vectors), relevance=relevance)
+    assert (block.relevance_given, given.relevance_given) == (False, True)
+    assert np.array_equal(given.relevance, relevance)
 
 
 ONES = np.ones((2, 3, 4))
 
 
-def test_a_block_holds_the_given_relevance() -> None:
-    relevance = np.arange(6).reshape(2, 3)
-    for vectors in (ONES, ONES[:1]):
-        block = CandidateBlock.validate(np.ones((2, 4)), as_unit_rows(vectors), relevance=relevance)
-        assert block.relevance_given
-        assert block.relevance.tolist() == relevance.tolist()
-        for bad in (relevance[:1], relevance[:, :2], relevance[0], np.full((2, 3), np.nan)):
-            with pytest.raises(InvalidInputError, match=r"^relevance must have shape \(2, 3\)"):
-                CandidateBlock.validate(np.ones((2, 4)), as_unit_rows(vectors), relevance=bad)
-
-
 @pytest.mark.parametrize(
-    ("queries", "vectors", "quality"),
+    ("queries", "vectors", "more"),
     [
-        (np.zeros((2, 4)), ONES, None),
-        (np.full((2, 4), np.nan), ONES, None),
-        (np.ones((2, 5)), ONES, None),
-        (np.ones((3, 4)), ONES, None),
-        (np.ones((2, 4)), ONES, np.ones((2, 4))),
-        (np.ones((2, 4)), ONES, np.full((2, 3), np.inf)),
-        (np.ones((2, 4)), ONES[:1], np.ones((2, 3))),
+        (np.zeros((2, 4)), ONES, {}),
+        (np.full((2, 4), np.nan), ONES, {}),
+        (np.ones((2, 5)), ONES, {}),
+        (np.ones((3, 4)), ONES, {}),
+        *((np.ones((2, 4)), ONES, {"quality": q}) for q in (np.ones((2, 4)), np.full((2, 3), np.inf))),
+        (np.ones((2, 4)), ONES[:1], {"quality": np.ones((2, 3))}),
+        *((np.ones((2, 4)), ONES, {"relevance": r}) for r in (np.ones((1, 3)), np.ones(3), np.full((2, 3), np.nan))),
     ],
 )
-def test_a_block_with_an_error_is_refused(queries: Any, vectors: Any, quality: Any) -> None:
+def test_a_block_with_an_error_is_refused(queries: Any, vectors: Any, more: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
-        CandidateBlock.validate(queries, as_unit_rows(vectors), quality)
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_unit_rows_of_a_block_name_the_row_that_is_not_finite(value: float) -> None:
-    vectors = np.ones((3, 5, 4))
-    vectors[1, 2, 0] = value
-    with pytest.raises(InvalidInputError, match=r"^vectors: row 2 holds NaN or inf"):
-        as_unit_rows(vectors)
+        CandidateBlock.validate(queries, as_unit_rows(vectors), **more)

@@ -1,15 +1,11 @@
 from __future__ import annotations
 
-import errno
-import json
 import os
 import re
 import signal
 import socket
-import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -62,34 +58,6 @@ def test_a_failed_write_keeps_the_old_content_and_leaves_nothing_behind(
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_planted_links_are_neither_followed_nor_written_through(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    precious = tmp_path / "precious"
-    precious.write_bytes(b"precious")
-    path = tmp_path / "file"
-    path.symlink_to(precious)
-    for guess in (f"file.{os.getpid()}.tmp", "file.tmp", ".file.tmp"):
-        (tmp_path / guess).symlink_to(precious)
-    write_atomically(path, b"new")
-    assert not path.is_symlink()
-    assert path.read_bytes() == b"new"
-    # Even a name that was guessed right is refused.
-    monkeypatch.setattr("shared_core._files.secrets.token_hex", lambda _: "guessed")
-    (tmp_path / ".file.guessed.tmp").symlink_to(precious)
-    with pytest.raises(FileExistsError):
-        write_atomically(path, b"newer")
-    assert path.read_bytes() == b"new"
-    assert precious.read_bytes() == b"precious"
-    assert (tmp_path / ".file.guessed.tmp").is_symlink()
-
-
-def test_a_file_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
-    (tmp_path / "plain").touch()
-    write_atomically(tmp_path / "file", b"")
-    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
-
-
 WRITER = """
 import sys
 from shared_core._files import write_atomically
@@ -120,33 +88,6 @@ def test_after_a_kill_while_it_is_written_there_is_the_old_content_or_the_new_on
         half_written = {file for file in tmp_path.iterdir() if file.stat().st_size and file != path}
     remove_leftovers(path)
     assert {file.name for file in tmp_path.iterdir()} == {"file[1]", ".file[1].other.tmp"}
-
-
-def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        write_atomically(tmp_path / "none" / "file", b"")
-
-
-def test_a_file_and_its_name_are_on_the_disk_when_the_writer_returns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, order = tmp_path / "file", []
-
-    def record(descriptor: int) -> None:
-        kind = "folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file"
-        order.append((kind, sorted(file.name.split(".")[0] or "aside" for file in tmp_path.iterdir())))
-
-    monkeypatch.setattr(os, "fsync", record)
-    write_atomically(path, b"new")
-    assert order == [("file", ["aside"]), ("folder", ["file"])]
-    order.clear()
-    journal = labels(tmp_path / "journal")
-    journal.begin()
-    assert order == [("file", ["file", "journal"]), ("folder", ["file", "journal"])]
-    order.clear()
-    journal.begin()
-    journal.append([{"query": 1}])
-    assert [kind for kind, _ in order] == ["file"]
 
 
 # --- journals -------------------------------------------------------------------------------------
@@ -194,11 +135,10 @@ def test_a_rest_that_no_journal_of_this_kind_left_is_refused_and_kept(tmp_path: 
         assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize("line", [b"not ours", b"", b"\xff", b"[" * 100_000])
-def test_a_line_that_is_not_json_is_none(tmp_path: Path, line: bytes) -> None:
+def test_a_line_that_is_not_json_is_none(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    path.write_bytes(b'{"key": "a"}\n' + line + b"\n")
-    assert list(scores(path).read()) == [(1, {"key": "a"}), (2, None)]
+    path.write_bytes(b'{"key": "a"}\nnot ours\n\n\xff\n')
+    assert list(scores(path).read()) == [(1, {"key": "a"}), (2, None), (3, None), (4, None)]
 
 
 def test_lines_that_another_process_appended_in_the_meantime_are_kept(tmp_path: Path) -> None:
@@ -209,32 +149,6 @@ def test_lines_that_another_process_appended_in_the_meantime_are_kept(tmp_path: 
     path.write_bytes(b'{"key": "a"}\n{"key": "b"}\n{"key": "c"}\n')
     journal.begin()
     assert values(scores(path)) == [{"key": "a"}, {"key": "b"}, {"key": "c"}]
-
-
-def test_appends_at_the_same_time_do_not_mix(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
-
-    def work(name: str) -> None:
-        for _ in range(20):
-            scores(path).append([{"key": name * 5000}, {"key": name}])
-
-    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    lines = path.read_text().splitlines()
-    assert len(lines) == 160
-    assert all(
-        json.loads(a)["key"] == json.loads(b)["key"] * 5000 for a, b in zip(lines[::2], lines[1::2], strict=True)
-    )
-
-
-def test_a_folder_that_does_not_exist_comes_to_light_at_the_start(tmp_path: Path) -> None:
-    journal = scores(tmp_path / "none" / "journal.jsonl")
-    assert values(journal) == []
-    with pytest.raises(FileNotFoundError):
-        journal.begin()
 
 
 # --- locks ----------------------------------------------------------------------------------------
@@ -264,28 +178,20 @@ def test_the_lock_of_a_folder_is_inside_it(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_an_interrupted_block_leaves_no_lock(tmp_path: Path, error: type[BaseException]) -> None:
-    with pytest.raises(error), hold_lock(tmp_path / "file"):
-        raise error
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_lock_does_not_create_folders(tmp_path: Path) -> None:
+def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
+    for write in (lambda path: write_atomically(path, b""), lambda path: scores(path).begin()):
+        with pytest.raises(FileNotFoundError):
+            write(tmp_path / "none" / "file")
     with pytest.raises(FileNotFoundError, match="none"), hold_lock(tmp_path / "none" / "file"):
         pass
     assert os.listdir(tmp_path) == []
 
 
-def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fcntl, path = pytest.importorskip("fcntl"), tmp_path / "file"
-
-    def missing(descriptor: int, operation: int) -> None:
-        raise OSError(errno.ENOSYS, "Function not implemented")
-
-    monkeypatch.setattr(fcntl, "flock", missing)
-    with pytest.raises(InvalidParameterError, match=f"^{path} is on a file system without locks: "), hold_lock(path):
-        pytest.fail("the lock does nothing")
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_an_interrupted_block_leaves_no_lock(tmp_path: Path, error: type[BaseException]) -> None:
+    with pytest.raises(error), hold_lock(tmp_path / "file"):
+        raise error
+    assert os.listdir(tmp_path) == []
 
 
 HOLDER = """
@@ -309,22 +215,3 @@ def test_a_lock_lasts_as_long_as_its_process(tmp_path: Path) -> None:
     with hold_lock(path):
         pass
     assert os.listdir(tmp_path) == []
-
-
-@pytest.mark.parametrize("content", ["", "process 12 on another-host since 2026-01-02 03:04:05", "\x1b[2J"])
-def test_a_lock_file_whose_process_has_ended_is_used_again(tmp_path: Path, content: str) -> None:
-    # A process that is killed just after it has created the file leaves an empty one.
-    path, lock = tmp_path / "file", tmp_path / "file.lock"
-    lock.write_text(content)
-    with hold_lock(path), pytest.raises(InvalidParameterError, match=in_use(path, os.getpid())), hold_lock(path):
-        pytest.fail("two hold the lock")
-    assert os.listdir(tmp_path) == []
-
-
-@pytest.mark.parametrize("content", ["", "\x1b[2J", "process 1 on \x1b[2J since 2026-01-02 03:04:05"])
-def test_an_owner_that_cannot_be_read_is_another_process(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "file"
-    with hold_lock(path):
-        (tmp_path / "file.lock").write_text(content)
-        with pytest.raises(InvalidParameterError, match=f"^{path} is in use by another process: "), hold_lock(path):
-            pytest.fail("two hold the lock")

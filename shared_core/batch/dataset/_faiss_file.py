@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib
 import re
-import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,14 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._validation import printable, quoted
+from ..._validation import quoted
 from ...errors import InvalidInputError, VectorSourceError
 
 # FAISS raises these where a file is damaged; its Python wrapper raises the last one.
 _FAISS_ERRORS = (RuntimeError, MemoryError, AssertionError)
-# A damaged length may ask for terabytes. No array of an index is longer than its file.
-_LEAST_LIMIT = 1 << 30
-_opening = threading.Lock()
 
 
 class FaissFile:
@@ -35,7 +31,7 @@ class FaissFile:
             raise ImportError(
                 'reading a FAISS index needs FAISS 1.11 or later: pip install "setselect[batch]"'
             ) from error
-        self._faiss, self._threads, self._name = faiss, threads, f"the index {printable(path)}"
+        self._faiss, self._threads, self._name = faiss, threads, f"the index {path}"
         # The index keeps no copy of its vectors, so the map must live as long as the index.
         self._content = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
         # IO_FLAG_MMAP_IFC also maps the file, but ends the process if the file is truncated within a number.
@@ -48,11 +44,6 @@ class FaissFile:
             # IDMap does not return vectors. The index inside it does, with row numbers that the map turns into ids.
             self._searched = faiss.downcast_index(self._index.index)
             self._ids = faiss.rev_swig_ptr(self._index.id_map.data(), self._index.id_map.size())
-            if self._searched.d != self._index.d:
-                raise InvalidInputError(
-                    f"{self._name} is damaged: its vectors have length {self._index.d}, those of the index inside its "
-                    f"id map {self._searched.d}"
-                )
         self.dimension = int(self._index.d)
         # An IndexRefine has the vectors itself, whatever index it refines.
         refined = isinstance(self._searched, faiss.IndexRefine)
@@ -69,10 +60,6 @@ class FaissFile:
         exists = rows >= 0
         counts = exists.sum(axis=1)
         if self._ids is not None:
-            if rows.max(initial=-1) >= len(self._ids):
-                raise InvalidInputError(
-                    f"{self._name} is damaged: the search found row {rows.max()}, but it has {len(self._ids)} ids"
-                )
             rows = np.where(exists, self._ids[rows], -1)
         return [i[:m] for i, m in zip(rows, counts, strict=True)], [v[:m] for v, m in zip(found, counts, strict=True)]
 
@@ -129,19 +116,12 @@ class FaissFile:
 
     def _read(self, reader: Any) -> Any:
         try:
-            with _limited_arrays(self._faiss, self._content.size):
-                index = self._faiss.read_index(reader)
+            return self._faiss.read_index(reader)
         except _FAISS_ERRORS as error:
             raise InvalidInputError(
                 f"{self._name} cannot be read by FAISS {self._faiss.__version__}; it is damaged or of another kind: "
                 f"{_reason(error)}"
             ) from None
-        # FAISS accepts a file that lacks the last bytes of its last number.
-        if reader.rp_ != reader.total_:
-            raise InvalidInputError(
-                f"{self._name} is damaged: it has {reader.total_} bytes, and its content needs {reader.rp_}"
-            )
-        return index
 
     def _check_vectors(self) -> None:
         faiss = self._faiss
@@ -155,9 +135,7 @@ class FaissFile:
             if isinstance(ivf, faiss.IndexIVFFastScan):
                 raise RuntimeError("fast-scan codes are not stored row by row")
             vector = np.empty(ivf.d, np.float32)
-            filled = next((i for i in range(ivf.nlist) if ivf.invlists.list_size(i)), None)
-            if filled is None:
-                raise InvalidInputError(f"{self._name} is damaged: all of its lists are empty")
+            filled = next(i for i in range(ivf.nlist) if ivf.invlists.list_size(i))
             ivf.reconstruct_from_offset(filled, 0, faiss.swig_ptr(vector))
         except _FAISS_ERRORS as error:
             raise VectorSourceError(
@@ -169,20 +147,3 @@ class FaissFile:
 def _reason(error: BaseException) -> str:
     """A message of FAISS without the C++ function and the line at its beginning."""
     return quoted(re.sub(r"^Error in .* at \S+:\d+: (Error: )?", "", str(error)) or type(error).__name__)
-
-
-@contextmanager
-def _limited_arrays(faiss: Any, size: int) -> Iterator[None]:
-    """While a file of this size is read, let FAISS refuse longer arrays; older versions of FAISS have no such limit."""
-    if not hasattr(faiss, "set_deserialization_vector_byte_limit"):
-        yield
-        return
-    # The limit belongs to the process, so one file is read at a time.
-    with _opening:
-        before = faiss.get_deserialization_vector_byte_limit()
-        # Not below _LEAST_LIMIT, because other threads of the process may read indexes of their own.
-        faiss.set_deserialization_vector_byte_limit(min(before, max(size, _LEAST_LIMIT)))
-        try:
-            yield
-        finally:
-            faiss.set_deserialization_vector_byte_limit(before)

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from ..._validation import printable, quoted
+from ..._argument_names import argument_name
+from ..._validation import quoted
 from ...errors import InvalidInputError
 from ._settings import OUTPUT_COLUMNS, Settings
 
@@ -34,14 +35,17 @@ PARQUET_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
 @dataclass(frozen=True)
-class Block:
-    """Rows ``start`` to ``start + rows`` of a file. ``first_row`` counts over all files."""
+class RowRange:
+    """The queries of one part: ``count`` rows of a file, from ``start`` on. ``first_row`` counts over all files."""
 
     number: int
     file: str
     start: int
-    rows: int
+    count: int
     first_row: int
+
+    def __str__(self) -> str:
+        return f"{self.file}: rows {self.start} to {self.start + self.count - 1}"
 
 
 def list_files(paths: Paths) -> list[Path]:
@@ -54,7 +58,7 @@ def list_files(paths: Paths) -> list[Path]:
             raise InvalidInputError(f"the folder {path} contains no .parquet file (folders inside it are not searched)")
         files += inside
     if not files:
-        raise InvalidInputError("queries: the list of files is empty")
+        raise InvalidInputError("the list of files is empty")
     missing = [file for file in files if not file.is_file()]
     if missing:
         raise InvalidInputError(f"there is no file {missing[0]}")
@@ -66,51 +70,46 @@ def open_parquet(file: str | Path) -> Any:
     try:
         return pq.ParquetFile(file, memory_map=True)
     except PARQUET_ERRORS as error:
-        raise InvalidInputError(
-            f"{printable(file)} is not a Parquet file, or is damaged: {quoted(str(error))}"
-        ) from None
+        raise InvalidInputError(f"{file} is not a Parquet file, or is damaged: {quoted(str(error))}") from None
 
 
-def cut_into_blocks(files: Sequence[Path], block_rows: int) -> list[Block]:
-    """The blocks of these files, in order; a block never spans two files. No rows give one empty block."""
-    blocks: list[Block] = []
+def cut_into_ranges(files: Sequence[Path], block_rows: int) -> list[RowRange]:
+    """The rows of these files in order, at most ``block_rows`` of one file together. No rows give one empty range."""
+    ranges: list[RowRange] = []
     first_row = 0
     for file in files:
         with open_parquet(file) as parquet:
             rows = parquet.metadata.num_rows
         for start in range(0, rows, block_rows):
-            blocks.append(Block(len(blocks), str(file), start, min(block_rows, rows - start), first_row + start))
+            ranges.append(RowRange(len(ranges), str(file), start, min(block_rows, rows - start), first_row + start))
         first_row += rows
-    # The part of an empty block has the columns of any other part.
-    return blocks or [Block(0, str(files[0]), 0, 0, 0)]
+    # The part of an empty range has the columns of any other part.
+    return ranges or [RowRange(0, str(files[0]), 0, 0, 0)]
 
 
-def read_block(block: Block, columns: list[str]) -> Any:
-    """The block as a pyarrow Table of these columns."""
+def read_rows(wanted: RowRange, columns: list[str]) -> Any:
+    """The rows as a pyarrow Table of these columns."""
     try:
-        return _read(block, columns)
+        return _read(wanted, columns)
     except PARQUET_ERRORS as error:
-        raise InvalidInputError(
-            f"{printable(block.file)}: rows {block.start} to {block.start + block.rows - 1} cannot be read: "
-            f"{quoted(str(error))}"
-        ) from None
+        raise InvalidInputError(f"{wanted} cannot be read: {quoted(str(error))}") from None
 
 
-def _read(block: Block, columns: list[str]) -> Any:
-    end = block.start + block.rows
-    with open_parquet(block.file) as parquet:
+def _read(wanted: RowRange, columns: list[str]) -> Any:
+    end = wanted.start + wanted.count
+    with open_parquet(wanted.file) as parquet:
         groups, skipped, row = [], 0, 0
         for group in range(parquet.num_row_groups):
             rows = parquet.metadata.row_group(group).num_rows
-            if row + rows <= block.start:
+            if row + rows <= wanted.start:
                 skipped += rows
             elif row < end:
                 groups.append(group)
             row += rows
-        # A row group may be long: the rows before the block are decoded in batches and dropped.
+        # A row group may be long: the rows before the wanted ones are decoded in batches and dropped.
         pieces, row = [], skipped
         for piece in parquet.iter_batches(batch_size=_BATCH_ROWS, row_groups=groups, columns=columns):
-            low, high = max(block.start - row, 0), min(end - row, len(piece))
+            low, high = max(wanted.start - row, 0), min(end - row, len(piece))
             if low < high:
                 pieces.append(piece.slice(low, high - low))
             row += len(piece)
@@ -122,45 +121,31 @@ def _read(block: Block, columns: list[str]) -> Any:
 
 def check_schema(schema: Any, settings: Settings, where: str, dimension: int | None = None) -> None:
     """Raise InvalidInputError if a column is missing or has a type that cannot be read."""
+    missing = [name for name in settings.columns if name not in schema.names]
+    if missing:
+        hint = f" ({argument_name('id_column=None')} writes row numbers instead)"
+        hint = hint if missing == [settings.id_column] else ""
+        raise InvalidInputError(f"{where}: no column {', '.join(missing)}{hint}; there is {', '.join(schema.names)}")
     for name in settings.columns:
         if schema.names.count(name) > 1:
             raise InvalidInputError(f"{where}: there are {schema.names.count(name)} columns {name!r}; rename one")
-    missing = [name for name in settings.columns if name not in schema.names]
-    if missing:
-        hint = " (id_column=None writes row numbers instead)" if missing == [settings.id_column] else ""
-        raise InvalidInputError(f"{where}: no column {', '.join(missing)}{hint}; there is {', '.join(schema.names)}")
-    if settings.text_column is not None:
-        kind = schema.field(settings.text_column).type
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-            raise InvalidInputError(f"{where}: column {settings.text_column!r} must contain text, but contains {kind}")
-    if settings.vector_column is not None:
-        name = settings.vector_column
-        lists = _check_vector_type(schema, name, where)
-        kind = schema.field(name).type
-        length = lists.list_size if pa.types.is_fixed_size_list(lists) else getattr(kind, "shape", (dimension,))[0]
-        if length is not None and dimension is not None and length != dimension:
-            _raise_other_length(where, name, length, dimension)
     by_label = isinstance(settings.index, Path)
-    for column, is_right, content in (
-        (settings.candidates_column, _is_label if by_label else _is_id, "whole numbers" if by_label else "ids"),
-        (settings.relevance_column, _is_number, "numbers"),
-    ):
-        if column is not None:
-            kind = schema.field(column).type
-            lists = _list_type(kind)
-            if lists is None or not is_right(lists.value_type):
-                raise InvalidInputError(
-                    f"{where}: column {column!r} must contain lists of {content}, but contains {kind}"
-                )
+    ids = (pa.types.is_integer, "lists of whole numbers") if by_label else (_is_id, "lists of ids")
+    _check_type(schema, settings.text_column, _is_text, "text", where)
+    _check_type(schema, settings.vector_column, *_FLOATS, where)
+    _check_type(schema, settings.candidates_column, _lists_of(ids[0]), ids[1], where)
+    _check_type(schema, settings.relevance_column, _lists_of(_is_number), "lists of numbers", where)
+    if settings.vector_column is not None and dimension is not None:
+        kind = schema.field(settings.vector_column).type
+        lists = _list_type(kind)
+        length = lists.list_size if pa.types.is_fixed_size_list(lists) else getattr(kind, "shape", (dimension,))[0]
+        if length not in (None, dimension):
+            _raise_other_length(where, settings.vector_column, length, dimension)
 
 
-def _check_vector_type(schema: Any, name: str, where: str) -> Any:
-    """The list type of a column of vectors."""
-    kind = schema.field(name).type
-    lists = _list_type(kind)
-    if lists is None or not pa.types.is_floating(lists.value_type):
-        raise InvalidInputError(f"{where}: column {name!r} must contain lists of floats, but contains {kind}")
-    return lists
+def _check_type(schema: Any, column: str | None, is_right: Callable[[Any], bool], content: str, where: str) -> None:
+    if column is not None and not is_right(kind := schema.field(column).type):
+        raise InvalidInputError(f"{where}: column {column!r} must contain {content}, but contains {kind}")
 
 
 def check_lengths(column: Any, name: str, where: str, dimension: int) -> None:
@@ -209,10 +194,10 @@ def read_vectors_by_id(
     wanted = set(ids)
     found: dict[str, NDArray[np.float32]] = {}
     first, dimension = None, None
-    for block in cut_into_blocks(list_files(paths), _BLOCK_ROWS):
+    for block in cut_into_ranges(list_files(paths), _BLOCK_ROWS):
         with open_parquet(block.file) as parquet:
-            _check_id_and_vector(parquet.schema_arrow, id_column, vector_column, printable(block.file))
-        table = read_block(block, [id_column, vector_column])
+            _check_id_and_vector(parquet.schema_arrow, id_column, vector_column, block.file)
+        table = read_rows(block, [id_column, vector_column])
         names = [str(name) for name in table[id_column].to_pylist()]
         first = first or next(iter(names), None)
         vectors, problems = read_vectors(table[vector_column], dimension, zero_is_problem=False)
@@ -221,18 +206,14 @@ def read_vectors_by_id(
                 continue
             problem = "the id occurs a second time" if name in found else problems[row]
             if problem is not None:
-                raise InvalidInputError(
-                    f"{printable(block.file)}: row {block.start + row} (id {quoted(name)}): {problem}"
-                )
+                raise InvalidInputError(f"{block.file}: row {block.start + row} (id {quoted(name)}): {problem}")
             found[name] = vectors[row]
             dimension = vectors.shape[1]
     missing = [name for name in ids if name not in found]
     if missing:
         some = ", ".join(map(quoted, missing[:3])) + (", ..." if len(missing) > 3 else "")
         held = "it has no row" if first is None else f"its first id is {quoted(first)}"
-        raise InvalidInputError(
-            f"{printable(paths)} has no vector for {len(missing)} of {len(ids)} ids: {some}; {held}"
-        )
+        raise InvalidInputError(f"{paths} has no vector for {len(missing)} of {len(ids)} ids: {some}; {held}")
     return np.stack([found[name] for name in ids])
 
 
@@ -240,13 +221,11 @@ def _check_id_and_vector(schema: Any, id_column: str, vector_column: str, where:
     for argument, name in (("id_column", id_column), ("vector_column", vector_column)):
         if schema.names.count(name) != 1:
             columns = ", ".join(map(quoted, schema.names))
-            raise InvalidInputError(f"{where}: {argument} = {quoted(name)}, but the columns are {columns}")
-    kind = schema.field(id_column).type
-    if not _is_id(kind):
-        raise InvalidInputError(
-            f"{where}: column {id_column!r} must contain ids, which are texts or whole numbers, but contains {kind}"
-        )
-    _check_vector_type(schema, vector_column, where)
+            raise InvalidInputError(
+                f"{where}: {argument_name(argument)} = {quoted(name)}, but the columns are {columns}"
+            )
+    _check_type(schema, id_column, _is_id, "ids, which are texts or whole numbers", where)
+    _check_type(schema, vector_column, *_FLOATS, where)
 
 
 def read_vectors(column: Any, dimension: int | None, *, zero_is_problem: bool = True) -> Rows:
@@ -367,16 +346,23 @@ def _list_type(kind: Any) -> Any:
     return kind if kind is not None and any(is_type(kind) for is_type in list_types) else None
 
 
-def _is_label(kind: Any) -> bool:
-    return bool(pa.types.is_integer(kind))
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _is_id(kind: Any) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return bool(pa.types.is_integer(kind)) or _is_text(kind)
 
 
 def _is_number(kind: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _lists_of(is_right: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda kind: (lists := _list_type(kind)) is not None and is_right(lists.value_type)
+
+
+_FLOATS = (_lists_of(pa.types.is_floating), "lists of floats")
 
 
 def _as_lists(column: Any) -> Any:

@@ -1,8 +1,8 @@
 """The run of :func:`select_dataset` on Ray Data (extra ``ray``).
 
-The actors get the position of each block, a few numbers. An actor reads its block, selects, and writes the block's part
-under a name that depends on the block alone. If an actor dies, Ray runs its block again, so that each part is written
-once.
+The actors get the place of each block of queries, a few numbers. An actor reads its block, selects, and writes the
+block's part under a name that depends on the block alone. If an actor dies, Ray runs its block again, so that each part
+is written once.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from typing import Any
 
 from ...errors import InvalidInputError, InvalidParameterError, SetSelectError, SetSelectWarning
 from ._output_folder import STAGED, OutputFolder
-from ._queries import Block, check_schema
+from ._queries import RowRange, check_schema
 from ._settings import Settings
 from ._worker import Worker
 
+# Ray runs a block whose actor died again and again. A block that always kills its actor must end the run.
 MAX_TRIES = 5
 # Errors raised on purpose, or by a disk, a network or an installation.
 _EXPECTED = (SetSelectError, OSError, ImportError)
@@ -30,8 +31,8 @@ _EXPECTED = (SetSelectError, OSError, ImportError)
 _STORE_BYTES = 128 << 20
 
 
-class BlockActor:
-    """Writes the parts of blocks."""
+class PartWriter:
+    """An actor that writes parts."""
 
     def __init__(self, settings: Settings, out: Path, max_tries: int) -> None:
         self._settings = settings
@@ -41,43 +42,34 @@ class BlockActor:
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """Write the part of a block; the answer holds the pickled error, if there was one."""
-        block = Block(**row)
+        rows = RowRange(**row)
         try:
             # The worker is made here, because Ray restarts an actor that fails in __init__ again and again.
             self._worker = self._worker or Worker(self._settings)
             # Another actor may have died after it wrote the part and before it answered.
-            if not self._folder.has(block.number, block.rows):
-                self._check_tries(block)
-                self._worker.write_part(block, self._folder)
+            if self._folder.read_errors(rows) is None:
+                if self._folder.count_try(rows.number) >= self._max_tries:
+                    raise ChildProcessError(
+                        f"{rows} killed their worker {self._max_tries} times, perhaps because the memory was full: try "
+                        "fewer block_rows; the parts that are written are kept"
+                    )
+                self._worker.write_part(rows, self._folder)
         except _EXPECTED as error:
             # The error is returned: if it were raised, Ray would print it twice, with a hundred lines of its own.
-            pickled = pickle.dumps(error)
-            # If the driver could not unpickle the error, this line raises here.
-            pickle.loads(pickled)
-            return {"error": pickled}
+            return {"error": pickle.dumps(error)}
         return {"error": b""}
 
-    def _check_tries(self, block: Block) -> None:
-        # Ray runs a block again without limit. A block that always kills its actor must end the run.
-        if self._folder.count_try(block.number) >= self._max_tries:
-            raise ChildProcessError(
-                f"rows {block.start} to {block.start + block.rows - 1} of {block.file} killed their worker "
-                f"{self._max_tries} times, perhaps because the memory was full: try fewer block_rows; the parts that "
-                "are written are kept"
-            )
 
-
-def write_parts(blocks: list[Block], settings: Settings, folder: OutputFolder, concurrency: int) -> Iterator[None]:
-    """Write the parts of the blocks with ``concurrency`` actors; yields after each part, raises the actors' errors."""
+def write_parts(plan: list[RowRange], settings: Settings, folder: OutputFolder, concurrency: int) -> Iterator[None]:
+    """Write the parts with ``concurrency`` actors; yields after each part, raises the actors' errors."""
     ray = _import_ray()
-    actors = min(concurrency, len(blocks))
-    folder.forget_tries()
+    actors = min(concurrency, len(plan))
     with _ray_session(ray, actors):
-        plan = ray.data.from_items([asdict(block) for block in blocks], override_num_blocks=len(blocks))
-        plan.context.enable_progress_bars = False
-        plan.context.raise_original_map_exception = True
-        answers = plan.map(
-            BlockActor,
+        rows = ray.data.from_items([asdict(one) for one in plan], override_num_blocks=len(plan))
+        rows.context.enable_progress_bars = False
+        rows.context.raise_original_map_exception = True
+        answers = rows.map(
+            PartWriter,
             fn_constructor_args=(settings, folder.path, MAX_TRIES),
             # A second block waits at each actor, because the way to the driver and back takes a twentieth of a block's
             # time. With more, another actor would be idle at the end.
@@ -171,30 +163,14 @@ def _import_ray() -> Any:
 @contextmanager
 def _ray_session(ray: Any, actors: int) -> Iterator[None]:
     """The Ray that runs already, or the cluster that RAY_ADDRESS names, or a new Ray on this machine; it is quiet."""
-    levels = {"ray.data": logging.WARNING, "ray.data._internal.progress": logging.ERROR}
-    before = {name: logging.getLogger(name).level for name in levels}
-    running = ray.is_initialized()
-    if not running:
-        _start_ray(ray, actors)
-    try:
-        for name, level in levels.items():
-            logging.getLogger(name).setLevel(level)
+    if ray.is_initialized():
         yield
-    finally:
-        for name, level in before.items():
-            logging.getLogger(name).setLevel(level)
-        if not running:
-            ray.shutdown()
-
-
-def _start_ray(ray: Any, actors: int) -> None:
+        return
     if os.environ.get("RAY_ADDRESS"):
         ray.init(logging_level=logging.WARNING)
-        return
-    # At other levels Ray's core prints in red for each actor that it may not be restarted, although it may.
-    unset = "RAY_BACKEND_LOG_LEVEL" not in os.environ
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    try:
+    else:
+        # At other levels Ray's core prints in red for each actor that it may not be restarted, although it may.
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
         ray.init(
             num_cpus=max(actors, os.cpu_count() or 1),
             object_store_memory=_STORE_BYTES,
@@ -202,6 +178,8 @@ def _start_ray(ray: Any, actors: int) -> None:
             log_to_driver=False,
             logging_level=logging.ERROR,
         )
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    try:
+        yield
     finally:
-        if unset:
-            del os.environ["RAY_BACKEND_LOG_LEVEL"]
+        ray.shutdown()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -13,37 +12,81 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._validation import check_integer, check_one_of, quoted
+from ..._argument_names import argument_name
+from ..._validation import check_integer, check_one_of
 from ...errors import InvalidInputError, InvalidParameterError
 from ...scaling import SCALES, Scale
-from ...selectors.base import DEFAULT_SELECTOR, Selector, resolve_selector
-from ...selectors.vrsd import NO_RELEVANCE, VRSD
+from ...selectors.base import DEFAULT_K, DEFAULT_SELECTOR, Selector, default_fetch_k, resolve_selector
+from ...selectors.vrsd import NO_RELEVANCE
 from ...signals.embedding_models import DEFAULT_MODEL, fingerprint
 
 # search(vectors (n, d), k) -> for each vector its ids (m,) and their vectors (m, d), m <= k
 Search = Callable[[NDArray[np.float32], int], tuple[Sequence[Any], Sequence[Any]]]
 # vectors_by_id(ids) -> the vector of each id that is known
 VectorsById = Callable[[list[Any]], Mapping[Any, Any]]
+Index = str | os.PathLike[str] | Search | VectorsById
 
 OUTPUT_COLUMNS = ("ids", "gains", "relevance", "error")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """All settings that the selection of a row depends on; ``threads`` has no effect on it."""
 
     index: Path | Search | VectorsById
-    k: int
-    fetch_k: int
     selector: Selector
-    id_column: str | None
-    vector_column: str | None
-    text_column: str | None
-    model: str | None
-    candidates_column: str | None
-    relevance_column: str | None
-    relevance_scale: Scale | None
-    threads: int
+    k: int = DEFAULT_K
+    # None until __post_init__.
+    fetch_k: int | None = None
+    id_column: str | None = "id"
+    vector_column: str | None = None
+    text_column: str | None = None
+    model: str | None = None
+    candidates_column: str | None = None
+    relevance_column: str | None = None
+    relevance_scale: Scale | None = "minmax"
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        name = argument_name
+        k = check_integer(self.k, "k", least=1)
+        fetch_k = default_fetch_k(k) if self.fetch_k is None else check_integer(self.fetch_k, "fetch_k", least=1)
+        check_integer(self.threads, "threads", least=1)
+        if self.relevance_scale is not None:
+            check_one_of(self.relevance_scale, "relevance_scale", SCALES)
+        if self.relevance_column is not None and self.candidates_column is None:
+            raise InvalidParameterError(
+                f"{name('relevance_column')}={self.relevance_column!r} has a number for each candidate, so "
+                f"{name('candidates_column')} must name the candidates"
+            )
+        if self.relevance_column is not None and not getattr(self.selector, "uses_relevance", True):
+            raise InvalidParameterError(NO_RELEVANCE)
+        if self.candidates_column is None and fetch_k < k:
+            raise InvalidParameterError(f"{name('fetch_k')} must be at least {name('k')} = {k}, got {fetch_k}")
+        if self.text_column is not None and self.vector_column is not None:
+            raise InvalidParameterError(
+                f"queries are vectors ({name('vector_column')}={self.vector_column!r}) or texts "
+                f"({name('text_column')}={self.text_column!r}), not both"
+            )
+        if self.text_column is None and self.model is not None:
+            raise InvalidParameterError(
+                f"{name('model')} {self.model!r} embeds texts: name their column ({name('text_column')})"
+            )
+        if self.id_column in OUTPUT_COLUMNS:
+            raise InvalidParameterError(
+                f"{name('id_column')} is {self.id_column!r}, the name of a column that is written; rename it"
+            )
+        if isinstance(self.index, Path) and not self.index.is_file():
+            raise InvalidInputError(f"there is no index file {self.index}")
+        texts = self.text_column is not None
+        derived = {
+            "fetch_k": fetch_k,
+            "relevance_scale": None if self.relevance_column is None else self.relevance_scale,
+            "vector_column": None if texts else self.vector_column or "vector",
+            "model": self.model or DEFAULT_MODEL if texts else None,
+        }
+        for field, value in derived.items():
+            object.__setattr__(self, field, value)
 
     @property
     def columns(self) -> list[str]:
@@ -58,85 +101,19 @@ class Settings:
         # No search is made for candidates that are given, so fetch_k has no effect on them.
         without = ("threads",) if self.candidates_column is None else ("threads", "fetch_k")
         named = {field.name: describe(getattr(self, field.name)) for field in fields(self) if field.name not in without}
-        if self.model is None:
-            return named
-        folder = Path(self.model).expanduser()
-        files = sorted(file for file in folder.rglob("*") if file.is_file())
-        # A model that was trained further in its folder has the same name.
-        contents = "".join(f"{file.relative_to(folder)} {describe(file)}\n" for file in files)
-        return named | {"model": f"sha256 {_hash(contents.encode())}" if files else fingerprint(self.model)}
+        # The fingerprint depends on the files of a model: one that was trained further in its folder has the same name.
+        return named | {"model": None if self.model is None else fingerprint(self.model)}
 
 
-def make_settings(
-    index: str | os.PathLike[str] | Search | VectorsById,
-    k: int = 5,
-    fetch_k: int = 100,
-    selector: str | Selector = DEFAULT_SELECTOR,
-    *,
-    id_column: str | None = "id",
-    vector_column: str | None = None,
-    text_column: str | None = None,
-    model: str | None = None,
-    candidates_column: str | None = None,
-    relevance_column: str | None = None,
-    relevance_scale: Scale | None = "minmax",
-    threads: int = 1,
-    **parameters: Any,
-) -> Settings:
-    """The settings of a run, checked; :func:`select_dataset` describes each."""
-    resolved = resolve_selector(selector, parameters)
-    k = check_integer(k, "k", least=1)
-    fetch_k = check_integer(fetch_k, "fetch_k", least=1)
-    threads = check_integer(threads, "threads", least=1)
-    if relevance_scale is not None:
-        check_one_of(relevance_scale, "relevance_scale", SCALES)
-    if relevance_column is None:
-        relevance_scale = None
-    elif candidates_column is None:
-        raise InvalidParameterError(
-            f"relevance_column={relevance_column!r} has a number for each candidate, so candidates_column must name "
-            "the candidates"
-        )
-    elif isinstance(resolved, VRSD):
-        raise InvalidParameterError(NO_RELEVANCE)
-    if candidates_column is None and fetch_k < k:
-        raise InvalidParameterError(f"fetch_k must be at least k = {k}, got {fetch_k}")
-    if text_column is not None and vector_column is not None:
-        raise InvalidParameterError(
-            f"queries are vectors (vector_column={vector_column!r}) or texts (text_column={text_column!r}), not both"
-        )
-    if text_column is None and model is not None:
-        raise InvalidParameterError(f"model {model!r} embeds texts: name their column (text_column)")
-    if text_column is not None:
-        model = model or DEFAULT_MODEL
-    else:
-        vector_column = vector_column or "vector"
-    if id_column in OUTPUT_COLUMNS:
-        raise InvalidParameterError(f"id_column is {id_column!r}, the name of a column that is written; rename it")
-    if callable(index) and candidates_column is not None:
-        _check_takes_ids(index)
-    if not callable(index):
-        index = Path(index).absolute()
-        if not index.is_file():
-            raise InvalidInputError(f"there is no index file {index}")
+def make_settings(index: Index, selector: str | Selector = DEFAULT_SELECTOR, **given: Any) -> Settings:
+    """The settings of a run, checked; what is given and is no setting is a parameter of the selector."""
+    names = {field.name for field in fields(Settings)}
+    parameters = {name: given.pop(name) for name in list(given) if name not in names}
     return Settings(
-        index, k, fetch_k, resolved, id_column, vector_column, text_column, model, candidates_column, relevance_column,
-        relevance_scale, threads,
-    )  # fmt: skip
-
-
-def _check_takes_ids(index: Callable[..., Any]) -> None:
-    """Refuse a function that searches, where a function of ids is needed."""
-    try:
-        inspect.signature(index).bind([])
-    except TypeError:
-        raise InvalidParameterError(
-            "with candidates_column no search is made: index must be a function vectors_by_id(ids) that returns a "
-            f"mapping of ids to vectors, got {quoted(index)}"
-        ) from None
-    except ValueError:
-        # Some functions that are not written in Python have no signature to check.
-        return
+        index=index if callable(index) else Path(index).absolute(),
+        selector=resolve_selector(selector, parameters),
+        **given,
+    )
 
 
 def describe(value: Any) -> Any:

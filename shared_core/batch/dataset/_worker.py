@@ -18,13 +18,12 @@ from ...errors import InvalidInputError, SetSelectError, VectorSourceError
 from ...scaling import rescale
 from ...selectors.base import Selection
 from ...signals.embedding_models import load_model
-from .._blocks import Block as QueryBlock
-from .._blocks import max_queries
+from .._blocks import Block, max_queries
 from .._threads import one_blas_thread
 from ..select_many import BlockSelector
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder
-from ._queries import Block, check_schema, embed_texts, output_schema, read_block, read_candidates, read_vectors
+from ._queries import RowRange, check_schema, embed_texts, output_schema, read_candidates, read_rows, read_vectors
 from ._settings import Settings
 
 # Queries per search: 40 MB of candidates at fetch_k = 100 and d = 384.
@@ -59,9 +58,9 @@ class Worker:
         # A kernel may have a row for each id, so it needs the candidates' ids.
         self._needs_ids = getattr(settings.selector, "kernel", None) is not None
 
-    def write_part(self, block: Block, folder: OutputFolder) -> None:
-        """Read a block, select for its queries, and write its part."""
-        folder.write(block.number, self(read_block(block, self.settings.columns), block.first_row))
+    def write_part(self, rows: RowRange, folder: OutputFolder) -> None:
+        """Read these queries, select for them, and write their part."""
+        folder.write(rows.number, self(read_rows(rows, self.settings.columns), rows.first_row))
 
     def __call__(self, queries: Any, first_row: int = 0) -> Any:
         """The selections of a pyarrow Table of queries, row by row; row numbers count from ``first_row``."""
@@ -159,11 +158,11 @@ class Worker:
                     selections[i] = self._select_one(queries[i], members[i], k) if many is None else many[place]
         return selections
 
-    def _as_block(self, queries: NDArray[np.float32], found: list[_Found]) -> QueryBlock:
+    def _as_block(self, queries: NDArray[np.float32], found: list[_Found]) -> Block:
         relevance = None
         if self.settings.relevance_column is not None:
             relevance = self._scale([own.relevance for own in found])
-        return QueryBlock(0, queries, vectors=np.stack([own.vectors for own in found]), relevance=relevance)
+        return Block(0, queries, vectors=np.stack([own.vectors for own in found]), relevance=relevance)
 
     def _select_one(self, query: NDArray[np.float32], found: _Found, k: int) -> Selection | str:
         ids, names = found.ids, None

@@ -8,20 +8,27 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, overload
 
-from ..._validation import check_integer, printable
+from ..._validation import check_integer
 from ...errors import InvalidInputError, InvalidParameterError
 from ...scaling import Scale
-from ...selectors.base import DEFAULT_SELECTOR, Selector
+from ...selectors.base import DEFAULT_K, DEFAULT_SELECTOR, Selector
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder, Summary
-from ._queries import SAMPLE, Block, check_lengths, check_schema, cut_into_blocks, list_files, open_parquet, read_block
-from ._settings import Search, Settings, VectorsById, describe, make_settings
+from ._queries import (
+    SAMPLE,
+    RowRange,
+    check_lengths,
+    check_schema,
+    cut_into_ranges,
+    list_files,
+    open_parquet,
+    read_rows,
+)
+from ._settings import Index, Settings, describe, make_settings
 from ._worker import Worker
 
 
-def select_table(
-    queries: Any, index: str | os.PathLike[str] | Search | VectorsById, k: int = 5, **settings: Any
-) -> Any:
+def select_table(queries: Any, index: Index, k: int = DEFAULT_K, **settings: Any) -> Any:
     """Select ``k`` for each query of a table in memory.
 
     Parameters
@@ -50,24 +57,20 @@ def select_table(
     7 ['a'] [1.0] None
     8 None None the vector contains nan (as float32)
     """
-    return Worker(make_settings(index, k, **settings))(queries)
+    return Worker(make_settings(index, k=k, **settings))(queries)
 
 
 @overload
-def select_dataset(
-    queries: Any, index: str | os.PathLike[str] | Search | VectorsById, *, out: str | os.PathLike[str], **settings: Any
-) -> Summary: ...
+def select_dataset(queries: Any, index: Index, *, out: str | os.PathLike[str], **settings: Any) -> Summary: ...
 @overload
-def select_dataset(
-    queries: Any, index: str | os.PathLike[str] | Search | VectorsById, *, out: None = None, **settings: Any
-) -> Any: ...
+def select_dataset(queries: Any, index: Index, *, out: None = None, **settings: Any) -> Any: ...
 def select_dataset(
     queries: Any,
-    index: str | os.PathLike[str] | Search | VectorsById,
+    index: Index,
     *,
     out: str | os.PathLike[str] | None = None,
-    k: int = 5,
-    fetch_k: int = 100,
+    k: int = DEFAULT_K,
+    fetch_k: int | None = None,
     selector: str | Selector = DEFAULT_SELECTOR,
     id_column: str | None = "id",
     vector_column: str | None = None,
@@ -110,8 +113,8 @@ def select_dataset(
         machines must see the folder, the queries and the index under the same path.
         None is for a Ray Dataset alone: the result is a Ray Dataset, computed lazily.
     k, fetch_k : int
-        The number of picks for each query, and the number of nearest candidates to select from. ``fetch_k`` has no
-        effect with ``candidates_column``.
+        The number of picks for each query, and the number of nearest candidates to select from (default: 5 k, at
+        least 20). ``fetch_k`` has no effect with ``candidates_column``.
     selector, **parameters
         As in :func:`shared_core.select`.
     id_column : str or None
@@ -127,13 +130,13 @@ def select_dataset(
     relevance_column : str, optional
         The column of lists of numbers, one for each candidate in ``candidates_column``: its worth for the query, in
         place of the cosine. :class:`VRSD` refuses it.
-    relevance_scale : {"minmax", "rank", "sigmoid"} or None
+    relevance_scale : {"minmax", "rank", "sigmoid", "zscore"} or None
         How the given relevance of each query is mapped to [0, 1] for the selector; see
         :func:`shared_core.rescale`. It is written as it was given.
     concurrency : int, optional
         The number of Ray actors. None: in this process, without Ray (for a Ray Dataset: one actor fewer than CPUs).
     threads : int
-        Threads of FAISS in each process. More than 1 is rarely faster here.
+        Threads of FAISS in each process.
     block_rows : int
         Queries per part. It changes the written numbers in the last bit at most; ``concurrency`` does not change them.
     progress : bool
@@ -166,8 +169,8 @@ def select_dataset(
     ([0, 1], 1, 0)
     """
     settings = make_settings(
-        index, k, fetch_k, selector, id_column=id_column, vector_column=vector_column, text_column=text_column,
-        model=model, candidates_column=candidates_column, relevance_column=relevance_column,
+        index, selector, k=k, fetch_k=fetch_k, id_column=id_column, vector_column=vector_column,
+        text_column=text_column, model=model, candidates_column=candidates_column, relevance_column=relevance_column,
         relevance_scale=relevance_scale, threads=threads, **parameters,
     )  # fmt: skip
     block_rows = check_integer(block_rows, "block_rows", least=1)
@@ -175,27 +178,26 @@ def select_dataset(
         concurrency = check_integer(concurrency, "concurrency", least=1)
     # The index is opened here as well as in the workers, so that an error of all rows is raised at once.
     dimension = FaissFile(settings.index).dimension if isinstance(settings.index, Path) else None
-    if not isinstance(queries, (str, os.PathLike, list, tuple)):
-        from ._ray_run import check_dataset, map_dataset, stage_queries
-
+    if isinstance(queries, (str, os.PathLike, list, tuple)):
         if out is None:
-            return map_dataset(queries, settings, dimension, concurrency, block_rows)
-        check_dataset(queries, settings, dimension)
-        concurrency = concurrency or max(1, (os.cpu_count() or 2) - 1)
+            raise InvalidParameterError(
+                "out is missing: name a folder for the parts (select_table takes a table in memory and needs none)"
+            )
+        files = list_files(queries)
+        _check_files(files, settings, dimension)
         folder = OutputFolder(Path(out).absolute())
         with folder.hold():
-            files = list_files(stage_queries(queries, settings, folder.path))
-            _check_files(files, settings, dimension)
             return _fill(folder, files, settings, block_rows, concurrency, progress)
+    from ._ray_run import check_dataset, map_dataset, stage_queries
+
     if out is None:
-        raise InvalidParameterError(
-            "out is missing: name a folder for the parts (select_table takes a table in memory and needs none)"
-        )
-    files = list_files(queries)
-    _check_files(files, settings, dimension)
+        return map_dataset(queries, settings, dimension, concurrency, block_rows)
+    check_dataset(queries, settings, dimension)
     folder = OutputFolder(Path(out).absolute())
     with folder.hold():
-        return _fill(folder, files, settings, block_rows, concurrency, progress)
+        files = list_files(stage_queries(queries, settings, folder.path))
+        _check_files(files, settings, dimension)
+        return _fill(folder, files, settings, block_rows, concurrency or max(1, (os.cpu_count() or 2) - 1), progress)
 
 
 def _fill(
@@ -207,17 +209,10 @@ def _fill(
     progress: bool,
 ) -> Summary:
     """Write the parts that the folder lacks."""
-    inputs = [*files, settings.index] if isinstance(settings.index, Path) else files
-    before = _states(inputs)
-    blocks = cut_into_blocks(files, block_rows)
-    described = {
-        **settings.describe(),
-        "queries": [describe(file) for file in files],
-        "block_rows": block_rows,
-        "parts": len(blocks),
-    }
-    folder.open({"version": 2, **described})
-    missing = [block for block in blocks if not folder.has(block.number, block.rows)]
+    plan = cut_into_ranges(files, block_rows)
+    described = _describe(files, settings)
+    folder.open({"version": 2, **described, "block_rows": block_rows, "parts": len(plan)})
+    missing = [rows for rows in plan if folder.read_errors(rows) is None]
     if missing:
         written: Iterable[None]
         if concurrency is None:
@@ -227,20 +222,19 @@ def _fill(
 
             written = write_parts(missing, settings, folder, concurrency)
         for _ in _track(written, len(missing), progress):
-            changed = [file for file, state in _states(inputs).items() if state != before[file]]
-            if changed:
-                for block in missing:
-                    folder.part(block.number).unlink(missing_ok=True)
-                raise InvalidInputError(
-                    f"{printable(changed[0])} changed while the run was reading it, so the parts that this run wrote "
-                    "are removed: name another folder for the changed file"
-                )
-    return folder.summarise(range(len(blocks)), resumed=len(blocks) - len(missing))
+            pass
+        if _describe(files, settings) != described:
+            for rows in missing:
+                folder.part(rows.number).unlink(missing_ok=True)
+            raise InvalidInputError(
+                "the queries or the index changed while the run was reading them, so the parts that this run wrote are "
+                "removed: name another folder for the changed files"
+            )
+    return folder.summarise(plan, resumed=len(plan) - len(missing))
 
 
-def _states(files: Iterable[Path]) -> dict[Path, tuple[int, int]]:
-    """The length and the date of each file; they show most changes, and cost nothing."""
-    return {file: (file.stat().st_size, file.stat().st_mtime_ns) for file in files}
+def _describe(files: list[Path], settings: Settings) -> dict[str, Any]:
+    return {**settings.describe(), "queries": [describe(file) for file in files]}
 
 
 def _check_files(files: list[Path], settings: Settings, dimension: int | None) -> None:
@@ -251,7 +245,7 @@ def _check_files(files: list[Path], settings: Settings, dimension: int | None) -
         check_schema(schema, settings, str(file), dimension)
         if settings.vector_column is not None and dimension is not None:
             name = settings.vector_column
-            first = read_block(Block(0, str(file), 0, min(SAMPLE, rows), 0), [name])[name]
+            first = read_rows(RowRange(0, str(file), 0, min(SAMPLE, rows), 0), [name])[name]
             check_lengths(first, name, str(file), dimension)
         if settings.id_column is not None:
             kind = schema.field(settings.id_column).type

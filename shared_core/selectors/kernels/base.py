@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._validation import as_float64, check_number, check_path, printable
-from ...candidates import Candidates, check_candidates, cosines_with_query
+from ..._validation import as_float64, check_number, check_path, printable, read_only
+from ...candidates import Candidates, cosines_with_query
 from ...errors import InvalidInputError, InvalidParameterError, KernelError
 from ._relevance import log_exponential, mapped_cosines
 from .file_format import read_kernel, write_kernel
@@ -70,7 +70,6 @@ class LearnedKernel:
         >>> kernel.log_relevance(Candidates([1.0, 0.0], [[0.0, 1.0], [1.0, 0.0]])).tolist()
         [-1.0, 0.0]
         """
-        check_candidates(candidates)
         if self.temperature is None:
             return None
         if self.W_R is None:
@@ -138,11 +137,11 @@ class LearnedKernel:
         first, second, skew = (getattr(self, name) for name in self._names)
         return first, second, skew
 
-    def _set_checked(self, **more: Any) -> None:
-        """Check the factors and the relevance, and keep read-only copies; ``more`` is stored unchecked."""
+    def _set_checked(self) -> None:
+        """Check the factors and the relevance, and keep read-only copies."""
         factors = _check_factors(self._names, *(getattr(self, name) for name in self._names))
         w_r, temperature = _check_relevance(self.W_R, self.temperature)
-        fields = dict(zip(self._names, factors, strict=True)) | {"W_R": w_r, "temperature": temperature} | more
+        fields = dict(zip(self._names, factors, strict=True)) | {"W_R": w_r, "temperature": temperature}
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
@@ -179,9 +178,7 @@ def _check_factors(
         off = np.abs(skew / 2 + skew.T / 2).max()
         if off > 0.5e-6 * max(np.abs(skew).max(), 1e-300):
             raise KernelError(f"C must be skew-symmetric (C = -C.T), but C + C.T reaches {2 * float(off):.3g}")
-    for array in (first, second, skew):
-        array.setflags(write=False)
-    return first, second, skew
+    return read_only(first), read_only(second), read_only(skew)
 
 
 def _check_relevance(w_r: ArrayLike | None, temperature: float | None) -> tuple[Matrix | None, float | None]:
@@ -197,9 +194,7 @@ def _check_relevance(w_r: ArrayLike | None, temperature: float | None) -> tuple[
         return None, temperature
     if temperature is None:
         raise KernelError("W_R needs a temperature: give both, or temperature alone for the cosine of the vectors")
-    learned = _check_matrix(w_r, "W_R", empty=False)
-    learned.setflags(write=False)
-    return learned, temperature
+    return read_only(_check_matrix(w_r, "W_R", empty=False)), temperature
 
 
 def _check_matrix(values: ArrayLike, name: str, *, empty: bool = True) -> Matrix:

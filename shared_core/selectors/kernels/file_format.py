@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._files import write_atomically
-from ..._validation import printable, quoted
+from ..._validation import quoted
 from ...errors import KernelError
 
 Matrix = NDArray[np.float64]
 
 FORMAT = "setselect-kernel"
 FORMAT_VERSION = 1
-_DTYPES = ("F64", "F32", "F16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8")
 
 
 def _safetensors() -> Any:
@@ -68,25 +66,19 @@ def read_kernel(
             if missing:
                 raise KernelError(f"the file has no array {', '.join(sorted(missing))}")
             wanted = [*names, *(name for name in optional if name in held)]
-            for name in wanted:
-                held_as = file.get_slice(name).get_dtype()
-                if held_as not in _DTYPES:
-                    raise KernelError(f"{name} has dtype {held_as}; it must be one of {', '.join(_DTYPES)}")
             arrays = {name: file.get_tensor(name) for name in wanted}
             return arrays, metadata, _temperature(metadata.get("temperature"))
     except safetensors.SafetensorError as error:
-        raise KernelError(f"truncated, or not a safetensors file ({printable(error, 160)})") from None
+        raise KernelError(f"truncated, or not a safetensors file ({error})") from None
 
 
 def _check_metadata(kind: str, metadata: dict[str, str]) -> None:
     if metadata.get("format") != FORMAT:
         raise KernelError("a safetensors file, but not a setselect kernel")
     version = metadata.get("version", "")
-    if not (version.isascii() and version.isdecimal() and len(version) < 10) or int(version) < 1:
-        raise KernelError(f"{quoted(version)} is not a format version")
-    if int(version) > FORMAT_VERSION:
+    if not version.isdecimal() or not 1 <= int(version) <= FORMAT_VERSION:
         raise KernelError(
-            f"format version {version} is later than {FORMAT_VERSION}, the last that this setselect reads: upgrade it"
+            f"this setselect reads format versions up to {FORMAT_VERSION}, not {quoted(version)}: upgrade it"
         )
     if metadata.get("kind") != kind:
         raise KernelError(
@@ -98,11 +90,6 @@ def _temperature(text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        temperature = float(text)
+        return float(text)
     except ValueError:
-        temperature = math.nan
-    if not (math.isfinite(temperature) and temperature > 0):
-        raise KernelError(
-            f"the temperature {quoted(text)} is not a finite number above 0: the file is damaged; save the kernel again"
-        )
-    return temperature
+        raise KernelError(f"the temperature {quoted(text)} is not a number: the file is damaged") from None

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._validation import as_numeric
-from ...candidates import Candidates, check_candidates
+from ...candidates import Candidates
 from ...errors import KernelError
 from .base import LearnedKernel, Matrix, multiply_factors
 from .low_rank import LowRankKernel
@@ -67,14 +67,7 @@ class LinearKernel(LearnedKernel):
             )
 
     def factors(self, candidates: Candidates) -> tuple[Matrix, Matrix, Matrix]:
-        """V = E W_V (n, K), B = E W_B (n, K') and C of the candidates.
-
-        Raises
-        ------
-        KernelError
-            The candidates' vectors are of another length than the kernel's.
-        """
-        check_candidates(candidates)
+        """V = E W_V (n, K), B = E W_B (n, K') and C of the candidates."""
         W_V, W_B, C = self._arrays()
         if candidates.query.shape[0] != W_V.shape[0]:
             raise KernelError(

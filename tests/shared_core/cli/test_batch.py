@@ -35,21 +35,23 @@ def folder(tmp_path: Path) -> Path:
 
 def run(folder: Path, *arguments: object) -> Result:
     files = ("--queries", folder / "queries.parquet", "--index", folder / "index.faiss", "--out", folder / "sets")
-    return CliRunner().invoke(app, ["batch", *map(str, (*files, "--k", 4, "--fetch-k", 20, *arguments))])
+    return CliRunner().invoke(app, ["batch", *map(str, (*files, *arguments))])
 
 
 def test_parts_are_written_and_a_second_call_skips_them(folder: Path) -> None:
-    first = run(folder, "--selector", "mmr", "--parameter", "lambda_mult=0.5", "--block-rows", 100)
+    arguments = ("--selector", "mmr", "--parameter", "lambda_mult=0.5", "--block-rows", 100)
+    first = run(folder, *arguments)
     assert (first.exit_code, first.stderr) == (0, "")
     assert first.stdout == f"{Q} rows in 3 parts: {folder / 'sets'}\n"
     written = pq.read_table(folder / "sets")
     assert written["id"].to_pylist() == names()
+    # The defaults: 4 of the 20 nearest.
     assert written["ids"].to_pylist() == [by_brute_force(query)[0] for query in queries()]
-    second = run(folder, "--selector", "mmr", "--parameter", "lambda_mult=0.5", "--block-rows", 100)
+    second = run(folder, *arguments)
     assert second.stdout == f"{Q} rows in 3 parts, 3 of them from an earlier run: {folder / 'sets'}\n"
-    other = run(folder, "--selector", "mmr", "--parameter", "lambda_mult=0.4", "--block-rows", 100)
+    other = run(folder, *arguments, "--k", 3)
     assert other.exit_code == 2
-    assert "were made with other settings (selector.MMR.lambda_mult: 0.5 there, 0.4 now); name another" in other.stderr
+    assert "were made with other settings (k: 4 there, 3 now); name another" in other.stderr
 
 
 def test_rows_with_errors_are_counted_and_shown(folder: Path) -> None:
@@ -59,22 +61,19 @@ def test_rows_with_errors_are_counted_and_shown(folder: Path) -> None:
     pq.write_table(pa.table({"name": names(), "v": bad}), folder / "queries.parquet")
     result = run(folder, "--id-column", "name", "--vector-column", "v")
     assert result.exit_code == 1
-    assert (
-        result.stderr
-        == "2 rows have an error in place of a selection; the first: the vector is zero and has no direction\n"
-    )
+    assert result.stderr.startswith("2 rows have an error in place of a selection; the first: the vector is zero")
     assert pq.read_table(folder / "sets").column_names[0] == "name"
 
 
 def test_row_numbers_and_parameters_of_every_kind(folder: Path) -> None:
     LinearKernel(np.eye(D)).save(folder / "kernel.safetensors")
-    parameters = [f"kernel={folder / 'kernel.safetensors'}", "relevance=exponential", "temperature=1"]
+    parameters = [f"kernel={folder / 'kernel.safetensors'}", "relevance_mapping=exponential", "temperature=1"]
     result = run(folder, "--row-numbers", "--selector", "ndpp", *(w for p in parameters for w in ("--parameter", p)))
     assert result.exit_code == 0, result.output
     written = pq.read_table(folder / "sets")
     assert written["row"].to_pylist() == list(range(Q))
     expected = select_table(
-        table(), folder / "index.faiss", 4, fetch_k=20, selector="ndpp", kernel=LinearKernel(np.eye(D)),
+        table(), folder / "index.faiss", selector="ndpp", kernel=LinearKernel(np.eye(D)),
         relevance_mapping="exponential", temperature=1,
     )  # fmt: skip
     assert written["ids"].to_pylist() == expected["ids"].to_pylist()
@@ -82,71 +81,25 @@ def test_row_numbers_and_parameters_of_every_kind(folder: Path) -> None:
     assert "sha256" in str(kernel)
 
 
-def write_given(folder: Path, **columns: Any) -> None:
-    rows = {"id": names()[:6], "vector": list(queries()[:6]), "hits": [[3, 1, 2]] * 6, "scores": [[0.1, 7.0, 6.9]] * 6}
-    pq.write_table(pa.table(rows | columns), folder / "queries.parquet")
-
-
 COLUMNS = ("--candidates-column", "hits", "--relevance-column", "scores")
 
 
 def test_candidates_and_relevance_from_columns(folder: Path) -> None:
-    write_given(folder)
-    result = run(folder, *COLUMNS, "--selector", "similarity", "--relevance-scale", "none", "--k", 2)
+    rows: dict[str, Any] = {"id": names()[:6], "vector": list(queries()[:6]), "hits": [[3, 1, 2]] * 6}
+    pq.write_table(pa.table(rows | {"scores": [[0.1, 7.0, 6.9]] * 6}), folder / "queries.parquet")
+    similarity = (*COLUMNS, "--selector", "similarity", "--k", 2)
+    result = run(folder, *similarity, "--relevance-scale", "none")
     assert (result.exit_code, result.stderr) == (0, "")
     written = pq.read_table(folder / "sets")
     assert written["ids"].to_pylist() == [[1, 2]] * 6
     assert written["relevance"].to_pylist() == written["gains"].to_pylist() == [[7.0, 6.9]] * 6
-    settings = json.loads((folder / "sets" / "_settings.json").read_text())
-    assert [settings[name] for name in ("candidates_column", "relevance_column", "relevance_scale")] == [
-        "hits", "scores", None,
-    ]  # fmt: skip
-    again = run(folder, *COLUMNS, "--selector", "similarity", "--k", 2)
+    again = run(folder, *similarity)
     assert again.exit_code == 2
-    assert "(relevance_scale: None there, 'minmax' now)" in again.stderr.replace("--relevance-scale", "relevance_scale")
-
-
-def test_without_a_selector_the_picks_are_those_of_ndpp_and_relevance_may_be_given(folder: Path) -> None:
-    assert run(folder).exit_code == 0
-    written = pq.read_table(folder / "sets")
-    by_name = {
-        name: select_table(table(), folder / "index.faiss", 4, fetch_k=20, selector=name)["ids"].to_pylist()
-        for name in ("ndpp", "vrsd")
-    }
-    assert written["ids"].to_pylist() == by_name["ndpp"] != by_name["vrsd"]
-    assert "NDPP" in json.loads((folder / "sets" / "_settings.json").read_text())["selector"]
-    write_given(folder)
-    result = run(folder, *COLUMNS, "--k", 2, "--out", folder / "by scores")
-    assert (result.exit_code, result.stderr) == (0, "")
-    assert [row[0] for row in pq.read_table(folder / "by scores")["ids"].to_pylist()] == [1] * 6
-
-
-def test_rows_whose_candidates_are_unusable_are_counted_and_shown(folder: Path) -> None:
-    write_given(folder, scores=[[0.1, 7.0, 6.9]] * 2 + [[1.0]] * 4)
-    result = run(folder, *COLUMNS, "--selector", "mmr")
-    assert result.exit_code == 1
-    assert result.stderr == (
-        "4 rows have an error in place of a selection; the first: the list of relevance has length 1, the list of "
-        "candidates 3\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ((*COLUMNS, "--selector", "vrsd"), "VRSD selects by angles"),
-        (COLUMNS[2:], "--relevance-column='scores' has a number for each candidate, so --candidates-column must name"),
-        ((*COLUMNS[:3], "worth", "--selector", "mmr"), "no column worth; there is id, vector, hits, scores"),
-        ((*COLUMNS, "--selector", "mmr", "--relevance-scale", "log"), "--relevance-scale must be one of minmax, rank"),
-    ],
-)
-def test_columns_that_cannot_be_used_stop_the_run(arguments: tuple[str, ...], says: str, folder: Path) -> None:
-    write_given(folder)
-    result = run(folder, *arguments)
-    assert result.exit_code == 2
-    assert says in result.stderr
-    assert "Traceback" not in result.output
-    assert not (folder / "sets").exists()
+    assert "(relevance_scale: None there, 'minmax' now)" in again.stderr
+    # Without a selector: NDPP, which takes relevance.
+    assert run(folder, *COLUMNS, "--k", 2, "--out", folder / "ndpp").exit_code == 0
+    assert [row[0] for row in pq.read_table(folder / "ndpp")["ids"].to_pylist()] == [1] * 6
+    assert "NDPP" in json.loads((folder / "ndpp" / "_settings.json").read_text())["selector"]
 
 
 @pytest.mark.parametrize(
@@ -155,13 +108,19 @@ def test_columns_that_cannot_be_used_stop_the_run(arguments: tuple[str, ...], sa
         (["--selector", "best"], "best"),
         (["--parameter", "refine"], "--parameter takes name=value, got 'refine'"),
         (["--parameter", "refine=true", "--parameter", "refine=false"], "--parameter refine is given twice"),
-        (["--selector", "vrsd", "--parameter", "refine=" + "[" * 5000], "refine must be"),
+        (["--selector", "vrsd", "--parameter", "refine=maybe"], "refine must be"),
         (["--parameter", "lambda_mult=0.5"], "'ndpp' has no parameter 'lambda_mult' (a parameter of 'mmr')"),
-        (["--parameter", "k=3"], "no parameter 'k'"),
         (["--parameter", "out=x"], "no parameter 'out'"),
-        (["--id-column", "name"], "no column name (--row-numbers writes row numbers instead)"),
-        (["--fetch-k", "3"], "--fetch-k must be at least --k = 4"),
         (["--selector", "ndpp", "--parameter", "kernel=nowhere.safetensors"], "nowhere.safetensors"),
+        # Arguments of the library have the names of the command's options.
+        (["--k", "0"], "--k must be at least 1"),
+        (["--fetch-k", "3"], "--fetch-k must be at least --k = 4"),
+        (["--id-column", "name"], "no column name (--row-numbers writes row numbers instead)"),
+        (COLUMNS[2:], "--relevance-column='scores' has a number for each candidate, so --candidates-column must name"),
+        ([*COLUMNS, "--relevance-scale", "log"], "--relevance-scale must be one of minmax, rank"),
+        (["--model", "x"], "--model 'x' embeds texts: name their column (--text-column)"),
+        # A path that contains the name of an argument stays as it is.
+        (["--queries", "/data/id_column/q.parquet"], "there is no file /data/id_column/q.parquet"),
     ],
 )
 def test_a_run_that_cannot_start_says_why(arguments: list[str], says: str, folder: Path) -> None:

@@ -13,14 +13,11 @@ from shared_core import (
     NDPP,
     VRSD,
     Candidates,
-    InvalidInputError,
-    InvalidParameterError,
     NothingLeftError,
-    choose,
     select,
 )
-from tests import oracles
-from tests.shared_core.cases import NDPP_LINEAR, PAIRS, VRSD_REFINED, Pair, gaussian, names, random_cases
+from shared_core.selectors.choose import choose
+from tests.shared_core.cases import PAIRS, VRSD_REFINED, Pair, gaussian, names, random_cases
 
 every_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
 both_dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -143,7 +140,6 @@ def test_derived_candidates_keep_the_constraints() -> None:
     assert len(expected) <= 4
     assert select(query, vectors, 8, "vrsd", **rules).indices.tolist() == expected
     for other in (
-        Candidates(query, vectors, **rules),
         Candidates(-query, vectors, **rules).with_query(query),
         Candidates(query, -vectors, **rules).with_vectors(query, vectors),
         given.take(range(8)),
@@ -156,35 +152,3 @@ def test_derived_candidates_keep_the_constraints() -> None:
     assert len(VRSD().select(part, 3)) <= 2
     under = choose(given, VRSD(), 8, score_threshold=0.0)
     assert all(n == 1 for n in Counter(rules["sources"][i] for i in under.indices).values())
-
-
-@pytest.mark.parametrize(
-    ("rules", "error", "words"),
-    [
-        ({"max_per_source": 1}, InvalidInputError, "needs sources"),
-        ({"sources": ["a"], "max_per_source": 1}, InvalidInputError, r"(?s)sources.*\b6\b.*\b1\b"),
-        ({"sources": [["a"]] * 6, "max_per_source": 1}, InvalidInputError, "sources: row 0"),
-        ({"sources": 6, "max_per_source": 1}, InvalidInputError, "sources"),
-        *(
-            ({"sources": ["a"] * 6, "max_per_source": most}, InvalidParameterError, "max_per_source")
-            for most in (0, -1, True, 1.5, "1")
-        ),
-        *(
-            ({"drop_near_duplicates": cosine}, InvalidParameterError, "drop_near_duplicates")
-            for cosine in (1.5, -1.01, np.nan, np.inf, "0.9", True)
-        ),
-    ],
-)
-def test_invalid_constraints_are_refused(rules: dict[str, Any], error: type[Exception], words: str) -> None:
-    query, vectors = gaussian(10, 6, 4)
-    with pytest.raises(error, match=words):
-        Candidates(query, vectors, **rules)
-    with pytest.raises(error, match=words):
-        select(query, vectors, 2, **rules)
-
-
-def test_the_references_know_the_constraints() -> None:
-    query, vectors = [1.0, 0.0], [[1.0, 0.0], [1.0, 0.01], [0.9, 0.5], [0.0, 1.0]]
-    assert oracles.top_k(query, vectors, 3, sources="aabb", max_per_source=1).picks == (0, 2)
-    assert oracles.top_k(query, vectors, 3, drop_near_duplicates=0.99).picks == (0, 2, 3)
-    assert NDPP_LINEAR.reference(query, vectors, 2, sources="aabb", max_per_source=1, shown=[0]).picks == (2,)

@@ -55,7 +55,6 @@ quick = settings(deadline=None, derandomize=True, max_examples=30)
 both_dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 # For tests that compare with the reference: they run both loops themselves and compute the reference once.
 each_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
-each_pair_with_relevance = pytest.mark.parametrize("pair", RELEVANCE_PAIRS, ids=names)
 
 BLOCK_PAIRS = [pair for pair in GREEDY_PAIRS if hasattr(pair.selector, "select_block")]
 
@@ -119,40 +118,25 @@ def test_every_registered_selector_is_tested_here() -> None:
 
 @each_pair
 def test_agrees_with_the_reference(pair: Pair) -> None:
-    for case in random_cases(30, 200):
+    for case in random_cases(30, 144):
         pair.check(case.query, case.vectors, case.k, case)
-
-
-@each_pair
-def test_agrees_with_the_reference_up_to_the_last_candidate(pair: Pair) -> None:
-    for case in random_cases(31, 60, n_max=30):
+    for case in random_cases(31, 36, n_max=30):
         pair.check(case.query, case.vectors, len(case.vectors), case)
+    for seed in range(10):
+        query, vectors = gaussian(seed, 25, 30, np.float16)
+        pair.check(query, vectors, 6, seed)
 
 
 @each_pair
-@quick
-@given(data=grids())
-def test_agrees_with_the_reference_where_scores_tie(pair: Pair, data: Grid) -> None:
-    query, vectors, k = data
-    pair.check(query, vectors, k, data)
-
-
-@each_pair_with_relevance
 @quick
 @given(data=grids(), drawn=st.data())
-def test_agrees_with_the_reference_where_given_relevance_ties(pair: Pair, data: Grid, drawn: st.DataObject) -> None:
+def test_agrees_with_the_reference_where_scores_tie(pair: Pair, data: Grid, drawn: st.DataObject) -> None:
     query, vectors, k = data
-    n = len(vectors)
-    relevance = drawn.draw(st.lists(st.integers(-4, 4).map(lambda x: x / 4), min_size=n, max_size=n))
-    pair.check(query, vectors, k, (data, relevance), relevance=relevance)
-
-
-@each_pair
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_every_floating_dtype_agrees_with_the_reference(pair: Pair, dtype: Any) -> None:
-    for seed in range(10):
-        query, vectors = gaussian(seed, 25, 30, dtype)
-        pair.check(query, vectors, 6, (dtype, seed))
+    pair.check(query, vectors, k, data)
+    if pair.takes_relevance:
+        quarters = st.lists(st.integers(-4, 4).map(lambda x: x / 4), min_size=len(vectors), max_size=len(vectors))
+        relevance = drawn.draw(quarters)
+        pair.check(query, vectors, k, (data, relevance), relevance=relevance)
 
 
 @pytest.mark.parametrize(
@@ -339,41 +323,19 @@ def test_agrees_with_the_reference_and_keeps_every_condition(pair: Pair, about: 
 
 @quick
 @given(data=grids())
-def test_shape_dtype_and_values_of_the_result(pair: Pair, data: Grid) -> None:
+def test_the_result_is_whole_and_read_only(pair: Pair, data: Grid) -> None:
     query, vectors, k = data
     selection = pair.select(query, vectors, k)
-    assert isinstance(selection, Selection)
-    assert len(selection) == k
     assert selection.indices.dtype == np.int64
     assert selection.gains.dtype == selection.relevance.dtype == np.float64
     assert selection.indices.shape == selection.gains.shape == selection.relevance.shape == (k,)
-    assert len(set(selection.indices.tolist())) == k
-    assert set(selection.indices.tolist()) <= set(range(len(vectors)))
-    assert isinstance(selection.objective, float)
-    assert selection.filled_from is None or isinstance(selection.filled_from, int)
+    assert len({*selection.indices.tolist()} & {*range(len(vectors))}) == k
     assert np.all(np.isfinite(selection.gains))
     cosines = oracles.cosines(query, vectors)
     np.testing.assert_allclose(selection.relevance, cosines[selection.indices], rtol=0, atol=1e-12)
-
-
-@quick
-@given(data=grids())
-def test_gains_make_up_the_objective(pair: Pair, data: Grid) -> None:
-    query, vectors, k = data
-    selection = pair.select(query, vectors, k)
-    if isinstance(pair.selector, NDPP):
-        assert selection.objective == pytest.approx(math.prod(selection.gains), rel=1e-12, abs=0)
-    else:
-        assert selection.objective == pytest.approx(math.fsum(selection.gains), abs=1e-12)
-
-
-def test_the_result_is_read_only(pair: Pair) -> None:
-    selection = pair.select(*gaussian(1, 11, 5), 3)
-    for name in ("indices", "gains", "relevance"):
-        with pytest.raises(ValueError, match="read-only"):
-            getattr(selection, name)[0] = 0
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        selection.objective = 1.0  # type: ignore[misc]
+    combine = math.prod if isinstance(pair.selector, NDPP) else math.fsum
+    assert selection.objective == pytest.approx(combine(selection.gains), rel=1e-12, abs=1e-12)
+    assert not any(getattr(selection, name).flags.writeable for name in ("indices", "gains", "relevance"))
 
 
 @quick
@@ -403,22 +365,6 @@ def test_the_first_j_of_k_picks_are_the_picks_for_j(greedy_pair: Pair, data: Gri
 
 @quick
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 20), d=st.integers(2, 12), data=st.data())
-def test_a_permutation_of_the_candidates_permutes_the_result(
-    pair: Pair, seed: int, n: int, d: int, data: st.DataObject
-) -> None:
-    query, vectors = gaussian(seed, n, d)
-    # NDPP's linear relevance is 1e-6 for all candidates that point away from the query, so these may tie.
-    assume((vectors @ query > 0).any())
-    k = data.draw(st.integers(1, min(n, d)))
-    order = np.array(data.draw(st.permutations(range(n))), dtype=np.int64)
-    straight = pair.select(query, vectors, k)
-    permuted = pair.select(query, vectors[order], k)
-    assert order[permuted.indices].tolist() == straight.indices.tolist()
-    np.testing.assert_allclose(permuted.gains, straight.gains, rtol=1e-6, atol=1e-12)
-
-
-@quick
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 20), d=st.integers(2, 12), data=st.data())
 def test_the_lengths_of_the_vectors_do_not_matter(pair: Pair, seed: int, n: int, d: int, data: st.DataObject) -> None:
     query, vectors = gaussian(seed, n, d)
     k = data.draw(st.integers(1, min(n, d)))
@@ -442,46 +388,50 @@ def test_the_relevance_of_the_result_is_the_given_one(relevance_pair: Pair) -> N
     assert same(relevance_pair.select(-query, vectors, 9, relevance=relevance, **more), found)
 
 
-@both_dtypes
-@pytest.mark.parametrize("value", [-1e300, -2.5, 0.0, 1e-300, 7.0])
-def test_of_copies_with_equal_relevance_the_first_are_selected(relevance_pair: Pair, value: float, dtype: Any) -> None:
-    query, row = np.random.default_rng(13).normal(size=(2, 24)).astype(dtype)
-    more: dict[str, Any] = {"quality": np.zeros(20)} if relevance_pair.with_quality else {}
-    found = relevance_pair.select(query, np.tile(row, (20, 1)), 8, relevance=[value] * 20, **more)
-    assert found.indices.tolist() == list(range(8))
+# --- what is refused ------------------------------------------------------------------------------
+
+COSTS = {"costs": [5.0, 3.0, 4.0, 2.5, 9.0, *[20.0] * 6]}
+REFUSED: list[tuple[Any, dict[str, Any], type[SetSelectError], str]] = [
+    *((k, {}, InvalidParameterError, rf"k={k} with n=11") for k in (0, -1, 12)),
+    *((k, {}, InvalidParameterError, "k must be an integer") for k in (True, 2.5, "2", np.nan)),
+    (None, {}, InvalidParameterError, "give k, budget or both"),
+    (9, {"shown": [1, 2, 3]}, InvalidParameterError, r"k=9 with n=8 \(3 of 11"),
+    *((3, {"shown": shown}, InvalidParameterError, "shown") for shown in ([11], [-1], [2, 2], [1.5], ["1"], [True])),
+    (1, {"shown": range(11)}, NothingLeftError, "already shown"),
+    (2, {"budget": 3.0}, BudgetError, "costs"),
+    (2, {"budget": 2.0, **COSTS}, BudgetError, "costs 2.5"),
+    # Candidate 3, the only one that would fit, is shown.
+    (2, {"budget": 2.6, "shown": [3], **COSTS}, BudgetError, r"costs 3\b"),
+    (12, {"budget": 9.0, **COSTS}, InvalidParameterError, "k=12"),
+    *((2, {"budget": b, **COSTS}, InvalidParameterError, "budget") for b in (np.nan, np.inf, "many", True)),
+    (2, {"sources": "a" * 11, "max_per_source": 1, "shown": [4]}, NothingLeftError, "n=11"),
+    (2, {"drop_near_duplicates": -1.0, "shown": [4]}, NothingLeftError, "n=11"),
+    # Those that fit the budget are of a source that has its share; the others do not fit.
+    (
+        2,
+        {"budget": 6.0, "sources": "a" * 5 + "b" * 6, "max_per_source": 1, "shown": [0], **COSTS},
+        NothingLeftError,
+        "",
+    ),
+]
 
 
-# --- k --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("k", "conditions", "error", "words"), REFUSED)
+@each_pair
+def test_what_is_wrong_is_refused(
+    pair: Pair, k: Any, conditions: dict[str, Any], error: type[SetSelectError], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        pair.select(*gaussian(1, 11, 12), k, **conditions)
 
 
-@pytest.mark.parametrize("k", [0, -1, 12, 100])
-def test_k_out_of_range_is_refused_with_k_and_n(pair: Pair, k: int) -> None:
-    with pytest.raises(InvalidParameterError, match=rf"(?s)k={k}\b.*n=11\b"):
-        pair.select(*gaussian(1, 11, 5), k)
-
-
-@pytest.mark.parametrize("k", [True, 2.5, 2.0, "2", np.nan, [2]])
-def test_k_that_is_not_an_integer_is_refused(pair: Pair, k: Any) -> None:
-    with pytest.raises(InvalidParameterError, match="k must be an integer"):
-        pair.select(*gaussian(1, 11, 5), k)
-
-
-@pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64, np.uint16])
-def test_k_may_be_a_numpy_integer(pair: Pair, kind: Any) -> None:
-    query, vectors = gaussian(1, 11, 5)
-    assert same(pair.select(query, vectors, kind(3)), pair.select(query, vectors, 3))
-
-
-def test_k_or_a_budget_must_be_given(pair: Pair) -> None:
-    with pytest.raises(InvalidParameterError, match=r"(?s)\bk\b.*budget"):
-        pair.select(*gaussian(1, 11, 5), None)
-
-
-@both_dtypes
-def test_k_equal_to_n_selects_all_candidates(pair: Pair, dtype: Any) -> None:
-    for n in range(1, 21):
-        query, vectors = gaussian(n, n, 6, dtype)
-        assert sorted(pair.select(query, vectors, n).indices.tolist()) == list(range(n))
+@pytest.mark.parametrize("integers", [np.array([2, 5, 3], np.uint8), (2, 5, 3), {5: 0, 2: 0, 3: 0}, range(2, 4)])
+@each_pair
+def test_k_and_shown_may_be_integers_of_any_kind(pair: Pair, integers: Any) -> None:
+    query, vectors = gaussian(1, 11, 12)
+    rows = list(integers)
+    expected = pair.select(query, vectors, 3, shown=[int(i) for i in rows])
+    assert same(pair.select(query, vectors, rows[-1], shown=iter(rows)), expected)
 
 
 # --- the selector as an object --------------------------------------------------------------------
@@ -546,25 +496,7 @@ def test_of_equal_candidates_the_first_are_selected(pair: Pair, dtype: Any, n: i
             assert selection.filled_from == (1 if pair.selector.ridge == 0 else None)
 
 
-@both_dtypes
-def test_of_scaled_copies_the_first_are_selected(pair: Pair, dtype: Any) -> None:
-    # A power of two changes no bit of the direction.
-    rng = np.random.default_rng(92)
-    for _ in range(20):
-        query, row = rng.normal(size=(2, 19)).astype(dtype)
-        vectors = np.outer([2.0**i for i in rng.integers(-8, 9, size=20)], row).astype(dtype)
-        assert pair.select(query, vectors, 6).indices.tolist() == list(range(6))
-
-
 # --- small, zero and opposite vectors -------------------------------------------------------------
-
-
-@both_dtypes
-@pytest.mark.parametrize("row", [[3.0, 4.0], [-3.0, 4.0], [0.0, 0.0], [-1.0, 0.0]])
-def test_one_candidate(pair: Pair, row: list[float], dtype: Any) -> None:
-    selection = pair.select(np.array([1.0, 0.0], dtype), np.array([row], dtype), 1)
-    assert selection.indices.tolist() == [0]
-    assert selection.relevance[0] == pytest.approx(oracles.cosine([1, 0], row), abs=1e-6)
 
 
 @both_dtypes
@@ -590,14 +522,6 @@ def test_only_zero_rows(pair: Pair, dtype: Any) -> None:
 
 
 @both_dtypes
-def test_only_opposite_rows(pair: Pair, dtype: Any) -> None:
-    query = np.array([0.3, -0.4, 0.7], dtype=dtype)
-    selection = pair.select(query, np.stack([-query, -2 * query, -4 * query]), 3)
-    assert selection.indices.tolist() == [0, 1, 2]
-    np.testing.assert_allclose(selection.relevance, -1, atol=1e-6)
-
-
-@both_dtypes
 def test_rows_that_cancel_each_other_give_finite_gains(pair: Pair, dtype: Any) -> None:
     rng = np.random.default_rng(95)
     for _ in range(20):
@@ -611,64 +535,27 @@ def test_rows_that_cancel_each_other_give_finite_gains(pair: Pair, dtype: Any) -
 
 # --- kinds of arrays ------------------------------------------------------------------------------
 
-
-def strided(a: NDArray[Any]) -> NDArray[Any]:
-    wide = np.full(tuple(3 * s for s in a.shape), np.nan, dtype=a.dtype)
-    view = wide[tuple(slice(1, None, 3) for _ in a.shape)]
-    view[...] = a
-    return view
-
-
-def backwards(a: NDArray[Any]) -> NDArray[Any]:
-    turned = tuple(slice(None, None, -1) for _ in a.shape)
-    return a[turned].copy()[turned]
-
-
-def read_only(a: NDArray[Any]) -> NDArray[Any]:
-    copy = a.copy()
-    copy.flags.writeable = False
-    return copy
-
-
 KINDS: dict[str, Callable[[NDArray[Any]], Any]] = {
     "lists": lambda a: a.tolist(),
-    "tuples": lambda a: tuple(map(tuple, a)) if a.ndim == 2 else tuple(a),
-    "read-only": read_only,
-    "Fortran order": np.asfortranarray,
-    "strided": strided,
-    "backwards": backwards,
-    "byte-swapped": lambda a: a.astype(a.dtype.newbyteorder()),
     "list of rows": list,
+    "Fortran order": np.asfortranarray,
+    "strided": lambda a: np.repeat(a, 3, axis=-1)[..., ::3],
+    "backwards": lambda a: a[::-1].copy()[::-1],
+    "byte-swapped": lambda a: a.astype(a.dtype.newbyteorder()),
     "broadcast": lambda a: np.broadcast_to(a, (2, *a.shape))[1],
 }
 
 
-@pytest.mark.parametrize("copy", [True, False], ids=["copied", "not copied"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_kind_of_array_does_not_matter(pair: Pair, kind: str, copy: bool) -> None:
+def test_the_kind_of_array_does_not_matter(pair: Pair, kind: str) -> None:
     query, vectors = gaussian(94, 30, 12)
     for rows in (vectors, oracles.unit_rows(vectors)):
         expected = pair.select(query, rows, 6)
-        assert_alike(pair.select(KINDS[kind](query), KINDS[kind](rows), 6, copy=copy), expected, rtol=1e-9)
+        for copy in (True, False):
+            assert_alike(pair.select(KINDS[kind](query), KINDS[kind](rows), 6, copy=copy), expected, rtol=1e-9)
 
 
 # --- shown ----------------------------------------------------------------------------------------
-
-
-@quick
-@given(data=grids(), drawn=st.data())
-def test_shown_candidates_are_not_selected_again(pair: Pair, data: Grid, drawn: st.DataObject) -> None:
-    query, vectors, _ = data
-    n = len(vectors)
-    # The shown candidates may be linearly dependent or zero; the result must be a valid one.
-    shown = drawn.draw(st.lists(st.integers(0, n - 1), unique=True, max_size=n - 1))
-    k = drawn.draw(st.integers(1, n - len(shown)))
-    selection = pair.select(query, vectors, k, shown=shown)
-    picks = selection.indices.tolist()
-    assert len(set(picks)) == k
-    assert not set(picks) & set(shown)
-    assert np.all(np.isfinite(selection.gains))
-    assert np.isfinite(selection.objective)
 
 
 @quick
@@ -705,43 +592,6 @@ def test_a_copy_of_a_shown_candidate_is_avoided(pair: Pair, dtype: Any) -> None:
     assert pair.select(query, vectors, 1, shown=[0], **more).indices.tolist() == expected
 
 
-@pytest.mark.parametrize(
-    "shown",
-    [
-        np.array([2, 5]),
-        np.array([2, 5], np.uint8),
-        (2, 5),
-        range(2, 4),
-        [np.int32(2), np.int64(5)],
-        {5: "five", 2: "two"},
-        np.array([]),
-    ],
-    ids=repr,
-)
-def test_shown_may_be_any_collection_of_integers(pair: Pair, shown: Any) -> None:
-    query, vectors = gaussian(1, 11, 12)
-    expected = pair.select(query, vectors, 3, shown=[int(i) for i in shown])
-    assert same(pair.select(query, vectors, 3, shown=shown), expected)
-    assert same(pair.select(query, vectors, 3, shown=iter(shown)), expected)
-
-
-@pytest.mark.parametrize(
-    "shown", [[11], [-1], [0, 100], [2, 2], [1.0], [1.5], ["1"], [True], [None], 5, 2.5, np.array(3)]
-)
-def test_shown_that_names_no_candidates_is_refused(pair: Pair, shown: Any) -> None:
-    with pytest.raises(InvalidParameterError, match="shown"):
-        pair.select(*gaussian(1, 11, 12), 3, shown=shown)
-
-
-def test_k_is_at_most_the_number_of_candidates_that_are_not_shown(pair: Pair) -> None:
-    query, vectors = gaussian(1, 11, 12)
-    assert len(pair.select(query, vectors, 8, shown=[1, 2, 3])) == 8
-    with pytest.raises(InvalidParameterError, match=r"(?s)k=9.*n=8"):
-        pair.select(query, vectors, 9, shown=[1, 2, 3])
-    with pytest.raises(NothingLeftError):
-        pair.select(query, vectors, 1, shown=range(11))
-
-
 # --- budget ---------------------------------------------------------------------------------------
 
 
@@ -749,46 +599,13 @@ def test_k_and_budget_are_both_kept(pair: Pair) -> None:
     query, vectors = gaussian(1, 20, 30)
     for k, budget, size in ((3, 100, 3), (10, 9, 4), (None, 9, 4), (4, 8, 4)):
         assert len(pair.select(query, vectors, k, costs=[2.0] * 20, budget=budget)) == size
-
-
-def test_candidates_that_cost_nothing_always_fit(pair: Pair) -> None:
-    selection = pair.select(*gaussian(1, 10, 30), None, costs=[0.0] * 5 + [1.0] * 5, budget=0)
-    assert set(selection.indices.tolist()) == set(range(5))
-
-
-def test_the_best_candidate_that_fits_is_selected(pair: Pair) -> None:
-    selection = pair.select([1.0, 0.0], [[1.0, 0.0], [1.0, 1.0]], None, costs=[5.0, 1.0], budget=4)
-    assert selection.indices.tolist() == [1]
-
-
-def test_rounding_in_the_sum_of_costs_does_not_exclude_a_candidate(pair: Pair) -> None:
+    free = pair.select(query, vectors, None, costs=[0.0] * 5 + [1.0] * 15, budget=0)
+    assert set(free.indices.tolist()) == set(range(5))
+    # The nearest candidate does not fit.
+    dear = pair.select([1.0, 0.0], [[1.0, 0.0], [1.0, 1.0]], None, costs=[5.0, 1.0], budget=4)
+    assert dear.indices.tolist() == [1]
+    # In floating point 0.1 + 0.2 is above 0.3.
     assert len(pair.select(*gaussian(1, 2, 4), None, costs=[0.1, 0.2], budget=0.3)) == 2
-
-
-def test_a_budget_without_costs_is_refused(pair: Pair) -> None:
-    with pytest.raises(BudgetError, match="cost"):
-        pair.select(*gaussian(1, 5, 3), 2, budget=3)
-
-
-def test_a_budget_below_the_cheapest_candidate_is_refused(pair: Pair) -> None:
-    query, vectors = gaussian(1, 5, 3)
-    costs = [5.0, 3.0, 4.0, 2.5, 9.0]
-    with pytest.raises(BudgetError, match=r"2\.5"):
-        pair.select(query, vectors, 2, costs=costs, budget=2)
-    # Candidate 3, the only one that would fit, is shown.
-    with pytest.raises(BudgetError, match=r"costs 3\b"):
-        pair.select(query, vectors, 2, costs=costs, budget=2.6, shown=[3])
-
-
-@pytest.mark.parametrize("budget", [np.nan, np.inf, -np.inf, -1.0, "many", True])
-def test_a_budget_that_is_not_an_amount_is_refused(pair: Pair, budget: Any) -> None:
-    with pytest.raises(SetSelectError, match="budget"):
-        pair.select(*gaussian(1, 5, 3), 2, costs=[1.0] * 5, budget=budget)
-
-
-def test_k_is_checked_beside_a_budget(pair: Pair) -> None:
-    with pytest.raises(InvalidParameterError, match=r"k=6\b.*n=5\b"):
-        pair.select(*gaussian(1, 5, 3), 6, costs=[1.0] * 5, budget=2)
 
 
 # --- constraints ----------------------------------------------------------------------------------
@@ -856,27 +673,3 @@ def test_shown_candidates_count_for_their_source_and_their_copies(pair: Pair) ->
     ).indices
     # Candidate 4 is the third of source a, candidate 5 is a copy of candidate 0.
     assert set(picks.tolist()) == {1, 2, 6, 7, 8}
-
-
-def test_no_open_candidate_is_an_error(pair: Pair) -> None:
-    query, vectors = gaussian(8, 6, 9)
-    rules: list[dict[str, Any]] = [
-        {"sources": ["a"] * 6, "max_per_source": 1},
-        {"drop_near_duplicates": -1.0},
-        {"sources": ["a"] * 6, "max_per_source": 2, "drop_near_duplicates": -1.0},
-    ]
-    for conditions in rules:
-        with pytest.raises(NothingLeftError, match="n=6"):
-            pair.select(query, vectors, 2, shown=[4], **conditions)
-    # Those that fit the budget are of a source that has its share; the others do not fit.
-    with pytest.raises(NothingLeftError):
-        pair.select(
-            query,
-            vectors,
-            2,
-            costs=[1.0] * 3 + [9.0] * 3,
-            sources="aaabbb",
-            max_per_source=1,
-            budget=5,
-            shown=[0],
-        )

@@ -15,10 +15,10 @@ from shared_core import (
     InvalidParameterError,
     LinearKernel,
     LowRankKernel,
-    choose,
     select,
     select_many,
 )
+from shared_core.selectors.choose import choose
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
 from tests.shared_core.cases import available_loops, draw_relevance, gaussian, random_cases, use_loops
@@ -36,45 +36,29 @@ def random_factors(rng: np.random.Generator, rows: int) -> Factors:
     return V, rng.normal(size=(rows, skew)), C - C.T
 
 
-def test_low_rank_kernels_agree_with_the_reference() -> None:
-    for case in random_cases(52, 300):
-        n = len(case.vectors)
-        rows = n + int(case.rng.integers(0, 20))
-        V, B, C = random_factors(case.rng, rows)
-        ids = case.rng.permutation(rows)[:n]
-        relevance = "exponential" if case.number % 3 == 0 else "linear"
-        temperature: Any = 0.3 if relevance == "exponential" else "auto"
-        selector = NDPP(LowRankKernel(V, B, C), relevance_mapping=relevance, temperature=temperature)
+@pytest.mark.parametrize("kind", ["low rank", "linear"])
+def test_kernels_agree_with_the_reference(kind: str) -> None:
+    for case in random_cases(52 if kind == "low rank" else 53, 240):
+        n, d = case.vectors.shape
+        ids: Any = None
+        if kind == "low rank":
+            rows = n + int(case.rng.integers(0, 20))
+            V, B, C = random_factors(case.rng, rows)
+            ids = case.rng.permutation(rows)[:n].tolist()
+            kernel: Any = LowRankKernel(V, B, C)
+            dense = oracles.ndpp_dense(V, B, C)[np.ix_(ids, ids)]
+        else:
+            V, B, C = random_factors(case.rng, d)
+            kernel, unit = LinearKernel(V, B, C), oracles.unit_rows(case.vectors)
+            dense = oracles.ndpp_dense(unit @ V, None if B is None else unit @ B, C)
+        mapping = "exponential" if case.number % 3 == 0 else "linear"
+        selector = NDPP(kernel, mapping, 0.3 if mapping == "exponential" else "auto")  # type: ignore[arg-type]
         # Every fourth case brings its own relevance.
         worth = draw_relevance(case) if case.number % 4 == 0 else None
-        actual = selector.select(Candidates(case.query, case.vectors, ids=ids.tolist(), relevance=worth), case.k)
-        expected = oracles.ndpp_greedy(
-            case.query,
-            case.vectors,
-            case.k,
-            kernel=oracles.ndpp_dense(V, B, C)[np.ix_(ids, ids)],
-            relevance=worth,
-            kind=relevance,
-            temperature=0.3,
-        )
-        oracles.assert_agrees(actual, expected, f"{relevance}, {case}")
-
-
-def test_linear_kernels_agree_with_the_reference() -> None:
-    for case in random_cases(53, 300):
-        n, d = case.vectors.shape
-        W_V, W_B, C = random_factors(case.rng, d)
-        rows = oracles.unit_rows(case.vectors)
-        kernel = oracles.ndpp_dense(rows @ W_V, None if W_B is None else rows @ W_B, C)
-        relevance = "exponential" if case.number % 3 == 0 else "linear"
-        temperature: Any = 0.3 if relevance == "exponential" else "auto"
-        selector = NDPP(LinearKernel(W_V, W_B, C), relevance_mapping=relevance, temperature=temperature)
-        worth = draw_relevance(case) if case.number % 4 == 0 else None
-        actual = selector.select(Candidates(case.query, case.vectors, relevance=worth), case.k)
-        expected = oracles.ndpp_greedy(
-            case.query, case.vectors, case.k, kernel=kernel, relevance=worth, kind=relevance, temperature=0.3
-        )
-        oracles.assert_agrees(actual, expected, f"{relevance}, n={n}, {case}")
+        actual = selector.select(Candidates(case.query, case.vectors, ids=ids, relevance=worth), case.k)
+        more: dict[str, Any] = {"kernel": dense, "relevance": worth, "kind": mapping, "temperature": 0.3}
+        expected = oracles.ndpp_greedy(case.query, case.vectors, case.k, **more)
+        oracles.assert_agrees(actual, expected, f"{kind}, {mapping}, {case}")
 
 
 def test_by_hand() -> None:
@@ -91,22 +75,13 @@ def test_by_hand() -> None:
     np.testing.assert_allclose(ridged.gains, [0.96, (0.96 * 0.54 - (0.48 * 0.48) ** 2) / 0.96], rtol=1e-12)
 
 
-@pytest.mark.parametrize("way", available_loops())
-def test_a_copy_costs_what_the_ridge_says_and_no_more(way: str) -> None:
-    # The relevance is equal. Row 2 has the cosine 0.36 with the first pick.
+def test_a_text_is_selected_beside_its_copy_if_the_others_are_much_less_relevant() -> None:
     rows = [[0.6, 0.8, 0.0], [0.6, 0.8, 0.0], [0.6, 0.0, 0.8]]
-    for alpha in (0.05, 0.3):
-        with use_loops(way):
-            gains = NDPP(ridge=alpha).select(Candidates([1.0, 0.0, 0.0], rows), 3).gains
-        assert gains[0] == pytest.approx(1 + alpha)
-        assert gains[1] == pytest.approx(1 + alpha - 0.36**2 / (1 + alpha))
-        L = np.array(rows) @ np.transpose(rows) + alpha * np.eye(3)
-        assert gains.prod() == pytest.approx(oracles.ndpp_determinant(L, [0, 1, 2]))
-    # So a text is selected beside its copy if the others are much less relevant.
     far = Candidates([1.0, 0.0, 0.0], rows, relevance=[1.0, 1.0, -6.0])
-    with use_loops(way):
-        assert NDPP(temperature=1.0).select(far, 2).indices.tolist() == [0, 1]
-        assert NDPP(temperature=1.0, ridge=0).select(far, 2).indices.tolist() == [0, 2]
+    for way in available_loops():
+        with use_loops(way):
+            assert NDPP(temperature=1.0).select(far, 2).indices.tolist() == [0, 1]
+            assert NDPP(temperature=1.0, ridge=0).select(far, 2).indices.tolist() == [0, 2]
 
 
 @pytest.mark.parametrize("way", available_loops())
@@ -124,23 +99,6 @@ def test_a_ridge_beside_a_kernel_and_shown_candidates(way: str) -> None:
                 actual = NDPP(kernel, ridge=0.2).select(Candidates(query, vectors), 8, shown=shown)
             assert actual.filled_from is None
             oracles.assert_agrees(actual, expected, f"skew rank {skew_rank}, shown {shown}")
-
-
-@pytest.mark.parametrize("ridge", [-0.1, math.nan, math.inf, "0.05", True])
-def test_a_ridge_out_of_range_is_refused(ridge: Any) -> None:
-    with pytest.raises(InvalidParameterError, match=r"^ridge must be"):
-        NDPP(ridge=ridge)
-
-
-def test_after_the_rank_picks_are_filled_in_by_relevance() -> None:
-    query, vectors = gaussian(3, 10, 3)
-    selection = NDPP(ridge=0).select(Candidates(query, vectors), 7)
-    assert selection.filled_from == 3
-    assert np.all(selection.gains[:3] > 0)
-    assert selection.gains[3:].tolist() == [0.0] * 4
-    rest = [i for i in np.argsort(-oracles.cosines(query, vectors)) if i not in selection.indices[:3]]
-    assert selection.indices[3:].tolist() == rest[:4]
-    assert selection.objective == 0
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -305,23 +263,6 @@ def test_the_automatic_temperature_is_that_of_the_formula() -> None:
         assert NDPP(temperature="auto") == NDPP(temperature=None) == NDPP()
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_automatic_temperature_has_no_scale_and_no_offset(dtype: Any) -> None:
-    # Cosines between 0.7 and 0.9, as some embedding models give them, select what cosines between -1 and 1 select.
-    rng = np.random.default_rng(31)
-    for _ in range(40):
-        V, cosines = rng.normal(size=(25, 6)), rng.uniform(-0.9, 0.9, size=25)
-        picks = []
-        for a, b in ((1.0, 0.0), (0.1, 0.8), (0.01, -0.5)):
-            along = a * cosines + b
-            across = rng.normal(size=(25, 3))
-            across *= np.sqrt((1 - along**2) / (across**2).sum(axis=1))[:, None]
-            vectors = np.column_stack([along, across]).astype(dtype)
-            query = np.eye(4)[0].astype(dtype)
-            picks.append(NDPP(LowRankKernel(V)).select(Candidates(query, vectors), 8).indices.tolist())
-        assert picks[0] == picks[1] == picks[2]
-
-
 @pytest.mark.parametrize("shown", [[], [3, 17]])
 @pytest.mark.parametrize("a", [1e-290, 0.003, 1.0, 40.0, 1e290])
 def test_given_relevance_of_any_scale_and_offset_selects_the_same(a: float, shown: list[int]) -> None:
@@ -372,51 +313,21 @@ def test_shown_candidates_count_in_the_temperature_and_dropped_ones_do_not() -> 
     np.testing.assert_allclose(np.log(above.gains), 2 * auto_log_r([5.0, 3.0, 1.0]), rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize("temperature", ["", "Auto", "cold", "0.1", True, -1, 0, math.inf])
-def test_other_temperatures_are_refused_with_what_is_allowed(temperature: Any) -> None:
-    with pytest.raises(InvalidParameterError, match=r"^temperature must be a finite number above 0, or 'auto', got"):
-        NDPP(temperature=temperature)
-
-
 def test_an_opposite_vector_does_not_count_as_relevant() -> None:
     # Only r² enters the kernel. With the paper's r = cos, -1 would count as much as 1.
     candidates = Candidates([1.0, 0.0], [[-1.0, 0.0], [0.3, 1.0]])
     assert NDPP().select(candidates, 1).indices.tolist() == [1]
 
 
-@pytest.mark.parametrize("relevance", ["cubic", "", False, 1])
-def test_an_unknown_relevance_is_rejected_with_what_is_allowed(relevance: Any) -> None:
-    with pytest.raises(InvalidParameterError, match=r"(?s)linear.*exponential|exponential.*linear"):
-        NDPP(relevance_mapping=relevance)
-
-
-@pytest.mark.parametrize("temperature", [0.0, -1.0, np.nan, np.inf])
-def test_a_temperature_out_of_range_is_refused(temperature: float) -> None:
-    with pytest.raises(InvalidParameterError, match="temperature"):
-        NDPP(temperature=temperature)
-
-
-def with_a_skew_part(seed: int, scale: float, dtype: Any) -> Any:
-    """The selection with a kernel of rank 4, of which 2 come from a skew part of this scale."""
-    rng = np.random.default_rng(seed)
-    V, B = rng.normal(size=(15, 2)), rng.normal(size=(15, 2))
-    query, vectors = gaussian(seed + 1000, 15, 6, dtype)
-    kernel = LowRankKernel(V, B, scale * np.array([[0.0, 1.0], [-1.0, 0.0]]))
-    return NDPP(kernel).select(Candidates(query, vectors), 8)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scale", [1, 100, 1e4])
 def test_the_rank_is_found_at_every_scale_of_the_skew_part(scale: float, dtype: Any) -> None:
-    assert [with_a_skew_part(seed, scale, dtype).filled_from for seed in range(60)] == [4] * 60
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_skew_part_a_million_times_larger_may_hide_ranks_and_hardly_ever_adds_one(dtype: Any) -> None:
-    # The last ratios are as small as 4e-13 of the numbers that they are computed from; the tolerance is 1e-10.
-    found = [with_a_skew_part(seed, 1e6, dtype).filled_from or 9 for seed in range(60)]
-    assert sum(rank > 4 for rank in found) <= 1
-    assert found.count(4) >= 30
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        V, B = rng.normal(size=(15, 2)), rng.normal(size=(15, 2))
+        candidates = Candidates(*gaussian(seed + 1000, 15, 6, dtype))
+        kernel = LowRankKernel(V, B, scale * np.array([[0.0, 1.0], [-1.0, 0.0]]))
+        assert NDPP(kernel).select(candidates, 8).filled_from == 4, seed
 
 
 def test_the_rank_of_float32_vectors_in_a_narrow_cone_is_found() -> None:
@@ -462,3 +373,17 @@ def test_a_ratio_of_rounding_errors_after_shown_candidates_is_no_gain(s: float, 
     candidates = Candidates([1.0, 1.0], [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     found = NDPP(kernel).select(candidates, 1, shown=[0, 1])
     assert (found.indices.tolist(), found.gains.tolist(), found.filled_from) == ([2], [0.0], 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        *(("temperature", t, "above 0, or 'auto', got") for t in ("", "Auto", "0.1", True, -1, 0, np.nan, math.inf)),
+        *(("ridge", r, "ridge must be") for r in (-0.1, math.nan, math.inf, "0.05", True)),
+        *(("relevance_mapping", m, "linear, exponential") for m in ("cubic", "", False, 1)),
+        *(("kernel", k, r"\.load\(path\)") for k in ("kernel.safetensors", np.eye(3))),
+    ],
+)
+def test_parameters_out_of_range_are_refused_with_what_is_allowed(name: str, value: Any, words: str) -> None:
+    with pytest.raises(InvalidParameterError, match=words):
+        NDPP(**{name: value})

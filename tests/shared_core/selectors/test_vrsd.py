@@ -80,7 +80,8 @@ def test_no_exchange_improves_a_refined_set(seed: int, n: int, d: int, k: int) -
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_refinement_never_lowers_the_objective(dtype: Any) -> None:
+def test_refinement_raises_the_objective_or_leaves_it(dtype: Any) -> None:
+    improved = 0
     for seed in range(100):
         query, vectors = gaussian(seed, 40, 16, dtype)
         candidates = Candidates(query, vectors)
@@ -89,15 +90,7 @@ def test_refinement_never_lowers_the_objective(dtype: Any) -> None:
         before = oracles.vrsd_value(query, vectors, greedy.indices)
         after = oracles.vrsd_value(query, vectors, refined.indices)
         assert after >= before - (0 if dtype == np.float64 else 1e-7), seed
-
-
-def test_refinement_improves_some_sets() -> None:
-    improved = 0
-    for seed in range(50):
-        query, vectors = gaussian(seed, 20, 8)
-        candidates = Candidates(query, vectors)
-        greedy, refined = VRSD().select(candidates, 5), VRSD(refine=True).select(candidates, 5)
-        improved += refined.objective > greedy.objective + 1e-6
+        improved += after > before + 1e-6
     assert improved > 0
 
 

@@ -55,6 +55,27 @@ def flat_index(path: Path) -> Path:
     return path
 
 
+def write_index(kind: str, path: Path) -> list[int]:
+    """An index of the corpus in ``path`` that searches exhaustively; the label of each row."""
+    index = faiss.index_factory(D, kind, faiss.METRIC_INNER_PRODUCT)
+    index.train(corpus())
+    labels = np.arange(N)
+    if kind.startswith("IDMap"):
+        # Neither the rows' numbers nor in their order.
+        labels = np.random.default_rng(22).permutation(N) * 1_000_003 + 5
+        index.add_with_ids(corpus(), labels)
+    else:
+        index.add(corpus())
+    if "HNSW" in kind:
+        index.hnsw.efSearch = N
+    if "IVF" in kind:
+        faiss.extract_index_ivf(index).nprobe = 4
+    if "RFlat" in kind:
+        index.k_factor = 20
+    faiss.write_index(index, str(path))
+    return [int(label) for label in labels]
+
+
 def nearest(query: NDArray[Any]) -> NDArray[np.int64]:
     """The FETCH_K rows of the largest inner products, in float64, from a sort of all."""
     return np.argsort(-(corpus().astype(float) @ query.astype(float)), kind="stable")[:FETCH_K]

@@ -59,11 +59,6 @@ def index(tmp_path: Path) -> Path:
     return flat_index(tmp_path / "index.faiss")
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Path:
-    return write_queries(tmp_path / "queries.parquet")
-
-
 def parts(out: Path) -> dict[str, bytes]:
     return {f.name: f.read_bytes() for f in out.iterdir()}
 
@@ -76,20 +71,14 @@ def test_ray_and_one_process_write_the_same_bytes_and_resume_each_other(ray: Any
     pq.write_table(pa.table({"id": names(), "vector": vectors}), files)
     select_dataset(files, index, out=out, block_rows=41, **MMR)
     whole = parts(out)
-    for concurrency, lost in ((2, (0, 2, 3, 5)), (None, (1, 2))):
-        for number in lost:
-            (out / f"part-{number:05d}.parquet").unlink()
-        kept = {f.name: f.stat().st_mtime_ns for f in out.iterdir()}
-        done = select_dataset(files, index, out=out, block_rows=41, concurrency=concurrency, **MMR)
-        assert (done.rows, done.errors, done.parts, done.resumed) == (Q, 2, 6, 6 - len(lost))
-        assert done.first_error == "the vector contains nan (as float32)"
-        assert parts(out) == whole
-        assert {name: (out / name).stat().st_mtime_ns for name in kept} == kept
-    written = pq.read_table(out)
-    assert written["id"].to_pylist() == names()
-    assert {i: e for i, e in enumerate(written["error"].to_pylist()) if e} == {
-        3: "the vector contains nan (as float32)", 99: f"the vector has length {D - 1}, not {D}",
-    }  # fmt: skip
+    for number in (0, 2, 3, 5):
+        (out / f"part-{number:05d}.parquet").unlink()
+    kept = {f.name: f.stat().st_mtime_ns for f in out.iterdir()}
+    done = select_dataset(files, index, out=out, block_rows=41, concurrency=2, **MMR)
+    assert (done.rows, done.errors, done.parts, done.resumed) == (Q, 2, 6, 2)
+    assert done.first_error == "the vector contains nan (as float32)"
+    assert parts(out) == whole
+    assert {name: (out / name).stat().st_mtime_ns for name in kept} == kept
 
 
 def make_deadly_search(deaths: Path, allowed: int, rows: Any) -> Any:
@@ -115,33 +104,30 @@ def test_killed_actors_lose_and_repeat_no_row(ray: Any, tmp_path: Path, monkeypa
     files, out, deaths = tmp_path / "queries.parquet", tmp_path / "sets", tmp_path / "deaths"
     pq.write_table(pa.table({"id": names(), "vector": vectors}), files)
     search = make_deadly_search(deaths, 3, corpus())
-    with pytest.raises(ChildProcessError, match=r"rows 100 to 119 of .*queries\.parquet killed their worker 2 times"):
-        select_dataset(files, search, out=out, block_rows=20, concurrency=2, **NEAREST)
+    with pytest.raises(ChildProcessError, match=r"queries\.parquet: rows 80 to 119 killed their worker 2 times"):
+        select_dataset(files, search, out=out, block_rows=40, concurrency=1, **NEAREST)
     assert deaths.stat().st_size == 2
     there = {f.name: f.stat().st_mtime_ns for f in out.glob("*.parquet")}
-    assert "part-00005.parquet" not in there
+    assert "part-00002.parquet" not in there
     # The next call counts from 0 again: the block kills one more actor and then succeeds.
-    done = select_dataset(files, search, out=out, block_rows=20, concurrency=2, **NEAREST)
-    assert deaths.stat().st_size == 3
-    assert (done.rows, done.errors, done.parts, done.resumed) == (Q, 0, 12, len(there))
+    done = select_dataset(files, search, out=out, block_rows=40, concurrency=1, **NEAREST)
+    assert (done.rows, done.errors, done.parts, done.resumed) == (Q, 0, 6, len(there))
     assert {name: (out / name).stat().st_mtime_ns for name in there} == there
-    assert pq.read_table(out)["id"].to_pylist() == names()
     assert not list(out.glob(".*"))
     # The search does not kill a fourth time.
-    select_dataset(files, search, out=tmp_path / "calm", block_rows=20, **NEAREST)
+    select_dataset(files, search, out=tmp_path / "calm", block_rows=40, **NEAREST)
     assert parts(out) == parts(tmp_path / "calm")
 
 
-def test_an_error_in_an_actor_is_raised_as_it_is(ray: Any, files: Path, tmp_path: Path) -> None:
+def test_an_error_in_an_actor_is_raised_as_it_is(ray: Any, tmp_path: Path) -> None:
     def silent(vectors: Any, k: int) -> tuple[list[Any], list[Any]]:
         return [], []
 
-    with pytest.raises(VectorSourceError, match=r"got 50 queries and returned 0 .* 0 of vectors$") as raised:
-        select_dataset(files, silent, out=tmp_path / "sets", block_rows=50, concurrency=1, **NEAREST)
+    files = write_queries(tmp_path / "queries.parquet")
+    with pytest.raises(VectorSourceError, match=r"got \d+ queries and returned 0 .* 0 of vectors$") as raised:
+        select_dataset(files, silent, out=tmp_path / "sets", concurrency=1, **NEAREST)
     assert type(raised.value) is VectorSourceError
 
-
-def test_an_error_at_the_start_of_an_actor_is_its_answer(tmp_path: Path) -> None:
     class Unreachable:
         @property
         def dimension(self) -> int:
@@ -151,8 +137,8 @@ def test_an_error_at_the_start_of_an_actor_is_its_answer(tmp_path: Path) -> None
             raise AssertionError
 
     # If __init__ raised, Ray would start the actor again and again.
-    actor = _ray_run.BlockActor(make_settings(Unreachable()), tmp_path / "sets", 5)
-    answer = actor({"number": 0, "file": "queries.parquet", "start": 0, "rows": 1, "first_row": 0})
+    actor = _ray_run.PartWriter(make_settings(Unreachable()), tmp_path / "sets", 5)
+    answer = actor({"number": 0, "file": "queries.parquet", "start": 0, "count": 1, "first_row": 0})
     with pytest.raises(VectorSourceError, match="no connection"):
         raise pickle.loads(answer["error"])
 
@@ -165,87 +151,57 @@ def test_a_dataset_comes_back_as_a_dataset(ray: Any, index: Path) -> None:
     assert [(row["id"], list(row["ids"]), row["error"]) for row in rows] == [
         (row["id"], row["ids"], row["error"]) for row in expected
     ]
-    with pytest.raises(InvalidParameterError, match="less than the cluster's 3 CPUs, got 3"):
-        select_dataset(dataset, index, concurrency=3, **NEAREST)
+    # The arrays of a Dataset are tensors.
+    [tensors] = ray.get(ray.data.from_numpy(queries()).to_arrow_refs())
+    again = select_table(tensors, index, vector_column="data", id_column=None, **NEAREST)
+    assert again["ids"].to_pylist() == [row["ids"] for row in expected]
 
 
 def test_a_dataset_with_a_folder_is_staged_once_and_resumed(ray: Any, index: Path, tmp_path: Path) -> None:
-    def arrays_of_several_lengths(batch: dict[str, Any]) -> dict[str, Any]:
-        rows = np.empty(len(batch["id"]), object)
-        rows[:] = [vectors[i][: D - (i == 5)] for i in batch["id"]]
-        return {"id": batch["id"], "vector": rows}
-
-    vectors, out = queries()[:20], tmp_path / "sets"
-    dataset = ray.data.range(20, override_num_blocks=1).map_batches(arrays_of_several_lengths)
-    done = select_dataset(dataset, index, out=out, concurrency=1, block_rows=6, **NEAREST)
+    rng, out = np.random.default_rng(30), tmp_path / "sets"
+    # All lists of candidates are equally long, so Ray makes tensors of them. The vectors have two lengths.
+    hits, scores = rng.permuted(np.tile(np.arange(50), (20, 1)), axis=1)[:, :9], rng.normal(size=(20, 9))
+    vectors = np.empty(20, object)
+    vectors[:] = [query[: D - (i == 5)] for i, query in enumerate(queries()[:20])]
+    columns = {"id": np.arange(20), "vector": vectors, "hits": hits, "scores": scores}
+    given = {"k": 3, "selector": "mmr", "candidates_column": "hits", "relevance_column": "scores", "block_rows": 6}
+    dataset = ray.data.from_items([0], override_num_blocks=1).map_batches(lambda _: columns)
+    done = select_dataset(dataset, index, out=out, concurrency=1, **given)
     assert (done.rows, done.errors, done.parts) == (20, 1, 4)
     assert done.first_error == f"the vector has length {D - 1}, not {D}"
     written = pq.read_table(out)
-    expected = select_table(table().slice(0, 20), index, **NEAREST)["ids"].to_pylist()
-    assert written["id"].to_pylist() == list(range(20))
-    assert written["ids"].to_pylist() == [*expected[:5], None, *expected[6:]]
+    del given["block_rows"]
+    expected = select_table(pa.table({name: list(column) for name, column in columns.items()}), index, **given)
+    assert written.equals(expected)
     (out / "part-00001.parquet").unlink()
     with pytest.warns(SetSelectWarning, match=r"an earlier call wrote to .*_queries are used"):
-        again = select_dataset(dataset, index, out=out, concurrency=1, block_rows=6, **NEAREST)
+        again = select_dataset(dataset, index, out=out, concurrency=1, block_rows=6, **given)
     assert (again.parts, again.resumed) == (4, 3)
     assert pq.read_table(out).equals(written)
 
 
-def test_given_candidates_of_files_and_of_a_dataset(ray: Any, index: Path, tmp_path: Path) -> None:
-    rng = np.random.default_rng(30)
-    # All lists are equally long, so Ray makes tensors of them.
-    hits, scores = rng.permuted(np.tile(np.arange(50), (20, 1)), axis=1)[:, :9], rng.normal(size=(20, 9))
-    columns = {"id": np.arange(20), "vector": queries()[:20], "hits": hits, "scores": scores}
-    given = {"k": 3, "selector": "mmr", "candidates_column": "hits", "relevance_column": "scores"}
-    table = pa.table({name: list(column) for name, column in columns.items()})
-    expected = select_table(table, index, **given)
-    assert expected["error"].null_count == 20
-    pq.write_table(table, tmp_path / "queries.parquet")
-    done = select_dataset(
-        tmp_path / "queries.parquet", index, out=tmp_path / "sets", concurrency=1, block_rows=8, **given
-    )
-    assert (done.rows, done.errors) == (20, 0)
-    assert pq.read_table(done.out).equals(expected)
-    dataset = ray.data.from_items([0], override_num_blocks=1).map_batches(lambda _: columns)
-    done = select_dataset(dataset, index, out=tmp_path / "staged", concurrency=1, **given)
-    assert pq.read_table(done.out).equals(expected)
+def test_a_dataset_that_cannot_be_used_is_refused(ray: Any, index: Path, tmp_path: Path) -> None:
+    dataset, out = ray.data.from_arrow(table()), tmp_path / "sets"
+    cases: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
+        (dataset, {"id_column": "name"}, InvalidInputError, "the dataset: no column name"),
+        (dataset, {"id_column": None, "out": out}, InvalidParameterError, "have no numbers"),
+        (dataset, {"concurrency": 3}, InvalidParameterError, "less than the cluster's 3 CPUs, got 3"),
+        (table(), {"out": out}, InvalidParameterError, r"got Table .*select_table"),
+        (dataset.limit(0), {"out": out}, InvalidInputError, "has no rows"),
+    ]
+    for given, change, error, says in cases:
+        with pytest.raises(error, match=says):
+            select_dataset(given, index, **{**NEAREST, **change})
 
 
-def test_arrays_in_a_dataset_are_vectors(ray: Any, index: Path) -> None:
-    vectors = queries()[:20]
-    [tensors] = ray.get(ray.data.from_numpy(vectors).to_arrow_refs())
-    found = select_table(tensors, index, vector_column="data", id_column=None, **NEAREST)
-    assert found["ids"].to_pylist() == select_table(table().slice(0, 20), index, **NEAREST)["ids"].to_pylist()
-    with pytest.raises(InvalidInputError, match=f"length 2, those of the index {D}"):
-        select_dataset(ray.data.from_numpy(vectors[:, :2]), index, vector_column="data", id_column="data", **NEAREST)
-
-
-def test_the_command_starts_ray_and_prints_none_of_its_messages(index: Path, files: Path, tmp_path: Path) -> None:
+def test_the_command_starts_ray_and_prints_none_of_its_messages(index: Path, tmp_path: Path) -> None:
     # In another process, so that it starts a Ray of its own.
+    files = write_queries(tmp_path / "queries.parquet")
     options = ["batch", "--queries", files, "--index", index, "--out", tmp_path / "sets", "--ray"]
-    code = "from shared_core.cli import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, options), "--block-rows", "150", "--selector", "similarity"],
+        [sys.executable, "-m", "setselect", *map(str, options), "--block-rows", "150", "--selector", "similarity"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, f"{Q} rows in 2 parts: {tmp_path / 'sets'}\n"), done.stderr
     # Ray's core reports on a line of its own that its log level is set.
     assert not [line for line in done.stderr.splitlines() if "RAY_BACKEND_LOG_LEVEL" not in line]
-
-
-def test_a_dataset_that_cannot_be_used_is_refused(ray: Any, index: Path, tmp_path: Path) -> None:
-    dataset = ray.data.from_arrow(table())
-    with pytest.raises(InvalidInputError, match="the dataset: no column name"):
-        select_dataset(dataset, index, id_column="name", **NEAREST)
-    with pytest.raises(InvalidParameterError, match="have no numbers"):
-        select_dataset(dataset, index, out=tmp_path / "sets", id_column=None, **NEAREST)
-    with pytest.raises(InvalidParameterError, match=r"got Table .*select_table"):
-        select_dataset(table(), index, out=tmp_path / "sets", **NEAREST)
-    assert not (tmp_path / "sets").exists()
-    with pytest.raises(InvalidInputError, match="has no rows"):
-        select_dataset(dataset.limit(0), index, out=tmp_path / "sets", **NEAREST)
-    (tmp_path / "album").mkdir()
-    (tmp_path / "album" / "holiday.jpg").write_text("picture")
-    with pytest.raises(InvalidParameterError, match=r"contains holiday\.jpg"):
-        select_dataset(dataset, index, out=tmp_path / "album", **NEAREST)
-    assert [f.name for f in (tmp_path / "album").iterdir()] == ["holiday.jpg"]

@@ -38,7 +38,7 @@ class InvalidParameterError(SetSelectError, ValueError):
 
 
 class NothingLeftError(InvalidParameterError):
-    """Every candidate was shown before, or is excluded by ``max_per_source`` or ``drop_near_duplicates``."""
+    """Every candidate was shown before, or a constraint forbids it."""
 
 
 class BudgetError(SetSelectError, ValueError):

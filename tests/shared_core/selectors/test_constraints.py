@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from typing import Any
 
@@ -16,7 +15,6 @@ from shared_core import (
     NothingLeftError,
     select,
 )
-from shared_core.selectors.choose import choose
 from tests.shared_core.cases import PAIRS, VRSD_REFINED, Pair, gaussian, names, random_cases
 
 every_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)
@@ -73,26 +71,6 @@ def test_an_exchange_opens_the_near_duplicates_of_the_replaced_pick() -> None:
 
 
 @every_pair
-@both_dtypes
-@pytest.mark.parametrize("most", [1, 2])
-def test_a_source_with_900_of_1000_candidates_stays_within_its_cap(pair: Pair, dtype: Any, most: int) -> None:
-    query, noise = gaussian(5, 1000, 40, dtype)
-    sources = ["big.md"] * 900 + [f"{i}.md" for i in range(100)]
-    # All candidates of the big source are nearer to the query than the others; the order is random.
-    vectors = noise + np.where(np.arange(1000) < 900, 2, 0.3)[:, None].astype(dtype) * query
-    order = np.random.default_rng(6).permutation(1000)
-    mixed = [sources[i] for i in order]
-    # Without quality, so that relevance alone prefers the big source.
-    free = pair.select(query, vectors[order], 10, quality=None)
-    assert sum(mixed[i] == "big.md" for i in free.indices) > most
-    picks = pair.select(query, vectors[order], 10, quality=None, sources=mixed, max_per_source=most).indices
-    counts = Counter(mixed[i] for i in picks)
-    assert len(picks) == 10
-    assert counts["big.md"] == most
-    assert len(counts) == 11 - most
-
-
-@every_pair
 def test_a_cosine_at_the_threshold_is_not_above_it(pair: Pair) -> None:
     query, rows = [1.0, 0.5, 0.25, 0.1], np.eye(4)
     assert len(pair.select(query, rows, 4, drop_near_duplicates=0.0)) == 4
@@ -130,25 +108,3 @@ def test_ndpp_fills_in_by_relevance_under_the_caps() -> None:
         full = {sources[i] for i in picks[:position]}
         free = [i for i in range(30) if sources[i] not in full]
         assert picks[position] == max(free, key=lambda i: candidates.relevance[i])
-
-
-def test_derived_candidates_keep_the_constraints() -> None:
-    query, vectors = gaussian(9, 8, 5)
-    rules: dict[str, Any] = {"sources": list("aabbccdd"), "max_per_source": 1, "drop_near_duplicates": 0.8}
-    given = Candidates(query, vectors, **rules)
-    expected = VRSD().select(given, 8).indices.tolist()
-    assert len(expected) <= 4
-    assert select(query, vectors, 8, "vrsd", **rules).indices.tolist() == expected
-    for other in (
-        Candidates(-query, vectors, **rules).with_query(query),
-        Candidates(query, -vectors, **rules).with_vectors(query, vectors),
-        given.take(range(8)),
-        pickle.loads(pickle.dumps(given)),
-    ):
-        assert (other.sources, other.max_per_source, other.drop_near_duplicates) == (tuple("aabbccdd"), 1, 0.8)
-        assert VRSD().select(other, 8).indices.tolist() == expected
-    part = given.take([7, 0, 1])
-    assert part.sources == ("d", "a", "a")
-    assert len(VRSD().select(part, 3)) <= 2
-    under = choose(given, VRSD(), 8, score_threshold=0.0)
-    assert all(n == 1 for n in Counter(rules["sources"][i] for i in under.indices).values())

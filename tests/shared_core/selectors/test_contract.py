@@ -96,10 +96,6 @@ def assert_alike(a: Selection, b: Selection, rtol: float = 1e-6, atol: float = 1
     np.testing.assert_allclose(a.gains, b.gains, rtol=rtol, atol=atol)
 
 
-def rounding(dtype: Any) -> float:
-    return float(64 * np.finfo(dtype).eps)
-
-
 def test_every_registered_selector_is_tested_here() -> None:
     # Doctests and other tests register selectors too; a class of this package is found in its module.
     registered = {
@@ -407,12 +403,7 @@ REFUSED: list[tuple[Any, dict[str, Any], type[SetSelectError], str]] = [
     (2, {"sources": "a" * 11, "max_per_source": 1, "shown": [4]}, NothingLeftError, "n=11"),
     (2, {"drop_near_duplicates": -1.0, "shown": [4]}, NothingLeftError, "n=11"),
     # Those that fit the budget are of a source that has its share; the others do not fit.
-    (
-        2,
-        {"budget": 6.0, "sources": "a" * 5 + "b" * 6, "max_per_source": 1, "shown": [0], **COSTS},
-        NothingLeftError,
-        "",
-    ),
+    (2, {"budget": 6, "sources": "aaaaabbbbbb", "max_per_source": 1, "shown": [0], **COSTS}, NothingLeftError, "n=11"),
 ]
 
 
@@ -500,18 +491,6 @@ def test_of_equal_candidates_the_first_are_selected(pair: Pair, dtype: Any, n: i
 
 
 @both_dtypes
-def test_one_dimension(pair: Pair, dtype: Any) -> None:
-    rng = np.random.default_rng(93)
-    for _ in range(20):
-        n = int(rng.integers(1, 30))
-        query, vectors = rng.normal(size=1).astype(dtype), rng.normal(size=(n, 1)).astype(dtype)
-        k = int(rng.integers(1, n + 1))
-        # Every cosine is 1 or -1, so every tie is exact.
-        expected = pair.expected(query, vectors, k)
-        assert pair.select(query, vectors, k).indices.tolist() == list(expected.picks), (query, vectors, k)
-
-
-@both_dtypes
 def test_only_zero_rows(pair: Pair, dtype: Any) -> None:
     selection = pair.select(np.ones(4, dtype), np.zeros((6, 4), dtype), 4)
     assert selection.indices.tolist() == [0, 1, 2, 3]
@@ -581,17 +560,6 @@ def test_the_order_of_shown_does_not_matter(pair: Pair, seed: int, order: list[i
     assert_alike(pair.select(query, vectors, 4, shown=order), one, rtol=1e-9)
 
 
-@both_dtypes
-def test_a_copy_of_a_shown_candidate_is_avoided(pair: Pair, dtype: Any) -> None:
-    # Row 1 is a copy of row 0 and the nearest to the query; row 2 complements row 0.
-    vectors = np.array([[0.8, 0.6, 0.0], [0.8, 0.6, 0.0], [0.7, -0.6, 0.1]], dtype)
-    query = np.array([1.0, 0.0, 0.0], dtype)
-    more = {"quality": [0.0] * 3} if pair.with_quality else {}
-    # Selection by similarity does not look at the shown candidates.
-    expected = [1] if pair.name == "similarity" else [2]
-    assert pair.select(query, vectors, 1, shown=[0], **more).indices.tolist() == expected
-
-
 # --- budget ---------------------------------------------------------------------------------------
 
 
@@ -611,22 +579,6 @@ def test_k_and_budget_are_both_kept(pair: Pair) -> None:
 # --- constraints ----------------------------------------------------------------------------------
 
 
-def test_conditions_that_forbid_nothing_change_nothing(pair: Pair) -> None:
-    for case in random_cases(140, 36):
-        n = len(case.vectors)
-        free = pair.select(case.query, case.vectors, case.k)
-        # Conditions are kept by numpy alone; its dot products differ from those of compiled loops in the last bits.
-        room = rounding(case.vectors.dtype)
-        for conditions in (
-            {"sources": [0] * n, "max_per_source": n},
-            {"costs": [2.0] * n, "budget": 2.0 * n},
-            {"sources": [0] * n, "costs": [1.0] * n},
-        ):
-            assert_alike(pair.select(case.query, case.vectors, case.k, **conditions), free, room, room)
-        everything = pair.select(case.query, case.vectors, None, costs=[1.0] * n, budget=n)
-        assert sorted(everything.indices.tolist()) == list(range(n))
-
-
 @quick
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(3, 25), data=st.data())
 def test_a_permutation_of_the_candidates_permutes_the_result_under_conditions(
@@ -642,34 +594,15 @@ def test_a_permutation_of_the_candidates_permutes_the_result_under_conditions(
     budget = data.draw(st.sampled_from([None, 4.0, 20.0]))
     rules: dict[str, Any] = {"max_per_source": 2, "drop_near_duplicates": 0.3, "budget": budget}
     k = min(6, n - len(shown))
-    try:
-        one = pair.select(query, vectors, k, costs=costs, sources=sources, shown=shown, **rules)
-    except (NothingLeftError, BudgetError):
-        one = None
-    try:
-        other = pair.select(
-            query,
-            vectors[order],
-            k,
-            costs=costs[order],
-            sources=sources[order],
-            shown=place[shown].tolist(),
-            **rules,
-        )
-    except (NothingLeftError, BudgetError):
-        other = None
+    found: list[Selection | None] = []
+    for rows, seen in ((np.arange(n), shown), (order, place[shown].tolist())):
+        columns = {"costs": costs[rows], "sources": sources[rows]}
+        try:
+            found.append(pair.select(query, vectors[rows], k, shown=seen, **columns, **rules))
+        except (NothingLeftError, BudgetError):
+            found.append(None)
+    one, other = found
     assert (one is None) == (other is None)
     if one is not None and other is not None:
         assert [int(order[i]) for i in other.indices] == one.indices.tolist()
         np.testing.assert_allclose(other.gains, one.gains, rtol=1e-7, atol=1e-10)
-
-
-def test_shown_candidates_count_for_their_source_and_their_copies(pair: Pair) -> None:
-    query, vectors = gaussian(7, 9, 12)
-    vectors[5] = vectors[0] * 3
-    sources = ["a", "b", "c", "a", "a", "d", "e", "e", "f"]
-    picks = pair.select(
-        query, vectors, 6, shown=[0, 3], sources=sources, max_per_source=2, drop_near_duplicates=0.99
-    ).indices
-    # Candidate 4 is the third of source a, candidate 5 is a copy of candidate 0.
-    assert set(picks.tolist()) == {1, 2, 6, 7, 8}

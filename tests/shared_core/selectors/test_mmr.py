@@ -103,18 +103,6 @@ def test_quality_enters_as_given() -> None:
     assert MMR(lambda_b=1.0).select(candidates, 1).indices.tolist() == [0]
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
-@given(grids())
-def test_the_objective_is_that_of_the_formula(data: Grid) -> None:
-    query, vectors, k = data
-    selection = MMR(lambda_mult=0.3).select(Candidates(query, vectors), k)
-    picks, rows = selection.indices.tolist(), oracles.unit_rows(vectors)
-    value = 0.3 * sum(oracles.cosine(query, vectors[i]) for i in picks)
-    for j in range(1, k):
-        value -= 0.7 * max(float(rows[picks[j]] @ rows[i]) for i in picks[:j])
-    assert selection.objective == pytest.approx(value, abs=1e-9)
-
-
 @pytest.mark.parametrize("value", [-0.01, 1.01, 2, -1, np.nan, np.inf])
 @pytest.mark.parametrize("name", ["lambda_mult", "lambda_b"])
 def test_lambdas_out_of_range_are_refused(name: str, value: float) -> None:

@@ -11,7 +11,8 @@ from langchain_core.embeddings import Embeddings
 from pydantic import Field
 
 from shared_core import InvalidParameterError
-from shared_core.retrieval import Request, nearest_name, refuse_unknown
+from shared_core.retrieval.lookup import nearest_name, refuse_unknown
+from shared_core.retrieval.request import Request
 from shared_core.retrieval.settings import Call, Name, Positive, SelectorName, Settings, parameter_names
 
 

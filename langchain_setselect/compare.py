@@ -16,8 +16,9 @@ from shared_core.evaluation.compare import compare_candidates
 from shared_core.evaluation.corpus import Query
 from shared_core.evaluation.judging import FoundCandidates, found_documents
 from shared_core.evaluation.results import Comparison
-from shared_core.retrieval import EmbeddedQuery, as_embeddings, run_flow
-from shared_core.signals.embedding_models import fingerprint
+from shared_core.retrieval.flow import run_flow
+from shared_core.retrieval.request import EmbeddedQuery
+from shared_core.signals.embedding_models import as_embeddings, fingerprint
 
 from .retriever import search_store
 

@@ -15,7 +15,8 @@ from langchain_core.vectorstores import VectorStore
 from typing_extensions import override
 
 from shared_core import InvalidParameterError, VectorSourceError
-from shared_core.retrieval import Flow, Found, Request, Step, run_flow, run_flow_async
+from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.request import Found, Request
 
 from ._settings import SelectionSettings
 from .retriever import (

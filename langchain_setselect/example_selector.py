@@ -12,7 +12,9 @@ from langchain_core.vectorstores import VectorStore
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
-from shared_core.retrieval import Flow, join_values, nearest_name, run_flow, run_flow_async
+from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
+from shared_core.retrieval.items import join_values
+from shared_core.retrieval.lookup import nearest_name
 from shared_core.retrieval.settings import parameter_names
 
 from .retriever import RAISE_FETCH_K, SearchSettings

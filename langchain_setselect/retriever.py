@@ -22,16 +22,8 @@ from typing_extensions import override
 
 from shared_core import InvalidInputError, VectorSourceError
 from shared_core.errors import warn
-from shared_core.retrieval import (
-    EmbeddedQuery,
-    Flow,
-    Found,
-    Request,
-    Selected,
-    Step,
-    run_flow,
-    run_flow_async,
-)
+from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.request import EmbeddedQuery, Found, Request, Selected
 from shared_core.retrieval.settings import Fetching, SelectorName
 
 from ._settings import SelectionSettings

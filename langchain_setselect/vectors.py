@@ -13,7 +13,10 @@ from langchain_core.vectorstores import VectorStore
 from numpy.typing import NDArray
 
 from shared_core.errors import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError, warn
-from shared_core.retrieval import EmbeddedQuery, Flow, Step, as_embeddings, find_registered
+from shared_core.retrieval.flow import Flow, Step
+from shared_core.retrieval.lookup import find_registered
+from shared_core.retrieval.request import EmbeddedQuery
+from shared_core.signals.embedding_models import as_embeddings
 
 from .stores import READERS
 from .stores.reader import (

@@ -16,7 +16,9 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Objec
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval import EmbeddedQuery, Flow, Found, Request, Selected, Step, refuse_unknown
+from shared_core.retrieval.flow import Flow, Step
+from shared_core.retrieval.lookup import refuse_unknown
+from shared_core.retrieval.request import EmbeddedQuery, Found, Request, Selected
 from shared_core.retrieval.settings import Call, Positive, Settings, parameter_names
 
 from .vectors import NodeVectors, resolve_embed_model

@@ -15,7 +15,7 @@ from shared_core.evaluation.compare import check_options, compare_candidates
 from shared_core.evaluation.corpus import Query
 from shared_core.evaluation.judging import FoundCandidates, found_documents
 from shared_core.evaluation.results import Comparison
-from shared_core.retrieval import run_flow
+from shared_core.retrieval.flow import run_flow
 
 from ._settings import read_vectors
 from .retriever import SetSelectIndexRetriever

@@ -12,7 +12,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval import join_values
+from shared_core.retrieval.items import join_values
 
 from .retriever import P, RetrieverSettings, SetSelectIndexRetriever, takes_fields_of
 

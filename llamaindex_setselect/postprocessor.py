@@ -14,7 +14,8 @@ from llama_index.core.schema import BaseComponent, NodeWithScore, QueryBundle
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError, Selector, make_selector, selector_names
-from shared_core.retrieval import Flow, Found, Request, Selected, Step, run_flow, run_flow_async
+from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.request import Found, Request, Selected
 from shared_core.selectors.base import DEFAULT_SELECTOR
 
 from ._settings import SelectionSettings, dispatcher, embed_query, finish, is_heard, read_vectors

@@ -17,7 +17,8 @@ from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQue
 from typing_extensions import override
 
 from shared_core import InvalidInputError
-from shared_core.retrieval import Flow, Request, Selected, Step, run_flow, run_flow_async
+from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.request import Request, Selected
 from shared_core.retrieval.settings import Fetching
 
 from ._settings import SelectionSettings, embed_query, finish, read_vectors

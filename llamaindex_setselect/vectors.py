@@ -16,7 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from shared_core import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError
 from shared_core.errors import warn
-from shared_core.retrieval import Flow, Step, as_embeddings, find_registered
+from shared_core.retrieval.flow import Flow, Step
+from shared_core.retrieval.lookup import find_registered
+from shared_core.signals.embedding_models import as_embeddings
 
 from .stores import READERS
 from .stores.reader import AsyncFetch, Fetch, VectorReader

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ._argument_names import argument_name
 from .errors import InvalidInputError, InvalidParameterError
@@ -139,47 +139,6 @@ def as_column(values: ArrayLike, n: int, what: str, least: float = -math.inf) ->
     if bad.size:
         raise InvalidInputError(f"{what}: row {bad[0]} is {column[bad[0]]}; every value must be at least {least:g}")
     return read_only(column)
-
-
-def as_embeddings(answer: Any, texts: Sequence[str], model: str, dtype: DTypeLike | None = None) -> NDArray[Any]:
-    """What an embedding model returned for n ``texts`` as an array (n, d) of finite numbers, in ``dtype`` if given.
-
-    If ``answer`` is not one vector for each text, the message says how many texts and vectors there are, or names the
-    text whose vector is wrong. ``model`` is what messages call the model.
-    """
-    try:
-        count: Any = len(answer)
-    except TypeError:
-        count = quoted(answer)
-    if count != len(texts):
-        raise InvalidInputError(f"{model} must return one vector for each text (texts: {len(texts)}, vectors: {count})")
-    try:
-        rows = as_numeric(answer, f"what {model} returned")
-    except InvalidInputError:
-        _check_each_embedding(answer, texts, model)
-        raise
-    if rows.ndim != 2 or not rows.shape[1]:
-        _check_each_embedding(answer, texts, model)
-    # A float64 value that is too large for ``dtype`` becomes inf.
-    with np.errstate(over="ignore"):
-        rows = rows if dtype is None else rows.astype(dtype)
-    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-    if bad.size:
-        raise InvalidInputError(f"the vector that {model} returned for {quoted(texts[bad[0]])} holds NaN or inf")
-    return rows
-
-
-def _check_each_embedding(answer: Iterable[Any], texts: Sequence[str], model: str) -> None:
-    """Raise for the first vector that is not of numbers, or has another length than the first vector."""
-    shape = None
-    for vector, text in zip(answer, texts, strict=True):
-        what = f"the vector that {model} returned for {quoted(text)}"
-        row = as_numeric(vector, what)
-        if row.ndim != 1 or not row.size:
-            raise InvalidInputError(f"{what} must have shape (d,) with d >= 1, got {row.shape}")
-        if row.shape != (shape or row.shape):
-            raise InvalidInputError(f"{what} must have shape {shape}, as the first one has, got {row.shape}")
-        shape = row.shape
 
 
 def as_names(values: Iterable[Hashable], n: int, what: str) -> tuple[Hashable, ...]:

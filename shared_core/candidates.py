@@ -30,8 +30,6 @@ CONSTRAINTS = ("max_per_source", "drop_near_duplicates")
 # Scores that differ by at most this many units in the last place count as equal.
 TIE_EPS = 16
 _TIES = {np.dtype(t): TIE_EPS * float(np.finfo(t).eps) for t in (np.float32, np.float64)}
-# The arguments of Candidates that are constraints on the set.
-CONSTRAINTS: tuple[str, ...] = ("max_per_source", "drop_near_duplicates")
 # Squared lengths outside of these bounds have overflowed, or have lost digits to underflow.
 _SAFE_SQUARES = {
     np.dtype(t): (float(np.finfo(t).tiny / np.finfo(t).eps), float(np.finfo(t).max)) for t in (np.float32, np.float64)

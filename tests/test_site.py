@@ -19,8 +19,6 @@ def public_names() -> dict[str, list[str]]:
                 match statement:
                     case ast.Assign(targets=[ast.Name(id="__all__")]):
                         found[".".join(path.relative_to(ROOT).parent.parts)] = ast.literal_eval(statement.value)
-    # Only the adapters call it.
-    del found["shared_core.retrieval"]
     return found
 
 

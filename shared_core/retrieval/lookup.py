@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
+from .._validation import nearest_name as nearest_spelling
 from ..errors import InvalidParameterError
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ def refuse_unknown(owner: str, names: Iterable[str], known: Iterable[str]) -> No
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is spelt like ``name``, or that other libraries call so; None if there is none."""
+    """The known name that other libraries call ``name``, or that is spelt like it; None if there is none."""
     known = [*known]
     elsewhere = (alias for alias in _ELSEWHERE.get(name, ()) if alias in known)
-    return next(elsewhere, None) or next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.8)), None)
+    return next(elsewhere, None) or nearest_spelling(name, known)

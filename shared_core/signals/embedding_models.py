@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .._validation import as_embeddings, quoted
+from .._validation import as_numeric, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from .language_models import import_library
 
@@ -256,3 +256,44 @@ class CachedEmbedding:
         query = "SELECT vector FROM embeddings WHERE model = ? AND text_sha256 = ?"
         rows = {key: database.execute(query, (self.model, key)).fetchone() for key in keys}
         return {key: np.frombuffer(row[0], _DTYPE) for key, row in rows.items() if row is not None}
+
+
+def as_embeddings(answer: Any, texts: Sequence[str], model: str, dtype: DTypeLike | None = None) -> NDArray[Any]:
+    """What an embedding model returned for n ``texts`` as an array (n, d) of finite numbers, in ``dtype`` if given.
+
+    If ``answer`` is not one vector for each text, the message says how many texts and vectors there are, or names the
+    text whose vector is wrong. ``model`` is what messages call the model.
+    """
+    try:
+        count: Any = len(answer)
+    except TypeError:
+        count = quoted(answer)
+    if count != len(texts):
+        raise InvalidInputError(f"{model} must return one vector for each text (texts: {len(texts)}, vectors: {count})")
+    try:
+        rows = as_numeric(answer, f"what {model} returned")
+    except InvalidInputError:
+        _check_each_embedding(answer, texts, model)
+        raise
+    if rows.ndim != 2 or not rows.shape[1]:
+        _check_each_embedding(answer, texts, model)
+    # A float64 value that is too large for ``dtype`` becomes inf.
+    with np.errstate(over="ignore"):
+        rows = rows if dtype is None else rows.astype(dtype)
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if bad.size:
+        raise InvalidInputError(f"the vector that {model} returned for {quoted(texts[bad[0]])} holds NaN or inf")
+    return rows
+
+
+def _check_each_embedding(answer: Iterable[Any], texts: Sequence[str], model: str) -> None:
+    """Raise for the first vector that is not of numbers, or has another length than the first vector."""
+    shape = None
+    for vector, text in zip(answer, texts, strict=True):
+        what = f"the vector that {model} returned for {quoted(text)}"
+        row = as_numeric(vector, what)
+        if row.ndim != 1 or not row.size:
+            raise InvalidInputError(f"{what} must have shape (d,) with d >= 1, got {row.shape}")
+        if row.shape != (shape or row.shape):
+            raise InvalidInputError(f"{what} must have shape {shape}, as the first one has, got {row.shape}")
+        shape = row.shape

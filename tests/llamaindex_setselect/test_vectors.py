@@ -23,7 +23,7 @@ from shared_core import (
     SetSelectWarning,
     VectorSourceError,
 )
-from shared_core.retrieval import run_flow
+from shared_core.retrieval.flow import run_flow
 from tests.embedding import DIMENSION
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,

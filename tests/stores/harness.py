@@ -28,7 +28,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from langchain_setselect import vectors as langchain_vectors
 from llamaindex_setselect import SetSelectPostprocessor
 from llamaindex_setselect import vectors as llamaindex_vectors
-from shared_core.retrieval import run_flow
+from shared_core.retrieval.flow import run_flow
 from tests import oracles
 
 DIMENSION = 32

@@ -23,7 +23,7 @@ from typing_extensions import override
 from shared_core import InvalidInputError, VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
-from shared_core.retrieval.request import EmbeddedQuery, Found, Request, Selected
+from shared_core.retrieval.request import EmbeddedQuery, Found, Request, Selected, as_vector
 from shared_core.retrieval.settings import Fetching, SelectorName
 
 from ._settings import SelectionSettings
@@ -44,7 +44,8 @@ def embed_query(request: Request, embeddings: Embeddings, query: str) -> Flow[Em
     vector = yield Step(partial(embeddings.embed_query, query), partial(embeddings.aembed_query, query))
     embedded = None
     if text is not None:
-        embedded = yield Step(partial(embeddings.embed_query, text), partial(embeddings.aembed_query, text))
+        answer = yield Step(partial(embeddings.embed_query, text), partial(embeddings.aembed_query, text))
+        embedded = as_vector(answer, "the perspective's embedding").tolist()
     return request.as_query(vector, embedded)
 
 

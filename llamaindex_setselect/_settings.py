@@ -18,7 +18,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import Flow, Step
 from shared_core.retrieval.lookup import refuse_unknown
-from shared_core.retrieval.request import EmbeddedQuery, Found, Request, Selected
+from shared_core.retrieval.request import EmbeddedQuery, Found, Request, Selected, as_vector
 from shared_core.retrieval.settings import Call, Positive, Settings, parameter_names
 
 from .vectors import NodeVectors, resolve_embed_model
@@ -117,7 +117,7 @@ def embed_query(settings: SelectionSettings, request: Request, bundle: QueryBund
     if memory is not None and memory[0] is model and memory[1] == text:
         embedded = memory[2]
     else:
-        embedded = yield from _embed(settings, [text])
+        embedded = as_vector((yield from _embed(settings, [text])), "the perspective's embedding").tolist()
         settings._perspective_memory = (model, text, embedded)
     own = None
     if request.settings.perspective_vector == "difference" and bundle.custom_embedding_strs:

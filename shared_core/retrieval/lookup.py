@@ -39,7 +39,7 @@ def refuse_unknown(owner: str, names: Iterable[str], known: Iterable[str]) -> No
     >>> refuse_unknown("Retriever", ["lambda"], ["k", "lambda_mult"])
     Traceback (most recent call last):
     ...
-    shared_core.errors.InvalidParameterError: Retriever has no argument 'lambda': did you mean 'lambda_mult'?
+    setselect.InvalidParameterError: Retriever has no argument 'lambda': did you mean 'lambda_mult'?
     """
     allowed = sorted({*known})
     for name in names:

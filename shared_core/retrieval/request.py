@@ -125,9 +125,7 @@ class Request:
 
         ``own`` is the embedding of the query's own words if ``embedding`` is that of other words (HyDE).
         """
-        vector = np.asarray(embedding, np.float64)
-        if vector.ndim != 1:
-            raise InvalidInputError(f"the query's embedding must be one vector, got shape {vector.shape}")
+        vector = as_vector(embedding, "the query's embedding")
         if not np.isfinite(vector).all():
             raise InvalidInputError("the query's embedding holds NaN or inf")
         if not vector.any():
@@ -299,8 +297,10 @@ class Request:
         if not limited and self.selector != make_selector("similarity"):
             # Pydantic compares private attributes. The flag is not one, so equal objects stay equal after a warning.
             owner.__dict__["_warned"] = True
-            every = f"{owner.size_name}={self.k} of {candidates} candidates: all of them are selected"
-            warn(f"{every}, whatever the method. {remedy}")
+            warn(
+                f"{owner.size_name}={self.k} of {candidates} candidates: all of them are selected, whatever the method. "
+                f"{remedy}"
+            )
 
     def report(self, selected: Selected, started: float, vector_source: Callable[[], str]) -> Selected:
         """``selected`` with its time since ``started`` (``time.perf_counter()``); writes one line to the log.
@@ -351,6 +351,14 @@ class Request:
             )
 
 
+def as_vector(embedding: Any, what: str) -> NDArray[np.float64]:
+    """``embedding`` as an array of shape (d,); InvalidInputError if it is not one vector. Messages call it ``what``."""
+    vector = np.asarray(embedding, np.float64)
+    if vector.ndim != 1:
+        raise InvalidInputError(f"{what} must be one vector, got shape {vector.shape}")
+    return vector
+
+
 def _distinct_ids(ids: Sequence[Hashable]) -> list[int]:
     """The first row of each id, and all rows without an id."""
     first: dict[Hashable, int] = {}
@@ -362,9 +370,9 @@ def _as_rows(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:
     try:
         return np.asarray(vectors)
     except ValueError:
-        lengths = list(map(len, vectors))
-        odd = next((row for row, length in enumerate(lengths) if length != lengths[0]), 0)
+        shapes = list(map(np.shape, vectors))
+        odd = next((row for row, shape in enumerate(shapes) if shape != shapes[0]), 0)
         raise InvalidInputError(
-            f"the vector of {ids[odd]!r} has length {lengths[odd]}, that of {ids[0]!r} has {lengths[0]}: "
+            f"the vector of {ids[odd]!r} has shape {shapes[odd]}, that of {ids[0]!r} has {shapes[0]}: "
             "they most likely come from different embedding models"
         ) from None

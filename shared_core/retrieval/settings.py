@@ -232,6 +232,10 @@ class Call(Settings, Fetching):
         if twice:
             raise InvalidParameterError(f"{min(twice)} is given twice: as a setting and in selector_kwargs")
         parameters = own | self.selector_kwargs
+        if self.selector == "similarity_score_threshold":
+            raise InvalidParameterError(
+                "there is no selector 'similarity_score_threshold': use 'similarity' and score_threshold="
+            )
         selector = resolve_selector(DEFAULT_SELECTOR if self.selector is None else self.selector, parameters)
         if self.has_relevance and not getattr(selector, "uses_relevance", True):
             raise InvalidParameterError(NO_RELEVANCE)

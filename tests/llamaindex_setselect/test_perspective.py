@@ -155,9 +155,9 @@ def test_impossible_settings_are_refused_at_construction(make: Any, index: Vecto
         with pytest.raises(InvalidParameterError, match="needs the root query"):
             make(index=index, perspective=perspective, perspective_vector="difference")
     for name in ("root", "auto"):
-        with pytest.raises(InvalidParameterError, match="perspective_vector must be one of text, difference"):
+        with pytest.raises(InvalidParameterError, match="perspective_vector"):
             make(index=index, perspective=both_parts, perspective_vector=name)
-    with pytest.raises(InvalidParameterError, match="direction must be one of remove, emphasize"):
+    with pytest.raises(InvalidParameterError, match="direction"):
         make(index=index, perspective=both_parts, direction="auto")
 
 

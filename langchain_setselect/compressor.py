@@ -99,7 +99,8 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         if not documents:
             return []
         remedy = "Let the retriever in front of SetSelectCompressor return more (its k)"
-        request.warn_if_all_are_selected(self, len(documents), remedy)
+        if len(documents) <= request.all_of:
+            request.warn_that_all_are_selected(self, len(documents), remedy)
         embedded = yield from embed_query(request, self._embeddings(), query)
         ids = _drop_ambiguous(read_ids(self.vectorstore, reader_of(self.vectorstore), documents), documents)
         vectors = yield from self._vectors(documents, ids)

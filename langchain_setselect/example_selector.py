@@ -146,7 +146,9 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
 
     def _examples(self, input_variables: dict[str, str]) -> Flow[list[dict[str, Any]]]:
         request, store_kwargs = self._configured
-        request.warn_if_all_are_selected(self, request.fetch_k - len(request.shown), RAISE_FETCH_K)
+        fetched = request.fetch_k - len(request.shown)
+        if fetched <= request.all_of:
+            request.warn_that_all_are_selected(self, fetched, RAISE_FETCH_K)
         selected = yield from self._select(request, join_values(input_variables, self.input_keys), store_kwargs)
         examples = [document.metadata for document, _, _ in request.arrange(selected)]
         return [{key: example[key] for key in self.example_keys or example} for example in examples]

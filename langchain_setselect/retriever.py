@@ -238,7 +238,9 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
     ) -> Flow[list[Document]]:
         warns = not _USED_TOGETHER.isdisjoint(kwargs)
         request, store_kwargs = self._configure(kwargs, warns=warns) if kwargs else self._configured
-        request.warn_if_all_are_selected(self, request.fetch_k - len(request.shown), RAISE_FETCH_K)
+        fetched = request.fetch_k - len(request.shown)
+        if fetched <= request.all_of:
+            request.warn_that_all_are_selected(self, fetched, RAISE_FETCH_K)
         selected = yield from self._select(request, query, store_kwargs)
         if run_manager.handlers:
             data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}

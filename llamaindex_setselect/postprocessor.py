@@ -116,7 +116,8 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         remedy = (
             "Raise similarity_top_k of the retriever in front of SetSelectPostprocessor (2 by default), or lower top_n"
         )
-        request.warn_if_all_are_selected(self, len(nodes), remedy)
+        if len(nodes) <= request.all_of:
+            request.warn_that_all_are_selected(self, len(nodes), remedy)
         query = yield from embed_query(self, request, bundle)
         found = yield from read_vectors(self._vectors, nodes, embed_unknown=True)
         selected: Selected = yield Step(partial(request.select, found, query))

@@ -146,7 +146,9 @@ class SetSelectIndexRetriever(BaseRetriever):
 
     def _select(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[Selected]:
         started = time.perf_counter()
-        request.warn_if_all_are_selected(settings, request.fetch_k - len(request.shown), "Raise fetch_k")
+        fetched = request.fetch_k - len(request.shown)
+        if fetched <= request.all_of:
+            request.warn_that_all_are_selected(settings, fetched, "Raise fetch_k")
         query = yield from embed_query(settings, request, bundle)
         searched = QueryBundle(bundle.query_str, embedding=self._check_length(query.search_vector))
         vectors = settings._vectors

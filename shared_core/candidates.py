@@ -27,23 +27,18 @@ from .errors import InvalidInputError
 # The arguments of Candidates that forbid picks; the adapters and the batches pass them on by name.
 CONSTRAINTS = ("max_per_source", "drop_near_duplicates")
 # Equal rows can get dot products that differ in the last bits, because BLAS sums the end of a block in another order.
-# Scores that differ by at most this many units in the last place count as equal.
+# Scores that differ by at most this many units in the last place count as equal; TIE_TOLERANCE is by dtype.
 TIE_EPS = 16
-_TIES = {np.dtype(t): TIE_EPS * float(np.finfo(t).eps) for t in (np.float32, np.float64)}
+TIE_TOLERANCE = {np.dtype(t): TIE_EPS * float(np.finfo(t).eps) for t in (np.float32, np.float64)}
 # Squared lengths outside of these bounds have overflowed, or have lost digits to underflow.
 _SAFE_SQUARES = {
     np.dtype(t): (float(np.finfo(t).tiny / np.finfo(t).eps), float(np.finfo(t).max)) for t in (np.float32, np.float64)
 }
 
 
-def tie_tolerance(dtype: np.dtype[Any]) -> float:
-    """The largest difference that rounding causes between equal cosines computed in ``dtype``."""
-    return _TIES[dtype]
-
-
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """float32 for a dtype that fits into it without loss, else float64."""
-    if dtype in _TIES:
+    if dtype in TIE_TOLERANCE:
         return dtype
     return np.dtype(np.float32) if np.result_type(dtype, np.float32) == np.float32 else np.dtype(np.float64)
 
@@ -70,7 +65,7 @@ def _unit_rows(given: NDArray[Any], ids: tuple[Hashable, ...] | None, copy: bool
     if not (shortest > low and longest < high):
         rows, squares = _rescaled(rows, squares, ids)
     # Most embedding models give unit rows already, up to rounding.
-    elif max(1 - shortest, longest - 1) <= _TIES[rows.dtype] / 4:
+    elif max(1 - shortest, longest - 1) <= TIE_TOLERANCE[rows.dtype] / 4:
         return rows
     unit: FloatArray = rows / np.sqrt(squares)[..., None]
     return unit

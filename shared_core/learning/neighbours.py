@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._validation import FloatArray, as_numeric, quoted, read_only
-from ..candidates import as_unit_rows, tie_tolerance, working_dtype
+from ..candidates import TIE_TOLERANCE, as_unit_rows, working_dtype
 from ..errors import InvalidInputError
 
 # Cosines in memory at the same time.
@@ -110,7 +110,7 @@ class Neighbours:
 
     def _tolerances(self, dtype: np.dtype[Any]) -> tuple[float, float]:
         """The rounding error of a cosine in a product of matrices, and the cosine from which vectors count as equal."""
-        return (self._rows.shape[1] + 16) * float(np.finfo(dtype).eps), 1 - tie_tolerance(dtype)
+        return (self._rows.shape[1] + 16) * float(np.finfo(dtype).eps), 1 - TIE_TOLERANCE[dtype]
 
     def _nearest_of(
         self, query: int, cosines: FloatArray, count: int, left_out: NDArray[np.bool_]

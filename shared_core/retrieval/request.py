@@ -35,12 +35,8 @@ class EmbeddedQuery:
 
     vector: NDArray[np.float64]
     pap: PAP | None
-
-    @property
-    def search_vector(self) -> list[float]:
-        """The vector to search a store with."""
-        vector: list[float] = (self.vector if self.pap is None else self.pap.project(self.vector)).tolist()
-        return vector
+    # What a store is searched with.
+    search_vector: list[float]
 
 
 class Found(NamedTuple):
@@ -93,6 +89,9 @@ class Request:
     k: int | None
     fetch_k: int
     shown: frozenset[Hashable]
+    # Of this many candidates, or fewer, every selector selects all. 0 for plain similarity, whose user asked for the
+    # nearest items and not for a selection, and if a constraint is set, or an order other than the default.
+    all_of: int
     view: Callable[[Any], Any]
 
     @classmethod
@@ -105,7 +104,10 @@ class Request:
         selector = settings.make_selector(warns=warns)
         k, fetch_k = settings.sizes()
         shown = frozenset(settings.shown)
-        return cls(settings, selector, k, fetch_k + len(shown), shown, view)
+        limits = ("score_threshold", "budget", *CONSTRAINTS)
+        limited = settings.order != "selection" or any(getattr(settings, name) is not None for name in limits)
+        all_of = 0 if limited or selector == make_selector("similarity") else k or 0
+        return cls(settings, selector, k, fetch_k + len(shown), shown, all_of, view)
 
     def find_text_to_embed(self, query: str) -> Flow[str | None]:
         """The text that must be embedded for the projection, besides the query; None if there is no such text."""
@@ -133,7 +135,7 @@ class Request:
                 "the query's embedding is the zero vector, which has no direction: check the model that embedded it"
             )
         if self.settings.perspective is None:
-            return EmbeddedQuery(vector, None)
+            return EmbeddedQuery(vector, None, vector.tolist())
         pap = make_pap(
             self.settings.perspective,
             vector if own is None else own,
@@ -142,7 +144,7 @@ class Request:
             corpus=self.settings.corpus,
             direction=self.settings.direction,
         )
-        return EmbeddedQuery(vector, pap)
+        return EmbeddedQuery(vector, pap, (vector if pap is None else pap.project(vector)).tolist())
 
     def select(self, found: Found, query: EmbeddedQuery) -> Selected:
         """Select among the items.
@@ -284,23 +286,13 @@ class Request:
         rows = list(zip(selected.items, relevance, selected.selection.gains.tolist(), strict=True))
         return rows if self.settings.order == "selection" else sort_items(rows, relevance, self.settings.order)
 
-    def warn_if_all_are_selected(self, owner: Settings, candidates: int, remedy: str) -> None:
-        """Warn, once for each ``owner``, if there are no more candidates than are selected.
-
-        Then every selector selects the same. No warning for plain similarity, because its user asked for the nearest
-        items and not for a selection, nor if a constraint is set, or an ``order`` other than the default.
-        """
-        if self.k is None or not 0 < candidates <= self.k or "_warned" in owner.__dict__:
-            return
-        limits = ("score_threshold", "budget", *CONSTRAINTS)
-        limited = self.settings.order != "selection" or any(getattr(self.settings, n) is not None for n in limits)
-        if not limited and self.selector != make_selector("similarity"):
+    def warn_that_all_are_selected(self, owner: Settings, candidates: int, remedy: str) -> None:
+        """Warn, once for each ``owner``, that there is nothing to select from."""
+        if candidates and "_warned" not in owner.__dict__:
             # Pydantic compares private attributes. The flag is not one, so equal objects stay equal after a warning.
             owner.__dict__["_warned"] = True
-            warn(
-                f"{owner.size_name}={self.k} of {candidates} candidates: all of them are selected, whatever the method. "
-                f"{remedy}"
-            )
+            every = f"{owner.size_name}={self.k} of {candidates}"
+            warn(f"{every} candidates: all of them are selected, whatever the method. {remedy}")
 
     def report(self, selected: Selected, started: float, vector_source: Callable[[], str]) -> Selected:
         """``selected`` with its time since ``started`` (``time.perf_counter()``); writes one line to the log.

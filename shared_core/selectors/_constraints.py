@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_number
-from ..candidates import Candidates, tie_tolerance
+from ..candidates import TIE_TOLERANCE, Candidates
 from ..errors import BudgetError
 
 Mask = NDArray[np.bool_]
@@ -134,7 +134,7 @@ class NearDuplicates:
     def __init__(self, candidates: Candidates, threshold: float, shown: Sequence[int]) -> None:
         self.rows = candidates.vectors
         # Rounding can put the cosine of a copy slightly above 1. It must not count as above a threshold of 1.
-        self.threshold = threshold + tie_tolerance(candidates.dtype)
+        self.threshold = threshold + TIE_TOLERANCE[candidates.dtype]
         self.near: dict[int, Mask] = {}
         self.taken = np.zeros(len(candidates), dtype=np.int64)
         for i in shown:

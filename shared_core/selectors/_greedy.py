@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_integer, quoted
-from ..candidates import Candidates, tie_tolerance
+from ..candidates import TIE_TOLERANCE, Candidates
 from ..errors import InvalidParameterError, NothingLeftError, SetSelectWarning
 from ._constraints import make_constraints
 
@@ -28,10 +28,10 @@ class GreedyState:
     """
 
     def __init__(self, candidates: Candidates, k: int | None, budget: float | None, shown: Iterable[int]) -> None:
-        n = len(candidates)
+        n = len(candidates.vectors)
         self.shown = _check_shown(shown, n)
         self.picks: list[int] = []
-        self.tie = tie_tolerance(candidates.dtype)
+        self.tie = TIE_TOLERANCE[candidates.vectors.dtype]
         self._any_open = True
         available = n - len(self.shown)
         if not available:

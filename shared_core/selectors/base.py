@@ -159,7 +159,7 @@ def make_selection(
     >>> make_selection(c, [0], [1.0]).relevance.tolist()
     [1.0]
     """
-    if len(picks) != len(gains) or (len(picks) and not 0 <= min(picks) <= max(picks) < len(candidates)):
+    if len(picks) != len(gains) or (len(picks) and not 0 <= min(picks) <= max(picks) < len(candidates.vectors)):
         raise InvalidInputError(
             f"picks must be rows of the {len(candidates)} candidates, with one gain for each, got picks "
             f"{quoted(picks)} and gains {quoted(gains)}"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._validation import read_only
-from ..candidates import Candidates, tie_tolerance
+from ..candidates import TIE_TOLERANCE, Candidates
 from ..errors import NothingLeftError
 from ..scaling import Scale, rescale
 from .base import DEFAULT_SELECTOR, Selection, Selector, check_arguments, resolve_selector, warn_of_no_effect
@@ -122,14 +122,14 @@ def choose(
     >>> choose(c, VRSD(), 5, score_threshold=0.5).indices.tolist()
     [0]
     """
-    rows = np.arange(len(candidates))
+    rows = np.arange(len(candidates.vectors))
     if score_threshold is not None:
         relevance = candidates.relevance.astype(np.float64)
         if threshold_on is not None:
             relevance = np.asarray(threshold_on)
         elif not candidates.relevance_given:
             # A threshold of 1 must not drop copies of the query, whose cosine may be 1 minus rounding.
-            score_threshold -= tie_tolerance(candidates.dtype)
+            score_threshold -= TIE_TOLERANCE[candidates.dtype]
         near = relevance >= score_threshold
         near[list(shown)] = True
         rows = np.flatnonzero(near)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import FloatArray, check_number
-from ..candidates import TIE_EPS, CandidateBlock, Candidates, tie_tolerance
+from ..candidates import TIE_EPS, TIE_TOLERANCE, CandidateBlock, Candidates
 from ._greedy import GreedyState, run_compiled
 from .base import BlockSelection, Selection, make_selection, register_selector
 
@@ -130,7 +130,7 @@ class MMR:
 
     def _v(self, candidates: Candidates | CandidateBlock) -> tuple[Vector, Any, Any]:
         """v_i, and the tie tolerances of v_i and of w_i, which may have shape (b,) for a block."""
-        v, tie = candidates.relevance.astype(np.float64), tie_tolerance(candidates.vectors.dtype)
+        v, tie = candidates.relevance.astype(np.float64), TIE_TOLERANCE[candidates.vectors.dtype]
         if candidates.quality is not None:
             v = self.lambda_b * v + (1 - self.lambda_b) * candidates.quality
         elif not candidates.relevance_given:

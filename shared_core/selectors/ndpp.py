@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import FloatArray, as_float64, check_number, check_one_of, quoted, read_only
-from ..candidates import CandidateBlock, Candidates, cosines_with_query, tie_tolerance
+from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_query
 from ..errors import InvalidParameterError, KernelError, SetSelectWarning
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import BlockSelection, Selection, make_selection, register_selector
@@ -28,7 +28,7 @@ LINEAR_FLOOR = 1e-6
 # chosen on the development half of the questions of benchmarks/regimes.py.
 AUTO_TEMPERATURE = 1.25
 DEFAULT_RIDGE = 0.05
-FLOAT64_TIE = tie_tolerance(np.dtype(np.float64))
+FLOAT64_TIE = TIE_TOLERANCE[np.dtype(np.float64)]
 # A determinant ratio below this share of the numbers it was computed from is rounding error, by dtype of the vectors.
 RANK_TOLERANCE = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-10}
 
@@ -155,7 +155,7 @@ class NDPP:
         if self.kernel is not None or not 1 <= k <= block.relevance.shape[1]:
             return None
         log_r2, noise = self._log_r2(block)
-        cosine_tie = tie_tolerance(block.vectors.dtype)
+        cosine_tie = TIE_TOLERANCE[block.vectors.dtype]
         found = _run_compiled(_factors_of_unit_rows(block.vectors, self._alpha()), log_r2, noise, cosine_tie, k)
         if found is None:
             return None
@@ -236,7 +236,7 @@ def _log_standardised(relevance: Matrix, dtype: np.dtype[Any] | None) -> tuple[M
     n = len(relevance)
     centred = relevance - np.add.reduce(relevance) / n
     sigma = np.sqrt(np.vecdot(centred.T, centred.T) / n)
-    flat = sigma <= tie_tolerance(dtype or centred.dtype)
+    flat = sigma <= TIE_TOLERANCE[dtype or centred.dtype]
     per_T = (1.0 - flat) / (AUTO_TEMPERATURE * sigma + flat)
     logs: Matrix = (centred - np.maximum.reduce(centred)) * per_T
     return logs, per_T
@@ -247,7 +247,7 @@ def _factors_of_unit_rows(rows: FloatArray, alpha: float) -> _Factors:
     if alpha == 0:
         # Sums in float32 would leave ratios above the tolerance after the rank is used up.
         rows = read_only(np.ascontiguousarray(rows, np.float64)[:])
-    return _Factors(rows, _NO_SKEW_PART, alpha, tolerance, tie_tolerance(rows.dtype), unit=True)
+    return _Factors(rows, _NO_SKEW_PART, alpha, tolerance, TIE_TOLERANCE[rows.dtype], unit=True)
 
 
 class _Factors(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import FloatArray, check_bool
-from ..candidates import CandidateBlock, Candidates, tie_tolerance
+from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates
 from ..errors import InvalidParameterError
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import BlockSelection, Selection, make_selection, register_selector
@@ -97,7 +97,7 @@ class VRSD:
         closed, s = np.zeros((b, n), np.bool_), np.zeros(block.queries.shape)
         ran = run_compiled(
             "vrsd", block.vectors, block.relevance.astype(np.float64), block.queries.astype(np.float64), s, closed,
-            tie_tolerance(block.vectors.dtype), picks, cosines,
+            TIE_TOLERANCE[block.vectors.dtype], picks, cosines,
         )  # fmt: skip
         gains = np.diff(cosines, axis=1, prepend=0.0)
         return BlockSelection(picks, gains, gains.sum(axis=1), np.full(b, -1)) if ran else None
@@ -111,7 +111,7 @@ class _Sum:
         self.q = candidates.query.astype(np.float64)
         self.q /= math.sqrt(self.q.dot(self.q))
         self.relevance = candidates.relevance.astype(np.float64)  # v·q
-        self.tie = tie_tolerance(candidates.dtype)
+        self.tie = TIE_TOLERANCE[candidates.dtype]
         self.s = np.zeros(len(self.q))
         self._squares: Vector | None = None
         for i in shown:

@@ -6,7 +6,7 @@
     ├── InvalidInputError        (ValueError)   wrong vectors, query, quality, costs or ids
     ├── InvalidParameterError    (ValueError)   wrong k, shown, λ, or names of selectors and parameters
     │   └── NothingLeftError                    a constraint or ``shown`` excludes every candidate
-    ├── BudgetError              (ValueError)   a budget without costs, or too small for every candidate
+    ├── BudgetError              (ValueError)   a budget without costs
     ├── PerspectiveError         (ValueError)   a perspective that has no projection: zero, or wrong length
     ├── KernelError              (ValueError)   an invalid NDPP kernel or kernel file
     └── VectorSourceError        (RuntimeError) an adapter cannot get the vectors that it needs
@@ -42,7 +42,7 @@ class NothingLeftError(InvalidParameterError):
 
 
 class BudgetError(SetSelectError, ValueError):
-    """A budget was given without costs, or no candidate fits into it."""
+    """A budget was given without costs."""
 
 
 class PerspectiveError(SetSelectError, ValueError):

@@ -221,6 +221,8 @@ class Request:
         if query.pap is not None:
             candidates = query.pap.apply(candidates)
         shown = self._shown_rows(ids)
+        if settings.budget is not None and candidates.costs is not None and candidates.costs.min() > settings.budget:
+            warn(f"nothing fits into budget={settings.budget:g}: the cheapest costs {candidates.costs.min():g}")
         selection = choose(
             candidates,
             self.selector,
@@ -253,15 +255,18 @@ class Request:
             return False
         if self.k is not None and len(selection) >= self.k:
             return False
-        # The store returns the nearest first, so a wider search finds no candidate of a higher cosine.
         threshold = None if relevance is not None else settings.score_threshold
-        if threshold is not None and float(candidates.relevance.min()) < threshold:
+        cosines = candidates.relevance.astype(np.float64)
+        # Where the store returns the highest cosines first, a wider search finds none above a threshold that is passed.
+        if threshold is not None and cosines[-1] < threshold and (np.diff(cosines) < 1e-6).all():
             return False
         if settings.budget is None or candidates.costs is None:
             return True
-        affordable = candidates.costs <= settings.budget - float(candidates.costs[selection.indices].sum())
-        affordable[[*selection.indices.tolist(), *shown]] = False
-        return bool(affordable.any())
+        unpicked = np.ones(len(cosines), bool)
+        unpicked[[*selection.indices.tolist(), *shown]] = False
+        left = settings.budget - float(candidates.costs[selection.indices].sum())
+        # If only the budget forbids the others, it ended the selection.
+        return not unpicked.any() or bool((candidates.costs[unpicked] <= left).any())
 
     def wider(self, selected: Selected, widest: int | None) -> int | None:
         """The size of the next search, if a constraint or repeated texts cut the set short; else None.

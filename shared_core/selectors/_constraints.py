@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._validation import check_number
 from ..candidates import TIE_TOLERANCE, Candidates
-from ..errors import BudgetError
+from ..errors import BudgetError, NothingLeftError
 
 Mask = NDArray[np.bool_]
 
@@ -64,7 +64,7 @@ class Budget:
         self.shown = list(shown)
         cheapest = self._open_costs([]).min()
         if cheapest > self.left:
-            raise BudgetError(f"nothing fits into budget={budget:g}: the cheapest candidate costs {cheapest:g}")
+            raise NothingLeftError(f"nothing fits into budget={budget:g}: the cheapest candidate costs {cheapest:g}")
 
     def closed(self) -> Mask:
         """Candidates that cost more than what is left."""

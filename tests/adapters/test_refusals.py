@@ -63,7 +63,6 @@ SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]
 # The same for a call.
 CALLS: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"budget": 1, "costs": "tokens"}, BudgetError, "fits"),
     ({"selector": "mmr", "quality": "stars"}, InvalidInputError, "stars.*doc-.*topic"),
     ({"selector": "mmr", "relevance": "topic"}, InvalidInputError, "relevance.*doc-.*number"),
     ({"max_per_source": 1, "source": "file"}, InvalidInputError, "file.*doc-"),

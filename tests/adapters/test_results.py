@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from setselect import MMR, select
+from setselect import MMR, SetSelectWarning, select
 from tests.adapters.bindings import (
     EXAMPLES,
     QUERY,
@@ -43,6 +43,13 @@ def places(ranked: list[int], order: str) -> list[int]:
     if order == "long_context":
         return ranked[::2] + ranked[1::2][::-1]
     return ranked if order == "relevance" else ranked[::-1]
+
+
+@OVER_ALL_CLASSES
+def test_a_budget_into_which_nothing_fits_gives_nothing_and_a_warning(subject: Subject) -> None:
+    made = subject.make(subject.corpus(), budget=0.5, costs="tokens")
+    with pytest.warns(SetSelectWarning, match="nothing fits"):
+        assert subject.run(made, ROWS) == []
 
 
 @OVER_ALL_CLASSES

@@ -57,6 +57,8 @@ FREE: dict[str, Any] = {**CAP, "costs": lambda document: 1}
         ({**CAP, "score_threshold": 0.6}, [7]),  # the others are below the threshold
         ({**FREE, "budget": 100}, [7, 28]),  # some budget is left
         ({**FREE, "budget": 1}, [7]),  # the budget ended the selection
+        # All candidates have one text, and the budget would pay for more.
+        ({"k": 3, "fetch_k": 10, "repeated": 20, "costs": lambda document: 1, "budget": 10}, [10, 40, 160]),
         (TWICE, [6, 24]),  # two texts, five wanted
         ({**TWICE, "k": 2}, [6]),
         ({**TWICE, "drop_duplicates": False}, [6]),
@@ -65,3 +67,12 @@ FREE: dict[str, Any] = {**CAP, "costs": lambda document: 1}
 )
 def test_a_search_is_widened_only_if_a_constraint_cut_the_set_short(settings: dict[str, Any], sizes: list[int]) -> None:
     assert searches(**settings) == sizes
+
+
+def test_a_threshold_ends_the_search_only_where_the_store_goes_by_cosine() -> None:
+    store = Counting(WordEmbeddings())
+    store.rows, store.sizes = [ROWS[row] for row in nearest(60)][::-1], []
+    # A store of another measure may return the highest cosine last.
+    retriever = SetSelectRetriever(vectorstore=store, score_threshold=0.6, **CAP)
+    assert retriever.invoke(QUERY)
+    assert store.sizes == [7, 28, 112]

@@ -104,7 +104,7 @@ class SelectionSettings(Settings):
         for name in rest.keys() - (given.get("vectorstore_kwargs") or {}).keys():
             if name in fields:
                 raise InvalidParameterError(f"{name} is set when {type(self).__name__} is made, not for one call")
-            near = nearest_name(name, [*fields, *parameter_names()])
+            near = nearest_name(name, [*(Call.model_fields.keys() & fields.keys()), *parameter_names()])
             if near is not None:
                 raise InvalidParameterError(
                     f"there is no {name!r}: did you mean {near!r}? Arguments of the store go into vectorstore_kwargs"

@@ -32,15 +32,8 @@ from ._terminal import (
     result_console,
     show_progress,
     stop,
-    with_option_names,
 )
 from ._vectors import VectorOptions
-
-# The names of the library's arguments in its messages.
-_ARGUMENTS = (
-    "k", "fetch_k", "decide_by", "split", "text_key", "id_key", "query_key", "query_id_key", "gold_key", "id_column",
-    "vector_column",
-)  # fmt: skip
 
 
 def compare(
@@ -159,10 +152,8 @@ def compare(
             _show(show, comparison)
         if out is not None:
             show.print(Text(f"\nWritten: {out}"), soft_wrap=True)
-    except InvalidParameterError as error:
-        stop(say, with_option_names(str(error), *_ARGUMENTS))
     except (SetSelectError, ImportError, OSError) as error:
-        stop(say, with_option_names(str(error), "id_column", "vector_column"))
+        stop(say, str(error))
     except KeyboardInterrupt:
         stop(
             say,

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._argument_names import argument_name
 from .._validation import as_numeric, check_integer, quoted
 from ..candidates import as_unit_rows
 from ..errors import InvalidInputError, InvalidParameterError
@@ -133,7 +134,7 @@ def compare(
     notes = [*notes, *_check_ids(given, known)]
     cleaned = [_without_unknown_ids(query, known) for query in given]
     if k > len(corpus):
-        raise InvalidParameterError(f"k = {k}, but there are only {len(corpus)} documents")
+        raise InvalidParameterError(f"{argument_name('k')} = {k}, but there are only {len(corpus)} documents")
     carriers = carriers_of(corpus)
     subtopics = {query.id: subtopics_of(query, carriers, known) for query in cleaned}
     check_deciding(decide_by, allowed_measures(cleaned, any(subtopics.values())))
@@ -379,7 +380,10 @@ def check_options(k: int, fetch_k: int, decide_by: str | None = None) -> None:
     """Raise InvalidParameterError for options of :func:`compare` that are wrong whatever the corpus is."""
     check_deciding(decide_by)
     if check_integer(fetch_k, "fetch_k", 1) < check_integer(k, "k", 1):
-        raise InvalidParameterError(f"fetch_k = {fetch_k} is below k = {k}: the picks are made among the candidates")
+        raise InvalidParameterError(
+            f"{argument_name('fetch_k')} = {fetch_k} is below {argument_name('k')} = {k}: the picks are made among "
+            "the candidates"
+        )
 
 
 def _check_settings(settings: Settings | None) -> Settings:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._argument_names import argument_name
 from .._validation import quoted
 from ..errors import InvalidParameterError
 from .judging import Matrix, MeasureValues
@@ -188,7 +189,7 @@ def check_deciding(key: str | None, allowed: Collection[str] = (*DECIDING, *ON_R
     deciding = [one for one in allowed if one in (*DECIDING, *ON_REQUEST)]
     if key is not None and key not in deciding:
         among = ", ".join(deciding) or "none: these queries allow no deciding measure"
-        raise InvalidParameterError(f"decide_by must be one of {among}, got {quoted(key)}")
+        raise InvalidParameterError(f"{argument_name('decide_by')} must be one of {among}, got {quoted(key)}")
 
 
 def _default_measure(queries: Mapping[str, int]) -> str | None:

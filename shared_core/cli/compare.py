@@ -16,7 +16,7 @@ from rich.text import Text
 
 from .._files import write_atomically
 from ..errors import InvalidParameterError, SetSelectError
-from ..evaluation.compare import Embed, check_options, need_extra
+from ..evaluation.compare import check_options, need_extra
 from ..evaluation.compare import compare as compare_methods
 from ..evaluation.corpus import read_documents, read_queries
 from ..evaluation.demo import demo_corpus
@@ -130,10 +130,9 @@ def compare(
         check_options(k, fetch_k, decide_by)
         _check_out(out)
         keys = {"text_key": text_key, "id_key": id_key, "query_key": query_key, "query_id_key": query_id_key}
-        if demo and (vectors or query_vectors or gold_key or any(keys.values())):
-            raise InvalidParameterError(
-                "--demo has its own documents and queries: leave out --vectors, --query-vectors and keys"
-            )
+        files = (folder, documents, queries, split, qrels, gold_key, vectors, query_vectors, *keys.values())
+        if demo and any(files):
+            raise InvalidParameterError("--demo has its own documents and queries: leave out files, vectors and keys")
         source = VectorOptions(vectors, query_vectors, id_column, vector_column, model, embedding)
         report = ["jinja2"] if out is not None and out.suffix.lower() == ".html" else []
         model_package = ["sentence_transformers"] if source.embeds and source.embedding is None else []
@@ -200,8 +199,6 @@ def _read_corpus(
 ) -> tuple[str, JudgedCorpus]:
     """A title for the corpus, and the corpus."""
     if demo:
-        if folder or documents or queries or qrels or split:
-            raise InvalidParameterError("--demo has its own documents and queries: leave out folders and files")
         return "NumPy's docstrings", JudgedCorpus(*demo_corpus(), [], [])
     if gold_key is not None and (folder or qrels):
         raise InvalidParameterError("the judgements (qrels) hold the gold ids: leave out --gold-key")
@@ -211,9 +208,7 @@ def _read_corpus(
         if split and qrels:
             raise InvalidParameterError("--split names judgements of the folder, --qrels a file of them: leave out one")
         files = beir_files(folder, split, qrels)
-        return f"{folder.absolute().name}, {files.qrels.stem}", read_judged(
-            files.documents, files.queries, files.qrels, **keys
-        )
+        return f"{folder.absolute().name}, {files.qrels.stem}", read_judged(*files, **keys)
     if documents is None or queries is None:
         raise InvalidParameterError("--documents and --queries are both needed, or a BEIR folder, or --demo")
     if split:
@@ -237,14 +232,14 @@ def _compare(
         return source.load(say)
 
     def embed_documents(texts: list[str]) -> ArrayLike:
-        return embed(loaded().embed_documents, "document", "Embedding documents", texts)
+        name = f"{loaded().fingerprint} document"
+        make = loaded().embed_documents
+        return CachedEmbedding(make, name, cache, track=progress, description="Embedding documents")(texts)
 
     def embed_queries(texts: list[str]) -> ArrayLike:
-        return embed(loaded().embed_queries, "query", "Embedding queries", texts)
-
-    def embed(make: Embed, role: str, description: str, texts: list[str]) -> ArrayLike:
-        key = f"{loaded().fingerprint} {role}"
-        return CachedEmbedding(make, key, cache, track=progress, description=description)(texts)
+        name = f"{loaded().fingerprint} query"
+        make = loaded().embed_queries
+        return CachedEmbedding(make, name, cache, track=progress, description="Embedding queries")(texts)
 
     rows, query_rows = source.read(corpus)
     comparison = compare_methods(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from importlib.util import find_spec
 from numbers import Real
 from pathlib import Path
@@ -268,7 +268,8 @@ def compare_candidates(
             again = [judged(query, view=True) for query in given if query.id == worst]
             shown += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
     repeats = (0, "redundancy") in values
-    facts = CorpusFacts(documents, len(outcomes), len(given), _name_of(model), k, fetch_k, _versions(), drop_duplicates)
+    versions = {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
+    facts = CorpusFacts(documents, len(outcomes), len(given), _name_of(model), k, fetch_k, versions, drop_duplicates)
     return Comparison(
         title,
         facts,
@@ -399,16 +400,6 @@ def _name_of(model: str) -> str:
     """The model's name for the report: of a folder only its name, so that the report does not tell where it is."""
     folder = Path(model).expanduser()
     return folder.absolute().name if folder.is_dir() or folder.is_absolute() else model
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def _notes_on(

@@ -313,8 +313,6 @@ def _with_title(record: Mapping[str, Any], text_key: str) -> Mapping[str, Any]:
     title, text = record.get("title"), record.get(text_key)
     if _is_missing(title) or text_key == "title" or not isinstance(text, str):
         return record
-    if not isinstance(title, str):
-        raise InvalidInputError(f"'title' must be a string, got {type(title).__name__}")
     return {**record, text_key: f"{title} {text}".strip()}
 
 
@@ -337,8 +335,6 @@ def _read_names(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
         return ()
     if isinstance(given, (str, int)):
         given = [given]
-    if isinstance(given, (set, frozenset)):
-        given = sorted(given, key=str)
     if not isinstance(given, (list, tuple)):
         raise InvalidInputError(f"{quoted(key)} must be a list of strings, got {type(given).__name__}")
     return tuple(dict.fromkeys(_as_name(item, key) for item in given))

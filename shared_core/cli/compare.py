@@ -208,7 +208,9 @@ def _read_corpus(
         if split and qrels:
             raise InvalidParameterError("--split names judgements of the folder, --qrels a file of them: leave out one")
         files = beir_files(folder, split, qrels)
-        return f"{folder.absolute().name}, {files.qrels.stem}", read_judged(*files, **keys)
+        return f"{folder.absolute().name}, {files.qrels.stem}", read_judged(
+            files.documents, files.queries, files.qrels, **keys
+        )
     if documents is None or queries is None:
         raise InvalidParameterError("--documents and --queries are both needed, or a BEIR folder, or --demo")
     if split:

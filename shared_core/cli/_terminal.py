@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, NoReturn
@@ -32,16 +31,6 @@ def stop(say: Console, why: str) -> NoReturn:
     """Print why the command could not run, and end it with its exit code (``typer.Exit``)."""
     say.print(Text(f"error: {why}"))
     raise typer.Exit(COULD_NOT_RUN)
-
-
-def with_option_names(message: str, *parameters: str) -> str:
-    """The message with the names of Python parameters replaced by those of command-line options.
-
-    >>> with_option_names("fetch_k = 3 is below k = 5", "fetch_k", "k")
-    '--fetch-k = 3 is below --k = 5'
-    """
-    names = "|".join(map(re.escape, parameters))
-    return re.sub(rf"(?<![\w-])({names})(?= (=|must) )", lambda found: "--" + found[1].replace("_", "-"), message)
 
 
 def report_problems(say: Console, problems: Sequence[object]) -> None:

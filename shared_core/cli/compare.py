@@ -16,7 +16,7 @@ from rich.text import Text
 
 from .._files import write_atomically
 from ..errors import InvalidParameterError, SetSelectError
-from ..evaluation.compare import Embed, check_options, need_extra
+from ..evaluation.compare import check_options, need_extra
 from ..evaluation.compare import compare as compare_methods
 from ..evaluation.corpus import read_documents, read_queries
 from ..evaluation.demo import demo_corpus
@@ -32,15 +32,8 @@ from ._terminal import (
     result_console,
     show_progress,
     stop,
-    with_option_names,
 )
 from ._vectors import VectorOptions
-
-# The names of the library's arguments in its messages.
-_ARGUMENTS = (
-    "k", "fetch_k", "decide_by", "split", "text_key", "id_key", "query_key", "query_id_key", "gold_key", "id_column",
-    "vector_column",
-)  # fmt: skip
 
 
 def compare(
@@ -137,10 +130,9 @@ def compare(
         check_options(k, fetch_k, decide_by)
         _check_out(out)
         keys = {"text_key": text_key, "id_key": id_key, "query_key": query_key, "query_id_key": query_id_key}
-        if demo and (vectors or query_vectors or gold_key or any(keys.values())):
-            raise InvalidParameterError(
-                "--demo has its own documents and queries: leave out --vectors, --query-vectors and keys"
-            )
+        files = (folder, documents, queries, split, qrels, gold_key, vectors, query_vectors, *keys.values())
+        if demo and any(files):
+            raise InvalidParameterError("--demo has its own documents and queries: leave out files, vectors and keys")
         source = VectorOptions(vectors, query_vectors, id_column, vector_column, model, embedding)
         report = ["jinja2"] if out is not None and out.suffix.lower() == ".html" else []
         model_package = ["sentence_transformers"] if source.embeds and source.embedding is None else []
@@ -159,10 +151,8 @@ def compare(
             _show(show, comparison)
         if out is not None:
             show.print(Text(f"\nWritten: {out}"), soft_wrap=True)
-    except InvalidParameterError as error:
-        stop(say, with_option_names(str(error), *_ARGUMENTS))
     except (SetSelectError, ImportError, OSError) as error:
-        stop(say, with_option_names(str(error), "id_column", "vector_column"))
+        stop(say, str(error))
     except KeyboardInterrupt:
         stop(
             say,
@@ -209,8 +199,6 @@ def _read_corpus(
 ) -> tuple[str, JudgedCorpus]:
     """A title for the corpus, and the corpus."""
     if demo:
-        if folder or documents or queries or qrels or split:
-            raise InvalidParameterError("--demo has its own documents and queries: leave out folders and files")
         return "NumPy's docstrings", JudgedCorpus(*demo_corpus(), [], [])
     if gold_key is not None and (folder or qrels):
         raise InvalidParameterError("the judgements (qrels) hold the gold ids: leave out --gold-key")
@@ -246,14 +234,14 @@ def _compare(
         return source.load(say)
 
     def embed_documents(texts: list[str]) -> ArrayLike:
-        return embed(loaded().embed_documents, "document", "Embedding documents", texts)
+        name = f"{loaded().fingerprint} document"
+        make = loaded().embed_documents
+        return CachedEmbedding(make, name, cache, track=progress, description="Embedding documents")(texts)
 
     def embed_queries(texts: list[str]) -> ArrayLike:
-        return embed(loaded().embed_queries, "query", "Embedding queries", texts)
-
-    def embed(make: Embed, role: str, description: str, texts: list[str]) -> ArrayLike:
-        key = f"{loaded().fingerprint} {role}"
-        return CachedEmbedding(make, key, cache, track=progress, description=description)(texts)
+        name = f"{loaded().fingerprint} query"
+        make = loaded().embed_queries
+        return CachedEmbedding(make, name, cache, track=progress, description="Embedding queries")(texts)
 
     rows, query_rows = source.read(corpus)
     comparison = compare_methods(

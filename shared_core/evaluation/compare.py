@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from importlib.util import find_spec
 from numbers import Real
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._argument_names import argument_name
 from .._validation import as_numeric, check_integer, quoted
 from ..candidates import as_unit_rows
 from ..errors import InvalidInputError, InvalidParameterError
@@ -133,7 +134,7 @@ def compare(
     notes = [*notes, *_check_ids(given, known)]
     cleaned = [_without_unknown_ids(query, known) for query in given]
     if k > len(corpus):
-        raise InvalidParameterError(f"k = {k}, but there are only {len(corpus)} documents")
+        raise InvalidParameterError(f"{argument_name('k')} = {k}, but there are only {len(corpus)} documents")
     carriers = carriers_of(corpus)
     subtopics = {query.id: subtopics_of(query, carriers, known) for query in cleaned}
     check_deciding(decide_by, allowed_measures(cleaned, any(subtopics.values())))
@@ -267,7 +268,8 @@ def compare_candidates(
             again = [judged(query, view=True) for query in given if query.id == worst]
             shown += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
     repeats = (0, "redundancy") in values
-    facts = CorpusFacts(documents, len(outcomes), len(given), _name_of(model), k, fetch_k, _versions(), drop_duplicates)
+    versions = {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
+    facts = CorpusFacts(documents, len(outcomes), len(given), _name_of(model), k, fetch_k, versions, drop_duplicates)
     return Comparison(
         title,
         facts,
@@ -379,7 +381,10 @@ def check_options(k: int, fetch_k: int, decide_by: str | None = None) -> None:
     """Raise InvalidParameterError for options of :func:`compare` that are wrong whatever the corpus is."""
     check_deciding(decide_by)
     if check_integer(fetch_k, "fetch_k", 1) < check_integer(k, "k", 1):
-        raise InvalidParameterError(f"fetch_k = {fetch_k} is below k = {k}: the picks are made among the candidates")
+        raise InvalidParameterError(
+            f"{argument_name('fetch_k')} = {fetch_k} is below {argument_name('k')} = {k}: the picks are made among "
+            "the candidates"
+        )
 
 
 def _check_settings(settings: Settings | None) -> Settings:
@@ -395,16 +400,6 @@ def _name_of(model: str) -> str:
     """The model's name for the report: of a folder only its name, so that the report does not tell where it is."""
     folder = Path(model).expanduser()
     return folder.absolute().name if folder.is_dir() or folder.is_absolute() else model
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def _notes_on(

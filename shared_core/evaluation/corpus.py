@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from .._argument_names import argument_name
 from .._validation import quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from .reading import TEXT_SUFFIXES, RawRecord, read_records
@@ -192,7 +193,7 @@ def read_queries(
     if gold_key is None and near and "gold" not in found:
         raise InvalidInputError(
             f"{path}: no line has 'gold', but there is {quoted(near[0])}: rename it, or read it with "
-            f"gold_key = {quoted(near[0])}"
+            f"{argument_name('gold_key')} = {quoted(near[0])}"
         )
     return read
 
@@ -290,7 +291,7 @@ def _check_keys(path: Path, **keys: str | None) -> None:
     for name, key in keys.items():
         if key is not None:
             raise InvalidParameterError(
-                f"{name} = {quoted(key)}, but {path} holds plain texts without keys: leave it out"
+                f"{argument_name(name)} = {quoted(key)}, but {path} holds plain texts without keys: leave it out"
             )
 
 
@@ -312,8 +313,6 @@ def _with_title(record: Mapping[str, Any], text_key: str) -> Mapping[str, Any]:
     title, text = record.get("title"), record.get(text_key)
     if _is_missing(title) or text_key == "title" or not isinstance(text, str):
         return record
-    if not isinstance(title, str):
-        raise InvalidInputError(f"'title' must be a string, got {type(title).__name__}")
     return {**record, text_key: f"{title} {text}".strip()}
 
 
@@ -336,8 +335,6 @@ def _read_names(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
         return ()
     if isinstance(given, (str, int)):
         given = [given]
-    if isinstance(given, (set, frozenset)):
-        given = sorted(given, key=str)
     if not isinstance(given, (list, tuple)):
         raise InvalidInputError(f"{quoted(key)} must be a list of strings, got {type(given).__name__}")
     return tuple(dict.fromkeys(_as_name(item, key) for item in given))

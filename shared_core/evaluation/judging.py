@@ -319,7 +319,7 @@ def measure(outcomes: Sequence[JudgedQuery], k: int) -> list[MeasureValues]:
     with_gold = [judged for judged in outcomes if judged.query.gold]
     with_subtopics = [judged for judged in outcomes if judged.subtopics]
     names = {"recall": f"R@{k}", "ndcg": f"nDCG@{k}", "success": f"Success@{k}"}
-    found |= _rank(with_gold, _gold_grades, names)
+    found |= _rank(with_gold, lambda judged: dict.fromkeys(judged.query.gold, 1), names)
     names = {"subtopic_recall": f"StRecall@{k}", "alpha_ndcg": f"alpha_nDCG@{k}"}
     found |= _rank(with_subtopics, _subtopic_grades, names)
     of_root = _successes_by_root([judged for judged in with_gold if judged.query.root is not None])
@@ -375,10 +375,6 @@ def _rank(
         for setting in range(len(outcomes[0].picks))
     ]
     return {key: (np.stack([values[name] for values in by_setting]), tuple(qrels)) for key, name in names.items()}
-
-
-def _gold_grades(judged: JudgedQuery) -> dict[str, int]:
-    return dict.fromkeys(judged.query.gold, 1)
 
 
 def _subtopic_grades(judged: JudgedQuery) -> dict[str, dict[str, int]]:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from .._argument_names import argument_name
 from .._validation import quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from .corpus import Document, Problem, Query, ReadResult, read_documents, read_queries
@@ -97,8 +98,8 @@ def beir_files(folder: Path | str, split: str | None = None, qrels: Path | str |
         split = "test" if "test" in files or len(files) > 1 else next(iter(files))
     if split not in files:
         raise InvalidParameterError(
-            f"split = {quoted(split)}, but {folder / 'qrels'} holds only {', '.join(map(quoted, files))}: "
-            "name one of them"
+            f"{argument_name('split')} = {quoted(split)}, but {folder / 'qrels'} holds only "
+            f"{', '.join(map(quoted, files))}: name one of them"
         )
     return BeirFiles(documents, queries, files[split])
 

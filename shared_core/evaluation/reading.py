@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 from ..errors import InvalidInputError, InvalidParameterError
 
 TEXT_SUFFIXES = (".txt", ".md")
-# Separates several values in a cell of a CSV file, unless the cell holds a JSON array or object.
-SEPARATOR = ";"
 _BLANK = b" \t\r\n\v\f\xef\xbb\xbf"  # white space, and a byte order mark
 # The csv module's own limit, 131,072 characters, is below the length of a book chapter in one cell.
 _LONGEST_CELL = 2**31 - 1
@@ -90,7 +88,7 @@ def _cell(name: str, cell: str, several: bool) -> Any:
         return cell if name == "text" else cell.strip()
     if cell.lstrip().startswith(("[", "{")):
         return _parse_json(cell)
-    return [part.strip() for part in cell.split(SEPARATOR) if part.strip()]
+    return [part.strip() for part in cell.split(";") if part.strip()]
 
 
 def _text_files(folder: Path) -> Iterator[RawRecord]:

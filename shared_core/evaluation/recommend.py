@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
+from .._argument_names import argument_name
 from .._validation import quoted
 from ..errors import InvalidParameterError
 from .judging import Matrix, MeasureValues
@@ -134,17 +134,10 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     }
 
 
-class _Decision(NamedTuple):
-    """The setting, another that the text compares it with, and the p values against similarity and against that one."""
-
-    setting: int
-    rival: int | None
-    p_similarity: float
-    p_rival: float
-
-
-def _decide(settings: Sequence[Setting], of_queries: Matrix) -> _Decision:
-    """The setting to recommend by the rule of :func:`recommend`; ``of_queries`` has shape (settings, N)."""
+def _decide(settings: Sequence[Setting], of_queries: Matrix) -> tuple[int, int | None, float, float]:
+    """The setting to recommend by the rule of :func:`recommend`, another that the text compares it with, and the p
+    values against similarity and against that one; ``of_queries`` has shape (settings, N).
+    """
     # Means that differ only by rounding are equal.
     means = of_queries.mean(axis=1).round(12).tolist()
     simplicity = _simplicity(settings)
@@ -157,13 +150,13 @@ def _decide(settings: Sequence[Setting], of_queries: Matrix) -> _Decision:
     best = best_of(better)
     if best is None:
         rival = best_of(range(1, len(settings)))
-        return _Decision(0, rival, 1.0, 1.0 if rival is None else to_similarity[rival])
+        return 0, rival, 1.0, 1.0 if rival is None else to_similarity[rival]
     to_best = _p_values(of_queries, best)
     setting = min((i for i in better if to_best[i] >= CHANCE), key=lambda i: (simplicity[i], -means[i], i))
     if setting != best:
-        return _Decision(setting, best, to_similarity[setting], to_best[setting])
+        return setting, best, to_similarity[setting], to_best[setting]
     rival = best_of(i for i in range(1, len(settings)) if settings[i].method != settings[best].method)
-    return _Decision(best, rival, to_similarity[best], 1.0 if rival is None else to_best[rival])
+    return best, rival, to_similarity[best], 1.0 if rival is None else to_best[rival]
 
 
 def _simplicity(settings: Sequence[Setting]) -> list[int]:
@@ -188,7 +181,7 @@ def check_deciding(key: str | None, allowed: Collection[str] = (*DECIDING, *ON_R
     deciding = [one for one in allowed if one in (*DECIDING, *ON_REQUEST)]
     if key is not None and key not in deciding:
         among = ", ".join(deciding) or "none: these queries allow no deciding measure"
-        raise InvalidParameterError(f"decide_by must be one of {among}, got {quoted(key)}")
+        raise InvalidParameterError(f"{argument_name('decide_by')} must be one of {among}, got {quoted(key)}")
 
 
 def _default_measure(queries: Mapping[str, int]) -> str | None:

@@ -96,10 +96,6 @@ def rank_measures(
 
 
 def _parsed(names: Sequence[str]) -> dict[str, Measure]:
-    if isinstance(names, str) or not len(names):
-        raise InvalidParameterError(
-            f"names takes a non-empty list of measures such as ['nDCG@10'], got {quoted(names)}"
-        )
     try:
         import ir_measures
     except ImportError as error:
@@ -157,10 +153,6 @@ def _ranking(query: Hashable, run: Mapping[Any, _Ranked]) -> list[Hashable]:
         if any(math.isnan(score) for score in ranked.values()):
             raise InvalidInputError(f"run: query {quoted(query)} has a score that is NaN")
         return sorted(ranked, key=lambda name: -ranked[name])
-    if isinstance(ranked, str):
-        raise InvalidInputError(
-            f"run: query {quoted(query)} must have a list of ids, not one string: [{quoted(ranked)}]"
-        )
     if len(set(ranked)) < len(ranked):
         twice = next(name for name in ranked if list(ranked).count(name) > 1)
         raise InvalidInputError(f"run: query {quoted(query)} ranks id {quoted(twice)} more than once")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from ..results import Comparison
@@ -14,9 +13,9 @@ COLOURS = 8  # the number of colours in the style sheet
 _RADIUS = 5.0
 _DASHES = ("none", "7 3", "2 3", "9 3 2 3")
 _LABEL_SIZES = {"method": 13.0, "end": 11.0}
-# The markers of the methods: corners around a circle of radius 1; the first, without corners, is the circle itself.
+# The markers of the methods: corners around a circle of radius 1; the first has so many that it is a circle.
 _SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
-    (),
+    tuple((math.sin(turn * math.tau / 24), -math.cos(turn * math.tau / 24)) for turn in range(24)),
     ((-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)),
     ((0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0)),
     ((0, -1.2), (1.1, 0.85), (-1.1, 0.85)),
@@ -47,10 +46,6 @@ class Box(NamedTuple):
         width = min(self.right, other.right) - max(self.left, other.left)
         height = min(self.bottom, other.bottom) - max(self.top, other.top)
         return width * height if width > 0 and height > 0 else 0.0
-
-    def holds(self, place: Place) -> bool:
-        """Whether the place is inside."""
-        return self.left <= place.x <= self.right and self.top <= place.y <= self.bottom
 
 
 class Point(NamedTuple):
@@ -119,7 +114,7 @@ def draw_chart(comparison: Comparison, name: str, width: int, height: int) -> Ch
         )
         for i, x in redundancy.items()
     }
-    curves, labels, lines = [], [], []
+    curves, labels = [], []
     for index, members in enumerate(by_method(comparison).values()):
         shown = [i for i in members if i in at]
         swept = sorted((value, i) for i in shown if (value := settings[i].parameter) is not None)
@@ -139,7 +134,6 @@ def draw_chart(comparison: Comparison, name: str, width: int, height: int) -> Ch
         svg_line = "M" + "L".join(f"{place.x} {place.y}" for place in line) if line else ""
         colour = index % COLOURS
         curves.append(Curve(colour, svg_line, _DASHES[index % len(_DASHES)], points))
-        lines.append(line)
         if path:
             # "mmr lambda_mult=0.5" is a point of the curve "mmr lambda_mult".
             of_curve = settings[path[0]].label.rpartition("=")[0] or settings[path[0]].method
@@ -151,16 +145,13 @@ def draw_chart(comparison: Comparison, name: str, width: int, height: int) -> Ch
     labels.sort(key=lambda label: label.kind != "method")
     x_ticks = _ticks(x_low, x_high, 4 if width < 500 else 8, plot.left, plot.right)
     y_ticks = _ticks(y_low, y_high, 5, plot.bottom, plot.top)
-    placed = _place_labels(labels, list(at.values()), lines, plot)
+    placed = _place_labels(labels, list(at.values()), plot)
     return Chart(name, width, height, plot, x_ticks, y_ticks, curves, placed)
 
 
 def _mark(method: int, at: Place) -> str:
     """The path of the marker of a method."""
     corners = _SHAPES[method % len(_SHAPES)]
-    if not corners:
-        arc = f"a{_RADIUS} {_RADIUS} 0 1 0"
-        return f"M{round(at.x - _RADIUS, 1)} {at.y}{arc} {2 * _RADIUS} 0{arc} {-2 * _RADIUS} 0Z"
     return (
         "M" + "L".join(f"{round(at.x + _RADIUS * dx, 1)} {round(at.y + _RADIUS * dy, 1)}" for dx, dy in corners) + "Z"
     )
@@ -182,11 +173,10 @@ def _ticks(low: float, high: float, most: int, start: float, end: float) -> list
     return [Tick(round(start + (at - low) / (high - low) * (end - start), 1), number(at, digits)) for at in values]
 
 
-def _place_labels(labels: list[Label], points: list[Place], lines: list[list[Place]], plot: Box) -> list[Label]:
+def _place_labels(labels: list[Label], points: list[Place], plot: Box) -> list[Label]:
     """The labels, one after another, each where it covers least; the ends of sweeps only where they cover nothing."""
-    markers = [Box(x - 7, y - 7, x + 7, y + 7) for x, y in points]
-    ink = [sample for line in lines for sample in _samples(line)]
-    taken: list[Box] = []
+    # A label may cover a line: its own outline keeps it readable there.
+    taken = [Box(x - 7, y - 7, x + 7, y + 7) for x, y in points]
     placed = []
     for label in labels:
         size = _LABEL_SIZES[label.kind]
@@ -194,15 +184,11 @@ def _place_labels(labels: list[Label], points: list[Place], lines: list[list[Pla
         width = 0.56 * size * len(text) + 2
         # The ends of a curve come first, since a name there is clearer than one at its middle.
         order = sorted(range(len(label.anchors)), key=lambda i: min(i, len(label.anchors) - 1 - i))
-        best, least = None, math.inf
-        for rank, anchor in enumerate(order):
-            for turn, box in enumerate(_boxes_beside(label.anchors[anchor], width, size)):
-                covered = sum(box.overlap(marker) for marker in markers) + 4 * sum(map(box.overlap, taken))
-                covered += 12 * sum(map(box.holds, ink)) + 50 * (box.overlap(box) - box.overlap(plot))
-                cost = covered + 0.5 * turn + 2 * rank
-                if cost < least and (label.kind == "method" or covered < 1):
-                    best, least = box, cost
-        if best is not None:
+        boxes = [box for i in order for box in _boxes_beside(label.anchors[i], width, size)]
+        covered = [sum(map(box.overlap, taken)) + box.overlap(box) - box.overlap(plot) for box in boxes]
+        least = min(covered)
+        if label.kind == "method" or least < 1:
+            best = boxes[covered.index(least)]
             taken.append(best)
             placed.append(label._replace(text=text, at=Place(round(best.left, 1), round(best.bottom - 0.28 * size, 1))))
     return placed
@@ -216,12 +202,3 @@ def _boxes_beside(place: Place, width: float, size: float) -> list[Box]:
     corners = [(x + gap, level), (x - gap - width, level), (x - width / 2, above), (x - width / 2, below)]
     corners += [(x + 5, above + 3), (x + 5, below - 3), (x - 5 - width, above + 3), (x - 5 - width, below - 3)]
     return [Box(left, top, left + width, top + tall) for left, top in corners]
-
-
-def _samples(line: list[Place]) -> list[Place]:
-    """Places every few pixels along a line."""
-    found: list[Place] = []
-    for (x0, y0), (x1, y1) in pairwise(line):
-        steps = max(1, math.ceil(math.hypot(x1 - x0, y1 - y0) / 4))
-        found += [Place(x0 + (x1 - x0) * i / steps, y0 + (y1 - y0) * i / steps) for i in range(steps + 1)]
-    return found

@@ -176,7 +176,6 @@ def test_ctrl_c_keeps_the_finished_queries(
         (["--out", "no/such/folder/report.html"], "there is no folder"),
         (["--k", "0"], "--k"),
         (["--k", "9"], "only 4 documents"),
-        (["--k", "3", "--fetch-k", "2"], "--fetch-k"),
         (["--k", "60"], "--fetch-k"),
         (["--decide-by", "best"], "--decide-by"),
         (["--decide-by", "p_recall"], "--decide-by"),
@@ -192,6 +191,16 @@ def test_a_command_that_cannot_run_says_why_before_the_model_is_loaded(
     result = on(corpus, *arguments)
     assert (result.exit_code, result.stdout, words) == (2, "", [])
     assert words_of_the_error in result.stderr
+
+
+def test_messages_call_arguments_by_their_options_and_leave_paths_alone(corpus: Path, words: list[str]) -> None:
+    folder = corpus / "fetch_k = 3"
+    folder.mkdir()
+    write(folder / "id_column must go.jsonl", [{"no": "text"}])
+    result = on(corpus, "--k", "3", "--fetch-k", "2")
+    assert "--fetch-k = 2 is below --k = 3" in result.stderr
+    result = on(corpus, "--documents", folder / "id_column must go.jsonl")
+    assert f"{folder / 'id_column must go.jsonl'} holds no document" in result.stderr
 
 
 def test_options_are_checked_before_files_are_read_and_both_files_are_needed(words: list[str]) -> None:

@@ -50,7 +50,7 @@ def read_pool(path: Path | str, question: str = "question", answer: str = "answe
     known: set[str | int] = set()
     rows: list[int] = []
     problems: list[Problem] = []
-    lines = 0
+    without, lines = "", 0
     try:
         for lines, (file, line, _, record, wrong) in enumerate(json_lines(path), 1):
             try:
@@ -61,6 +61,8 @@ def read_pool(path: Path | str, question: str = "question", answer: str = "answe
             except InvalidInputError as error:
                 problems.append(Problem(file, line, str(error)))
                 continue
+            if ids and name is None:
+                without = without or f"{file}:{line}"
             items.append(item)
             names.append(name)
             rows.append(lines - 1)
@@ -69,11 +71,8 @@ def read_pool(path: Path | str, question: str = "question", answer: str = "answe
     if not items:
         first = f"; the first problem: {problems[0]}" if problems else ""
         raise InvalidInputError(f"{path} has no item that can be read{first}")
-    without = next((row for row, name in enumerate(names) if name is None), None)
-    if without is not None and known:
-        raise InvalidInputError(
-            f"{path}: other lines have an 'id', but not {quoted(items[without])}: give all lines an id, or none"
-        )
+    if without and known:
+        raise InvalidInputError(f"{without}: there is no 'id', but other lines have one: give all lines an id, or none")
     return PoolFile(items, [name for name in names if name is not None] or None, rows, lines, problems)
 
 

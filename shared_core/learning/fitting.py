@@ -13,12 +13,13 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
+from .._argument_names import argument_name, rename_arguments
 from .._files import hold_lock
 from .._validation import as_names, as_numeric, quoted
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from .checkpoint import read_checkpoint
 from .feedback.coverage import Feedback
-from .held_out import HeldOut, Split, check_split, divide_labels, split_queries
+from .held_out import HeldOut, Split, check_split, split_queries
 from .labels.label_file import describe_callable
 from .labels.labelling import LabelledSubset, check_labels, digest_labels, label
 from .neighbours import Neighbours
@@ -157,11 +158,12 @@ def fit(
             tell(f"{estimate}\n{to_fit}")
 
         if labels is None:
-            labels = label(
-                neighbours.items, rows, feedback, k=given.k, candidates=given.fetch_k,
-                draw=given.draw, queries=split.labelled(given.listwise), examples=split.examples, seed=given.seed,
-                subsets=given.subsets, resume=resume, progress=progress, say=tell_both,
-            )  # fmt: skip
+            with rename_arguments({"candidates": argument_name("fetch_k")}):
+                labels = label(
+                    neighbours.items, rows, feedback, k=given.k, candidates=given.fetch_k,
+                    draw=given.draw, queries=split.labelled(given.listwise), examples=split.examples, seed=given.seed,
+                    subsets=given.subsets, resume=resume, progress=progress, say=tell_both,
+                )  # fmt: skip
         known = check_labels(labels, len(neighbours))
         trained, measured = _divide(known, split)
         if getattr(feedback, "remote", False) and not told:
@@ -176,8 +178,9 @@ def fit(
 
 def _divide(labels: Sequence[LabelledSubset], split: Split) -> tuple[list[LabelledSubset], list[LabelledSubset]]:
     """The labels to train on and those of held-out queries; a warning says how many hold held-out items."""
-    trained, measured = divide_labels(labels, split)
-    wanted = set(split.trained)
+    examples, wanted, held_out = set(split.examples), set(split.trained), set(split.held_out)
+    clean = [entry for entry in labels if examples.issuperset(entry.subset)]
+    trained, measured = ([entry for entry in clean if entry.query in part] for part in (wanted, held_out))
     count = sum(entry.query in wanted for entry in labels)
     if not count:
         raise InvalidInputError("no label belongs to an item that is trained on: label the items of split.trained")

@@ -129,13 +129,6 @@ def check_split(split: Split, n: int) -> Split:
     return Split(examples, trained, held_out)
 
 
-def divide_labels(labels: Sequence[LabelledSubset], split: Split) -> tuple[list[LabelledSubset], list[LabelledSubset]]:
-    """The labels of the trained and of the held-out queries, without subsets that hold held-out items."""
-    known, trained, held_out = set(split.examples), set(split.trained), set(split.held_out)
-    clean = [entry for entry in labels if known.issuperset(entry.subset)]
-    return [e for e in clean if e.query in trained], [e for e in clean if e.query in held_out]
-
-
 class HeldOut:
     """The feedback for the picks of selectors, query by query; no set of picks is scored twice.
 
@@ -158,21 +151,16 @@ class HeldOut:
         self._rows = neighbours.nearest(self.queries, fetch_k, split.examples)
         self._known: dict[tuple[int, tuple[int, ...]], float] = {}
 
-    def picks(self, selector: Selector) -> list[tuple[int, ...]]:
-        """Rows of the pool that the selector picks for each query, the most similar last."""
-        found = []
+    def values(self, selector: Selector) -> NDArray[np.float64]:
+        """The feedback for each query's picks, shape (m,)."""
+        keys = []
         for query, rows in zip(self.queries, self._rows, strict=True):
             ids = rows.tolist() if self._ids is None else [self._ids[row] for row in rows]
             # The vectors are copied for one query at a time: those of all queries together would fill the memory.
             candidates = Candidates(self._vectors[query], self._vectors[rows], ids=ids)
             picks = selector.select(candidates, min(self._k, len(rows))).indices
             # The candidates are sorted, the nearest first, so the highest index is the least similar pick.
-            found.append(tuple(rows[np.sort(picks)[::-1]].tolist()))
-        return found
-
-    def values(self, selector: Selector) -> NDArray[np.float64]:
-        """The feedback for each query's picks, shape (m,)."""
-        keys = list(zip(self.queries, self.picks(selector), strict=True))
+            keys.append((query, tuple(rows[np.sort(picks)[::-1]].tolist())))
         missing = [key for key in dict.fromkeys(keys) if key not in self._known]
         pairs = [(self._items[query], [self._items[row] for row in subset]) for query, subset in missing]
         where = [f"held-out item {query}, rows {subset}" for query, subset in missing]

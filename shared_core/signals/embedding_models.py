@@ -17,9 +17,9 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from .._libraries import import_library
 from .._validation import as_numeric, quoted
 from ..errors import InvalidInputError, InvalidParameterError
-from .language_models import import_library
 
 Vectors = NDArray[np.float32]
 # ``track(items, description)`` yields the items and may show the progress.

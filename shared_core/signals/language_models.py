@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-import importlib
 import itertools
 import math
 import os
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from .._libraries import import_library
 from .._validation import check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
@@ -328,14 +328,6 @@ class EndpointModel:
         if best and len(best) == len(logs) and all(best[place] for place in places):
             greedy = all(logs[place] >= max(best[place].values()) for place in places)
         return Scored(mean, False, len(places), greedy)
-
-
-def import_library(name: str, extra: str) -> Any:
-    """The module ``name``, imported now; the ImportError names the extra of setselect that installs it."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ImportError(f'this needs {name}: pip install "setselect[{extra}]"') from error
 
 
 def _common_start(*rows: list[int]) -> list[int]:

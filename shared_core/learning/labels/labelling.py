@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._argument_names import argument_name
 from ..._files import hold_lock
 from ..._validation import as_column, check_integer, check_number, check_one_of, quoted
 from ...errors import InvalidInputError, InvalidParameterError
@@ -150,7 +151,8 @@ def label(
     needed = k if overlapping else k * (subsets or 1)
     if needed > candidates:
         raise InvalidParameterError(
-            f"candidates must be at least {needed} to draw {needed // k} subsets of k = {k}, got {candidates}"
+            f"{argument_name('candidates')} must be at least {needed} to draw {needed // k} subsets of "
+            f"{argument_name('k')} = {k}, got {candidates}"
         )
     neighbours = Neighbours(items, vectors)
     wanted = check_rows(queries, len(neighbours), "queries")

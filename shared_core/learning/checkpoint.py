@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -27,7 +28,8 @@ def write_checkpoint(
 
     metadata = {"format": FORMAT, "version": str(FORMAT_VERSION)}
     metadata |= {"settings": json.dumps(settings), "state": json.dumps(state)}
-    write_atomically(path, save({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, metadata))
+    kept = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    write_atomically(path, save(kept, {**metadata, "sha256": _digest(kept, metadata)}))
 
 
 def read_checkpoint(
@@ -50,21 +52,25 @@ def read_checkpoint(
                     "file to start again, or name another one"
                 )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if metadata.pop("sha256", None) != _digest(tensors, metadata):
+            raise InvalidInputError(f"{path}: the file is damaged; remove it to start again")
     except SafetensorError as error:
         raise InvalidInputError(
             f"{path}: truncated, or not a checkpoint ({quoted(str(error))}); remove the file to start again"
         ) from None
     then = json.loads(metadata["settings"])
-    _check_settings(path, {name: then.get(name) for name in settings} if partly else then, dict(settings))
-    return tensors, json.loads(metadata["state"])
-
-
-def _check_settings(path: str | os.PathLike[str], then: dict[str, Any], now: dict[str, Any]) -> None:
-    if then.get("objective") != now.get("objective"):
-        # The message leaves out the settings that only one of the objectives has.
-        then, now = ({"objective": of.get("objective")} for of in (then, now))
-    differing = describe_differences(then, now)
+    differing = describe_differences({name: then.get(name) for name in settings} if partly else then, settings)
     if differing:
         raise InvalidParameterError(
             f"{path}: started with other settings or labels: {differing}. Remove the file, or name another one"
         )
+    return tensors, json.loads(metadata["state"])
+
+
+def _digest(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    """A SHA-256 of all parts of a checkpoint. safetensors notices damage to its header only."""
+    digest = hashlib.sha256(json.dumps(sorted(metadata.items())).encode())
+    for name, tensor in sorted(tensors.items()):
+        array = tensor.cpu().numpy()
+        digest.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()

@@ -149,7 +149,8 @@ def fit(
         split = check_split(split, len(neighbours))
         picks = HeldOut(neighbours, rows, split, feedback, given.k, given.fetch_k, row_names)
         tell = say or (lambda line: sys.stderr.write(line + "\n"))
-        prompts = given.count_prompts(len(split.held_out))
+        # An item gets one prompt in each epoch, one before the first, and one for each of five unlearned selectors.
+        prompts = len(split.held_out) * (given.epochs + 1 + 5)
         to_fit = f"to fit: at most {prompts:,} prompts, for the picks of {len(split.held_out)} held-out items"
         told: list[str] = []
 
@@ -161,8 +162,9 @@ def fit(
             with rename_arguments({"candidates": argument_name("fetch_k")}):
                 labels = label(
                     neighbours.items, rows, feedback, k=given.k, candidates=given.fetch_k,
-                    draw=given.draw, queries=split.labelled(given.listwise), examples=split.examples, seed=given.seed,
-                    subsets=given.subsets, resume=resume, progress=progress, say=tell_both,
+                    draw="greedy" if given.listwise else "random", subsets=given.subsets, seed=given.seed,
+                    queries=split.labelled(given.listwise), examples=split.examples,
+                    resume=resume, progress=progress, say=tell_both,
                 )  # fmt: skip
         known = check_labels(labels, len(neighbours))
         trained, measured = _divide(known, split)

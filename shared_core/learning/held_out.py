@@ -15,7 +15,7 @@ from ..candidates import Candidates
 from ..errors import InvalidInputError
 from ..selectors.base import Selector
 from .feedback.coverage import Feedback, score_all
-from .labels.labelling import LabelledSubset, check_rows
+from .labels.labelling import check_rows
 from .neighbours import Neighbours
 from .settings import FitSettings
 
@@ -151,16 +151,21 @@ class HeldOut:
         self._rows = neighbours.nearest(self.queries, fetch_k, split.examples)
         self._known: dict[tuple[int, tuple[int, ...]], float] = {}
 
-    def values(self, selector: Selector) -> NDArray[np.float64]:
-        """The feedback for each query's picks, shape (m,)."""
-        keys = []
+    def picks(self, selector: Selector) -> list[tuple[int, ...]]:
+        """Rows of the pool that the selector picks for each query, the most similar last."""
+        found = []
         for query, rows in zip(self.queries, self._rows, strict=True):
             ids = rows.tolist() if self._ids is None else [self._ids[row] for row in rows]
             # The vectors are copied for one query at a time: those of all queries together would fill the memory.
             candidates = Candidates(self._vectors[query], self._vectors[rows], ids=ids)
             picks = selector.select(candidates, min(self._k, len(rows))).indices
             # The candidates are sorted, the nearest first, so the highest index is the least similar pick.
-            keys.append((query, tuple(rows[np.sort(picks)[::-1]].tolist())))
+            found.append(tuple(rows[np.sort(picks)[::-1]].tolist()))
+        return found
+
+    def values(self, selector: Selector) -> NDArray[np.float64]:
+        """The feedback for each query's picks, shape (m,)."""
+        keys = list(zip(self.queries, self.picks(selector), strict=True))
         missing = [key for key in dict.fromkeys(keys) if key not in self._known]
         pairs = [(self._items[query], [self._items[row] for row in subset]) for query, subset in missing]
         where = [f"held-out item {query}, rows {subset}" for query, subset in missing]

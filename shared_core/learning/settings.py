@@ -149,19 +149,9 @@ class FitSettings:
         return self.objective == "listwise"
 
     @property
-    def draw(self) -> str:
-        """How subsets are drawn for labels that are not given, see :func:`label`."""
-        return "greedy" if self.listwise else "random"
-
-    @property
     def adam_rate(self) -> float:
         """The learning rate, or the objective's default."""
         return self.learning_rate or (0.001 if self.listwise else 0.01)
-
-    def count_prompts(self, held_out: int) -> int:
-        """The largest number of prompts that a fit with this number of held-out items sends to a language model."""
-        # An item gets one prompt in each epoch, one before the first, and one for each of five unlearned selectors.
-        return held_out * (self.epochs + 1 + 5)
 
     def identity(self) -> dict[str, Any]:
         """The values that all runs of one fit have in common, for its checkpoint; plain values (JSON)."""
@@ -173,6 +163,9 @@ class FitSettings:
 def describe_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """The settings that differ between a file and a run, as text for a message; "" if none does."""
     names = [name for name in {**now, **then} if then.get(name) != now.get(name)]
+    if "objective" in names:
+        # Each objective has settings of its own.
+        names = ["objective"]
     return "; ".join(
         f"{argument_name(name)} = {quoted(then.get(name))} then, {quoted(now.get(name))} now" for name in names
     )

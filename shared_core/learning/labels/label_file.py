@@ -22,8 +22,8 @@ Scored = list[tuple[tuple[int, ...], float]]
 class LabelFile:
     """A journal with a header that holds the settings, then a line for each labelled item of a ``pool`` of items.
 
-    The constructor reads and checks the file and changes nothing; ``begin`` makes it ready to append. Among the
-    settings are ``k`` and ``subsets`` (None: any number); ``known`` has what is in the file, by the item's row.
+    The constructor reads and checks the file and changes nothing. Among the settings are ``k`` and ``subsets`` (None:
+    any number); ``known`` has what is in the file, by the item's row.
     """
 
     def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any], pool: int) -> None:

@@ -56,7 +56,7 @@ def read_pool(path: Path | str, question: str = "question", answer: str = "answe
                     raise InvalidInputError(wrong)
                 item = {"question": text_of(record, (question,)), "answer": text_of(record, (answer,))}
                 name = record.get("id") if ids else None
-                if name is not None and (not isinstance(name, (str, int)) or name in known):
+                if name is not None and (type(name) not in (str, int) or name in known):
                     raise InvalidInputError(
                         f"'id' must be a string or a whole number that no other line has, got {quoted(name)}"
                     )

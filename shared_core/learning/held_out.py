@@ -130,10 +130,7 @@ def check_split(split: Split, n: int) -> Split:
 
 
 class HeldOut:
-    """The feedback for the picks of selectors, query by query; no set of picks is scored twice.
-
-    A selector picks k of the ``fetch_k`` examples of the split that are nearest to a held-out query.
-    """
+    """The feedback for a selector's picks of k of the ``fetch_k`` examples that are nearest to each held-out query."""
 
     def __init__(
         self,
@@ -149,6 +146,7 @@ class HeldOut:
         self.queries = list(split.held_out)
         self._vectors, self._ids = vectors, ids
         self._rows = neighbours.nearest(self.queries, fetch_k, split.examples)
+        # No set of picks is scored twice.
         self._known: dict[tuple[int, tuple[int, ...]], float] = {}
 
     def picks(self, selector: Selector) -> list[tuple[int, ...]]:

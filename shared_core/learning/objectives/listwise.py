@@ -19,8 +19,7 @@ from .likelihood import RIDGE
 class LearnedRelevance(nn.Module):
     """log r_i = cos(q W_R, e_i W_R) / (2·temperature): a trained relevance (NDPP paper, 4.4.1: separate encoders).
 
-    W_R starts at the identity; W_R and the temperature are trained. With ``mapped=False`` there is no W_R. ``vectors``
-    (n, d) are the unit vectors of the pool; the queries are among them.
+    W_R starts at the identity; with ``mapped=False`` there is none. ``vectors`` (n, d) are the pool's unit vectors.
     """
 
     unit: Tensor
@@ -60,7 +59,7 @@ class Listwise:
     """The loss of a batch of queries: how far the kernel's distribution over subsets is from that of the feedback.
 
     The subsets of one query that have the same size are a list. Its loss is KL(t ‖ p) with t = softmax(score / τ) and
-    p = softmax(log det L'_S), where L' = R L R. τ is ``sharpness`` times the mean standard deviation of a list's scores,
+    p = softmax(log det L'_S), where L' = R L R. τ is ``sharpness`` times the scores' mean standard deviation in a list,
     so the unit of the feedback does not matter. ``pull`` weighs the distance of the trained matrices from their start.
     """
 

@@ -30,14 +30,14 @@ class Task:
     """An objective with all that the training loop needs of it: what is trained, and how.
 
     ``groups`` are the parameters with their learning rates, for Adam. ``loss`` maps the numbers of m examples, int64
-    (m,) in 0..size-1, to a scalar. ``likelihood`` computes the mean log-likelihood of the held-out queries' subsets.
+    (m,) in 0..size-1, to a scalar. ``likelihood`` computes log P of each of the held-out queries' subsets.
     """
 
     parts: nn.ModuleDict
     groups: list[dict[str, object]]
     loss: Callable[[Tensor], Tensor]
     size: int
-    likelihood: Callable[[], float] | None
+    likelihood: Callable[[], NDArray[np.float64]] | None
     kernel: Callable[[], LinearKernel | LowRankKernel]
 
 
@@ -96,13 +96,10 @@ def make_task(
     loss = Likelihood(
         factors, subsets(trained), settings.alpha, settings.beta, settings.ridge, **among(trained)
     )  # fmt: skip
+    likelihood = None
     if held_out:
         held_out = best(held_out, settings.share)
-        measure = partial(log_likelihood, factors, subsets(held_out), ridge=settings.ridge, **among(held_out))
-
-        def likelihood() -> float:
-            return float(measure().mean())
-
+        likelihood = partial(log_likelihood, factors, subsets(held_out), ridge=settings.ridge, **among(held_out))
     parts = nn.ModuleDict({"factors": factors})
     return Task(
         parts, [{"params": list(parts.parameters()), "lr": rate}], loss, len(loss), likelihood,

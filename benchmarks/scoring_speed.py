@@ -36,7 +36,8 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.models import GEMMA, GEMMA_SHA256, gemma_folder
 from benchmarks.papers._common import REPEATED, heading, records, require, table
-from shared_core.signals.language_models import Item, TransformersModel, import_library
+from shared_core._libraries import import_library
+from shared_core.signals.language_models import Item, TransformersModel
 
 TRUTHFULQA, GEOQUERY = "truthfulqa/truthfulqa.jsonl", "geoquery/geoquery.jsonl"
 RESULTS = ROOT / "benchmarks" / "results" / "scoring_speed.md"

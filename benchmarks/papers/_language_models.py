@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.models import GEMMA, GEMMA_SHA256, gemma_folder, is_installed
 from benchmarks.papers._common import CACHE
+from shared_core._libraries import import_library
 from shared_core.signals.language_models import (
     AnswerModel,
     EndpointModel,
@@ -28,7 +29,6 @@ from shared_core.signals.language_models import (
     Scored,
     TransformersModel,
     choose_precision,
-    import_library,
 )
 from shared_core.signals.perplexity import LogPerplexityQuality
 

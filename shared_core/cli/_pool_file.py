@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .._validation import quoted
 from ..errors import InvalidInputError, InvalidParameterError
@@ -46,43 +45,35 @@ def read_pool(path: Path | str, question: str = "question", answer: str = "answe
             f"{path}: the pool must be a .jsonl file, with a JSON object with question and answer on each line"
         )
     items: list[dict[str, str]] = []
-    names: list[str | int | None] = []
-    known: set[str | int] = set()
+    known: dict[str | int, None] = {}
     rows: list[int] = []
     problems: list[Problem] = []
-    lines = 0
+    without, lines = "", 0
     try:
         for lines, (file, line, _, record, wrong) in enumerate(json_lines(path), 1):
             try:
                 if wrong is not None:
                     raise InvalidInputError(wrong)
                 item = {"question": text_of(record, (question,)), "answer": text_of(record, (answer,))}
-                name = _read_id(record, known) if ids else None
+                name = record.get("id") if ids else None
+                if name is not None and (type(name) not in (str, int) or name in known):
+                    raise InvalidInputError(
+                        f"'id' must be a string or a whole number that no other line has, got {quoted(name)}"
+                    )
             except InvalidInputError as error:
                 problems.append(Problem(file, line, str(error)))
                 continue
+            if name is not None:
+                known[name] = None
+            elif ids:
+                without = without or f"{file}:{line}"
             items.append(item)
-            names.append(name)
             rows.append(lines - 1)
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
     if not items:
         first = f"; the first problem: {problems[0]}" if problems else ""
         raise InvalidInputError(f"{path} has no item that can be read{first}")
-    without = next((row for row, name in enumerate(names) if name is None), None)
-    if without is not None and known:
-        raise InvalidInputError(
-            f"{path}: other lines have an 'id', but not {quoted(items[without])}: give all lines an id, or none"
-        )
-    return PoolFile(items, [name for name in names if name is not None] or None, rows, lines, problems)
-
-
-def _read_id(record: Mapping[str, Any], known: set[str | int]) -> str | int | None:
-    """The id of a line, which is added to the known ones."""
-    name = record.get("id")
-    if name is None:
-        return None
-    if isinstance(name, bool) or not isinstance(name, (str, int)) or name in known:
-        raise InvalidInputError(f"'id' must be a string or a whole number that no other line has, got {quoted(name)}")
-    known.add(name)
-    return name
+    if without and known:
+        raise InvalidInputError(f"{without}: there is no 'id', but other lines have one: give all lines an id, or none")
+    return PoolFile(items, list(known) or None, rows, lines, problems)

@@ -194,8 +194,7 @@ def show_result(show: Console, fitted: Fitted, files: Files) -> None:
     show.print(table)
     difference = f"{fitted.gain:+.4f}, standard error {fitted.standard_error:.4f}"
     show.print(Text(f"\nlearned minus the best selector that learns nothing: {difference}"))
-    written = {"kernel": files.kernel, "labels": files.labels, "checkpoint": files.checkpoint, "log": files.log}
-    for what, path in {**written, "plot": files.plot}.items():
+    for what, path in files._asdict().items():
         show.print(Text(f"{what:<11}{path}"))
     kind = type(fitted.kernel).__name__
     show.print(Text(f"\nfrom setselect import NDPP, {kind}\nselector = NDPP({kind}.load({str(files.kernel)!r}))"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -12,10 +11,10 @@ import typer
 from rich.console import Console
 
 from .._files import hold_lock, remove_leftovers
+from .._libraries import import_library
 from ..learning.feedback.prompts import EXAMPLE
 from ..learning.settings import FitSettings
 from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding
-from ..signals.language_models import import_library
 from ._pool_file import PoolFile, read_pool
 from ._terminal import (
     FINE,
@@ -26,7 +25,6 @@ from ._terminal import (
     result_console,
     show_progress,
     stop,
-    with_option_names,
 )
 from ._train_session import (
     KEY,
@@ -145,9 +143,7 @@ def train(
             fitted.kernel.save(files.kernel)
             plot(files.plot, fitted, f"{pool.name}: {objective}, k = {k}")
     except expected_errors() as error:
-        message = with_option_names(str(error), *names, "example", "price")
-        message = re.sub("candidates(?= must)", "--fetch-k", message)
-        stop(say, "; ".join([message, *getattr(error, "__notes__", [])]))
+        stop(say, "; ".join([str(error), *getattr(error, "__notes__", [])]))
     except KeyboardInterrupt:
         stop(say, f"interrupted: what is done so far is kept beside {out}; run the same command again to resume")
     show_result(result_console(), fitted, files)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ..signals.language_models import import_library
+from .._libraries import import_library
 from .feedback.coverage import CoverageFeedback, Feedback, score_all
 from .feedback.language_model import LanguageModelFeedback
 from .feedback.symbols import structural_symbols

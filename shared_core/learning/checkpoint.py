@@ -59,7 +59,11 @@ def read_checkpoint(
             f"{path}: truncated, or not a checkpoint ({quoted(str(error))}); remove the file to start again"
         ) from None
     then = json.loads(metadata["settings"])
-    _check_settings(path, {name: then.get(name) for name in settings} if partly else then, dict(settings))
+    differing = describe_differences({name: then.get(name) for name in settings} if partly else then, settings)
+    if differing:
+        raise InvalidParameterError(
+            f"{path}: started with other settings or labels: {differing}. Remove the file, or name another one"
+        )
     return tensors, json.loads(metadata["state"])
 
 
@@ -70,14 +74,3 @@ def _digest(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
         array = tensor.cpu().numpy()
         digest.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
     return digest.hexdigest()
-
-
-def _check_settings(path: str | os.PathLike[str], then: dict[str, Any], now: dict[str, Any]) -> None:
-    if then.get("objective") != now.get("objective"):
-        # The message leaves out the settings that only one of the objectives has.
-        then, now = ({"objective": of.get("objective")} for of in (then, now))
-    differing = describe_differences(then, now)
-    if differing:
-        raise InvalidParameterError(
-            f"{path}: started with other settings or labels: {differing}. Remove the file, or name another one"
-        )

@@ -13,12 +13,13 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
+from .._argument_names import argument_name, rename_arguments
 from .._files import hold_lock
 from .._validation import as_names, as_numeric, quoted
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from .checkpoint import read_checkpoint
 from .feedback.coverage import Feedback
-from .held_out import HeldOut, Split, check_split, divide_labels, split_queries
+from .held_out import HeldOut, Split, check_split, split_queries
 from .labels.label_file import describe_callable
 from .labels.labelling import LabelledSubset, check_labels, digest_labels, label
 from .neighbours import Neighbours
@@ -148,7 +149,8 @@ def fit(
         split = check_split(split, len(neighbours))
         picks = HeldOut(neighbours, rows, split, feedback, given.k, given.fetch_k, row_names)
         tell = say or (lambda line: sys.stderr.write(line + "\n"))
-        prompts = given.count_prompts(len(split.held_out))
+        # An item gets one prompt in each epoch, one before the first, and one for each of five unlearned selectors.
+        prompts = len(split.held_out) * (given.epochs + 1 + 5)
         to_fit = f"to fit: at most {prompts:,} prompts, for the picks of {len(split.held_out)} held-out items"
         told: list[str] = []
 
@@ -157,11 +159,13 @@ def fit(
             tell(f"{estimate}\n{to_fit}")
 
         if labels is None:
-            labels = label(
-                neighbours.items, rows, feedback, k=given.k, candidates=given.fetch_k,
-                draw=given.draw, queries=split.labelled(given.listwise), examples=split.examples, seed=given.seed,
-                subsets=given.subsets, resume=resume, progress=progress, say=tell_both,
-            )  # fmt: skip
+            with rename_arguments({"candidates": argument_name("fetch_k")}):
+                labels = label(
+                    neighbours.items, rows, feedback, k=given.k, candidates=given.fetch_k,
+                    draw="greedy" if given.listwise else "random", subsets=given.subsets, seed=given.seed,
+                    queries=split.labelled(given.listwise), examples=split.examples,
+                    resume=resume, progress=progress, say=tell_both,
+                )  # fmt: skip
         known = check_labels(labels, len(neighbours))
         trained, measured = _divide(known, split)
         if getattr(feedback, "remote", False) and not told:
@@ -176,8 +180,9 @@ def fit(
 
 def _divide(labels: Sequence[LabelledSubset], split: Split) -> tuple[list[LabelledSubset], list[LabelledSubset]]:
     """The labels to train on and those of held-out queries; a warning says how many hold held-out items."""
-    trained, measured = divide_labels(labels, split)
-    wanted = set(split.trained)
+    examples, wanted, held_out = set(split.examples), set(split.trained), set(split.held_out)
+    clean = [entry for entry in labels if examples.issuperset(entry.subset)]
+    trained, measured = ([entry for entry in clean if entry.query in part] for part in (wanted, held_out))
     count = sum(entry.query in wanted for entry in labels)
     if not count:
         raise InvalidInputError("no label belongs to an item that is trained on: label the items of split.trained")

@@ -15,7 +15,7 @@ from ..candidates import Candidates
 from ..errors import InvalidInputError
 from ..selectors.base import Selector
 from .feedback.coverage import Feedback, score_all
-from .labels.labelling import LabelledSubset, check_rows
+from .labels.labelling import check_rows
 from .neighbours import Neighbours
 from .settings import FitSettings
 
@@ -129,18 +129,8 @@ def check_split(split: Split, n: int) -> Split:
     return Split(examples, trained, held_out)
 
 
-def divide_labels(labels: Sequence[LabelledSubset], split: Split) -> tuple[list[LabelledSubset], list[LabelledSubset]]:
-    """The labels of the trained and of the held-out queries, without subsets that hold held-out items."""
-    known, trained, held_out = set(split.examples), set(split.trained), set(split.held_out)
-    clean = [entry for entry in labels if known.issuperset(entry.subset)]
-    return [e for e in clean if e.query in trained], [e for e in clean if e.query in held_out]
-
-
 class HeldOut:
-    """The feedback for the picks of selectors, query by query; no set of picks is scored twice.
-
-    A selector picks k of the ``fetch_k`` examples of the split that are nearest to a held-out query.
-    """
+    """The feedback for a selector's picks of k of the ``fetch_k`` examples that are nearest to each held-out query."""
 
     def __init__(
         self,
@@ -156,6 +146,7 @@ class HeldOut:
         self.queries = list(split.held_out)
         self._vectors, self._ids = vectors, ids
         self._rows = neighbours.nearest(self.queries, fetch_k, split.examples)
+        # No set of picks is scored twice.
         self._known: dict[tuple[int, tuple[int, ...]], float] = {}
 
     def picks(self, selector: Selector) -> list[tuple[int, ...]]:

@@ -43,7 +43,8 @@ class Neighbours:
         for row, item in enumerate(self.items):
             whole = _as_text(item, row)
             self._digest.update(whole.encode() + b"\n")
-            same.setdefault(_as_pair(item, row) or whole, []).append(row)
+            pair = {key: item[key] for key in ("question", "answer") if key in item}
+            same.setdefault(_as_text(pair, row) if len(pair) == 2 else whole, []).append(row)
             if isinstance(item.get("question"), str):
                 asked.setdefault(_as_asked(item["question"]), []).append(row)
         self._same = {row: group for group in same.values() if len(group) > 1 for row in group}
@@ -86,8 +87,7 @@ class Neighbours:
     ) -> list[NDArray[np.int64]]:
         """For each of Q query rows up to ``count`` rows (of ``among``) with the highest cosine, int64: O(Q n d).
 
-        The nearest row is first; ties go to the lower row. The query and its duplicates are left out. The result for a
-        query does not depend on the other queries.
+        The nearest row is first; ties go to the lower row. The query and its duplicates are left out.
         """
         left_out = np.zeros(len(self), dtype=bool)
         if among is not None:
@@ -140,12 +140,6 @@ class Neighbours:
 
     def _unit(self, rows: NDArray[np.intp]) -> FloatArray:
         return as_unit_rows(self._given[rows].astype(np.float64))
-
-
-def _as_pair(item: Mapping[str, Any], row: int) -> str | None:
-    if "question" in item and "answer" in item:
-        return _as_text({"question": item["question"], "answer": item["answer"]}, row)
-    return None
 
 
 def _as_asked(question: str) -> str:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .._files import write_atomically
+from .._libraries import import_library
 from ..selectors.kernels import LinearKernel, LowRankKernel
 from ..selectors.ndpp import NDPP
-from ..signals.language_models import import_library
 
 _LINE_STYLES = ("--", ":", "-.", (0, (1, 4)))
 

@@ -7,25 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from .._argument_names import argument_name
 from .._validation import check_bool, check_integer, check_number, check_one_of, quoted
 from ..errors import InvalidParameterError
 
-OBJECTIVES = ("listwise", "likelihood")
-KERNELS = ("linear", "rows")
-NORMALISATIONS = ("pool", "candidates")
-
 _POSITIVE = 1e-9
-_NAMES = {"objective": OBJECTIVES, "kernel": KERNELS, "normalisation": NORMALISATIONS}
+_NAMES = {
+    "objective": ("listwise", "likelihood"),
+    "kernel": ("linear", "rows"),
+    "normalisation": ("pool", "candidates"),
+}
 _LEAST = {
-    "k": 1,
-    "fetch_k": 1,
-    "subsets": 1,
-    "rank": 1,
-    "skew_rank": 0,
-    "batch_size": 1,
-    "epochs": 1,
-    "patience": 1,
-    "seed": 0,
+    **dict.fromkeys(("k", "fetch_k", "subsets", "rank", "batch_size", "epochs", "patience"), 1),
+    **dict.fromkeys(("skew_rank", "seed"), 0),
 }
 _RANGES = {
     **dict.fromkeys(("temperature", "sharpness"), (_POSITIVE, math.inf)),
@@ -145,7 +139,9 @@ class FitSettings:
                 object.__setattr__(self, name, check_number(value, name, *_RANGES[name]))
         object.__setattr__(self, "learn_relevance", check_bool(self.learn_relevance, "learn_relevance"))
         if self.fetch_k < self.k:
-            raise InvalidParameterError(f"fetch_k must be at least k = {self.k}, got {self.fetch_k}")
+            raise InvalidParameterError(
+                f"{argument_name('fetch_k')} must be at least {argument_name('k')} = {self.k}, got {self.fetch_k}"
+            )
 
     @property
     def listwise(self) -> bool:
@@ -153,19 +149,9 @@ class FitSettings:
         return self.objective == "listwise"
 
     @property
-    def draw(self) -> str:
-        """How subsets are drawn for labels that are not given, see :func:`label`."""
-        return "greedy" if self.listwise else "random"
-
-    @property
     def adam_rate(self) -> float:
         """The learning rate, or the objective's default."""
         return self.learning_rate or (0.001 if self.listwise else 0.01)
-
-    def count_prompts(self, held_out: int) -> int:
-        """The largest number of prompts that a fit with this number of held-out items sends to a language model."""
-        # An item gets one prompt in each epoch, one before the first, and one for each of five unlearned selectors.
-        return held_out * (self.epochs + 1 + 5)
 
     def identity(self) -> dict[str, Any]:
         """The values that all runs of one fit have in common, for its checkpoint; plain values (JSON)."""
@@ -177,4 +163,9 @@ class FitSettings:
 def describe_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """The settings that differ between a file and a run, as text for a message; "" if none does."""
     names = [name for name in {**now, **then} if then.get(name) != now.get(name)]
-    return "; ".join(f"{name} = {quoted(then.get(name))} then, {quoted(now.get(name))} now" for name in names)
+    if "objective" in names:
+        # Each objective has settings of its own.
+        names = ["objective"]
+    return "; ".join(
+        f"{argument_name(name)} = {quoted(then.get(name))} then, {quoted(now.get(name))} now" for name in names
+    )

@@ -115,7 +115,7 @@ class Run:
 
     def _measure(self, loss: float | None) -> None:
         values = self.held_out.values(NDPP(self.task.kernel()))
-        likelihood = None if self.task.likelihood is None else self.task.likelihood()
+        likelihood = None if self.task.likelihood is None else float(self.task.likelihood().mean())
         self.history.append(Epoch(len(self.history), loss, likelihood, float(values.mean())))
         if self._best_epoch() == len(self.history) - 1:
             self.values = values.tolist()

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from .._libraries import import_library
 from .._validation import as_numeric, quoted
 from ..errors import InvalidInputError, InvalidParameterError
-from .language_models import import_library
 
 Vectors = NDArray[np.float32]
 # ``track(items, description)`` yields the items and may show the progress.
@@ -63,22 +63,19 @@ class SentenceModel:
 
     def embed_documents(self, texts: list[str]) -> Vectors:
         """Vectors (n, d) of documents."""
-        return self._encode("document", texts)
+        vectors: Vectors = self.model.encode_document(texts, convert_to_numpy=True, show_progress_bar=False)
+        return vectors
 
     def embed_queries(self, texts: list[str]) -> Vectors:
         """Vectors (n, d) of queries; some models put a prompt before a query."""
-        return self._encode("query", texts)
+        vectors: Vectors = self.model.encode_query(texts, convert_to_numpy=True, show_progress_bar=False)
+        return vectors
 
     @property
     def max_characters(self) -> int | None:
         """About how many characters of a text the model reads; None if it gives no limit."""
         tokens = self.model.max_seq_length
         return None if not tokens else int(tokens) * _CHARACTERS_PER_TOKEN
-
-    def _encode(self, role: Literal["document", "query"], texts: list[str]) -> Vectors:
-        encode = self.model.encode_query if role == "query" else self.model.encode_document
-        vectors: Vectors = encode(texts, convert_to_numpy=True, show_progress_bar=False)
-        return vectors
 
 
 def load_model(name: str = DEFAULT_MODEL) -> SentenceModel:
@@ -261,8 +258,8 @@ class CachedEmbedding:
 def as_embeddings(answer: Any, texts: Sequence[str], model: str, dtype: DTypeLike | None = None) -> NDArray[Any]:
     """What an embedding model returned for n ``texts`` as an array (n, d) of finite numbers, in ``dtype`` if given.
 
-    If ``answer`` is not one vector for each text, the message says how many texts and vectors there are, or names the
-    text whose vector is wrong. ``model`` is what messages call the model.
+    If ``answer`` is not one vector for each text, the message says how many texts and vectors there are. A vector that
+    holds NaN or inf is named by its text. ``model`` is what messages call the model.
     """
     try:
         count: Any = len(answer)
@@ -270,13 +267,9 @@ def as_embeddings(answer: Any, texts: Sequence[str], model: str, dtype: DTypeLik
         count = quoted(answer)
     if count != len(texts):
         raise InvalidInputError(f"{model} must return one vector for each text (texts: {len(texts)}, vectors: {count})")
-    try:
-        rows = as_numeric(answer, f"what {model} returned")
-    except InvalidInputError:
-        _check_each_embedding(answer, texts, model)
-        raise
+    rows = as_numeric(answer, f"what {model} returned")
     if rows.ndim != 2 or not rows.shape[1]:
-        _check_each_embedding(answer, texts, model)
+        raise InvalidInputError(f"what {model} returned must have shape (n, d) with d >= 1, got {rows.shape}")
     # A float64 value that is too large for ``dtype`` becomes inf.
     with np.errstate(over="ignore"):
         rows = rows if dtype is None else rows.astype(dtype)
@@ -284,16 +277,3 @@ def as_embeddings(answer: Any, texts: Sequence[str], model: str, dtype: DTypeLik
     if bad.size:
         raise InvalidInputError(f"the vector that {model} returned for {quoted(texts[bad[0]])} holds NaN or inf")
     return rows
-
-
-def _check_each_embedding(answer: Iterable[Any], texts: Sequence[str], model: str) -> None:
-    """Raise for the first vector that is not of numbers, or has another length than the first vector."""
-    shape = None
-    for vector, text in zip(answer, texts, strict=True):
-        what = f"the vector that {model} returned for {quoted(text)}"
-        row = as_numeric(vector, what)
-        if row.ndim != 1 or not row.size:
-            raise InvalidInputError(f"{what} must have shape (d,) with d >= 1, got {row.shape}")
-        if row.shape != (shape or row.shape):
-            raise InvalidInputError(f"{what} must have shape {shape}, as the first one has, got {row.shape}")
-        shape = row.shape

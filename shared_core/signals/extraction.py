@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import re
 import unicodedata
 import warnings
@@ -245,12 +244,6 @@ def _as_parts(answer: Any, perspective: Any) -> QueryParts | None:
         return answer if answer.perspective and answer.perspective.strip() else None
     if answer is None or not callable(perspective):
         return None
-    if inspect.iscoroutine(answer):
-        answer.close()
-        raise PerspectiveError(
-            "perspective= is an async function, which is not supported here: pass "
-            "PerspectiveExtractor(split, asplit=...)"
-        )
     raise PerspectiveError(
         f"the function given as perspective= must return a text, QueryParts or None, got {quoted(answer)}"
     )

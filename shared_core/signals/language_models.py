@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-import importlib
 import itertools
 import math
 import os
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from .._libraries import import_library
 from .._validation import check_integer, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
@@ -72,12 +72,6 @@ class _Prefix(NamedTuple):
 
     ids: list[int]
     cache: Any
-
-    def copy_cache(self, count: int) -> Any:
-        """A copy of the cache for ``count`` texts. The model writes into the cache that it gets."""
-        cache = copy.deepcopy(self.cache)
-        cache.batch_repeat_interleave(count)
-        return cache
 
 
 class TransformersModel:
@@ -140,12 +134,8 @@ class TransformersModel:
         kept = {type(layer).__name__ for layer in layers}
         config = self._model.config.get_text_config()
         rotations = str([getattr(config, name, None) for name in ("rope_parameters", "rope_scaling")])
-        return (
-            len(kept) > 0
-            and kept <= {"DynamicLayer", "DynamicSlidingWindowLayer"}
-            and "dynamic" not in rotations
-            and "longrope" not in rotations
-        )
+        fixed = "dynamic" not in rotations and "longrope" not in rotations
+        return fixed and len(kept) > 0 and kept <= {"DynamicLayer", "DynamicSlidingWindowLayer"}
 
     def _read_prefix(self, ids: list[int]) -> _Prefix:
         inputs = self._torch.tensor([ids], device=self._model.device)
@@ -160,7 +150,10 @@ class TransformersModel:
         mask = self._torch.tensor([[1] * len(ids) + [0] * (longest - len(ids)) for ids, _, _ in texts])
         options = {"use_cache": False}
         if prefix is not None:
-            options = {"use_cache": True, "past_key_values": prefix.copy_cache(len(texts))}
+            # The model writes into the cache that it gets.
+            cache = copy.deepcopy(prefix.cache)
+            cache.batch_repeat_interleave(len(texts))
+            options = {"use_cache": True, "past_key_values": cache}
         counts = [len(ids) - first for ids, first, _ in texts]
         rows = [row for row, count in enumerate(counts) for _ in range(count)]
         columns = [place - 1 - done for ids, first, _ in texts for place in range(first, len(ids))]
@@ -328,14 +321,6 @@ class EndpointModel:
         if best and len(best) == len(logs) and all(best[place] for place in places):
             greedy = all(logs[place] >= max(best[place].values()) for place in places)
         return Scored(mean, False, len(places), greedy)
-
-
-def import_library(name: str, extra: str) -> Any:
-    """The module ``name``, imported now; the ImportError names the extra of setselect that installs it."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ImportError(f'this needs {name}: pip install "setselect[{extra}]"') from error
 
 
 def _common_start(*rows: list[int]) -> list[int]:

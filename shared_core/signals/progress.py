@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from .language_models import import_library
+from .._libraries import import_library
 
 
 @contextlib.contextmanager

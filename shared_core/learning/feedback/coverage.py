@@ -162,9 +162,8 @@ class CoverageFeedback:
         if text in self._known:
             return self._known[text]
         with noting(f"{self._symbols_name()} read {quoted(text)}, the {self.answer!r} of the {whose}"):
-            found = frozenset(self.symbols(text))
-        self._known[text] = found
-        return found
+            self._known[text] = frozenset(self.symbols(text))
+        return self._known[text]
 
     def _symbols_name(self) -> str:
         named = self.symbols if hasattr(self.symbols, "__qualname__") else type(self.symbols)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..._argument_names import argument_name
 from ..._validation import quoted
 from ...errors import InvalidInputError, InvalidParameterError
 from ...signals.language_models import Item
@@ -108,8 +109,8 @@ class PromptTemplate:
 def _parse_example(example: str) -> list[tuple[str, str]]:
     """For each field the text before it, and its name."""
     wrong = InvalidParameterError(
-        "example must have plain fields such as {question}, and {answer} once and at its end; a brace is written {{ or "
-        f"}}}}; got {quoted(example)}"
+        f"{argument_name('example')} must have plain fields such as {{question}}, and {{answer}} once and at its end; "
+        f"a brace is written {{{{ or }}}}; got {quoted(example)}"
     )
     try:
         found = list(string.Formatter().parse(example))

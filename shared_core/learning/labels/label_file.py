@@ -20,39 +20,34 @@ Scored = list[tuple[tuple[int, ...], float]]
 
 
 class LabelFile:
-    """A journal with a header that holds the settings, then a line for each labelled item of a ``pool`` of items.
+    """A ``journal`` with a header that holds the settings, then a line for each labelled item of a ``pool`` of items.
 
-    The constructor reads and checks the file and changes nothing; ``begin`` makes it ready to append. Among the
-    settings are ``k`` and ``subsets`` (None: any number); ``known`` has what is in the file, by the item's row.
+    The constructor reads and checks the file; ``known`` has what is in it, by the item's row.
     """
 
     def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any], pool: int) -> None:
         self._settings, self._pool = dict(settings), pool
         header = {"format": FORMAT, "version": VERSION, "settings": self._settings}
-        self._journal = Journal(path, '{"query": ', f"a label for a pool of {pool} items", header)
+        self.journal = Journal(path, '{"query": ', f"a label for a pool of {pool} items", header)
         self.known: dict[int, Scored] = {}
-        for number, entry in self._journal.read():
+        for number, entry in self.journal.read():
             if number == 1:
                 self._check_header(entry)
                 continue
             query, scored = self._parse(entry, number)
             if query in self.known:
-                raise self._journal.error(number, f"labels item {query} a second time: remove one of the two lines")
+                raise self.journal.error(number, f"labels item {query} a second time: remove one of the two lines")
             self.known[query] = scored
-
-    def begin(self) -> None:
-        """Create the file, or remove a torn last line."""
-        self._journal.begin()
 
     def append(self, query: int, scored: Sequence[tuple[Sequence[int], float]]) -> None:
         """Add an item's subsets and scores, and wait until they are on the disk."""
         subsets, scores = [list(subset) for subset, _ in scored], [score for _, score in scored]
-        self._journal.append([{"query": query, "subsets": subsets, "scores": scores}])
+        self.journal.append([{"query": query, "subsets": subsets, "scores": scores}])
 
     def _check_header(self, header: Any) -> None:
         if not isinstance(header, dict) or header.get("format") != FORMAT:
-            raise self._journal.error(1, "is not the header of a file of labels; name another file")
-        path = self._journal.path
+            raise self.journal.error(1, "is not the header of a file of labels; name another file")
+        path = self.journal.path
         if header["version"] != VERSION:
             raise InvalidParameterError(
                 f"{path}: the labels have format version {header['version']}, this setselect reads version {VERSION}; "
@@ -74,7 +69,7 @@ class LabelFile:
         except (TypeError, KeyError, ValueError):
             sound = False
         if not sound or self._settings.get("subsets") not in (None, len(scored)):
-            raise self._journal.error(number)
+            raise self.journal.error(number)
         return query, scored
 
     def _is_sound(self, query: int, subset: tuple[int, ...], score: float) -> bool:

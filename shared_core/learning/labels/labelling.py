@@ -7,11 +7,13 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._argument_names import argument_name
 from ..._files import hold_lock
 from ..._validation import as_column, check_integer, check_number, check_one_of, quoted
 from ...errors import InvalidInputError, InvalidParameterError
@@ -143,14 +145,15 @@ def label(
     subsets = None if subsets is None else check_integer(subsets, "subsets", 1)
     if not callable(draw):
         check_one_of(draw, "draw", DRAWS)
-    drawing: Draw = draw if callable(draw) else _random_draw(k, subsets)
+    drawing: Draw = draw if callable(draw) else partial(_draw_apart, k, subsets)
     overlapping = callable(draw)
     if draw == "greedy":
         drawing, subsets, overlapping = GreedyDraws(vectors, k, subsets), None, True
     needed = k if overlapping else k * (subsets or 1)
     if needed > candidates:
         raise InvalidParameterError(
-            f"candidates must be at least {needed} to draw {needed // k} subsets of k = {k}, got {candidates}"
+            f"{argument_name('candidates')} must be at least {needed} to draw {needed // k} subsets of "
+            f"{argument_name('k')} = {k}, got {candidates}"
         )
     neighbours = Neighbours(items, vectors)
     wanted = check_rows(queries, len(neighbours), "queries")
@@ -187,7 +190,7 @@ def label(
             tell = say or (lambda line: sys.stderr.write(line + "\n"))
             tell(f"to label {len(missing)} items: {cost}")
         if file is not None:
-            file.begin()
+            file.journal.begin()
         count, total = 0, 0.0
         with progress_bar(progress, len(wanted), "item", "labelling", len(wanted) - len(missing)) as advance:
             for row, sets, pairs in drawn():
@@ -276,12 +279,12 @@ def digest_labels(labels: Iterable[LabelledSubset]) -> str:
     return digest.hexdigest()
 
 
-def _random_draw(k: int, subsets: int | None) -> Draw:
-    def draw(query: int, candidates: NDArray[np.int64], rng: np.random.Generator) -> Iterable[Sequence[int]]:
-        count = len(candidates) // k if subsets is None else subsets
-        return list(rng.permutation(candidates)[: count * k].reshape(count, k))
-
-    return draw
+def _draw_apart(
+    k: int, subsets: int | None, query: int, candidates: NDArray[np.int64], rng: np.random.Generator
+) -> Iterable[Sequence[int]]:
+    """Subsets of k candidates that do not overlap."""
+    count = len(candidates) // k if subsets is None else subsets
+    return list(rng.permutation(candidates)[: count * k].reshape(count, k))
 
 
 def _draw(

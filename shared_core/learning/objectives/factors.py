@@ -96,13 +96,12 @@ class RowFactors(_Factors):
         *,
         seed: int,
         scale: float = 0.1,
-        rate: float = 1.0,
         pool: ArrayLike | None = None,
     ) -> Self:
         """Start at the embeddings (M, d): V Vᵀ is the best approximation of E Eᵀ of rank K for the rows ``pool``.
 
         Columns of V beyond the rank of the vectors start at random, as those of B do, because a column of zeros is
-        never trained. ``scale`` is the approximate length of a row of B at the start, ``rate`` every λ.
+        never trained. ``scale`` is the approximate length of a row of B at the start.
         """
         rng, unit = np.random.default_rng(seed), unit_rows(vectors)
         directions, values = principal_directions(unit if pool is None else unit[np.asarray(pool)])
@@ -110,7 +109,7 @@ class RowFactors(_Factors):
         v = rng.standard_normal((len(unit), K)) * (scale / K**0.5)
         v[:, :kept] = np.concatenate([block.numpy() @ directions[:, :kept] for block in _blocks(unit)])
         b = rng.standard_normal((len(unit), K_skew)) * (scale / max(K_skew, 1) ** 0.5)
-        return cls(v, b, np.full(K_skew // 2, rate))
+        return cls(v, b, np.ones(K_skew // 2))
 
     def __len__(self) -> int:
         return len(self.V)
@@ -141,8 +140,7 @@ class RowFactors(_Factors):
 class LinearFactors(_Factors):
     """V = E W_V and B = E W_B, E the unit vectors of ``vectors`` (M, d); W_V (d, K), W_B (d, K') and λ are trained.
 
-    The cost of a step does not depend on the size of the pool: a step needs the rows of E in the batch, EᵀE and
-    Eᵀ diag(w) E. ``state_dict`` does not contain the vectors.
+    A step needs the rows of E in the batch, EᵀE and Eᵀ diag(w) E, so its cost does not depend on the pool's size.
 
     >>> factors = LinearFactors([[2.0, 0.0], [3.0, 4.0]], [[1.0, 0.0], [0.0, 1.0]])
     >>> factors.rows()[0].detach().numpy().round(6).tolist()
@@ -162,15 +160,13 @@ class LinearFactors(_Factors):
         self.register_buffer("moment", second_moment(self.unit), persistent=False)
 
     @classmethod
-    def principal(
-        cls, vectors: ArrayLike, K: int, K_skew: int, *, seed: int, scale: float = 0.1, rate: float = 1.0
-    ) -> Self:
+    def principal(cls, vectors: ArrayLike, K: int, K_skew: int, *, seed: int, scale: float = 0.1) -> Self:
         """Start at the embeddings: W_V is the identity if K = d, else the K ≤ d principal directions."""
         rng, unit = np.random.default_rng(seed), unit_rows(vectors)
         d = unit.shape[1]
         w_v = np.eye(d) if d == K else principal_directions(unit)[0][:, :K]
         w_b = rng.standard_normal((d, K_skew)) * (scale / max(K_skew, 1) ** 0.5)
-        return cls(unit.numpy(), w_v, w_b, np.full(K_skew // 2, rate))
+        return cls(unit.numpy(), w_v, w_b, np.ones(K_skew // 2))
 
     def __len__(self) -> int:
         return len(self.unit)

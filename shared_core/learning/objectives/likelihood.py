@@ -23,17 +23,13 @@ Lists = Iterable[ArrayLike]
 class Likelihood:
     """The loss of a batch of labelled subsets: minus the regularised mean log-likelihood (NDPP paper, 4.3.3).
 
-    The loss is −(1/n) Σ [log det(L_S + ridge·I) − normaliser] + α Σ 1/γ_i ‖v_i‖² + β Σ 1/γ_i ‖b_i‖². The penalties are
-    summed over all M items; γ_i is the number of subsets that hold item i, or 1 if none does. The normaliser
-    log det(L + I) is computed as log det(I + ZᵀZ X) with Z = [V B] and X = blkdiag(I, C). This form is linear in the
-    size of the pool and correct for any rank; the published form through C⁻¹ fails for an odd rank.
-
-    ``subsets`` are N lists of rows of the pool. A subset's probability is over all subsets of the pool. With
-    ``candidates`` (N lists of rows that include those of the subset) it is over the subsets of these, under the kernel
-    as it is used, L' = R L R: log det(L'_S) − log det(L' + I). ``relevance`` (N lists of positive numbers) is the r of
-    each candidate; default: 1. With the ridge, a subset that is larger than the rank or holds the same text twice has a
-    finite loss. The ridge is added to L_S and not to L'_S, where it could exceed r² L_ii of a candidate with a small r.
+    −(1/n) Σ [log det(L_S + ridge·I) − log det(L + I)] + α Σ 1/γ_i ‖v_i‖² + β Σ 1/γ_i ‖b_i‖², where γ_i is the number of
+    subsets that hold item i, at least 1. With ``candidates`` (N lists of rows that include those of the subset) the
+    probability is over the subsets of these, under L' = R L R; ``relevance`` holds the r of each candidate.
     """
+
+    # With the ridge, a subset that is larger than the rank or holds the same text twice has a finite loss. It is added
+    # to L_S and not to L'_S, where it could exceed r² L_ii of a candidate with a small r.
 
     def __init__(
         self,
@@ -62,11 +58,6 @@ class Likelihood:
         pool = self.factors.pool(labels.items[batch].flatten(), self._weighing, grams)
         values = labels.log_likelihoods(self.factors, batch, pool.v, pool.b, pool.grams, self.ridge)
         return self.alpha * pool.squares_v + self.beta * pool.squares_b - values.mean()
-
-    def held_out(self, subsets: Lists, *, candidates: Lists | None = None, relevance: Lists | None = None) -> float:
-        """Mean log-likelihood of other subsets, without the penalties; see :func:`log_likelihood`."""
-        found = log_likelihood(self.factors, subsets, candidates=candidates, relevance=relevance, ridge=self.ridge)
-        return float(found.mean())
 
 
 def log_likelihood(
@@ -153,7 +144,8 @@ def _log_dets(factors: Factors, v: Tensor, b: Tensor, mask: Tensor, diagonal: fl
 
 
 def _normaliser(factors: Factors, grams: Grams) -> Tensor:
-    """log det(L + I) = log det(I + ZᵀZ X), a determinant of size K + K'."""
+    """log det(L + I) = log det(I + ZᵀZ X) with Z = [V B] and X = blkdiag(I, C), a determinant of size K + K'."""
+    # The published form through C⁻¹ fails for an odd rank.
     upper = torch.cat((grams.vv, factors.times_c(grams.vb)), -1)
     lower = torch.cat((grams.vb.mT, factors.times_c(grams.bb)), -1)
     product = torch.cat((upper, lower), -2)

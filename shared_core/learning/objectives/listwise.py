@@ -19,8 +19,7 @@ from .likelihood import RIDGE
 class LearnedRelevance(nn.Module):
     """log r_i = cos(q W_R, e_i W_R) / (2·temperature): a trained relevance (NDPP paper, 4.4.1: separate encoders).
 
-    W_R starts at the identity; W_R and the temperature are trained. With ``mapped=False`` there is no W_R. ``vectors``
-    (n, d) are the unit vectors of the pool; the queries are among them.
+    W_R starts at the identity; with ``mapped=False`` there is none. ``vectors`` (n, d) are the pool's unit vectors.
     """
 
     unit: Tensor
@@ -59,14 +58,9 @@ class _List(NamedTuple):
 class Listwise:
     """The loss of a batch of queries: how far the kernel's distribution over subsets is from that of the feedback.
 
-    A list holds the subsets of one query that have the same size. Its loss is the Kullback–Leibler divergence
-    Σ_S t_S (log t_S − log p_S) with t = softmax(score / τ) and p = softmax(log det L'_S), where L' = R L R is the
-    kernel as it is served; the least possible loss is 0. The loss of a batch is the mean over its lists, plus ``pull``
-    times the squared distance of the trained matrices from their start. Subsets of one query that differ in one item
-    teach the decisions of greedy MAP.
-
-    τ is ``sharpness`` times the mean standard deviation of the scores in a list, so the unit of the feedback does not
-    matter. Lists whose scores are all equal teach nothing and are left out. ``ridge`` is added to the diagonal of L_S.
+    The subsets of one query that have the same size are a list. Its loss is KL(t ‖ p) with t = softmax(score / τ) and
+    p = softmax(log det L'_S), where L' = R L R. τ is ``sharpness`` times the scores' mean standard deviation in a list,
+    so the unit of the feedback does not matter. ``pull`` weighs the distance of the trained matrices from their start.
     """
 
     def __init__(
@@ -95,7 +89,8 @@ class Listwise:
             rows = np.unique(np.concatenate([subsets.ravel() for subsets, _ in lists]))
             self._rows.append(rows)
             self._lists.append([_List(np.searchsorted(rows, s), _softmax(scores / self.tau)) for s, scores in lists])
-        self._start = [(part, part.detach().clone()) for part in self._matrices()]
+        parts = (*factors.parameters(), *relevance.parameters())
+        self._start = [(part, part.detach().clone()) for part in parts if part.ndim == 2]
 
     def __len__(self) -> int:
         """The number of queries with at least one list."""
@@ -114,10 +109,6 @@ class Listwise:
         for part, start in self._start:
             loss = loss + self.pull * ((part - start) ** 2).sum()
         return loss
-
-    def _matrices(self) -> list[nn.Parameter]:
-        parts = [*self.factors.parameters(), *self.relevance.parameters()]
-        return [part for part in parts if part.ndim == 2]
 
     def _kernel(self, numbers: list[int]) -> tuple[Tensor, Tensor]:
         """L (m, c, c) and log r² (m, c) of the rows of each query, padded."""

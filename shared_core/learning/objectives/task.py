@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..labels.labelling import LabelledSubset, best
 from ..neighbours import Neighbours
 from ..settings import FitSettings
 from .factors import Factors, LinearFactors, RowFactors, unit_rows
-from .likelihood import Likelihood
+from .likelihood import Likelihood, log_likelihood
 from .listwise import LearnedRelevance, Listwise
 
 # With the listwise objective, the learning rate of scalars (temperature, λ) is this many times that of matrices.
@@ -30,14 +30,14 @@ class Task:
     """An objective with all that the training loop needs of it: what is trained, and how.
 
     ``groups`` are the parameters with their learning rates, for Adam. ``loss`` maps the numbers of m examples, int64
-    (m,) in 0..size-1, to a scalar. ``likelihood`` computes the mean log-likelihood of the held-out queries' subsets.
+    (m,) in 0..size-1, to a scalar. ``likelihood`` computes log P of each of the held-out queries' subsets.
     """
 
     parts: nn.ModuleDict
     groups: list[dict[str, object]]
     loss: Callable[[Tensor], Tensor]
     size: int
-    likelihood: Callable[[], float] | None
+    likelihood: Callable[[], NDArray[np.float64]] | None
     kernel: Callable[[], LinearKernel | LowRankKernel]
 
 
@@ -61,7 +61,13 @@ def make_task(
     rate = settings.adam_rate
 
     def make_kernel(w_r: NDArray[np.float64] | None, temperature: float) -> LinearKernel | LowRankKernel:
-        return _make_kernel(factors, whole, pool, ids, w_r, temperature)
+        if isinstance(factors, LinearFactors):
+            return replace(factors.to_kernel(), W_R=w_r, temperature=temperature)
+        assert whole is not None
+        with torch.no_grad():
+            whole.V[pool], whole.B[pool] = factors.V.cpu(), factors.B.cpu()
+            whole.free_rates.copy_(factors.free_rates)
+        return replace(whole.to_kernel(ids), W_R=w_r, temperature=temperature)
 
     def subsets(labels: Sequence[LabelledSubset]) -> list[NDArray[np.int64]]:
         return [place[list(entry.subset)] for entry in labels]
@@ -93,7 +99,7 @@ def make_task(
     likelihood = None
     if held_out:
         held_out = best(held_out, settings.share)
-        likelihood = partial(loss.held_out, subsets(held_out), **among(held_out))
+        likelihood = partial(log_likelihood, factors, subsets(held_out), ridge=settings.ridge, **among(held_out))
     parts = nn.ModuleDict({"factors": factors})
     return Task(
         parts, [{"params": list(parts.parameters()), "lr": rate}], loss, len(loss), likelihood,
@@ -135,25 +141,6 @@ def _find_scale(eigenvalues: NDArray[np.float64], size: int) -> float:
         scaled = eigenvalues * np.exp(2 * middle)
         low, high = (middle, high) if (scaled / (1 + scaled)).sum() < wanted else (low, middle)
     return float(np.exp(high))
-
-
-def _make_kernel(
-    factors: Factors,
-    whole: RowFactors | None,
-    pool: NDArray[np.int64],
-    ids: Sequence[Hashable] | None,
-    w_r: NDArray[np.float64] | None,
-    temperature: float,
-) -> LinearKernel | LowRankKernel:
-    if isinstance(factors, RowFactors):
-        assert whole is not None
-        with torch.no_grad():
-            whole.V[pool], whole.B[pool] = factors.V.cpu(), factors.B.cpu()
-            whole.free_rates.copy_(factors.free_rates)
-        rows = whole.to_kernel(ids)
-        return LowRankKernel(rows.V, rows.B, rows.C, ids=rows.ids, W_R=w_r, temperature=temperature)
-    maps = factors.to_kernel()
-    return LinearKernel(maps.W_V, maps.W_B, maps.C, W_R=w_r, temperature=temperature)
 
 
 def _find_candidates(

@@ -127,6 +127,9 @@ def test_a_row_kernel_uses_the_ids_and_bad_lines_are_named(folder: Path) -> None
     assert f"skipped {path}:62: there is no 'answer'; found ['id', 'question']" in result.stderr
     assert f"skipped {path}:63: 'id' must be" in result.stderr
     assert LowRankKernel.load(folder / "kernel.safetensors").ids == tuple(f"q{row}" for row in range(60))
+    with path.open("a", encoding="utf-8") as file:
+        file.write('\n{"question": "a", "answer": "b(c)"}')
+    assert f"{path}:64: there is no 'id', but other lines have one" in run(folder, "--kernel", "rows").stderr
 
 
 def test_the_vectors_have_a_row_for_each_line_bad_lines_included(folder: Path) -> None:

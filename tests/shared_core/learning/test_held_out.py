@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from shared_core import NDPP, InvalidInputError, InvalidParameterError, LinearKernel, LowRankKernel, TopK
-from shared_core.learning import LabelledSubset
-from shared_core.learning.held_out import HeldOut, Split, divide_labels, hold_out
+from shared_core.learning.held_out import HeldOut, Split, hold_out
 from shared_core.learning.neighbours import Neighbours
 from tests import oracles
 
@@ -140,10 +139,3 @@ def test_the_share_is_of_different_queries_and_each_side_has_one() -> None:
             hold_out(ITEMS, VECTORS, **wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="at least 2 different queries are needed, because one is held out"):
         hold_out(ITEMS, VECTORS, queries=[4])
-
-
-def test_labels_that_hold_held_out_items_are_left_out() -> None:
-    split = split_of(3, 8)
-    sound = [LabelledSubset(0, (1, 2), 0.5), LabelledSubset(3, (1,), 0.5)]
-    spoilt = [LabelledSubset(0, (1, 3), 0.5), LabelledSubset(3, (8,), 0.5), LabelledSubset(9, (8, 3), 1.0)]
-    assert divide_labels([spoilt[0], *sound, *spoilt[1:]], split) == (sound[:1], sound[1:])

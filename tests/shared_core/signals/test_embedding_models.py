@@ -127,12 +127,12 @@ def test_the_tracker_sees_the_batches_and_is_not_called_without_any(tmp_path: Pa
     [
         ([[1.0, 2.0]], r"texts: 2, vectors: 1"),
         (None, "texts: 2, vectors: None"),
-        ([[1.0, 2.0], None], "'bb' must be numbers"),
-        ([[1.0, 2.0], [1.0]], r"'bb' must have shape \(2,\)"),
-        ([1.0, 2.0], "'a' must have shape"),
+        ([[1.0, 2.0], None], "what odd returned cannot be made into an array"),
+        ([[1.0, 2.0], [1.0]], "what odd returned cannot be made into an array"),
+        ([1.0, 2.0], r"must have shape \(n, d\)"),
         ([[1.0, 2.0], [1.0, float("nan")]], "'bb' holds NaN or inf"),
         ([[1.0, 2.0], [1.0, 1e39]], "'bb' holds NaN or inf"),
-        ([["x"], ["y"]], "'a' must be numbers"),
+        ([["x"], ["y"]], "must be numbers"),
     ],
 )
 def test_output_that_is_not_one_vector_for_each_text_is_an_error(tmp_path: Path, gives: Any, message: str) -> None:

@@ -18,7 +18,7 @@ SECOND = [((8, 0), 3.0)]
 def begun(folder: Path) -> Path:
     path = folder / "labels.jsonl"
     file = LabelFile(path, SETTINGS, 9)
-    file.begin()
+    file.journal.begin()
     file.append(3, FIRST)
     file.append(2, SECOND)
     return path
@@ -41,7 +41,7 @@ def test_a_file_that_is_torn_at_any_byte_can_be_resumed(tmp_path: Path) -> None:
         file = LabelFile(path, SETTINGS, 9)
         assert path.read_bytes() == whole[:cut], "reading must not write"
         assert file.known == ({3: FIRST} if cut >= len(header + first) else {})
-        file.begin()
+        file.journal.begin()
         if 3 not in file.known:
             file.append(3, FIRST)
         file.append(2, SECOND)

@@ -183,9 +183,9 @@ def test_a_start_depends_on_its_seed_only(cls: Any) -> None:
 @pytest.mark.parametrize("cls", [RowFactors, LinearFactors])
 def test_b_starts_with_the_given_length(cls: Any) -> None:
     many = np.random.default_rng(0).normal(size=(500, 50))
-    factors = cls.principal(many, 3, 40, seed=0, scale=0.3, rate=2.5)
+    factors = cls.principal(many, 3, 40, seed=0, scale=0.3)
     assert np.linalg.norm(plain(factors.rows()[1]), axis=1).mean() == pytest.approx(0.3, rel=0.1)
-    np.testing.assert_allclose(plain(factors.rates), 2.5)
+    np.testing.assert_allclose(plain(factors.rates), 1)
 
 
 def test_columns_beyond_the_rank_of_the_vectors_are_not_zero() -> None:

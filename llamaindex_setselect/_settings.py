@@ -140,10 +140,10 @@ def read_vectors(
     """The nodes for which there are vectors, with their ids and vectors."""
     exhausted = fetch_k is None or len(nodes) < fetch_k
     items, ids, rows = yield from vectors.fetch(nodes, embed_unknown=embed_unknown)
-    return Found(items, ids, _text_of, rows, fetch_k, exhausted, [scored.score for scored in items])
+    return Found(items, ids, _comparable_text, rows, fetch_k, exhausted, [scored.score for scored in items])
 
 
-def _text_of(scored: NodeWithScore) -> str:
+def _comparable_text(scored: NodeWithScore) -> str:
     """The text by which a node is compared with others; empty if the node stands for more than its text."""
     node = scored.node
     if node.get_type() in (ObjectType.TEXT, ObjectType.DOCUMENT):

@@ -42,13 +42,14 @@ class EmbeddedQuery:
 class Found(NamedTuple):
     """The items to select from, with their ids and vectors row by row.
 
-    ``text_of`` gives the text of an item. ``fetch_k`` is the size of the search for the items. ``exhausted``: a wider
-    search would not find more. ``scores``: what ``relevance="score"`` means, where items come with a score.
+    ``comparable_text`` gives the text by which an item is compared with others; it is empty for an item that stands for
+    more than its text. ``fetch_k`` is the size of the search for the items. ``exhausted``: a wider search would not find
+    more. ``scores``: what ``relevance="score"`` means, where items come with a score.
     """
 
     items: Sequence[Any]
     ids: Sequence[Hashable]
-    text_of: Callable[[Any], str]
+    comparable_text: Callable[[Any], str]
     vectors: Any
     fetch_k: int | None = None
     exhausted: bool = True
@@ -104,9 +105,9 @@ class Request:
         selector = settings.make_selector(warns=warns)
         k, fetch_k = settings.sizes()
         shown = frozenset(settings.shown)
-        limits = ("score_threshold", "budget", *CONSTRAINTS)
-        limited = settings.order != "selection" or any(getattr(settings, name) is not None for name in limits)
-        all_of = 0 if limited or selector == make_selector("similarity") else k or 0
+        limited = settings.is_constrained or settings.budget is not None or settings.score_threshold is not None
+        any_order = settings.order == "selection" and selector != make_selector("similarity")
+        all_of = k if k is not None and any_order and not limited else 0
         return cls(settings, selector, k, fetch_k + len(shown), shown, all_of, view)
 
     def find_text_to_embed(self, query: str) -> Flow[str | None]:
@@ -162,7 +163,7 @@ class Request:
             return selected
         # Repeated texts are rare, so the texts of the other candidates are read only after one was selected twice.
         shown = [found.items[row] for row in self._shown_rows(found.ids)]
-        texts = list(filter(None, map(found.text_of, [*selected.items, *shown])))
+        texts = list(filter(None, map(found.comparable_text, [*selected.items, *shown])))
         if len(set(texts)) == len(texts):
             return selected
         rows = range(len(found.ids)) if distinct is None else distinct
@@ -190,7 +191,7 @@ class Request:
         """The shown rows, and one row for each text: the first one, or the one with the highest given relevance."""
         relevance = self._relevance(found, rows)
         order = range(len(rows)) if relevance is None else np.argsort(-relevance, kind="stable").tolist()
-        texts = [found.text_of(found.items[row]) for row in rows]
+        texts = [found.comparable_text(found.items[row]) for row in rows]
         shown = {*self._shown_rows([found.ids[row] for row in rows])}
         seen = {texts[number] for number in shown}
         distinct = []
@@ -251,7 +252,7 @@ class Request:
     ) -> bool:
         """Whether a constraint or repeated items left the set short, and further candidates may fill it."""
         settings = self.settings
-        if not dropped and all(getattr(settings, name) is None for name in CONSTRAINTS):
+        if not dropped and not settings.is_constrained:
             return False
         if self.k is not None and len(selection) >= self.k:
             return False

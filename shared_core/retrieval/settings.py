@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, ValidationError
 
 from .._validation import as_identifiers, check_number, quoted
+from ..candidates import CONSTRAINTS
 from ..errors import BudgetError, InvalidParameterError, PerspectiveError, SetSelectError
 from ..perspective import PAP
 from ..scaling import Scale
@@ -204,6 +205,11 @@ class Call(Settings, Fetching):
     """All settings of one call; :class:`Request` uses them."""
 
     k: Positive | None = None
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether one of the ``CONSTRAINTS`` is set."""
+        return any(getattr(self, name) is not None for name in CONSTRAINTS)
 
     @property
     def has_relevance(self) -> bool:

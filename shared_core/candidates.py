@@ -19,7 +19,7 @@ from ._validation import (
     as_rows,
     check_integer,
     check_number,
-    describe_row,
+    quoted,
     read_only,
 )
 from .errors import InvalidInputError
@@ -80,9 +80,9 @@ def _rescaled(rows: FloatArray, squares: FloatArray, ids: tuple[Hashable, ...] |
     odd = ~((squares > low) & (squares < high))
     bad = np.argwhere(odd & ~np.isfinite(rows).all(axis=-1))
     if bad.size:
-        raise InvalidInputError(
-            f"vectors: {describe_row(int(bad[0][-1]), ids)} holds NaN or inf; leave it out or embed it again"
-        )
+        row = int(bad[0][-1])
+        name = "" if ids is None else f" (id {quoted(ids[row])})"
+        raise InvalidInputError(f"vectors: row {row}{name} holds NaN or inf; leave it out or embed it again")
     rows = rows.copy()
     largest = np.abs(rows[odd]).max(axis=-1)
     # A power of two scales without rounding, so a row's direction does not depend on its length.

@@ -87,11 +87,7 @@ class GreedyState:
 
 
 def lowest_of_best(scores: Scores, tie: float) -> int:
-    """The lowest index whose score is within ``tie`` of the highest.
-
-    >>> lowest_of_best(np.array([0.1, 0.9, 1.0]), 0.2)
-    1
-    """
+    """The lowest index whose score is within ``tie`` of the highest."""
     return int((scores >= scores[scores.argmax()] - tie).argmax())
 
 

@@ -15,7 +15,7 @@ from .._validation import FloatArray, as_float64, check_number, check_one_of, qu
 from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_query
 from ..errors import InvalidParameterError, KernelError, SetSelectWarning
 from ._greedy import GreedyState, lowest_of_best, run_compiled
-from .base import BlockSelection, Selection, make_selection, register_selector
+from .base import Selection, Selections, make_selection, make_selections, register_selector
 from .kernels import Kernel, LowRankKernel
 from .kernels._relevance import log_exponential
 from .top_k import take_by_relevance
@@ -150,7 +150,7 @@ class NDPP:
         return make_selection(candidates, state.picks, gains, product=True, filled_from=filled_from)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def select_block(self, block: CandidateBlock, k: int) -> BlockSelection | None:
+    def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
         """The selections of a block of queries; None if each query needs :meth:`select`."""
         if self.kernel is not None or not 1 <= k <= block.relevance.shape[1]:
             return None
@@ -168,7 +168,7 @@ class NDPP:
             for step in range(counts[query], k):
                 picks[query, step], gains[query, step] = lowest_of_best(scores, tie), 0.0
                 scores[picks[query, step]] = -np.inf
-        return BlockSelection(picks, gains, gains.prod(axis=1), np.where(counts < k, counts, -1))
+        return make_selections(block, picks, gains, gains.prod(axis=1), np.where(counts < k, counts, -1))
 
     def _alpha(self) -> float:
         if self.ridge is not None:
@@ -195,7 +195,13 @@ class NDPP:
         if log_relevance is not None and self.relevance_mapping is None and not given:
             learned = log_relevance(candidates)
             if learned is not None:
-                return 2 * _check_log_relevance(learned, exact.shape), exact
+                log_r = as_float64(learned, "log_relevance of the kernel")
+                if log_r.shape != exact.shape or not np.isfinite(log_r).all():
+                    raise KernelError(
+                        f"log_relevance of the kernel must return finite numbers of shape {exact.shape}, one for each "
+                        f"candidate, got {quoted(learned)}"
+                    )
+                return 2 * log_r, exact
         relevance = candidates.relevance.astype(np.float64) if given else cosines_with_query(candidates)
         if self.relevance_mapping == "linear":
             r: Matrix = np.maximum(relevance, LINEAR_FLOOR)
@@ -209,25 +215,11 @@ class NDPP:
         return log_r2.T, exact if given else (exact.T + 2 * FLOAT64_TIE * per_T).T
 
 
-def _check_log_relevance(learned: Any, shape: tuple[int, ...]) -> Matrix:
-    """What a user's own kernel returned as log r, as an array."""
-    log_r = as_float64(learned, "log_relevance of the kernel")
-    if log_r.shape != shape or not np.isfinite(log_r).all():
-        raise KernelError(
-            f"log_relevance of the kernel must return finite numbers of shape {shape}, one for each candidate, got "
-            f"{quoted(learned)}"
-        )
-    return log_r
-
-
 def _log_standardised(relevance: Matrix, dtype: np.dtype[Any] | None) -> tuple[Matrix, Matrix]:
     """log r² = (relevance - maximum) / T at the temperature T = 1.25·σ, σ the standard deviation, and 1 / T.
 
     ``relevance`` has shape (n,) for one query, or a column for each query. If the relevance is a cosine, ``dtype`` is
     that of the vectors; None means a given relevance. If σ is 0 up to rounding, T is infinite.
-
-    >>> _log_standardised(np.array([3.0, 5.0]), None)[0].tolist()
-    [-1.6, 0.0]
     """
     if dtype is None:
         # Squares of very large or very small numbers would overflow or underflow.

@@ -24,7 +24,7 @@ from ..select_many import BlockSelector
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder
 from ._queries import RowRange, check_schema, embed_texts, output_schema, read_candidates, read_rows, read_vectors
-from ._settings import Settings
+from ._settings import DatasetSettings
 
 # Queries per search: 40 MB of candidates at fetch_k = 100 and d = 384.
 _SEARCH_ROWS = 256
@@ -45,7 +45,7 @@ class Worker:
     missing column or a database that does not answer, is raised.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: DatasetSettings) -> None:
         self.settings = settings
         index = settings.index
         self._index: Any = FaissFile(index, settings.threads) if isinstance(index, Path) else index

@@ -15,11 +15,7 @@ _LEAST_LOG = -1e100
 
 
 def mapped_cosines(candidates: Candidates, W_R: Matrix) -> Matrix:
-    """cos(q W_R, e_i W_R), shape (n,), float64.
-
-    >>> mapped_cosines(Candidates([1.0, 1.0], [[1.0, -3.0], [0.0, 1.0]]), np.array([[1.0], [0.0]])).tolist()
-    [1.0, 0.0]
-    """
+    """cos(q W_R, e_i W_R), shape (n,), float64."""
     length = candidates.query.shape[0]
     if length != len(W_R):
         raise KernelError(
@@ -51,11 +47,7 @@ def _unit(rows: Matrix, negligible: float) -> Matrix:
 
 
 def log_exponential(cosines: Matrix, temperature: float) -> Matrix:
-    """log of exp(cos / (2·temperature)) divided by its maximum, shape (..., n).
-
-    >>> log_exponential(np.array([0.5, 1.0]), 0.25).tolist()
-    [-1.0, 0.0]
-    """
+    """log of exp(cos / (2·temperature)) divided by its maximum, shape (..., n)."""
     with np.errstate(over="ignore"):
         highest = cosines.max(axis=-1, keepdims=True)
         logs: Matrix = np.maximum((cosines - highest) / 2 / temperature, _LEAST_LOG)

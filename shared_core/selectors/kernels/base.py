@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._validation import as_float64, check_number, check_path, printable, read_only
+from ..._validation import as_float64, read_only
 from ...candidates import Candidates, cosines_with_query
-from ...errors import InvalidInputError, InvalidParameterError, KernelError
+from ...errors import InvalidInputError, KernelError
 from ._relevance import log_exponential, mapped_cosines
 from .file_format import read_kernel, write_kernel
 
@@ -83,8 +84,6 @@ class LearnedKernel:
         ------
         KernelError
             An id of a :class:`LowRankKernel` is neither a string nor an integer.
-        InvalidParameterError
-            ``path`` is not the name of a file.
         ImportError
             safetensors is missing (``pip install "setselect[kernel]"``).
 
@@ -100,7 +99,7 @@ class LearnedKernel:
         arrays = dict(zip(self._names, self._arrays(), strict=True))
         if self.W_R is not None:
             arrays["W_R"] = np.asarray(self.W_R)
-        write_kernel(check_path(path, "path"), self._kind, arrays, self._metadata(), self.temperature)
+        write_kernel(path, self._kind, arrays, self._metadata())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -110,28 +109,30 @@ class LearnedKernel:
         ------
         KernelError
             The file is truncated, is not a kernel, is of another kind or a later format, or its arrays do not fit.
-        InvalidParameterError
-            ``path`` is not the name of a file.
         FileNotFoundError
             There is no such file.
         ImportError
             safetensors is missing.
         """
-        path = check_path(path, "path")
         try:
-            arrays, metadata, temperature = read_kernel(path, cls._kind, cls._names, ("W_R",))
-            return cls(**arrays, **cls._arguments(metadata), temperature=temperature)  # type: ignore[call-arg]
-        except KernelError as error:
-            raise KernelError(f"{printable(path)}: {error}") from None
+            arrays, metadata = read_kernel(path, cls._kind, cls._names)
+            return cls(**arrays, **cls._arguments(metadata))
+        except (KernelError, InvalidInputError) as error:
+            raise KernelError(f"{path}: {error}") from None
 
     def _metadata(self) -> dict[str, str]:
         """What the file holds besides the arrays."""
-        return {}
+        # float(repr(x)) is exactly x.
+        return {} if self.temperature is None else {"temperature": repr(self.temperature)}
 
     @classmethod
     def _arguments(cls, metadata: dict[str, str]) -> dict[str, Any]:
         """Arguments of the class, from the file's metadata."""
-        return {}
+        text = metadata.get("temperature")
+        try:
+            return {"temperature": None if text is None else float(text)}
+        except ValueError:
+            raise KernelError(f"the temperature {text!r} is not a number: the file is damaged") from None
 
     def _arrays(self) -> tuple[Matrix, Matrix, Matrix]:
         first, second, skew = (getattr(self, name) for name in self._names)
@@ -140,8 +141,17 @@ class LearnedKernel:
     def _set_checked(self) -> None:
         """Check the factors and the relevance, and keep read-only copies."""
         factors = _check_factors(self._names, *(getattr(self, name) for name in self._names))
-        w_r, temperature = _check_relevance(self.W_R, self.temperature)
-        fields = dict(zip(self._names, factors, strict=True)) | {"W_R": w_r, "temperature": temperature}
+        fields: dict[str, Any] = dict(zip(self._names, factors, strict=True))
+        if self.temperature is not None:
+            if not 0 < self.temperature < math.inf:
+                raise KernelError(f"temperature must be a finite number above 0, got {self.temperature}")
+            fields["temperature"] = float(self.temperature)
+        if self.W_R is not None:
+            if self.temperature is None:
+                raise KernelError(
+                    "W_R needs a temperature: give both, or temperature alone for the cosine of the vectors"
+                )
+            fields["W_R"] = read_only(_check_matrix(self.W_R, "W_R", empty=False))
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
@@ -150,12 +160,6 @@ class LearnedKernel:
         rows = "M" if self._kind == "low-rank" else "d"
         relevance = "" if self.temperature is None else f", temperature={self.temperature:.4g}"
         return f"{type(self).__name__}({rows}={first.shape[0]}, K={first.shape[1]}, K'={second.shape[1]}{relevance})"
-
-
-def multiply_factors(V: Matrix, B: Matrix, C: Matrix) -> Matrix:
-    """V Vᵀ + B C Bᵀ, shape (n, n)."""
-    L: Matrix = V @ V.T + B @ C @ B.T
-    return L
 
 
 def _check_factors(
@@ -181,28 +185,9 @@ def _check_factors(
     return read_only(first), read_only(second), read_only(skew)
 
 
-def _check_relevance(w_r: ArrayLike | None, temperature: float | None) -> tuple[Matrix | None, float | None]:
-    """A read-only float64 copy of W_R, and the temperature as a float."""
-    if temperature is not None:
-        try:
-            temperature = check_number(temperature, "temperature", 0)
-        except InvalidParameterError as error:
-            raise KernelError(str(error)) from None
-        if temperature == 0:
-            raise KernelError("temperature must be above 0, got 0")
-    if w_r is None:
-        return None, temperature
-    if temperature is None:
-        raise KernelError("W_R needs a temperature: give both, or temperature alone for the cosine of the vectors")
-    return read_only(_check_matrix(w_r, "W_R", empty=False)), temperature
-
-
 def _check_matrix(values: ArrayLike, name: str, *, empty: bool = True) -> Matrix:
     """A float64 copy of ``values``, which must be a finite matrix."""
-    try:
-        array = as_float64(values, name)
-    except InvalidInputError as error:
-        raise KernelError(str(error)) from None
+    array = as_float64(values, name)
     if array.ndim != 2:
         raise KernelError(f"{name} must have two dimensions, got shape {array.shape}")
     if not np.isfinite(array).all():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import numpy as np
@@ -26,18 +27,9 @@ def _safetensors() -> Any:
     return safetensors
 
 
-def write_kernel(
-    path: str,
-    kind: str,
-    arrays: dict[str, Matrix],
-    extra: dict[str, str],
-    temperature: float | None = None,
-) -> None:
-    """Write the arrays of a kernel of this kind; ``extra`` and ``temperature`` go into the file's metadata."""
-    metadata = {"format": FORMAT, "version": str(FORMAT_VERSION), "kind": kind, **extra}
-    if temperature is not None:
-        # float(repr(x)) is exactly x.
-        metadata["temperature"] = repr(temperature)
+def write_kernel(path: str | os.PathLike[str], kind: str, arrays: dict[str, Matrix], metadata: dict[str, str]) -> None:
+    """Write the arrays and the metadata of a kernel of this kind."""
+    metadata = {"format": FORMAT, "version": str(FORMAT_VERSION), "kind": kind, **metadata}
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     made = _safetensors().numpy.save(contiguous, metadata=metadata)
     # safetensors orders its header at random. The header is sorted here, so that a kernel always gives the same file.
@@ -49,25 +41,22 @@ def write_kernel(
 
 
 def read_kernel(
-    path: str, kind: str, names: tuple[str, ...], optional: tuple[str, ...] = ()
-) -> tuple[dict[str, Matrix], dict[str, str], float | None]:
-    """The arrays of these names, the metadata and the temperature, if any, of a kernel file of this kind.
+    path: str | os.PathLike[str], kind: str, names: tuple[str, ...]
+) -> tuple[dict[str, Matrix], dict[str, str]]:
+    """The arrays of these names, W_R if the file has it, and the metadata, of a kernel file of this kind.
 
-    An ``optional`` array is read if the file has it. :class:`KernelError` says what is wrong with the file. The
-    caller adds the name of the file.
+    :class:`KernelError` says what is wrong with the file. The caller adds the name of the file.
     """
     safetensors = _safetensors()
     try:
-        with safetensors.safe_open(path, framework="numpy") as file:
+        with safetensors.safe_open(os.fspath(path), framework="numpy") as file:
             metadata = dict(file.metadata() or {})
             _check_metadata(kind, metadata)
             held = set(file.keys())
             missing = set(names) - held
             if missing:
                 raise KernelError(f"the file has no array {', '.join(sorted(missing))}")
-            wanted = [*names, *(name for name in optional if name in held)]
-            arrays = {name: file.get_tensor(name) for name in wanted}
-            return arrays, metadata, _temperature(metadata.get("temperature"))
+            return {name: file.get_tensor(name) for name in held & {*names, "W_R"}}, metadata
     except safetensors.SafetensorError as error:
         raise KernelError(f"truncated, or not a safetensors file ({error})") from None
 
@@ -84,12 +73,3 @@ def _check_metadata(kind: str, metadata: dict[str, str]) -> None:
         raise KernelError(
             f"holds a {quoted(metadata.get('kind'))} kernel, not a {kind!r} one: load it with its own class"
         )
-
-
-def _temperature(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise KernelError(f"the temperature {quoted(text)} is not a number: the file is damaged") from None

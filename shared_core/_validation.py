@@ -115,12 +115,10 @@ def as_column(values: ArrayLike, n: int, what: str, least: float = -math.inf) ->
     column = as_float64(values, what)
     if column.shape != (n,):
         raise InvalidInputError(f"{what} must have shape ({n},), one for each candidate, got {column.shape}")
-    bad = np.flatnonzero(~np.isfinite(column))
+    bad = np.flatnonzero(~np.isfinite(column) | (column < least))
     if bad.size:
-        raise InvalidInputError(f"{what}: row {bad[0]} is {column[bad[0]]}; every value must be finite")
-    bad = np.flatnonzero(column < least)
-    if bad.size:
-        raise InvalidInputError(f"{what}: row {bad[0]} is {column[bad[0]]}; every value must be at least {least:g}")
+        bound = "" if least == -math.inf else f" and at least {least:g}"
+        raise InvalidInputError(f"{what}: row {bad[0]} is {column[bad[0]]}; every value must be finite{bound}")
     return read_only(column)
 
 

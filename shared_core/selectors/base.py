@@ -227,7 +227,8 @@ def make_selections(
     """Read-only :class:`Selections` of picks (b, k) and gains (b, k) for each query of a block."""
     relevance = np.take_along_axis(block.relevance, picks, axis=1).astype(np.float64)
     filled = np.full(len(picks), -1) if filled_from is None else filled_from
-    return Selections(*map(read_only, (picks, gains, relevance, objective, filled)))
+    columns: tuple[NDArray[Any], ...] = (picks, gains, relevance, objective, filled)
+    return Selections(*map(read_only, columns))
 
 
 _REGISTRY: dict[str, type[Any]] = {}

@@ -17,7 +17,7 @@ from ..errors import InvalidParameterError, KernelError, SetSelectWarning
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import Selection, Selections, make_selection, make_selections, register_selector
 from .kernels import Kernel, LowRankKernel
-from .kernels._relevance import log_exponential
+from .kernels.base import log_exponential
 from .top_k import take_by_relevance
 
 Matrix = NDArray[np.float64]

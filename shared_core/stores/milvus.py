@@ -33,7 +33,7 @@ def search_with_vectors(
         if _has_no_reason(error):
             _check_length(query, field, _dimension(client.describe_collection(collection), field))
         raise
-    return _split(found, field, query)
+    return _split(found, field)
 
 
 async def asearch_with_vectors(
@@ -48,7 +48,7 @@ async def asearch_with_vectors(
         if _has_no_reason(error):
             _check_length(query, field, _dimension(await client.describe_collection(collection), field))
         raise
-    return _split(found, field, query)
+    return _split(found, field)
 
 
 def vectors_by_id(
@@ -84,7 +84,7 @@ def _lookup(ids: Sequence[Any], field: str, id_field: str) -> dict[str, Any]:
     return {**request, "filter": f"{id_field} in [{literals}]"}
 
 
-def _split(found: Any, field: str, query: Sequence[float]) -> tuple[list[Mapping[str, Any]], Vectors]:
+def _split(found: Any, field: str) -> tuple[list[Mapping[str, Any]], Vectors]:
     if not found or not len(found[0]):
         return [], np.empty((0, 0), dtype=np.float32)
     hits = found[0]
@@ -92,8 +92,6 @@ def _split(found: Any, field: str, query: Sequence[float]) -> tuple[list[Mapping
     # The client turns the columns of this list into Python floats, which takes longer than the selection.
     hits.lazy_field_data.remove(column)
     vectors = _vectors(column)
-    # Milvus Lite accepts a query of one number and repeats the number in every dimension.
-    _check_length(query, field, column.vectors.dim)
     return list(hits), vectors
 
 

@@ -45,9 +45,7 @@ def _request(
         "filter": expr,
         "timeout": store.timeout or timeout,
     }
-    refuse_unknown(
-        "Milvus", {name: more[name] for name in more if name in arguments}, ["param", "expr", "timeout", "anns_field"]
-    )
+    refuse_unknown("Milvus", [name for name in more if name in arguments], ["param", "expr", "timeout", "anns_field"])
     return {**arguments, **more}
 
 

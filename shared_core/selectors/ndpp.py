@@ -140,9 +140,15 @@ class NDPP:
         state.close(log_r2)  # -inf for a closed candidate
         factors = self._factors(candidates)
         lu = _IncrementalLU(factors, state.shown, state.target) if state.shown else None
-        gains = None if state.constraints else _greedy_compiled(state, factors, lu, log_r2, noise)
-        if gains is None:
+        found = None
+        if not state.constraints:
+            found = _run_compiled(factors, log_r2[None], noise[None], state.tie, state.target, lu)
+        if found is None:
             gains = _greedy(state, lu or _IncrementalLU(factors, [], state.target), log_r2, noise)
+        else:
+            count = int(found[2][0])
+            state.picks += found[0][0, :count].tolist()
+            gains = found[1][0, :count].tolist()
         filled_from = len(state.picks) if state.more() else None
         if filled_from is not None:
             take_by_relevance(state, candidates)
@@ -279,23 +285,13 @@ def _greedy(state: GreedyState, lu: _IncrementalLU, log_r2: Matrix, noise: Matri
     return gains
 
 
-def _greedy_compiled(
-    state: GreedyState, factors: _Factors, lu: _IncrementalLU | None, log_r2: Matrix, noise: Matrix
-) -> list[float] | None:
-    """The same loop, compiled; None if numba cannot be used."""
-    found = _run_compiled(factors, log_r2[None], noise[None], state.tie, state.target, lu)
-    if found is None:
-        return None
-    picks, gains, counts = found
-    state.picks += picks[0, : counts[0]].tolist()
-    kept: list[float] = gains[0, : counts[0]].tolist()
-    return kept
-
-
 def _run_compiled(
     factors: _Factors, log_r2: Matrix, noise: Matrix, tie: float, k: int, lu: _IncrementalLU | None = None
 ) -> tuple[NDArray[np.int64], Matrix, NDArray[np.int64]] | None:
-    """Picks (b, k), gains (b, k) and numbers of picks (b,); ``lu`` holds the steps of the shown candidates."""
+    """Picks (b, k), gains (b, k) and numbers of picks (b,) of the compiled loop; None if numba cannot be used.
+
+    ``lu`` holds the steps of the shown candidates.
+    """
     b, Z = len(log_r2), factors.Z if factors.Z.ndim == 3 else factors.Z[None]
     picks, gains, counts = np.empty((b, k), np.int64), np.empty((b, k)), np.empty(b, np.int64)
     if lu is None:

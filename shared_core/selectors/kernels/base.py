@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
@@ -9,13 +10,16 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._validation import as_float64, read_only
+from ..._files import write_atomically
+from ..._validation import as_float64, quoted, read_only
 from ...candidates import TIE_EPS, Candidates, cosines_with_query
 from ...errors import InvalidInputError, KernelError
-from .file_format import read_kernel, write_kernel
 
 Matrix = NDArray[np.float64]
 
+# The file of a kernel is safetensors, never pickle, with these in its metadata.
+FORMAT = "setselect-kernel"
+FORMAT_VERSION = 1
 # Far below any relevance that matters, and finite even with the lowest temperature.
 _LEAST_LOG = -1e100
 
@@ -98,10 +102,17 @@ class LearnedKernel:
         ...     LowRankKernel.load(f"{folder}/kernel.safetensors")
         LowRankKernel(M=2, K=1, K'=0)
         """
-        arrays = dict(zip(self._names, self._arrays(), strict=True))
+        arrays = dict(zip(self._names, map(np.ascontiguousarray, self._arrays()), strict=True))
         if self.W_R is not None:
-            arrays["W_R"] = np.asarray(self.W_R)
-        write_kernel(path, self._kind, arrays, self._metadata())
+            arrays["W_R"] = np.ascontiguousarray(self.W_R)
+        metadata = {"format": FORMAT, "version": str(FORMAT_VERSION), "kind": self._kind, **self._metadata()}
+        made = _safetensors().numpy.save(arrays, metadata=metadata)
+        # safetensors orders its header at random. Here it is sorted, so that a kernel always gives the same file.
+        size = int.from_bytes(made[:8], "little")
+        header = json.dumps(json.loads(made[8 : 8 + size]), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        padded = header.encode()
+        padded = padded.ljust(-(-len(padded) // 8) * 8)
+        write_atomically(path, len(padded).to_bytes(8, "little") + padded + made[8 + size :])
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -116,11 +127,20 @@ class LearnedKernel:
         ImportError
             safetensors is missing.
         """
+        safetensors = _safetensors()
         try:
-            arrays, metadata = read_kernel(path, cls._kind, cls._names)
+            with safetensors.safe_open(os.fspath(path), framework="numpy") as file:
+                metadata = dict(file.metadata() or {})
+                _check_metadata(cls._kind, metadata)
+                missing = {*cls._names} - {*file.keys()}
+                if missing:
+                    raise KernelError(f"the file has no array {', '.join(sorted(missing))}")
+                arrays = {name: file.get_tensor(name) for name in {*cls._names, "W_R"} & {*file.keys()}}
             return cls(**arrays, **cls._arguments(metadata))
         except (KernelError, InvalidInputError) as error:
             raise KernelError(f"{path}: {error}") from None
+        except safetensors.SafetensorError as error:
+            raise KernelError(f"{path}: truncated, or not a safetensors file ({error})") from None
 
     def _metadata(self) -> dict[str, str]:
         """What the file holds besides the arrays."""
@@ -142,8 +162,28 @@ class LearnedKernel:
 
     def _set_checked(self) -> None:
         """Check the factors and the relevance, and keep read-only copies."""
-        factors = _check_factors(self._names, *(getattr(self, name) for name in self._names))
-        fields: dict[str, Any] = dict(zip(self._names, factors, strict=True))
+        v, b, c = (getattr(self, name) for name in self._names)
+        first_name, second_name, _ = self._names
+        if (b is None) != (c is None):
+            raise KernelError(f"{second_name} and C belong together: give both or neither")
+        first = _check_matrix(v, first_name, empty=False)
+        # Without b and c the copies have no columns.
+        second = np.zeros((len(first), 0)) if b is None else _check_matrix(b, second_name)
+        skew = np.zeros((0, 0)) if c is None else _check_matrix(c, "C")
+        if len(second) != len(first):
+            raise KernelError(
+                f"{first_name} {first.shape} and {second_name} {second.shape} must have the same number of rows"
+            )
+        if skew.shape != (second.shape[1],) * 2:
+            raise KernelError(
+                f"C has shape {skew.shape}, but {second_name} {second.shape} needs shape {(second.shape[1],) * 2}"
+            )
+        if skew.size:
+            # Half of each number, because the sum of two large numbers may overflow.
+            off = np.abs(skew / 2 + skew.T / 2).max()
+            if off > 0.5e-6 * max(np.abs(skew).max(), 1e-300):
+                raise KernelError(f"C must be skew-symmetric (C = -C.T), but C + C.T reaches {2 * float(off):.3g}")
+        fields: dict[str, Any] = dict(zip(self._names, map(read_only, (first, second, skew)), strict=True))
         if self.temperature is not None:
             if not 0 < self.temperature < math.inf:
                 raise KernelError(f"temperature must be a finite number above 0, got {self.temperature}")
@@ -162,29 +202,6 @@ class LearnedKernel:
         rows = "M" if self._kind == "low-rank" else "d"
         relevance = "" if self.temperature is None else f", temperature={self.temperature:.4g}"
         return f"{type(self).__name__}({rows}={first.shape[0]}, K={first.shape[1]}, K'={second.shape[1]}{relevance})"
-
-
-def _check_factors(
-    names: tuple[str, str, str], v: ArrayLike, b: ArrayLike | None, c: ArrayLike | None
-) -> tuple[Matrix, Matrix, Matrix]:
-    """Read-only float64 copies of the three factors. Without ``b`` and ``c`` their copies have no columns."""
-    if (b is None) != (c is None):
-        raise KernelError(f"{names[1]} and C belong together: give both or neither")
-    first = _check_matrix(v, names[0], empty=False)
-    second = np.zeros((len(first), 0)) if b is None else _check_matrix(b, names[1])
-    skew = np.zeros((0, 0)) if c is None else _check_matrix(c, "C")
-    if len(second) != len(first):
-        raise KernelError(f"{names[0]} {first.shape} and {names[1]} {second.shape} must have the same number of rows")
-    if skew.shape != (second.shape[1],) * 2:
-        raise KernelError(
-            f"C has shape {skew.shape}, but {names[1]} {second.shape} needs shape {(second.shape[1],) * 2}"
-        )
-    if skew.size:
-        # Half of each number, because the sum of two large numbers may overflow.
-        off = np.abs(skew / 2 + skew.T / 2).max()
-        if off > 0.5e-6 * max(np.abs(skew).max(), 1e-300):
-            raise KernelError(f"C must be skew-symmetric (C = -C.T), but C + C.T reaches {2 * float(off):.3g}")
-    return read_only(first), read_only(second), read_only(skew)
 
 
 def _check_matrix(values: ArrayLike, name: str, *, empty: bool = True) -> Matrix:
@@ -237,3 +254,25 @@ def log_exponential(cosines: Matrix, temperature: float) -> Matrix:
         highest = cosines.max(axis=-1, keepdims=True)
         logs: Matrix = np.maximum((cosines - highest) / 2 / temperature, _LEAST_LOG)
     return logs
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors.numpy
+    except ImportError as error:
+        raise ImportError('saving and loading kernels needs safetensors: pip install "setselect[kernel]"') from error
+    return safetensors
+
+
+def _check_metadata(kind: str, metadata: dict[str, str]) -> None:
+    if metadata.get("format") != FORMAT:
+        raise KernelError("a safetensors file, but not a setselect kernel")
+    version = metadata.get("version", "")
+    if not version.isdecimal() or not 1 <= int(version) <= FORMAT_VERSION:
+        raise KernelError(
+            f"this setselect reads format versions up to {FORMAT_VERSION}, not {quoted(version)}: upgrade it"
+        )
+    if metadata.get("kind") != kind:
+        raise KernelError(
+            f"holds a {quoted(metadata.get('kind'))} kernel, not a {kind!r} one: load it with its own class"
+        )

@@ -172,13 +172,15 @@ class BlockSelector:
         None means that there is no compiled loop, or that the block has an error. In the second case the call for the
         query in error raises an error that names it.
         """
-        if self.loop is None:
+        # Another thread may set it to None meanwhile.
+        loop = self.loop
+        if loop is None:
             return None
         try:
             validated = block.validate()
         except InvalidInputError:
             return None
-        found: Selections | None = self.loop(validated, k)
+        found: Selections | None = loop(validated, k)
         if found is None:
             # Numba is missing, for example. Further blocks need no validation.
             self.loop = None

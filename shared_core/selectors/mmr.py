@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._validation import FloatArray, check_number
 from ..candidates import TIE_EPS, TIE_TOLERANCE, CandidateBlock, Candidates
-from ._greedy import GreedyState, run_compiled
+from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import Selection, Selections, make_selection, make_selections, register_selector
 
 # The initial m_i: below any cosine, and finite. With -inf the score of a closed candidate would be -inf + inf = NaN.
@@ -73,7 +73,7 @@ class MMR:
         if not state.shown:
             # With nothing picked or shown the pick is argmax v, whatever λ_d is.
             scores = state.close(v.copy())
-            i = state.best(scores, v_tie)
+            i = lowest_of_best(scores, v_tie)
             gains.append(float(self.lambda_mult * v[i]))
             state.take(i, scores)
         further = None if state.constraints else self._greedy_compiled(state, candidates.vectors, v, tie)
@@ -89,7 +89,7 @@ class MMR:
         gains = []
         while state.more():
             w = state.close(self.lambda_mult * v - (1 - self.lambda_mult) * m)
-            i = state.best(w, tie)
+            i = lowest_of_best(w, tie)
             gains.append(float(w[i]))
             state.take(i, w)
             if state.more():

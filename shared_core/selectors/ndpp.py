@@ -275,7 +275,7 @@ def _greedy(state: GreedyState, lu: _IncrementalLU, log_r2: Matrix, noise: Matri
         # argmax returns the place of an overflowed number (inf or NaN) if there is one.
         if not math.isfinite(lu.d[best]):
             raise KernelError(_OVERFLOW)
-        i = state.best(log_gains, state.tie + lu.log_noise(best) + float(noise[best]))
+        i = lowest_of_best(log_gains, state.tie + lu.log_noise(best) + float(noise[best]))
         if not lu.add(i):
             continue
         gains.append(float(np.exp(log_r2[i] + math.log(lu.d[i]))))

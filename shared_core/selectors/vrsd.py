@@ -175,7 +175,7 @@ def _greedy(s: _Sum, state: GreedyState) -> list[float]:
     while state.more():
         scores, t_squared = s.cosine_with_each()  # cos(t, q) and ‖t‖² of t = s + v, for each v
         state.close(scores)  # -inf for each v that is not in R
-        p = state.best(scores, s.tie_at(t_squared[scores.argmax()]))
+        p = lowest_of_best(scores, s.tie_at(t_squared[scores.argmax()]))
         cosines.append(float(scores[p]))
         state.take(p, scores)
         s.add(p)

@@ -12,7 +12,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.schema import MetadataMode, NodeWithScore
 from llama_index.core.settings import Settings
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shared_core import EmbeddingFallbackWarning, InvalidParameterError, VectorSourceError
 from shared_core.errors import warn
@@ -93,7 +93,7 @@ class NodeVectors:
     @property
     def reader(self) -> VectorReader | None:
         """The vector reader of the store; None if there is no store, or none is registered for it."""
-        return reader_of(self.store)
+        return find_registered(_READERS, type(self.store))
 
     @property
     def words(self) -> str:
@@ -146,7 +146,12 @@ class NodeVectors:
                 None if reader.afetch is None else partial(reader.afetch, *arguments),
             )
             if isinstance(stored, np.ndarray):
-                _check_rows(stored, wanted, self.store)
+                if len(stored) != len(wanted):
+                    raise VectorSourceError(
+                        f"the vector reader of {type(self.store).__name__} returned {len(stored)} vectors for "
+                        f"{len(wanted)} nodes: an array needs one row for each id; return a mapping if the store does "
+                        "not know all of them"
+                    )
                 if wanted is ids:
                     return nodes, ids, stored
                 stored = zip(wanted, stored, strict=True)
@@ -203,17 +208,4 @@ class NodeVectors:
             f"{why}: each query embeds the texts of its nodes again ({number} this time) with {type(model).__name__}. "
             f"{remedy} to avoid that cost",
             EmbeddingFallbackWarning,
-        )
-
-
-def reader_of(store: Any) -> VectorReader | None:
-    """The vector reader registered for the store's class, or for the nearest of its base classes."""
-    return find_registered(_READERS, type(store))
-
-
-def _check_rows(vectors: NDArray[Any], wanted: Sequence[str], store: Any) -> None:
-    if len(vectors) != len(wanted):
-        raise VectorSourceError(
-            f"the vector reader of {type(store).__name__} returned {len(vectors)} vectors for {len(wanted)} nodes: an "
-            "array needs one row for each id; return a mapping if the store does not know all of them"
         )

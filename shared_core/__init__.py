@@ -14,7 +14,7 @@ Docstrings cite these papers by short names:
 - PIR paper: *Beyond Relevance: Evaluate and Improve Retrievers on Perspective Awareness* (arXiv 2405.02714).
 """
 
-from .batch.select_many import Selections, select_many, select_stream
+from .batch.select_many import select_many, select_stream
 from .candidates import Candidates
 from .errors import (
     BudgetError,
@@ -32,6 +32,7 @@ from .perspective import PAP
 from .scaling import SCALES, rescale
 from .selectors.base import (
     Selection,
+    Selections,
     Selector,
     make_selection,
     make_selector,

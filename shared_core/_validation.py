@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import math
 import operator
-import os
 import re
 import reprlib
 from collections.abc import Hashable, Iterable, Sequence
@@ -27,24 +26,16 @@ _short.maxstring = _short.maxother = MAX_QUOTED
 _short.maxlevel = 2
 
 
-def printable(value: object, most: int | None = None) -> str:
-    """``str(value)``, or its first ``most`` characters, for a message: control characters are escaped."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(value)[:most])
-
-
 def quoted(value: object) -> str:
     """``value`` as messages show it: its repr on one line, shortened to MAX_QUOTED printable characters."""
     # The repr of an array has several lines.
-    text = printable(re.sub(r"\s*\n\s*", " ", _short.repr(value)))
+    text = re.sub(r"\s*\n\s*", " ", _short.repr(value))
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
     return text if len(text) <= MAX_QUOTED else f"{text[: MAX_QUOTED - 3]}..."
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """The known name that a misspelt one most likely means; None if none is near.
-
-    >>> nearest_name("fetchk", ["k", "fetch_k"])
-    'fetch_k'
-    """
+    """The known name that a misspelt one most likely means; None if none is near."""
     return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.8)), None)
 
 
@@ -81,14 +72,6 @@ def check_one_of(value: Any, what: str, allowed: Sequence[str]) -> str:
     return value
 
 
-def check_path(value: Any, what: str) -> str:
-    """``value`` as the name of a file, which need not exist."""
-    try:
-        return os.fsdecode(value)
-    except TypeError:
-        raise InvalidParameterError(f"{argument_name(what)} must be the name of a file, got {quoted(value)}") from None
-
-
 def as_identifiers(values: Iterable[Hashable] | None, what: str) -> tuple[Hashable, ...]:
     """``values`` as a tuple of ids, empty for None. A string is refused, because its characters would become ids."""
     if isinstance(values, str):
@@ -113,7 +96,7 @@ def as_numeric(values: ArrayLike, what: str) -> NDArray[Any]:
     # PyTorch raises TypeError for a bfloat16 tensor, and RuntimeError for one that requires grad. numpy raises
     # ValueError for rows of different lengths.
     except (TypeError, RuntimeError, ValueError) as error:
-        raise InvalidInputError(f"{what} cannot be made into an array: {printable(error, 160)}") from error
+        raise InvalidInputError(f"{what} cannot be made into an array: {quoted(str(error))}") from error
     if array.dtype.kind not in "fiu":
         found = f"dtype {array.dtype}" if array.ndim else quoted(values)
         raise InvalidInputError(f"{what} must be numbers, got {found}")
@@ -132,12 +115,10 @@ def as_column(values: ArrayLike, n: int, what: str, least: float = -math.inf) ->
     column = as_float64(values, what)
     if column.shape != (n,):
         raise InvalidInputError(f"{what} must have shape ({n},), one for each candidate, got {column.shape}")
-    bad = np.flatnonzero(~np.isfinite(column))
+    bad = np.flatnonzero(~np.isfinite(column) | (column < least))
     if bad.size:
-        raise InvalidInputError(f"{what}: row {bad[0]} is {column[bad[0]]}; every value must be finite")
-    bad = np.flatnonzero(column < least)
-    if bad.size:
-        raise InvalidInputError(f"{what}: row {bad[0]} is {column[bad[0]]}; every value must be at least {least:g}")
+        bound = "" if least == -math.inf else f" and at least {least:g}"
+        raise InvalidInputError(f"{what}: row {bad[0]} is {column[bad[0]]}; every value must be finite{bound}")
     return read_only(column)
 
 
@@ -166,11 +147,6 @@ def as_rows(values: ArrayLike, n: int, what: str) -> NDArray[np.intp]:
     if rows.size and not 0 <= rows.min() <= rows.max() < n:
         raise InvalidInputError(f"{what} must be in 0..{n - 1}, got {rows.min()}..{rows.max()}")
     return rows.astype(np.intp)
-
-
-def describe_row(row: int, ids: tuple[Hashable, ...] | None) -> str:
-    """The name of a row in messages: its number, and its id if it has one."""
-    return f"row {row}" if ids is None else f"row {row} (id {quoted(ids[row])})"
 
 
 def read_only(array: _Array) -> _Array:

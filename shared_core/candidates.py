@@ -19,7 +19,7 @@ from ._validation import (
     as_rows,
     check_integer,
     check_number,
-    describe_row,
+    quoted,
     read_only,
 )
 from .errors import InvalidInputError
@@ -80,9 +80,9 @@ def _rescaled(rows: FloatArray, squares: FloatArray, ids: tuple[Hashable, ...] |
     odd = ~((squares > low) & (squares < high))
     bad = np.argwhere(odd & ~np.isfinite(rows).all(axis=-1))
     if bad.size:
-        raise InvalidInputError(
-            f"vectors: {describe_row(int(bad[0][-1]), ids)} holds NaN or inf; leave it out or embed it again"
-        )
+        row = int(bad[0][-1])
+        name = "" if ids is None else f" (id {quoted(ids[row])})"
+        raise InvalidInputError(f"vectors: row {row}{name} holds NaN or inf; leave it out or embed it again")
     rows = rows.copy()
     largest = np.abs(rows[odd]).max(axis=-1)
     # A power of two scales without rounding, so a row's direction does not depend on its length.
@@ -337,14 +337,13 @@ class CandidateBlock:
         if units.shape[-1] != vectors.shape[-1] or len(vectors) not in (1, len(units)):
             raise InvalidInputError(f"queries have shape {units.shape}, vectors have shape {vectors.shape}")
         columns = None if quality is None else np.atleast_2d(as_float64(quality, "quality"))
-        if columns is not None and (columns.shape != vectors.shape[:2] or not np.isfinite(columns).all()):
-            raise InvalidInputError(f"quality must have shape {vectors.shape[:2]} and finite values")
         if relevance is None:
             known: FloatArray = np.ascontiguousarray(np.matmul(vectors, units[:, :, None])[:, :, 0])
         else:
             known = as_float64(relevance, "relevance")
-            if known.shape != (len(units), vectors.shape[1]) or not np.isfinite(known).all():
-                raise InvalidInputError(f"relevance must have shape {(len(units), vectors.shape[1])} and finite values")
+        for column, shape in ((columns, vectors.shape[:2]), (known, (len(units), vectors.shape[1]))):
+            if column is not None and (column.shape != shape or not np.isfinite(column).all()):
+                raise InvalidInputError(f"quality and relevance must have finite values, of shape {shape}")
         # Read-only as in Candidates: for writeable rows numba would compile its loops again.
         return cls(units, read_only(vectors[:]), known, relevance is not None, columns)
 

@@ -10,9 +10,10 @@ from typing import Any
 from langchain_core.documents import Document
 
 from shared_core.errors import InvalidParameterError
+from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.stores import azure_search
 
-from .reader import Hits, read_with_client, refuse_unknown
+from .reader import Hits, read_with_client
 
 
 def _module(store: Any) -> Any:
@@ -26,7 +27,7 @@ def _request(store: Any, *, filters: str | None = None, search_type: str = "simi
         raise InvalidParameterError(
             f"setselect searches by vector, which AzureSearch calls 'similarity'; got search_type={search_type!r}"
         )
-    refuse_unknown("AzureSearch", {name: more[name] for name in more if name == "filter"}, "filters")
+    refuse_unknown("AzureSearch", [name for name in more if name == "filter"], ["filters"])
     return {"field": _module(store).FIELDS_CONTENT_VECTOR, "filter": filters, **more}
 
 

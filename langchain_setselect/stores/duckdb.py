@@ -8,13 +8,14 @@ from typing import Any
 
 from langchain_core.documents import Document
 
+from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.stores import duckdb
 
-from .reader import Hits, read_with_client, refuse_unknown
+from .reader import Hits, read_with_client
 
 
 def _request(store: Any, **unknown: Any) -> dict[str, Any]:
-    refuse_unknown("DuckDB", unknown)
+    refuse_unknown("DuckDB", unknown, ())
     return {"relation": store._table, "vector_column": store._vector_key}
 
 

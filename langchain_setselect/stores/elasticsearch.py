@@ -8,15 +8,16 @@ from typing import Any
 from langchain_core.documents import Document
 
 from shared_core.errors import VectorSourceError
+from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.stores import elasticsearch
 
-from .reader import Hits, read_with_client, refuse_unknown
+from .reader import Hits, read_with_client
 
 
 def _request(
     store: Any, *, filter: Any = None, custom_query: Any = None, doc_builder: Any = None, **unknown: Any
 ) -> dict[str, Any]:
-    refuse_unknown(type(store).__name__, unknown, "filter", "custom_query", "doc_builder")
+    refuse_unknown(type(store).__name__, unknown, ["filter", "custom_query", "doc_builder"])
     return {"filter": filter, "custom_query": custom_query}
 
 

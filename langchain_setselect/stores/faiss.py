@@ -9,14 +9,15 @@ import numpy as np
 from langchain_core.documents import Document
 from numpy.typing import ArrayLike
 
+from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.stores.faiss import labels_by_id, search_with_vectors, vectors_by_label
 
-from .reader import Hits, VectorReader, refuse_unknown
+from .reader import Hits, VectorReader
 
 
 def _search(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Hits:
     """The index's own top ``fetch_k`` among the documents that pass the filter, with their vectors."""
-    refuse_unknown("FAISS", unknown, "filter")
+    refuse_unknown("FAISS", unknown, ["filter"])
     vector = np.asarray(query, dtype=np.float32)
     if store._normalize_L2:
         vector = vector / (np.sqrt(vector.dot(vector)) or 1)

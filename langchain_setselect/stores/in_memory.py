@@ -9,8 +9,9 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from numpy.typing import ArrayLike
 
 from shared_core.errors import InvalidInputError
+from shared_core.retrieval.lookup import refuse_unknown
 
-from .reader import Hits, VectorReader, refuse_unknown
+from .reader import Hits, VectorReader
 
 
 def _search(
@@ -18,7 +19,7 @@ def _search(
 ) -> Hits:
     """The store's own top ``fetch_k`` with their vectors."""
     if unknown:
-        refuse_unknown("InMemoryVectorStore", unknown, "filter")
+        refuse_unknown("InMemoryVectorStore", unknown, ["filter"])
     first = next(iter(store.store.values()), None)
     if first is not None and len(first["vector"]) != len(query):
         raise InvalidInputError(

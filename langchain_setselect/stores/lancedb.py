@@ -7,14 +7,15 @@ from typing import Any
 
 from langchain_core.documents import Document
 
+from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.stores.lancedb import search_with_vectors
 
-from .reader import Hits, VectorReader, refuse_unknown
+from .reader import Hits, VectorReader
 
 
 def _search(store: Any, query: list[float], fetch_k: int, **unknown: Any) -> Hits:
     """The table's own top ``fetch_k`` with their vectors, in one call."""
-    refuse_unknown("LanceDB of langchain-lancedb", unknown)
+    refuse_unknown("LanceDB of langchain-lancedb", unknown, ())
     table, _ = store._get_or_create_table()
     if table is None:
         return [], []
@@ -38,7 +39,7 @@ def _search_community(
     **unknown: Any,
 ) -> Hits:
     """The table's own top ``fetch_k`` with their vectors, in one call; ``query_type`` and ``score`` have no effect."""
-    refuse_unknown("LanceDB", unknown, "filter", "name", "prefilter", "metrics")
+    refuse_unknown("LanceDB", unknown, ["filter", "name", "prefilter", "metrics"])
     table = store.get_table(name)
     if table is None:
         return [], []

@@ -8,9 +8,10 @@ from typing import Any
 from langchain_core.documents import Document
 
 from shared_core.errors import InvalidParameterError
+from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.stores import milvus
 
-from .reader import Hits, read_with_client, refuse_unknown
+from .reader import Hits, read_with_client
 
 
 def _client(store: Any) -> Any:
@@ -44,9 +45,7 @@ def _request(
         "filter": expr,
         "timeout": store.timeout or timeout,
     }
-    refuse_unknown(
-        "Milvus", {name: more[name] for name in more if name in arguments}, "param", "expr", "timeout", "anns_field"
-    )
+    refuse_unknown("Milvus", [name for name in more if name in arguments], ["param", "expr", "timeout", "anns_field"])
     return {**arguments, **more}
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from langchain_core.documents import Document
 
+from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.stores import pinecone
 
-from .reader import Hits, read_with_client, refuse_unknown
+from .reader import Hits, read_with_client
 
 
 def _open_asyncio_client(store: Any) -> Any:
@@ -21,7 +22,7 @@ def _open_asyncio_client(store: Any) -> Any:
 
 
 def _request(store: Any, *, filter: Any = None, namespace: str | None = None, **unknown: Any) -> dict[str, Any]:
-    refuse_unknown("PineconeVectorStore", unknown, "filter", "namespace")
+    refuse_unknown("PineconeVectorStore", unknown, ["filter", "namespace"])
     return {"filter": filter, "namespace": store._namespace if namespace is None else namespace}
 
 

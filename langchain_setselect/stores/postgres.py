@@ -9,9 +9,10 @@ from langchain_core.documents import Document
 from langchain_core.runnables.config import run_in_executor
 from numpy.typing import ArrayLike
 
+from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.stores.postgres import asearch_with_vectors, avectors_by_id, search_with_vectors, vectors_by_id
 
-from .reader import Hits, VectorReader, refuse_unknown
+from .reader import Hits, VectorReader
 
 
 def _search(store: Any, query: list[float], fetch_k: int, **more: Any) -> Hits:
@@ -66,7 +67,7 @@ def _in_collection(store: Any, *columns: Any) -> Any:
 def _nearest(store: Any, query: list[float], fetch_k: int, *, filter: Any = None, **unknown: Any) -> Any:
     from sqlalchemy import asc
 
-    refuse_unknown("PGVector", unknown, "filter")
+    refuse_unknown("PGVector", unknown, ["filter"])
     row = store.EmbeddingStore
     distance = store.distance_strategy(query).label("distance")
     statement = _in_collection(store, row.id, row.document, row.cmetadata, distance, row.embedding)
@@ -91,7 +92,7 @@ async def _search_table(
     from sqlalchemy import text
 
     hybrid = more.pop("hybrid_search_config", table.hybrid_search_config)
-    refuse_unknown("PGVectorStore", more, "filter", "hybrid_search_config", "fts_query")
+    refuse_unknown("PGVectorStore", more, ["filter", "hybrid_search_config", "fts_query"])
     if hybrid:
         # The store itself searches twice and fuses the hits with a function of the user's.
         documents = await table.asimilarity_search_by_vector(

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
+from langchain_core.documents import Document
+
 from shared_core.stores import qdrant
 
-from .reader import Hits, id_in_metadata, read_with_client
+from .reader import Hits, read_with_client
 
 
 def _request(store: Any, *, filter: Any = None, **more: Any) -> dict[str, Any]:
@@ -24,4 +26,9 @@ def _lookup(store: Any, ids: Sequence[str]) -> dict[str, Any]:
     return {"collection": store.collection_name, "ids": ids, "names": [store.vector_name]}
 
 
-READER = read_with_client(qdrant, attrgetter("client"), _request, _hits, lookup=_lookup, id_of=id_in_metadata("_id"))
+def _id_of(store: Any, document: Document) -> str | None:
+    found = document.metadata.get("_id") if document.id is None else document.id
+    return None if found is None else str(found)
+
+
+READER = read_with_client(qdrant, attrgetter("client"), _request, _hits, lookup=_lookup, id_of=_id_of)

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from langchain_core.documents import Document
 from numpy.typing import ArrayLike
 
-from shared_core.errors import InvalidParameterError
 from shared_core.stores import WIDEST
 
 Vectors = Sequence[ArrayLike | None] | ArrayLike
@@ -27,16 +26,6 @@ IdOf = Callable[[Any, Document], str | None]
 def document_id(store: Any, document: Document) -> str | None:
     """The document's id in LangChain's own place for it."""
     return document.id
-
-
-def id_in_metadata(key: str) -> IdOf:
-    """A function that reads the id of a document from its metadata if ``document.id`` is None."""
-
-    def id_of(store: Any, document: Document) -> str | None:
-        found = document.metadata.get(key) if document.id is None else document.id
-        return None if found is None else str(found)
-
-    return id_of
 
 
 class VectorReader(NamedTuple):
@@ -101,11 +90,3 @@ def read_with_client(
         id_of,
         getattr(core, "WIDEST", WIDEST),
     )
-
-
-def refuse_unknown(store: str, unknown: Mapping[str, Any], *known: str) -> None:
-    """Raise an error if there are search arguments that the store does not have."""
-    if unknown:
-        raise InvalidParameterError(
-            f"{store} takes no search argument {next(iter(unknown))!r}; it takes {', '.join(known) or 'none'}"
-        )

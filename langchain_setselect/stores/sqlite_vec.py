@@ -10,13 +10,14 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.runnables.config import run_in_executor
 
+from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.stores import sqlite_vec
 
-from .reader import Hits, read_with_client, refuse_unknown
+from .reader import Hits, read_with_client
 
 
 def _request(store: Any, **unknown: Any) -> dict[str, Any]:
-    refuse_unknown("SQLiteVec", unknown)
+    refuse_unknown("SQLiteVec", unknown, ())
     return {"table": store._table}
 
 

@@ -7,18 +7,17 @@ import importlib
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._validation import check_bool, check_integer, check_one_of, read_only
 from ..errors import InvalidInputError, SetSelectError
 from ..scaling import SCALES, Scale
 from ..selectors.base import (
     DEFAULT_SELECTOR,
-    Selection,
+    Selections,
     Selector,
     check_arguments,
     resolve_selector,
@@ -29,52 +28,6 @@ from ._threads import one_blas_thread
 
 # The most queries between two updates of the progress bar.
 _MAX_PIECE = 1024
-
-
-@dataclass(frozen=True, eq=False)
-class Selections:
-    """The selections of Q queries, read-only.
-
-    Attributes
-    ----------
-    indices : int64, shape (Q, k)
-    gains, relevance : float64, shape (Q, k)
-    objective : float64, shape (Q,)
-    filled_from : int64, shape (Q,)
-        As in :class:`Selection`, with -1 for None.
-
-    Examples
-    --------
-    >>> from setselect import select_many
-    >>> many = select_many([[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 3.0]], k=1)
-    >>> many
-    Selections(queries=2, k=1, mean objective=1.05)
-    >>> many.indices.tolist(), many[1]
-    ([[0], [1]], Selection(k=1, indices=[1], objective=1.05))
-    """
-
-    indices: NDArray[np.int64]
-    gains: NDArray[np.float64]
-    relevance: NDArray[np.float64]
-    objective: NDArray[np.float64]
-    filled_from: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def __repr__(self) -> str:
-        queries, k = self.indices.shape
-        return f"Selections(queries={queries}, k={k}, mean objective={self.objective.mean():.4g})"
-
-    def __getitem__(self, query: int) -> Selection:
-        filled_from = int(self.filled_from[query])
-        return Selection(
-            self.indices[query],
-            self.gains[query],
-            self.relevance[query],
-            float(self.objective[query]),
-            None if filled_from < 0 else filled_from,
-        )
 
 
 def select_many(
@@ -195,7 +148,12 @@ def select_stream(
         check_one_of(relevance_scale, "relevance_scale", SCALES)
     threads = check_integer(workers, "workers", 1)
     k, block_size = check_integer(k, "k"), check_integer(block_size, "block_size", 1)
-    tqdm = _import_tqdm() if check_bool(progress, "progress") else None
+    tqdm: Any = None
+    if check_bool(progress, "progress"):
+        try:
+            tqdm = importlib.import_module("tqdm").tqdm
+        except ImportError as error:
+            raise ImportError('progress=True needs tqdm: pip install "setselect[batch]"') from error
     blocks, total = read_blocks(queries, vectors, quality, relevance, ids, block_size)
     task = functools.partial(_select, resolved, BlockSelector(resolved), k, relevance_scale)
     return _stream(task, blocks, total, threads, tqdm)
@@ -214,6 +172,7 @@ class BlockSelector:
         None means that there is no compiled loop, or that the block has an error. In the second case the call for the
         query in error raises an error that names it.
         """
+        # Another thread may set it to None meanwhile.
         loop = self.loop
         if loop is None:
             return None
@@ -221,21 +180,11 @@ class BlockSelector:
             validated = block.validate()
         except InvalidInputError:
             return None
-        found = loop(validated, k)
+        found: Selections | None = loop(validated, k)
         if found is None:
             # Numba is missing, for example. Further blocks need no validation.
             self.loop = None
-            return None
-        relevance = np.take_along_axis(validated.relevance, found.indices, axis=1).astype(np.float64)
-        columns = found.indices, found.gains, relevance, found.objective, found.filled_from
-        return Selections(*map(read_only, columns))
-
-
-def _import_tqdm() -> Any:
-    try:
-        return importlib.import_module("tqdm").tqdm
-    except ImportError as error:
-        raise ImportError('progress=True needs tqdm: pip install "setselect[batch]"') from error
+        return found
 
 
 def _stream(

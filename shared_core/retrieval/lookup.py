@@ -45,7 +45,7 @@ def refuse_unknown(owner: str, names: Iterable[str], known: Iterable[str]) -> No
     for name in names:
         if name not in allowed:
             near = nearest_name(name, allowed)
-            hint = f"it has {', '.join(allowed)}" if near is None else f"did you mean {near!r}?"
+            hint = f"it has {', '.join(allowed) or 'none'}" if near is None else f"did you mean {near!r}?"
             raise InvalidParameterError(f"{owner} has no argument {name!r}: {hint}")
 
 

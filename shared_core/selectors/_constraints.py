@@ -1,9 +1,15 @@
-"""Constraints beyond k: a budget, a cap on picks of one source, no near-duplicates."""
+"""Constraints beyond k: a budget, a cap on picks of one source, no near-duplicates.
+
+A constraint closes candidates as picks are made; the shown candidates count from the start. The three classes have the
+same methods: ``closed`` says which candidates are forbidden now, shape (n,); ``take`` is told of a pick, and
+``exchange`` of a pick that another candidate replaced. ``exchangeable`` says which candidate may replace which pick,
+shape (picks, n). Its argument ``full`` is False if the constraints ended the selection before k picks. Then only
+exchanges that leave no room for one more pick are allowed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,30 +31,6 @@ def make_constraints(candidates: Candidates, budget: float | None, shown: Sequen
     if candidates.drop_near_duplicates is not None:
         made.append(NearDuplicates(candidates, candidates.drop_near_duplicates, shown))
     return made
-
-
-class Constraint(Protocol):
-    """A rule that closes candidates as picks are made; the shown candidates count from the start."""
-
-    def closed(self) -> Mask:
-        """(n,): which candidates the rule forbids now."""
-        ...
-
-    def take(self, i: int) -> None:
-        """Candidate ``i`` was picked."""
-        ...
-
-    def exchangeable(self, picks: Sequence[int], *, full: bool) -> Mask:
-        """(picks, n): which candidate may replace which pick.
-
-        With ``full=False`` the rule ended the selection before k picks. Then only exchanges that leave no room for one
-        more pick are allowed.
-        """
-        ...
-
-    def exchange(self, leaver: int, newcomer: int) -> None:
-        """One pick was replaced by another candidate."""
-        ...
 
 
 class Budget:
@@ -161,3 +143,6 @@ class NearDuplicates:
         """Open the candidates that are near to the leaver only. Close those near to the newcomer."""
         self.taken -= self.near.pop(leaver)
         self.take(newcomer)
+
+
+Constraint = Budget | PerSource | NearDuplicates

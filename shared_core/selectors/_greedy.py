@@ -57,10 +57,6 @@ class GreedyState:
         """Whether another pick is wanted and possible."""
         return self._any_open and len(self.picks) < self.target
 
-    def best(self, scores: Scores, tie: float | None = None) -> int:
-        """The lowest index among the candidates whose score is within ``tie`` of the highest."""
-        return lowest_of_best(scores, self.tie if tie is None else tie)
-
     def take(self, i: int, scores: Scores) -> None:
         """Pick ``i``; close it in ``scores``, with every candidate that a constraint now forbids."""
         self.picks.append(i)
@@ -87,11 +83,7 @@ class GreedyState:
 
 
 def lowest_of_best(scores: Scores, tie: float) -> int:
-    """The lowest index whose score is within ``tie`` of the highest.
-
-    >>> lowest_of_best(np.array([0.1, 0.9, 1.0]), 0.2)
-    1
-    """
+    """The lowest index whose score is within ``tie`` of the highest."""
     return int((scores >= scores[scores.argmax()] - tie).argmax())
 
 

@@ -7,13 +7,13 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import nearest_name, quoted
-from ..candidates import Candidates
+from .._validation import nearest_name, quoted, read_only
+from ..candidates import CandidateBlock, Candidates
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 
 # The selector of all functions, adapters and commands that are given none.
@@ -171,13 +171,64 @@ def make_selection(
     return Selection(indices, values, relevance, objective, filled_from)
 
 
-class BlockSelection(NamedTuple):
-    """The selections of a block of b queries; each attribute holds that of :class:`Selection`, for each query."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Selections:
+    """The selections of Q queries, read-only.
 
-    indices: NDArray[np.int64]  # (b, k)
-    gains: NDArray[np.float64]  # (b, k)
-    objective: NDArray[np.float64]  # (b,)
-    filled_from: NDArray[np.int64]  # (b,), -1 for None
+    Attributes
+    ----------
+    indices : int64, shape (Q, k)
+    gains, relevance : float64, shape (Q, k)
+    objective : float64, shape (Q,)
+    filled_from : int64, shape (Q,)
+        As in :class:`Selection`, with -1 for None.
+
+    Examples
+    --------
+    >>> from setselect import select_many
+    >>> many = select_many([[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 3.0]], k=1)
+    >>> many
+    Selections(queries=2, k=1, mean objective=1.05)
+    >>> many.indices.tolist(), many[1]
+    ([[0], [1]], Selection(k=1, indices=[1], objective=1.05))
+    """
+
+    indices: NDArray[np.int64]
+    gains: NDArray[np.float64]
+    relevance: NDArray[np.float64]
+    objective: NDArray[np.float64]
+    filled_from: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __repr__(self) -> str:
+        queries, k = self.indices.shape
+        return f"Selections(queries={queries}, k={k}, mean objective={self.objective.mean():.4g})"
+
+    def __getitem__(self, query: int) -> Selection:
+        filled_from = int(self.filled_from[query])
+        return Selection(
+            self.indices[query],
+            self.gains[query],
+            self.relevance[query],
+            float(self.objective[query]),
+            None if filled_from < 0 else filled_from,
+        )
+
+
+def make_selections(
+    block: CandidateBlock,
+    picks: NDArray[np.int64],
+    gains: NDArray[np.float64],
+    objective: NDArray[np.float64],
+    filled_from: NDArray[np.int64] | None = None,
+) -> Selections:
+    """Read-only :class:`Selections` of picks (b, k) and gains (b, k) for each query of a block."""
+    relevance = np.take_along_axis(block.relevance, picks, axis=1).astype(np.float64)
+    filled = np.full(len(picks), -1) if filled_from is None else filled_from
+    columns: tuple[NDArray[Any], ...] = (picks, gains, relevance, objective, filled)
+    return Selections(*map(read_only, columns))
 
 
 _REGISTRY: dict[str, type[Any]] = {}
@@ -281,12 +332,7 @@ def make_selector(name: str, **parameters: Any) -> Selector:
 
 
 def resolve_selector(selector: str | Selector, parameters: dict[str, Any]) -> Selector:
-    """The selector of this name with these parameters, or the object itself. An object takes no parameters.
-
-    >>> from setselect import VRSD
-    >>> resolve_selector("vrsd", {"refine": True}) == resolve_selector(VRSD(refine=True), {})
-    True
-    """
+    """The selector of this name with these parameters, or the object itself. An object takes no parameters."""
     if isinstance(selector, str):
         return make_selector(selector, **parameters)
     check_selector(selector)
@@ -307,13 +353,7 @@ def check_selector(value: Any) -> None:
 
 
 def check_arguments(function: Callable[..., Any], parameters: Iterable[str]) -> None:
-    """Refuse a keyword that is a parameter of no selector; the message names the nearest that ``function`` takes.
-
-    >>> check_arguments(resolve_selector, ["selecter"])
-    Traceback (most recent call last):
-    ...
-    setselect.InvalidParameterError: resolve_selector() has no argument 'selecter': did you mean 'selector'?
-    """
+    """Refuse a keyword that is a parameter of no selector; the message names the nearest that ``function`` takes."""
     ours = dict.fromkeys(p for names in _PARAMETERS.values() for p in names)
     for name in parameters:
         if name not in ours:

@@ -116,11 +116,6 @@ def choose(
 
     If fewer than ``k`` candidates are available, all of them are selected. ``shown`` candidates may be below the
     threshold. ``threshold_on`` (n,) is compared with it in place of the relevance, where that was scaled.
-
-    >>> from setselect import Candidates, VRSD
-    >>> c = Candidates([1.0, 0.0], [[1.0, 0.0], [0.0, 1.0]])
-    >>> choose(c, VRSD(), 5, score_threshold=0.5).indices.tolist()
-    [0]
     """
     rows = np.arange(len(candidates.vectors))
     if score_threshold is not None:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from .._validation import FloatArray, check_number
 from ..candidates import TIE_EPS, TIE_TOLERANCE, CandidateBlock, Candidates
-from ._greedy import GreedyState, run_compiled
-from .base import BlockSelection, Selection, make_selection, register_selector
+from ._greedy import GreedyState, lowest_of_best, run_compiled
+from .base import Selection, Selections, make_selection, make_selections, register_selector
 
 # The initial m_i: below any cosine, and finite. With -inf the score of a closed candidate would be -inf + inf = NaN.
 NOTHING_PICKED = -4.0
@@ -73,7 +73,7 @@ class MMR:
         if not state.shown:
             # With nothing picked or shown the pick is argmax v, whatever λ_d is.
             scores = state.close(v.copy())
-            i = state.best(scores, v_tie)
+            i = lowest_of_best(scores, v_tie)
             gains.append(float(self.lambda_mult * v[i]))
             state.take(i, scores)
         further = None if state.constraints else self._greedy_compiled(state, candidates.vectors, v, tie)
@@ -89,7 +89,7 @@ class MMR:
         gains = []
         while state.more():
             w = state.close(self.lambda_mult * v - (1 - self.lambda_mult) * m)
-            i = state.best(w, tie)
+            i = lowest_of_best(w, tie)
             gains.append(float(w[i]))
             state.take(i, w)
             if state.more():
@@ -111,7 +111,7 @@ class MMR:
         found: list[float] = gains[0, start:].tolist()
         return found
 
-    def select_block(self, block: CandidateBlock, k: int) -> BlockSelection | None:
+    def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
         """The selections of a block of queries; None if each query needs :meth:`select`."""
         b, n = block.relevance.shape
         if not 1 <= k <= n:
@@ -126,7 +126,7 @@ class MMR:
         gains[:, 0] = weighted[first]
         weighted[first] = -np.inf
         ran = run_compiled("mmr", block.vectors, weighted, m, 1 - self.lambda_mult, tie, picks, gains, 1)
-        return BlockSelection(picks, gains, gains.sum(axis=1), np.full(b, -1)) if ran else None
+        return make_selections(block, picks, gains, gains.sum(axis=1)) if ran else None
 
     def _v(self, candidates: Candidates | CandidateBlock) -> tuple[Vector, Any, Any]:
         """v_i, and the tie tolerances of v_i and of w_i, which may have shape (b,) for a block."""

@@ -15,9 +15,9 @@ from .._validation import FloatArray, as_float64, check_number, check_one_of, qu
 from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_query
 from ..errors import InvalidParameterError, KernelError, SetSelectWarning
 from ._greedy import GreedyState, lowest_of_best, run_compiled
-from .base import BlockSelection, Selection, make_selection, register_selector
+from .base import Selection, Selections, make_selection, make_selections, register_selector
 from .kernels import Kernel, LowRankKernel
-from .kernels._relevance import log_exponential
+from .kernels.base import log_exponential
 from .top_k import take_by_relevance
 
 Matrix = NDArray[np.float64]
@@ -140,9 +140,15 @@ class NDPP:
         state.close(log_r2)  # -inf for a closed candidate
         factors = self._factors(candidates)
         lu = _IncrementalLU(factors, state.shown, state.target) if state.shown else None
-        gains = None if state.constraints else _greedy_compiled(state, factors, lu, log_r2, noise)
-        if gains is None:
+        found = None
+        if not state.constraints:
+            found = _run_compiled(factors, log_r2[None], noise[None], state.tie, state.target, lu)
+        if found is None:
             gains = _greedy(state, lu or _IncrementalLU(factors, [], state.target), log_r2, noise)
+        else:
+            count = int(found[2][0])
+            state.picks += found[0][0, :count].tolist()
+            gains = found[1][0, :count].tolist()
         filled_from = len(state.picks) if state.more() else None
         if filled_from is not None:
             take_by_relevance(state, candidates)
@@ -150,7 +156,7 @@ class NDPP:
         return make_selection(candidates, state.picks, gains, product=True, filled_from=filled_from)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def select_block(self, block: CandidateBlock, k: int) -> BlockSelection | None:
+    def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
         """The selections of a block of queries; None if each query needs :meth:`select`."""
         if self.kernel is not None or not 1 <= k <= block.relevance.shape[1]:
             return None
@@ -168,7 +174,7 @@ class NDPP:
             for step in range(counts[query], k):
                 picks[query, step], gains[query, step] = lowest_of_best(scores, tie), 0.0
                 scores[picks[query, step]] = -np.inf
-        return BlockSelection(picks, gains, gains.prod(axis=1), np.where(counts < k, counts, -1))
+        return make_selections(block, picks, gains, gains.prod(axis=1), np.where(counts < k, counts, -1))
 
     def _alpha(self) -> float:
         if self.ridge is not None:
@@ -195,7 +201,13 @@ class NDPP:
         if log_relevance is not None and self.relevance_mapping is None and not given:
             learned = log_relevance(candidates)
             if learned is not None:
-                return 2 * _check_log_relevance(learned, exact.shape), exact
+                log_r = as_float64(learned, "log_relevance of the kernel")
+                if log_r.shape != exact.shape or not np.isfinite(log_r).all():
+                    raise KernelError(
+                        f"log_relevance of the kernel must return finite numbers of shape {exact.shape}, one for each "
+                        f"candidate, got {quoted(learned)}"
+                    )
+                return 2 * log_r, exact
         relevance = candidates.relevance.astype(np.float64) if given else cosines_with_query(candidates)
         if self.relevance_mapping == "linear":
             r: Matrix = np.maximum(relevance, LINEAR_FLOOR)
@@ -209,25 +221,11 @@ class NDPP:
         return log_r2.T, exact if given else (exact.T + 2 * FLOAT64_TIE * per_T).T
 
 
-def _check_log_relevance(learned: Any, shape: tuple[int, ...]) -> Matrix:
-    """What a user's own kernel returned as log r, as an array."""
-    log_r = as_float64(learned, "log_relevance of the kernel")
-    if log_r.shape != shape or not np.isfinite(log_r).all():
-        raise KernelError(
-            f"log_relevance of the kernel must return finite numbers of shape {shape}, one for each candidate, got "
-            f"{quoted(learned)}"
-        )
-    return log_r
-
-
 def _log_standardised(relevance: Matrix, dtype: np.dtype[Any] | None) -> tuple[Matrix, Matrix]:
     """log r² = (relevance - maximum) / T at the temperature T = 1.25·σ, σ the standard deviation, and 1 / T.
 
     ``relevance`` has shape (n,) for one query, or a column for each query. If the relevance is a cosine, ``dtype`` is
     that of the vectors; None means a given relevance. If σ is 0 up to rounding, T is infinite.
-
-    >>> _log_standardised(np.array([3.0, 5.0]), None)[0].tolist()
-    [-1.6, 0.0]
     """
     if dtype is None:
         # Squares of very large or very small numbers would overflow or underflow.
@@ -277,7 +275,7 @@ def _greedy(state: GreedyState, lu: _IncrementalLU, log_r2: Matrix, noise: Matri
         # argmax returns the place of an overflowed number (inf or NaN) if there is one.
         if not math.isfinite(lu.d[best]):
             raise KernelError(_OVERFLOW)
-        i = state.best(log_gains, state.tie + lu.log_noise(best) + float(noise[best]))
+        i = lowest_of_best(log_gains, state.tie + lu.log_noise(best) + float(noise[best]))
         if not lu.add(i):
             continue
         gains.append(float(np.exp(log_r2[i] + math.log(lu.d[i]))))
@@ -287,23 +285,13 @@ def _greedy(state: GreedyState, lu: _IncrementalLU, log_r2: Matrix, noise: Matri
     return gains
 
 
-def _greedy_compiled(
-    state: GreedyState, factors: _Factors, lu: _IncrementalLU | None, log_r2: Matrix, noise: Matrix
-) -> list[float] | None:
-    """The same loop, compiled; None if numba cannot be used."""
-    found = _run_compiled(factors, log_r2[None], noise[None], state.tie, state.target, lu)
-    if found is None:
-        return None
-    picks, gains, counts = found
-    state.picks += picks[0, : counts[0]].tolist()
-    kept: list[float] = gains[0, : counts[0]].tolist()
-    return kept
-
-
 def _run_compiled(
     factors: _Factors, log_r2: Matrix, noise: Matrix, tie: float, k: int, lu: _IncrementalLU | None = None
 ) -> tuple[NDArray[np.int64], Matrix, NDArray[np.int64]] | None:
-    """Picks (b, k), gains (b, k) and numbers of picks (b,); ``lu`` holds the steps of the shown candidates."""
+    """Picks (b, k), gains (b, k) and numbers of picks (b,) of the compiled loop; None if numba cannot be used.
+
+    ``lu`` holds the steps of the shown candidates.
+    """
     b, Z = len(log_r2), factors.Z if factors.Z.ndim == 3 else factors.Z[None]
     picks, gains, counts = np.empty((b, k), np.int64), np.empty((b, k)), np.empty(b, np.int64)
     if lu is None:

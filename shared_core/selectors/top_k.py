@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..candidates import Candidates
-from ._greedy import GreedyState
+from ._greedy import GreedyState, lowest_of_best
 from .base import Selection, make_selection, register_selector
 
 
@@ -43,4 +43,4 @@ def take_by_relevance(state: GreedyState, candidates: Candidates) -> None:
     # Given numbers have no rounding error of a dot product, so only equal ones are a tie.
     tie = 0.0 if candidates.relevance_given else state.tie
     while state.more():
-        state.take(state.best(scores, tie), scores)
+        state.take(lowest_of_best(scores, tie), scores)

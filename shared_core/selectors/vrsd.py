@@ -15,7 +15,7 @@ from .._validation import FloatArray, check_bool
 from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates
 from ..errors import InvalidParameterError
 from ._greedy import GreedyState, lowest_of_best, run_compiled
-from .base import BlockSelection, Selection, make_selection, register_selector
+from .base import Selection, Selections, make_selection, make_selections, register_selector
 
 MIN_IMPROVEMENT = 1e-9
 # A short s + v has a cosine with a large rounding error. The tie tolerance grows with that error, up to this factor.
@@ -88,7 +88,7 @@ class VRSD:
         gains = [after - before for before, after in itertools.pairwise([before, *cosines])]
         return make_selection(candidates, state.picks, gains)
 
-    def select_block(self, block: CandidateBlock, k: int) -> BlockSelection | None:
+    def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
         """The selections of a block of queries; None if each query needs :meth:`select`."""
         b, n = block.relevance.shape
         if self.refine or block.relevance_given or not 1 <= k <= n:
@@ -100,7 +100,7 @@ class VRSD:
             TIE_TOLERANCE[block.vectors.dtype], picks, cosines,
         )  # fmt: skip
         gains = np.diff(cosines, axis=1, prepend=0.0)
-        return BlockSelection(picks, gains, gains.sum(axis=1), np.full(b, -1)) if ran else None
+        return make_selections(block, picks, gains, gains.sum(axis=1)) if ran else None
 
 
 class _Sum:
@@ -175,7 +175,7 @@ def _greedy(s: _Sum, state: GreedyState) -> list[float]:
     while state.more():
         scores, t_squared = s.cosine_with_each()  # cos(t, q) and ‖t‖² of t = s + v, for each v
         state.close(scores)  # -inf for each v that is not in R
-        p = state.best(scores, s.tie_at(t_squared[scores.argmax()]))
+        p = lowest_of_best(scores, s.tie_at(t_squared[scores.argmax()]))
         cosines.append(float(scores[p]))
         state.take(p, scores)
         s.add(p)

@@ -33,7 +33,7 @@ def search_with_vectors(
     k = min(k, index.ntotal)
     if k == 0:
         return np.zeros(0, np.int64), np.zeros((0, index.d), np.float32)
-    if _is_id_map(index):
+    if hasattr(index, "id_map"):
         # IDMap2 forwards reconstruct and search_and_reconstruct to the index inside; IDMap does not.
         places, vectors = search_with_vectors(_inside(index), query, k)
         return _ids_of(index)[places], vectors
@@ -56,7 +56,7 @@ def vectors_by_label(index: Any, labels: ArrayLike) -> NDArray[np.float32]:
     keys = np.asarray(labels, dtype=np.int64)
     if not keys.size:
         return np.zeros((0, index.d), np.float32)
-    if _is_id_map(index):
+    if hasattr(index, "id_map"):
         return _through_id_map(index, keys)
     outside = keys[(keys < 0) | (keys >= index.ntotal)]
     # An IVF index may hold labels that its caller chose, and checks them itself.
@@ -87,10 +87,6 @@ def labels_by_id(
         _LABELS[owner] = len(names), labels
         found = [labels.get(name) for name in ids]
     return found
-
-
-def _is_id_map(index: Any) -> bool:
-    return hasattr(index, "id_map")
 
 
 def _inside(index: Any) -> Any:

@@ -31,9 +31,9 @@ def search_with_vectors(
         found = client.search(collection, **_search_request(query, k, field, **arguments))
     except MilvusException as error:
         if _has_no_reason(error):
-            _check_length(query, field, _dimension(client.describe_collection(collection), field))
+            _check_length(query, field, client.describe_collection(collection))
         raise
-    return _split(found, field, query)
+    return _split(found, field)
 
 
 async def asearch_with_vectors(
@@ -46,9 +46,9 @@ async def asearch_with_vectors(
         found = await client.search(collection, **_search_request(query, k, field, **arguments))
     except MilvusException as error:
         if _has_no_reason(error):
-            _check_length(query, field, _dimension(await client.describe_collection(collection), field))
+            _check_length(query, field, await client.describe_collection(collection))
         raise
-    return _split(found, field, query)
+    return _split(found, field)
 
 
 def vectors_by_id(
@@ -84,17 +84,14 @@ def _lookup(ids: Sequence[Any], field: str, id_field: str) -> dict[str, Any]:
     return {**request, "filter": f"{id_field} in [{literals}]"}
 
 
-def _split(found: Any, field: str, query: Sequence[float]) -> tuple[list[Mapping[str, Any]], Vectors]:
+def _split(found: Any, field: str) -> tuple[list[Mapping[str, Any]], Vectors]:
     if not found or not len(found[0]):
         return [], np.empty((0, 0), dtype=np.float32)
     hits = found[0]
     column = {one.field_name: one for one in hits.lazy_field_data}[field]
     # The client turns the columns of this list into Python floats, which takes longer than the selection.
     hits.lazy_field_data.remove(column)
-    vectors = _vectors(column)
-    # Milvus Lite accepts a query of one number and repeats the number in every dimension.
-    _check_length(query, field, column.vectors.dim)
-    return list(hits), vectors
+    return list(hits), _vectors(column)
 
 
 def _has_no_reason(error: Exception) -> bool:
@@ -102,13 +99,10 @@ def _has_no_reason(error: Exception) -> bool:
     return getattr(error, "message", None) == ""
 
 
-def _check_length(query: Sequence[float], field: str, dimension: int | None) -> None:
+def _check_length(query: Sequence[float], field: str, description: Mapping[str, Any]) -> None:
+    dimension = next((one["params"].get("dim") for one in description["fields"] if one["name"] == field), None)
     if dimension is not None and len(query) != dimension:
         raise InvalidInputError(f"the query has {len(query)} dimensions, and Milvus's field {field!r} has {dimension}")
-
-
-def _dimension(description: Mapping[str, Any], field: str) -> int | None:
-    return next((one["params"].get("dim") for one in description["fields"] if one["name"] == field), None)
 
 
 def _by_id(found: Any, ids: Sequence[Id], field: str, id_field: str) -> dict[Id, Row]:

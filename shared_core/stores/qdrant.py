@@ -6,17 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from ..errors import InvalidInputError
 from .rows import Row, Vectors, as_row, rows_by_id, stack_rows
 
 
 def search_with_vectors(
     client: Any, collection: str, query: Sequence[float], k: int, name: str = "", **arguments: Any
 ) -> tuple[Sequence[Any], Vectors]:
-    """Search the dense vector of this name ("" has no name), and return the client's scored points.
-
-    A query of another length raises an :class:`InvalidInputError` if the client does not object.
-    """
+    """Search the dense vector of this name ("" has no name), and return the client's scored points."""
     points = client.query_points(
         collection_name=collection,
         query=query,
@@ -27,13 +23,6 @@ def search_with_vectors(
         **arguments,
     ).points
     rows = [_dense_vector(point.vector, [name]) for point in points]
-    lengths = {len(row) for row in rows if row is not None} - {len(query)}
-    if lengths:
-        # With the Euclidean metric, Qdrant's local mode accepts one number and repeats it in every dimension.
-        raise InvalidInputError(
-            f"the query has length {len(query)}, the Qdrant collection's vectors {lengths.pop()}: "
-            "they most likely come from different embedding models"
-        )
     return points, stack_rows(rows, len(query))
 
 

@@ -213,7 +213,7 @@ class TestFaiss:
         assert first.id not in [d.id for d in documents]
 
     def test_search_arguments_that_it_does_not_have_are_refused(self, embeddings: WordEmbeddings) -> None:
-        with pytest.raises(ValueError, match=r"no search argument 'nprobes'"):
+        with pytest.raises(ValueError, match=r"no argument 'nprobes'"):
             SetSelectRetriever(vectorstore=faiss(embeddings), search_kwargs={"nprobes": 3}).invoke(QUERY)
 
     def test_a_document_that_reuses_a_label_is_found(self, embeddings: WordEmbeddings) -> None:

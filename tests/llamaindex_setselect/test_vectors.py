@@ -24,7 +24,6 @@ from shared_core import (
     VectorSourceError,
 )
 from shared_core.retrieval.flow import run_flow
-from tests.embedding import DIMENSION
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
     QUERY,
@@ -340,7 +339,7 @@ def test_a_reader_serves_subclasses_and_the_nearest_class_wins(model: CountingEm
     ("vector", "message"),
     [
         ([float("nan"), *embedding("tea")[1:]], "'n4'.* holds NaN or inf"),
-        ([1.0, 2.0], rf"the vector of 'n4' has length 2, that of 'n0' has {DIMENSION}"),
+        ([1.0, 2.0], "the vector of 'n4' has shape"),
     ],
 )
 def test_a_wrong_stored_vector_names_the_node(

@@ -187,7 +187,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     *(({name: np.ones((11, 1))}, r"\(11,\).*\(11, 1\)") for name in ("relevance", "quality", "costs")),
     *(({name: 5}, f"{name} must") for name in (*COLUMNS, "relevance")),
     ({"relevance": "cosine"}, "relevance must be numbers, got 'cosine'"),
-    ({"costs": spoiled(-1)}, "costs: row 7 is -1.0; every value must be at least 0"),
+    ({"costs": spoiled(-1)}, "costs: row 7 is -1.0; every value must be finite and at least 0"),
     ({"ids": [[i] for i in range(11)]}, "ids: row 0 .*cannot be hashed"),
     ({"max_per_source": 1}, "needs sources"),
 ]

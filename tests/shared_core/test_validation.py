@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core._validation import MAX_QUOTED, nearest_name, printable, quoted
+from shared_core._validation import MAX_QUOTED, nearest_name, quoted
 
 
 @pytest.mark.parametrize(
@@ -31,10 +31,6 @@ def test_a_short_value_is_quoted_whole(value: Any, text: str) -> None:
 def test_a_long_value_is_quoted_in_few_printable_characters(value: Any) -> None:
     assert len(quoted(value)) <= MAX_QUOTED
     assert quoted(value).isprintable()
-
-
-def test_a_file_name_is_shown_whole_without_control_characters() -> None:
-    assert printable("folder/" * 20 + "\x1b]0;title\x07.npy") == "folder/" * 20 + r"\x1b]0;title\x07.npy"
 
 
 @pytest.mark.parametrize(("name", "near"), [("fetchk", "fetch_k"), ("lambda_mul", "lambda_mult"), ("zzz", None)])

@@ -167,7 +167,7 @@ def langchain_reader(store: Any) -> Any:
 
 def llamaindex_reader(store: Any) -> Any:
     """The vector reader that setselect uses for a LlamaIndex store."""
-    reader = llamaindex_vectors.reader_of(store)
+    reader = llamaindex_vectors.find_registered(llamaindex_vectors._READERS, type(store))
     assert reader is not None
     return reader
 

@@ -123,7 +123,7 @@ class TestFilters:
 
     def test_unknown_arguments_are_refused(self, collection: Any, table: Any) -> None:
         for store in (collection, table):
-            with pytest.raises(InvalidParameterError, match="no search argument 'where'"):
+            with pytest.raises(InvalidParameterError, match="no argument 'where'"):
                 langchain_reader(store).search(store, QUERIES[QUERY], 5, where={})
 
 

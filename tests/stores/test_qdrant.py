@@ -22,7 +22,7 @@ from llama_index.core.schema import QueryBundle, TextNode
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from langchain_setselect.stores.qdrant import READER
 from llamaindex_setselect import SetSelectIndexRetriever
-from shared_core import InvalidInputError, SetSelectWarning, VectorSourceError
+from shared_core import SetSelectWarning, VectorSourceError
 from shared_core.stores.qdrant import search_with_vectors, vectors_by_id
 from tests.stores.cases.qdrant import Kind, langchain, llamaindex, row_of
 from tests.stores.harness import (
@@ -110,13 +110,6 @@ class TestLangChain:
             assert documents == own_search(store, ROWS[0].vector, len(ROWS))
             assert len(documents) == len(vectors) == len(ROWS) - 1
             assert set(READER.fetch(store, [ROWS[0].id, ROWS[1].id])) == {ROWS[1].id}
-
-    def test_a_query_of_one_number_is_refused(self, tmp_path: Path) -> None:
-        with langchain(Kind(metric="EUCLID"), TableEmbeddings(), tmp_path) as store:
-            fill(store)
-            assert store.client.query_points("rows", [0.5]).points, "numpy stretches it to any length"
-            with pytest.raises(InvalidInputError, match=r"length 1, .* 32"):
-                READER.search(store, [0.5], K)
 
     def test_the_compressor_looks_up_documents_that_carry_their_id(self, store: Any) -> None:
         documents = [Document(row.text, id=row.id) for row in ROWS[:20]]

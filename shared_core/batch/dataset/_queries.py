@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..._argument_names import argument_name
 from ..._validation import quoted
 from ...errors import InvalidInputError
-from ._settings import OUTPUT_COLUMNS, Settings
+from ._settings import OUTPUT_COLUMNS, DatasetSettings
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 # Float32 vectors (n, d), and for each row None or the reason why its vector is unusable.
@@ -119,7 +119,7 @@ def _read(wanted: RowRange, columns: list[str]) -> Any:
         return pa.Table.from_batches(pieces, pa.schema([schema.field(name) for name in columns])).combine_chunks()
 
 
-def check_schema(schema: Any, settings: Settings, where: str, dimension: int | None = None) -> None:
+def check_schema(schema: Any, settings: DatasetSettings, where: str, dimension: int | None = None) -> None:
     """Raise InvalidInputError if a column is missing or has a type that cannot be read."""
     missing = [name for name in settings.columns if name not in schema.names]
     if missing:
@@ -251,7 +251,7 @@ def read_vectors(column: Any, dimension: int | None, *, zero_is_problem: bool = 
     return vectors, problems
 
 
-def read_candidates(queries: Any, rows: Sequence[int], settings: Settings) -> list[Given]:
+def read_candidates(queries: Any, rows: Sequence[int], settings: DatasetSettings) -> list[Given]:
     """The candidates that these rows of a table name, and their relevance if the settings name its column.
 
     The rows must be in ascending order.
@@ -271,7 +271,9 @@ def read_candidates(queries: Any, rows: Sequence[int], settings: Settings) -> li
     return given
 
 
-def _find_problem_of_candidates(ids: list[Any] | None, relevance: list[Any] | None, settings: Settings) -> str | None:
+def _find_problem_of_candidates(
+    ids: list[Any] | None, relevance: list[Any] | None, settings: DatasetSettings
+) -> str | None:
     if not ids:
         return "the list of candidates is null" if ids is None else "the list of candidates is empty"
     if None in ids:
@@ -312,7 +314,7 @@ def embed_texts(column: Any, embed: Callable[[list[str]], NDArray[np.float32]], 
     return vectors, problems
 
 
-def output_schema(settings: Settings, schema: Any) -> Any:
+def output_schema(settings: DatasetSettings, schema: Any) -> Any:
     """The schema of the parts for queries of this ``schema``."""
     first = pa.field("row", pa.int64())
     if settings.id_column is not None:

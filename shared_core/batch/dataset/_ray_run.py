@@ -20,7 +20,7 @@ from typing import Any
 from ...errors import InvalidInputError, InvalidParameterError, SetSelectError, SetSelectWarning
 from ._output_folder import STAGED, OutputFolder
 from ._queries import RowRange, check_schema
-from ._settings import Settings
+from ._settings import DatasetSettings
 from ._worker import Worker
 
 # Ray runs a block whose actor died again and again. A block that always kills its actor must end the run.
@@ -34,7 +34,7 @@ _STORE_BYTES = 128 << 20
 class PartWriter:
     """An actor that writes parts."""
 
-    def __init__(self, settings: Settings, out: Path, max_tries: int) -> None:
+    def __init__(self, settings: DatasetSettings, out: Path, max_tries: int) -> None:
         self._settings = settings
         self._worker: Worker | None = None
         self._folder = OutputFolder(out)
@@ -60,7 +60,9 @@ class PartWriter:
         return {"error": b""}
 
 
-def write_parts(plan: list[RowRange], settings: Settings, folder: OutputFolder, concurrency: int) -> Iterator[None]:
+def write_parts(
+    plan: list[RowRange], settings: DatasetSettings, folder: OutputFolder, concurrency: int
+) -> Iterator[None]:
     """Write the parts with ``concurrency`` actors; yields after each part, raises the actors' errors."""
     ray = _import_ray()
     actors = min(concurrency, len(plan))
@@ -89,7 +91,7 @@ def write_parts(plan: list[RowRange], settings: Settings, folder: OutputFolder, 
 
 
 def map_dataset(
-    queries: Any, settings: Settings, dimension: int | None, concurrency: int | None, batch_rows: int
+    queries: Any, settings: DatasetSettings, dimension: int | None, concurrency: int | None, batch_rows: int
 ) -> Any:
     """A Ray Dataset of the selections of a Ray Dataset, computed lazily: each row once, in the order that Ray gives."""
     check_dataset(queries, settings, dimension)
@@ -111,7 +113,7 @@ def map_dataset(
     )
 
 
-def stage_queries(queries: Any, settings: Settings, out: Path) -> Path:
+def stage_queries(queries: Any, settings: DatasetSettings, out: Path) -> Path:
     """The folder with a Ray Dataset's queries as Parquet files, written here unless it exists.
 
     The order and the blocks of a Ray Dataset may change from run to run; a stopped run needs the same ones to resume.
@@ -133,7 +135,7 @@ def stage_queries(queries: Any, settings: Settings, out: Path) -> Path:
     return staged
 
 
-def check_dataset(queries: Any, settings: Settings, dimension: int | None) -> None:
+def check_dataset(queries: Any, settings: DatasetSettings, dimension: int | None) -> None:
     """Raise InvalidParameterError or InvalidInputError if this is not a Ray Dataset, or lacks a column."""
     ray = _import_ray()
     if not isinstance(queries, ray.data.Dataset):

@@ -30,7 +30,7 @@ OUTPUT_COLUMNS = ("ids", "gains", "relevance", "error")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class DatasetSettings:
     """All settings that the selection of a row depends on; ``threads`` has no effect on it."""
 
     index: Path | Search | VectorsById
@@ -105,11 +105,11 @@ class Settings:
         return named | {"model": None if self.model is None else fingerprint(self.model)}
 
 
-def make_settings(index: Index, selector: str | Selector = DEFAULT_SELECTOR, **given: Any) -> Settings:
+def make_settings(index: Index, selector: str | Selector = DEFAULT_SELECTOR, **given: Any) -> DatasetSettings:
     """The settings of a run, checked; what is given and is no setting is a parameter of the selector."""
-    names = {field.name for field in fields(Settings)}
+    names = {field.name for field in fields(DatasetSettings)}
     parameters = {name: given.pop(name) for name in list(given) if name not in names}
-    return Settings(
+    return DatasetSettings(
         index=index if callable(index) else Path(index).absolute(),
         selector=resolve_selector(selector, parameters),
         **given,

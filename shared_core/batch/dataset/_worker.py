@@ -24,7 +24,7 @@ from ..select_many import BlockSelector
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder
 from ._queries import RowRange, check_schema, embed_texts, output_schema, read_candidates, read_rows, read_vectors
-from ._settings import Settings
+from ._settings import DatasetSettings
 
 # Queries per search: 40 MB of candidates at fetch_k = 100 and d = 384.
 _SEARCH_ROWS = 256
@@ -45,7 +45,7 @@ class Worker:
     missing column or a database that does not answer, is raised.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: DatasetSettings) -> None:
         self.settings = settings
         index = settings.index
         self._index: Any = FaissFile(index, settings.threads) if isinstance(index, Path) else index
@@ -85,7 +85,8 @@ class Worker:
                 if isinstance(own, str) or isinstance(selection, str):
                     problems[i] = str(selection)
                     continue
-                columns["ids"][i] = self._take_ids(own.ids, selection.indices)
+                picked = [own.ids[j] for j in selection.indices.tolist()]
+                columns["ids"][i] = picked if isinstance(self._index, FaissFile) else [str(name) for name in picked]
                 columns["gains"][i] = selection.gains
                 given = own.relevance
                 columns["relevance"][i] = selection.relevance if given is None else given[selection.indices]
@@ -153,16 +154,15 @@ class Worker:
             for piece in (rows[start : start + step] for start in range(0, len(rows), step)):
                 many = None
                 if self._blocks.loop is not None:
-                    many = self._blocks.select(self._as_block(queries[piece], [members[i] for i in piece]), k)
+                    own_vectors = np.stack([members[i].vectors for i in piece])
+                    relevance = None
+                    if self.settings.relevance_column is not None:
+                        relevance = self._scale([members[i].relevance for i in piece])
+                    block = Block(0, queries[piece], vectors=own_vectors, relevance=relevance)
+                    many = self._blocks.select(block, k)
                 for place, i in enumerate(piece):
                     selections[i] = self._select_one(queries[i], members[i], k) if many is None else many[place]
         return selections
-
-    def _as_block(self, queries: NDArray[np.float32], found: list[_Found]) -> Block:
-        relevance = None
-        if self.settings.relevance_column is not None:
-            relevance = self._scale([own.relevance for own in found])
-        return Block(0, queries, vectors=np.stack([own.vectors for own in found]), relevance=relevance)
 
     def _select_one(self, query: NDArray[np.float32], found: _Found, k: int) -> Selection | str:
         ids, names = found.ids, None
@@ -178,10 +178,6 @@ class Worker:
 
     def _scale(self, relevance: Any) -> NDArray[np.float64]:
         return rescale(relevance, self.settings.relevance_scale)
-
-    def _take_ids(self, ids: Any, indices: NDArray[np.int64]) -> Any:
-        picked = [ids[i] for i in indices.tolist()]
-        return picked if isinstance(self._index, FaissFile) else [str(i) for i in picked]
 
 
 def _as_found(ids: Sequence[Any], vectors: Any, relevance: NDArray[np.float64] | None = None) -> _Found | str:

@@ -24,7 +24,7 @@ from ._queries import (
     open_parquet,
     read_rows,
 )
-from ._settings import Index, Settings, describe, make_settings
+from ._settings import DatasetSettings, Index, describe, make_settings
 from ._worker import Worker
 
 
@@ -203,7 +203,7 @@ def select_dataset(
 def _fill(
     folder: OutputFolder,
     files: list[Path],
-    settings: Settings,
+    settings: DatasetSettings,
     block_rows: int,
     concurrency: int | None,
     progress: bool,
@@ -233,11 +233,11 @@ def _fill(
     return folder.summarise(plan, resumed=len(plan) - len(missing))
 
 
-def _describe(files: list[Path], settings: Settings) -> dict[str, Any]:
+def _describe(files: list[Path], settings: DatasetSettings) -> dict[str, Any]:
     return {**settings.describe(), "queries": [describe(file) for file in files]}
 
 
-def _check_files(files: list[Path], settings: Settings, dimension: int | None) -> None:
+def _check_files(files: list[Path], settings: DatasetSettings, dimension: int | None) -> None:
     id_type = None
     for file in files:
         with open_parquet(file) as parquet:

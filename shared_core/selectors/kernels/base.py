@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..._validation import as_float64, check_number, check_path, printable, read_only
-from ...candidates import Candidates, cosines_with_query
-from ...errors import InvalidInputError, InvalidParameterError, KernelError
-from ._relevance import log_exponential, mapped_cosines
-from .file_format import read_kernel, write_kernel
+from ..._files import write_atomically
+from ..._validation import as_float64, quoted, read_only
+from ...candidates import TIE_EPS, Candidates, cosines_with_query
+from ...errors import InvalidInputError, KernelError
 
 Matrix = NDArray[np.float64]
+
+# The file of a kernel is safetensors, never pickle, with these in its metadata.
+FORMAT = "setselect-kernel"
+FORMAT_VERSION = 1
+# Far below any relevance that matters, and finite even with the lowest temperature.
+_LEAST_LOG = -1e100
 
 
 @runtime_checkable
@@ -74,7 +81,7 @@ class LearnedKernel:
             return None
         if self.W_R is None:
             return log_exponential(cosines_with_query(candidates), self.temperature)
-        return log_exponential(mapped_cosines(candidates, np.asarray(self.W_R)), self.temperature)
+        return log_exponential(_mapped_cosines(candidates, np.asarray(self.W_R)), self.temperature)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a safetensors file in one step: at every moment the file holds the old kernel or the new one.
@@ -83,8 +90,6 @@ class LearnedKernel:
         ------
         KernelError
             An id of a :class:`LowRankKernel` is neither a string nor an integer.
-        InvalidParameterError
-            ``path`` is not the name of a file.
         ImportError
             safetensors is missing (``pip install "setselect[kernel]"``).
 
@@ -97,10 +102,17 @@ class LearnedKernel:
         ...     LowRankKernel.load(f"{folder}/kernel.safetensors")
         LowRankKernel(M=2, K=1, K'=0)
         """
-        arrays = dict(zip(self._names, self._arrays(), strict=True))
+        arrays = dict(zip(self._names, map(np.ascontiguousarray, self._arrays()), strict=True))
         if self.W_R is not None:
-            arrays["W_R"] = np.asarray(self.W_R)
-        write_kernel(check_path(path, "path"), self._kind, arrays, self._metadata(), self.temperature)
+            arrays["W_R"] = np.ascontiguousarray(self.W_R)
+        metadata = {"format": FORMAT, "version": str(FORMAT_VERSION), "kind": self._kind, **self._metadata()}
+        made = _safetensors().numpy.save(arrays, metadata=metadata)
+        # safetensors orders its header at random. Here it is sorted, so that a kernel always gives the same file.
+        size = int.from_bytes(made[:8], "little")
+        header = json.dumps(json.loads(made[8 : 8 + size]), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        padded = header.encode()
+        padded = padded.ljust(-(-len(padded) // 8) * 8)
+        write_atomically(path, len(padded).to_bytes(8, "little") + padded + made[8 + size :])
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -110,28 +122,39 @@ class LearnedKernel:
         ------
         KernelError
             The file is truncated, is not a kernel, is of another kind or a later format, or its arrays do not fit.
-        InvalidParameterError
-            ``path`` is not the name of a file.
         FileNotFoundError
             There is no such file.
         ImportError
             safetensors is missing.
         """
-        path = check_path(path, "path")
+        safetensors = _safetensors()
         try:
-            arrays, metadata, temperature = read_kernel(path, cls._kind, cls._names, ("W_R",))
-            return cls(**arrays, **cls._arguments(metadata), temperature=temperature)  # type: ignore[call-arg]
-        except KernelError as error:
-            raise KernelError(f"{printable(path)}: {error}") from None
+            with safetensors.safe_open(os.fspath(path), framework="numpy") as file:
+                metadata = dict(file.metadata() or {})
+                _check_metadata(cls._kind, metadata)
+                missing = {*cls._names} - {*file.keys()}
+                if missing:
+                    raise KernelError(f"the file has no array {', '.join(sorted(missing))}")
+                arrays = {name: file.get_tensor(name) for name in {*cls._names, "W_R"} & {*file.keys()}}
+            return cls(**arrays, **cls._arguments(metadata))
+        except (KernelError, InvalidInputError) as error:
+            raise KernelError(f"{path}: {error}") from None
+        except safetensors.SafetensorError as error:
+            raise KernelError(f"{path}: truncated, or not a safetensors file ({error})") from None
 
     def _metadata(self) -> dict[str, str]:
         """What the file holds besides the arrays."""
-        return {}
+        # float(repr(x)) is exactly x.
+        return {} if self.temperature is None else {"temperature": repr(self.temperature)}
 
     @classmethod
     def _arguments(cls, metadata: dict[str, str]) -> dict[str, Any]:
         """Arguments of the class, from the file's metadata."""
-        return {}
+        text = metadata.get("temperature")
+        try:
+            return {"temperature": None if text is None else float(text)}
+        except ValueError:
+            raise KernelError(f"the temperature {text!r} is not a number: the file is damaged") from None
 
     def _arrays(self) -> tuple[Matrix, Matrix, Matrix]:
         first, second, skew = (getattr(self, name) for name in self._names)
@@ -139,9 +162,38 @@ class LearnedKernel:
 
     def _set_checked(self) -> None:
         """Check the factors and the relevance, and keep read-only copies."""
-        factors = _check_factors(self._names, *(getattr(self, name) for name in self._names))
-        w_r, temperature = _check_relevance(self.W_R, self.temperature)
-        fields = dict(zip(self._names, factors, strict=True)) | {"W_R": w_r, "temperature": temperature}
+        v, b, c = (getattr(self, name) for name in self._names)
+        first_name, second_name, _ = self._names
+        if (b is None) != (c is None):
+            raise KernelError(f"{second_name} and C belong together: give both or neither")
+        first = _check_matrix(v, first_name, empty=False)
+        # Without b and c the copies have no columns.
+        second = np.zeros((len(first), 0)) if b is None else _check_matrix(b, second_name)
+        skew = np.zeros((0, 0)) if c is None else _check_matrix(c, "C")
+        if len(second) != len(first):
+            raise KernelError(
+                f"{first_name} {first.shape} and {second_name} {second.shape} must have the same number of rows"
+            )
+        if skew.shape != (second.shape[1],) * 2:
+            raise KernelError(
+                f"C has shape {skew.shape}, but {second_name} {second.shape} needs shape {(second.shape[1],) * 2}"
+            )
+        if skew.size:
+            # Half of each number, because the sum of two large numbers may overflow.
+            off = np.abs(skew / 2 + skew.T / 2).max()
+            if off > 0.5e-6 * max(np.abs(skew).max(), 1e-300):
+                raise KernelError(f"C must be skew-symmetric (C = -C.T), but C + C.T reaches {2 * float(off):.3g}")
+        fields: dict[str, Any] = dict(zip(self._names, map(read_only, (first, second, skew)), strict=True))
+        if self.temperature is not None:
+            if not 0 < self.temperature < math.inf:
+                raise KernelError(f"temperature must be a finite number above 0, got {self.temperature}")
+            fields["temperature"] = float(self.temperature)
+        if self.W_R is not None:
+            if self.temperature is None:
+                raise KernelError(
+                    "W_R needs a temperature: give both, or temperature alone for the cosine of the vectors"
+                )
+            fields["W_R"] = read_only(_check_matrix(self.W_R, "W_R", empty=False))
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
@@ -152,57 +204,9 @@ class LearnedKernel:
         return f"{type(self).__name__}({rows}={first.shape[0]}, K={first.shape[1]}, K'={second.shape[1]}{relevance})"
 
 
-def multiply_factors(V: Matrix, B: Matrix, C: Matrix) -> Matrix:
-    """V Vᵀ + B C Bᵀ, shape (n, n)."""
-    L: Matrix = V @ V.T + B @ C @ B.T
-    return L
-
-
-def _check_factors(
-    names: tuple[str, str, str], v: ArrayLike, b: ArrayLike | None, c: ArrayLike | None
-) -> tuple[Matrix, Matrix, Matrix]:
-    """Read-only float64 copies of the three factors. Without ``b`` and ``c`` their copies have no columns."""
-    if (b is None) != (c is None):
-        raise KernelError(f"{names[1]} and C belong together: give both or neither")
-    first = _check_matrix(v, names[0], empty=False)
-    second = np.zeros((len(first), 0)) if b is None else _check_matrix(b, names[1])
-    skew = np.zeros((0, 0)) if c is None else _check_matrix(c, "C")
-    if len(second) != len(first):
-        raise KernelError(f"{names[0]} {first.shape} and {names[1]} {second.shape} must have the same number of rows")
-    if skew.shape != (second.shape[1],) * 2:
-        raise KernelError(
-            f"C has shape {skew.shape}, but {names[1]} {second.shape} needs shape {(second.shape[1],) * 2}"
-        )
-    if skew.size:
-        # Half of each number, because the sum of two large numbers may overflow.
-        off = np.abs(skew / 2 + skew.T / 2).max()
-        if off > 0.5e-6 * max(np.abs(skew).max(), 1e-300):
-            raise KernelError(f"C must be skew-symmetric (C = -C.T), but C + C.T reaches {2 * float(off):.3g}")
-    return read_only(first), read_only(second), read_only(skew)
-
-
-def _check_relevance(w_r: ArrayLike | None, temperature: float | None) -> tuple[Matrix | None, float | None]:
-    """A read-only float64 copy of W_R, and the temperature as a float."""
-    if temperature is not None:
-        try:
-            temperature = check_number(temperature, "temperature", 0)
-        except InvalidParameterError as error:
-            raise KernelError(str(error)) from None
-        if temperature == 0:
-            raise KernelError("temperature must be above 0, got 0")
-    if w_r is None:
-        return None, temperature
-    if temperature is None:
-        raise KernelError("W_R needs a temperature: give both, or temperature alone for the cosine of the vectors")
-    return read_only(_check_matrix(w_r, "W_R", empty=False)), temperature
-
-
 def _check_matrix(values: ArrayLike, name: str, *, empty: bool = True) -> Matrix:
     """A float64 copy of ``values``, which must be a finite matrix."""
-    try:
-        array = as_float64(values, name)
-    except InvalidInputError as error:
-        raise KernelError(str(error)) from None
+    array = as_float64(values, name)
     if array.ndim != 2:
         raise KernelError(f"{name} must have two dimensions, got shape {array.shape}")
     if not np.isfinite(array).all():
@@ -210,3 +214,65 @@ def _check_matrix(values: ArrayLike, name: str, *, empty: bool = True) -> Matrix
     if not empty and 0 in array.shape:
         raise KernelError(f"{name} must have at least one row and one column, got shape {array.shape}")
     return array
+
+
+def _mapped_cosines(candidates: Candidates, W_R: Matrix) -> Matrix:
+    """cos(q W_R, e_i W_R), shape (n,), float64."""
+    length = candidates.query.shape[0]
+    if length != len(W_R):
+        raise KernelError(
+            f"the kernel's W_R takes vectors of length {len(W_R)}, the candidates have {length}; it was most likely "
+            "learned on another embedding model"
+        )
+    # Cosines do not depend on the scale of W_R, and squares of very large or small entries would overflow or underflow.
+    scale = np.abs(W_R).max() or 1.0
+    columns = np.ascontiguousarray(W_R.T / scale)
+    # A product below this length is the rounding error of unit vectors that map to zero.
+    negligible = TIE_EPS * float(np.finfo(candidates.dtype).eps) * float(np.linalg.norm(columns))
+    query = _unit(np.vecdot(columns, candidates.query.astype(np.float64)), negligible)
+    # Computing each row alone, as above, would take five times as long as the rest of a selection. So each distinct row
+    # goes through the matrix product once, and its copies get the same result.
+    rows = candidates.vectors
+    places: dict[bytes, int] = {}
+    index = [places.setdefault(row.tobytes(), len(places)) for row in rows]
+    if len(places) < len(rows):
+        rows = rows[np.unique(index, return_index=True)[1]]
+    mapped = rows.astype(np.float64, copy=False).dot(columns.T)
+    cosines: Matrix = np.vecdot(_unit(mapped, negligible), query)
+    return cosines[index]
+
+
+def _unit(rows: Matrix, negligible: float) -> Matrix:
+    lengths = np.sqrt(np.vecdot(rows, rows))[..., None]
+    unit: Matrix = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > negligible)
+    return unit
+
+
+def log_exponential(cosines: Matrix, temperature: float) -> Matrix:
+    """log of exp(cos / (2·temperature)) divided by its maximum, shape (..., n)."""
+    with np.errstate(over="ignore"):
+        highest = cosines.max(axis=-1, keepdims=True)
+        logs: Matrix = np.maximum((cosines - highest) / 2 / temperature, _LEAST_LOG)
+    return logs
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors.numpy
+    except ImportError as error:
+        raise ImportError('saving and loading kernels needs safetensors: pip install "setselect[kernel]"') from error
+    return safetensors
+
+
+def _check_metadata(kind: str, metadata: dict[str, str]) -> None:
+    if metadata.get("format") != FORMAT:
+        raise KernelError("a safetensors file, but not a setselect kernel")
+    version = metadata.get("version", "")
+    if not version.isdecimal() or not 1 <= int(version) <= FORMAT_VERSION:
+        raise KernelError(
+            f"this setselect reads format versions up to {FORMAT_VERSION}, not {quoted(version)}: upgrade it"
+        )
+    if metadata.get("kind") != kind:
+        raise KernelError(
+            f"holds a {quoted(metadata.get('kind'))} kernel, not a {kind!r} one: load it with its own class"
+        )

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ..._validation import as_numeric
 from ...candidates import Candidates
 from ...errors import KernelError
-from .base import LearnedKernel, Matrix, multiply_factors
+from .base import LearnedKernel, Matrix
 from .low_rank import LowRankKernel
 
 
@@ -114,5 +114,4 @@ class LinearKernel(LearnedKernel):
         >>> LinearKernel(np.eye(2)).dense([[2.0, 0.0], [0.0, 1.0]]).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
         """
-        rows = as_numeric(vectors, "vectors")
-        return multiply_factors(*self.factors(Candidates(np.ones(rows.shape[-1:]), rows)))
+        return self.to_low_rank(vectors).dense()

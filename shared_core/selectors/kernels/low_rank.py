@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..._validation import quoted
 from ...candidates import Candidates
 from ...errors import KernelError
-from .base import LearnedKernel, Matrix, multiply_factors
+from .base import LearnedKernel, Matrix
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,14 +104,16 @@ class LowRankKernel(LearnedKernel):
         >>> LowRankKernel([[1.0], [2.0]]).dense().tolist()
         [[1.0, 2.0], [2.0, 4.0]]
         """
-        return multiply_factors(*self._arrays())
+        V, B, C = self._arrays()
+        L: Matrix = V @ V.T + B @ C @ B.T
+        return L
 
     def _metadata(self) -> dict[str, str]:
         ids = [name.item() if isinstance(name, np.integer) else name for name in self.ids or ()]
         for name in ids:
             if not _can_be_saved(name):
                 raise KernelError(f"only ids that are strings or integers can be saved, not {quoted(name)}")
-        return {"ids": json.dumps(ids)}
+        return super()._metadata() | {"ids": json.dumps(ids)}
 
     @classmethod
     def _arguments(cls, metadata: dict[str, str]) -> dict[str, Any]:
@@ -121,7 +123,7 @@ class LowRankKernel(LearnedKernel):
             raise KernelError(f"the ids are missing or damaged ({error})") from None
         if not isinstance(ids, list) or not all(map(_can_be_saved, ids)):
             raise KernelError("the ids are damaged: they must be a list of strings and integers")
-        return {"ids": ids}
+        return super()._arguments(metadata) | {"ids": ids}
 
 
 def _can_be_saved(name: object) -> bool:

@@ -36,7 +36,7 @@ from shared_core import (
 )
 from shared_core.batch import _blocks, _threads
 from shared_core.candidates import CandidateBlock
-from shared_core.selectors.base import BlockSelection
+from shared_core.selectors.base import make_selections
 from tests.shared_core.cases import PAIRS, RELEVANCE_PAIRS, UNUSABLE, Pair, names
 
 pytestmark = pytest.mark.usefixtures("either_way")
@@ -407,11 +407,11 @@ class ByBlock:
         assert k is not None
         return make_selection(candidates, list(range(len(candidates) - k, len(candidates))), [0.0] * k)
 
-    def select_block(self, block: CandidateBlock, k: int) -> BlockSelection | None:
+    def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
         self.shapes.append(block.relevance.shape)
         b, n = block.relevance.shape
         picks = np.tile(np.arange(k), (b, 1))
-        return BlockSelection(picks, np.zeros((b, k)), np.zeros(b), np.full(b, -1)) if k < n else None
+        return make_selections(block, picks, np.zeros((b, k)), np.zeros(b)) if k < n else None
 
 
 def test_a_selector_with_select_block_gets_whole_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from ._validation import (
 )
 from .errors import InvalidInputError
 
-# The arguments of Candidates that forbid picks; the adapters and the batches pass them on by name.
+# The arguments of Candidates that forbid picks. The adapters and select pass them on by name.
 CONSTRAINTS = ("max_per_source", "drop_near_duplicates")
 # Equal rows can get dot products that differ in the last bits, because BLAS sums the end of a block in another order.
 # Scores that differ by at most this many units in the last place count as equal; TIE_TOLERANCE is by dtype.

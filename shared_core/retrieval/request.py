@@ -43,7 +43,7 @@ class Found(NamedTuple):
     """The items to select from, with their ids and vectors row by row.
 
     ``comparable_text`` gives the text by which an item is compared with others; it is empty for an item that stands for
-    more than its text. ``fetch_k`` is the size of the search for the items. ``exhausted``: a wider search would not find
+    more than its text. ``fetch_k`` is the size of the search. ``exhausted``: a wider search would not find
     more. ``scores``: what ``relevance="score"`` means, where items come with a score.
     """
 

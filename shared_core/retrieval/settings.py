@@ -17,8 +17,10 @@ from ..errors import BudgetError, InvalidParameterError, PerspectiveError, SetSe
 from ..perspective import PAP
 from ..scaling import Scale
 from ..selectors.base import (
+    DEFAULT_K,
     DEFAULT_SELECTOR,
     Selector,
+    default_fetch_k,
     resolve_selector,
     selector_names,
     selector_parameters,
@@ -218,8 +220,8 @@ class Call(Settings, Fetching):
 
     def sizes(self) -> tuple[int | None, int]:
         """``k`` and ``fetch_k``, or their defaults. ``k`` is None if only the budget ends the selection."""
-        k = 4 if self.k is None and self.budget is None else self.k
-        fetch_k = self.fetch_k or (50 if k is None else max(20, 5 * k))
+        k = DEFAULT_K if self.k is None and self.budget is None else self.k
+        fetch_k = self.fetch_k or (50 if k is None else default_fetch_k(k))
         if k is not None and fetch_k < k:
             raise InvalidParameterError(f"fetch_k={fetch_k} candidates are fewer than the {k} to select: raise fetch_k")
         return k, fetch_k

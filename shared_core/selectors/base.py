@@ -352,12 +352,15 @@ def check_selector(value: Any) -> None:
         )
 
 
-def check_arguments(function: Callable[..., Any], parameters: Iterable[str]) -> None:
-    """Refuse a keyword that is a parameter of no selector; the message names the nearest that ``function`` takes."""
+def check_arguments(function: Callable[..., Any], parameters: Iterable[str], more: Iterable[str] = ()) -> None:
+    """Refuse a keyword that is a parameter of no selector; the message names the nearest that ``function`` takes.
+
+    ``more``: arguments of ``function`` that are not in its signature.
+    """
     ours = dict.fromkeys(p for names in _PARAMETERS.values() for p in names)
     for name in parameters:
         if name not in ours:
-            known = (*inspect.signature(function).parameters, *ours)
+            known = (*inspect.signature(function).parameters, *more, *ours)
             near = nearest_name(name, known)
             hint = f"did you mean {near!r}?" if near else f"it has {', '.join(known)}"
             raise InvalidParameterError(f"{function.__name__}() has no argument {name!r}: {hint}")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._validation import read_only
-from ..candidates import TIE_TOLERANCE, Candidates
+from ..candidates import CONSTRAINTS, TIE_TOLERANCE, Candidates
 from ..errors import NothingLeftError
 from ..scaling import Scale, rescale
 from .base import DEFAULT_SELECTOR, Selection, Selector, check_arguments, resolve_selector, warn_of_no_effect
@@ -30,8 +30,6 @@ def select(
     ids: Iterable[Hashable] | None = None,
     costs: ArrayLike | None = None,
     sources: Iterable[Hashable] | None = None,
-    max_per_source: int | None = None,
-    drop_near_duplicates: float | None = None,
     budget: float | None = None,
     shown: Iterable[int] = (),
     **parameters: Any,
@@ -51,15 +49,16 @@ def select(
         search. :class:`VRSD` refuses it.
     relevance_scale : {"minmax", "rank", "sigmoid", "zscore"} or None
         How the given relevance is scaled for the selector; see :func:`rescale`. None: not at all.
-    quality, ids, costs, sources, max_per_source, drop_near_duplicates
-        See :class:`Candidates`. With the last two the set may have fewer than ``k`` members.
+    quality, ids, costs, sources
+        See :class:`Candidates`.
     budget : float, optional
         The sum of ``costs`` that the set must not exceed.
     shown : iterable of int
         Rows that the reader has seen already. The selection continues from them and does not return them.
     **parameters
-        The selector's own: ``refine`` (VRSD), ``lambda_mult``, ``lambda_b`` (MMR), ``kernel``,
-        ``relevance_mapping``, ``temperature``, ``ridge`` (NDPP).
+        The constraints of :class:`Candidates`, with which the set may have fewer than ``k`` members; and the selector's
+        own: ``refine`` (VRSD), ``lambda_mult``, ``lambda_b`` (MMR), ``kernel``, ``relevance_mapping``,
+        ``temperature``, ``ridge`` (NDPP).
 
     Returns
     -------
@@ -80,7 +79,8 @@ def select(
     >>> select([1.0, 0.9], vectors, k=2, selector="similarity").indices.tolist()
     [1, 0]
     """
-    check_arguments(select, parameters)
+    constraints = {name: parameters.pop(name) for name in CONSTRAINTS if name in parameters}
+    check_arguments(select, parameters, CONSTRAINTS)
     resolved = resolve_selector(selector, parameters)
     warn_of_no_effect(resolved, parameters, quality=quality is not None)
     candidates = Candidates(
@@ -91,8 +91,7 @@ def select(
         ids=ids,
         costs=costs,
         sources=sources,
-        max_per_source=max_per_source,
-        drop_near_duplicates=drop_near_duplicates,
+        **constraints,
         copy=False,
     )
     if relevance is None:

@@ -63,7 +63,7 @@ class TestLangChain:
     def search_kwargs(self, case: LangChainCase, store: VectorStore, request: pytest.FixtureRequest) -> dict[str, Any]:
         if request.param and not case.filters:
             # The store's own search accepts a filter and ignores it.
-            with pytest.raises(InvalidParameterError, match="'filter'; it takes none"):
+            with pytest.raises(InvalidParameterError, match="'filter': it has none"):
                 langchain_reader(store).search(store, QUERIES["query 1"], K, filter={"colour": "red"})
             pytest.skip("the store knows no filters")
         return case.red if request.param else {}

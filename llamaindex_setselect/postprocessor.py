@@ -149,8 +149,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         plain: dict[str, Any] = {"selector": name, "selector_kwargs": parameters, "shown": list(self.shown)}
         if self.perspective is not None and not isinstance(self.perspective, str):
             plain["perspective"] = list(self.perspective)
-        data |= {key: value for key, value in plain.items() if key in data}
-        return {key: value.item() if isinstance(value, np.generic) else value for key, value in data.items()}
+        return data | {key: value for key, value in plain.items() if key in data}
 
     def __getstate__(self) -> dict[Any, Any]:
         # BaseComponent.__getstate__ would remove what cannot be pickled (a quality function) from this object too.

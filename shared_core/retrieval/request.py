@@ -297,8 +297,8 @@ class Request:
         if candidates and "_warned" not in owner.__dict__:
             # Pydantic compares private attributes. The flag is not one, so equal objects stay equal after a warning.
             owner.__dict__["_warned"] = True
-            every = f"{owner.size_name}={self.k} of {candidates}"
-            warn(f"{every} candidates: all of them are selected, whatever the method. {remedy}")
+            every = f"{owner.size_name}={self.k}"
+            warn(f"{every} of {candidates} candidates: all of them are selected, whatever the method. {remedy}")
 
     def report(self, selected: Selected, started: float, vector_source: Callable[[], str]) -> Selected:
         """``selected`` with its time since ``started`` (``time.perf_counter()``); writes one line to the log.

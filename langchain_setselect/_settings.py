@@ -103,7 +103,10 @@ class SelectionSettings(Settings):
         rest |= rest.pop("vectorstore_kwargs", None) or {}
         for name in rest.keys() - (given.get("vectorstore_kwargs") or {}).keys():
             if name in fields:
-                raise InvalidParameterError(f"{name} is set when {type(self).__name__} is made, not for one call")
+                raise InvalidParameterError(
+                    f"{name} is an argument of {type(self).__name__} itself, not of a call. An argument of the store "
+                    "that has such a name goes into vectorstore_kwargs"
+                )
             near = nearest_name(name, [*(Call.model_fields.keys() & fields.keys()), *parameter_names()])
             if near is not None:
                 raise InvalidParameterError(

@@ -19,6 +19,19 @@ from .errors import InvalidInputError, InvalidParameterError
 FloatArray = NDArray[np.floating[Any]]
 _Array = TypeVar("_Array", bound=NDArray[Any])
 
+# Names that other libraries, the papers or earlier versions give to arguments.
+_ELSEWHERE = {
+    "k": ("top_n",),
+    "lambda": ("lambda_mult",),
+    "lambda_d": ("lambda_mult",),
+    "method": ("selector", "search_type"),
+    "search_type": ("selector",),
+    "similarity_top_k": ("top_n", "k"),
+    "threshold": ("score_threshold",),
+    "top_k": ("top_n", "k"),
+    "top_n": ("k",),
+    "topn": ("top_n", "k"),
+}
 # The most characters of a value that a message shows.
 MAX_QUOTED = 80
 _short = reprlib.Repr()
@@ -35,8 +48,14 @@ def quoted(value: object) -> str:
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """The known name that a misspelt one most likely means; None if none is near."""
-    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.8)), None)
+    """The known name that is ``name`` elsewhere, or that is spelt like it; None if there is none.
+
+    >>> nearest_name("fetchk", ["k", "fetch_k"]), nearest_name("lambda_d", ["lambda_b", "lambda_mult"])
+    ('fetch_k', 'lambda_mult')
+    """
+    known = [*known]
+    elsewhere = (other for other in _ELSEWHERE.get(name, ()) if other in known)
+    return next(elsewhere, None) or next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.8)), None)
 
 
 def check_integer(value: Any, what: str, least: int | None = None) -> int:

@@ -19,10 +19,15 @@ All errors except ``VectorSourceError`` are also ``ValueError``, so code that ca
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
 
 # The packages between a user's line and a warning of the adapters.
-_INSIDE = {"asyncio", "concurrent", "contextlib", "contextvars", "langchain_classic", "langchain_core", "llama_index"}
-_INSIDE |= {"langchain_setselect", "llamaindex_setselect", "llama_index_instrumentation", "pydantic", "shared_core"}
+_INSIDE = {"langchain_setselect", "llamaindex_setselect", "shared_core", "pydantic", "contextlib", "contextvars"}
+_INSIDE |= {"langchain_classic", "langchain_core", "llama_index", "llama_index_instrumentation"}
+_INSIDE |= {"asyncio", "concurrent", "threading"}
 
 
 class SetSelectError(Exception):
@@ -38,7 +43,7 @@ class InvalidParameterError(SetSelectError, ValueError):
 
 
 class NothingLeftError(InvalidParameterError):
-    """Every candidate was shown before, or a constraint forbids it."""
+    """Every candidate was shown before, breaks a constraint, or does not fit into the budget."""
 
 
 class BudgetError(SetSelectError, ValueError):
@@ -67,13 +72,38 @@ class EmbeddingFallbackWarning(SetSelectWarning):
 
 # Users import these classes from setselect, so tracebacks name that module. Pickles find them there too.
 for _kind in list(globals().values()):
-    if isinstance(_kind, type):
+    if isinstance(_kind, type) and issubclass(_kind, (SetSelectError, SetSelectWarning)):
         _kind.__module__ = "setselect"
 
 
+# The file, the number and the warnings shown so far of the user's line that awaits, for warnings in a worker thread.
+_Line = tuple[str, int, dict[Any, Any]]
+_awaiting: ContextVar[_Line | None] = ContextVar("_awaiting", default=None)
+
+
 def warn(message: str, category: type[Warning] = SetSelectWarning) -> None:
-    """Warn at the user's line: the nearest one outside of setselect, of the frameworks and of the event loop."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    """Warn at the user's line: the nearest one outside of setselect, of the frameworks and of Python's threads."""
+    line = _users_line() or _awaiting.get()
+    if line is None:
+        warnings.warn(message, category, stacklevel=2)
+    else:
+        warnings.warn_explicit(message, category, *line[:2], registry=line[2])
+
+
+@contextmanager
+def remembered_line() -> Iterator[None]:
+    """Let warnings of the threads that are started in here name the user's line."""
+    token = _awaiting.set(_users_line())
+    try:
+        yield
+    finally:
+        _awaiting.reset(token)
+
+
+def _users_line() -> _Line | None:
+    frame = sys._getframe(2)
+    while frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno, frame.f_globals.setdefault("__warningregistry__", {})

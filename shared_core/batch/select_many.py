@@ -59,7 +59,7 @@ def select_many(
     k : int
         The number of picks for each query, 1..n.
     selector, **parameters
-        As in :func:`select`.
+        As in :func:`select`, without constraints.
     relevance : array-like, shape (Q, n), or an iterator of blocks (b, n), optional
         What each candidate is worth for each query, in place of the cosine: the scores of a reranker or of hybrid
         search. :class:`VRSD` refuses it.
@@ -142,6 +142,8 @@ def select_stream(
     [(4, 3), (4, 3), (4, 3)]
     """
     check_arguments(select_stream, parameters)
+    if isinstance(relevance, str) and relevance == "cosine":
+        relevance = None
     resolved = resolve_selector(selector, parameters)
     warn_of_no_effect(resolved, parameters, quality=quality is not None)
     if relevance_scale is not None:

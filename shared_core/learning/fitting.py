@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike
 from .._argument_names import argument_name, rename_arguments
 from .._files import hold_lock
 from .._validation import as_names, as_numeric, quoted
-from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
+from ..errors import InvalidInputError, InvalidParameterError, warn
 from .checkpoint import read_checkpoint
 from .feedback.coverage import Feedback
 from .held_out import HeldOut, Split, check_split, split_queries
@@ -190,7 +189,7 @@ def _divide(labels: Sequence[LabelledSubset], split: Split) -> tuple[list[Labell
     if not trained:
         raise InvalidInputError(f"labels: {lost}: draw more subsets, hold out fewer items, or label again")
     if count > len(trained):
-        warnings.warn(f"labels: {lost} and are left out", SetSelectWarning, stacklevel=3)
+        warn(f"labels: {lost} and are left out")
     return trained, measured
 
 

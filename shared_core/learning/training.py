@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import torch
 
 from .._files import remove_leftovers
-from ..errors import InvalidParameterError, SetSelectWarning
+from ..errors import InvalidParameterError, warn
 from ..selectors.base import Selector
 from ..selectors.ndpp import NDPP
 from ..selectors.top_k import TopK
@@ -86,13 +85,11 @@ class Run:
             tuple(self.history), tuple(self.held_out.queries),
         )  # fmt: skip
         if not fitted.helped:
-            warnings.warn(
+            warn(
                 f"learning did not help: on {len(self.held_out.queries)} held-out items the picks of the kernel have "
                 f"feedback {fitted.feedback:.4g}, those of {rival}, which learns nothing, {means[rival]:.4g}; the "
                 f"difference is {fitted.gain:.2g} with a standard error of {error:.2g}. Use {rival}, or learn from "
-                "more items or subsets, or with another objective",
-                SetSelectWarning,
-                stacklevel=3,
+                "more items or subsets, or with another objective"
             )
         return fitted
 

@@ -20,6 +20,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, NamedTuple, TypeVar
 
+from ..errors import remembered_line
+
 T = TypeVar("T")
 
 
@@ -50,17 +52,18 @@ def run_flow(flow: Flow[T]) -> T:
 
 async def run_flow_async(flow: Flow[T]) -> T:
     """The async version of :func:`run_flow`. Successive steps without an async call run in one thread."""
-    step = _advance(flow)
-    while isinstance(step, Step):
-        if step.arun is None:
-            step = await asyncio.to_thread(_run_sync_steps, flow, step)
-            continue
-        try:
-            answer = await step.arun()
-        except Exception as error:
-            step = _advance(flow, error=error)
-        else:
-            step = _advance(flow, answer)
+    with remembered_line():
+        step = _advance(flow)
+        while isinstance(step, Step):
+            if step.arun is None:
+                step = await asyncio.to_thread(_run_sync_steps, flow, step)
+                continue
+            try:
+                answer = await step.arun()
+            except Exception as error:
+                step = _advance(flow, error=error)
+            else:
+                step = _advance(flow, answer)
     result: T = step.result
     return result
 

@@ -5,23 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from .._validation import nearest_name as nearest_spelling
+# The adapters use it too.
+from .._validation import nearest_name as nearest_name
 from ..errors import InvalidParameterError
 
 T = TypeVar("T")
-
-# Names that other libraries give to the settings.
-_ELSEWHERE = {
-    "k": ("top_n",),
-    "lambda": ("lambda_mult",),
-    "method": ("selector", "search_type"),
-    "search_type": ("selector",),
-    "similarity_top_k": ("top_n", "k"),
-    "threshold": ("score_threshold",),
-    "top_k": ("top_n", "k"),
-    "top_n": ("k",),
-    "topn": ("top_n", "k"),
-}
 
 
 def find_registered(table: Mapping[type | str, T], cls: type) -> T | None:
@@ -47,10 +35,3 @@ def refuse_unknown(owner: str, names: Iterable[str], known: Iterable[str]) -> No
             near = nearest_name(name, allowed)
             hint = f"it has {', '.join(allowed) or 'none'}" if near is None else f"did you mean {near!r}?"
             raise InvalidParameterError(f"{owner} has no argument {name!r}: {hint}")
-
-
-def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """The known name that other libraries call ``name``, or that is spelt like it; None if there is none."""
-    known = [*known]
-    elsewhere = (alias for alias in _ELSEWHERE.get(name, ()) if alias in known)
-    return next(elsewhere, None) or nearest_spelling(name, known)

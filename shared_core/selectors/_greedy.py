@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from .._validation import check_integer, quoted
 from ..candidates import TIE_TOLERANCE, Candidates
-from ..errors import InvalidParameterError, NothingLeftError, SetSelectWarning
+from ..errors import InvalidParameterError, NothingLeftError, warn
 from ._constraints import make_constraints
 
 Scores = NDArray[np.floating[Any]]
@@ -152,10 +151,8 @@ def run_compiled(name: str, *arguments: Any) -> bool:
 def _leave_to_numpy(error: Exception) -> None:
     global _numba_failed
     _numba_failed = True
-    warnings.warn(
+    warn(
         f"numba is installed but cannot be used ({type(error).__name__}: {quoted(str(error))}). Until this process "
         "ends, numpy makes the same selections, more slowly. If a new process warns too, repair or uninstall numba, "
-        "free space on the disk, or set NUMBA_CACHE_DIR to another folder for the machine code",
-        SetSelectWarning,
-        stacklevel=5,
+        "free space on the disk, or set NUMBA_CACHE_DIR to another folder for the machine code"
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from .._validation import nearest_name, quoted, read_only
 from ..candidates import CandidateBlock, Candidates
-from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
+from ..errors import InvalidInputError, InvalidParameterError, warn
 
 # The selector of all functions, adapters and commands that are given none.
 DEFAULT_SELECTOR = "ndpp"
@@ -360,7 +359,8 @@ def check_arguments(function: Callable[..., Any], parameters: Iterable[str], mor
     ours = dict.fromkeys(p for names in _PARAMETERS.values() for p in names)
     for name in parameters:
         if name not in ours:
-            known = (*inspect.signature(function).parameters, *more, *ours)
+            taken = inspect.signature(function).parameters.values()
+            known = (*(p.name for p in taken if p.kind is not p.VAR_KEYWORD), *more, *ours)
             near = nearest_name(name, known)
             hint = f"did you mean {near!r}?" if near else f"it has {', '.join(known)}"
             raise InvalidParameterError(f"{function.__name__}() has no argument {name!r}: {hint}")
@@ -375,7 +375,7 @@ def warn_of_no_effect(selector: Selector, parameters: Iterable[str], *, quality:
         problem = "lambda_b, the weight of relevance against quality, has no effect without quality"
     else:
         return
-    warnings.warn(problem, SetSelectWarning, stacklevel=3)
+    warn(problem)
 
 
 def _known(name: str) -> str:

@@ -46,7 +46,7 @@ def select(
         ``"ndpp"`` (default), ``"mmr"``, ``"vrsd"``, ``"similarity"``, another registered name, or an object.
     relevance : array-like, shape (n,), optional
         What each candidate is worth for the query, in place of the cosine: the scores of a reranker or of hybrid
-        search. :class:`VRSD` refuses it.
+        search. ``"cosine"`` is the default. :class:`VRSD` refuses it.
     relevance_scale : {"minmax", "rank", "sigmoid", "zscore"} or None
         How the given relevance is scaled for the selector; see :func:`rescale`. None: not at all.
     quality, ids, costs, sources
@@ -56,9 +56,9 @@ def select(
     shown : iterable of int
         Rows that the reader has seen already. The selection continues from them and does not return them.
     **parameters
-        The constraints of :class:`Candidates`, with which the set may have fewer than ``k`` members; and the selector's
-        own: ``refine`` (VRSD), ``lambda_mult``, ``lambda_b`` (MMR), ``kernel``, ``relevance_mapping``,
-        ``temperature``, ``ridge`` (NDPP).
+        The constraints of :class:`Candidates` (``max_per_source``, ...), with which the set may have fewer than ``k``
+        members; and the selector's own: ``refine`` (VRSD), ``lambda_mult``, ``lambda_b`` (MMR), ``kernel``,
+        ``relevance_mapping``, ``temperature``, ``ridge`` (NDPP).
 
     Returns
     -------
@@ -69,6 +69,8 @@ def select(
     ------
     InvalidInputError, InvalidParameterError, BudgetError
         An argument is wrong; the message says which one, what is wrong, and where.
+    NothingLeftError
+        No candidate can be picked: each was shown before, breaks a constraint, or does not fit into the budget.
 
     Examples
     --------
@@ -79,6 +81,8 @@ def select(
     >>> select([1.0, 0.9], vectors, k=2, selector="similarity").indices.tolist()
     [1, 0]
     """
+    if isinstance(relevance, str) and relevance == "cosine":
+        relevance = None
     constraints = {name: parameters.pop(name) for name in CONSTRAINTS if name in parameters}
     check_arguments(select, parameters, CONSTRAINTS)
     resolved = resolve_selector(selector, parameters)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from .._validation import FloatArray, as_float64, check_number, check_one_of, quoted, read_only
 from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_query
-from ..errors import InvalidParameterError, KernelError, SetSelectWarning
+from ..errors import InvalidParameterError, KernelError, warn
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import Selection, Selections, make_selection, make_selections, register_selector
 from .kernels import Kernel, LowRankKernel
@@ -119,13 +118,11 @@ class NDPP:
             raise InvalidParameterError(f"temperature must be a finite number above 0, or 'auto', got {quoted(T)}")
         object.__setattr__(self, "temperature", float(T))
         if self.relevance_mapping == "linear":
-            warnings.warn("temperature has no effect with relevance_mapping='linear'", SetSelectWarning, stacklevel=3)
+            warn("temperature has no effect with relevance_mapping='linear'")
         elif self.relevance_mapping is None and getattr(self.kernel, "temperature", None) is not None:
-            warnings.warn(
+            warn(
                 "temperature has no effect on the relevance that the kernel has learned; to use a temperature, give "
-                "relevance_mapping='exponential' too",
-                SetSelectWarning,
-                stacklevel=3,
+                "relevance_mapping='exponential' too"
             )
 
     # A gain may overflow to inf, because r² is a factor of it. A determinant that overflows is refused. The logarithm

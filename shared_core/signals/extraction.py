@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import unicodedata
-import warnings
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from threading import Lock
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._validation import check_integer, check_one_of, quoted
-from ..errors import InvalidParameterError, PerspectiveError, SetSelectWarning
+from ..errors import InvalidParameterError, PerspectiveError, warn
 from ..perspective import PAP
 
 PERSPECTIVE_VECTORS = ("text", "difference")
@@ -147,11 +146,9 @@ class PerspectiveExtractor:
     def _check(self, query: str, answer: Any) -> QueryParts:
         parts, fault = _read_answer(answer, query)
         if fault:
-            warnings.warn(
+            warn(
                 f"no perspective is used for the query {quoted(query)}: {fault}. The answer was {quoted(answer)}. "
-                "If this happens often, try another prompt or model",
-                SetSelectWarning,
-                stacklevel=3,
+                "If this happens often, try another prompt or model"
             )
             return parts
         with self._lock:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from .._files import Journal, hold_lock
 from .._validation import check_integer, quoted
-from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
+from ..errors import InvalidInputError, InvalidParameterError, warn
 from ..scaling import Scale, rescale
 from .language_models import AnswerModel, EndpointModel, Item, TransformersModel
 from .progress import progress_bar
@@ -254,11 +253,9 @@ class LogPerplexityQuality:
                         journal.append({"key": key, "log_probability": mean} for key, mean in found.items())
                     advance(len(batch))
         if cut:
-            warnings.warn(
+            warn(
                 f"{len(cut)} of {len(pairs)} texts are longer than {self._model.limit} tokens (item {min(cut)} is the "
-                "first): the question was cut at the front. Raise max_length if the model allows it",
-                SetSelectWarning,
-                stacklevel=3,
+                "first): the question was cut at the front. Raise max_length if the model allows it"
             )
         return np.array([known[key] for key in keys], dtype=np.float64)
 

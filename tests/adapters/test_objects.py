@@ -6,6 +6,7 @@ import copy
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,6 +102,7 @@ def test_a_setting_without_effect_is_warned_of_when_the_object_is_made(subject: 
     with pytest.warns(SetSelectWarning, match="quality.*mmr") as told:
         made = subject.make(subject.corpus(), quality="quality")
     assert len(told) == 1
+    assert told[0].filename.startswith(str(Path(__file__).parent)), "the warning names the user's line"
     assert numbers(subject.run(made, GIVEN)) == numbers(subject.run(made, GIVEN)) == expected(nearest(20))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import logging
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,10 +47,11 @@ def places(ranked: list[int], order: str) -> list[int]:
 
 
 @OVER_ALL_CLASSES
-def test_a_budget_into_which_nothing_fits_gives_nothing_and_a_warning(subject: Subject) -> None:
+async def test_a_budget_into_which_nothing_fits_gives_nothing_and_a_warning_at_the_users_line(subject: Subject) -> None:
     made = subject.make(subject.corpus(), budget=0.5, costs="tokens")
-    with pytest.warns(SetSelectWarning, match="nothing fits"):
-        assert subject.run(made, ROWS) == []
+    with pytest.warns(SetSelectWarning, match="nothing fits") as told:
+        assert subject.run(made, ROWS) == await subject.arun(made, ROWS) == []
+    assert {Path(one.filename).parent for one in told} == {Path(__file__).parent}
 
 
 @OVER_ALL_CLASSES

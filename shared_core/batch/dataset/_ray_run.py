@@ -10,14 +10,13 @@ from __future__ import annotations
 import logging
 import os
 import pickle
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ...errors import InvalidInputError, InvalidParameterError, SetSelectError, SetSelectWarning
+from ...errors import InvalidInputError, InvalidParameterError, SetSelectError, warn
 from ._output_folder import STAGED, OutputFolder
 from ._queries import RowRange, check_schema
 from ._settings import DatasetSettings
@@ -121,11 +120,7 @@ def stage_queries(queries: Any, settings: DatasetSettings, out: Path) -> Path:
     staged = out / STAGED
     if staged.is_dir():
         # Only running the Dataset would show whether it is the same as before.
-        warnings.warn(
-            f"the queries that an earlier call wrote to {staged} are used; for another dataset name another out",
-            SetSelectWarning,
-            stacklevel=3,
-        )
+        warn(f"the queries that an earlier call wrote to {staged} are used; for another dataset name another out")
         return staged
     unfinished = out / f".{STAGED}.tmp"
     queries.select_columns(settings.columns).write_parquet(str(unfinished), mode="overwrite")

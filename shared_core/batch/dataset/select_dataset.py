@@ -116,7 +116,7 @@ def select_dataset(
         The number of picks for each query, and the number of nearest candidates to select from (default: 5 k, at
         least 20). ``fetch_k`` has no effect with ``candidates_column``.
     selector, **parameters
-        As in :func:`shared_core.select`.
+        As in :func:`shared_core.select`, without constraints.
     id_column : str or None
         The column of the queries' ids, which are written unchanged. None writes the number of the row, in a column
         ``row``.

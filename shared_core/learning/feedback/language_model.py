@@ -6,12 +6,11 @@ import itertools
 import json
 import math
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..._validation import check_integer, check_number
-from ...errors import InvalidParameterError, SetSelectWarning
+from ...errors import InvalidParameterError, warn
 from ...signals.language_models import AnswerModel, EndpointModel, Scored, TransformersModel
 from .coverage import Item, Pair
 from .prompts import EXAMPLE, Cost, Prompt, PromptTemplate
@@ -204,12 +203,10 @@ class LanguageModelFeedback:
                 prompt.dropped = groups[place][0].dropped
         short = [prompt for prompt in prompts if prompt.dropped]
         if short:
-            warnings.warn(
+            warn(
                 f"the model's context was full: {sum(prompt.dropped for prompt in short)} examples were dropped from "
                 f"the front of {len(short)} of {len(prompts)} prompts (pair {short[0].row} is the first). Take smaller "
-                "subsets or shorter examples, or a longer context if the model allows it",
-                SetSelectWarning,
-                stacklevel=3,
+                "subsets or shorter examples, or a longer context if the model allows it"
             )
         return found
 

@@ -190,6 +190,8 @@ def test_an_invalid_argument_is_refused_with_the_reason(
         ("lambda_mul", "did you mean 'lambda_mult'?"),
         ("scor_threshold", "it has quer"),
         ("score_threshold", "it has quer"),
+        ("lambda_d", "did you mean 'lambda_mult'"),
+        ("drop_near_duplicate", "did you mean 'drop_near_duplicates'"),
     ],
 )
 def test_a_misspelt_argument_is_not_blamed_on_the_selector(call: Callable[..., Any], name: str, says: str) -> None:

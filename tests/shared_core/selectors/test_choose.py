@@ -146,3 +146,11 @@ def test_select_is_the_selector_on_scaled_relevance(pair: Pair, scale: Any) -> N
         assert not found.relevance.flags.writeable
         both = select_many([case.query] * 2, case.vectors, case.k, pair.selector, relevance=[scores, -scores], **more)
         assert both.relevance.tolist() == [scores[both.indices[0]].tolist(), (-scores)[both.indices[1]].tolist()]
+
+
+def test_the_cosine_is_the_relevance_by_name_too() -> None:
+    query, vectors = gaussian(4, 9, 5)
+    named = select(query, vectors, 3, "mmr", relevance="cosine")
+    assert named.indices.tolist() == select(query, vectors, 3, "mmr").indices.tolist()
+    many = select_many([query], vectors, 3, "mmr", relevance="cosine")
+    assert many.indices[0].tolist() == named.indices.tolist()

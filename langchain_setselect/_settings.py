@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from pydantic import Field
+from pydantic.fields import FieldInfo
 
 from shared_core import InvalidParameterError
 from shared_core.retrieval.lookup import nearest_name, refuse_unknown
@@ -24,9 +25,6 @@ class SelectionSettings(Settings):
 
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Settings, as in ``as_retriever``. Other keys (``filter``, for example) go to the store unchanged."""
-
-    vectorstore_kwargs: dict[str, Any] | None = None
-    """Arguments of the store's search. They go to it unchanged, whatever their names are."""
 
     k: Positive | None = None
     """How many documents, 4 by default; with a ``budget`` and no ``k``, as many as fit."""
@@ -50,13 +48,16 @@ class SelectionSettings(Settings):
             refuse_unknown(type(self).__name__, more, [*own, *parameter_names()])
             # LangChain's configurable_fields passes all fields, those with their default included.
             is_copy = own.keys() <= settings.keys()
-            given = {name for name in settings if not (is_copy and _is_default(settings[name], own[name].default))}
-            kwargs = {**(settings.get("search_kwargs") or {}), **more}
-            for name in kwargs.keys() & given:
-                raise InvalidParameterError(f"{name} is given twice: as an argument and in search_kwargs")
+            given = {name for name in settings if not (is_copy and _is_default(settings[name], own[name]))}
+            parameters, kwargs = (settings.get(name) or {} for name in ("selector_kwargs", "search_kwargs"))
+            for name in (parameters.keys() & more) | (kwargs.keys() & given):
+                where = "search_kwargs" if name in kwargs else "selector_kwargs"
+                raise InvalidParameterError(f"{name} is given twice: as an argument and in {where}")
             if {"search_type", "selector"} <= given | kwargs.keys() and settings.get("selector", "") is not None:
                 raise InvalidParameterError("give search_type or selector, not both")
-            super().__init__(**{**settings, "search_kwargs": kwargs})
+            if more:
+                settings["selector_kwargs"] = {**parameters, **more}
+            super().__init__(**settings)
             _ = self._configured  # checks the settings together
 
     @property
@@ -84,8 +85,7 @@ class SelectionSettings(Settings):
             dropped = {*parameter_names(), "selector_kwargs"}
             configured = {name: value for name, value in configured.items() if name not in dropped}
         call = Call(**_merge(configured, of_call))
-        arguments = {**(self.vectorstore_kwargs or {}), **for_store, **more_for_store}
-        return Request.make(call, view=type(self)._view, warns=warns), arguments
+        return Request.make(call, view=type(self)._view, warns=warns), {**for_store, **more_for_store}
 
     def _split(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Those of the arguments that are settings, and the others, which are for the store."""
@@ -116,11 +116,14 @@ class SelectionSettings(Settings):
 
 
 def _merge(settings: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """``settings`` with ``more``, which override them."""
-    parameters = {**settings.get("selector_kwargs", {}), **more.get("selector_kwargs", {})}
-    return {**settings, **more, "selector_kwargs": parameters}
+    """``settings`` with ``more``, which override them; a parameter may be a setting or in ``selector_kwargs``."""
+    newer = {**more.get("selector_kwargs", {}), **more}
+    older = {name: value for name, value in settings.items() if name not in newer or name == "selector_kwargs"}
+    kept = {name: value for name, value in settings.get("selector_kwargs", {}).items() if name not in newer}
+    return {**older, **more, "selector_kwargs": {**kept, **more.get("selector_kwargs", {})}}
 
 
-def _is_default(value: Any, default: Any) -> bool:
+def _is_default(value: Any, field: FieldInfo) -> bool:
     """Whether a field has its default. After pickling or JSON, an equal string is another object."""
-    return value is default or (isinstance(value, (str, int, float, tuple)) and bool(value == default))
+    default = field.get_default(call_default_factory=True)
+    return value is default or (isinstance(value, (str, int, float, tuple, dict)) and bool(value == default))

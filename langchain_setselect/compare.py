@@ -73,7 +73,7 @@ def compare_store(
     embedding = embeddings or store.embeddings
     if embedding is None:
         raise VectorSourceError(
-            f"{type(store).__name__} carries no embeddings: pass compare_store(..., embeddings=...) with the model "
+            f"{type(store).__name__} has no embeddings: pass compare_store(..., embeddings=...) with the model "
             "that filled the store"
         )
 

@@ -121,6 +121,9 @@ class SearchSettings(SelectionSettings, Fetching):
 
     vectorstore: VectorStore
 
+    vectorstore_kwargs: dict[str, Any] | None = None
+    """Arguments of the store's search. They go to it unchanged, whatever their names are."""
+
     @property
     def vector_source(self) -> str:
         """Where the candidates' vectors will come from, in words."""
@@ -134,6 +137,7 @@ class SearchSettings(SelectionSettings, Fetching):
 
     def _select(self, request: Request, query: str, store_kwargs: dict[str, Any]) -> Flow[Selected]:
         started = time.perf_counter()
+        store_kwargs = {**(self.vectorstore_kwargs or {}), **store_kwargs}
         store, embeddings = self.vectorstore, self.embeddings or self.vectorstore.embeddings
         if embeddings is None:
             raise VectorSourceError(

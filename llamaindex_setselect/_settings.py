@@ -13,7 +13,6 @@ from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr
 from llama_index.core.instrumentation.event_handlers import NullEventHandler
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, ObjectType, QueryBundle
-from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import Flow, Step
@@ -29,6 +28,10 @@ SCORE_KEYS = ("relevance_score", "selection_score")
 dispatcher = get_dispatcher(__name__)
 
 
+class _Call(Call):
+    size_name = "top_n"
+
+
 class SelectionSettings(Settings):
     """The fields of all LlamaIndex classes."""
 
@@ -39,15 +42,10 @@ class SelectionSettings(Settings):
     """For queries that come without an embedding; by default the index's, else the one set in LlamaIndex's
     ``Settings``."""
 
-    vector_store: BasePydanticVectorStore | None = Field(default=None, exclude=True)
-    """Where stored vectors are; by default the store of ``index``."""
-
-    index: VectorStoreIndex | None = Field(default=None, exclude=True)
-    """Supplies the store and the embedding model. ``FaissVectorStore`` needs it."""
-
     size_name = "top_n"
     # The class whose arguments the fields are, if it is another one.
     _owner: ClassVar[str] = ""
+    _index: VectorStoreIndex | None = PrivateAttr(default=None)
     # Model, text and embedding of the last perspective. The next query most often has the same perspective.
     _perspective_memory: tuple[BaseEmbedding | None, str, list[float]] | None = PrivateAttr(default=None)
 
@@ -63,10 +61,6 @@ class SelectionSettings(Settings):
                 raise InvalidParameterError(f"{name} is given twice: as an argument and in selector_kwargs")
             super().__init__(**{**settings, "selector_kwargs": {**kwargs, **more}})
             _ = self._request  # checks the settings together
-            # Vectors of one store under the ids of another store's index would be wrong.
-            store = self.vector_store
-            if self.index is not None and store is not None and store is not self.index.vector_store:
-                raise InvalidParameterError("index= uses another store than vector_store=: give one of them")
 
     @property
     def _request(self) -> Request:
@@ -79,7 +73,7 @@ class SelectionSettings(Settings):
     def _make_request(self) -> Request:
         fields = {name: getattr(self, name) for name in Call.model_fields.keys() & type(self).model_fields.keys()}
         fields["source"] = self.source or self._default_source()
-        return Request.make(Call(**fields, k=self.top_n), view=self._view)
+        return Request.make(_Call(**fields, k=self.top_n), view=self._view)
 
     @staticmethod
     def _view(scored: NodeWithScore) -> Any:
@@ -91,10 +85,8 @@ class SelectionSettings(Settings):
 
     @property
     def _vectors(self) -> NodeVectors:
-        store = self.vector_store
-        if store is None and self.index is not None:
-            store = self.index.vector_store
-        return NodeVectors(store, self.index, resolve_embed_model(self.embed_model, self.index))
+        store = None if self._index is None else self._index.vector_store
+        return NodeVectors(store, self._index, resolve_embed_model(self.embed_model, self._index))
 
 
 def _document_of(node: BaseNode) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Concatenate, Self, TypeVar
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
@@ -33,6 +34,9 @@ class ExampleSettings(RetrieverSettings):
 
     input_keys: Sequence[str] | None = None
     """The keys of an example whose values are embedded; needed to add examples."""
+
+    vector_store: BasePydanticVectorStore | None = None
+    """For ``from_examples``: the store that gets the examples."""
 
     _owner = "SetSelectExampleSelector"
 
@@ -119,9 +123,13 @@ class SetSelectExampleSelector:
         """
         from llama_index.core import StorageContext
 
-        vector_store = options.pop("vector_store", None)
-        nodes = [_node(example, options["input_keys"]) for example in examples]
-        storage = None if vector_store is None else StorageContext.from_defaults(vector_store=vector_store)
+        # The options are checked before the examples are embedded and stored.
+        fields = ExampleSettings(**options)
+        if not fields.input_keys:
+            raise InvalidParameterError("from_examples needs input_keys: the keys whose values are embedded")
+        nodes = [_node(example, fields.input_keys) for example in examples]
+        store = options.pop("vector_store", None)
+        storage = None if store is None else StorageContext.from_defaults(vector_store=store)
         index = VectorStoreIndex(nodes, embed_model=embed_model, storage_context=storage)
         return cls(index, **options)
 

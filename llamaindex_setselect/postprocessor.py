@@ -8,9 +8,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from llama_index.core.bridge.pydantic import Field
+from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.instrumentation.events.rerank import ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import BaseComponent, NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError, Selector, make_selector, selector_names
@@ -19,6 +22,7 @@ from shared_core.retrieval.request import Found, Request, Selected
 from shared_core.selectors.base import DEFAULT_SELECTOR
 
 from ._settings import SelectionSettings, dispatcher, embed_query, finish, is_heard, read_vectors
+from .vectors import NodeVectors, resolve_embed_model
 
 
 class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
@@ -72,6 +76,12 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     ['b', 'c']
     """
 
+    vector_store: BasePydanticVectorStore | None = Field(default=None, exclude=True)
+    """Where stored vectors are; by default the store of ``index``."""
+
+    index: VectorStoreIndex | None = Field(default=None, exclude=True)
+    """Supplies the store and the embedding model. ``FaissVectorStore`` needs it."""
+
     @classmethod
     @override
     def class_name(cls) -> str:
@@ -82,8 +92,18 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         """Where the nodes' vectors will come from, in words."""
         return self._vectors.words
 
+    @property
+    @override
+    def _vectors(self) -> NodeVectors:
+        store = self.index.vector_store if self.vector_store is None and self.index is not None else self.vector_store
+        return NodeVectors(store, self.index, resolve_embed_model(self.embed_model, self.index))
+
     @override
     def _make_request(self) -> Request:
+        store, index = self.vector_store, self.index
+        # Vectors of one store under the ids of another store's index would be wrong.
+        if index is not None and store is not None and store is not index.vector_store:
+            raise InvalidParameterError("index= uses another store than vector_store=: give one of them")
         request = super()._make_request()
         request.warn_of_unused_perspective()
         return request

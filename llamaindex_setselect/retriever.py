@@ -19,7 +19,7 @@ from typing_extensions import override
 from shared_core import InvalidInputError
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.request import Request, Selected
-from shared_core.retrieval.settings import Fetching
+from shared_core.retrieval.settings import Fetching, as_shown
 
 from ._settings import SelectionSettings, embed_query, finish, read_vectors
 from .stores.faiss import takes_node_ids
@@ -111,7 +111,8 @@ class SetSelectIndexRetriever(BaseRetriever):
     @takes_fields_of(RetrieverSettings)
     def __init__(self, index: VectorStoreIndex, **options: Any) -> None:
         self._index = index
-        self._settings = settings = self._fields(index=index, **options)
+        self._settings = settings = self._fields(**options)
+        settings._index = index
         super().__init__(
             callback_manager=settings.callback_manager or index._callback_manager,
             object_map=index._object_map if settings.object_map is None else settings.object_map,
@@ -126,8 +127,9 @@ class SetSelectIndexRetriever(BaseRetriever):
     @shown.setter
     def shown(self, shown: Iterable[str]) -> None:
         # A new object, because a call in another thread may be using the current one.
-        self._settings = self._settings.model_copy(update={"shown": shown})
-        _ = self._settings._request
+        changed = self._settings.model_copy(update={"shown": as_shown(shown)})
+        _ = changed._request
+        self._settings = changed
 
     @property
     def vector_source(self) -> str:

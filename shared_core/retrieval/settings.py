@@ -40,6 +40,11 @@ Weight = Annotated[float, Field(ge=0, le=1)]
 Cosine = Annotated[float, Field(ge=-1, le=1)]
 
 
+def as_shown(ids: Iterable[Hashable] | None) -> tuple[str, ...]:
+    """``ids`` as strings, as documents and nodes have them; those that a user reads from metadata may be integers."""
+    return tuple(map(str, as_identifiers(ids, "shown")))
+
+
 def _check_item_value(value: Any) -> Any:
     if value is None or isinstance(value, (str, Mapping)) or callable(value):
         return value
@@ -61,10 +66,7 @@ _Unchecked = PlainValidator(lambda value: value)
 _ItemValue = PlainValidator(_check_item_value)
 Number = Annotated[ItemNumber | None, _ItemValue, AsItIs]
 Name = Annotated[ItemName | None, _ItemValue, AsItIs]
-# The ids of documents and nodes are strings. Those that a user reads from metadata may be integers.
-Ids = Annotated[
-    Iterable[Hashable], PlainValidator(lambda value: tuple(map(str, as_identifiers(value, "shown")))), AsItIs
-]
+Ids = Annotated[Iterable[Hashable], PlainValidator(as_shown), AsItIs]
 
 
 class Settings(BaseModel):
@@ -179,12 +181,13 @@ class Settings(BaseModel):
             try:
                 super().__init__(**values)
             except ValidationError as error:
-                raise _as_parameter_error(error) from None
+                raise _as_parameter_error(error, self.size_name) from None
 
     # A class keeps what it makes from its fields under "_made", until a field changes.
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        self.__dict__.pop("_made", None)
+        if name in type(self).model_fields:
+            self.__dict__.pop("_made", None)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Pydantic's copy; an ``update`` counts at the next call."""
@@ -229,7 +232,7 @@ class Call(Settings, Fetching):
     def make_selector(self, *, warns: bool) -> Selector:
         """The selector with its parameters; raises if settings do not fit together, warns of those without effect."""
         if self.max_per_source is not None and self.source is None:
-            raise InvalidParameterError("max_per_source needs source=: a metadata key or a function of the document")
+            raise InvalidParameterError("max_per_source needs source=: a metadata key or a function")
         if self.budget is not None and self.costs is None:
             raise BudgetError("a budget needs costs: a metadata key, or a function such as one that counts tokens")
         if self.score_threshold is not None and not self.has_relevance:
@@ -257,11 +260,14 @@ def parameter_names() -> dict[str, None]:
     return dict.fromkeys(p for name in selector_names() for p in selector_parameters(name))
 
 
-def _as_parameter_error(error: ValidationError) -> Exception:
+def _as_parameter_error(error: ValidationError, size_name: str) -> Exception:
     """The first mistake that pydantic found, as an error of setselect that names the setting."""
     first = error.errors()[0]
     own = first.get("ctx", {}).get("error")
     if isinstance(own, SetSelectError):
         return own
-    message = first["msg"].removeprefix("Value error, ")
-    return InvalidParameterError(f"{first['loc'][0]}: {message}, got {quoted(first['input'])}")
+    name = ".".join(map(str, first["loc"][:1])) or error.title
+    got = "" if first["type"] == "missing" or not first["loc"] else f", got {quoted(first['input'])}"
+    return InvalidParameterError(
+        f"{size_name if name == 'k' else name}: {first['msg'].removeprefix('Value error, ')}{got}"
+    )

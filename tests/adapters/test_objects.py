@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from setselect import MMR, SetSelectWarning
+from setselect import MMR, InvalidParameterError, SetSelectWarning
 from tests.adapters.bindings import (
     EXAMPLES,
     RERANKERS,
@@ -48,6 +48,9 @@ def test_fields_set_anew_count_at_the_next_call(subject: Subject) -> None:
     copied = made.model_copy(update={"selector": MMR(lambda_mult=0.2)})
     assert numbers(subject.run(copied, given)) == expected(wanted, 3, MMR(lambda_mult=0.2))
     assert numbers(subject.run(made, given)) == nearest(3)
+    setattr(made, subject.size, 0)
+    with pytest.raises(InvalidParameterError, match=subject.size):
+        subject.run(made, given)
 
 
 @OVER_ALL_CLASSES

@@ -4,7 +4,7 @@ configurable fields, tags and runs. tests/adapters has what it shares with the o
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 import numpy as np
@@ -14,6 +14,7 @@ from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.runnables import ConfigurableField, Runnable, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from pydantic import model_validator
 
 from langchain_setselect import SetSelectCompressor, SetSelectExampleSelector, SetSelectRetriever
 from setselect import MMR, NDPP, VRSD, InvalidInputError, InvalidParameterError, LowRankKernel, VectorSourceError
@@ -139,6 +140,38 @@ def test_two_places_for_one_setting(cls: Any, embeddings: WordEmbeddings, settin
 
 
 # Arguments of the store
+
+
+def test_a_selectors_own_parameter_may_be_a_setting_or_in_selector_kwargs(store: VectorStore) -> None:
+    wanted = as_new(store, selector="mmr", lambda_mult=0.9)
+    for before, later in (("selector_kwargs", "field"), ("field", "selector_kwargs")):
+        ways: dict[str, Any] = {"field": lambda value: {"lambda_mult": value}}
+        ways["selector_kwargs"] = lambda value: {"selector_kwargs": {"lambda_mult": value}}
+        retriever = SetSelectRetriever(vectorstore=store, selector="mmr", **ways[before](0.1))
+        assert retriever.invoke(QUERY, **ways[later](0.9)) == wanted
+
+
+def test_a_subclass_may_have_defaults_and_checks_of_its_own(store: VectorStore) -> None:
+    class Own(SetSelectRetriever):
+        search_kwargs: dict[str, Any] = {"k": 2}  # noqa: RUF012
+
+        @model_validator(mode="after")
+        def check(self) -> Self:
+            if self.order == "relevance":
+                raise ValueError("not in this order")
+            return self
+
+    assert len(Own(vectorstore=store).invoke(QUERY)) == 2
+    with pytest.raises(InvalidParameterError, match="not in this order"):
+        Own(vectorstore=store, order="relevance")
+
+
+def test_arguments_of_the_store_may_be_changed_in_place(embeddings: WordEmbeddings) -> None:
+    store = in_memory(embeddings)
+    retriever = SetSelectRetriever(vectorstore=store, vectorstore_kwargs={"filter": lambda document: False})
+    assert retriever.invoke(QUERY) == []
+    retriever.vectorstore_kwargs["filter"] = None  # type: ignore[index]
+    assert retriever.invoke(QUERY) == as_new(store)
 
 
 async def test_the_stores_own_filter_is_used(embeddings: WordEmbeddings) -> None:

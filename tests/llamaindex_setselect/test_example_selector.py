@@ -10,7 +10,7 @@ import pytest
 from llama_index.core import PromptTemplate, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.prompts import ChatPromptTemplate, RichPromptTemplate
-from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores import FilterOperator, MetadataFilter, MetadataFilters, SimpleVectorStore
 
 from llamaindex_setselect import SetSelectExampleSelector
 from setselect import InvalidInputError, InvalidParameterError
@@ -142,3 +142,13 @@ def test_settings_that_need_another(model: CountingEmbedding) -> None:
     assert over_an_index(query_str=QUERY).count("\n\n") == 1
     with pytest.raises(InvalidParameterError, match="from_examples"):
         over_an_index.add_examples([{"question": "q"}])
+
+
+@pytest.mark.parametrize("missing", ["input_keys", "template"])
+def test_examples_are_stored_only_if_the_options_are_right(model: CountingEmbedding, missing: str) -> None:
+    store = SimpleVectorStore()
+    options = {"input_keys": ["question"], "template": "{question}", "vector_store": store}
+    del options[missing]
+    with pytest.raises(InvalidParameterError, match=missing):
+        SetSelectExampleSelector.from_examples([{"question": "q"}], model, **options)
+    assert not store.data.embedding_dict

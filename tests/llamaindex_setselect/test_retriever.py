@@ -139,6 +139,7 @@ def test_shown_may_be_set_between_calls(index: VectorStoreIndex) -> None:
     assert not set(first) & set(second)
     with pytest.raises(InvalidParameterError, match="n1"):
         retriever.shown = "n1"
+    assert ids_of(retriever.retrieve(QUERY)) == second, "the old ids stay"
     retriever.shown = ()
     assert ids_of(retriever.retrieve(QUERY)) == first
 

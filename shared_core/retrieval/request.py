@@ -43,8 +43,8 @@ class Found(NamedTuple):
     """The items to select from, with their ids and vectors row by row.
 
     ``comparable_text`` gives the text by which an item is compared with others; it is empty for an item that stands for
-    more than its text. ``fetch_k`` is the size of the search. ``exhausted``: a wider search would not find
-    more. ``scores``: what ``relevance="score"`` means, where items come with a score.
+    more than its text. ``fetch_k`` is the size of the search. ``exhausted``: a wider search would not find more.
+    ``scores``: what ``relevance="score"`` means, where items come with a score.
     """
 
     items: Sequence[Any]
@@ -105,9 +105,10 @@ class Request:
         selector = settings.make_selector(warns=warns)
         k, fetch_k = settings.sizes()
         shown = frozenset(settings.shown)
-        limited = settings.is_constrained or settings.budget is not None or settings.score_threshold is not None
-        any_order = settings.order == "selection" and selector != make_selector("similarity")
-        all_of = k if k is not None and any_order and not limited else 0
+        limits = settings.budget, settings.score_threshold
+        limited = settings.is_constrained or any(limit is not None for limit in limits)
+        ordered = settings.order != "selection" or selector == make_selector("similarity")
+        all_of = 0 if k is None or limited or ordered else k
         return cls(settings, selector, k, fetch_k + len(shown), shown, all_of, view)
 
     def find_text_to_embed(self, query: str) -> Flow[str | None]:

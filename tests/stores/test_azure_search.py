@@ -86,7 +86,7 @@ class TestLangChain:
         reader = langchain_reader(store)
         with pytest.raises(InvalidParameterError, match="hybrid"):
             reader.search(store, QUERY, 5, search_type="hybrid")
-        with pytest.raises(InvalidParameterError, match="'filter'; it takes filters"):
+        with pytest.raises(InvalidParameterError, match="'filter': did you mean 'filters'"):
             reader.search(store, QUERY, 5, filter="colour eq 'red'")
 
     def test_a_document_without_a_vector_is_left_out_with_its_name(self, store: VectorStore) -> None:

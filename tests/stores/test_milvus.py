@@ -259,7 +259,7 @@ class TestLangChain:
         await store.aclient.close()
 
     def test_an_argument_that_the_store_names_otherwise_is_refused(self, store: Any) -> None:
-        with pytest.raises(InvalidParameterError, match="'filter'; it takes param, expr"):
+        with pytest.raises(InvalidParameterError, match="'filter': it has anns_field, expr"):
             READER.search(store, QUERY, FETCH_K, filter="number == 3")
         with pytest.raises(TypeError, match="limit"):
             READER.search(store, QUERY, FETCH_K, limit=3)

@@ -45,6 +45,7 @@ class SelectionSettings(Settings):
     size_name = "top_n"
     # The class whose arguments the fields are, if it is another one.
     _owner: ClassVar[str] = ""
+    # Set by the classes that search an index. The postprocessor has a field of its own.
     _index: VectorStoreIndex | None = PrivateAttr(default=None)
     # Model, text and embedding of the last perspective. The next query most often has the same perspective.
     _perspective_memory: tuple[BaseEmbedding | None, str, list[float]] | None = PrivateAttr(default=None)

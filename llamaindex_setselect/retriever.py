@@ -74,8 +74,7 @@ class SetSelectIndexRetriever(BaseRetriever):
     the selection uses the vectors that the store keeps.
 
     If a constraint or repeated texts leave fewer than ``top_n`` nodes, a wider search follows, provided that the store
-    returns its vectors. The event ``ReRankEndEvent`` holds the gains, under
-    ``tags["setselect"]``.
+    returns its vectors. The event ``ReRankEndEvent`` holds the gains, under ``tags["setselect"]``.
 
     Parameters
     ----------

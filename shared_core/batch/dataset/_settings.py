@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._argument_names import argument_name
-from ..._validation import check_integer, check_one_of
+from ..._validation import check_integer
 from ...errors import InvalidInputError, InvalidParameterError
 from ...scaling import SCALES, Scale
 from ...selectors.base import DEFAULT_K, DEFAULT_SELECTOR, Selector, default_fetch_k, resolve_selector
@@ -52,8 +52,10 @@ class DatasetSettings:
         k = check_integer(self.k, "k", least=1)
         fetch_k = default_fetch_k(k) if self.fetch_k is None else check_integer(self.fetch_k, "fetch_k", least=1)
         check_integer(self.threads, "threads", least=1)
-        if self.relevance_scale is not None:
-            check_one_of(self.relevance_scale, "relevance_scale", SCALES)
+        if self.relevance_scale not in (*SCALES, None):
+            raise InvalidParameterError(
+                f"{name('relevance_scale')} must be one of {', '.join(SCALES)}, none, got {self.relevance_scale!r}"
+            )
         if self.relevance_column is not None and self.candidates_column is None:
             raise InvalidParameterError(
                 f"{name('relevance_column')}={self.relevance_column!r} has a number for each candidate, so "

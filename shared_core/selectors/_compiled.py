@@ -1,9 +1,9 @@
-"""The greedy loops of vrsd.py, mmr.py, ndpp.py and coverage.py for numba: one function per algorithm, with a batch axis in front.
+"""The greedy loops of the selectors for numba: one function per algorithm, with a batch axis in front.
 
 ``vrsd`` repeats the numpy loop of its selector. ``mmr``, ``coverage``, and ``ndpp`` with a symmetric kernel, make the
-same picks, but they compute a score only where the score may be the highest. The picks are identical to those of numpy except for ties
-within rounding error. A single query is a batch of one. Constraints other than k are left to numpy. Only
-``compiled_loops`` of ``_greedy.py`` imports this module, because it needs numba.
+same picks, but they compute a score only where the score may be the highest. The picks are identical to those of numpy
+except for ties within rounding error. A single query is a batch of one. Constraints other than k are left to numpy.
+Only ``compiled_loops`` of ``_greedy.py`` imports this module, because it needs numba.
 
 All compiled functions are in one file. numba keeps compiled code on disk, and renews it only if the file of the called
 function has changed.

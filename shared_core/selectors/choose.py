@@ -108,8 +108,8 @@ def select(
     if (question is None) != (texts is None):
         missing = "texts" if texts is None else "question"
         raise InvalidInputError(f"{missing} is missing: the words need the question and the candidates' texts")
-    given = [*(["question"] if question else []), *(["cover"] if cover is not None else [])]
-    warn_of_no_effect(resolved, parameters, quality=quality is not None, words=" and ".join(given))
+    given = " and ".join(name for name, value in (("question", question), ("cover", cover)) if value is not None)
+    warn_of_no_effect(resolved, parameters, quality=quality is not None, words=given)
     words = None
     if question is not None and texts is not None and uses_words(resolved):
         words = match_words(question, texts)

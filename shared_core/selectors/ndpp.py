@@ -242,6 +242,7 @@ def log_relevance(standardised: Matrix) -> Matrix:
 
 
 def factors_of_unit_rows(rows: FloatArray, alpha: float) -> _Factors:
+    """The factors of E Eᵀ + αI."""
     tolerance = RANK_TOLERANCE[rows.dtype]
     if alpha == 0:
         # Sums in float32 would leave ratios above the tolerance after the rank is used up.

@@ -79,9 +79,10 @@ def match_words(question: str, texts: Sequence[str]) -> Parts:
     Examples
     --------
     >>> from setselect import match_words
-    >>> words = match_words("Which river flows through Hanoi?", ["Hanoi lies on the Red River.", "The Nile is a river."])
+    >>> texts = ["Hanoi lies on the Red River.", "The Nile is a river."]
+    >>> words = match_words("Which river flows through Hanoi?", texts)
     >>> words.covered.round(2).tolist()
-    [[0.0, 0.44, 0.0, 0.0, 0.44], [0.0, 0.46, 0.0, 0.0, 0.0]]
+    [[0.0, 0.44, 0.0, 0.0, 0.44], [0.0, 0.47, 0.0, 0.0, 0.0]]
     >>> words.weights.round(2).tolist()
     [0.0, 0.0, 0.0, 0.0, 0.69]
     """

@@ -188,9 +188,9 @@ class Selections:
     >>> from setselect import select_many
     >>> many = select_many([[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 3.0]], k=1)
     >>> many
-    Selections(queries=2, k=1, mean objective=1.05)
+    Selections(queries=2, k=1, mean objective=0.04879)
     >>> many.indices.tolist(), many[1]
-    ([[0], [1]], Selection(k=1, indices=[1], objective=1.05))
+    ([[0], [1]], Selection(k=1, indices=[1], objective=0.04879))
     """
 
     indices: NDArray[np.int64]

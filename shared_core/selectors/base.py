@@ -381,7 +381,7 @@ def warn_of_no_effect(selector: Selector, parameters: Iterable[str], *, quality:
     if quality and not getattr(selector, "uses_quality", True):
         problem = f"quality has no effect with {selector!r}; 'mmr' uses it"
     elif words and not uses_words(selector):
-        problem = f"{words} has no effect with {selector!r}; 'coverage' uses it"
+        problem = f"{words} {'have' if ' and ' in words else 'has'} no effect with {selector!r}; 'coverage' uses it"
     elif not quality and "lambda_b" in parameters:
         problem = "lambda_b, the weight of relevance against quality, has no effect without quality"
     else:

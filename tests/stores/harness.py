@@ -29,6 +29,7 @@ from langchain_setselect import vectors as langchain_vectors
 from llamaindex_setselect import SetSelectPostprocessor
 from llamaindex_setselect import vectors as llamaindex_vectors
 from shared_core.retrieval.flow import run_flow
+from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 from tests import oracles
 
 DIMENSION = 32
@@ -292,5 +293,7 @@ def stored(rows: Iterable[Row]) -> Any:
 
 def brute_force(query: str, rows: list[Row], k: int = K) -> list[str]:
     """Ids of the default selector's picks among these rows by the slow reference, from the inserted vectors."""
-    picked = oracles.ndpp_greedy(QUERIES[query], [row.vector for row in rows], k, kind="auto")
+    picked = oracles.ndpp_greedy(
+        QUERIES[query], [row.vector for row in rows], k, kind="auto", c=AUTO_TEMPERATURE, ridge=DEFAULT_RIDGE
+    )
     return [rows[i].id for i in picked.picks]

@@ -117,6 +117,7 @@ def test_a_kernels_rows_are_found_by_id(subject: Subject) -> None:
         ("quality", "quality", {"selector": "mmr", "lambda_b": 0.3}),
         ("relevance", "number", {"selector": "mmr"}),
         ("source", "topic", {"k": 6, "max_per_source": 1, "selector": "similarity"}),
+        ("cover", "topic", {"cover_weight": 2.0}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -196,23 +197,27 @@ def test_caps_per_source_and_near_duplicates(subject: Subject, settings: dict[st
 
 
 @OVER_ALL_CLASSES
-def test_all_settings_together(subject: Subject) -> None:
+@pytest.mark.parametrize("selector", [{"selector": "mmr", "lambda_b": 0.7}, {}], ids=name_of)
+def test_all_settings_together(subject: Subject, selector: dict[str, Any]) -> None:
     q, p = embed(QUERY), embed("northern")
     projected = oracles.pap(q, p)
     rows = nearest(31, projected)
     shown = nearest(20, projected)[2]
-    core: dict[str, Any] = {"selector": "mmr", "lambda_b": 0.7, "budget": 26, "max_per_source": 2}
+    core: dict[str, Any] = {"budget": 26, "max_per_source": 2, **selector}
+    # MMR uses a quality, Coverage values to cover.
+    read = "quality" if selector else "cover"
     wanted = expected(
         rows,
         5,
         query=projected,
-        quality=values(rows, "quality"),
+        question="hidden harbour engine",
         costs=values(rows, "tokens"),
         sources=values(rows, "topic"),
         shown=[rows.index(shown)],
+        **{read: values(rows, "quality")},
         **core,
     )
-    more = {"quality": "quality", "costs": "tokens", "source": "topic", "shown": [f"doc-{shown}"]}
+    more = {read: "quality", "costs": "tokens", "source": "topic", "shown": [f"doc-{shown}"]}
     assert subject.select(rows, k=5, perspective="northern", **more, **core) == wanted
 
 

@@ -238,7 +238,7 @@ class Rerank(BaseNodePostprocessor):
         return [NodeWithScore(node=n.node, score=self.sign * (TEXTS.index(n.text) - 20.0) / 3) for n in nodes]
 
 
-@pytest.mark.parametrize("selector", ["similarity", "mmr", "ndpp"])
+@pytest.mark.parametrize("selector", ["similarity", "mmr", "ndpp", "coverage"])
 @pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid", "zscore", None])
 async def test_the_scores_of_a_reranker_decide_and_stay(selector: str, scale: Any, index: VectorStoreIndex) -> None:
     for sign in (1, -1):

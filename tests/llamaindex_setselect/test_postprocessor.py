@@ -57,9 +57,9 @@ def test_queries_with_and_without_an_embedding(
     assert (query, model.queries) == (bundle(), []), "the query is not changed"
     assert selected(nodes, QueryBundle(QUERY), index=index) == expected(ALL, 4)
     assert model.queries == [QUERY]
-    custom = QueryBundle("other", custom_embedding_strs=["tea and sleep", "coffee and mood"])
+    custom = QueryBundle("juice and digestion", custom_embedding_strs=["tea and sleep", "coffee and mood"])
     mean = np.mean([embedding("tea and sleep"), embedding("coffee and mood")], axis=0)
-    assert selected(nodes, custom, index=index) == expected(ALL, 4, query=mean, question="other")
+    assert selected(nodes, custom, index=index) == expected(ALL, 4, query=mean, question="juice and digestion")
     post = SetSelectPostprocessor(index=index)
     for given in ({}, {"query_str": ""}):
         with pytest.raises(InvalidInputError, match="query"):

@@ -68,10 +68,11 @@ def as_parts(given: Any, n: int, what: str) -> Parts:
     else:
         covered = _as_indicators(given, n, what)
         weights = np.ones(covered.shape[1])
-    if covered.ndim != 2 or len(covered) != n or weights.shape != covered.shape[1:]:
+    if covered.ndim != 2 or len(covered) != n:
+        raise InvalidInputError(f"{what} must have shape ({n}, m), one row for each candidate, got {covered.shape}")
+    if weights.shape != covered.shape[1:]:
         raise InvalidInputError(
-            f"{what} must have shape ({n}, m), one row for each candidate, and weights of shape (m,), got "
-            f"{covered.shape} and {weights.shape}"
+            f"the weights of {what} must have shape ({covered.shape[1]},), one for each part, got {weights.shape}"
         )
     # A comparison with NaN is false.
     if covered.size and not (covered.min() >= 0 and covered.max() <= 1):

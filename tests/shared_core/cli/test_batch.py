@@ -16,10 +16,12 @@ from shared_core.batch.dataset import select_table
 from shared_core.cli._program import app
 from tests.shared_core.batch.dataset.corpus import (
     D,
+    N,
     Q,
     by_brute_force,
     flat_index,
     names,
+    nearest,
     queries,
     table,
     write_queries,
@@ -61,8 +63,27 @@ def test_rows_with_errors_are_counted_and_shown(folder: Path) -> None:
     pq.write_table(pa.table({"name": names(), "v": bad}), folder / "queries.parquet")
     result = run(folder, "--id-column", "name", "--vector-column", "v")
     assert result.exit_code == 1
-    assert result.stderr.startswith("2 rows have an error in place of a selection; the first: the vector is zero")
+    said = result.stderr.splitlines()
+    assert said[0] == "coverage selects by the vectors alone: with --texts it reads the words too"
+    assert said[1].startswith("2 rows have an error in place of a selection; the first: the vector is zero")
     assert pq.read_table(folder / "sets").column_names[0] == "name"
+
+
+def test_the_default_reads_the_words_of_questions_and_texts(folder: Path) -> None:
+    pq.write_table(table().append_column("question", pa.array(names())), folder / "queries.parquet")
+    # Of all candidates of a question only the last of the 20 nearest has its words.
+    last = [int(nearest(query)[-1]) for query in queries()]
+    texts = {row: " ".join(name for name, i in zip(names(), last, strict=True) if i == row) for row in range(N)}
+    pq.write_table(pa.table({"id": list(texts), "text": list(texts.values())}), folder / "texts.parquet")
+    result = run(
+        folder, "--texts", folder / "texts.parquet", "--question-column", "question", "--parameter", "word_weight=9"
+    )
+    assert (result.exit_code, result.stderr) == (0, "")
+    found = pq.read_table(folder / "sets")["ids"].to_pylist()
+    assert all(row in ids for row, ids in zip(last, found, strict=True))
+    missing = run(folder, "--question-column", "question")
+    assert missing.exit_code == 2
+    assert "--texts must name the candidates' texts" in missing.stderr
 
 
 def test_row_numbers_and_parameters_of_every_kind(folder: Path) -> None:
@@ -96,10 +117,10 @@ def test_candidates_and_relevance_from_columns(folder: Path) -> None:
     again = run(folder, *similarity)
     assert again.exit_code == 2
     assert "(relevance_scale: None there, 'minmax' now)" in again.stderr
-    # Without a selector: NDPP, which takes relevance.
-    assert run(folder, *COLUMNS, "--k", 2, "--out", folder / "ndpp").exit_code == 0
-    assert [row[0] for row in pq.read_table(folder / "ndpp")["ids"].to_pylist()] == [1] * 6
-    assert "NDPP" in json.loads((folder / "ndpp" / "_settings.json").read_text())["selector"]
+    # Without a selector: Coverage, which takes relevance.
+    assert run(folder, *COLUMNS, "--k", 2, "--out", folder / "default").exit_code == 0
+    assert [row[0] for row in pq.read_table(folder / "default")["ids"].to_pylist()] == [1] * 6
+    assert "Coverage" in json.loads((folder / "default" / "_settings.json").read_text())["selector"]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +130,7 @@ def test_candidates_and_relevance_from_columns(folder: Path) -> None:
         (["--parameter", "refine"], "--parameter takes name=value, got 'refine'"),
         (["--parameter", "refine=true", "--parameter", "refine=false"], "--parameter refine is given twice"),
         (["--selector", "vrsd", "--parameter", "refine=maybe"], "refine must be"),
-        (["--parameter", "lambda_mult=0.5"], "'ndpp' has no parameter 'lambda_mult' (a parameter of 'mmr')"),
+        (["--parameter", "lambda_mult=0.5"], "'coverage' has no parameter 'lambda_mult' (a parameter of 'mmr')"),
         (["--parameter", "out=x"], "no parameter 'out'"),
         (["--selector", "ndpp", "--parameter", "kernel=nowhere.safetensors"], "nowhere.safetensors"),
         # Arguments of the library have the names of the command's options.

@@ -168,7 +168,8 @@ class SearchSettings(SelectionSettings, Fetching):
 class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
     """Fetches ``fetch_k`` candidates from a vector store and returns the best *set* of ``k`` documents.
 
-    ``SetSelectRetriever(vectorstore=store)`` replaces ``store.as_retriever()``, and
+    By default the documents are relevant, repeat little, and together cover the words of the question
+    (:class:`Coverage`). ``SetSelectRetriever(vectorstore=store)`` replaces ``store.as_retriever()``, and
     ``SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={...})`` replaces
     ``store.as_retriever(search_type="mmr", search_kwargs={...})``.
 

@@ -32,13 +32,13 @@ LOGGER.addHandler(logging.NullHandler())
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedQuery:
-    """A query's embedding, float64, shape (d,), the projection on its perspective, and its words."""
+    """A query's embedding, float64, shape (d,), the projection on its perspective, and the question."""
 
     vector: NDArray[np.float64]
     pap: PAP | None
     # What a store is searched with.
     search_vector: list[float]
-    # Empty if only the embedding is known.
+    # Its words count. Empty if only the embedding is known.
     question: str = ""
 
 

@@ -213,7 +213,8 @@ class Candidates:
         :class:`Coverage` uses them.
     cover : array of shape (n, m) in [0, 1], or n values, or Parts, optional
         Further parts that the set has to cover: how well each candidate covers each part, or the value of each
-        candidate (its label or its collection, for example), or its values as a list. None: no value. :class:`Coverage` uses them.
+        candidate (its label or its collection, for example), or its values as a list. None is no value.
+        :class:`Coverage` uses them.
     ids : iterable of n hashables, optional
         Names of the candidates, for messages and for a :class:`LowRankKernel`.
     costs : array-like, shape (n,), optional

@@ -519,8 +519,8 @@ def ndpp_greedy(
     relevance: ArrayLike | None = None,
     kind: str = "linear",
     temperature: float = 0.1,
-    c: float = 1.25,
-    ridge: float | None = None,
+    c: float | None = None,
+    ridge: float = 0.0,
     W_R: ArrayLike | None = None,
     shown: Sequence[int] = (),
     **conditions: Any,
@@ -528,10 +528,9 @@ def ndpp_greedy(
     """NDPP paper, section 4.4.2, equation 11, on L' = R L R (4.4.1); every determinant is computed from scratch.
 
     The process is conditioned on the shown candidates: det(L'_{S + shown}) / det(L'_shown). `kernel` is the dense L of
-    the candidates; without it, L is the Gram matrix of the unit rows. `ridge` is added to its diagonal: by default 0.05
-    without a kernel. R has the relevance that is given, else the
-    cosines, or with `W_R` the cosines of the vectors times W_R. The kind "auto" is the exponential one with the
-    temperature c·σ.
+    the candidates; without it, L is the Gram matrix of the unit rows. `ridge` is added to its diagonal. R has the
+    relevance that is given, else the cosines, or with `W_R` the cosines of the vectors times W_R. The kind "auto" is
+    the exponential one with the temperature c·σ.
     """
     rows = unit_rows(vectors)
     inner = worth = worth_of(query, vectors, relevance)
@@ -542,6 +541,7 @@ def ndpp_greedy(
         moved = moved + moved[int(np.argmax(inner))]
     peak = float(np.max(inner))
     if kind == "auto":
+        assert c is not None
         kind = "exponential"
         exact = np.float32 if relevance is None and is_single(vectors) else np.float64
         equal = 16 * float(np.finfo(exact).eps) * (1.0 if relevance is None else float(np.abs(inner).max()))
@@ -551,7 +551,7 @@ def ndpp_greedy(
         uncertain = equal / 8 < sigma < 8 * equal
         moved = np.full(len(rows), np.inf) if uncertain else 2 * moved + (peak - inner) * 2 * moved / sigma
     L = ndpp_dense(rows) if kernel is None else np.asarray(kernel, dtype=np.float64)
-    L = L + np.eye(len(rows)) * ((0.05 if kernel is None else 0.0) if ridge is None else ridge)
+    L = L + np.eye(len(rows)) * ridge
     r = ndpp_weights(inner, kind, temperature)
     generous = ndpp_weights(inner + moved, kind, temperature, peak=peak)
     adapted = np.diag(r) @ L @ np.diag(r)

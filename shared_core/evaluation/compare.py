@@ -68,7 +68,8 @@ def compare(
 
     Exact search finds the ``fetch_k`` nearest documents of each query, and every setting picks ``k`` of them.
     :class:`Coverage` reads the words of queries and documents too. Documents and queries are all that is needed. What
-    the queries hold besides their text (gold ids, subtopics, roots, answers: see :class:`Query`) adds measures. If no query has gold ids, subtopics or answers, no winner can be named.
+    the queries hold besides their text (gold ids, subtopics, roots, answers: see :class:`Query`) adds measures. If no
+    query has gold ids, subtopics or answers, no winner can be named.
 
     Parameters
     ----------

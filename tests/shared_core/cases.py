@@ -224,9 +224,9 @@ _mmr = functools.partial(oracles.mmr, lambda_mult=0.75, lambda_b=0.5)
 MMR_PLAIN = Pair("MMR", MMR(lambda_mult=0.75, lambda_b=0.5), _mmr)
 MMR_QUALITY = Pair("MMR with quality", MMR(lambda_mult=0.75, lambda_b=0.5), _mmr, with_quality=True)
 # The kernel of the paper, whose rank can be used up.
-_linear = functools.partial(oracles.ndpp_greedy, ridge=0)
-NDPP_LINEAR = Pair("NDPP linear", NDPP(relevance_mapping="linear", ridge=0), _linear)
-NDPP_AUTO = Pair("NDPP", NDPP(), functools.partial(oracles.ndpp_greedy, kind="auto", c=AUTO_TEMPERATURE))
+NDPP_LINEAR = Pair("NDPP linear", NDPP(relevance_mapping="linear", ridge=0), oracles.ndpp_greedy)
+_auto = functools.partial(oracles.ndpp_greedy, kind="auto", c=AUTO_TEMPERATURE, ridge=DEFAULT_RIDGE)
+NDPP_AUTO = Pair("NDPP", NDPP(), _auto)
 _coverage = functools.partial(
     oracles.coverage, c=AUTO_TEMPERATURE, h=WORDS_IN_RELEVANCE, w=COVERED, ridge=DEFAULT_RIDGE
 )

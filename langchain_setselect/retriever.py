@@ -33,7 +33,7 @@ from .vectors import describe_embedding, find_reader, search_and_embed
 EVENT = "setselect"
 RAISE_FETCH_K = "Raise fetch_k"
 # Whether one of these has an effect depends on the others. A call that gives one may warn again.
-_USED_TOGETHER = {"selector", "search_type", "cover", "quality", "lambda_b"}
+_USED_TOGETHER = {"selector", "search_type", "cover", "cover_weight", "quality", "lambda_b"}
 
 
 def embed_query(request: Request, embeddings: Embeddings, query: str) -> Flow[EmbeddedQuery]:

@@ -227,7 +227,9 @@ class Request:
         source = None if settings.max_per_source is None else settings.source
         words = cover = None
         if uses_words(self.selector):
-            words = match_words(query.question, list(map(found.text, items))) if query.question else None
+            # Reading the texts takes longer than the selection.
+            if query.question and settings.word_weight != 0:
+                words = match_words(query.question, list(map(found.text, items)))
             cover = None if settings.cover is None else read_values(items, settings.cover, "cover", self.view)
         candidates = Candidates(
             query.vector,

@@ -15,12 +15,13 @@ from shared_core import InvalidParameterError
 from shared_core.retrieval.lookup import nearest_name, refuse_unknown
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.settings import Call, Name, Positive, SelectorName, Settings, parameter_names
+from shared_core.selectors.base import DEFAULT_SELECTOR
 
 
 class SelectionSettings(Settings):
     """The fields of all LangChain classes. ``search_kwargs`` may hold the same settings, under the same names."""
 
-    search_type: SelectorName | str = "ndpp"
+    search_type: SelectorName | str = DEFAULT_SELECTOR
     """LangChain's word for ``selector``: a selector's name."""
 
     search_kwargs: dict[str, Any] = Field(default_factory=dict)

@@ -23,9 +23,9 @@ from .retriever import (
     EVENT,
     arrange_documents,
     check_shown,
-    comparable_text,
     embed_query,
     read_ids,
+    text_of,
 )
 from .vectors import describe_embedding, embed_texts, reader_of
 
@@ -105,7 +105,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         ids = _drop_ambiguous(read_ids(self.vectorstore, reader_of(self.vectorstore), documents), documents)
         vectors = yield from self._vectors(documents, ids)
         check_shown(request, ids)
-        selected = yield Step(partial(request.select, Found(documents, ids, comparable_text, vectors), embedded))
+        selected = yield Step(partial(request.select, Found(documents, ids, text_of, text_of, vectors), embedded))
         selected = request.report(selected, started, lambda: self.vector_source)
         data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}
         yield Step(partial(_send_event, callbacks, data), partial(_asend_event, callbacks, data))

@@ -46,7 +46,7 @@ def embed_query(request: Request, embeddings: Embeddings, query: str) -> Flow[Em
     if text is not None:
         answer = yield Step(partial(embeddings.embed_query, text), partial(embeddings.aembed_query, text))
         embedded = as_vector(answer, "the perspective's embedding").tolist()
-    return request.as_query(vector, embedded)
+    return request.as_query(query, vector, embedded)
 
 
 def search_store(
@@ -100,7 +100,7 @@ def check_shown(request: Request, ids: Sequence[str | None]) -> None:
         )
 
 
-comparable_text = attrgetter("page_content")
+text_of = attrgetter("page_content")
 
 
 def arrange_documents(request: Request, selected: Selected) -> list[Document]:
@@ -153,7 +153,7 @@ class SearchSettings(SelectionSettings, Fetching):
         while fetch_k is not None:
             documents, ids, vectors = yield from search_store(store, embeddings, query, embedded, fetch_k, store_kwargs)
             check_shown(request, ids)
-            found = Found(documents, ids, comparable_text, vectors, fetch_k, exhausted=len(documents) < fetch_k)
+            found = Found(documents, ids, text_of, text_of, vectors, fetch_k, exhausted=len(documents) < fetch_k)
             selected: Selected = yield Step(partial(request.select, found, embedded))
             fetch_k = request.wider(selected, widest)
         selected = request.report(selected, started, lambda: self.vector_source)

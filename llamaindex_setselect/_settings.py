@@ -105,7 +105,7 @@ def embed_query(settings: SelectionSettings, request: Request, bundle: QueryBund
             raise InvalidInputError("the query is empty: it has neither text nor an embedding")
         vector = yield from _embed(settings, bundle.embedding_strs)
     if text is None:
-        return request.as_query(vector, None)
+        return request.as_query(bundle.query_str, vector, None)
     model, memory = settings._vectors.model, settings._perspective_memory
     if memory is not None and memory[0] is model and memory[1] == text:
         embedded = memory[2]
@@ -116,7 +116,7 @@ def embed_query(settings: SelectionSettings, request: Request, bundle: QueryBund
     if request.settings.perspective_vector == "difference" and bundle.custom_embedding_strs:
         # With HyDE the search is for other words than the query's. The difference needs the query's own words.
         own = yield from _embed(settings, [bundle.query_str])
-    return request.as_query(vector, embedded, own)
+    return request.as_query(bundle.query_str, vector, embedded, own)
 
 
 def _embed(settings: SelectionSettings, texts: list[str]) -> Flow[list[float]]:
@@ -133,7 +133,12 @@ def read_vectors(
     """The nodes for which there are vectors, with their ids and vectors."""
     exhausted = fetch_k is None or len(nodes) < fetch_k
     items, ids, rows = yield from vectors.fetch(nodes, embed_unknown=embed_unknown)
-    return Found(items, ids, _comparable_text, rows, fetch_k, exhausted, [scored.score for scored in items])
+    scores = [scored.score for scored in items]
+    return Found(items, ids, _embedded_text, _comparable_text, rows, fetch_k, exhausted, scores)
+
+
+def _embedded_text(scored: NodeWithScore) -> str:
+    return scored.node.get_content(metadata_mode=MetadataMode.EMBED)
 
 
 def _comparable_text(scored: NodeWithScore) -> str:

@@ -132,7 +132,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
             top_n, name = len(nodes) if request.k is None else request.k, repr(request.selector)
             dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=top_n, model_name=name))
         if not nodes:
-            return request.report(Selected.nothing(Found([], [], str, [])), started, lambda: self._vectors.words)
+            return request.report(Selected.nothing(Found([], [], str, str, [])), started, lambda: self._vectors.words)
         remedy = (
             "Raise similarity_top_k of the retriever in front of SetSelectPostprocessor (2 by default), or lower top_n"
         )

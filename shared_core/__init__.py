@@ -1,7 +1,7 @@
 """The numpy core of setselect: it selects the best set of k candidates. docs/choosing.md says which method to use when.
 
-To read it, start with candidates.py and selectors/base.py. Then follow selectors/vrsd.py, mmr.py, ndpp.py, each with
-one algorithm, and perspective.py.
+To read it, start with candidates.py and selectors/base.py. Then follow selectors/vrsd.py, mmr.py, ndpp.py,
+coverage.py, each with one algorithm, and perspective.py.
 
 Docstrings cite these papers by short names:
 
@@ -15,7 +15,7 @@ Docstrings cite these papers by short names:
 """
 
 from .batch.select_many import select_many, select_stream
-from .candidates import Candidates
+from .candidates import Candidates, Parts
 from .errors import (
     BudgetError,
     EmbeddingFallbackWarning,
@@ -41,6 +41,7 @@ from .selectors.base import (
     selector_parameters,
 )
 from .selectors.choose import select
+from .selectors.coverage import Coverage
 from .selectors.kernels import Kernel, LinearKernel, LowRankKernel
 from .selectors.mmr import MMR
 from .selectors.ndpp import NDPP
@@ -49,6 +50,7 @@ from .selectors.vrsd import VRSD
 from .signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
 from .signals.perplexity import LogPerplexityQuality
 from .signals.quality import with_quality_column, with_quality_weight
+from .signals.words import match_words
 
 __all__ = [
     "MMR",
@@ -59,6 +61,7 @@ __all__ = [
     "VRSD",
     "BudgetError",
     "Candidates",
+    "Coverage",
     "EmbeddingFallbackWarning",
     "InvalidInputError",
     "InvalidParameterError",
@@ -68,6 +71,7 @@ __all__ = [
     "LogPerplexityQuality",
     "LowRankKernel",
     "NothingLeftError",
+    "Parts",
     "PerspectiveError",
     "PerspectiveExtractor",
     "QueryParts",
@@ -80,6 +84,7 @@ __all__ = [
     "VectorSourceError",
     "make_selection",
     "make_selector",
+    "match_words",
     "register_selector",
     "rescale",
     "select",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +34,64 @@ TIE_TOLERANCE = {np.dtype(t): TIE_EPS * float(np.finfo(t).eps) for t in (np.floa
 _SAFE_SQUARES = {
     np.dtype(t): (float(np.finfo(t).tiny / np.finfo(t).eps), float(np.finfo(t).max)) for t in (np.float32, np.float64)
 }
+
+
+class Parts(NamedTuple):
+    """What a set has to cover: the words of the question, for example, or the values of a metadata key.
+
+    Parameters
+    ----------
+    covered : ndarray, shape (n, m), in [0, 1]
+        How well candidate i covers part j.
+    weights : ndarray, shape (m,), at least 0
+        What each part counts. Only their ratios matter.
+    """
+
+    covered: NDArray[np.float64]
+    weights: NDArray[np.float64]
+
+
+def as_parts(given: Any, n: int, what: str) -> Parts:
+    """``given`` as read-only float64 :class:`Parts` of n candidates.
+
+    It may be ``Parts``, an array (n, m), whose parts weigh the same, or n values: a candidate covers its value. A value
+    may be a collection of values, and None covers nothing.
+
+    >>> as_parts(["news", "blog", ["blog", "news"], None], 4, "cover").covered.tolist()
+    [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]]
+    """
+    if isinstance(given, Parts):
+        covered, weights = as_float64(given.covered, what), as_float64(given.weights, f"the weights of {what}")
+    elif isinstance(given, np.ndarray) and given.ndim == 2:
+        covered = as_float64(given, what)
+        weights = np.ones(covered.shape[1])
+    else:
+        covered = _as_indicators(given, n, what)
+        weights = np.ones(covered.shape[1])
+    if covered.ndim != 2 or len(covered) != n or weights.shape != covered.shape[1:]:
+        raise InvalidInputError(
+            f"{what} must have shape ({n}, m), one row for each candidate, and weights of shape (m,), got "
+            f"{covered.shape} and {weights.shape}"
+        )
+    # A comparison with NaN is false.
+    bad = np.argwhere(~((covered >= 0) & (covered <= 1)))
+    if bad.size:
+        row, part = bad[0].tolist()
+        raise InvalidInputError(f"{what}: row {row} covers part {part} by {covered[row, part]}; it must be in [0, 1]")
+    if not (np.isfinite(weights) & (weights >= 0)).all():
+        raise InvalidInputError(f"the weights of {what} must be finite and at least 0, got {quoted(weights)}")
+    return Parts(read_only(covered), read_only(weights))
+
+
+def _as_indicators(values: Iterable[Any], n: int, what: str) -> NDArray[np.float64]:
+    """(n, m): 1 where a candidate has one of the m different values."""
+    kinds = (list, tuple, set, frozenset)
+    own = as_names((tuple(v) if isinstance(v, kinds) else () if v is None else (v,) for v in values), n, what)
+    column = {value: j for j, value in enumerate(dict.fromkeys(value for some in own for value in some))}  # type: ignore[attr-defined]
+    covered = np.zeros((n, len(column)))
+    for row, some in enumerate(own):
+        covered[row, [column[value] for value in some]] = 1.0  # type: ignore[attr-defined]
+    return covered
 
 
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -134,6 +192,12 @@ class Candidates:
         search. It enters as given; :func:`rescale` maps it to [0, 1]. :class:`VRSD` refuses it.
     quality : array-like, shape (n,), optional
         How good each candidate is by itself. :class:`MMR` uses it as given.
+    words : Parts, optional
+        The words of the question, and how well each candidate's text covers them; :func:`match_words` makes them.
+        :class:`Coverage` uses them.
+    cover : array-like of shape (n, m) in [0, 1], or n values, or Parts, optional
+        Further parts that the set has to cover: how well each candidate covers each part, or the value of each
+        candidate (its label or its collection, for example), or its values as a list. :class:`Coverage` uses them.
     ids : iterable of n hashables, optional
         Names of the candidates, for messages and for a :class:`LowRankKernel`.
     costs : array-like, shape (n,), optional
@@ -163,7 +227,8 @@ class Candidates:
     ------
     InvalidInputError
         Shapes do not agree (the message gives both), a value is NaN or inf (it names the row), there is no
-        candidate, the query is zero, a cost is negative, or an input is ragged, masked or not numeric.
+        candidate, the query is zero, a cost is negative, a part is covered by a number outside of [0, 1], or an input
+        is ragged, masked or not numeric.
     InvalidParameterError
         ``max_per_source`` or ``drop_near_duplicates`` is out of range.
 
@@ -180,6 +245,8 @@ class Candidates:
     relevance: FloatArray
     relevance_given: bool
     quality: NDArray[np.float64] | None
+    words: Parts | None
+    cover: Parts | None
     ids: tuple[Hashable, ...] | None
     costs: NDArray[np.float64] | None
     sources: tuple[Hashable, ...] | None
@@ -193,6 +260,8 @@ class Candidates:
         *,
         relevance: ArrayLike | None = None,
         quality: ArrayLike | None = None,
+        words: Parts | None = None,
+        cover: ArrayLike | Iterable[Any] | Parts | None = None,
         ids: Iterable[Hashable] | None = None,
         costs: ArrayLike | None = None,
         sources: Iterable[Hashable] | None = None,
@@ -220,6 +289,8 @@ class Candidates:
             relevance=read_only(rows.dot(unit)) if relevance is None else as_column(relevance, n, "relevance"),
             relevance_given=relevance is not None,
             quality=None if quality is None else as_column(quality, n, "quality"),
+            words=None if words is None else as_parts(words, n, "words"),
+            cover=None if cover is None else as_parts(cover, n, "cover"),
             ids=names,
             costs=None if costs is None else as_column(costs, n, "costs", least=0),
             sources=None if sources is None else as_names(sources, n, "sources"),
@@ -229,9 +300,12 @@ class Candidates:
             else check_number(drop_near_duplicates, "drop_near_duplicates (a cosine)", -1, 1),
         )
 
-    def with_query(self, query: ArrayLike, relevance: ArrayLike | None = None) -> Candidates:
+    def with_query(
+        self, query: ArrayLike, relevance: ArrayLike | None = None, words: Parts | None = None
+    ) -> Candidates:
         """The same candidates for another query. The rows are shared and not validated again.
 
+        ``words`` replaces words that were given before.
         ``relevance`` replaces a relevance that was given before. If neither was given, the relevance is the cosine with
         ``query``.
 
@@ -240,10 +314,11 @@ class Candidates:
         [0.0, 1.0]
         """
         unit = as_unit_vector(query, self.vectors.shape, self.dtype)
+        parts = self.words if words is None else as_parts(words, len(self), "words")
         if relevance is not None:
             column = as_column(relevance, len(self), "relevance")
-            return self._with(query=unit, relevance=column, relevance_given=True)
-        return self._with(query=unit, relevance=self._relevance(self.vectors, unit))
+            return self._with(query=unit, relevance=column, relevance_given=True, words=parts)
+        return self._with(query=unit, relevance=self._relevance(self.vectors, unit), words=parts)
 
     def with_vectors(self, query: ArrayLike, vectors: ArrayLike) -> Candidates:
         """The same candidates with other vectors and another query; InvalidInputError if their number differs.
@@ -270,6 +345,9 @@ class Candidates:
         for name in ("vectors", "relevance", "quality", "costs"):
             column = getattr(self, name)
             taken[name] = None if column is None else read_only(column[index])
+        for name in ("words", "cover"):
+            parts = getattr(self, name)
+            taken[name] = None if parts is None else parts._replace(covered=read_only(parts.covered[index]))
         for name in ("ids", "sources"):
             names = getattr(self, name)
             taken[name] = None if names is None else tuple(names[i] for i in index)
@@ -295,14 +373,17 @@ class Candidates:
     def __repr__(self) -> str:
         n, d = self.vectors.shape
         extras = ["relevance"] if self.relevance_given else []
-        extras += [name for name in ("quality", "ids", "costs", "sources") if getattr(self, name) is not None]
+        extras += [
+            name for name in ("quality", "words", "cover", "ids", "costs", "sources") if getattr(self, name) is not None
+        ]
         return f"Candidates(n={n}, d={d}, {self.dtype}{''.join(', ' + e for e in extras)})"
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Arrays lose their read-only flag when they are pickled.
         for value in state.values():
-            if isinstance(value, np.ndarray):
-                read_only(value)
+            for array in value if isinstance(value, Parts) else (value,):
+                if isinstance(array, np.ndarray):
+                    read_only(array)
         self.__dict__.update(state)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import as_float64, as_numeric
-from ..candidates import CandidateBlock, Candidates, as_unit_rows, working_dtype
+from .._validation import as_float64, as_numeric, quoted
+from ..candidates import CandidateBlock, Candidates, Parts, as_unit_rows, working_dtype
 from ..errors import InvalidInputError
 from ..scaling import Scale, rescale
 
 Blocks = ArrayLike | Iterator[ArrayLike]
+Words = Sequence[Parts] | Iterator[Sequence[Parts]]
 # Queries' own candidates are validated in pieces of this size. A piece fits into the processor's cache, and a memory
 # map as a whole may not fit into memory.
 MAX_BYTES = 4 << 20
@@ -36,6 +37,7 @@ class Block:
     vectors: NDArray[Any] | None = None
     quality: NDArray[Any] | None = None
     relevance: NDArray[Any] | None = None
+    words: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -52,7 +54,7 @@ class Block:
         return [self._take(slice(i, i + length)) for i in range(0, len(self), length)]
 
     def _take(self, part: slice) -> Block:
-        columns = (self.vectors, self.quality, self.relevance)
+        columns = (self.vectors, self.quality, self.relevance, self.words)
         own = (None if column is None else column[part] for column in columns)
         return Block(self.start + part.start, self.queries[part], self.shared, *own)
 
@@ -63,6 +65,11 @@ class Block:
         relevance = as_float64(self.relevance, "relevance")
         # Numbers that are not finite are left as they are. The selection of their query refuses them and names it.
         return replace(self, relevance=rescale(relevance, scale)) if np.isfinite(relevance).all() else self
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether there are words or other parts to cover, which a :class:`CandidateBlock` does not hold."""
+        return self.words is not None or (self.shared is not None and self.shared.cover is not None)
 
     def validate(self) -> CandidateBlock:
         """The whole block for a compiled loop. If any part is wrong, an InvalidInputError is raised."""
@@ -76,11 +83,14 @@ class Block:
     def candidates(self, i: int) -> Candidates:
         """The candidates of query ``start + i``."""
         relevance = None if self.relevance is None else self.relevance[i]
+        words = None if self.words is None else self.words[i]
         if self.shared is not None:
-            return self.shared.with_query(self.queries[i], relevance)
+            return self.shared.with_query(self.queries[i], relevance, words)
         assert self.vectors is not None
         quality = None if self.quality is None else self.quality[i]
-        return Candidates(self.queries[i], self.vectors[i], relevance=relevance, quality=quality, copy=False)
+        return Candidates(
+            self.queries[i], self.vectors[i], relevance=relevance, quality=quality, words=words, copy=False
+        )
 
 
 def read_blocks(
@@ -88,13 +98,16 @@ def read_blocks(
     vectors: Blocks,
     quality: Blocks | None,
     relevance: Blocks | None,
+    words: Words | None,
+    cover: Any,
     ids: Iterable[Hashable] | None,
     size: int,
 ) -> tuple[Iterator[Block], int | None]:
     """The blocks in order, and the number of queries if it is known. Blocks of arrays have ``size`` queries."""
-    given = {"queries": queries, "vectors": vectors, "quality": quality, "relevance": relevance}
+    given: dict[str, Any] = {"queries": queries, "vectors": vectors}
+    given |= {"quality": quality, "relevance": relevance, "words": words}
     columns: dict[str, Any] = {
-        name: values if isinstance(values, Iterator) else as_numeric(values, name)
+        name: values if isinstance(values, Iterator) else _as_array(values, name)
         for name, values in given.items()
         if values is not None
     }
@@ -102,9 +115,11 @@ def read_blocks(
     if not isinstance(columns["vectors"], Iterator) and columns["vectors"].ndim != 3:
         rows = columns.pop("vectors")
         # Block.candidates replaces this query of ones by each query.
-        shared = Candidates(np.ones(rows.shape[-1:]), rows, quality=columns.pop("quality", None), ids=ids, copy=False)
-    elif ids is not None:
-        raise InvalidInputError("ids are for shared candidates: vectors of shape (n, d)")
+        own: dict[str, Any] = {"quality": columns.pop("quality", None), "cover": cover, "ids": ids}
+        shared = Candidates(np.ones(rows.shape[-1:]), rows, **own, copy=False)
+    elif ids is not None or cover is not None:
+        name = "ids are" if cover is None else "cover is"
+        raise InvalidInputError(f"{name} for shared candidates: vectors of shape (n, d)")
     streams = {name: column for name, column in columns.items() if isinstance(column, Iterator)}
     arrays = {name: column for name, column in columns.items() if name not in streams}
     if len({array.shape[:1] for array in arrays.values()}) > 1:
@@ -119,6 +134,20 @@ def read_blocks(
     return _read(streams, arrays, shared), total
 
 
+def _as_array(values: Any, name: str, where: str = "") -> NDArray[Any]:
+    """``values`` as an array of numbers; the words of queries as an array of :class:`Parts`."""
+    if name != "words":
+        return as_numeric(values, name + where)
+    array = np.empty(len(values), object)
+    for row, parts in enumerate(values):
+        if not isinstance(parts, Parts):
+            raise InvalidInputError(
+                f"words{where}: row {row} is {quoted(parts)}; match_words makes the words of a query"
+            )
+        array[row] = parts
+    return array
+
+
 def _read(
     streams: dict[str, Iterator[ArrayLike]], arrays: dict[str, NDArray[Any]], shared: Candidates | None
 ) -> Iterator[Block]:
@@ -130,7 +159,7 @@ def _read(
         for name, part in zip(streams, given, strict=True):
             if part is None:
                 raise InvalidInputError(f"{name}: no block is left for the queries from {start} on")
-            parts[name] = as_numeric(part, name + where)
+            parts[name] = _as_array(part, name, where)
         length = len(np.atleast_1d(next(iter(parts.values()))))
         parts |= {name: array[start : start + length] for name, array in arrays.items()}
         block = Block(start, shared=shared, **parts)

@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._validation import check_bool, check_integer, check_one_of, read_only
 from ..errors import InvalidInputError, SetSelectError
@@ -23,7 +24,7 @@ from ..selectors.base import (
     resolve_selector,
     warn_of_no_effect,
 )
-from ._blocks import Block, Blocks, read_blocks
+from ._blocks import Block, Blocks, Words, read_blocks
 from ._threads import one_blas_thread
 
 # The most queries between two updates of the progress bar.
@@ -36,6 +37,8 @@ def select_many(
     k: int,
     selector: str | Selector = DEFAULT_SELECTOR,
     *,
+    words: Words | None = None,
+    cover: ArrayLike | Iterable[Any] | None = None,
     relevance: Blocks | None = None,
     relevance_scale: Scale | None = "minmax",
     quality: Blocks | None = None,
@@ -47,8 +50,8 @@ def select_many(
     """Select ``k`` for each query, from shared candidates or from each query's own.
 
     The result is that of :func:`select` for each query, except for ties within rounding error. It does not depend on
-    the number of ``workers``. With numba, VRSD, MMR and NDPP without a kernel validate and select for blocks of
-    queries.
+    the number of ``workers``. With numba, VRSD, MMR, NDPP without a kernel and
+    Coverage without words validate and select for blocks of queries.
 
     Parameters
     ----------
@@ -60,6 +63,10 @@ def select_many(
         The number of picks for each query, 1..n.
     selector, **parameters
         As in :func:`select`, without constraints.
+    words : sequence of Q Parts, or an iterator of blocks of b Parts, optional
+        The words of each query and how well each of its candidates covers them; :func:`match_words` makes them.
+    cover : array-like of shape (n, m) in [0, 1], or n values, optional
+        Parts that each set has to cover, for shared candidates; see :func:`select`.
     relevance : array-like, shape (Q, n), or an iterator of blocks (b, n), optional
         What each candidate is worth for each query, in place of the cosine: the scores of a reranker or of hybrid
         search. :class:`VRSD` refuses it.
@@ -92,7 +99,7 @@ def select_many(
     (5, 3)
     """
     check_arguments(select_many, parameters)
-    more: dict[str, Any] = {"relevance": relevance, "relevance_scale": relevance_scale}
+    more: dict[str, Any] = {"words": words, "cover": cover, "relevance": relevance, "relevance_scale": relevance_scale}
     more |= {"quality": quality, "ids": ids, "workers": workers, "progress": progress, **parameters}
     return _join(list(select_stream(queries, vectors, k, selector, **more)))
 
@@ -103,6 +110,8 @@ def select_stream(
     k: int,
     selector: str | Selector = DEFAULT_SELECTOR,
     *,
+    words: Words | None = None,
+    cover: ArrayLike | Iterable[Any] | None = None,
     relevance: Blocks | None = None,
     relevance_scale: Scale | None = "minmax",
     quality: Blocks | None = None,
@@ -145,7 +154,8 @@ def select_stream(
     if isinstance(relevance, str) and relevance == "cosine":
         relevance = None
     resolved = resolve_selector(selector, parameters)
-    warn_of_no_effect(resolved, parameters, quality=quality is not None)
+    given = " and ".join(name for name, value in (("words", words), ("cover", cover)) if value is not None)
+    warn_of_no_effect(resolved, parameters, quality=quality is not None, words=given)
     if relevance_scale is not None:
         check_one_of(relevance_scale, "relevance_scale", SCALES)
     threads = check_integer(workers, "workers", 1)
@@ -156,7 +166,7 @@ def select_stream(
             tqdm = importlib.import_module("tqdm").tqdm
         except ImportError as error:
             raise ImportError('progress=True needs tqdm: pip install "setselect[batch]"') from error
-    blocks, total = read_blocks(queries, vectors, quality, relevance, ids, block_size)
+    blocks, total = read_blocks(queries, vectors, quality, relevance, words, cover, ids, block_size)
     task = functools.partial(_select, resolved, BlockSelector(resolved), k, relevance_scale)
     return _stream(task, blocks, total, threads, tqdm)
 
@@ -171,12 +181,12 @@ class BlockSelector:
     def select(self, block: Block, k: int) -> Selections | None:
         """The selections of a block; None if each query needs :class:`Candidates` of its own.
 
-        None means that there is no compiled loop, or that the block has an error. In the second case the call for the
-        query in error raises an error that names it.
+        None means that there is no compiled loop, that there are words or other parts, or that the block has an error.
+        In the last case the call for the query in error raises an error that names it.
         """
         # Another thread may set it to None meanwhile.
         loop = self.loop
-        if loop is None:
+        if loop is None or block.has_parts:
             return None
         try:
             validated = block.validate()

@@ -16,9 +16,10 @@ from ..candidates import CONSTRAINTS, Candidates
 from ..errors import InvalidInputError, warn
 from ..perspective import PAP
 from ..scaling import rescale
-from ..selectors.base import Selection, Selector, make_selector
+from ..selectors.base import Selection, Selector, make_selector, uses_words
 from ..selectors.choose import choose
 from ..signals.extraction import aread_perspective, find_text_to_embed, make_pap, read_perspective
+from ..signals.words import match_words
 from .flow import Flow, Step
 from .items import describe_item, itself, read_numbers, read_values, sort_items
 
@@ -31,24 +32,28 @@ LOGGER.addHandler(logging.NullHandler())
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedQuery:
-    """A query's embedding, float64, shape (d,), and the projection on its perspective."""
+    """A query's embedding, float64, shape (d,), the projection on its perspective, and its words."""
 
     vector: NDArray[np.float64]
     pap: PAP | None
     # What a store is searched with.
     search_vector: list[float]
+    # Empty if only the embedding is known.
+    question: str = ""
 
 
 class Found(NamedTuple):
     """The items to select from, with their ids and vectors row by row.
 
-    ``comparable_text`` gives the text by which an item is compared with others; it is empty for an item that stands for
-    more than its text. ``fetch_k`` is the size of the search. ``exhausted``: a wider search would not find more.
-    ``scores``: what ``relevance="score"`` means, where items come with a score.
+    ``text`` gives the text of an item that was embedded. ``comparable_text`` gives the text by which an item is
+    compared with others; it is empty for an item that stands for more than its text. ``fetch_k`` is the size of the
+    search. ``exhausted``: a wider search would not find more. ``scores``: what ``relevance="score"`` means, where items
+    come with a score.
     """
 
     items: Sequence[Any]
     ids: Sequence[Hashable]
+    text: Callable[[Any], str]
     comparable_text: Callable[[Any], str]
     vectors: Any
     fetch_k: int | None = None
@@ -123,7 +128,11 @@ class Request:
         return find_text_to_embed(parts, query, settings.perspective_vector)
 
     def as_query(
-        self, embedding: Sequence[float], embedded: Sequence[float] | None, own: Sequence[float] | None = None
+        self,
+        question: str,
+        embedding: Sequence[float],
+        embedded: Sequence[float] | None,
+        own: Sequence[float] | None = None,
     ) -> EmbeddedQuery:
         """The query with its perspective; ``embedded`` is the embedding of what :meth:`find_text_to_embed` returned.
 
@@ -137,7 +146,7 @@ class Request:
                 "the query's embedding is the zero vector, which has no direction: check the model that embedded it"
             )
         if self.settings.perspective is None:
-            return EmbeddedQuery(vector, None, vector.tolist())
+            return EmbeddedQuery(vector, None, vector.tolist(), question)
         pap = make_pap(
             self.settings.perspective,
             vector if own is None else own,
@@ -146,7 +155,7 @@ class Request:
             corpus=self.settings.corpus,
             direction=self.settings.direction,
         )
-        return EmbeddedQuery(vector, pap, (vector if pap is None else pap.project(vector)).tolist())
+        return EmbeddedQuery(vector, pap, (vector if pap is None else pap.project(vector)).tolist(), question)
 
     def select(self, found: Found, query: EmbeddedQuery) -> Selected:
         """Select among the items.
@@ -209,11 +218,17 @@ class Request:
         if rows is not None:
             items, ids, vectors = [items[row] for row in rows], [ids[row] for row in rows], vectors[rows]
         source = None if settings.max_per_source is None else settings.source
+        words = cover = None
+        if uses_words(self.selector):
+            words = match_words(query.question, list(map(found.text, items))) if query.question else None
+            cover = None if settings.cover is None else read_values(items, settings.cover, "cover", self.view)
         candidates = Candidates(
             query.vector,
             vectors,
             relevance=None if relevance is None else rescale(relevance, settings.relevance_scale),
             quality=None if settings.quality is None else read_numbers(items, settings.quality, "quality", self.view),
+            words=words,
+            cover=cover,
             ids=ids,
             costs=None if settings.costs is None else read_numbers(items, settings.costs, "costs", self.view),
             sources=None if source is None else read_values(items, source, "source", self.view),

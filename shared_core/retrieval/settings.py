@@ -31,12 +31,13 @@ from ..selectors.vrsd import NO_RELEVANCE
 from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
 from .items import ItemName, ItemNumber, Order
 
-SelectorName = Literal["ndpp", "mmr", "vrsd", "similarity"]
+SelectorName = Literal["coverage", "ndpp", "mmr", "vrsd", "similarity"]
 Perspective = (
     str | Sequence[float] | NDArray[Any] | Callable[[str], str | QueryParts | None] | PerspectiveExtractor | None
 )
 Positive = Annotated[int, Field(ge=1)]
 Weight = Annotated[float, Field(ge=0, le=1)]
+NotNegative = Annotated[float, Field(ge=0)]
 Cosine = Annotated[float, Field(ge=-1, le=1)]
 
 
@@ -77,10 +78,22 @@ class Settings(BaseModel):
     """
 
     selector: Annotated[SelectorName | str | Selector | None, _Unchecked, AsItIs] = None
-    """A selector's name, ``"ndpp"`` by default, or an object such as ``MMR(lambda_mult=0.7)``."""
+    """A selector's name, ``"coverage"`` by default, or an object such as ``MMR(lambda_mult=0.7)``."""
 
     selector_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Parameters of a selector that you registered."""
+
+    word_weight: NotNegative | None = None
+    """For ``"coverage"``, at least 0: how much the words of the question count beside the vectors, 1 by default. 0
+    switches them off."""
+
+    cover: Name = None
+    """For ``"coverage"``: values that the set has to cover together, besides the words: a metadata key (``"label"``), a
+    function, or values by id. A document may have several values, as a list. Each value counts once, so a relevant
+    document of another label, collection or product gets its place."""
+
+    cover_weight: NotNegative | None = None
+    """For ``"coverage"``, at least 0: how much the values of ``cover`` count, 1 by default."""
 
     lambda_mult: Weight | None = None
     """For ``"mmr"``, in [0, 1]: the weight of relevance against novelty, 0.5 by default."""
@@ -101,9 +114,9 @@ class Settings(BaseModel):
     """For ``"ndpp"`` with exponential relevance, above 0: the lower, the more relevance counts. ``"auto"`` (default) is
     1.25 standard deviations of the candidates' relevance."""
 
-    ridge: Annotated[float, Field(ge=0)] | None = None
-    """For ``"ndpp"``, a number on the diagonal of its kernel, at least 0: the higher, the smaller the penalty for
-    repetition. By default 0.05 without a ``kernel``, 0 with one."""
+    ridge: NotNegative | None = None
+    """For ``"coverage"`` and ``"ndpp"``, a number on the diagonal of the kernel, at least 0 (0.0001 for
+    ``"coverage"``): the higher, the smaller the penalty for repetition. By default 0.05; 0 with a ``kernel``."""
 
     relevance: Number = None
     """What a document is worth for the query, higher is better: ``"cosine"`` (default), a metadata key
@@ -251,7 +264,8 @@ class Call(Settings, Fetching):
         if self.has_relevance and not getattr(selector, "uses_relevance", True):
             raise InvalidParameterError(NO_RELEVANCE)
         if warns:
-            warn_of_no_effect(selector, parameters, quality=self.quality is not None)
+            words = "" if self.cover is None else "cover"
+            warn_of_no_effect(selector, parameters, quality=self.quality is not None, words=words)
         return selector
 
 

@@ -1,9 +1,9 @@
-"""The greedy loops of vrsd.py, mmr.py and ndpp.py for numba: one function per algorithm, with a batch axis in front.
+"""The greedy loops of the selectors for numba: one function per algorithm, with a batch axis in front.
 
-``vrsd`` repeats the numpy loop of its selector. ``mmr``, and ``ndpp`` with a symmetric kernel, make the same picks, but
-they compute a score only where the score may be the highest. The picks are identical to those of numpy except for ties
-within rounding error. A single query is a batch of one. Constraints other than k are left to numpy. Only
-``compiled_loops`` of ``_greedy.py`` imports this module, because it needs numba.
+``vrsd`` repeats the numpy loop of its selector. ``mmr``, ``coverage``, and ``ndpp`` with a symmetric kernel, make the
+same picks, but they compute a score only where the score may be the highest. The picks are identical to those of numpy
+except for ties within rounding error. A single query is a batch of one. Constraints other than k are left to numpy.
+Only ``compiled_loops`` of ``_greedy.py`` imports this module, because it needs numba.
 
 All compiled functions are in one file. numba keeps compiled code on disk, and renews it only if the file of the called
 function has changed.
@@ -282,3 +282,73 @@ def ndpp(
                     scale[v] = max(scale[v], abs(product))
                     if not np.isfinite(d[v]):
                         counts[query] = -1
+
+
+@_compile()
+def coverage(
+    rows: FloatArray, alpha: float, relevance: Matrix, noise: Matrix, diagonal: Matrix, left: Matrix, shown: int,
+    a: Matrix, weights: Matrix, already_covered: Matrix, tie: float, picks: Indices, gains: Matrix,
+) -> None:  # fmt: skip
+    """Coverage for each query of a batch, into ``picks`` and ``gains``.
+
+    ``step`` numbers the picks, s and t the steps of the LU, j the parts, v the candidates. ``left`` holds the first
+    ``shown`` steps and room for k more, and ``diagonal`` d after these steps. ``relevance`` is -inf for a closed
+    candidate. All queries of a batch have the same parts.
+    """
+    # A gain only falls as the set grows. So the last computed gain of a candidate is an upper bound, and a candidate
+    # whose bound is below the best gain is skipped. d[v] is known after the first seen[v] steps.
+    b, k = picks.shape
+    n, width = rows.shape[1:]
+    m = len(weights)
+    d, bound, seen, covered = np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(m)
+    for query in range(b):
+        own, widest = query if len(rows) > 1 else 0, 0.0
+        covered[:] = already_covered
+        # The squared length of a row is 1 or 0, with a rounding error below 1e-5.
+        highest = np.log(1.0 + 1e-5 + alpha) + weights.sum()
+        for v in range(n):
+            seen[v], bound[v] = -1, relevance[query, v] + highest
+            if shown:
+                seen[v], d[v] = shown, diagonal[v]
+            widest = max(widest, tie + ROUNDING * (1.0 + alpha) / alpha + noise[query, v])
+        for step in range(k):
+            t = shown + step
+            # The candidate of the highest bound comes first: few other bounds are above its gain.
+            first = 0
+            for v in range(n):
+                if bound[v] > bound[first]:
+                    first = v
+            best, top = first, -np.inf
+            for at in range(-1, n):
+                v = first if at < 0 else at
+                if bound[v] > -np.inf and bound[v] >= top - widest and not (at >= 0 and v == first):
+                    z = rows[own, v]
+                    if seen[v] < 0:
+                        d[v], seen[v] = dot_exact(z, z) + alpha, 0
+                    for s in range(seen[v], t):
+                        d[v] -= dot_exact(z, left[s]) ** 2
+                    seen[v] = t
+                    bound[v] = relevance[query, v] + np.log(d[v])
+                    for j in range(m):
+                        bound[v] += weights[j] * max(a[v, j] - covered[j], 0.0)
+                    if bound[v] > top:
+                        best, top = v, bound[v]
+            lowest = top - tie - ROUNDING * (1.0 + alpha) / d[best] - noise[query, best]
+            i = 0
+            while i < best and not (seen[i] == t and bound[i] >= lowest):
+                i += 1
+            picks[query, step], gains[query, step] = i, bound[i]
+            bound[i] = -np.inf
+            if step == k - 1:
+                break
+            for j in range(m):
+                covered[j] = max(covered[j], a[i, j])
+            z, root = rows[own, i], np.sqrt(d[i])
+            for c in range(width):
+                left[t, c] = z[c]
+            for s in range(t):
+                lower = dot_exact(z, left[s])
+                for c in range(width):
+                    left[t, c] -= lower * left[s, c]
+            for c in range(width):
+                left[t, c] /= root

@@ -16,7 +16,7 @@ from ..candidates import CandidateBlock, Candidates
 from ..errors import InvalidInputError, InvalidParameterError, warn
 
 # The selector of all functions, adapters and commands that are given none.
-DEFAULT_SELECTOR = "ndpp"
+DEFAULT_SELECTOR = "coverage"
 # The number of picks of all adapters, batches and commands that are given none.
 DEFAULT_K = 4
 # The repr of a selection shows at most this many picks.
@@ -89,10 +89,11 @@ class Selection:
 
 @runtime_checkable
 class Selector(Protocol):
-    """An object that selects a set: one of the four selectors here, or your own (see :func:`register_selector`).
+    """An object that selects a set: one of the five selectors here, or your own (see :func:`register_selector`).
 
-    Two class attributes say what a selector can use, so that an argument without an effect is named: ``uses_quality``,
-    and ``uses_relevance`` for a relevance that is given in place of the cosine. Without them it can use both.
+    Three class attributes say what a selector can use, so that an argument without an effect is named:
+    ``uses_quality``; ``uses_relevance`` for a relevance that is given in place of the cosine; ``uses_words`` for the
+    words of the question and the parts of ``cover``. Without them it can use quality and relevance, but no words.
 
     Examples
     --------
@@ -278,7 +279,7 @@ def selector_names() -> tuple[str, ...]:
     """The names that :func:`make_selector` knows.
 
     >>> from setselect import selector_names
-    >>> {"similarity", "vrsd", "mmr", "ndpp"} <= set(selector_names())
+    >>> {"coverage", "similarity", "vrsd", "mmr", "ndpp"} <= set(selector_names())
     True
     """
     return tuple(_REGISTRY)
@@ -366,11 +367,21 @@ def check_arguments(function: Callable[..., Any], parameters: Iterable[str], mor
             raise InvalidParameterError(f"{function.__name__}() has no argument {name!r}: {hint}")
 
 
-def warn_of_no_effect(selector: Selector, parameters: Iterable[str], *, quality: bool) -> None:
-    """Warn if a quality or the parameter ``lambda_b`` was given and the selector does not use it."""
+def uses_words(selector: Selector) -> bool:
+    """Whether a selector uses the words of the question and the parts of ``cover``."""
+    return getattr(selector, "uses_words", False)
+
+
+def warn_of_no_effect(selector: Selector, parameters: Iterable[str], *, quality: bool, words: str = "") -> None:
+    """Warn if a quality, words or ``lambda_b`` were given and the selector does not use them.
+
+    ``words`` names the arguments that give words or parts.
+    """
     # A selector without the attribute uses_quality may use quality.
     if quality and not getattr(selector, "uses_quality", True):
         problem = f"quality has no effect with {selector!r}; 'mmr' uses it"
+    elif words and not uses_words(selector):
+        problem = f"{words} has no effect with {selector!r}; 'coverage' uses it"
     elif not quality and "lambda_b" in parameters:
         problem = "lambda_b, the weight of relevance against quality, has no effect without quality"
     else:

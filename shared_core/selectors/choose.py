@@ -11,9 +11,18 @@ from numpy.typing import ArrayLike
 
 from .._validation import read_only
 from ..candidates import CONSTRAINTS, TIE_TOLERANCE, Candidates
-from ..errors import NothingLeftError
+from ..errors import InvalidInputError, NothingLeftError
 from ..scaling import Scale, rescale
-from .base import DEFAULT_SELECTOR, Selection, Selector, check_arguments, resolve_selector, warn_of_no_effect
+from ..signals.words import match_words
+from .base import (
+    DEFAULT_SELECTOR,
+    Selection,
+    Selector,
+    check_arguments,
+    resolve_selector,
+    uses_words,
+    warn_of_no_effect,
+)
 
 _EMPTY = Selection(read_only(np.zeros(0, np.int64)), read_only(np.zeros(0)), read_only(np.zeros(0)), 0.0)
 
@@ -24,6 +33,9 @@ def select(
     k: int | None = None,
     selector: str | Selector = DEFAULT_SELECTOR,
     *,
+    question: str | None = None,
+    texts: Sequence[str] | None = None,
+    cover: ArrayLike | Iterable[Any] | None = None,
     relevance: ArrayLike | None = None,
     relevance_scale: Scale | None = "minmax",
     quality: ArrayLike | None = None,
@@ -43,7 +55,14 @@ def select(
     k : int, optional
         Size of the set, 1..n. It may be left out if ``budget`` is given.
     selector : str or Selector
-        ``"ndpp"`` (default), ``"mmr"``, ``"vrsd"``, ``"similarity"``, another registered name, or an object.
+        ``"coverage"`` (default), ``"ndpp"``, ``"mmr"``, ``"vrsd"``, ``"similarity"``, another registered name, or an
+        object.
+    question : str, optional
+    texts : sequence of n str, optional
+        The query in words, and the candidates' texts. With both, :class:`Coverage` reads the words too.
+    cover : array-like of shape (n, m) in [0, 1], or n values, optional
+        Parts that the set has to cover, for :class:`Coverage`: how well each candidate covers each part, or the value
+        of each candidate, such as its label. See :class:`Candidates`.
     relevance : array-like, shape (n,), optional
         What each candidate is worth for the query, in place of the cosine: the scores of a reranker or of hybrid
         search. ``"cosine"`` is the default. :class:`VRSD` refuses it.
@@ -57,8 +76,8 @@ def select(
         Rows that the reader has seen already. The selection continues from them and does not return them.
     **parameters
         The constraints of :class:`Candidates` (``max_per_source``, ...), with which the set may have fewer than ``k``
-        members; and the selector's own: ``refine`` (VRSD), ``lambda_mult``, ``lambda_b`` (MMR), ``kernel``,
-        ``relevance_mapping``, ``temperature``, ``ridge`` (NDPP).
+        members; and the selector's own: ``word_weight``, ``cover_weight``, ``ridge`` (Coverage), ``refine`` (VRSD),
+        ``lambda_mult``, ``lambda_b`` (MMR), ``kernel``, ``relevance_mapping``, ``temperature``, ``ridge`` (NDPP).
 
     Returns
     -------
@@ -86,12 +105,21 @@ def select(
     constraints = {name: parameters.pop(name) for name in CONSTRAINTS if name in parameters}
     check_arguments(select, parameters, CONSTRAINTS)
     resolved = resolve_selector(selector, parameters)
-    warn_of_no_effect(resolved, parameters, quality=quality is not None)
+    if (question is None) != (texts is None):
+        missing = "texts" if texts is None else "question"
+        raise InvalidInputError(f"{missing} is missing: the words need the question and the candidates' texts")
+    given = " and ".join(name for name, value in (("question", question), ("cover", cover)) if value is not None)
+    warn_of_no_effect(resolved, parameters, quality=quality is not None, words=given)
+    words = None
+    if question is not None and texts is not None and uses_words(resolved):
+        words = match_words(question, texts)
     candidates = Candidates(
         query,
         vectors,
         relevance=relevance,
         quality=quality,
+        words=words,
+        cover=cover,
         ids=ids,
         costs=costs,
         sources=sources,

@@ -136,12 +136,12 @@ class NDPP:
         log_r2, noise = self._log_r2(candidates)
         state.close(log_r2)  # -inf for a closed candidate
         factors = self._factors(candidates)
-        lu = _IncrementalLU(factors, state.shown, state.target) if state.shown else None
+        lu = IncrementalLU(factors, state.shown, state.target) if state.shown else None
         found = None
         if not state.constraints:
             found = _run_compiled(factors, log_r2[None], noise[None], state.tie, state.target, lu)
         if found is None:
-            gains = _greedy(state, lu or _IncrementalLU(factors, [], state.target), log_r2, noise)
+            gains = _greedy(state, lu or IncrementalLU(factors, [], state.target), log_r2, noise)
         else:
             count = int(found[2][0])
             state.picks += found[0][0, :count].tolist()
@@ -159,7 +159,7 @@ class NDPP:
             return None
         log_r2, noise = self._log_r2(block)
         cosine_tie = TIE_TOLERANCE[block.vectors.dtype]
-        found = _run_compiled(_factors_of_unit_rows(block.vectors, self._alpha()), log_r2, noise, cosine_tie, k)
+        found = _run_compiled(factors_of_unit_rows(block.vectors, self._alpha()), log_r2, noise, cosine_tie, k)
         if found is None:
             return None
         picks, gains, counts = found
@@ -181,7 +181,7 @@ class NDPP:
     def _factors(self, candidates: Candidates) -> _Factors:
         """The factors of the kernel, or of E Eᵀ if there is none."""
         if self.kernel is None:
-            return _factors_of_unit_rows(candidates.vectors, self._alpha())
+            return factors_of_unit_rows(candidates.vectors, self._alpha())
         V, B, C = self.kernel.factors(candidates)
         Z = np.concatenate([V, B], axis=1, dtype=np.float64) if B.shape[1] else V.astype(np.float64, copy=False)
         # The rows of a LowRankKernel are float64 whatever the candidates' vectors are.
@@ -194,9 +194,9 @@ class NDPP:
         """log r² and its tie tolerance. r itself would underflow where relevance or the temperature is low."""
         exact, given = np.zeros(candidates.relevance.shape), candidates.relevance_given
         # log_relevance is not part of the Kernel protocol: a kernel with factors alone is valid.
-        log_relevance = getattr(self.kernel, "log_relevance", None)
-        if log_relevance is not None and self.relevance_mapping is None and not given:
-            learned = log_relevance(candidates)
+        of_kernel = getattr(self.kernel, "log_relevance", None)
+        if of_kernel is not None and self.relevance_mapping is None and not given:
+            learned = of_kernel(candidates)
             if learned is not None:
                 log_r = as_float64(learned, "log_relevance of the kernel")
                 if log_r.shape != exact.shape or not np.isfinite(log_r).all():
@@ -213,31 +213,36 @@ class NDPP:
             return 2 * np.log(r), np.where(known, 0.0, 2 * FLOAT64_TIE / r)
         if isinstance(self.temperature, float):
             return 2 * log_exponential(relevance, self.temperature), exact
-        log_r2, per_T = _log_standardised(relevance.T, None if given else candidates.vectors.dtype)
+        standardised, per_sigma = standardise(relevance, None if given else candidates.vectors.dtype)
         # A cosine has an absolute rounding error, which the temperature divides.
-        return log_r2.T, exact if given else (exact.T + 2 * FLOAT64_TIE * per_T).T
+        noise = exact if given else exact + 2 * FLOAT64_TIE * per_sigma / AUTO_TEMPERATURE
+        return log_relevance(standardised), noise
 
 
-def _log_standardised(relevance: Matrix, dtype: np.dtype[Any] | None) -> tuple[Matrix, Matrix]:
-    """log r² = (relevance - maximum) / T at the temperature T = 1.25·σ, σ the standard deviation, and 1 / T.
+def standardise(values: Matrix, dtype: np.dtype[Any] | None) -> tuple[Matrix, Matrix]:
+    """(values - mean) / σ and 1 / σ over the last axis, where σ is the standard deviation; 0 if σ is 0 up to rounding.
 
-    ``relevance`` has shape (n,) for one query, or a column for each query. If the relevance is a cosine, ``dtype`` is
-    that of the vectors; None means a given relevance. If σ is 0 up to rounding, T is infinite.
+    If the values are cosines, ``dtype`` is that of the vectors. None means numbers of any size.
     """
     if dtype is None:
         # Squares of very large or very small numbers would overflow or underflow.
-        largest = np.maximum.reduce(np.abs(relevance))
-        relevance = relevance / np.where(largest > 0, largest, 1.0)
-    n = len(relevance)
-    centred = relevance - np.add.reduce(relevance) / n
-    sigma = np.sqrt(np.vecdot(centred.T, centred.T) / n)
+        largest = np.abs(values).max(axis=-1, keepdims=True)
+        values = values / np.where(largest > 0, largest, 1.0)
+    n = values.shape[-1]
+    centred = values - np.add.reduce(values, axis=-1, keepdims=True) / n
+    sigma = np.sqrt(np.vecdot(centred, centred) / n)[..., None]
     flat = sigma <= TIE_TOLERANCE[dtype or centred.dtype]
-    per_T = (1.0 - flat) / (AUTO_TEMPERATURE * sigma + flat)
-    logs: Matrix = (centred - np.maximum.reduce(centred)) * per_T
-    return logs, per_T
+    per_sigma = (1.0 - flat) / (sigma + flat)
+    return centred * per_sigma, per_sigma
 
 
-def _factors_of_unit_rows(rows: FloatArray, alpha: float) -> _Factors:
+def log_relevance(standardised: Matrix) -> Matrix:
+    """log r² at the temperature T = 1.25·σ for a relevance in standard deviations; the highest is 0."""
+    return (standardised - np.maximum.reduce(standardised, axis=-1, keepdims=True)) / AUTO_TEMPERATURE
+
+
+def factors_of_unit_rows(rows: FloatArray, alpha: float) -> _Factors:
+    """The factors of E Eᵀ + αI."""
     tolerance = RANK_TOLERANCE[rows.dtype]
     if alpha == 0:
         # Sums in float32 would leave ratios above the tolerance after the rank is used up.
@@ -261,7 +266,7 @@ class _Factors(NamedTuple):
     unit: bool
 
 
-def _greedy(state: GreedyState, lu: _IncrementalLU, log_r2: Matrix, noise: Matrix) -> list[float]:
+def _greedy(state: GreedyState, lu: IncrementalLU, log_r2: Matrix, noise: Matrix) -> list[float]:
     """The greedy method (NDPP paper, 4.4.2), until no ratio is above 0; returns the gain of each pick."""
     gains = []
     while state.more():
@@ -283,7 +288,7 @@ def _greedy(state: GreedyState, lu: _IncrementalLU, log_r2: Matrix, noise: Matri
 
 
 def _run_compiled(
-    factors: _Factors, log_r2: Matrix, noise: Matrix, tie: float, k: int, lu: _IncrementalLU | None = None
+    factors: _Factors, log_r2: Matrix, noise: Matrix, tie: float, k: int, lu: IncrementalLU | None = None
 ) -> tuple[NDArray[np.int64], Matrix, NDArray[np.int64]] | None:
     """Picks (b, k), gains (b, k) and numbers of picks (b,) of the compiled loop; None if numba cannot be used.
 
@@ -306,7 +311,7 @@ def _run_compiled(
     return (picks, gains, counts) if ran else None
 
 
-class _IncrementalLU:
+class IncrementalLU:
     """det(L_{S+i}) / det(L_S) for every candidate i, updated as S grows: an LU without pivoting, one step per pick.
 
     The ratio is d_i, the pivot of candidate i if it were the next step. L is never formed: with z_i = (V_i, B_i), row i

@@ -1,0 +1,186 @@
+"""One set that is relevant, repeats little, and covers every part of the question together; the default selector."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._validation import FloatArray, check_number
+from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_query
+from ._greedy import GreedyState, lowest_of_best, run_compiled
+from .base import Selection, Selections, make_selection, make_selections, register_selector
+from .ndpp import (
+    AUTO_TEMPERATURE,
+    DEFAULT_RIDGE,
+    FLOAT64_TIE,
+    IncrementalLU,
+    factors_of_unit_rows,
+    log_relevance,
+    standardise,
+)
+
+Matrix = NDArray[np.float64]
+
+# The weight of the words beside the cosine in the relevance, and of what the set covers, where both parameters are 1.
+# They were chosen on the development half of the questions of benchmarks/regimes.py.
+WORDS_IN_RELEVANCE = 0.25
+COVERED = 8.0
+# With a ridge below this, rounding errors in float32 would decide between candidates.
+LEAST_RIDGE = 1e-4
+
+
+@register_selector("coverage")
+@dataclass(frozen=True)
+class Coverage:
+    """The set S that is relevant, repeats little, and covers the words of the question; selected greedily.
+
+    The objective is F(S) = Σ_{i∈S} (ρ_i − max ρ) / T + log det(E_S E_Sᵀ + αI) + w Σ_j β_j max_{i∈S} a_ij.
+
+    - ρ is the relevance of each candidate. With words, it is z(r) + h·z(a b), where r is the cosine or the relevance
+      that was given, a_ij in [0, 1] is how well candidate i covers word j, b_j is the weight of the word, and z
+      subtracts the mean of the candidates and divides by their standard deviation. Without words ρ = r. T is 1.25
+      standard deviations of ρ.
+    - The rows of E are the unit vectors of the candidates, and α is the ridge. The two first terms are those of
+      :class:`NDPP` without a kernel: without words and parts, both select the same set.
+    - The last term is what the set covers: part j counts as covered as well as the best of its members covers it. β is
+      b divided by its sum. The parts of ``cover`` are further columns, with a weight of their own.
+
+    Each term is submodular (Lin and Bilmes 2011, "A Class of Submodular Functions for Document Summarization"), and so
+    is F: the gain of a candidate never rises as the set grows. A gain is F(S + i) − F(S). Cost: O(nkd + nkm) for m
+    parts. Memory: O(kd + nm).
+
+    Parameters
+    ----------
+    word_weight : float >= 0
+        Scales h and w for the words: how much the words of the question count beside the vectors. 0: not at all.
+    cover_weight : float >= 0
+        Scales w for the parts of ``cover``: how much it counts that the set covers them.
+    ridge : float >= 0.0001
+        α. It limits the penalty for a repetition, as in :class:`NDPP`.
+
+    Raises
+    ------
+    InvalidParameterError
+        A parameter is out of range.
+
+    Examples
+    --------
+    >>> from setselect import Candidates, Coverage, match_words
+    >>> texts = ["Paris has a river.", "Paris has many rivers.", "The Seine is 777 km long."]
+    >>> words = match_words("How long is the river of Paris?", texts)
+    >>> c = Candidates([1.0, 0.4], [[1.0, 0.1], [1.0, 0.2], [0.6, 1.0]], words=words)
+    >>> Coverage().select(c, 2).indices.tolist()
+    [0, 2]
+    """
+
+    word_weight: float = 1.0
+    cover_weight: float = 1.0
+    ridge: float = DEFAULT_RIDGE
+
+    uses_quality: ClassVar[bool] = False
+    uses_relevance: ClassVar[bool] = True
+    uses_words: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for name, least in (("word_weight", 0.0), ("cover_weight", 0.0), ("ridge", LEAST_RIDGE)):
+            object.__setattr__(self, name, check_number(getattr(self, name), name, least))
+
+    def select(
+        self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
+    ) -> Selection:
+        """Select greedily; what the ``shown`` candidates cover counts as covered."""
+        state = GreedyState(candidates, k, budget, shown)
+        relevance, noise = self._relevance(candidates)
+        state.close(relevance)  # -inf for a closed candidate
+        a, w = self._parts(candidates)
+        covered = a[state.shown].max(axis=0, initial=0.0)
+        factors = factors_of_unit_rows(candidates.vectors, self.ridge)
+        lu = IncrementalLU(factors, state.shown, state.target) if state.shown else None
+        if not state.constraints:
+            found = self._run_compiled(
+                candidates.vectors[None], relevance[None], noise[None], a, w, covered, state.target, lu
+            )
+            if found is not None:
+                state.picks += found[0][0].tolist()
+                return make_selection(candidates, state.picks, found[1][0].tolist())
+        lu = lu or IncrementalLU(factors, [], state.target)
+        return make_selection(candidates, state.picks, _greedy(state, relevance, noise, lu, a, w, covered))
+
+    def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
+        """The selections of a block of queries without words; None if each query needs :meth:`select`."""
+        if not 1 <= k <= block.relevance.shape[1]:
+            return None
+        none = np.zeros((block.relevance.shape[1], 0)), np.zeros(0), np.zeros(0)
+        found = self._run_compiled(block.vectors, *self._relevance(block), *none, k)
+        return None if found is None else make_selections(block, *found, found[1].sum(axis=1))
+
+    def _relevance(self, candidates: Candidates | CandidateBlock) -> tuple[Matrix, Matrix]:
+        """(ρ − max ρ) / T, and its tie tolerance; (n,), or (b, n) for a block."""
+        given = candidates.relevance_given
+        r = candidates.relevance.astype(np.float64) if given else cosines_with_query(candidates)
+        z, per_sigma = standardise(r, None if given else candidates.vectors.dtype)
+        words = candidates.words if isinstance(candidates, Candidates) and self.word_weight else None
+        if words is not None and words.weights.any():
+            # vecdot computes each row alone, so copies of a text get exactly the same number.
+            z_words, _ = standardise(np.vecdot(words.covered, words.weights), None)
+            z, per_rho = standardise(z + WORDS_IN_RELEVANCE * self.word_weight * z_words, z.dtype)
+            per_sigma = per_sigma * per_rho
+        # A cosine has an absolute rounding error, which the standard deviations divide.
+        noise = 0.0 if given else 2 * FLOAT64_TIE * per_sigma / AUTO_TEMPERATURE
+        return log_relevance(z), noise + np.zeros(r.shape)
+
+    def _parts(self, candidates: Candidates) -> tuple[Matrix, Matrix]:
+        """a (n, m), and w β of each part (m,)."""
+        columns, weights = [np.zeros((len(candidates), 0))], [np.zeros(0)]
+        for parts, weight in ((candidates.words, self.word_weight), (candidates.cover, self.cover_weight)):
+            if parts is not None and weight and parts.weights.any():
+                columns.append(parts.covered)
+                weights.append(COVERED * weight * parts.weights / parts.weights.sum())
+        return np.hstack(columns), np.concatenate(weights)
+
+    def _run_compiled(
+        self,
+        rows: FloatArray,
+        relevance: Matrix,
+        noise: Matrix,
+        a: Matrix,
+        w: Matrix,
+        covered: Matrix,
+        k: int,
+        lu: IncrementalLU | None = None,
+    ) -> tuple[NDArray[np.int64], Matrix] | None:
+        """Picks (b, k) and gains (b, k) of the compiled loop; None if numba cannot be used."""
+        d = rows.shape[-1]
+        picks, gains = np.empty((len(relevance), k), np.int64), np.empty((len(relevance), k))
+        steps = 0 if lu is None else lu.t
+        left = np.empty((k, d)) if lu is None else lu.left
+        ratios = np.empty(0) if lu is None else lu.d
+        tie = TIE_TOLERANCE[rows.dtype]
+        ran = run_compiled(
+            "coverage", rows, self.ridge, relevance, noise, ratios, left, steps, a, w, covered, tie, picks, gains
+        )
+        return (picks, gains) if ran else None
+
+
+def _greedy(
+    state: GreedyState, relevance: Matrix, noise: Matrix, lu: IncrementalLU, a: Matrix, w: Matrix, covered: Matrix
+) -> list[float]:
+    """The greedy method; returns the gain of each pick."""
+    gains = []
+    while state.more():
+        new = np.vecdot(np.maximum(a - covered, 0.0), w)  # w Σ_j β_j (what i covers of part j and S does not)
+        marginal = relevance + lu.log_ratios() + new
+        best = int(marginal.argmax())
+        i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + float(noise[best]))
+        lu.add(i)
+        gains.append(float(relevance[i] + math.log(lu.d[i]) + new[i]))
+        covered = np.maximum(covered, a[i])
+        state.take(i, relevance)
+        if state.more():
+            lu.subtract()
+    return gains

@@ -26,15 +26,14 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from shared_core.selectors.coverage import COVERED, WORDS_IN_RELEVANCE
-from shared_core.signals.words import split_words
-
 from benchmarks.models import E5, MAX_CHARACTERS, MAX_TOKENS, MINILM, MPNET, PACKAGES, embed, is_installed
 from benchmarks.papers._common import DATA, ROOT, bm25_scores, heading, table
 from benchmarks.regimes_drawing import main as draw_regimes
 from benchmarks.regimes_methods import DEFAULT, FETCH_K, METHODS, RRF_K, SHOWN, SIMILARITY, TRIED, Search
 from benchmarks.regimes_tasks import GROUPS, REGIMES, SEED, Case, Picks, Regime, is_there
+from shared_core.selectors.coverage import COVERED, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
+from shared_core.signals.words import split_words
 
 RESULT = ROOT / "benchmarks" / "results" / "regimes.md"
 VECTORS = (MINILM, MPNET, E5)

@@ -30,7 +30,7 @@ from benchmarks.models import E5, MAX_CHARACTERS, MAX_TOKENS, MINILM, MPNET, PAC
 from benchmarks.papers._common import DATA, ROOT, bm25_scores, heading, table
 from benchmarks.regimes_drawing import main as draw_regimes
 from benchmarks.regimes_methods import DEFAULT, FETCH_K, METHODS, RRF_K, SHOWN, SIMILARITY, TRIED, Search
-from benchmarks.regimes_tasks import GROUPS, REGIMES, SEED, Case, Picks, Regime, is_there
+from benchmarks.regimes_tasks import GROUPS, REGIMES, SEED, Case, Picks, Regime, is_development, is_there
 from shared_core.selectors.coverage import COVERED, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 from shared_core.signals.words import split_words
@@ -56,10 +56,6 @@ class Cell(NamedTuple):
     worth: dict[int, dict[str, np.ndarray]]  # by k and method; a method of TRIED has NaN on the other half
     curve: dict[str, np.ndarray]  # worth by question and k in CURVE, of similarity and the default
     answer: dict[int, dict[str, np.ndarray]]  # whether a pick contains the answer; NaN: unknown
-
-
-def is_development(question: str) -> bool:
-    return hashlib.sha256(question.encode()).digest()[0] % 2 == 0
 
 
 def best_by_words(regime: Regime) -> list[np.ndarray]:

@@ -5,6 +5,7 @@ Data is read from SETSELECT_DATA (default: ../shared/data beside the project) an
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -235,6 +236,11 @@ def nl2bash() -> list[dict]:
     return [items[row] for row in order]
 
 
+def is_development(question: str) -> bool:
+    """Whether the question belongs to the half on which choices are made."""
+    return hashlib.sha256(question.encode()).digest()[0] % 2 == 0
+
+
 def is_there(name: str) -> bool:
     """Whether the files of the regime are there."""
     return all((DATA / file).is_file() for file in REGIMES[name][1])
@@ -277,10 +283,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "2WikiMultihopQA, paragraphs",
         "StrategyQA",
     ),
-    "the same, passages cut into overlapping windows": tuple(name for name in REGIMES if name.endswith("windows")),
-    "the same, passages stored three times": tuple(name for name in REGIMES if name.endswith("three times")),
+    "the same, cut into overlapping windows": tuple(name for name in REGIMES if name.endswith("windows")),
+    "the same, stored three times": tuple(name for name in REGIMES if name.endswith("three times")),
     "one right document": ("SciFact", "OpenBookQA facts", "PIR"),
-    "every paraphrase of one document wanted": ("PIR, paraphrases",),
+    "every paraphrase wanted": ("PIR, paraphrases",),
     "several meanings or opinions": ("Perspectrum", "Ambient", "ArgKP"),
     "examples for a prompt": ("GeoQuery", "MTOP", "NL2Bash"),
 }

@@ -8,13 +8,13 @@ from functools import cached_property
 from itertools import product
 
 import numpy as np
-from shared_core.selectors.coverage import COVERED, WORDS_IN_RELEVANCE
-from shared_core.signals.words import match_words
 
 from benchmarks.regimes_tasks import Picks
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Selector, TopK
 from shared_core.candidates import Parts
+from shared_core.selectors.coverage import COVERED, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
+from shared_core.signals.words import match_words
 
 FETCH_K = 50
 RRF_K = 60  # the constant of Cormack, Clarke and Büttcher (SIGIR 2009)

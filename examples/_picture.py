@@ -22,7 +22,7 @@ QUESTION = QUESTIONS[1]
 # The question asks for two things. The methods get the whole question; its parts serve for the colours only.
 PARTS = QUESTION.split(" and ")
 # Method of the demo, heading, what the method picks.
-PANELS = (("similarity", "similarity search", f"the {K} nearest"), ("NDPP", "setselect", f"the best set of {K}"))
+PANELS = (("similarity", "similarity search", f"the {K} nearest"), ("coverage", "setselect", f"the best set of {K}"))
 
 WIDTH, HEIGHT, PANEL, ROW = 640, 356, 308, 32
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"

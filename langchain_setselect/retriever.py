@@ -33,20 +33,18 @@ from .vectors import describe_embedding, find_reader, search_and_embed
 EVENT = "setselect"
 RAISE_FETCH_K = "Raise fetch_k"
 # Whether one of these has an effect depends on the others. A call that gives one may warn again.
-_USED_TOGETHER = {"selector", "search_type", "quality", "lambda_b"}
+_USED_TOGETHER = {"selector", "search_type", "cover", "quality", "lambda_b"}
 
 
 def embed_query(request: Request, embeddings: Embeddings, query: str) -> Flow[EmbeddedQuery]:
     """Embed the query, and the text that its perspective needs."""
-    text = None
-    if request.settings.perspective is not None:
-        text = yield from request.find_text_to_embed(query)
+    text, question = yield from request.read_perspective(query)
     vector = yield Step(partial(embeddings.embed_query, query), partial(embeddings.aembed_query, query))
     embedded = None
     if text is not None:
         answer = yield Step(partial(embeddings.embed_query, text), partial(embeddings.aembed_query, text))
         embedded = as_vector(answer, "the perspective's embedding").tolist()
-    return request.as_query(query, vector, embedded)
+    return request.as_query(question, vector, embedded)
 
 
 def search_store(

@@ -96,16 +96,14 @@ def _document_of(node: BaseNode) -> str:
 
 def embed_query(settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[EmbeddedQuery]:
     """Embed what has no embedding yet: the query, and the texts that its perspective needs."""
-    text = None
-    if request.settings.perspective is not None:
-        text = yield from request.find_text_to_embed(bundle.query_str)
+    text, question = yield from request.read_perspective(bundle.query_str)
     vector = bundle.embedding
     if vector is None:
         if not bundle.embedding_strs:
             raise InvalidInputError("the query is empty: it has neither text nor an embedding")
         vector = yield from _embed(settings, bundle.embedding_strs)
     if text is None:
-        return request.as_query(bundle.query_str, vector, None)
+        return request.as_query(question, vector, None)
     model, memory = settings._vectors.model, settings._perspective_memory
     if memory is not None and memory[0] is model and memory[1] == text:
         embedded = memory[2]
@@ -116,7 +114,7 @@ def embed_query(settings: SelectionSettings, request: Request, bundle: QueryBund
     if request.settings.perspective_vector == "difference" and bundle.custom_embedding_strs:
         # With HyDE the search is for other words than the query's. The difference needs the query's own words.
         own = yield from _embed(settings, [bundle.query_str])
-    return request.as_query(bundle.query_str, vector, embedded, own)
+    return request.as_query(question, vector, embedded, own)
 
 
 def _embed(settings: SelectionSettings, texts: list[str]) -> Flow[list[float]]:

@@ -79,7 +79,8 @@ def compare_index(
         nodes = retriever._search(fetch_k)._retrieve(QueryBundle(query.text, embedding=vector))
         found = run_flow(read_vectors(retriever._settings._vectors, nodes, embed_unknown=False))
         rows = [(n.node_id, n.get_content(MetadataMode.NONE), n.metadata.get("subtopics")) for n in found.items]
-        return FoundCandidates(vector, found_documents(rows), np.array(found.vectors))
+        texts = list(map(found.text, found.items))
+        return FoundCandidates(vector, found_documents(rows), np.array(found.vectors), texts=texts)
 
     name = model or embedding.model_name
     return compare_candidates(queries, candidates_of, k=k, fetch_k=fetch_k, model=name, **options)

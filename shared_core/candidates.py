@@ -55,15 +55,15 @@ def as_parts(given: Any, n: int, what: str) -> Parts:
     """``given`` as read-only float64 :class:`Parts` of n candidates.
 
     It may be ``Parts``, an array (n, m), whose parts weigh the same, or n values: a candidate covers its value. A value
-    may be a collection of values, and None covers nothing.
+    may be a list of values. None covers nothing, nor does NaN, which stands for a missing value in a table.
 
     >>> as_parts(["news", "blog", ["blog", "news"], None], 4, "cover").covered.tolist()
     [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]]
     """
     if isinstance(given, Parts):
         covered, weights = as_float64(given.covered, what), as_float64(given.weights, f"the weights of {what}")
-    elif isinstance(given, np.ndarray) and given.ndim == 2:
-        covered = as_float64(given, what)
+    elif getattr(given, "ndim", 1) == 2:
+        covered = as_float64(given.astype(np.float64) if given.dtype == np.bool_ else given, what)
         weights = np.ones(covered.shape[1])
     else:
         covered = _as_indicators(given, n, what)
@@ -85,13 +85,29 @@ def as_parts(given: Any, n: int, what: str) -> Parts:
 
 def _as_indicators(values: Iterable[Any], n: int, what: str) -> NDArray[np.float64]:
     """(n, m): 1 where a candidate has one of the m different values."""
-    kinds = (list, tuple, set, frozenset)
-    own = as_names((tuple(v) if isinstance(v, kinds) else () if v is None else (v,) for v in values), n, what)
+    if isinstance(values, str):
+        raise InvalidInputError(f"{what} must be a collection, one for each candidate, got {quoted(values)}")
+    # The elements of a tensor are objects of their own, which no two candidates have in common.
+    rows = values.tolist() if hasattr(values, "tolist") else list(values)
+    own = as_names(map(_as_tuple, rows), n, what)
+    for row, value in enumerate(rows):
+        if isinstance(value, list) and any(isinstance(one, float) for one in value):
+            raise InvalidInputError(
+                f"{what}: row {row} is {quoted(value)}; pass how well each candidate covers each part as an array "
+                f"of shape ({n}, m), for example np.array({what})"
+            )
     column = {value: j for j, value in enumerate(dict.fromkeys(value for some in own for value in some))}  # type: ignore[attr-defined]
     covered = np.zeros((n, len(column)))
     for row, some in enumerate(own):
         covered[row, [column[value] for value in some]] = 1.0  # type: ignore[attr-defined]
     return covered
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return tuple(value)
+    missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return () if missing else (value,)
 
 
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -195,9 +211,10 @@ class Candidates:
     words : Parts, optional
         The words of the question, and how well each candidate's text covers them; :func:`match_words` makes them.
         :class:`Coverage` uses them.
-    cover : array-like of shape (n, m) in [0, 1], or n values, or Parts, optional
+    cover : array of shape (n, m) in [0, 1], or n values, or Parts, optional
         Further parts that the set has to cover: how well each candidate covers each part, or the value of each
-        candidate (its label or its collection, for example), or its values as a list. :class:`Coverage` uses them.
+        candidate (its label or its collection, for example), or its values as a list. None is no value.
+        :class:`Coverage` uses them.
     ids : iterable of n hashables, optional
         Names of the candidates, for messages and for a :class:`LowRankKernel`.
     costs : array-like, shape (n,), optional
@@ -305,9 +322,8 @@ class Candidates:
     ) -> Candidates:
         """The same candidates for another query. The rows are shared and not validated again.
 
-        ``words`` replaces words that were given before.
-        ``relevance`` replaces a relevance that was given before. If neither was given, the relevance is the cosine with
-        ``query``.
+        ``relevance`` and ``words`` replace what was given before. What is None stays as it was given; if no relevance
+        was given, it is the cosine with ``query``.
 
         >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
         >>> c.with_query([0.0, 1.0]).relevance.tolist()

@@ -74,6 +74,8 @@ class Reference:
     step: Callable[[Sequence[int]], Step]
     finished: Callable[[Sequence[int]], bool]
     combine: Callable[[Iterable[float]], float]
+    of_determinants: bool = False
+    """Whether scores are computed from determinants, of which ten digits are known in float64."""
 
 
 # --- vectors --------------------------------------------------------------------------------------
@@ -142,6 +144,7 @@ def _greedy(
     shown: Sequence[int] = (),
     relevance: ArrayLike | None = None,
     tie: float | None = None,
+    of_determinants: bool = False,
     sources: Sequence[Hashable] | None = None,
     max_per_source: int | None = None,
     drop_near_duplicates: float | None = None,
@@ -210,6 +213,7 @@ def _greedy(
         step=step,
         finished=finished,
         combine=combine,
+        of_determinants=of_determinants,
     )
 
 
@@ -515,8 +519,8 @@ def ndpp_greedy(
     relevance: ArrayLike | None = None,
     kind: str = "linear",
     temperature: float = 0.1,
-    c: float = 1.25,
-    ridge: float | None = None,
+    c: float | None = None,
+    ridge: float = 0.0,
     W_R: ArrayLike | None = None,
     shown: Sequence[int] = (),
     **conditions: Any,
@@ -524,10 +528,9 @@ def ndpp_greedy(
     """NDPP paper, section 4.4.2, equation 11, on L' = R L R (4.4.1); every determinant is computed from scratch.
 
     The process is conditioned on the shown candidates: det(L'_{S + shown}) / det(L'_shown). `kernel` is the dense L of
-    the candidates; without it, L is the Gram matrix of the unit rows. `ridge` is added to its diagonal: by default 0.05
-    without a kernel. R has the relevance that is given, else the
-    cosines, or with `W_R` the cosines of the vectors times W_R. The kind "auto" is the exponential one with the
-    temperature c·σ.
+    the candidates; without it, L is the Gram matrix of the unit rows. `ridge` is added to its diagonal. R has the
+    relevance that is given, else the cosines, or with `W_R` the cosines of the vectors times W_R. The kind "auto" is
+    the exponential one with the temperature c·σ.
     """
     rows = unit_rows(vectors)
     inner = worth = worth_of(query, vectors, relevance)
@@ -538,6 +541,7 @@ def ndpp_greedy(
         moved = moved + moved[int(np.argmax(inner))]
     peak = float(np.max(inner))
     if kind == "auto":
+        assert c is not None
         kind = "exponential"
         exact = np.float32 if relevance is None and is_single(vectors) else np.float64
         equal = 16 * float(np.finfo(exact).eps) * (1.0 if relevance is None else float(np.abs(inner).max()))
@@ -547,7 +551,7 @@ def ndpp_greedy(
         uncertain = equal / 8 < sigma < 8 * equal
         moved = np.full(len(rows), np.inf) if uncertain else 2 * moved + (peak - inner) * 2 * moved / sigma
     L = ndpp_dense(rows) if kernel is None else np.asarray(kernel, dtype=np.float64)
-    L = L + np.eye(len(rows)) * ((0.05 if kernel is None else 0.0) if ridge is None else ridge)
+    L = L + np.eye(len(rows)) * ridge
     r = ndpp_weights(inner, kind, temperature)
     generous = ndpp_weights(inner + moved, kind, temperature, peak=peak)
     adapted = np.diag(r) @ L @ np.diag(r)
@@ -581,7 +585,7 @@ def ndpp_greedy(
 
     # A ratio of two determinants has a larger rounding error, so ratios are equal if ten digits are.
     more: dict[str, Any] = {"k": k, "relevance": relevance, "shown": shown, "tie": 1e-10, **conditions}
-    return _greedy(query, vectors, scores_of, combine=math.prod, **more)
+    return _greedy(query, vectors, scores_of, combine=math.prod, of_determinants=True, **more)
 
 
 def _amplification(L: Floats, picked: Sequence[int]) -> Floats:
@@ -595,6 +599,126 @@ def _amplification(L: Floats, picked: Sequence[int]) -> Floats:
     y = np.linalg.lstsq(inside.T, L[:, picked].T, rcond=None)[0]
     amplified: Floats = (1 + np.abs(x).sum(axis=0)) * (1 + np.abs(y).sum(axis=0))
     return amplified
+
+
+# --- coverage -------------------------------------------------------------------------------------
+
+Parts = tuple[ArrayLike, ArrayLike]
+"""How well each candidate covers each part (n, m), and the weight of each part (m,)."""
+
+
+def bm25_words(question: Sequence[str], texts: Sequence[Sequence[str]]) -> tuple[Floats, Floats]:
+    """Robertson and Zaragoza (2009), equations 3.13 and 3.3, with K1 = 1.2 and B = 0.75, for texts that are split.
+
+    A word of the question counts once. It weighs 0 if it is in no text or in all of them.
+    """
+    n, different = len(texts), sorted(set(question), key=list(question).index)
+    lengths = [max(1, len(text)) for text in texts]
+    mean = math.fsum(lengths) / n
+    covered, weights = np.zeros((n, len(different))), np.zeros(len(different))
+    for j, word in enumerate(different):
+        holders = 0
+        for i, text in enumerate(texts):
+            f = sum(other == word for other in text)
+            holders += f > 0
+            covered[i, j] = f / (f + 1.2 * ((1 - 0.75) + 0.75 * lengths[i] / mean))
+        weights[j] = math.log(1 + (n - holders + 0.5) / (holders + 0.5)) if 0 < holders < n else 0.0
+    return covered, weights
+
+
+def indicators(values: Sequence[Any]) -> Parts:
+    """The parts of values: the candidates of each value; a list holds several values, and None is no value."""
+    own = [value if isinstance(value, list) else [] if value is None else [value] for value in values]
+    different = sorted({value for some in own for value in some})
+    return [[float(value in some) for value in different] for some in own], [1.0] * len(different)
+
+
+def standard_scores(values: Iterable[float], equal: float = 0.0) -> tuple[Floats, float]:
+    """(values − mean) / σ, and σ; 0 and inf if the values differ by no more than rounding."""
+    exact = [Fraction(x) for x in values]
+    mean = sum(exact) / len(exact)
+    sigma = auto_temperature(map(float, exact), 1.0, equal)
+    return np.array([float(x - mean) / sigma for x in exact]), sigma
+
+
+def _coverage_relevance(
+    query: ArrayLike, vectors: ArrayLike, relevance: ArrayLike | None, words: Parts | None, c: float, h: float
+) -> tuple[Floats, float, Floats]:
+    """(ρ − max ρ) / T, and its largest error for float32 input."""
+    r = worth_of(query, vectors, relevance)
+    single = relevance is None and is_single(vectors)
+    equal = 16 * float(np.finfo(np.float32 if single else np.float64).eps)
+    if relevance is not None:
+        equal *= float(np.abs(r).max())
+    z, sigma = standard_scores(r, equal)
+    rounding = FLOAT32_ROUNDING if relevance is None else 0.0
+    error = (2 + np.abs(z)) * rounding / sigma
+    # Where σ is about as large as rounding errors, it cannot be known.
+    if equal / 8 < auto_temperature(r, 1.0, equal / 8) < 8 * equal:
+        error = np.full(len(r), np.inf)
+    rho = z
+    if words is not None and h:
+        a, b = np.asarray(words[0], dtype=np.float64), np.asarray(words[1], dtype=np.float64)
+        found = [math.fsum(x * y for x, y in zip(row, b, strict=True)) for row in a]
+        rho = z + h * standard_scores(found, 16 * 2.0**-52 * max(found))[0]
+    centred, deviation = standard_scores(rho, 16 * 2.0**-52)
+    T = c * deviation
+    worth: Floats = (rho - max(rho)) / T
+    return worth, (2 + np.abs(centred)) * 2 * float(np.max(error)) / T if math.isfinite(T) else np.zeros(len(r))
+
+
+def coverage(
+    query: ArrayLike,
+    vectors: ArrayLike,
+    k: int | None = None,
+    *,
+    c: float,
+    h: float,
+    w: float,
+    ridge: float,
+    words: Parts | None = None,
+    cover: Parts | Sequence[Any] | None = None,
+    relevance: ArrayLike | None = None,
+    word_weight: float = 1.0,
+    cover_weight: float = 1.0,
+    shown: Sequence[int] = (),
+    **conditions: Any,
+) -> Reference:
+    """Greedy by F(S + i) − F(S) of the docstring of Coverage; both are computed from scratch.
+
+    T is c·σ of the relevance ρ; h and w are the weights of the words in the relevance and of what the set covers.
+    """
+    rows = unit_rows(vectors)
+    n = len(rows)
+    L = rows @ rows.T + ridge * np.eye(n)
+    worth, moved = _coverage_relevance(query, vectors, relevance, words, c, h * word_weight)
+    others = cover if cover is None or isinstance(cover, tuple) else indicators(cover)
+    columns: list[tuple[Floats, float]] = []
+    for parts, weight in ((words, word_weight), (others, cover_weight)):
+        if parts is not None:
+            a, b = np.asarray(parts[0], dtype=np.float64), np.asarray(parts[1], dtype=np.float64)
+            columns += [(a[:, j], w * weight * b[j] / math.fsum(b)) for j in range(len(b)) if b[j] > 0]
+    values: dict[tuple[int, ...], float] = {}
+
+    def value(picks: Sequence[int]) -> float:
+        key = tuple(sorted(picks))
+        if key not in values:
+            diversity = float(np.linalg.slogdet(L[np.ix_(key, key)])[1])
+            covered = [weight * max((float(a[i]) for i in key), default=0.0) for a, weight in columns]
+            values[key] = math.fsum([*(worth[i] for i in key), diversity, *covered])
+        return values[key]
+
+    def scores_of(picked: Sequence[int], mask: Mask) -> Step:
+        before, others = [*shown, *picked], np.flatnonzero(mask).tolist()
+        gains, slack = np.zeros(n), moved.copy()
+        for i in others:
+            gains[i] = value([*before, i]) - value(before)
+        ratios = _determinants_with(L, before, others) / ndpp_determinant(L, before)
+        slack[others] += 2 * FLOAT32_ROUNDING * ((1 + ridge) * _amplification(L, before)[others] / ratios)
+        return Step(gains, gains, slack, tie=1e-10)
+
+    more: dict[str, Any] = {"k": k, "relevance": relevance, "shown": shown, **conditions}
+    return _greedy(query, vectors, scores_of, combine=math.fsum, of_determinants=True, **more)
 
 
 # --- a given relevance ----------------------------------------------------------------------------
@@ -671,7 +795,7 @@ def table4_score(mode: str, query: ArrayLike, root: ArrayLike, perspective: Arra
 def assert_same_picks(actual: SelectionLike, expected: Reference, about: Any = "") -> None:
     """The picks are those of the reference. In float32 another pick passes if its score ties with the best one.
 
-    In float64 that holds for ratios of determinants alone: ten digits of them are known.
+    In float64 that holds for scores of determinants alone: ten digits of them are known.
     """
     picks = [int(i) for i in actual.indices]
     known = _known_picks(picks, expected)
@@ -679,8 +803,9 @@ def assert_same_picks(actual: SelectionLike, expected: Reference, about: Any = "
         return
     picks = picks[:known]
     message = f"{about}\nactual   {picks}\nexpected {list(expected.picks)}"
-    ratios = expected.combine is math.prod
-    assert expected.single or ratios, f"picks differ in float64: {message}\n{_first_difference(picks, expected)}"
+    assert expected.single or expected.of_determinants, (
+        f"picks differ in float64: {message}\n{_first_difference(picks, expected)}"
+    )
     for position, pick in enumerate(picks):
         before = picks[:position]
         assert not expected.finished(before), f"position {position} is one too many: {message}"
@@ -691,7 +816,7 @@ def assert_same_picks(actual: SelectionLike, expected: Reference, about: Any = "
         equal = 16 * np.finfo(np.float32).eps * scale if now.tie is None else now.tie
         allowance = equal + now.slack[best] + now.slack[pick]
         if not expected.single:
-            allowance = 0.0 if now.filled else 1e-10 * abs(top)
+            allowance = 0.0 if now.filled else 1e-10 * scale
         assert got >= top - allowance, (
             f"position {position}: pick {pick} scores {got!r}, candidate {best} {top!r}, "
             f"apart by {top - got:.3g} with {allowance:.3g} allowed: {message}"

@@ -181,6 +181,8 @@ def _check_shapes(block: Block, where: str) -> None:
         raise InvalidInputError(
             f"vectors{where} must have shape ({len(queries)}, n, d), one set for each query, got {vectors.shape}"
         )
+    if block.words is not None and len(block.words) != len(queries):
+        raise InvalidInputError(f"words{where} must be {len(queries)}, one for each query, got {len(block.words)}")
     n = len(block.shared or ()) if vectors is None else vectors.shape[1]
     for name, column in (("quality", block.quality), ("relevance", block.relevance)):
         if column is not None and column.shape != (len(queries), n):

@@ -50,8 +50,8 @@ def select_many(
     """Select ``k`` for each query, from shared candidates or from each query's own.
 
     The result is that of :func:`select` for each query, except for ties within rounding error. It does not depend on
-    the number of ``workers``. With numba, VRSD, MMR, NDPP without a kernel and
-    Coverage without words validate and select for blocks of queries.
+    the number of ``workers``. With numba, VRSD, MMR, NDPP without a kernel, and Coverage without words and parts
+    validate and select for blocks of queries.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def select_many(
         As in :func:`select`, without constraints.
     words : sequence of Q Parts, or an iterator of blocks of b Parts, optional
         The words of each query and how well each of its candidates covers them; :func:`match_words` makes them.
-    cover : array-like of shape (n, m) in [0, 1], or n values, optional
+    cover : array of shape (n, m) in [0, 1], or n values, optional
         Parts that each set has to cover, for shared candidates; see :func:`select`.
     relevance : array-like, shape (Q, n), or an iterator of blocks (b, n), optional
         What each candidate is worth for each query, in place of the cosine: the scores of a reranker or of hybrid

@@ -18,7 +18,7 @@ from .._argument_names import argument_name
 from .._validation import as_numeric, check_integer, quoted
 from ..candidates import as_unit_rows
 from ..errors import InvalidInputError, InvalidParameterError
-from ..selectors.base import Selector, check_selector, make_selector
+from ..selectors.base import Selector, check_selector, make_selector, uses_words
 from ..signals.embedding_models import Track, without_progress
 from .corpus import Document, Query, as_document, as_query, convert_all
 from .judging import (
@@ -39,8 +39,9 @@ Settings: TypeAlias = Sequence[tuple[Setting, Selector]]
 Embed: TypeAlias = Callable[[list[str]], ArrayLike]
 
 # Values of MMR's lambda_mult that are tried: 0.5 is LangChain's and LlamaIndex's default, 1 would be similarity.
-LAMBDAS = (0.3, 0.5, 0.7, 0.8, 0.9)
-TEMPERATURES = (0.05, 0.1, 0.2)
+LAMBDAS = (0.5, 0.8)
+# Values of Coverage's word_weight that are tried beside its default, 1.
+WORD_WEIGHTS = (0.5, 2.0)
 # Queries that the result keeps in full, starting with the first, so that the report can show them.
 VIEWS = 50
 _PACKAGES = ("numpy", "setselect", "scipy", "ir_measures")
@@ -65,9 +66,10 @@ def compare(
 ) -> Comparison:
     """Compare all methods on your own documents and queries.
 
-    Exact search finds the ``fetch_k`` nearest documents of each query, and every setting picks ``k`` of them. Documents
-    and queries are all that is needed. What the queries hold besides their text (gold ids, subtopics, roots, answers:
-    see :class:`Query`) adds measures. If no query has gold ids, subtopics or answers, no winner can be named.
+    Exact search finds the ``fetch_k`` nearest documents of each query, and every setting picks ``k`` of them.
+    :class:`Coverage` reads the words of queries and documents too. Documents and queries are all that is needed. What
+    the queries hold besides their text (gold ids, subtopics, roots, answers: see :class:`Query`) adds measures. If no
+    query has gold ids, subtopics or answers, no winner can be named.
 
     Parameters
     ----------
@@ -289,17 +291,18 @@ def compare_candidates(
 def sweep() -> list[tuple[Setting, Selector]]:
     """The settings that are tried by default, simplest first: plain similarity, then those without a value to choose.
 
+    Coverage reads the words of queries and documents. NDPP selects what Coverage would select without words.
+
     >>> [setting.label for setting, _ in sweep()][:4]
-    ['similarity', 'ndpp', 'vrsd', 'vrsd refine=True']
+    ['similarity', 'coverage', 'ndpp', 'vrsd']
     """
     return [
         named("similarity"),
+        named("coverage"),
         named("ndpp"),
         named("vrsd"),
-        named("vrsd", refine=True),
         *(named("mmr", lambda_mult=value) for value in LAMBDAS),
-        named("ndpp", relevance_mapping="linear"),
-        *(named("ndpp", temperature=value) for value in TEMPERATURES),
+        *(named("coverage", word_weight=value) for value in WORD_WEIGHTS),
     ]
 
 
@@ -315,14 +318,14 @@ def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
     --------
     >>> named("mmr", lambda_mult=0.5)[0]
     Setting(method='mmr', label='mmr lambda_mult=0.5', parameter=0.5, selector='MMR(lambda_mult=0.5, lambda_b=0.95)', \
-parameters=(('lambda_mult', '0.5'),))
+parameters=(('lambda_mult', '0.5'),), reads_words=False)
     """
     selector = make_selector(name, **parameters)
     label = " ".join([name, *(f"{key}={_as_typed(value)}" for key, value in parameters.items())])
     numbers = [float(value) for value in parameters.values() if _is_number(value)]
     swept = numbers[0] if len(numbers) == len(parameters) == 1 else None
     source = tuple((key, _as_source(key, value)) for key, value in parameters.items())
-    return Setting(name, label, swept, repr(selector), source), selector
+    return Setting(name, label, swept, repr(selector), source, uses_words(selector)), selector
 
 
 def _as_typed(value: Any) -> str:
@@ -405,7 +408,7 @@ def _name_of(model: str) -> str:
 def _notes_on(
     outcomes: Sequence[JudgedQuery], without_candidates: Sequence[str], k: int, drop_duplicates: bool
 ) -> Iterator[str]:
-    """Notes on repeated texts, queries without candidates, subtopics without documents, and gold out of reach."""
+    """Notes on repeated texts, unhelpful words, no candidates, subtopics without documents, and gold out of reach."""
     repeated = sum(outcome.repeated for outcome in outcomes)
     if repeated:
         total = sum(len(outcome.candidates) for outcome in outcomes) + (repeated if drop_duplicates else 0)
@@ -416,6 +419,12 @@ def _notes_on(
         yield (
             f"The candidates of {_count(short, 'query', 'queries')} have fewer than {k} different texts, so fewer are "
             "picked. Fetching more candidates can help."
+        )
+    alone = [outcome.query.id for outcome in outcomes if outcome.only_vectors]
+    if alone:
+        yield (
+            f"The words of {_count(alone, 'query', 'queries')} tell none of the candidates from another, so only the "
+            "vectors count there."
         )
     if without_candidates:
         yield f"No candidates were found for {_count(without_candidates, 'query', 'queries')}."

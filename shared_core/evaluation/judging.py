@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from .._validation import quoted
 from ..candidates import Candidates, as_unit_rows
 from ..errors import SetSelectError
-from ..selectors.base import Selector
+from ..selectors.base import Selector, uses_words
 from ..selectors.choose import choose
+from ..signals.words import match_words
 from .corpus import Document, Query
 from .measures import bootstrap_intervals, mean_pairwise_cosine, rank_measures, sum_cosine
 from .results import CandidateView, Difference, Estimate, Measure, Needs, QueryView
@@ -60,6 +61,8 @@ class FoundCandidates:
     copies : mapping, optional
         For each document that repeats the text of another: its id, and the id of that other (see :func:`copies_of`).
         By default only ``documents`` are compared.
+    texts : sequence of n str, optional
+        What was embedded of each document, for the selectors that read words; by default the text of the document.
     """
 
     vector: ArrayLike
@@ -67,6 +70,7 @@ class FoundCandidates:
     vectors: ArrayLike
     subtopics: Mapping[str, Collection[str]] | None = None
     copies: Mapping[str, str] | None = None
+    texts: Sequence[str] | None = None
 
 
 def found_documents(found: Iterable[tuple[str | None, str, object]]) -> list[Document]:
@@ -92,14 +96,16 @@ def found_documents(found: Iterable[tuple[str | None, str, object]]) -> list[Doc
 class JudgedQuery:
     """The picks of every setting for one query, and their measures; arrays have one value for each setting.
 
-    ``repeated`` counts the candidates that repeat the text of another. ``redundancy`` is None if a single text was
-    picked, ``answers`` is None if the query has no answers.
+    ``repeated`` counts the candidates that repeat the text of another. ``only_vectors`` says that the words of the
+    query tell none of its candidates from another, although a selector reads them. ``redundancy`` is None if a single
+    text was picked, ``answers`` is None if the query has no answers.
     """
 
     query: Query
     subtopics: Mapping[str, Collection[str]]
     candidates: frozenset[str]
     repeated: int
+    only_vectors: bool
     picks: list[list[str]]
     relevance: Matrix
     sum_cosine: Matrix
@@ -130,7 +136,11 @@ def judge(
     With ``drop_duplicates`` no setting picks one text twice, and a gold id stands for every copy of its document.
     """
     try:
-        candidates = Candidates(found.vector, found.vectors, ids=[document.id for document in found.documents])
+        texts = [document.text for document in found.documents] if found.texts is None else found.texts
+        # The words are matched once, for all settings.
+        words = match_words(query.text, texts) if any(map(uses_words, selectors)) else None
+        ids = [document.id for document in found.documents]
+        candidates = Candidates(found.vector, found.vectors, words=words, ids=ids)
         # One order for every store, so that ties fall to the same document.
         order = np.argsort(-candidates.relevance, kind="stable")
         candidates = candidates.take(order)
@@ -144,7 +154,12 @@ def judge(
         if drop_duplicates and copies:
             query, subtopics, documents, place = _with_texts_once(query, subtopics, documents, copies)
         rows = [place.index(text) for text in range(len(documents))]
-        distinct = candidates if len(rows) == len(place) else candidates.take(rows)
+        distinct = candidates
+        if len(rows) < len(place):
+            distinct = candidates.take(rows)
+            if words is not None:
+                own = match_words(query.text, [texts[i] for i in order[rows]])
+                distinct = distinct.with_query(found.vector, words=own)
         picks = [_pick(candidates, distinct, place, selector, k) for selector in selectors]
     except SetSelectError as error:
         error.args = (f"query {quoted(query.id)}: {error}",)
@@ -158,6 +173,7 @@ def judge(
         subtopics,
         frozenset(ids),
         repeated,
+        words is not None and not words.weights.any(),
         [[ids[i] for i in picked] for picked in picks],
         relevance=np.array([cosines[picked].mean() for picked in picks]),
         sum_cosine=np.array([sum_cosine(unit_query[0], unit[picked]) for picked in picks]),

@@ -94,7 +94,8 @@ def recommend(
 def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: bool = True) -> dict[str, str]:
     """Lines of code that use a setting, for each of ``LangChain``, ``LlamaIndex`` and ``Arrays``.
 
-    They name what the reader has: ``store``, ``index``, ``query`` and ``vectors``.
+    They name what the reader has: ``store``, ``index``, ``query`` and ``vectors``; for a setting that reads words also
+    ``question`` and ``texts``.
 
     >>> from shared_core.evaluation.compare import named
     >>> print(lines_to_paste(named("mmr", lambda_mult=0.8)[0], k=5, fetch_k=50)["Arrays"])
@@ -106,9 +107,12 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     given = (("selector", f'"{setting.method}"'), *setting.parameters)
     arguments = "".join(f", {name}={value}" for name, value in given)
     items = "".join(f', "{name}": {value}' for name, value in given)
+    texts, words = "", ""
+    if setting.reads_words:
+        texts, words = " and texts", ", question=question, texts=texts"
     arrays = (
-        f"from setselect import select\n\n# vectors: those of the {fetch_k} nearest candidates\n"
-        f"selection = select(query, vectors, k={k}{arguments})"
+        f"from setselect import select\n\n# vectors{texts}: those of the {fetch_k} nearest candidates\n"
+        f"selection = select(query, vectors, k={k}{arguments}{words})"
     )
     if setting.method == "similarity":
         # Plain search needs no setselect.

@@ -41,6 +41,7 @@ class Setting:
     The label holds the selector's name and parameters as a user types them. ``parameter`` is the value of the swept
     parameter (lambda_mult, temperature), or None. Settings of one ``method`` that have a ``parameter`` form one curve,
     in the order of its values. ``parameters`` are the names and values of all parameters, as Python source.
+    ``reads_words``: whether the selector reads the words of the query and of the texts.
     """
 
     method: str
@@ -48,6 +49,7 @@ class Setting:
     parameter: float | None
     selector: str
     parameters: tuple[tuple[str, str], ...] = ()
+    reads_words: bool = False
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ class Comparison:
     >>> found.values[0, "relevance"], found.to_json()[:18]
     (Estimate(mean=1.0, low=1.0, high=1.0, queries=1), '{"title": "Notes",')
     >>> found
-    Comparison('Notes', 13 settings, 2 measures, 1 queries, k=1 of 2, recommended=None)
+    Comparison('Notes', 8 settings, 2 measures, 1 queries, k=1 of 2, recommended=None)
     """
 
     title: str

@@ -18,8 +18,8 @@ from ..perspective import PAP
 from ..scaling import rescale
 from ..selectors.base import Selection, Selector, make_selector, uses_words
 from ..selectors.choose import choose
-from ..signals.extraction import aread_perspective, find_text_to_embed, make_pap, read_perspective
-from ..signals.words import match_words
+from ..signals.extraction import QueryParts, aread_perspective, find_text_to_embed, make_pap, read_perspective
+from ..signals.words import match_words, split_words
 from .flow import Flow, Step
 from .items import describe_item, itself, read_numbers, read_values, sort_items
 
@@ -116,16 +116,23 @@ class Request:
         all_of = 0 if k is None or limited or ordered else k
         return cls(settings, selector, k, fetch_k + len(shown), shown, all_of, view)
 
-    def find_text_to_embed(self, query: str) -> Flow[str | None]:
-        """The text that must be embedded for the projection, besides the query; None if there is no such text."""
+    def read_perspective(self, query: str) -> Flow[tuple[str | None, str]]:
+        """The text to embed for the projection besides the query, or None; and the question, whose words count.
+
+        The words of a perspective that is removed do not count.
+        """
         settings = self.settings
         if settings.perspective is None:
-            return None
-        parts = yield Step(
+            return None, query
+        parts: QueryParts | None = yield Step(
             functools.partial(read_perspective, settings.perspective, query),
             functools.partial(aread_perspective, settings.perspective, query),
         )
-        return find_text_to_embed(parts, query, settings.perspective_vector)
+        text = find_text_to_embed(parts, query, settings.perspective_vector)
+        if text is None or parts is None or settings.direction != "remove":
+            return text, query
+        removed = split_words(parts.perspective or "")
+        return text, " ".join(word for word in split_words(query) if word not in removed)
 
     def as_query(
         self,
@@ -134,7 +141,7 @@ class Request:
         embedded: Sequence[float] | None,
         own: Sequence[float] | None = None,
     ) -> EmbeddedQuery:
-        """The query with its perspective; ``embedded`` is the embedding of what :meth:`find_text_to_embed` returned.
+        """The query with its perspective; ``embedded`` is the embedding of the text of :meth:`read_perspective`.
 
         ``own`` is the embedding of the query's own words if ``embedding`` is that of other words (HyDE).
         """

@@ -188,9 +188,9 @@ class Selections:
     >>> from setselect import select_many
     >>> many = select_many([[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 3.0]], k=1)
     >>> many
-    Selections(queries=2, k=1, mean objective=1.05)
+    Selections(queries=2, k=1, mean objective=0.04879)
     >>> many.indices.tolist(), many[1]
-    ([[0], [1]], Selection(k=1, indices=[1], objective=1.05))
+    ([[0], [1]], Selection(k=1, indices=[1], objective=0.04879))
     """
 
     indices: NDArray[np.int64]
@@ -381,7 +381,7 @@ def warn_of_no_effect(selector: Selector, parameters: Iterable[str], *, quality:
     if quality and not getattr(selector, "uses_quality", True):
         problem = f"quality has no effect with {selector!r}; 'mmr' uses it"
     elif words and not uses_words(selector):
-        problem = f"{words} has no effect with {selector!r}; 'coverage' uses it"
+        problem = f"{words} {'have' if ' and ' in words else 'has'} no effect with {selector!r}; 'coverage' uses it"
     elif not quality and "lambda_b" in parameters:
         problem = "lambda_b, the weight of relevance against quality, has no effect without quality"
     else:

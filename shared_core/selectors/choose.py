@@ -60,7 +60,7 @@ def select(
     question : str, optional
     texts : sequence of n str, optional
         The query in words, and the candidates' texts. With both, :class:`Coverage` reads the words too.
-    cover : array-like of shape (n, m) in [0, 1], or n values, optional
+    cover : array of shape (n, m) in [0, 1], or n values, optional
         Parts that the set has to cover, for :class:`Coverage`: how well each candidate covers each part, or the value
         of each candidate, such as its label. See :class:`Candidates`.
     relevance : array-like, shape (n,), optional
@@ -110,15 +110,11 @@ def select(
         raise InvalidInputError(f"{missing} is missing: the words need the question and the candidates' texts")
     given = " and ".join(name for name, value in (("question", question), ("cover", cover)) if value is not None)
     warn_of_no_effect(resolved, parameters, quality=quality is not None, words=given)
-    words = None
-    if question is not None and texts is not None and uses_words(resolved):
-        words = match_words(question, texts)
     candidates = Candidates(
         query,
         vectors,
         relevance=relevance,
         quality=quality,
-        words=words,
         cover=cover,
         ids=ids,
         costs=costs,
@@ -126,6 +122,11 @@ def select(
         **constraints,
         copy=False,
     )
+    if question is not None and texts is not None and uses_words(resolved):
+        words = match_words(question, texts)
+        if len(words.covered) != len(candidates):
+            raise InvalidInputError(f"texts must be {len(candidates)}, one for each candidate, got {len(texts)}")
+        candidates = candidates.with_query(query, words=words)
     if relevance is None:
         return resolved.select(candidates, k, budget=budget, shown=shown)
     scaled = candidates.with_query(query, rescale(candidates.relevance, relevance_scale))

@@ -30,6 +30,8 @@ Matrix = NDArray[np.float64]
 # They were chosen on the development half of the questions of benchmarks/regimes.py.
 WORDS_IN_RELEVANCE = 0.25
 COVERED = 8.0
+# With a weight above this, rounding errors of the words would be larger than the differences of the other terms.
+MOST_WEIGHT = 1e6
 # With a ridge below this, rounding errors in float32 would decide between candidates.
 LEAST_RIDGE = 1e-4
 
@@ -56,9 +58,9 @@ class Coverage:
 
     Parameters
     ----------
-    word_weight : float >= 0
+    word_weight : float in [0, 1e6]
         Scales h and w for the words: how much the words of the question count beside the vectors. 0: not at all.
-    cover_weight : float >= 0
+    cover_weight : float in [0, 1e6]
         Scales w for the parts of ``cover``: how much it counts that the set covers them.
     ridge : float >= 0.0001
         α. It limits the penalty for a repetition, as in :class:`NDPP`.
@@ -87,8 +89,12 @@ class Coverage:
     uses_words: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for name, least in (("word_weight", 0.0), ("cover_weight", 0.0), ("ridge", LEAST_RIDGE)):
-            object.__setattr__(self, name, check_number(getattr(self, name), name, least))
+        for name, *bounds in (
+            ("word_weight", 0.0, MOST_WEIGHT),
+            ("cover_weight", 0.0, MOST_WEIGHT),
+            ("ridge", LEAST_RIDGE),
+        ):
+            object.__setattr__(self, name, check_number(getattr(self, name), name, *bounds))
 
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
@@ -98,6 +104,7 @@ class Coverage:
         relevance, noise = self._relevance(candidates)
         state.close(relevance)  # -inf for a closed candidate
         a, w = self._parts(candidates)
+        noise += FLOAT64_TIE * w.sum()
         covered = a[state.shown].max(axis=0, initial=0.0)
         factors = factors_of_unit_rows(candidates.vectors, self.ridge)
         lu = IncrementalLU(factors, state.shown, state.target) if state.shown else None
@@ -125,14 +132,15 @@ class Coverage:
         r = candidates.relevance.astype(np.float64) if given else cosines_with_query(candidates)
         z, per_sigma = standardise(r, None if given else candidates.vectors.dtype)
         words = candidates.words if isinstance(candidates, Candidates) and self.word_weight else None
-        if words is not None and words.weights.any():
-            # vecdot computes each row alone, so copies of a text get exactly the same number.
-            z_words, _ = standardise(np.vecdot(words.covered, words.weights), None)
-            z, per_rho = standardise(z + WORDS_IN_RELEVANCE * self.word_weight * z_words, z.dtype)
-            per_sigma = per_sigma * per_rho
         # A cosine has an absolute rounding error, which the standard deviations divide.
-        noise = 0.0 if given else 2 * FLOAT64_TIE * per_sigma / AUTO_TEMPERATURE
-        return log_relevance(z), noise + np.zeros(r.shape)
+        noise = np.zeros(r.shape) if given else np.zeros(r.shape) + per_sigma
+        if words is not None and words.weights.any():
+            h = WORDS_IN_RELEVANCE * self.word_weight
+            # vecdot computes each row alone, so copies of a text get exactly the same number.
+            z_words, per_words = standardise(np.vecdot(words.covered, _shares(words.weights)), None)
+            z, per_rho = standardise(z + h * z_words, z.dtype)
+            noise = (1 + noise + h * per_words) * per_rho
+        return log_relevance(z), 2 * FLOAT64_TIE * noise / AUTO_TEMPERATURE
 
     def _parts(self, candidates: Candidates) -> tuple[Matrix, Matrix]:
         """a (n, m), and w β of each part (m,)."""
@@ -140,7 +148,7 @@ class Coverage:
         for parts, weight in ((candidates.words, self.word_weight), (candidates.cover, self.cover_weight)):
             if parts is not None and weight and parts.weights.any():
                 columns.append(parts.covered)
-                weights.append(COVERED * weight * parts.weights / parts.weights.sum())
+                weights.append(COVERED * weight * _shares(parts.weights))
         return np.hstack(columns), np.concatenate(weights)
 
     def _run_compiled(
@@ -165,6 +173,13 @@ class Coverage:
             "coverage", rows, self.ridge, relevance, noise, ratios, left, steps, a, w, covered, tie, picks, gains
         )
         return (picks, gains) if ran else None
+
+
+def _shares(weights: Matrix) -> Matrix:
+    """The weights divided by their sum, which may overflow."""
+    shares = weights / weights.max()
+    result: Matrix = shares / shares.sum()
+    return result
 
 
 def _greedy(

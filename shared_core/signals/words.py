@@ -19,7 +19,12 @@ from ..errors import InvalidInputError
 # The constants of BM25: how fast further occurrences of a word count less, and how much the length of a text counts.
 K1, B = 1.2, 0.75
 # Thai, Lao, Burmese and Khmer; Japanese and Chinese: scripts that put no spaces between words.
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+    "\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+# What a word may be written with or without: soft hyphens, invisible joiners, Hebrew and Arabic vowel points, tatweel.
+_OPTIONAL = re.compile("[\u00ad\u200c\u200d\ufeff\u0591-\u05bd\u0610-\u061a\u0640\u064b-\u065f\u0670]+")
 # What stands between words outside of ASCII. The vowel signs of Indian scripts are no letters to Python's \w.
 _BETWEEN = re.compile(r"[^\w\x00-\x7f\u0300-\u036f\u0900-\u0963\u0966-\u0dff]+")
 # The same for ASCII: what is no letter, digit or underscore becomes a space. The bytes of other characters stay.
@@ -40,7 +45,8 @@ def split_words(text: str) -> list[str]:
     if text.isascii():
         text = text.lower()
     else:
-        text = _UNSPACED.sub(_pairs, unicodedata.normalize("NFKC", text))
+        text = _OPTIONAL.sub("", unicodedata.normalize("NFKC", text))
+        text = _UNSPACED.sub(_pairs, text)
         text = _BETWEEN.sub(" ", text.casefold())
     return text.encode(errors="replace").translate(_SPACED).decode().split()
 
@@ -74,7 +80,7 @@ def match_words(question: str, texts: Sequence[str]) -> Parts:
     Raises
     ------
     InvalidInputError
-        The question or a text is not a string; the message names the row of the text.
+        The question or a text is not a string; the message names the row of the text. ``texts`` is one string.
 
     Examples
     --------
@@ -88,6 +94,8 @@ def match_words(question: str, texts: Sequence[str]) -> Parts:
     """
     if not isinstance(question, str):
         raise InvalidInputError(f"question must be a string, got {quoted(question)}")
+    if isinstance(texts, str):
+        raise InvalidInputError(f"texts must be a sequence of strings, one for each candidate, got {quoted(texts)}")
     column = {word: j for j, word in enumerate(dict.fromkeys(split_words(question)))}
     n, m = len(texts), len(column)
     lengths, found = np.ones(n), []
@@ -102,4 +110,5 @@ def match_words(question: str, texts: Sequence[str]) -> Parts:
     in_texts = np.count_nonzero(f, axis=0)
     weights = np.log1p((n - in_texts + 0.5) / (in_texts + 0.5))
     weights[(in_texts == 0) | (in_texts == n)] = 0.0
-    return Parts(f / (f + K1 * (1 - B + B * lengths / lengths.mean())[:, None]), weights)
+    mean = lengths.sum() / max(n, 1)
+    return Parts(f / (f + K1 * (1 - B + B * lengths / mean)[:, None]), weights)

@@ -65,10 +65,16 @@ def nearest(count: int = 20, query: Any = None, among: Sequence[int] | None = No
     return found
 
 
-def expected(rows: Sequence[int], k: int | None = 4, selector: Any = "ndpp", **settings: Any) -> list[int]:
-    """What the core selects from these rows; numbers and names of the settings are those of the rows."""
+def expected(rows: Sequence[int], k: int | None = 4, selector: Any = "coverage", **settings: Any) -> list[int]:
+    """What the core selects from these rows; numbers and names of the settings are those of the rows.
+
+    ``question`` is what a selector that uses words gets; by default the text that the query was embedded from.
+    """
     query = settings.pop("query", embed(QUERY))
     vectors = settings.pop("vectors") if "vectors" in settings else VECTORS[rows]
+    question = settings.pop("question", QUERY)
+    if getattr(selector, "uses_words", selector == "coverage") and question:
+        settings |= {"question": question, "texts": [ROWS[row].text for row in rows]}
     return [rows[i] for i in select(query, vectors, k, selector, **settings).indices]
 
 
@@ -264,7 +270,11 @@ class _LlamaIndex(Subject):
 
 def _node(row: Row, *, embedded: bool = True) -> TextNode:
     vector = row.vector.tolist() if embedded else None
-    return TextNode(id_=row.id, text=row.text, metadata=dict(row.metadata), embedding=vector)
+    # The vectors are those of the texts alone.
+    keys = list(row.metadata)
+    return TextNode(
+        id_=row.id, text=row.text, metadata=dict(row.metadata), embedding=vector, excluded_embed_metadata_keys=keys
+    )
 
 
 RETRIEVERS: list[Subject] = [

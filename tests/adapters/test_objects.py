@@ -101,12 +101,18 @@ async def test_nothing_is_selected_from_nothing(subject: Subject) -> None:
 
 
 @OVER_ALL_CLASSES
-def test_a_setting_without_effect_is_warned_of_when_the_object_is_made(subject: Subject) -> None:
-    with pytest.warns(SetSelectWarning, match="quality.*mmr") as told:
-        made = subject.make(subject.corpus(), quality="quality")
+@pytest.mark.parametrize(
+    ("selector", "settings", "words"),
+    [("coverage", {"quality": "quality"}, "quality.*mmr"), ("mmr", {"cover": "topic"}, "cover.*coverage")],
+)
+def test_a_setting_without_effect_is_warned_of_when_the_object_is_made(
+    subject: Subject, selector: str, settings: dict[str, Any], words: str
+) -> None:
+    with pytest.warns(SetSelectWarning, match=words) as told:
+        made = subject.make(subject.corpus(), selector=selector, **settings)
     assert len(told) == 1
     assert told[0].filename.startswith(str(Path(__file__).parent)), "the warning names the user's line"
-    assert numbers(subject.run(made, GIVEN)) == numbers(subject.run(made, GIVEN)) == expected(nearest(20))
+    assert numbers(subject.run(made, GIVEN)) == numbers(subject.run(made, GIVEN)) == expected(nearest(20), 4, selector)
 
 
 def test_a_perspective_without_effect_is_warned_of_by_rerankers_only() -> None:

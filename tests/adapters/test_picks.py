@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from setselect import MMR, NDPP, VRSD, LowRankKernel
+from setselect import MMR, NDPP, VRSD, Coverage, LowRankKernel
 from tests import oracles
 from tests.adapters.bindings import (
     EXAMPLES,
@@ -36,21 +36,23 @@ SELECTORS: list[dict[str, Any]] = [
     {"selector": "mmr"},
     {"selector": "mmr", "lambda_mult": 0.3},
     {"selector": "ndpp", "relevance_mapping": "exponential", "temperature": 0.3},
-    {"relevance_mapping": "linear", "ridge": 0.5},
+    {"selector": "ndpp", "relevance_mapping": "linear", "ridge": 0.5},
+    {"word_weight": 0.3, "ridge": 0.5},
     {"selector": MMR(lambda_mult=0.2)},
     {"selector": VRSD(refine=True)},
     {"selector": NDPP(relevance_mapping="exponential")},
+    {"selector": Coverage(word_weight=0.0)},
 ]
 
 
 @OVER_ALL_CLASSES
-async def test_by_default_four_of_the_twenty_nearest_by_ndpp(subject: Subject) -> None:
+async def test_by_default_four_of_the_twenty_nearest_by_coverage(subject: Subject) -> None:
     store = subject.corpus()
     made = subject.make(store)
     subject.model(store).counts()
     rows = nearest(20)
     given = [ROWS[row] for row in rows]
-    assert numbers(subject.run(made, given)) == expected(rows) == expected(rows, 4, NDPP())
+    assert numbers(subject.run(made, given)) == expected(rows) == expected(rows, 4, Coverage())
     assert subject.model(store).counts() == (1, 0, 0), "vectors come from the store"
     assert numbers(await subject.arun(made, given)) == expected(rows)
     assert subject.model(store).counts() == (1, 0, 1), "the model's async method is awaited"
@@ -98,7 +100,9 @@ def test_a_kernels_rows_are_found_by_id(subject: Subject) -> None:
     rows = nearest(20)
     factors = np.random.default_rng(0).normal(size=(len(ROWS), 6))
     kernel = LowRankKernel(factors[::-1], ids=[row.id for row in ROWS][::-1])
-    assert subject.select(rows, kernel=kernel) == expected(rows, kernel=LowRankKernel(factors[rows]))
+    assert subject.select(rows, selector="ndpp", kernel=kernel) == (
+        expected(rows, selector="ndpp", kernel=LowRankKernel(factors[rows]))
+    )
 
 
 # What a setting is read from
@@ -109,10 +113,11 @@ def test_a_kernels_rows_are_found_by_id(subject: Subject) -> None:
 @pytest.mark.parametrize(
     ("name", "key", "settings"),
     [
-        ("costs", "tokens", {"budget": 40}),
+        ("costs", "tokens", {"budget": 41}),
         ("quality", "quality", {"selector": "mmr", "lambda_b": 0.3}),
         ("relevance", "number", {"selector": "mmr"}),
         ("source", "topic", {"k": 6, "max_per_source": 1, "selector": "similarity"}),
+        ("cover", "topic", {"cover_weight": 2.0}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -126,15 +131,15 @@ def test_values_of_items_by_key_function_and_mapping(
     core.pop("k", None)
     wanted = expected(rows, k, **core)
     assert subject.select(rows, **{name: given}, **settings) == wanted
-    assert wanted != expected(rows, k or len(wanted), settings.get("selector", "ndpp")), "it must have an effect"
+    assert wanted != expected(rows, k or len(wanted), settings.get("selector", "coverage")), "it must have an effect"
     if "budget" in settings:
-        assert 40 - 8 < sum(values(wanted, key)) <= 40
+        assert 41 - 8 < sum(values(wanted, key)) <= 41
         assert subject.select(rows, k=2, **{name: given}, **settings) == expected(rows, 2, **core)
 
 
 @OVER_ALL_CLASSES
 @pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid", "zscore", None])
-@pytest.mark.parametrize("selector", ["similarity", "mmr", "ndpp"])
+@pytest.mark.parametrize("selector", ["similarity", "mmr", "ndpp", "coverage"])
 def test_given_relevance_with_each_scale(subject: Subject, selector: str, scale: Any) -> None:
     rows = nearest(20)
     settings = {"selector": selector, "relevance_scale": scale}
@@ -192,23 +197,27 @@ def test_caps_per_source_and_near_duplicates(subject: Subject, settings: dict[st
 
 
 @OVER_ALL_CLASSES
-def test_all_settings_together(subject: Subject) -> None:
+@pytest.mark.parametrize("selector", [{"selector": "mmr", "lambda_b": 0.7}, {}], ids=name_of)
+def test_all_settings_together(subject: Subject, selector: dict[str, Any]) -> None:
     q, p = embed(QUERY), embed("northern")
     projected = oracles.pap(q, p)
     rows = nearest(31, projected)
     shown = nearest(20, projected)[2]
-    core: dict[str, Any] = {"selector": "mmr", "lambda_b": 0.7, "budget": 26, "max_per_source": 2}
+    core: dict[str, Any] = {"budget": 26, "max_per_source": 2, **selector}
+    # MMR uses a quality, Coverage values to cover.
+    read = "quality" if selector else "cover"
     wanted = expected(
         rows,
         5,
         query=projected,
-        quality=values(rows, "quality"),
+        question="hidden harbour engine",
         costs=values(rows, "tokens"),
         sources=values(rows, "topic"),
         shown=[rows.index(shown)],
+        **{read: values(rows, "quality")},
         **core,
     )
-    more = {"quality": "quality", "costs": "tokens", "source": "topic", "shown": [f"doc-{shown}"]}
+    more = {read: "quality", "costs": "tokens", "source": "topic", "shown": [f"doc-{shown}"]}
     assert subject.select(rows, k=5, perspective="northern", **more, **core) == wanted
 
 
@@ -225,8 +234,15 @@ async def test_perspectives_as_text_vector_and_function(subject: Subject, direct
     vectors = VECTORS[rows]
     if corpus:
         vectors = np.array([oracles.pap(vector, p, direction) for vector in vectors])
-    wanted = expected(rows, query=projected, vectors=vectors)
-    for perspective in ("northern", p, list(p), lambda query: query.split()[1]):
+    # The words of a removed perspective do not count, where its text is known.
+    less = "hidden harbour engine" if direction == "remove" else QUERY
+    for perspective, question in (
+        ("northern", less),
+        (lambda query: query.split()[1], less),
+        (p, QUERY),
+        (list(p), QUERY),
+    ):
+        wanted = expected(rows, query=projected, vectors=vectors, question=question)
         made = subject.make(subject.corpus(), perspective=perspective, direction=direction, corpus=corpus)
         assert numbers(subject.run(made, [ROWS[row] for row in rows])) == wanted
         assert numbers(await subject.arun(made, [ROWS[row] for row in rows])) == wanted

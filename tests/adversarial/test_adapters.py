@@ -18,7 +18,7 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_setselect import SetSelectRetriever, register_vector_source
-from setselect import PAP, Candidates, PerspectiveExtractor, QueryParts, SetSelectWarning, make_selector
+from setselect import PAP, Candidates, PerspectiveExtractor, QueryParts, SetSelectWarning, make_selector, match_words
 from shared_core.retrieval.items import ORDERS, sort_items
 from shared_core.scaling import rescale
 from shared_core.selectors.choose import choose
@@ -43,7 +43,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:perspective has no effect:setselect.SetSelectWarning"),
 ]
 OVER_ALL_CLASSES = over(SUBJECTS)
-SELECTORS = ("similarity", "vrsd", "mmr", "ndpp")
+SELECTORS = ("similarity", "vrsd", "mmr", "ndpp", "coverage")
+PARAMETERS = ("lambda_mult", "word_weight", "cover_weight")
 THREADS = 8
 
 
@@ -81,6 +82,9 @@ def draw(rng: np.random.Generator) -> dict[str, Any]:
             settings |= some
     if settings["selector"] == "mmr":
         settings |= {"lambda_mult": float(rng.random()), "quality": read_from(rng, "quality")}
+    if settings["selector"] == "coverage":
+        settings |= {"word_weight": pick(rng, (0.0, 0.5, 1.0, 3.0)), "cover_weight": float(2 * rng.random())}
+        settings |= {"cover": read_from(rng, "topic")} if rng.random() < 0.5 else {}
     if settings["selector"] != "vrsd" and "score_threshold" not in settings and rng.random() < 0.3:
         settings |= {"relevance": read_from(rng, "number"), "relevance_scale": pick(rng, ("minmax", "rank", None))}
     return settings
@@ -91,17 +95,19 @@ def brute_force(text: str, rows: list[int], settings: dict[str, Any]) -> list[in
     given = {**settings}
     name, k, order = given.pop("selector"), given.pop("k"), given.pop("order", "selection")
     shown = [rows.index(int(i[4:])) for i in given.pop("shown", ()) if int(i[4:]) in rows]
-    arrays = {"quality": "quality", "costs": "tokens", "source": "topic"}
+    arrays = {"quality": "quality", "costs": "tokens", "source": "topic", "cover": "topic"}
     read = {{"source": "sources"}.get(n, n): values(rows, key) for n, key in arrays.items() if given.pop(n, None)}
     relevance = given.pop("relevance", None)
     if relevance is not None:
         read["relevance"] = rescale(rows, given.pop("relevance_scale"))
     limits = {n: given.pop(n) for n in ("max_per_source", "drop_near_duplicates") if n in given}
-    candidates = Candidates(embed(text), VECTORS[rows], **read, **limits)
+    removed = given["perspective"] if given.get("direction") == "remove" else None
+    words = match_words(" ".join(word for word in text.split() if word != removed), [ROWS[row].text for row in rows])
+    candidates = Candidates(embed(text), VECTORS[rows], words=words, **read, **limits)
     pap = projection(given)
     selection = choose(
         candidates if pap is None else pap.apply(candidates),
-        make_selector(name, **{n: given.pop(n) for n in ("lambda_mult",) if n in given}),
+        make_selector(name, **{n: given.pop(n) for n in PARAMETERS if n in given}),
         k,
         budget=given.pop("budget", None),
         score_threshold=given.pop("score_threshold", None),

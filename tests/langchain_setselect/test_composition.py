@@ -40,7 +40,7 @@ from tests.adapters.bindings import QUERY, Listener, expected, nearest, numbers
 from tests.embedding import TOPICS, corpus
 from tests.langchain_setselect.conftest import WordEmbeddings, faiss
 
-SEARCH_TYPES = ("similarity", "vrsd", "mmr", "ndpp")
+SEARCH_TYPES = ("similarity", "vrsd", "mmr", "ndpp", "coverage")
 
 
 @pytest.fixture(autouse=True)
@@ -146,7 +146,7 @@ def reranked(store: VectorStore, reranker: Reranker) -> list[Document]:
     return reranker.compress_documents(found, QUERY)
 
 
-@pytest.mark.parametrize("search_type", ["similarity", "mmr", "ndpp"])
+@pytest.mark.parametrize("search_type", ["similarity", "mmr", "ndpp", "coverage"])
 @pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid", "zscore", None])
 async def test_a_rerankers_scores_decide_and_survive(store: VectorStore, search_type: str, scale: Any) -> None:
     for sign in (1, -1):

@@ -17,7 +17,16 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from pydantic import model_validator
 
 from langchain_setselect import SetSelectCompressor, SetSelectExampleSelector, SetSelectRetriever
-from setselect import MMR, NDPP, VRSD, InvalidInputError, InvalidParameterError, LowRankKernel, VectorSourceError
+from setselect import (
+    MMR,
+    NDPP,
+    VRSD,
+    InvalidInputError,
+    InvalidParameterError,
+    LowRankKernel,
+    SetSelectWarning,
+    VectorSourceError,
+)
 from tests.adapters.bindings import QUERY, Listener, expected, name_of, nearest, numbers
 from tests.adapters.test_refusals import SETTINGS
 from tests.embedding import corpus
@@ -97,6 +106,14 @@ async def test_arguments_of_one_call_override_and_do_not_last(store: VectorStore
     assert SetSelectRetriever(vectorstore=store, scores=True).invoke(QUERY, scores=False) == as_new(store) != scored
     shown = [document.id for document in as_new(store)]
     assert SetSelectRetriever(vectorstore=store).invoke(QUERY, shown=shown) == as_new(store, shown=shown)
+
+
+def test_words_may_be_switched_off_for_one_call(store: VectorStore) -> None:
+    retriever = SetSelectRetriever(vectorstore=store, word_weight=2)
+    assert retriever.invoke(QUERY, word_weight=0) == as_new(store, word_weight=0) != retriever.invoke(QUERY)
+    assert numbers(retriever.invoke(QUERY, selector="mmr")) == expected(nearest(20), selector="mmr")
+    with pytest.warns(SetSelectWarning, match="cover"):
+        retriever.with_config(tags=["ours"]).invoke(QUERY, search_type="mmr", cover="topic")
 
 
 def test_another_method_for_one_call_keeps_the_given_relevance(store: VectorStore) -> None:

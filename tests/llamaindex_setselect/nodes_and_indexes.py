@@ -146,9 +146,12 @@ def matrix(ids: Sequence[str]) -> NDArray[np.float64]:
     return np.array([embedding(TEXTS[int(node_id[1:])]) for node_id in ids])
 
 
-def expected(ids: Sequence[str], k: int, selector: Any = "ndpp", **parameters: Any) -> list[str]:
-    """What the core picks from the vectors that were put in."""
+def expected(ids: Sequence[str], k: int, selector: Any = "coverage", **parameters: Any) -> list[str]:
+    """What the core picks from the vectors and texts that were put in."""
     query = parameters.pop("query", embedding(QUERY))
+    question = parameters.pop("question", QUERY)
+    if selector == "coverage":
+        parameters |= {"question": question, "texts": [TEXTS[int(node_id[1:])] for node_id in ids]}
     return [ids[i] for i in select(query, matrix(ids), k, selector, **parameters).indices]
 
 

@@ -55,6 +55,16 @@ def test_the_stores_own_filter_is_used_and_labels_come_from_the_metadata(model: 
     assert found.queries[0].candidates[0].text in TEXTS
 
 
+def test_the_words_are_those_of_what_was_embedded(model: CountingEmbedding) -> None:
+    nodes = [TextNode(id_=f"n{i}", text=text, embedding=embedding(QUERY)) for i, text in enumerate(TEXTS[:9])]
+    nodes[5].metadata, nodes[6].metadata = {"title": "Rfft2"}, {"internal": "rfft2"}
+    nodes[6].excluded_embed_metadata_keys = ["internal"]
+    found = compare_index(VectorStoreIndex(nodes, embed_model=model), ["what does rfft2 do"], k=1, fetch_k=9)
+    position = [setting.label for setting in found.settings].index("coverage")
+    [view] = found.queries
+    assert [view.candidates[i].id for i in view.picks[position]] == ["n5"]
+
+
 def test_a_wrong_option_is_named_as_the_caller_named_it_before_a_query_is_embedded(model: CountingEmbedding) -> None:
     index = make_index("simple", model)
     model.forget()

@@ -130,7 +130,8 @@ async def test_over_fused_results(index: VectorStoreIndex, model: CountingEmbedd
         chosen = post.postprocess_nodes(found, bundle())
     assert sorted(model.texts) == sorted(node.text for node in foreign), "only what the store does not know"
     vectors = np.array([embedding(node.text) for node in found])
-    wanted = [ids_of(found)[i] for i in select(embedding(QUERY), vectors, 6).indices]
+    texts = [node.text for node in found]
+    wanted = [ids_of(found)[i] for i in select(embedding(QUERY), vectors, 6, question=QUERY, texts=texts).indices]
     assert ids_of(chosen) == wanted
     # The warning has been given; the calls below give none.
     assert ids_of(await post.apostprocess_nodes(await fused.aretrieve(QUERY), bundle())) == wanted
@@ -237,7 +238,7 @@ class Rerank(BaseNodePostprocessor):
         return [NodeWithScore(node=n.node, score=self.sign * (TEXTS.index(n.text) - 20.0) / 3) for n in nodes]
 
 
-@pytest.mark.parametrize("selector", ["similarity", "mmr", "ndpp"])
+@pytest.mark.parametrize("selector", ["similarity", "mmr", "ndpp", "coverage"])
 @pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid", "zscore", None])
 async def test_the_scores_of_a_reranker_decide_and_stay(selector: str, scale: Any, index: VectorStoreIndex) -> None:
     for sign in (1, -1):

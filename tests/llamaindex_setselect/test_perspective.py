@@ -13,11 +13,12 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
-from shared_core import NDPP, PAP, Candidates, InvalidParameterError, PerspectiveError
+from setselect import PAP, Candidates, Coverage, InvalidParameterError, PerspectiveError, match_words
 from shared_core.signals.extraction import PerspectiveExtractor, QueryParts
 from tests.llamaindex_setselect.nodes_and_indexes import (
     ALL,
     QUERY,
+    TEXTS,
     CountingEmbedding,
     bundle,
     embedding,
@@ -30,12 +31,15 @@ ROOT, SIDE = "effects of coffee and tea", "on sleep and memory"
 PARTS = QueryParts(ROOT, SIDE)
 
 
-def explicit(p: Sequence[float] | None, ids: Sequence[str], k: int, **settings: Any) -> tuple[list[str], list[float]]:
-    """What the core picks from ``ids`` under an explicit projection on ``p``."""
-    candidates = Candidates(embedding(QUERY), matrix(ids))
+def explicit(
+    p: Sequence[float] | None, ids: Sequence[str], k: int, question: str, **settings: Any
+) -> tuple[list[str], list[float]]:
+    """What the core picks from ``ids`` under an explicit projection on ``p``, with the words of ``question``."""
+    words = match_words(question, [TEXTS[int(i[1:])] for i in ids])
+    candidates = Candidates(embedding(QUERY), matrix(ids), words=words)
     if p is not None:
         candidates = PAP(p, **settings).apply(candidates)
-    chosen = NDPP().select(candidates, k)
+    chosen = Coverage().select(candidates, k)
     return [ids[i] for i in chosen.indices], chosen.relevance.tolist()
 
 
@@ -47,6 +51,14 @@ def nearest(p: Sequence[float] | None, n: int, direction: str = "remove") -> lis
 
 def how_of(setting: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in setting.items() if name in ("corpus", "direction")}
+
+
+def words_of(setting: dict[str, Any]) -> str:
+    """The question without the words of a perspective that is removed and whose text is known."""
+    known = setting["perspective"] in (SIDE, one_side, both_parts) or isinstance(
+        setting["perspective"], PerspectiveExtractor
+    )
+    return ROOT if known and "direction" not in setting else QUERY
 
 
 def one_side(query: str) -> str:
@@ -88,7 +100,7 @@ async def test_the_postprocessor_projects_like_the_core(
     index: VectorStoreIndex,
     nodes: list[NodeWithScore],
 ) -> None:
-    wanted, relevance = explicit(p, ALL, 6, **how_of(setting))
+    wanted, relevance = explicit(p, ALL, 6, words_of(setting), **how_of(setting))
     asked = bundle() if embedded else QueryBundle(QUERY)
     post = SetSelectPostprocessor(top_n=6, index=index, **setting)
     for chosen in (post.postprocess_nodes(nodes, asked), await post.apostprocess_nodes(nodes, asked)):
@@ -102,7 +114,7 @@ async def test_the_retriever_searches_and_selects_with_the_projection(
 ) -> None:
     how = how_of(setting)
     fetched = nearest(p, 15, how.get("direction", "remove"))
-    wanted, relevance = explicit(p, fetched, 5, **how)
+    wanted, relevance = explicit(p, fetched, 5, words_of(setting), **how)
     retriever = SetSelectIndexRetriever(index, top_n=5, fetch_k=15, **setting)
     for chosen in (retriever.retrieve(QUERY), await retriever.aretrieve(QUERY)):
         assert ids_of(chosen) == wanted
@@ -143,8 +155,9 @@ async def test_with_hyde_the_difference_uses_the_query_itself(
 ) -> None:
     """HyDE searches for hypothetical documents instead of the query. The perspective is still the query's."""
     asked = QueryBundle(QUERY, custom_embedding_strs=["tea has effects on mood"])
-    post = SetSelectPostprocessor(top_n=4, index=index, perspective=both_parts, perspective_vector="difference")
-    plain = SetSelectPostprocessor(top_n=4, index=index, perspective=DIFFERENCE)
+    settings: dict[str, Any] = {"top_n": 4, "index": index, "selector": "ndpp"}
+    post = SetSelectPostprocessor(perspective=both_parts, perspective_vector="difference", **settings)
+    plain = SetSelectPostprocessor(perspective=DIFFERENCE, **settings)
     assert ids_of(post.postprocess_nodes(nodes, asked)) == ids_of(plain.postprocess_nodes(nodes, asked))
     assert ids_of(await post.apostprocess_nodes(nodes, asked)) == ids_of(plain.postprocess_nodes(nodes, asked))
 

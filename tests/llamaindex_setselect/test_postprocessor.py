@@ -22,6 +22,7 @@ from setselect import (
     MMR,
     NDPP,
     VRSD,
+    Coverage,
     InvalidInputError,
     InvalidParameterError,
     LowRankKernel,
@@ -56,9 +57,9 @@ def test_queries_with_and_without_an_embedding(
     assert (query, model.queries) == (bundle(), []), "the query is not changed"
     assert selected(nodes, QueryBundle(QUERY), index=index) == expected(ALL, 4)
     assert model.queries == [QUERY]
-    custom = QueryBundle("other", custom_embedding_strs=["tea and sleep", "coffee and mood"])
+    custom = QueryBundle("juice and digestion", custom_embedding_strs=["tea and sleep", "coffee and mood"])
     mean = np.mean([embedding("tea and sleep"), embedding("coffee and mood")], axis=0)
-    assert selected(nodes, custom, index=index) == expected(ALL, 4, query=mean)
+    assert selected(nodes, custom, index=index) == expected(ALL, 4, query=mean, question="juice and digestion")
     post = SetSelectPostprocessor(index=index)
     for given in ({}, {"query_str": ""}):
         with pytest.raises(InvalidInputError, match="query"):
@@ -137,7 +138,7 @@ async def test_events_at_both_ends_in_the_callers_thread(index: VectorStoreIndex
         post.postprocess_nodes([], bundle())
     events: list[Any] = recorder.seen
     assert [type(event) for event in events] == [ReRankStartEvent, ReRankEndEvent] * 3
-    assert (events[0].top_n, events[0].model_name, events[0].query) == (3, repr(NDPP()), bundle())
+    assert (events[0].top_n, events[0].model_name, events[0].query) == (3, repr(Coverage()), bundle())
     assert ids_of(events[0].nodes) == ALL
     assert ids_of(events[1].nodes) == ids_of(events[3].nodes) == ids_of(chosen)
     assert events[5].nodes == []
@@ -154,6 +155,7 @@ SETTINGS: list[dict[str, Any]] = [
     {"selector": MMR(lambda_mult=0.4)},
     {"selector": "mmr", "lambda_b": 0.5, "quality": {f"n{i}": i % 5 for i in range(40)}},
     {"max_per_source": 2, "source": "stars", "drop_near_duplicates": 0.7},
+    {"cover": "stars", "cover_weight": 2.0, "word_weight": 0.5},
     {"top_n": np.int64(3), "relevance": "stars", "relevance_scale": None},
 ]
 
@@ -199,6 +201,7 @@ class Own:
     [
         ({"selector": "mmr", "quality": len}, "quality"),
         ({"costs": len}, "costs"),
+        ({"cover": len}, "cover"),
         ({"selector": "mmr", "relevance": len}, "relevance"),
         ({"max_per_source": 1, "source": len}, "source"),
         ({"perspective": str}, "perspective"),

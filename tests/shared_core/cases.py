@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import ArrayLike, NDArray
 
-from shared_core import MMR, NDPP, VRSD, Candidates, Selection, TopK
+from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Parts, Selection, TopK
 from shared_core.selectors import _greedy
-from shared_core.selectors.ndpp import AUTO_TEMPERATURE
+from shared_core.selectors.coverage import COVERED, WORDS_IN_RELEVANCE
+from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 from tests import oracles
 
 
@@ -148,6 +149,15 @@ def quality_of(vectors: ArrayLike) -> NDArray[np.float64]:
     return quality
 
 
+def parts_of(vectors: ArrayLike) -> dict[str, Any]:
+    """Words and values that depend on the direction of a row alone, so that copies have the same."""
+    rows = oracles.unit_rows(vectors)
+    waves = np.cos(np.outer(np.arange(1, 6), 1 + np.arange(rows.shape[1])))
+    covered = np.round(np.clip((rows[:, None, :] * waves).sum(axis=2), 0, 1), 2)
+    labels = [[None, "a", "b", ["a", "c"]][int(quality * 1000) % 4] for quality in quality_of(vectors)]
+    return {"words": Parts(covered, np.array([0.7, 1.9, 0.0, 1.2, 0.4])), "cover": labels}
+
+
 @dataclass(frozen=True)
 class Pair:
     """A selector, and the reference that answers the same question."""
@@ -157,16 +167,20 @@ class Pair:
     reference: Callable[..., oracles.Reference]
     refined: bool = False
     with_quality: bool = False
+    with_parts: bool = False
 
     @property
     def takes_relevance(self) -> bool:
         """Whether the selector takes relevance that is given in place of the cosine."""
         return bool(self.selector.uses_relevance)
 
+    def columns(self, vectors: ArrayLike) -> dict[str, Any]:
+        """What the selector reads of the candidates besides their vectors."""
+        quality = {"quality": quality_of(vectors)} if self.with_quality else {}
+        return quality | parts_of(vectors) if self.with_parts else quality
+
     def candidates(self, query: ArrayLike, vectors: ArrayLike, **more: Any) -> Candidates:
-        if self.with_quality:
-            more.setdefault("quality", quality_of(vectors))
-        return Candidates(query, vectors, **more)
+        return Candidates(query, vectors, **self.columns(vectors) | more)
 
     def select(
         self, query: Any, vectors: Any, k: int | None, *, budget: float | None = None, shown: Any = (), **more: Any
@@ -178,9 +192,7 @@ class Pair:
 
     def expected(self, query: ArrayLike, vectors: ArrayLike, k: int | None, **conditions: Any) -> oracles.Reference:
         """The reference's answer; ``conditions`` are budget, shown and what :class:`Candidates` take."""
-        if self.with_quality:
-            conditions.setdefault("quality", quality_of(vectors))
-        return self.reference(query, vectors, k, **conditions)
+        return self.reference(query, vectors, k, **self.columns(vectors) | conditions)
 
     def assert_agrees(
         self, actual: Selection, expected: oracles.Reference, query: Any, vectors: Any, k: int | None,
@@ -212,9 +224,19 @@ _mmr = functools.partial(oracles.mmr, lambda_mult=0.75, lambda_b=0.5)
 MMR_PLAIN = Pair("MMR", MMR(lambda_mult=0.75, lambda_b=0.5), _mmr)
 MMR_QUALITY = Pair("MMR with quality", MMR(lambda_mult=0.75, lambda_b=0.5), _mmr, with_quality=True)
 # The kernel of the paper, whose rank can be used up.
-_linear = functools.partial(oracles.ndpp_greedy, ridge=0)
-NDPP_LINEAR = Pair("NDPP linear", NDPP(relevance_mapping="linear", ridge=0), _linear)
-NDPP_AUTO = Pair("NDPP", NDPP(), functools.partial(oracles.ndpp_greedy, kind="auto", c=AUTO_TEMPERATURE))
+NDPP_LINEAR = Pair("NDPP linear", NDPP(relevance_mapping="linear", ridge=0), oracles.ndpp_greedy)
+_auto = functools.partial(oracles.ndpp_greedy, kind="auto", c=AUTO_TEMPERATURE, ridge=DEFAULT_RIDGE)
+NDPP_AUTO = Pair("NDPP", NDPP(), _auto)
+_coverage = functools.partial(
+    oracles.coverage, c=AUTO_TEMPERATURE, h=WORDS_IN_RELEVANCE, w=COVERED, ridge=DEFAULT_RIDGE
+)
+COVERAGE = Pair("Coverage", Coverage(), _coverage)
+COVERAGE_PARTS = Pair(
+    "Coverage of words and values",
+    Coverage(word_weight=0.5, cover_weight=0.2),
+    functools.partial(_coverage, word_weight=0.5, cover_weight=0.2),
+    with_parts=True,
+)
 
 # One entry for each registered selector. An entry is all that a new selector needs to be tested with the others.
 REGISTERED: dict[str, tuple[Pair, ...]] = {
@@ -222,6 +244,7 @@ REGISTERED: dict[str, tuple[Pair, ...]] = {
     "vrsd": (VRSD_GREEDY, VRSD_REFINED),
     "mmr": (MMR_PLAIN, MMR_QUALITY),
     "ndpp": (NDPP_LINEAR, NDPP_AUTO),
+    "coverage": (COVERAGE, COVERAGE_PARTS),
 }
 PAIRS = tuple(pair for pairs in REGISTERED.values() for pair in pairs)
 RELEVANCE_PAIRS = tuple(pair for pair in PAIRS if pair.takes_relevance)

@@ -28,8 +28,8 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from langchain_setselect import vectors as langchain_vectors
 from llamaindex_setselect import SetSelectPostprocessor
 from llamaindex_setselect import vectors as llamaindex_vectors
+from setselect import select
 from shared_core.retrieval.flow import run_flow
-from tests import oracles
 
 DIMENSION = 32
 FETCH_K = 40
@@ -291,6 +291,6 @@ def stored(rows: Iterable[Row]) -> Any:
 
 
 def brute_force(query: str, rows: list[Row], k: int = K) -> list[str]:
-    """Ids of the default selector's picks among these rows by the slow reference, from the inserted vectors."""
-    picked = oracles.ndpp_greedy(QUERIES[query], [row.vector for row in rows], k, kind="auto")
-    return [rows[i].id for i in picked.picks]
+    """Ids of the core's picks among these rows, from the inserted vectors and texts."""
+    vectors, texts = [row.vector for row in rows], [row.text for row in rows]
+    return [rows[i].id for i in select(QUERIES[query], vectors, k, question=query, texts=texts).indices]

@@ -96,10 +96,10 @@ def test_candidates_and_relevance_from_columns(folder: Path) -> None:
     again = run(folder, *similarity)
     assert again.exit_code == 2
     assert "(relevance_scale: None there, 'minmax' now)" in again.stderr
-    # Without a selector: NDPP, which takes relevance.
-    assert run(folder, *COLUMNS, "--k", 2, "--out", folder / "ndpp").exit_code == 0
-    assert [row[0] for row in pq.read_table(folder / "ndpp")["ids"].to_pylist()] == [1] * 6
-    assert "NDPP" in json.loads((folder / "ndpp" / "_settings.json").read_text())["selector"]
+    # Without a selector: Coverage, which takes relevance.
+    assert run(folder, *COLUMNS, "--k", 2, "--out", folder / "default").exit_code == 0
+    assert [row[0] for row in pq.read_table(folder / "default")["ids"].to_pylist()] == [1] * 6
+    assert "Coverage" in json.loads((folder / "default" / "_settings.json").read_text())["selector"]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_candidates_and_relevance_from_columns(folder: Path) -> None:
         (["--parameter", "refine"], "--parameter takes name=value, got 'refine'"),
         (["--parameter", "refine=true", "--parameter", "refine=false"], "--parameter refine is given twice"),
         (["--selector", "vrsd", "--parameter", "refine=maybe"], "refine must be"),
-        (["--parameter", "lambda_mult=0.5"], "'ndpp' has no parameter 'lambda_mult' (a parameter of 'mmr')"),
+        (["--parameter", "lambda_mult=0.5"], "'coverage' has no parameter 'lambda_mult' (a parameter of 'mmr')"),
         (["--parameter", "out=x"], "no parameter 'out'"),
         (["--selector", "ndpp", "--parameter", "kernel=nowhere.safetensors"], "nowhere.safetensors"),
         # Arguments of the library have the names of the command's options.

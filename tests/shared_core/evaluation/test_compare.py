@@ -11,12 +11,14 @@ import pytest
 from shared_core import MMR, NDPP, VRSD, TopK, make_selector, select
 from shared_core.errors import InvalidInputError, InvalidParameterError
 from shared_core.evaluation import compare as compare_module
+from shared_core.evaluation import judging as judging_module
 from shared_core.evaluation.compare import compare, compare_candidates, named, nearest_rows, sweep
 from shared_core.evaluation.corpus import Document
 from shared_core.evaluation.demo import QUESTIONS, demo_corpus
 from shared_core.evaluation.judging import FoundCandidates, _find_answers, project_to_map
 from shared_core.evaluation.results import Comparison, Difference
 from shared_core.selectors.base import DEFAULT_SELECTOR
+from shared_core.signals.words import match_words
 from tests.embedding import corpus, embed
 
 # By hand: similarity picks b, a; vrsd picks b, c, whose sum has almost the direction of the query.
@@ -115,8 +117,42 @@ def test_every_setting_picks_what_select_picks_from_the_nearest() -> None:
         near = np.argsort(-cosines, kind="stable")[:20]
         assert [candidate.id for candidate in view.candidates] == [f"d{i}" for i in near]
         assert [c.cosine for c in view.candidates] == pytest.approx(cosines[near], abs=1e-6)
-        for index, (_, selector) in enumerate(sweep()):
-            assert list(view.picks[index]) == select(query, vectors[near], 4, selector).indices.tolist()
+        texts = [documents[i]["text"] for i in near]
+        for index, (setting, selector) in enumerate(sweep()):
+            read = {"question": text, "texts": texts} if setting.reads_words else {}
+            assert list(view.picks[index]) == select(query, vectors[near], 4, selector, **read).indices.tolist()
+    by_label = {setting.label: index for index, setting in enumerate(found.settings)}
+    assert any(view.picks[by_label["coverage"]] != view.picks[by_label["ndpp"]] for view in found.queries)
+
+
+def test_words_find_what_vectors_do_not_and_are_matched_once_for_all_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    matched = []
+
+    def match(question: str, texts: list[str]) -> Any:
+        matched.append(question)
+        return match_words(question, texts)
+
+    monkeypatch.setattr(judging_module, "match_words", match)
+    # All vectors are alike, and only the last document has the word.
+    documents = [{"id": str(i), "text": f"text {i}"} for i in range(9)] + [{"id": "it", "text": "rfft2"}]
+    vectors = np.ones((10, 4)) + np.linspace(0.1, 0, 10)[:, None] * np.eye(4)[0]
+    queries = [{"text": text, "gold": ["it"]} for text in ("Rfft2?", "What is rfft2")]
+    embedded = vectors, np.ones((2, 4)) + 0.2 * np.eye(4)[0]
+    found = compare(documents, queries, embedded, k=1)
+    assert [mean(found, label, "recall") for label in ("similarity", "ndpp", "coverage")] == [0, 0, 1]
+    assert matched == [query["text"] for query in queries]
+    matched.clear()
+    compare(documents, queries, embedded, k=1, settings=[named("similarity"), named("ndpp")])
+    assert matched == []
+
+
+def test_a_query_whose_words_help_nowhere_is_noted_if_a_setting_reads_words() -> None:
+    note = "The words of 1 query ('2') tell none of the candidates from another, so only the vectors count there."
+    queries = [{"text": "a dog"}, {"text": "какая река?"}]
+    assert note in tiny(*queries).notes
+    assert note not in tiny(*queries, settings=[named("similarity"), named("ndpp")]).notes
 
 
 def test_the_labels_of_the_default_settings_are_what_a_user_types() -> None:
@@ -128,7 +164,7 @@ def test_the_labels_of_the_default_settings_are_what_a_user_types() -> None:
         assert setting.selector == repr(selector)
     selectors = [selector for _, selector in tried]
     assert len(set(selectors)) == len(selectors)
-    # The default here, LangChain's default, and MMR with less diversity than that.
+    # The default here, the same without words, LangChain's default, and MMR with less diversity than that.
     for expected in (
         make_selector(DEFAULT_SELECTOR),
         NDPP(),

@@ -17,6 +17,7 @@ from setselect import (
     NDPP,
     VRSD,
     Candidates,
+    Coverage,
     InvalidInputError,
     InvalidParameterError,
     LowRankKernel,
@@ -32,11 +33,11 @@ from setselect import (
     select_stream,
     selector_names,
 )
-from shared_core.selectors.base import MAX_SHOWN
+from shared_core.selectors.base import MAX_SHOWN, uses_words
 from tests import oracles
 from tests.shared_core.cases import gaussian
 
-NAMES = ("similarity", "vrsd", "mmr", "ndpp")
+NAMES = ("similarity", "vrsd", "mmr", "ndpp", "coverage")
 QUERY, VECTORS = gaussian(90, 11, 5)
 
 
@@ -63,7 +64,7 @@ def test_errors_and_warnings_belong_to_setselect(name: str) -> None:
 
 def test_parameters_reach_the_selector() -> None:
     assert set(NAMES) <= set(selector_names())
-    for name, kind in zip(NAMES, (TopK, VRSD, MMR, NDPP), strict=True):
+    for name, kind in zip(NAMES, (TopK, VRSD, MMR, NDPP, Coverage), strict=True):
         assert make_selector(name) == kind()
     assert make_selector("vrsd", refine=True) == VRSD(refine=True) != VRSD()
     assert make_selector("mmr", lambda_mult=0.2, lambda_b=0.3) == MMR(0.2, 0.3) != MMR()
@@ -73,8 +74,9 @@ def test_parameters_reach_the_selector() -> None:
 
 
 def test_selectors_say_what_they_can_use() -> None:
-    can = [(kind.uses_relevance, kind.uses_quality) for kind in (TopK, VRSD, MMR, NDPP)]
-    assert can == [(True, False), (False, False), (True, True), (True, False)]
+    can = [(kind.uses_relevance, kind.uses_quality) for kind in (TopK, VRSD, MMR, NDPP, Coverage)]
+    assert can == [(True, False), (False, False), (True, True), (True, False), (True, False)]
+    assert [name for name in NAMES if uses_words(make_selector(name))] == ["coverage"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -118,11 +120,9 @@ def test_select_gives_the_selection_of_the_selector(name: str) -> None:
     assert_same(select(query.tolist(), list(vectors), k=5, selector=make_selector(name)), expected)
 
 
-def test_the_default_of_select_is_ndpp() -> None:
+def test_the_default_of_select_is_coverage() -> None:
     query, vectors = gaussian(2, 20, 8)
-    expected = oracles.ndpp_greedy(query, vectors, 5, kind="auto")
-    assert list(expected.picks) != list(oracles.vrsd(query, vectors, 5).picks), "else this shows nothing"
-    oracles.assert_agrees(select(query, vectors, 5), expected)
+    assert_same(select(query, vectors, 5), Coverage().select(Candidates(query, vectors), 5))
 
 
 def test_select_passes_every_argument_on() -> None:
@@ -139,7 +139,7 @@ def test_select_passes_every_argument_on() -> None:
     by_kernel = select(query, vectors, 4, "ndpp", ids=ids, kernel=kernel)
     assert_same(by_kernel, NDPP(kernel).select(Candidates(query, vectors, ids=ids), 4))
     rules: dict[str, Any] = {"sources": [i // 4 for i in range(20)], "max_per_source": 1, "drop_near_duplicates": 0.3}
-    assert_same(select(query, vectors, 6, **rules), NDPP().select(Candidates(query, vectors, **rules), 6))
+    assert_same(select(query, vectors, 6, **rules), Coverage().select(Candidates(query, vectors, **rules), 6))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -169,7 +169,7 @@ REFUSED: list[tuple[dict[str, Any], type[ValueError], str]] = [
     ({"selector": "vsrd"}, InvalidParameterError, "'vsrd'; known: .*vrsd"),
     *(({"selector": s}, InvalidParameterError, "selector") for s in (3, None, VRSD)),
     ({"selector": VRSD(), "refine": True}, InvalidParameterError, "object with parameters of its own: set refine"),
-    ({"refine": True}, InvalidParameterError, "'ndpp' has no parameter 'refine' .a parameter of 'vrsd'"),
+    ({"refine": True}, InvalidParameterError, "'coverage' has no parameter 'refine' .a parameter of 'vrsd'"),
 ]
 
 

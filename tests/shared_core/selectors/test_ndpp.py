@@ -88,9 +88,10 @@ def test_a_ridge_beside_a_kernel_and_shown_candidates(way: str) -> None:
         V, B, half = rng.normal(size=(20, 3)), rng.normal(size=(20, skew_rank)), rng.normal(size=(skew_rank, skew_rank))
         dense = oracles.ndpp_dense(V, B, half - half.T)
         query, vectors = gaussian(8, 20, 5)
+        auto: dict[str, Any] = {"kind": "auto", "c": AUTO_TEMPERATURE}
         for shown in ([], [3, 3 + 9]):
             # The rank is 3 or 5. With a ridge it is never used up.
-            expected = oracles.ndpp_greedy(query, vectors, 8, kernel=dense, kind="auto", ridge=0.2, shown=shown)
+            expected = oracles.ndpp_greedy(query, vectors, 8, kernel=dense, **auto, ridge=0.2, shown=shown)
             with use_loops(way):
                 kernel = LowRankKernel(V, B, half - half.T)
                 actual = NDPP(kernel, ridge=0.2).select(Candidates(query, vectors), 8, shown=shown)

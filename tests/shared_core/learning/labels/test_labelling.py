@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.learning.labels.labelling import LabelledSubset, best, label
+from shared_core.selectors.ndpp import DEFAULT_RIDGE
 from tests import oracles
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -185,7 +186,7 @@ def test_greedy_draws_contain_the_greedy_selection_and_have_the_nearest_item_las
         near = nearest(vectors, query)[:12]
         for subset in drawn:
             assert sorted(subset, key=near.index, reverse=True) == list(subset)
-        reference = oracles.ndpp_greedy(vectors[query], vectors[near], 3, kind="exponential")
+        reference = oracles.ndpp_greedy(vectors[query], vectors[near], 3, kind="exponential", ridge=DEFAULT_RIDGE)
         assert {near[place] for place in reference.picks} in [set(subset) for subset in drawn]
 
 

@@ -193,7 +193,7 @@ def measured(title: str, about: str, task: Task, k: int) -> tuple[str, list[str]
     facts = f"{len(task.queries):,} queries, {len(task.texts):,} texts, {k} of {FETCH_K} candidates"
     return f"## {title}, k = {k}\n\n{about}\n{facts}.\n\n{table(head, rows)}", [
         f"{title}, k = {k}",
-        *compare_words(task, next(iter(task.measures.values())), columns),
+        *compare_words(task, next(iter(columns[FUSED])), columns),
     ]
 
 

@@ -2,9 +2,12 @@
 
 The candidates of a query are the 50 best of hybrid search: the rankings of BM25 (a score of search by words) and of
 all-MiniLM-L6-v2, joined by reciprocal rank fusion. Each method selects from the candidates once by the cosine and once
-by the fused scores. Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied. A
-data set that is not there is skipped. The first run embeds 20,000 texts (about ten minutes on one core). A second run
-on the same kind of processor prints the same figures.
+by the fused scores. Whether the words of the question should enter a relevance that was given is decided on the
+development half of the queries, split as in benchmarks/regimes.py.
+
+Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied. A data set that is not
+there is skipped. The first run embeds 20,000 texts (about ten minutes on one core). A second run on the same kind of
+processor prints the same figures.
 
     python benchmarks/given_relevance.py            # prints the tables
     python benchmarks/given_relevance.py --write    # and writes benchmarks/results/given_relevance.md
@@ -22,9 +25,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.models import MAX_TOKENS, MINILM, embed
 from benchmarks.papers._common import DATA, ROOT, bm25_scores, heading, records, table
-from shared_core import MMR, NDPP, VRSD, Candidates, Selector, TopK, rescale
+from benchmarks.regimes_tasks import is_development
+from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Selector, TopK, rescale
 from shared_core.evaluation.measures import bootstrap_interval, mean_pairwise_cosine, rank_measures
 from shared_core.scaling import Scale
+from shared_core.signals.words import match_words
 
 RESULT = ROOT / "benchmarks" / "results" / "given_relevance.md"
 FETCH_K = 50
@@ -37,10 +42,18 @@ METHODS: dict[str, Selector] = {
     "MMR λ 0.75": MMR(lambda_mult=0.75),
     "NDPP, linear": NDPP(relevance_mapping="linear"),
     "NDPP, T 0.1": NDPP(relevance_mapping="exponential", temperature=0.1),
-    "NDPP, default": NDPP(),
+    "NDPP()": NDPP(),
+    "setselect": Coverage(),
+    "setselect, words only to cover": Coverage(),
 }
+WORDS_ENTER, WORDS_COVER = list(METHODS)[-2:]
 SCALES: dict[str, Scale | None] = {"minmax": "minmax", "rank": "rank", "as they came": None}
 FUSED = "hybrid, no selection"
+DECISION = """## Do the words enter a relevance that was given?
+
+The fused scores have read the words already, in BM25. The first measure of each task, in points, with the fused scores
+scaled to [0, 1]. The choice was made on the development half of the queries (the sha256 of the text is even).
+"""
 
 
 class Task(NamedTuple):
@@ -125,21 +138,22 @@ def rankings_of(task: Task, k: int) -> dict[str, list[list[int]]]:
     """The ``k`` rows of every method for each query, in order."""
     vectors, queries = embed(task.texts, MINILM), embed(task.queries, MINILM)
     found: dict[str, list[list[int]]] = {}
-    for query, by_words in zip(queries, bm25_scores(task.texts, task.queries), strict=True):
+    for question, query, by_words in zip(task.queries, queries, bm25_scores(task.texts, task.queries), strict=True):
         dense, sparse = best_rows(vectors @ query), best_rows(by_words)
         sparse = sparse[by_words[sparse] > 0]
         fused = fuse([dense, sparse])
         rows, scores = np.array(list(fused)), np.array(list(fused.values()))
         picks = {"vectors, no selection": dense[:k], "BM25, no selection": sparse[:k], FUSED: rows[:k]}
-        cosines = Candidates(query, vectors[rows])
+        words = match_words(question, [task.texts[row] for row in rows])
+        candidates = dict.fromkeys(METHODS, Candidates(query, vectors[rows]))
+        candidates[WORDS_ENTER] = Candidates(query, vectors[rows], words=words)
+        candidates[WORDS_COVER] = Candidates(query, vectors[rows], cover=words)
         for name, selector in METHODS.items():
-            picks[f"{name}; cosine"] = rows[selector.select(cosines, k).indices]
-        for label, scale in SCALES.items():
-            given = cosines.with_query(query, rescale(scores, scale))
-            for name, selector in METHODS.items():
-                # Similarity by the fused scores is the fused ranking; VRSD takes no relevance.
-                if not isinstance(selector, (TopK, VRSD)):
-                    picks[f"{name}; fused, {label}"] = rows[selector.select(given, k).indices]
+            picks[f"{name}; cosine"] = rows[selector.select(candidates[name], k).indices]
+            # Similarity by the fused scores is the fused ranking; VRSD takes no relevance.
+            for label, scale in SCALES.items() if not isinstance(selector, (TopK, VRSD)) else ():
+                given = candidates[name].with_query(query, rescale(scores, scale))
+                picks[f"{name}; fused, {label}"] = rows[selector.select(given, k).indices]
         for name, ranked in picks.items():
             found.setdefault(name, []).append(ranked.tolist())
     return found
@@ -153,7 +167,8 @@ def difference(ours: np.ndarray, theirs: np.ndarray) -> str:
     return f"**{text}**" if low > 0 or high < 0 else text
 
 
-def measured(title: str, about: str, task: Task, k: int) -> str:
+def measured(title: str, about: str, task: Task, k: int) -> tuple[str, list[str]]:
+    """The section of the page, and the row of :func:`decision`."""
     qrels, vectors, rankings = dict(enumerate(task.right)), embed(task.texts, MINILM), rankings_of(task, k)
     columns = {
         method: rank_measures(qrels, dict(enumerate(ranked)), [f"{name}@{k}" for name in task.measures.values()])
@@ -176,14 +191,36 @@ def measured(title: str, about: str, task: Task, k: int) -> str:
     for name in task.measures:
         head += [f"{name}@{k}", "− hybrid, no selection", "− the same by the cosine"]
     facts = f"{len(task.queries):,} queries, {len(task.texts):,} texts, {k} of {FETCH_K} candidates"
-    return f"## {title}, k = {k}\n\n{about}\n{facts}.\n\n{table(head, rows)}"
+    return f"## {title}, k = {k}\n\n{about}\n{facts}.\n\n{table(head, rows)}", [
+        f"{title}, k = {k}",
+        *compare_words(task, next(iter(columns[FUSED])), columns),
+    ]
+
+
+def compare_words(task: Task, measure: str, columns: dict[str, dict[str, np.ndarray]]) -> list[str]:
+    """What it adds that the words enter the fused scores, on the development half and on the other half."""
+    enter, cover, hybrid = (
+        columns[name][measure] for name in (f"{WORDS_ENTER}; fused, minmax", f"{WORDS_COVER}; fused, minmax", FUSED)
+    )
+    development = np.array([is_development(query) for query in task.queries])
+    return [
+        difference(some[half], others[half])
+        for half in (development, ~development)
+        for some, others in ((enter, cover), (enter, hybrid), (cover, hybrid))
+    ]
+
+
+def decision(rows: Sequence[Sequence[str]]) -> str:
+    names = ["words enter − only cover", "words enter − hybrid", "only cover − hybrid"]
+    halves = [f"{name}, {half}" for half in ("development half", "other half") for name in names]
+    return table(["task", *halves], rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
     write = parser.parse_args().write
-    sections, used = [], []
+    sections, rows, used = [], [], []
     for title, (read, files) in TASKS.items():
         missing = [name for name in files if not (DATA / name).is_file()]
         if missing:
@@ -192,9 +229,14 @@ def main() -> None:
         task = read()
         used += files
         for k in KS:
-            sections.append(measured(title, read.__doc__ or "", task, k))
-            print(sections[-1], flush=True)
-    if write and used:
+            section, row = measured(title, read.__doc__ or "", task, k)
+            sections.append(section)
+            rows.append(row)
+            print(section, flush=True)
+    if not used:
+        return
+    print(decision(rows))
+    if write:
         top = heading(
             "A given relevance, after hybrid search",
             "benchmarks/given_relevance.py",
@@ -212,7 +254,8 @@ score of a text is the sum of 1 / ({RRF_K} + rank) over the two. Each method sel
 
 "{FUSED}" is the ranking by the fused scores. MMR is maximal marginal relevance, and λ is its weight of relevance. VRSD
 is vector retrieval with similarity and diversity. NDPP is a nonsymmetric determinantal point process, and T is its
-temperature. *NDPP, default* is `NDPP()`.
+temperature. *setselect* is `Coverage()` with the words of the question, which enter the relevance, whether cosine or
+fused score, and which the set has to cover. In *setselect, words only to cover* they do not enter the relevance.
 
 *Cosine between picks* is the mean over all pairs of picks. It is lower if the picks repeat each other less. All other
 values are percentages, means over the queries, and higher is better. Differences are paired, in percentage points, with
@@ -220,7 +263,7 @@ a 95 % bootstrap interval. They are bold if the interval excludes 0. In α-nDCG 
 subtopics are the right paragraphs or the meanings.
 """
         RESULT.parent.mkdir(exist_ok=True)
-        RESULT.write_text("\n".join([top, notes.strip(), "", *sections]), encoding="utf-8")
+        RESULT.write_text("\n".join([top, notes.strip(), "", DECISION, decision(rows), *sections]), encoding="utf-8")
 
 
 if __name__ == "__main__":

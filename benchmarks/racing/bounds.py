@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from benchmarks.racing.contenders import (
+    COVERAGE,
     MMR,
     NDPP_PLAIN,
     NDPP_ROWS,
@@ -45,6 +46,7 @@ BOUNDS = (
     Bound(MMR, _UP_TO_1000, 1, None),
     Bound(VRSD, _UP_TO_1000, 1, None),
     Bound(MMR, (_LARGEST,), 8, None),
+    Bound(COVERAGE, tuple(Point(*size) for size in SIZES), 1, None, PYVERSITY_DPP),
     Bound(NDPP_PLAIN, _UP_TO_1000, 1.5, 0.8, PYVERSITY_DPP),
     Bound(NDPP_ROWS, _UP_TO_1000, 1.5, 0.8, PYVERSITY_DPP),
     Bound(NDPP_SKEW, _UP_TO_1000, 1.5, 0.8, PYVERSITY_DPP),

@@ -12,7 +12,8 @@ import numpy as np
 
 from benchmarks.racing.points import LAMBDA, SEED, UNIT, Batch, Data, Point, batch_data
 from benchmarks.racing.turns import Run
-from shared_core import NDPP, LinearKernel, LowRankKernel, select, select_many
+from shared_core import NDPP, Candidates, Coverage, LinearKernel, LowRankKernel, select, select_many
+from shared_core.candidates import Parts
 from shared_core.selectors import _greedy
 
 SIMILARITY, MMR, VRSD, REFINED = ("setselect " + name for name in ("similarity", "MMR", "VRSD", "VRSD, refined"))
@@ -21,18 +22,20 @@ NDPP_PLAIN = "setselect NDPP, no kernel"
 NDPP_ROWS = f"setselect NDPP, LowRankKernel, rank {RANK}"
 NDPP_SKEW = f"setselect NDPP, LowRankKernel with skew part, rank {RANK}"
 NDPP_LINEAR = f"setselect NDPP, LinearKernel with skew part, rank {RANK}"
+WORDS = 20  # of the question
+COVERAGE = f"setselect, the default, a question of {WORDS} words"
 _NDPPS = (NDPP_PLAIN, NDPP_ROWS, NDPP_SKEW, NDPP_LINEAR)
 # The selectors that numba compiles are measured twice.
-NUMPY_ALONE = {name: name + ", numpy alone" for name in (MMR, VRSD, REFINED, *_NDPPS)}
+NUMPY_ALONE = {name: name + ", numpy alone" for name in (MMR, VRSD, REFINED, COVERAGE, *_NDPPS)}
 MMR_NUMPY, VRSD_NUMPY, REFINED_NUMPY = (NUMPY_ALONE[name] for name in (MMR, VRSD, REFINED))
 PYVERSITY, PYVERSITY_DPP = "pyversity MMR", "pyversity DPP"
 LANGCHAIN, LANGCHAIN_LISTS = "LangChain MMR, float32 array", "LangChain MMR, Python lists"
 LLAMAINDEX, HAYSTACK = "LlamaIndex MMR", "Haystack MMR"
-# The modules that look up the compiled loops.
 
 SETS = (SIMILARITY, MMR, MMR_NUMPY, VRSD, VRSD_NUMPY, REFINED, REFINED_NUMPY)
-KERNELS = tuple(way for name in _NDPPS for way in (name, NUMPY_ALONE[name]))
-OURS = (*SETS, *KERNELS)
+# These are compared with pyversity's DPP.
+DETERMINANTS = tuple(way for name in (COVERAGE, *_NDPPS) for way in (name, NUMPY_ALONE[name]))
+OURS = (*SETS, *DETERMINANTS)
 # The speed of the frameworks does not depend on the lengths of the rows: they take part where the rows have length 1.
 FRAMEWORKS = (LANGCHAIN, LANGCHAIN_LISTS, LLAMAINDEX, HAYSTACK)
 PEERS = (PYVERSITY, PYVERSITY_DPP, *FRAMEWORKS)
@@ -71,11 +74,15 @@ def contenders(point: Point, given: Data) -> dict[str, Run]:
     rows, skewed = NDPP(LowRankKernel(V)), NDPP(LowRankKernel(V, B, skew))
     maps = rng.standard_normal((2, point.d, RANK)) / point.d**0.5
     linear = NDPP(LinearKernel(maps[0], maps[1], skew))
+    # A third of the words stands in a text, on average.
+    covered = rng.random((point.n, WORDS)) * (rng.random((point.n, WORDS)) < 1 / 3)
+    words = Parts(covered, rng.random(WORDS))
     runs: dict[str, Run] = {
         SIMILARITY: lambda: select(query, vectors, k, "similarity"),
         MMR: lambda: select(query, vectors, k, "mmr", lambda_mult=LAMBDA),
         VRSD: lambda: select(query, vectors, k, "vrsd"),
         REFINED: lambda: select(query, vectors, k, "vrsd", refine=True),
+        COVERAGE: lambda: Coverage().select(Candidates(query, vectors, words=words), k),
         NDPP_PLAIN: lambda: select(query, vectors, k, "ndpp"),
         NDPP_ROWS: lambda: select(query, vectors, k, rows),
         NDPP_SKEW: lambda: select(query, vectors, k, skewed),

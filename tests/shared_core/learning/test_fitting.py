@@ -117,7 +117,7 @@ def test_the_history_and_the_epoch_that_is_kept(objective: str, kernel: str) -> 
     assert fitted.feedback == max(values)
     assert type(fitted.kernel) is (LinearKernel if kernel == "linear" else LowRankKernel)
 
-    assert len(fitted.unlearned) == 5
+    assert len(fitted.unlearned) == 6
     assert fitted.gain == pytest.approx(fitted.feedback - max(fitted.unlearned.values()))
     assert fitted.helped == (fitted.gain > fitted.standard_error)
 

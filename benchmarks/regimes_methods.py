@@ -1,0 +1,214 @@
+"""The methods of benchmarks/regimes.py: each selects k texts for a question, most of them from its 50 nearest texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from benchmarks.regimes_tasks import Picks
+from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Selector, TopK
+from shared_core.candidates import Parts
+from shared_core.selectors.coverage import COVERED, WORDS_IN_RELEVANCE
+from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
+from shared_core.signals.words import match_words
+
+FETCH_K = 50
+RRF_K = 60  # the constant of Cormack, Clarke and Büttcher (SIGIR 2009)
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search for a question has found."""
+
+    question: str
+    query: np.ndarray
+    rows: np.ndarray  # of the nearest texts in the corpus, by cosine
+    vectors: np.ndarray  # of these rows
+    texts: list[str]  # of these rows
+    by_words: np.ndarray  # rows of the best texts by BM25 over the whole corpus
+
+    @cached_property
+    def words(self) -> Parts:
+        """How well each text covers each word of the question."""
+        return match_words(self.question, self.texts)
+
+    @cached_property
+    def candidates(self) -> Candidates:
+        """The nearest texts as vectors alone."""
+        return Candidates(self.query, self.vectors)
+
+    @cached_property
+    def with_words(self) -> Candidates:
+        """The nearest texts with the words of the question."""
+        return Candidates(self.query, self.vectors, words=self.words)
+
+
+# The rows of k texts, the best first.
+Method = Callable[[Search, int], Picks]
+
+
+def by_vectors(selector: Selector) -> Method:
+    return lambda search, k: search.rows[selector.select(search.candidates, k).indices].tolist()
+
+
+def by_words(selector: Selector) -> Method:
+    return lambda search, k: search.rows[selector.select(search.with_words, k).indices].tolist()
+
+
+def hybrid(search: Search, k: int) -> Picks:
+    """Reciprocal rank fusion of the 50 nearest texts and the 50 best of BM25."""
+    score: dict[int, float] = {}
+    for ranking in (search.rows.tolist(), search.by_words.tolist()):
+        for rank, row in enumerate(ranking, 1):
+            score[row] = score.get(row, 0) + 1 / (RRF_K + rank)
+    return sorted(score, key=lambda row: -score[row])[:k]
+
+
+def relevance_with_words(search: Search, k: int) -> Picks:
+    """No selection: the k highest of the relevance that enters the default."""
+    best = np.argsort(-fused_relevance(search, WORDS_IN_RELEVANCE), kind="stable")
+    return search.rows[best[:k]].tolist()
+
+
+def adagres(search: Search, k: int) -> Picks:
+    """AdaGReS (Peng et al. 2025, arXiv 2512.25052) for a number of texts instead of a budget of tokens.
+
+    Greedy on Σ cos(q, c) − β Σ cos(c, c'), the second sum over pairs of picks. β = mean cos(q, c) / ((k − 1)/2 · mean
+    cos(c, c')), both means over the candidates, is the closed form with α = 1, λ = 1 and β₀ = 0. All k texts are taken.
+    """
+    cosines, between = search.vectors @ search.query, search.vectors @ search.vectors.T
+    pairs = between[np.triu_indices(len(between), 1)].mean()
+    beta = max(cosines.mean(), 0) / max((k - 1) / 2 * pairs, 1e-9)
+    picks: list[int] = []
+    for _ in range(k):
+        gain = cosines - beta * between[picks].sum(axis=0)
+        gain[picks] = -np.inf
+        picks.append(int(gain.argmax()))
+    return search.rows[picks].tolist()
+
+
+def dartboard(c: float) -> Method:
+    """Dartboard (Pickett et al. 2024, arXiv 2407.12101), greedy on Σ_t P(t | q, σ) max over the picks of N(t; g, σ).
+
+    The distance is 1 − cosine. The paper tunes σ for each corpus. Here σ is c standard deviations of the candidates'
+    cosines with the question, so that it needs no tuning and suits every model.
+    """
+
+    def select(search: Search, k: int) -> Picks:
+        to_query, between = search.vectors @ search.query, search.vectors @ search.vectors.T
+        sigma = max(c * float(to_query.std()), 1e-6)
+        density = np.exp(-(((1 - between) / sigma) ** 2) / 2)  # N(t; g, σ) up to a constant factor
+        log_p = -(((1 - to_query) / sigma) ** 2) / 2
+        p = np.exp(log_p - log_p.max())
+        picks: list[int] = []
+        reached = np.zeros(len(p))
+        for _ in range(k):
+            gain = np.maximum(density, reached) @ p
+            gain[picks] = -np.inf
+            # The first pick is the nearest text, as in the authors' code.
+            picks.append(int(gain.argmax()) if picks else int(to_query.argmax()))
+            reached = np.maximum(reached, density[picks[-1]])
+        return search.rows[picks].tolist()
+
+    return select
+
+
+# --- the objective of the default with other constants, which are no parameters of the selector -----
+
+
+def standardised(values: np.ndarray) -> np.ndarray:
+    """(x − mean) / σ, or 0 where all values are equal."""
+    sigma = values.std()
+    return (values - values.mean()) / sigma if sigma > 1e-9 else np.zeros(len(values))
+
+
+def fused_relevance(search: Search, h: float) -> np.ndarray:
+    """ρ: the cosine plus h times the score of the words, both in standard deviations."""
+    cosines = search.candidates.relevance.astype(np.float64)
+    return standardised(cosines) + h * standardised(search.words.covered @ search.words.weights)
+
+
+def agreement(search: Search) -> float:
+    """The correlation of the words' score with the cosines, 0 at least."""
+    cosines = search.candidates.relevance.astype(np.float64)
+    return max(0.0, float(np.mean(standardised(cosines) * standardised(search.words.covered @ search.words.weights))))
+
+
+def objective(
+    T: float = AUTO_TEMPERATURE,
+    ridge: float = DEFAULT_RIDGE,
+    w: float = COVERED,
+    h: float = WORDS_IN_RELEVANCE,
+    power: float = 1,
+    by_agreement: bool = False,
+) -> Method:
+    """The greedy maximum of Coverage's objective.
+
+    Two ideas that are not in the product: the weights of the words to a power, and h and w times the agreement of the
+    words with the cosines.
+    """
+
+    def select(search: Search, k: int) -> Picks:
+        trust = agreement(search) if by_agreement else 1
+        relevance = standardised(fused_relevance(search, h * trust)) / T
+        parts, weights = search.words.covered, search.words.weights**power
+        weights = w * trust * weights / max(weights.sum(), 1e-12)
+        E = search.vectors.astype(np.float64)
+        determinant, factor = np.full(len(E), 1 + ridge), np.zeros((k, len(E)))
+        covered = np.zeros(len(weights))
+        picks: list[int] = []
+        for t in range(k):
+            gain = relevance + np.log(determinant) + np.maximum(0, parts - covered) @ weights
+            gain[picks] = -np.inf
+            p = int(gain.argmax())
+            picks.append(p)
+            # One step of an incremental Cholesky factor of E Eᵀ + αI.
+            factor[t] = (E @ E[p] - factor[:t].T @ factor[:t, p]) / np.sqrt(determinant[p])
+            determinant = determinant - factor[t] ** 2
+            covered = np.maximum(covered, parts[p])
+        return search.rows[picks].tolist()
+
+    return select
+
+
+SIMILARITY, HYBRID, DEFAULT = "similarity", "hybrid search", "setselect"
+METHODS: dict[str, Method] = {
+    SIMILARITY: by_vectors(TopK()),
+    "MMR λ 0.5": by_vectors(MMR(lambda_mult=0.5)),
+    "MMR λ 0.8": by_vectors(MMR(lambda_mult=0.8)),
+    HYBRID: hybrid,
+    "words, no selection": relevance_with_words,
+    "VRSD": by_vectors(VRSD()),
+    "AdaGReS": adagres,
+    "Dartboard": dartboard(1.0),
+    "NDPP()": by_vectors(NDPP()),
+    DEFAULT: by_words(Coverage()),
+    "… without words in the relevance": objective(h=0),
+    "… without coverage": objective(w=0),
+    "… without the determinant": by_words(Coverage(ridge=1e6)),
+}
+# The columns of the table that the README shows.
+SHOWN = ("MMR λ 0.5", "MMR λ 0.8", HYBRID, DEFAULT)
+
+# What was tried on the development half.
+TRIED: dict[str, Method] = {
+    **{f"Dartboard, σ = {c} standard deviations": dartboard(c) for c in (0.5, 1, 2)},
+    **{
+        f"T = {T} σ, α = {ridge}, no words": objective(T, ridge, w=0, h=0)
+        for T, ridge in product((0.75, 1, 1.25), (0.05, 0.1, 0.2))
+    },
+    **{
+        f"T = {T} σ, α = {ridge}, w = {w}, h = {h}": objective(T, ridge, w, h)
+        for T, ridge, w, h in (
+            *product((0.75, 1, 1.25), (0.1, 0.2, 0.3), (8,), (0.25,)),
+            *product((1,), (0.2,), (4, 12), (0.25,)),
+            *product((1,), (0.2,), (8,), (0.15, 0.4)),
+        )
+    },
+    "the default, weights of the words squared": objective(power=2),
+    "the default, h = 0.5 and w = 16, times agreement": objective(h=0.5, w=16, by_agreement=True),
+}

@@ -1,0 +1,292 @@
+"""The tasks of benchmarks/regimes.py: corpora, their questions, and what a set of texts is worth for a question.
+
+Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.papers._common import DATA, records
+
+SEED = 0
+QUERIES = 500  # of each task, drawn by the seed where there are more
+
+Picks = list[int]
+Parts = Sequence[frozenset[object]]  # of each text
+
+
+class Case(NamedTuple):
+    """A question, the rows of its candidates in ``Regime.texts``, and the worth of a list of these rows, 0 to 1."""
+
+    question: str
+    pool: np.ndarray | None  # None: the whole corpus
+    worth: Callable[[Picks], float]
+    answer: str | None = None  # the words that a text with the answer contains; None: unknown, or yes or no
+
+
+class Regime(NamedTuple):
+    """A corpus and its questions."""
+
+    texts: list[str]
+    cases: list[Case]
+    measure: str
+    ks: tuple[int, ...] = (5, 10)
+
+
+def draw(items: Sequence[dict], count: int = QUERIES) -> list[dict]:
+    """``count`` of the items, drawn by the seed, in their order."""
+    if len(items) <= count:
+        return list(items)
+    return [items[row] for row in sorted(np.random.default_rng(SEED).choice(len(items), count, replace=False))]
+
+
+def share(question: str, parts_of: Parts, wanted: frozenset[object], pool: np.ndarray | None = None) -> Case:
+    """A case whose worth is the share of the wanted parts that the picks have; row i has ``parts_of[i]``."""
+    return Case(
+        question, pool, lambda picks: len(wanted & frozenset().union(*(parts_of[row] for row in picks))) / len(wanted)
+    )
+
+
+def complete(case: Case, answer: str | None = None) -> Case:
+    """The case with worth 1 if the picks have every wanted part, else 0."""
+    return case._replace(worth=lambda picks: float(case.worth(picks) == 1), answer=answer)
+
+
+def singles(items: Sequence[dict], key: str = "id") -> Parts:
+    """Each item has one part, its id."""
+    return [frozenset([item[key]]) for item in items]
+
+
+def steps(folder: str, windows: bool = False, copies: int = 1) -> Regime:
+    """Questions that need two paragraphs or more, as paragraphs or as windows of two sentences that overlap."""
+    texts: list[str] = []
+    passage_of: list[frozenset[object]] = []
+    for passage in records(f"{folder}/passages.jsonl"):
+        sentences = passage["sentences"]
+        starts = range(max(1, len(sentences) - 1)) if windows else range(1)
+        for start in starts:
+            text = " ".join(sentences[start : start + 2] if windows else sentences)
+            texts += copies * [text]
+            passage_of += copies * [frozenset([passage["id"]])]
+    cases = []
+    for question in records(f"{folder}/questions.jsonl"):
+        answer = None if question["answer"].casefold() in ("yes", "no") else question["answer"]
+        cases.append(complete(share(question["question"], passage_of, frozenset(question["gold"])), answer))
+    return Regime(texts, cases, "every paragraph found")
+
+
+def strategyqa() -> Regime:
+    """Yes/no questions that need several facts; the corpus is the facts of all questions."""
+    facts = records("strategyqa/facts.jsonl")
+    cases = [
+        complete(share(question["question"], singles(facts), frozenset(question["gold"])))
+        for question in draw(records("strategyqa/questions.jsonl"))
+    ]
+    return Regime([fact["text"] for fact in facts], cases, "every fact found")
+
+
+def scifact() -> Regime:
+    """Claims with mostly one right abstract: diversity can only cost."""
+    corpus = records("scifact/corpus.jsonl")
+    cases = [
+        share(claim["claim"], singles(corpus), frozenset(claim["cited_doc_ids"]))
+        for claim in draw(records("scifact/claims.jsonl"))
+    ]
+    texts = [f"{document['title']} {' '.join(document['abstract'])}" for document in corpus]
+    return Regime(texts, cases, "right abstracts found")
+
+
+def openbookqa() -> Regime:
+    """Questions of a school test, each with the one fact that it is about."""
+    facts = records("openbookqa/facts.jsonl")
+    questions = [question for question in records("openbookqa/questions.jsonl") if question["split"] != "train"]
+    cases = [
+        share(question["question"], singles(facts), frozenset([question["fact1_id"]])) for question in draw(questions)
+    ]
+    return Regime([fact["text"] for fact in facts], cases, "the right fact found")
+
+
+def pir(every: bool) -> Regime:
+    """Questions that name a perspective, and the documents of their subset that fit it: one of them, or every one.
+
+    The paper counts a question as answered by one right document. In the subset Perspectrum the right documents are
+    paraphrases of each other, so to find every one of them is to repeat oneself.
+    """
+    corpus = records("pir/corpus.jsonl")
+    names = singles(corpus)
+    pools = {
+        subset: np.array([row for row, document in enumerate(corpus) if document["subset"] == subset])
+        for subset in {document["subset"] for document in corpus}
+    }
+    cases = []
+    for query in records("pir/queries.jsonl"):
+        case = share(query["query"], names, frozenset(query["gold"]), pools[query["subset"]])
+        some = case._replace(worth=lambda picks, found=case.worth: float(found(picks) > 0))
+        cases.append(case if every else some)
+    measure = "every right document found" if every else "a right document found"
+    return Regime([document["text"] for document in corpus], cases, measure)
+
+
+def perspectrum() -> Regime:
+    """Debated claims and perspectives on them, in clusters of the same meaning: the answer is one of each cluster."""
+    pool = records("perspectrum/perspectives.jsonl")
+    claims = draw(records("perspectrum/claims.jsonl"))
+    clusters_of: dict[object, set[object]] = {}
+    for claim in claims:
+        for number, cluster in enumerate(claim["clusters"]):
+            for name in cluster["perspective_ids"]:
+                clusters_of.setdefault(name, set()).add((claim["id"], number))
+    parts_of = [frozenset(clusters_of.get(perspective["id"], ())) for perspective in pool]
+    cases = [
+        share(claim["claim"], parts_of, frozenset((claim["id"], number) for number in range(len(claim["clusters"]))))
+        for claim in claims
+    ]
+    return Regime([perspective["text"] for perspective in pool], cases, "meanings found")
+
+
+def ambient() -> Regime:
+    """Ambiguous queries of one to three words, and the meanings in their 100 search results."""
+    documents = records("ambient/documents.jsonl")
+    meanings = [frozenset(document["subtopics"]) for document in documents]
+    cases = []
+    for topic in records("ambient/topics.jsonl"):
+        rows = np.array([row for row, document in enumerate(documents) if document["topic_id"] == topic["id"]])
+        cases.append(share(topic["query"], meanings, frozenset().union(*(meanings[row] for row in rows)), rows))
+    return Regime([f"{d['title']}. {d['snippet']}" for d in documents], cases, "meanings found")
+
+
+def argkp() -> Regime:
+    """Topics of debate, and arguments of which many make the same point in other words."""
+    arguments = records("argkp/arguments.jsonl")
+    points_of = [frozenset(argument["key_points"]) for argument in arguments]
+    cases = [
+        share(topic["query"], points_of, frozenset(topic["key_points"])) for topic in records("argkp/topics.jsonl")
+    ]
+    return Regime([argument["text"] for argument in arguments], cases, "key points covered")
+
+
+def examples(items: list[dict], answer: str, parts: Callable[[str], frozenset[object]], own: bool) -> Regime:
+    """Examples for a prompt: the share of the parts of a question's answer that the answers of the picks contain.
+
+    ``own``: every item is a question, with the others as its corpus. Otherwise the last 500 items are the questions.
+    """
+    corpus = items if own else items[:-QUERIES]
+    found = [parts(item[answer]) for item in corpus]
+    cases = []
+    for item in draw(items) if own else items[-QUERIES:]:
+        wanted = parts(item[answer])
+        if wanted:
+            others = np.array([row for row, other in enumerate(corpus) if other["question"] != item["question"]])
+            cases.append(share(item["question"], found, wanted, None if len(others) == len(corpus) else others))
+    return Regime([item["question"] for item in corpus], cases, "parts of the answer covered", (2, 4, 8))
+
+
+def calls_and_nestings(program: str) -> frozenset[object]:
+    """The functions of a FunQL program and the pairs of a function and one directly inside it."""
+    found: set[object] = set()
+    open_calls: list[str] = []
+    for name, bracket in re.findall(r"([a-z_0-9]+)\(|(\))", program):
+        if bracket:
+            open_calls.pop()
+            continue
+        found |= {name} | ({(open_calls[-1], name)} if open_calls else set())
+        open_calls.append(name)
+    return frozenset(found)
+
+
+def intents_and_slots(form: str) -> frozenset[object]:
+    """The intents and slots of a logical form of MTOP, and the pairs of one and one directly inside it."""
+    found: set[object] = set()
+    open_brackets: list[str] = []
+    for name, bracket in re.findall(r"\[((?:IN|SL):\w+)|(\])", form):
+        if bracket:
+            open_brackets.pop()
+            continue
+        found |= {name} | ({(open_brackets[-1], name)} if open_brackets else set())
+        open_brackets.append(name)
+    return frozenset(found)
+
+
+def commands_and_options(line: str) -> frozenset[object]:
+    """The commands of a shell line, and each option with its command."""
+    found: set[object] = set()
+    for part in re.split(r"[|;&()`]+", line):
+        words = part.split()
+        if words:
+            found |= {words[0]} | {(words[0], word) for word in words[1:] if re.fullmatch(r"--?[A-Za-z][\w-]*", word)}
+    return frozenset(found)
+
+
+def mtop() -> list[dict]:
+    items = records("mtop/mtop.jsonl")
+    return [item for item in items if item["split"] == "train"][::4] + draw(
+        [item for item in items if item["split"] == "test"]
+    )
+
+
+def nl2bash() -> list[dict]:
+    items = records("nl2bash/nl2bash.jsonl")[::3]
+    order = np.random.default_rng(SEED).permutation(len(items))
+    return [items[row] for row in order]
+
+
+def is_development(question: str) -> bool:
+    """Whether the question belongs to the half on which choices are made."""
+    return hashlib.sha256(question.encode()).digest()[0] % 2 == 0
+
+
+def is_there(name: str) -> bool:
+    """Whether the files of the regime are there."""
+    return all((DATA / file).is_file() for file in REGIMES[name][1])
+
+
+def several_steps(name: str, folder: str) -> dict[str, tuple[Callable[[], Regime], tuple[str, ...]]]:
+    files = (f"{folder}/passages.jsonl", f"{folder}/questions.jsonl")
+    return {
+        f"{name}, paragraphs": (lambda: steps(folder), files),
+        f"{name}, overlapping windows": (lambda: steps(folder, windows=True), files),
+        f"{name}, paragraphs stored three times": (lambda: steps(folder, copies=3), files),
+    }
+
+
+PIR = ("pir/corpus.jsonl", "pir/queries.jsonl")
+REGIMES: dict[str, tuple[Callable[[], Regime], tuple[str, ...]]] = {
+    **several_steps("HotpotQA", "hotpotqa"),
+    **several_steps("HotpotQA dev", "hotpotqa_dev"),
+    **several_steps("2WikiMultihopQA", "2wiki"),
+    "StrategyQA": (strategyqa, ("strategyqa/facts.jsonl", "strategyqa/questions.jsonl")),
+    "SciFact": (scifact, ("scifact/corpus.jsonl", "scifact/claims.jsonl")),
+    "OpenBookQA facts": (openbookqa, ("openbookqa/facts.jsonl", "openbookqa/questions.jsonl")),
+    "PIR": (lambda: pir(every=False), PIR),
+    "PIR, paraphrases": (lambda: pir(every=True), PIR),
+    "Perspectrum": (perspectrum, ("perspectrum/perspectives.jsonl", "perspectrum/claims.jsonl")),
+    "Ambient": (ambient, ("ambient/documents.jsonl", "ambient/topics.jsonl")),
+    "ArgKP": (argkp, ("argkp/arguments.jsonl", "argkp/topics.jsonl")),
+    "GeoQuery": (
+        lambda: examples(records("geoquery/geoquery.jsonl"), "funql", calls_and_nestings, own=True),
+        ("geoquery/geoquery.jsonl",),
+    ),
+    "MTOP": (lambda: examples(mtop(), "logical_form", intents_and_slots, own=False), ("mtop/mtop.jsonl",)),
+    "NL2Bash": (lambda: examples(nl2bash(), "bash", commands_and_options, own=False), ("nl2bash/nl2bash.jsonl",)),
+}
+# The rows of the summary: kinds of corpus and question.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "questions of several steps": (
+        "HotpotQA, paragraphs",
+        "HotpotQA dev, paragraphs",
+        "2WikiMultihopQA, paragraphs",
+        "StrategyQA",
+    ),
+    "the same, cut into overlapping windows": tuple(name for name in REGIMES if name.endswith("windows")),
+    "the same, stored three times": tuple(name for name in REGIMES if name.endswith("three times")),
+    "one right document": ("SciFact", "OpenBookQA facts", "PIR"),
+    "every paraphrase wanted": ("PIR, paraphrases",),
+    "several meanings or opinions": ("Perspectrum", "Ambient", "ArgKP"),
+    "examples for a prompt": ("GeoQuery", "MTOP", "NL2Bash"),
+}

@@ -22,8 +22,8 @@ selection = select(query, vectors, k=2)
 print("topics of the 2 nearest:    ", topics_of(nearest.indices))
 print("topics of the 2 selected:   ", topics_of(selection.indices))
 
-# A gain is what a pick added to the objective: its relevance, the words that it adds, and a penalty for repetition. It may
-# be negative.
+# A gain is what a pick added to the objective: its relevance, the words that it adds, and a penalty for repetition. It
+# may be negative.
 for index, gain, cosine in zip(selection.indices, selection.gains, selection.relevance, strict=True):
     print(f"  row {index:2}: cosine {cosine:.3f}, gain {gain:.3f}")
 print(f"  objective {selection.objective:.3f}, the sum of the gains")

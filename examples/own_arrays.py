@@ -31,7 +31,7 @@ print(f"  objective {selection.objective:.3f}, the sum of the gains")
 # With the question and the texts, the default reads their words too.
 texts = [f"{topic}, passage {i}" for topic in ("storm", "harbour", "ferry") for i in range(10)]
 by_words = select(query, vectors, k=2, question="Does the ferry run in a storm?", texts=texts)
-print("topics that words select:   ", topics_of(by_words.indices))
+print("topics that words select:   ", sorted(topics_of(by_words.indices)))
 
 # Many queries over the same vectors: the result has one row for each query.
 queries = np.stack([topics[0] + topics[1], topics[1] + topics[2], topics[2] + topics[0]])

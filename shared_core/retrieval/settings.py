@@ -113,7 +113,7 @@ class Settings(BaseModel):
 
     temperature: float | Literal["auto"] | None = None
     """For ``"ndpp"`` with exponential relevance, above 0: the lower, the more relevance counts. ``"auto"`` (default) is
-    1.25 standard deviations of the candidates' relevance."""
+    the standard deviation of the candidates' relevance."""
 
     ridge: NotNegative | None = None
     """For ``"coverage"`` (at least 0.0001) and ``"ndpp"`` (at least 0), a number on the diagonal of the kernel: the

@@ -46,8 +46,8 @@ class Coverage:
 
     - ρ is the relevance of each candidate. With words, it is z(r) + h·z(a b), where r is the cosine or the relevance
       that was given, a_ij in [0, 1] is how well candidate i covers word j, b_j is the weight of the word, and z
-      subtracts the mean of the candidates and divides by their standard deviation. Without words ρ = r. T is 1.25
-      standard deviations of ρ.
+      subtracts the mean of the candidates and divides by their standard deviation. Without words ρ = r. T is the
+      standard deviation of ρ.
     - The rows of E are the unit vectors of the candidates, and α is the ridge. The two first terms are those of
       :class:`NDPP` without a kernel: without words and parts, both select the same set.
     - The last term is what the set covers: part j counts as covered as well as the best of its members covers it. β is

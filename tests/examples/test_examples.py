@@ -56,7 +56,11 @@ SAYS = {
         "lambda_b = 0.7\n  0.81  48 votes  Blank pages: take out the cartridge",
         "MMR with quality, out of 6:\n        48 votes  Blank pages: take out the cartridge",
     ],
-    "langchain_chain.py": ["vrsd:       damage, refund-help, label", "coverage:   damage, ", "Answer:     Send a photo"],
+    "langchain_chain.py": [
+        "vrsd:       damage, refund-help, label",
+        "coverage:   damage, ",
+        "Answer:     Send a photo",
+    ],
     "learned_examples.py": [
         "learned (epoch ",
         "selector = NDPP(LinearKernel.load('.../kernel.safetensors'))",

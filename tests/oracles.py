@@ -697,7 +697,10 @@ def coverage(
     for parts, weight in ((words, word_weight), (others, cover_weight)):
         if parts is not None:
             a, b = np.asarray(parts[0], dtype=np.float64), np.asarray(parts[1], dtype=np.float64)
-            columns += [(a[:, j], w * weight * b[j] / math.fsum(b)) for j in range(len(b)) if b[j] > 0]
+            # A part of cover counts as much as the most relevant candidate that covers it.
+            most = np.ones(len(b)) if parts is words else (a * np.exp(worth)[:, None]).max(axis=0)
+            columns += [(a[:, j], w * weight * b[j] / math.fsum(b) * most[j]) for j in range(len(b)) if b[j] > 0]
+            moved = moved + (0.0 if parts is words else w * weight * float(np.max(moved, initial=0.0)))
     values: dict[tuple[int, ...], float] = {}
 
     def value(picks: Sequence[int]) -> float:

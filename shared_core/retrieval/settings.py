@@ -67,6 +67,7 @@ _Unchecked = PlainValidator(lambda value: value)
 _ItemValue = PlainValidator(_check_item_value)
 Number = Annotated[ItemNumber | None, _ItemValue, AsItIs]
 Name = Annotated[ItemName | None, _ItemValue, AsItIs]
+Values = Annotated[str | Mapping[Any, Any] | Callable[[Any], Any] | None, _ItemValue, AsItIs]
 Ids = Annotated[Iterable[Hashable], PlainValidator(as_shown), AsItIs]
 
 
@@ -88,7 +89,7 @@ class Settings(BaseModel):
     switches them off. They are looked for in the text that was embedded: LangChain's ``page_content``, a node with the
     metadata that LlamaIndex embeds, or the inputs of an example."""
 
-    cover: Name = None
+    cover: Values = None
     """For ``"coverage"``: what the set has to cover besides the words. A metadata key (``"label"``), a function, or
     values by id. A value that is covered counts once, so a relevant document of another label, collection or product
     gets its place. A document covers one value, each value of a list, or with None nothing."""

@@ -36,6 +36,8 @@ QUESTIONS = (
 K, FETCH_K = 5, 50
 # Docstrings with a cosine of at least this value differ in little more than the name of the function.
 REPEAT = 0.75
+# A word that is worth less, because many texts have it, does not decide.
+LEAST_WORTH = 0.5
 # Width of the column with the names of the rows.
 _LABELS = 9
 # λ is 0.5 by default in LangChain and LlamaIndex; 0.8 is often better.
@@ -151,8 +153,8 @@ def describe_words(docs: Docs, question: str, query: Sequence[float], picked: di
     only = [name for name in picked["coverage"].names if name not in others]
     nearest = np.argsort(-(docs.vectors @ query), kind="stable")[:FETCH_K]
     names, texts = [docs.names[i] for i in nearest], [docs.texts[i] for i in nearest]
-    best, said = 0.0, ""
-    for word in question.split():
+    best, said = LEAST_WORTH, ""
+    for word in (part.strip(".,;:?!") for part in question.split()):
         covered, weights = match_words(word, texts)
         for name in only:
             worth = float(covered[names.index(name)] @ weights)

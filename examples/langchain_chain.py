@@ -27,9 +27,9 @@ QUESTION = "My lamp arrived broken. How do I send it back, and when is my money 
 store = InMemoryVectorStore(minilm())
 store.add_documents([Document(text, id=name) for name, text in PAGES.items()])
 
-# Replaces store.as_retriever(search_kwargs={"k": 3}). The default search_type is "ndpp". On these few
-# pages "vrsd" selects one for each part of the question.
-retriever = SetSelectRetriever(vectorstore=store, search_type="vrsd", search_kwargs={"k": 3})
+# Replaces store.as_retriever(search_kwargs={"k": 3}). The default search_type, "coverage", reads the words of the
+# question too.
+retriever = SetSelectRetriever(vectorstore=store, search_kwargs={"k": 3})
 
 prompt = ChatPromptTemplate.from_template("Answer from these pages:\n{pages}\n\nQuestion: {question}")
 # Your own model goes here, for example ChatOpenAI(model=...) or ChatOllama(model=...).
@@ -43,6 +43,6 @@ def as_text(documents: list[Document]) -> str:
 chain = {"pages": retriever | as_text, "question": RunnablePassthrough()} | prompt | model | StrOutputParser()
 
 print("Question:  ", QUESTION)
-for method in ("similarity", "ndpp", "vrsd"):
+for method in ("similarity", "vrsd", "coverage"):
     print(f"{method + ':':11}", ", ".join(d.id or "" for d in retriever.invoke(QUESTION, search_type=method)))
 print("Answer:    ", chain.invoke(QUESTION))

@@ -22,7 +22,7 @@ retriever = SetSelectRetriever(
 )
 
 print(f"{QUESTION}\n")
-for method in ("similarity", "ndpp"):
+for method in ("similarity", "coverage"):
     documents = retriever.invoke(QUESTION, search_type=method)
     print(f"{method}: {len(documents)} documents, {sum(map(tokens, documents)):.0f} of {BUDGET} tokens")
     for document in documents:

@@ -33,7 +33,7 @@ from .vectors import describe_embedding, find_reader, search_and_embed
 EVENT = "setselect"
 RAISE_FETCH_K = "Raise fetch_k"
 # Whether one of these has an effect depends on the others. A call that gives one may warn again.
-_USED_TOGETHER = {"selector", "search_type", "cover", "quality", "lambda_b"}
+_USED_TOGETHER = {"selector", "search_type", "cover", "cover_weight", "quality", "lambda_b"}
 
 
 def embed_query(request: Request, embeddings: Embeddings, query: str) -> Flow[EmbeddedQuery]:
@@ -168,7 +168,8 @@ class SearchSettings(SelectionSettings, Fetching):
 class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
     """Fetches ``fetch_k`` candidates from a vector store and returns the best *set* of ``k`` documents.
 
-    ``SetSelectRetriever(vectorstore=store)`` replaces ``store.as_retriever()``, and
+    By default the documents are relevant, repeat little, and together cover the words of the question
+    (:class:`Coverage`). ``SetSelectRetriever(vectorstore=store)`` replaces ``store.as_retriever()``, and
     ``SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={...})`` replaces
     ``store.as_retriever(search_type="mmr", search_kwargs={...})``.
 

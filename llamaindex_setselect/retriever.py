@@ -71,7 +71,8 @@ class SetSelectIndexRetriever(BaseRetriever):
     """Fetches ``fetch_k`` nodes from a ``VectorStoreIndex`` and returns the best *set* of ``top_n``.
 
     The query is embedded once. The store is searched with this vector, or with its projection under a perspective, and
-    the selection uses the vectors that the store keeps.
+    the selection uses the vectors that the store keeps. By default the nodes are relevant, repeat little, and together
+    cover the words of the question (:class:`Coverage`).
 
     If a constraint or repeated texts leave fewer than ``top_n`` nodes, a wider search follows, provided that the store
     returns its vectors. The event ``ReRankEndEvent`` holds the gains, under ``tags["setselect"]``.

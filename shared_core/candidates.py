@@ -68,17 +68,17 @@ def as_parts(given: Any, n: int, what: str) -> Parts:
     else:
         covered = _as_indicators(given, n, what)
         weights = np.ones(covered.shape[1])
-    if covered.ndim != 2 or len(covered) != n or weights.shape != covered.shape[1:]:
+    if covered.ndim != 2 or len(covered) != n:
+        raise InvalidInputError(f"{what} must have shape ({n}, m), one row for each candidate, got {covered.shape}")
+    if weights.shape != covered.shape[1:]:
         raise InvalidInputError(
-            f"{what} must have shape ({n}, m), one row for each candidate, and weights of shape (m,), got "
-            f"{covered.shape} and {weights.shape}"
+            f"the weights of {what} must have shape ({covered.shape[1]},), one for each part, got {weights.shape}"
         )
     # A comparison with NaN is false.
-    bad = np.argwhere(~((covered >= 0) & (covered <= 1)))
-    if bad.size:
-        row, part = bad[0].tolist()
+    if covered.size and not (covered.min() >= 0 and covered.max() <= 1):
+        row, part = np.argwhere(~((covered >= 0) & (covered <= 1)))[0].tolist()
         raise InvalidInputError(f"{what}: row {row} covers part {part} by {covered[row, part]}; it must be in [0, 1]")
-    if not (np.isfinite(weights) & (weights >= 0)).all():
+    if weights.size and not (weights.min() >= 0 and weights.max() < math.inf):
         raise InvalidInputError(f"the weights of {what} must be finite and at least 0, got {quoted(weights)}")
     return Parts(read_only(covered), read_only(weights))
 

@@ -643,7 +643,7 @@ def standard_scores(values: Iterable[float], equal: float = 0.0) -> tuple[Floats
 
 def _coverage_relevance(
     query: ArrayLike, vectors: ArrayLike, relevance: ArrayLike | None, words: Parts | None, c: float, h: float
-) -> tuple[Floats, float, Floats]:
+) -> tuple[Floats, Floats]:
     """(ρ − max ρ) / T, and its largest error for float32 input."""
     r = worth_of(query, vectors, relevance)
     single = relevance is None and is_single(vectors)

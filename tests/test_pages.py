@@ -76,63 +76,35 @@ def table(page: str, heading: str) -> list[list[str]]:
     return cells[:1] + cells[2:]
 
 
-def as_in_the_regimes(method: str) -> str:
-    """``MMR, λ = 0.5`` or ``mmr"`, λ = 0.5`` as ``MMR λ 0.5``."""
-    plain = re.sub(r'[`",=]', " ", method).replace("exponential", "").replace("mmr", "MMR").replace("vrsd", "VRSD")
-    return "NDPP()" if "the default" in plain else " ".join(plain.split())
+# A figure that a page still waits for.
+UNKNOWN = re.compile(r"FIGURE\(")
+REGIMES = "benchmarks/results/regimes.md"
 
 
-def test_regrets_on_the_page_are_those_of_the_regimes() -> None:
-    regimes = (ROOT / "benchmarks" / "results" / "regimes.md").read_text(encoding="utf-8")
-    part = regimes.split("## Regret, on the other half")[1].split("\n## ")[0]
-    rows = [line.split("|")[1:5] for line in part.splitlines() if line.startswith("| ")]
-    measured = {row[0].strip(): re.findall(r"\d+\.\d", " ".join(row[1:])) for row in rows}
-    shown = table("docs/choosing.md", "method |")[1:]
-    assert len(shown) >= 5
-    for method, *cells in shown:
-        assert re.findall(r"\d+\.\d", " ".join(cells)) == measured[as_in_the_regimes(method)], method
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/choosing.md"])
+def test_the_summary_is_that_of_the_regimes(page: str) -> None:
+    shown = table(page, "points more than similarity")
+    if not UNKNOWN.search(str(shown)):
+        assert shown == table(REGIMES, "points more than similarity")
 
 
-def test_the_readme_has_the_extremes_of_the_gains() -> None:
-    names, *rows = table("benchmarks/results/regimes.md", "regime | similarity")
-    shown = table("README.md", "points against similarity")[1:]
-    assert len(shown) >= 5
-    for method, *cells in shown:
-        gains = [row[names.index(as_in_the_regimes(method))] for row in rows]
-        better = sum(float(gain) > 0 for gain in gains)
-        assert cells == [max(gains, key=float), min(gains, key=float), f"{better} of {len(gains)}"], method
+@pytest.mark.parametrize(
+    ("page", "least"), [("docs/choosing.md", 15), ("docs/when-diversity-hurts.md", 5), ("docs/start/few-shot.md", 3)]
+)
+def test_the_gains_of_each_task_are_those_of_the_regimes(page: str, least: int) -> None:
+    shown = table(page, "regime | similarity")
+    assert len(shown) > least
+    if not UNKNOWN.search(str(shown)):
+        names, *rows = table(REGIMES, "regime | similarity")
+        columns = [names.index(name) for name in shown[0]]
+        measured = [[row[column] for column in columns] for row in rows]
+        assert [row for row in shown[1:] if row not in measured] == []
 
 
-def test_the_gains_of_each_task_are_those_of_the_regimes() -> None:
-    head, *rows = table("docs/choosing.md", "task | similarity")
-    names, *measured = table("benchmarks/results/regimes.md", "regime | similarity")
-    columns = [names.index(as_in_the_regimes(name)) for name in head[1:]]
-    assert [row[1:] for row in rows] == [[row[column] for column in columns] for row in measured]
-
-
-def test_the_losses_are_those_of_the_regimes() -> None:
-    head, *rows = table("docs/when-diversity-hurts.md", "| similarity")
-    _, *paying = table("docs/when-diversity-hurts.md", "| k")
-    assert len(rows) == 10
-    regimes = (ROOT / "benchmarks" / "results" / "regimes.md").read_text(encoding="utf-8")
-    columns = "MMR λ 0.5", "MMR λ 0.8", "VRSD", "NDPP linear", "NDPP()"
-    assert tuple(map(as_in_the_regimes, head[2:])) == columns
-    for k, task, base, cells in [("10", row[0], row[1], row[2:]) for row in rows] + [
-        (row[1], row[0], row[2], row[3:]) for row in paying
-    ]:
-        model = "all-MiniLM-L6-v2" if "(MiniLM)" in task else "all-mpnet-base-v2"
-        lines = regimes.split(f"\n## {model}\n")[1].split("\n## ")[0].splitlines()
-        named = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in lines if f"| {k} |" in line]
-        assert any(row[1] == k and set(cells) <= set(row) for row in named), task
-        assert any(row[1] == k and row[3] == base for row in named if row[2].isdigit()), task
-
-
-def test_the_figures_of_few_shot_examples_are_those_of_choosing() -> None:
-    head, *rows = table("docs/start/few-shot.md", "task | similarity")
-    names, *all_rows = table("docs/choosing.md", "task | similarity")
-    columns = [names.index(name) for name in head]
-    assert len(rows) == 3
-    assert rows == [[row[column] for column in columns] for row in all_rows[-3:]]
+def test_the_harm_is_that_of_the_regimes() -> None:
+    shown = table("docs/when-diversity-hurts.md", "regime and vectors")
+    if not UNKNOWN.search(str(shown)):
+        assert shown == table(REGIMES, "regime and vectors")
 
 
 def messages_of_the_code() -> str:

@@ -12,7 +12,7 @@ from rich.text import Text
 from .._argument_names import rename_arguments
 from .._validation import quoted
 from ..errors import InvalidParameterError, KernelError, SetSelectError
-from ..selectors.base import DEFAULT_K, DEFAULT_SELECTOR, make_selector
+from ..selectors.base import DEFAULT_K, DEFAULT_SELECTOR, make_selector, uses_words
 from ._terminal import FINE, WITH_PROBLEMS, message_console, result_console, stop
 
 
@@ -24,7 +24,7 @@ def batch(
     fetch_k: Annotated[
         int | None, typer.Option(help="Number of nearest candidates to select from. Default: 5 k, at least 20.")
     ] = None,
-    selector: Annotated[str, typer.Option(help="ndpp, mmr, vrsd or similarity.")] = DEFAULT_SELECTOR,
+    selector: Annotated[str, typer.Option(help="coverage, ndpp, mmr, vrsd or similarity.")] = DEFAULT_SELECTOR,
     parameter: Annotated[
         list[str] | None,
         typer.Option(
@@ -52,6 +52,14 @@ def batch(
     relevance_scale: Annotated[
         str, typer.Option(help="Scale of the relevance of each query: minmax, rank, sigmoid, zscore, or none.")
     ] = "minmax",
+    question_column: Annotated[
+        str | None,
+        typer.Option(help="Column of the queries' texts, whose words coverage reads. Default: the text column."),
+    ] = None,
+    texts: Annotated[
+        Path | None,
+        typer.Option(help="The candidates' texts: a Parquet file or folder with the columns id (label) and text."),
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes. Two or more run on Ray.")] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="Run a single worker on Ray too.")] = False,
     threads: Annotated[int, typer.Option(min=1, help="Threads of FAISS in each worker.")] = 1,
@@ -68,10 +76,13 @@ def batch(
     try:
         from ..batch.dataset import select_dataset
 
+        chosen = make_selector(selector, **_parameters(parameter or []))
+        if uses_words(chosen) and texts is None:
+            say.print(Text(f"{selector} selects by the vectors alone: with --texts it reads the words too"))
         with rename_arguments({"id_column=None": "--row-numbers"}):
             done = select_dataset(
                 queries, index, out=out, k=k, fetch_k=fetch_k,
-                selector=make_selector(selector, **_parameters(parameter or [])),
+                selector=chosen, question_column=question_column, texts=texts,
                 id_column=None if row_numbers else id_column, vector_column=vector_column, text_column=text_column,
                 model=model, candidates_column=candidates_column, relevance_column=relevance_column,
                 relevance_scale=scale, concurrency=workers if ray or workers > 1 else None,

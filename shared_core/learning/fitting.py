@@ -148,8 +148,8 @@ def fit(
         split = check_split(split, len(neighbours))
         picks = HeldOut(neighbours, rows, split, feedback, given.k, given.fetch_k, row_names)
         tell = say or (lambda line: sys.stderr.write(line + "\n"))
-        # An item gets one prompt in each epoch, one before the first, and one for each of five unlearned selectors.
-        prompts = len(split.held_out) * (given.epochs + 1 + 5)
+        # An item gets one prompt in each epoch, one before the first, and one for each of six unlearned selectors.
+        prompts = len(split.held_out) * (given.epochs + 1 + 6)
         to_fit = f"to fit: at most {prompts:,} prompts, for the picks of {len(split.held_out)} held-out items"
         told: list[str] = []
 

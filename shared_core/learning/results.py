@@ -12,7 +12,7 @@ from .._libraries import import_library
 from ..selectors.kernels import LinearKernel, LowRankKernel
 from ..selectors.ndpp import NDPP
 
-_LINE_STYLES = ("--", ":", "-.", (0, (1, 4)))
+_LINE_STYLES = ("--", ":", "-.", (0, (1, 4)), (0, (6, 3)), (0, (6, 2, 1, 2)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,9 @@ class Fitted:
         Mean feedback for the kernel's picks on the held-out items. It is slightly too high, because the same items
         decided which epoch is kept.
     unlearned : mapping of str to float
-        The same mean for selectors that learn nothing, by their repr: NDPP without a kernel (its default, linear, and
-        exponential at the temperature where the fit starts), VRSD, similarity.
+        The same mean for selectors that learn nothing, by their repr: Coverage, which also reads the words of the
+        questions; NDPP without a kernel (its default, linear, and exponential at the temperature where the fit
+        starts); VRSD; similarity.
     gain, standard_error : float
         Mean difference, query by query, between the kernel and the best of these selectors, and its standard error
         (NaN for a single query).

@@ -13,6 +13,7 @@ import torch
 from .._files import remove_leftovers
 from ..errors import InvalidParameterError, warn
 from ..selectors.base import Selector
+from ..selectors.coverage import Coverage
 from ..selectors.ndpp import NDPP
 from ..selectors.top_k import TopK
 from ..selectors.vrsd import VRSD
@@ -52,7 +53,7 @@ class Run:
             return
         # The last NDPP is the start of the fit. Without it, a fit that keeps epoch 0 could seem to have learned.
         start = NDPP(relevance_mapping="exponential", temperature=settings.temperature, ridge=0)
-        unlearned = (NDPP(), NDPP(relevance_mapping="linear", ridge=0), start, VRSD(), TopK())
+        unlearned = (Coverage(), NDPP(), NDPP(relevance_mapping="linear", ridge=0), start, VRSD(), TopK())
         self.unlearned = {_describe(selector): held_out.values(selector).tolist() for selector in unlearned}
         self._measure(None)
 

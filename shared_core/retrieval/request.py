@@ -32,13 +32,13 @@ LOGGER.addHandler(logging.NullHandler())
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedQuery:
-    """A query's embedding, float64, shape (d,), the projection on its perspective, and its words."""
+    """A query's embedding, float64, shape (d,), the projection on its perspective, and the question."""
 
     vector: NDArray[np.float64]
     pap: PAP | None
     # What a store is searched with.
     search_vector: list[float]
-    # Empty if only the embedding is known.
+    # Its words count. Empty if only the embedding is known.
     question: str = ""
 
 
@@ -227,7 +227,9 @@ class Request:
         source = None if settings.max_per_source is None else settings.source
         words = cover = None
         if uses_words(self.selector):
-            words = match_words(query.question, list(map(found.text, items))) if query.question else None
+            # Reading the texts takes longer than the selection.
+            if query.question and settings.word_weight != 0:
+                words = match_words(query.question, list(map(found.text, items)))
             cover = None if settings.cover is None else read_values(items, settings.cover, "cover", self.view)
         candidates = Candidates(
             query.vector,

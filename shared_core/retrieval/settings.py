@@ -84,16 +84,17 @@ class Settings(BaseModel):
     """Parameters of a selector that you registered."""
 
     word_weight: NotNegative | None = None
-    """For ``"coverage"``, at least 0: how much the words of the question count beside the vectors, 1 by default. 0
-    switches them off."""
+    """For ``"coverage"``, at least 0: how much the words of the question count beside the vectors, 1 by default; 0
+    switches them off. They are looked for in the text that was embedded: LangChain's ``page_content``, a node with the
+    metadata that LlamaIndex embeds, or the inputs of an example."""
 
     cover: Name = None
-    """For ``"coverage"``: values that the set has to cover together, besides the words: a metadata key (``"label"``), a
-    function, or values by id. A document may have several values, as a list. Each value counts once, so a relevant
-    document of another label, collection or product gets its place."""
+    """For ``"coverage"``: what the set has to cover besides the words. A metadata key (``"label"``), a function, or
+    values by id. A value that is covered counts once, so a relevant document of another label, collection or product
+    gets its place. A document covers one value, each value of a list, or with None nothing."""
 
     cover_weight: NotNegative | None = None
-    """For ``"coverage"``, at least 0: how much the values of ``cover`` count, 1 by default."""
+    """For ``"coverage"`` with ``cover``, at least 0: how much its values count, 1 by default."""
 
     lambda_mult: Weight | None = None
     """For ``"mmr"``, in [0, 1]: the weight of relevance against novelty, 0.5 by default."""
@@ -112,11 +113,11 @@ class Settings(BaseModel):
 
     temperature: float | Literal["auto"] | None = None
     """For ``"ndpp"`` with exponential relevance, above 0: the lower, the more relevance counts. ``"auto"`` (default) is
-    1.25 standard deviations of the candidates' relevance."""
+    the standard deviation of the candidates' relevance."""
 
     ridge: NotNegative | None = None
-    """For ``"coverage"`` and ``"ndpp"``, a number on the diagonal of the kernel, at least 0 (0.0001 for
-    ``"coverage"``): the higher, the smaller the penalty for repetition. By default 0.05; 0 with a ``kernel``."""
+    """For ``"coverage"`` (at least 0.0001) and ``"ndpp"`` (at least 0), a number on the diagonal of the kernel: the
+    higher, the smaller the penalty for repetition. 0.05 by default; 0 with a ``kernel``."""
 
     relevance: Number = None
     """What a document is worth for the query, higher is better: ``"cosine"`` (default), a metadata key
@@ -166,7 +167,8 @@ class Settings(BaseModel):
     perspective: Annotated[Perspective, PlainValidator(_check_perspective), AsItIs] = None
     """What is projected out of the query before the search (PAP, perspective-aware projection): a text, its embedding,
     or a function of the query that returns the text, ``QueryParts``, or None for no projection. An extractor finds the
-    text in the query with a language model."""
+    text in the query with a language model. If a text is removed, its words in the question do not count for
+    ``"coverage"``; an embedding has no words, so with it all words of the question count."""
 
     perspective_vector: Literal["text", "difference"] = "text"
     """The vector that is projected out: the embedding of the perspective's text, or the query's embedding minus that of

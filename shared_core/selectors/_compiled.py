@@ -285,34 +285,73 @@ def ndpp(
 
 
 @_compile()
+def standardise(values: Matrix, least: float, scaled: bool, z: Matrix) -> Any:
+    """(values - mean) / σ into ``z``; returns 1 / σ, or 0 if σ is at most ``least``. As in ndpp.py."""
+    n, largest, mean, square = len(values), 0.0, 0.0, 0.0
+    for v in range(n):
+        largest = max(largest, abs(values[v]))
+    if not scaled or largest == 0:
+        largest = 1.0
+    for v in range(n):
+        z[v] = values[v] / largest
+        mean += z[v] / n
+    for v in range(n):
+        z[v] -= mean
+        square += z[v] * z[v] / n
+    sigma = np.sqrt(square)
+    per_sigma = 0.0 if sigma <= least else 1.0 / sigma
+    for v in range(n):
+        z[v] *= per_sigma
+    return per_sigma
+
+
+@_compile()
 def coverage(
-    rows: FloatArray, alpha: float, relevance: Matrix, noise: Matrix, diagonal: Matrix, left: Matrix, shown: int,
-    a: Matrix, weights: Matrix, already_covered: Matrix, tie: float, picks: Indices, gains: Matrix,
+    rows: FloatArray, r: Matrix, given: bool, temperature: float, alpha: float, h: float, b: Matrix, a: Matrix,
+    w: Matrix, covered_before: Matrix, shown: Indices, steps: int, ratios: Matrix, left: Matrix, tie: float,
+    picks: Indices, gains: Matrix,
 ) -> None:  # fmt: skip
     """Coverage for each query of a batch, into ``picks`` and ``gains``.
 
     ``step`` numbers the picks, s and t the steps of the LU, j the parts, v the candidates. ``left`` holds the first
-    ``shown`` steps and room for k more, and ``diagonal`` d after these steps. ``relevance`` is -inf for a closed
-    candidate. All queries of a batch have the same parts.
+    ``steps`` steps, those of the ``shown`` candidates, and room for k more; ``ratios`` is d after these steps. All
+    queries of a batch have the same parts.
     """
     # A gain only falls as the set grows. So the last computed gain of a candidate is an upper bound, and a candidate
     # whose bound is below the best gain is skipped. d[v] is known after the first seen[v] steps.
-    b, k = picks.shape
+    k = picks.shape[1]
     n, width = rows.shape[1:]
-    m = len(weights)
+    m = len(w)
     d, bound, seen, covered = np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(m)
-    for query in range(b):
-        own, widest = query if len(rows) > 1 else 0, 0.0
-        covered[:] = already_covered
-        # The squared length of a row is 1 or 0, with a rounding error below 1e-5.
-        highest = np.log(1.0 + 1e-5 + alpha) + weights.sum()
+    z, z_words, relevance = np.empty(n), np.empty(n), np.empty(n)
+    for query in range(len(picks)):
+        own = query if len(rows) > 1 else 0
+        per_sigma = standardise(r[query], ROUNDING if given else tie, given, z)
+        noise = 0.0 if given else per_sigma
+        if len(b):
+            for v in range(n):
+                relevance[v] = 0.0
+                for j in range(len(b)):
+                    relevance[v] += a[v, j] * b[j]
+            per_words = standardise(relevance, ROUNDING, True, z_words)
+            for v in range(n):
+                relevance[v] = z[v] + h * z_words[v]
+            noise = (1.0 + noise + h * per_words) * standardise(relevance, ROUNDING, False, z)
+        noise = 2.0 * ROUNDING * noise / temperature + ROUNDING * w.sum()
+        # The tolerance of the highest gain, and the largest that any gain can have.
+        widest = tie + ROUNDING * (1.0 + alpha) / alpha + noise
+        highest = z.max()
+        covered[:] = covered_before
         for v in range(n):
-            seen[v], bound[v] = -1, relevance[query, v] + highest
-            if shown:
-                seen[v], d[v] = shown, diagonal[v]
-            widest = max(widest, tie + ROUNDING * (1.0 + alpha) / alpha + noise[query, v])
+            relevance[v] = (z[v] - highest) / temperature
+            # The squared length of a row is 1 or 0, with a rounding error below 1e-5.
+            seen[v], bound[v] = -1, relevance[v] + np.log(1.0 + 1e-5 + alpha) + w.sum()
+            if len(shown):
+                seen[v], d[v] = steps, ratios[v]
+        for i in shown:
+            bound[i] = -np.inf
         for step in range(k):
-            t = shown + step
+            t = steps + step
             # The candidate of the highest bound comes first: few other bounds are above its gain.
             first = 0
             for v in range(n):
@@ -322,18 +361,18 @@ def coverage(
             for at in range(-1, n):
                 v = first if at < 0 else at
                 if bound[v] > -np.inf and bound[v] >= top - widest and not (at >= 0 and v == first):
-                    z = rows[own, v]
+                    row = rows[own, v]
                     if seen[v] < 0:
-                        d[v], seen[v] = dot_exact(z, z) + alpha, 0
+                        d[v], seen[v] = dot_exact(row, row) + alpha, 0
                     for s in range(seen[v], t):
-                        d[v] -= dot_exact(z, left[s]) ** 2
+                        d[v] -= dot_exact(row, left[s]) ** 2
                     seen[v] = t
-                    bound[v] = relevance[query, v] + np.log(d[v])
+                    bound[v] = relevance[v] + np.log(d[v])
                     for j in range(m):
-                        bound[v] += weights[j] * max(a[v, j] - covered[j], 0.0)
+                        bound[v] += w[j] * max(a[v, j] - covered[j], 0.0)
                     if bound[v] > top:
                         best, top = v, bound[v]
-            lowest = top - tie - ROUNDING * (1.0 + alpha) / d[best] - noise[query, best]
+            lowest = top - tie - ROUNDING * (1.0 + alpha) / d[best] - noise
             i = 0
             while i < best and not (seen[i] == t and bound[i] >= lowest):
                 i += 1
@@ -343,11 +382,11 @@ def coverage(
                 break
             for j in range(m):
                 covered[j] = max(covered[j], a[i, j])
-            z, root = rows[own, i], np.sqrt(d[i])
+            row, root = rows[own, i], np.sqrt(d[i])
             for c in range(width):
-                left[t, c] = z[c]
+                left[t, c] = row[c]
             for s in range(t):
-                lower = dot_exact(z, left[s])
+                lower = dot_exact(row, left[s])
                 for c in range(width):
                     left[t, c] -= lower * left[s, c]
             for c in range(width):

@@ -373,7 +373,7 @@ def uses_words(selector: Selector) -> bool:
 
 
 def warn_of_no_effect(selector: Selector, parameters: Iterable[str], *, quality: bool, words: str = "") -> None:
-    """Warn if a quality, words or ``lambda_b`` were given and the selector does not use them.
+    """Warn if a quality, words or a weight were given that the selector does not use.
 
     ``words`` names the arguments that give words or parts.
     """
@@ -384,6 +384,8 @@ def warn_of_no_effect(selector: Selector, parameters: Iterable[str], *, quality:
         problem = f"{words} {'have' if ' and ' in words else 'has'} no effect with {selector!r}; 'coverage' uses it"
     elif not quality and "lambda_b" in parameters:
         problem = "lambda_b, the weight of relevance against quality, has no effect without quality"
+    elif "cover_weight" in parameters and "cover" not in words:
+        problem = "cover_weight, the weight of what the set covers, has no effect without cover"
     else:
         return
     warn(problem)

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import FloatArray, check_number
+from .._validation import check_number, read_only
 from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_query
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import Selection, Selections, make_selection, make_selections, register_selector
@@ -34,6 +34,7 @@ COVERED = 8.0
 MOST_WEIGHT = 1e6
 # With a ridge below this, rounding errors in float32 would decide between candidates.
 LEAST_RIDGE = 1e-4
+_NONE = read_only(np.empty(0))
 
 
 @register_selector("coverage")
@@ -45,8 +46,8 @@ class Coverage:
 
     - ρ is the relevance of each candidate. With words, it is z(r) + h·z(a b), where r is the cosine or the relevance
       that was given, a_ij in [0, 1] is how well candidate i covers word j, b_j is the weight of the word, and z
-      subtracts the mean of the candidates and divides by their standard deviation. Without words ρ = r. T is 1.25
-      standard deviations of ρ.
+      subtracts the mean of the candidates and divides by their standard deviation. Without words ρ = r. T is the
+      standard deviation of ρ.
     - The rows of E are the unit vectors of the candidates, and α is the ridge. The two first terms are those of
       :class:`NDPP` without a kernel: without words and parts, both select the same set.
     - The last term is what the set covers: part j counts as covered as well as the best of its members covers it. β is
@@ -101,78 +102,82 @@ class Coverage:
     ) -> Selection:
         """Select greedily; what the ``shown`` candidates cover counts as covered."""
         state = GreedyState(candidates, k, budget, shown)
-        relevance, noise = self._relevance(candidates)
-        state.close(relevance)  # -inf for a closed candidate
-        a, w = self._parts(candidates)
-        noise += FLOAT64_TIE * w.sum()
+        b, a, w = self._parts(candidates)
         covered = a[state.shown].max(axis=0, initial=0.0)
         factors = factors_of_unit_rows(candidates.vectors, self.ridge)
         lu = IncrementalLU(factors, state.shown, state.target) if state.shown else None
         if not state.constraints:
-            found = self._run_compiled(
-                candidates.vectors[None], relevance[None], noise[None], a, w, covered, state.target, lu
-            )
+            found = self._run_compiled(candidates, b, a, w, covered, state.target, state.shown, lu)
             if found is not None:
                 state.picks += found[0][0].tolist()
                 return make_selection(candidates, state.picks, found[1][0].tolist())
+        relevance, noise = self._relevance(candidates, b, a)
+        noise += FLOAT64_TIE * w.sum()
+        state.close(relevance)  # -inf for a closed candidate
         lu = lu or IncrementalLU(factors, [], state.target)
         return make_selection(candidates, state.picks, _greedy(state, relevance, noise, lu, a, w, covered))
 
     def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
         """The selections of a block of queries without words; None if each query needs :meth:`select`."""
-        if not 1 <= k <= block.relevance.shape[1]:
+        n = block.relevance.shape[1]
+        if not 1 <= k <= n:
             return None
-        none = np.zeros((block.relevance.shape[1], 0)), np.zeros(0), np.zeros(0)
-        found = self._run_compiled(block.vectors, *self._relevance(block), *none, k)
+        found = self._run_compiled(block, _NONE, np.zeros((n, 0)), _NONE, _NONE, k)
         return None if found is None else make_selections(block, *found, found[1].sum(axis=1))
 
-    def _relevance(self, candidates: Candidates | CandidateBlock) -> tuple[Matrix, Matrix]:
-        """(ρ − max ρ) / T, and its tie tolerance; (n,), or (b, n) for a block."""
+    def _parts(self, candidates: Candidates) -> tuple[Matrix, Matrix, Matrix]:
+        """b of the words with sum 1; a (n, m), whose first columns are the words; and w β of each part (m,)."""
+        b, columns, weights = _NONE, [], []
+        if candidates.words is not None and self.word_weight and candidates.words.weights.any():
+            b = _shares(candidates.words.weights)
+            columns, weights = [candidates.words.covered], [COVERED * self.word_weight * b]
+        if candidates.cover is not None and self.cover_weight and candidates.cover.weights.any():
+            columns.append(candidates.cover.covered)
+            weights.append(COVERED * self.cover_weight * _shares(candidates.cover.weights))
+        if len(columns) == 1:
+            return b, columns[0], weights[0]
+        return b, np.hstack([np.zeros((len(candidates), 0)), *columns]), np.concatenate([_NONE, *weights])
+
+    def _relevance(self, candidates: Candidates, b: Matrix, a: Matrix) -> tuple[Matrix, float]:
+        """(ρ − max ρ) / T, shape (n,), and its tie tolerance."""
         given = candidates.relevance_given
-        r = candidates.relevance.astype(np.float64) if given else cosines_with_query(candidates)
-        z, per_sigma = standardise(r, None if given else candidates.vectors.dtype)
-        words = candidates.words if isinstance(candidates, Candidates) and self.word_weight else None
         # A cosine has an absolute rounding error, which the standard deviations divide.
-        noise = np.zeros(r.shape) if given else np.zeros(r.shape) + per_sigma
-        if words is not None and words.weights.any():
+        z, per_sigma = standardise(_r(candidates), None if given else candidates.vectors.dtype)
+        noise = 0.0 if given else per_sigma.item()
+        if len(b):
             h = WORDS_IN_RELEVANCE * self.word_weight
             # vecdot computes each row alone, so copies of a text get exactly the same number.
-            z_words, per_words = standardise(np.vecdot(words.covered, _shares(words.weights)), None)
+            z_words, per_words = standardise(np.vecdot(a[:, : len(b)], b), None)
             z, per_rho = standardise(z + h * z_words, z.dtype)
-            noise = (1 + noise + h * per_words) * per_rho
+            noise = (1 + noise + h * per_words.item()) * per_rho.item()
         return log_relevance(z), 2 * FLOAT64_TIE * noise / AUTO_TEMPERATURE
-
-    def _parts(self, candidates: Candidates) -> tuple[Matrix, Matrix]:
-        """a (n, m), and w β of each part (m,)."""
-        columns, weights = [np.zeros((len(candidates), 0))], [np.zeros(0)]
-        for parts, weight in ((candidates.words, self.word_weight), (candidates.cover, self.cover_weight)):
-            if parts is not None and weight and parts.weights.any():
-                columns.append(parts.covered)
-                weights.append(COVERED * weight * _shares(parts.weights))
-        return np.hstack(columns), np.concatenate(weights)
 
     def _run_compiled(
         self,
-        rows: FloatArray,
-        relevance: Matrix,
-        noise: Matrix,
+        candidates: Candidates | CandidateBlock,
+        b: Matrix,
         a: Matrix,
         w: Matrix,
         covered: Matrix,
         k: int,
+        shown: list[int] | None = None,
         lu: IncrementalLU | None = None,
     ) -> tuple[NDArray[np.int64], Matrix] | None:
         """Picks (b, k) and gains (b, k) of the compiled loop; None if numba cannot be used."""
-        d = rows.shape[-1]
-        picks, gains = np.empty((len(relevance), k), np.int64), np.empty((len(relevance), k))
-        steps = 0 if lu is None else lu.t
-        left = np.empty((k, d)) if lu is None else lu.left
-        ratios = np.empty(0) if lu is None else lu.d
-        tie = TIE_TOLERANCE[rows.dtype]
+        r, rows = np.atleast_2d(_r(candidates)), candidates.vectors
+        picks, gains = np.empty((len(r), k), np.int64), np.empty((len(r), k))
+        steps, ratios, left = (0, _NONE, np.empty((k, rows.shape[-1]))) if lu is None else (lu.t, lu.d, lu.left)
         ran = run_compiled(
-            "coverage", rows, self.ridge, relevance, noise, ratios, left, steps, a, w, covered, tie, picks, gains
-        )
+            "coverage", rows if rows.ndim == 3 else rows[None], r, candidates.relevance_given, AUTO_TEMPERATURE,
+            self.ridge, WORDS_IN_RELEVANCE * self.word_weight, b, a, w, covered, np.array(shown or [], np.int64), steps,
+            ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
+        )  # fmt: skip
         return (picks, gains) if ran else None
+
+
+def _r(candidates: Candidates | CandidateBlock) -> Matrix:
+    """The relevance that was given, or the cosines; (n,), or (b, n) for a block."""
+    return candidates.relevance.astype(np.float64) if candidates.relevance_given else cosines_with_query(candidates)
 
 
 def _shares(weights: Matrix) -> Matrix:
@@ -183,7 +188,7 @@ def _shares(weights: Matrix) -> Matrix:
 
 
 def _greedy(
-    state: GreedyState, relevance: Matrix, noise: Matrix, lu: IncrementalLU, a: Matrix, w: Matrix, covered: Matrix
+    state: GreedyState, relevance: Matrix, noise: float, lu: IncrementalLU, a: Matrix, w: Matrix, covered: Matrix
 ) -> list[float]:
     """The greedy method; returns the gain of each pick."""
     gains = []
@@ -191,7 +196,7 @@ def _greedy(
         new = np.vecdot(np.maximum(a - covered, 0.0), w)  # w Σ_j β_j (what i covers of part j and S does not)
         marginal = relevance + lu.log_ratios() + new
         best = int(marginal.argmax())
-        i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + float(noise[best]))
+        i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + noise)
         lu.add(i)
         gains.append(float(relevance[i] + math.log(lu.d[i]) + new[i]))
         covered = np.maximum(covered, a[i])

@@ -24,7 +24,9 @@ _UNSPACED = re.compile(
     "\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
 # What a word may be written with or without: soft hyphens, invisible joiners, Hebrew and Arabic vowel points, tatweel.
-_OPTIONAL = re.compile("[\u00ad\u200c\u200d\ufeff\u0591-\u05bd\u0610-\u061a\u0640\u064b-\u065f\u0670]+")
+_OPTIONAL = re.compile(
+    "[\u00ad\u200c\u200d\ufeff\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]+"
+)
 # What stands between words outside of ASCII. The vowel signs of Indian scripts are no letters to Python's \w.
 _BETWEEN = re.compile(r"[^\w\x00-\x7f\u0300-\u036f\u0900-\u0963\u0966-\u0dff]+")
 # The same for ASCII: what is no letter, digit or underscore becomes a space. The bytes of other characters stay.

@@ -103,7 +103,11 @@ async def test_nothing_is_selected_from_nothing(subject: Subject) -> None:
 @OVER_ALL_CLASSES
 @pytest.mark.parametrize(
     ("selector", "settings", "words"),
-    [("coverage", {"quality": "quality"}, "quality.*mmr"), ("mmr", {"cover": "topic"}, "cover.*coverage")],
+    [
+        ("coverage", {"quality": "quality"}, "quality.*mmr"),
+        ("coverage", {"cover_weight": 2}, "cover_weight.*without cover"),
+        ("mmr", {"cover": "topic"}, "cover.*coverage"),
+    ],
 )
 def test_a_setting_without_effect_is_warned_of_when_the_object_is_made(
     subject: Subject, selector: str, settings: dict[str, Any], words: str

@@ -83,8 +83,9 @@ def draw(rng: np.random.Generator) -> dict[str, Any]:
     if settings["selector"] == "mmr":
         settings |= {"lambda_mult": float(rng.random()), "quality": read_from(rng, "quality")}
     if settings["selector"] == "coverage":
-        settings |= {"word_weight": pick(rng, (0.0, 0.5, 1.0, 3.0)), "cover_weight": float(2 * rng.random())}
-        settings |= {"cover": read_from(rng, "topic")} if rng.random() < 0.5 else {}
+        settings["word_weight"] = pick(rng, (0.0, 0.5, 1.0, 3.0))
+        if rng.random() < 0.5:
+            settings |= {"cover": read_from(rng, "topic"), "cover_weight": float(2 * rng.random())}
     if settings["selector"] != "vrsd" and "score_threshold" not in settings and rng.random() < 0.3:
         settings |= {"relevance": read_from(rng, "number"), "relevance_scale": pick(rng, ("minmax", "rank", None))}
     return settings

@@ -163,15 +163,20 @@ def test_each_selection_of_a_batch_is_that_of_the_reference(pair: Pair, cases: C
         vectors = case.vectors if shared else np.stack([rng.permutation(case.vectors) for _ in range(count)])
         own = [vectors] * count if shared else list(vectors)
         more: dict[str, Any] = {}
-        qualities = [pair.candidates(query, rows).quality for query, rows in zip(queries, own, strict=True)]
         if pair.with_quality:
-            more["quality"] = qualities[0] if shared else np.stack(qualities)  # type: ignore[arg-type]
+            qualities = [pair.columns(rows)["quality"] for rows in own]
+            more["quality"] = qualities[0] if shared else np.stack(qualities)
+        without: dict[str, Any] = {}
+        if pair.with_parts:
+            more["words"] = [pair.columns(rows)["words"] for rows in own]
+            without = {} if shared else {"cover": None}
+            more |= {"cover": pair.columns(vectors)["cover"]} if shared else {}
         given, scale = [None] * count, (None, "minmax", "rank", "sigmoid")[rng.integers(4)]
         if pair.takes_relevance and rng.random() < 0.5:
             largest = 1e4 if scale is not None or pair not in REGISTERED["ndpp"] else 1.0
             given = [draw_relevance(case, rng, largest=largest).astype(np.float64) for _ in range(count)]
             more |= {"relevance": np.stack(given), "relevance_scale": scale}
-        blocks = _cut(queries, rng) if rng.integers(2) and not pair.with_quality else queries
+        blocks = _cut(queries, rng) if rng.integers(2) and not more.keys() & {"quality", "words"} else queries
         rest = {"workers": int(rng.integers(1, 4)), "block_size": int(rng.integers(1, 8)), **more}
         for way in available_loops():
             with use_loops(way):
@@ -179,7 +184,7 @@ def test_each_selection_of_a_batch_is_that_of_the_reference(pair: Pair, cases: C
                 found = [s for part in select_stream(asked, vectors, case.k, pair.selector, **rest) for s in part]  # type: ignore[attr-defined]
             assert len(found) == count
             for selection, query, rows, worth in zip(found, queries, own, given, strict=True):
-                conditions = {}
+                conditions = dict(without)
                 if worth is not None:
                     assert selection.relevance.tolist() == worth[selection.indices].tolist()
                     conditions["relevance"] = rescale(worth, scale)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
-from shared_core import Candidates, InvalidInputError, InvalidParameterError
-from shared_core.candidates import CandidateBlock, as_unit_rows
+from shared_core import Candidates, InvalidInputError, InvalidParameterError, Parts
+from shared_core.candidates import CandidateBlock, as_parts, as_unit_rows
 from tests import oracles
 from tests.shared_core.cases import UNUSABLE, gaussian, random_cases
 
@@ -107,6 +108,78 @@ def test_the_columns_stay_with_their_rows(given: Any) -> None:
         assert np.array_equal(other.costs, range(11))
         assert np.array_equal(other.quality, range(11))
     assert candidates.with_query(-QUERY, GIVEN[::-1]).relevance.tolist() == GIVEN[::-1].tolist()
+
+
+COVERED = np.random.default_rng(8).random((11, 3))
+
+
+def test_words_and_parts_stay_with_their_rows() -> None:
+    words, labels = Parts(COVERED, np.ones(3)), list("aabbccddaab")
+    candidates = Candidates(QUERY, VECTORS, words=words, cover=labels)
+    one_hot = np.array([[label == name for name in "abcd"] for label in labels], dtype=float)
+    rows = [7, 0, 3]
+    others = {
+        "take": (candidates.take(rows), rows),
+        "with_query": (candidates.with_query(-QUERY), range(11)),
+        "with_vectors": (candidates.with_vectors(QUERY[:3], VECTORS[:, :3]), range(11)),
+        "pickle": (pickle.loads(pickle.dumps(candidates)), range(11)),
+    }
+    for name, (other, index) in others.items():
+        for parts, covered in ((other.words, COVERED), (other.cover, one_hot)):
+            assert parts.covered.tolist() == covered[list(index)].tolist(), name
+            assert parts.weights.tolist() == [1.0] * covered.shape[1], name
+            assert not parts.covered.flags.writeable, name
+            assert not parts.weights.flags.writeable, name
+    replaced = candidates.with_query(QUERY, words=Parts(COVERED[:, :1], np.array([2.0]))).words
+    assert replaced is not None
+    assert replaced.weights.tolist() == [2.0]
+    assert COVERED.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["a", "b", "a"], [[1, 0], [0, 1], [1, 0]]),
+        (("b", None, 3), [[1, 0], [0, 0], [0, 1]]),
+        ([["x", "y"], ("y", "y"), {"z"}], [[1, 1, 0], [0, 1, 0], [0, 0, 1]]),
+        ([[], None, float("nan")], [[], [], []]),
+        (np.array([2, 1, 2]), [[1, 0], [0, 1], [1, 0]]),
+        (torch.tensor([2, 1, 2]), [[1, 0], [0, 1], [1, 0]]),
+        ((label for label in "aba"), [[1, 0], [0, 1], [1, 0]]),
+        (np.array([[0.5], [1], [0]], np.float16), [[0.5], [1], [0]]),
+        (np.asfortranarray([[0.5, 1], [1, 0], [0, 0]]), [[0.5, 1], [1, 0], [0, 0]]),
+        (np.array([[True, False], [False, True], [True, True]]), [[1, 0], [0, 1], [1, 1]]),
+        (torch.tensor([[0.5], [1], [0]]), [[0.5], [1], [0]]),
+        (Parts([[1], [0], [1]], [3]), [[1], [0], [1]]),  # type: ignore[arg-type]
+    ],
+)
+def test_parts_are_values_or_numbers(given: Any, expected: Any) -> None:
+    found = as_parts(given, 3, "cover")
+    assert found.covered.tolist() == expected
+    assert found.covered.dtype == found.weights.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("abc", "must be a collection, one for each candidate, got 'abc'"),
+        (["a", "b"], "must be 3, one for each candidate, got 2"),
+        (["a", {"b": 1}, "c"], "row 1 is .*'b'.* cannot be hashed"),
+        ([["a"], ["b"], [["c"]]], "row 2 is .*cannot be hashed"),
+        ([[0, 1], [0.5, 1], [1, 0]], r"row 1 is \[0.5, 1\]; pass .* as an array of shape \(3, m\)"),
+        (np.ones((2, 4)), r"must have shape \(3, m\), one row for each candidate, got \(2, 4\)"),
+        (np.array([["a"], ["b"], ["c"]]), "must be numbers"),
+        (np.array([[0.0, 1.0], [np.nan, 0.0], [0.0, 0.0]]), r"row 1 covers part 0 by nan; it must be in \[0, 1\]"),
+        (np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 1.5]]), "row 2 covers part 1 by 1.5"),
+        (np.full((3, 1), -0.1), "row 0 covers part 0 by -0.1"),
+        (Parts(np.ones((3, 2)), np.ones(3)), r"must have shape \(2,\), one for each part, got \(3,\)"),
+        (Parts(np.ones(3), np.ones(3)), r"must have shape \(3, m\)"),
+        *((Parts(np.ones((3, 1)), np.array([w])), "must be finite and at least 0") for w in (-1.0, np.nan, np.inf)),
+    ],
+)
+def test_parts_that_are_wrong_are_refused_by_row(given: Any, says: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"cover:? {says}"):
+        Candidates([1.0], np.ones((3, 1)), cover=given)
 
 
 def test_the_repr_names_what_was_given() -> None:

@@ -132,6 +132,7 @@ def check_schema(schema: Any, settings: DatasetSettings, where: str, dimension: 
     by_label = isinstance(settings.index, Path)
     ids = (pa.types.is_integer, "lists of whole numbers") if by_label else (_is_id, "lists of ids")
     _check_type(schema, settings.text_column, _is_text, "text", where)
+    _check_type(schema, settings.question_column, _is_text, "text", where)
     _check_type(schema, settings.vector_column, *_FLOATS, where)
     _check_type(schema, settings.candidates_column, _lists_of(ids[0]), ids[1], where)
     _check_type(schema, settings.relevance_column, _lists_of(_is_number), "lists of numbers", where)
@@ -217,15 +218,50 @@ def read_vectors_by_id(
     return np.stack([found[name] for name in ids])
 
 
+def _listed(schema: Any) -> str:
+    return ", ".join(map(quoted, schema.names))
+
+
 def _check_id_and_vector(schema: Any, id_column: str, vector_column: str, where: str) -> None:
     for argument, name in (("id_column", id_column), ("vector_column", vector_column)):
         if schema.names.count(name) != 1:
-            columns = ", ".join(map(quoted, schema.names))
             raise InvalidInputError(
-                f"{where}: {argument_name(argument)} = {quoted(name)}, but the columns are {columns}"
+                f"{where}: {argument_name(argument)} = {quoted(name)}, but the columns are {_listed(schema)}"
             )
     _check_type(schema, id_column, _is_id, "ids, which are texts or whole numbers", where)
     _check_type(schema, vector_column, *_FLOATS, where)
+
+
+class TextFiles:
+    """The texts of candidates by their ids, from Parquet files with the columns ``id`` and ``text``.
+
+    All texts are held in memory.
+    """
+
+    def __init__(self, paths: Paths) -> None:
+        tables = []
+        for file in list_files(paths):
+            with open_parquet(file) as parquet:
+                schema, rows = parquet.schema_arrow, parquet.metadata.num_rows
+            for name, is_right, content in (("id", _is_id, "texts or whole numbers"), ("text", _is_text, "text")):
+                if schema.names.count(name) != 1:
+                    raise InvalidInputError(f"{file}: there must be one column {name!r}; there is {_listed(schema)}")
+                _check_type(schema, name, is_right, content, str(file))
+            table = read_rows(RowRange(0, str(file), 0, rows, 0), ["id", "text"])
+            # Ids are compared as texts, which have the same type in all files.
+            tables.append(table.cast(pa.schema([("id", pa.string()), ("text", pa.large_string())])))
+        table = pa.concat_tables(tables).combine_chunks()
+        ids = table["id"].to_pylist()
+        self._texts, self._row = table["text"], {name: row for row, name in enumerate(ids)}
+        if len(self._row) < len(ids):
+            again = next(name for row, name in enumerate(ids) if self._row[name] != row)
+            raise InvalidInputError(f"{paths}: the id {quoted(again)} occurs a second time")
+
+    def __call__(self, ids: Sequence[Any]) -> dict[Any, str]:
+        """The texts of those ids that the files have; a null is an empty text."""
+        known = {i: row for i in ids if (row := self._row.get(str(i))) is not None}
+        texts = self._texts.take(pa.array(known.values(), pa.int64())).to_pylist()
+        return {i: text or "" for i, text in zip(known, texts, strict=True)}
 
 
 def read_vectors(column: Any, dimension: int | None, *, zero_is_problem: bool = True) -> Rows:

@@ -16,7 +16,15 @@ from ..._argument_names import argument_name
 from ..._validation import check_integer
 from ...errors import InvalidInputError, InvalidParameterError
 from ...scaling import SCALES, Scale
-from ...selectors.base import DEFAULT_K, DEFAULT_SELECTOR, Selector, default_fetch_k, resolve_selector
+from ...selectors.base import (
+    DEFAULT_K,
+    DEFAULT_SELECTOR,
+    Selector,
+    default_fetch_k,
+    resolve_selector,
+    uses_words,
+    warn_of_no_effect,
+)
 from ...selectors.vrsd import NO_RELEVANCE
 from ...signals.embedding_models import DEFAULT_MODEL, fingerprint
 
@@ -25,6 +33,9 @@ Search = Callable[[NDArray[np.float32], int], tuple[Sequence[Any], Sequence[Any]
 # vectors_by_id(ids) -> the vector of each id that is known
 VectorsById = Callable[[list[Any]], Mapping[Any, Any]]
 Index = str | os.PathLike[str] | Search | VectorsById
+# texts_by_id(ids) -> the text of each id that is known
+TextsById = Callable[[list[Any]], Mapping[Any, str]]
+Texts = str | os.PathLike[str] | TextsById
 
 OUTPUT_COLUMNS = ("ids", "gains", "relevance", "error")
 
@@ -45,6 +56,8 @@ class DatasetSettings:
     candidates_column: str | None = None
     relevance_column: str | None = None
     relevance_scale: Scale | None = "minmax"
+    question_column: str | None = None
+    texts: Path | TextsById | None = None
     threads: int = 1
 
     def __post_init__(self) -> None:
@@ -70,6 +83,21 @@ class DatasetSettings:
                 f"queries are vectors ({name('vector_column')}={self.vector_column!r}) or texts "
                 f"({name('text_column')}={self.text_column!r}), not both"
             )
+        question_column = self.question_column or self.text_column
+        if self.question_column is not None and self.texts is None:
+            raise InvalidParameterError(
+                f"{name('question_column')}={self.question_column!r} is for the words of questions and candidates, so "
+                f"{name('texts')} must name the candidates' texts"
+            )
+        if self.texts is not None and question_column is None:
+            raise InvalidParameterError(
+                f"{name('texts')} are for the words of questions and candidates, so "
+                f"{name('question_column')} must name the queries' texts"
+            )
+        if isinstance(self.texts, Path) and not self.texts.exists():
+            raise InvalidInputError(f"there is no file or folder {self.texts}")
+        warn_of_no_effect(self.selector, (), quality=False, words="" if self.texts is None else name("texts"))
+        reads_words = self.texts is not None and uses_words(self.selector)
         if self.text_column is None and self.model is not None:
             raise InvalidParameterError(
                 f"{name('model')} {self.model!r} embeds texts: name their column ({name('text_column')})"
@@ -86,6 +114,8 @@ class DatasetSettings:
             "relevance_scale": None if self.relevance_column is None else self.relevance_scale,
             "vector_column": None if texts else self.vector_column or "vector",
             "model": self.model or DEFAULT_MODEL if texts else None,
+            "question_column": question_column if reads_words else None,
+            "texts": self.texts if reads_words else None,
         }
         for field, value in derived.items():
             object.__setattr__(self, field, value)
@@ -94,7 +124,8 @@ class DatasetSettings:
     def columns(self) -> list[str]:
         """The columns that are read."""
         read = [
-            self.id_column, self.vector_column, self.text_column, self.candidates_column, self.relevance_column,
+            self.id_column, self.vector_column, self.text_column, self.question_column, self.candidates_column,
+            self.relevance_column,
         ]  # fmt: skip
         return [name for name in dict.fromkeys(read) if name is not None]
 
@@ -107,12 +138,15 @@ class DatasetSettings:
         return named | {"model": None if self.model is None else fingerprint(self.model)}
 
 
-def make_settings(index: Index, selector: str | Selector = DEFAULT_SELECTOR, **given: Any) -> DatasetSettings:
+def make_settings(
+    index: Index, selector: str | Selector = DEFAULT_SELECTOR, *, texts: Texts | None = None, **given: Any
+) -> DatasetSettings:
     """The settings of a run, checked; what is given and is no setting is a parameter of the selector."""
     names = {field.name for field in fields(DatasetSettings)}
     parameters = {name: given.pop(name) for name in list(given) if name not in names}
     return DatasetSettings(
         index=index if callable(index) else Path(index).absolute(),
+        texts=texts if texts is None or callable(texts) else Path(texts).absolute(),
         selector=resolve_selector(selector, parameters),
         **given,
     )
@@ -128,6 +162,8 @@ def describe(value: Any) -> Any:
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, Path) and value.is_dir():
+        return [describe(file) for file in sorted(value.glob("*.parquet"))]
     if isinstance(value, Path) and value.is_file():
         with value.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()

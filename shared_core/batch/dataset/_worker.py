@@ -13,17 +13,27 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..._validation import as_numeric, quoted
-from ...candidates import Candidates
+from ...candidates import Candidates, Parts
 from ...errors import InvalidInputError, SetSelectError, VectorSourceError
 from ...scaling import rescale
 from ...selectors.base import Selection
 from ...signals.embedding_models import load_model
+from ...signals.words import match_words
 from .._blocks import Block, max_queries
 from .._threads import one_blas_thread
 from ..select_many import BlockSelector
 from ._faiss_file import FaissFile
 from ._output_folder import OutputFolder
-from ._queries import RowRange, check_schema, embed_texts, output_schema, read_candidates, read_rows, read_vectors
+from ._queries import (
+    RowRange,
+    TextFiles,
+    check_schema,
+    embed_texts,
+    output_schema,
+    read_candidates,
+    read_rows,
+    read_vectors,
+)
 from ._settings import DatasetSettings
 
 # Queries per search: 40 MB of candidates at fetch_k = 100 and d = 384.
@@ -31,11 +41,12 @@ _SEARCH_ROWS = 256
 
 
 class _Found(NamedTuple):
-    """The candidates of a query: their ids, their vectors (m, d), and their relevance (m,) if it was given."""
+    """The candidates of a query: their ids and vectors (m, d), and if they are known their relevance (m,) and words."""
 
     ids: Sequence[Any]
     vectors: NDArray[Any]
     relevance: NDArray[np.float64] | None = None
+    words: Parts | None = None
 
 
 class Worker:
@@ -53,6 +64,8 @@ class Worker:
             self._index.vectors_by_id if isinstance(self._index, FaissFile) else self._index
         )
         self._dimension: int | None = getattr(self._index, "dimension", None)
+        texts = settings.texts
+        self._texts_by_id: Callable[..., Any] | None = TextFiles(texts) if isinstance(texts, Path) else texts
         self._embed = None if settings.model is None else load_model(settings.model).embed_queries
         self._blocks = BlockSelector(settings.selector)
         # A kernel may have a row for each id, so it needs the candidates' ids.
@@ -79,6 +92,8 @@ class Worker:
                 found = self._search_candidates(vectors[rows])
             else:
                 found = self._fetch_candidates(queries, rows)
+            if self._texts_by_id is not None:
+                found = self._match_words(queries[settings.question_column].take(rows).to_pylist(), found)
             with one_blas_thread():
                 selections = self._select(vectors[rows], found)
             for i, own, selection in zip(rows, found, selections, strict=True):
@@ -118,10 +133,7 @@ class Worker:
         wanted = list(dict.fromkeys(i for one in given if not isinstance(one, str) for i in one[0]))
         with self._blas():
             vectors = self._vectors_by_id(wanted) if wanted else {}
-        if not isinstance(vectors, Mapping):
-            raise VectorSourceError(
-                f"vectors_by_id(ids) must return a mapping of ids to vectors, got {quoted(vectors)}"
-            )
+        _check_mapping(vectors, "vectors")
         found: list[_Found | str] = []
         for one in given:
             if isinstance(one, str):
@@ -134,6 +146,25 @@ class Worker:
             else:
                 found.append(_as_found(ids, [vectors[i] for i in ids], relevance))
         return found
+
+    def _match_words(self, questions: Sequence[str | None], found: Sequence[_Found | str]) -> list[_Found | str]:
+        """The candidates with the words of their query, or the reason why they are unusable."""
+        assert self._texts_by_id is not None
+        ids = [[] if isinstance(own, str) else _as_values(own.ids) for own in found]
+        wanted = list(dict.fromkeys(i for of_query in ids for i in of_query))
+        texts = self._texts_by_id(wanted) if wanted else {}
+        _check_mapping(texts, "texts")
+        matched: list[_Found | str] = []
+        for question, own, of_query in zip(questions, found, ids, strict=True):
+            if isinstance(own, str):
+                matched.append(own)
+            elif question is None:
+                matched.append("the question is null")
+            elif missing := [i for i in of_query if i not in texts]:
+                matched.append(f"there is no text of candidate {quoted(missing[0])}")
+            else:
+                matched.append(own._replace(words=match_words(question, [texts[i] for i in of_query])))
+        return matched
 
     def _blas(self) -> AbstractContextManager[None]:
         # FAISS uses BLAS, so a single thread needs a limit on both.
@@ -153,7 +184,8 @@ class Worker:
             step = max_queries(members[rows[0]].vectors.nbytes)
             for piece in (rows[start : start + step] for start in range(0, len(rows), step)):
                 many = None
-                if self._blocks.loop is not None:
+                # The loop for blocks reads no words.
+                if self._blocks.loop is not None and self._texts_by_id is None:
                     own_vectors = np.stack([members[i].vectors for i in piece])
                     relevance = None
                     if self.settings.relevance_column is not None:
@@ -165,13 +197,10 @@ class Worker:
         return selections
 
     def _select_one(self, query: NDArray[np.float32], found: _Found, k: int) -> Selection | str:
-        ids, names = found.ids, None
-        if self._needs_ids:
-            # tolist converts the ids to Python's values, which a kernel needs to find its rows.
-            names = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+        names = _as_values(found.ids) if self._needs_ids else None
         relevance = None if found.relevance is None else self._scale(found.relevance)
         try:
-            candidates = Candidates(query, found.vectors, relevance=relevance, ids=names, copy=False)
+            candidates = Candidates(query, found.vectors, relevance=relevance, words=found.words, ids=names, copy=False)
             return self.settings.selector.select(candidates, k)
         except SetSelectError as error:
             return _describe_error(error)
@@ -185,6 +214,16 @@ def _as_found(ids: Sequence[Any], vectors: Any, relevance: NDArray[np.float64] |
         return _Found(ids, as_numeric(vectors, "vectors"), relevance)
     except InvalidInputError as error:
         return _describe_error(error)
+
+
+def _as_values(ids: Sequence[Any]) -> list[Any]:
+    """The ids as Python's values, by which a kernel finds its rows, and a function the texts."""
+    return ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+
+
+def _check_mapping(found: Any, what: str) -> None:
+    if not isinstance(found, Mapping):
+        raise VectorSourceError(f"{what}_by_id(ids) must return a mapping of ids to {what}, got {quoted(found)}")
 
 
 def _describe_error(error: SetSelectError) -> str:

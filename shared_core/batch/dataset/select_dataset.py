@@ -24,7 +24,7 @@ from ._queries import (
     open_parquet,
     read_rows,
 )
-from ._settings import DatasetSettings, Index, describe, make_settings
+from ._settings import DatasetSettings, Index, Texts, describe, make_settings
 from ._worker import Worker
 
 
@@ -79,6 +79,8 @@ def select_dataset(
     candidates_column: str | None = None,
     relevance_column: str | None = None,
     relevance_scale: Scale | None = "minmax",
+    question_column: str | None = None,
+    texts: Texts | None = None,
     concurrency: int | None = None,
     threads: int = 1,
     block_rows: int = 10_000,
@@ -88,7 +90,8 @@ def select_dataset(
     """Select ``k`` of the ``fetch_k`` nearest candidates for each query of Parquet files of any length.
 
     The candidates and their relevance may also come from columns of the queries: the hits of a hybrid search, the
-    scores of a reranker.
+    scores of a reranker. The default selector reads the words of questions and candidates if ``texts`` gives those of
+    the candidates, and selects by the vectors alone otherwise.
 
     Each query gets a row with its id, ``ids`` (the picks in their order), ``gains``, ``relevance`` (cosines with the
     query, or what was given) and ``error``. ``error`` is null, or says why there is no selection: a vector that is
@@ -110,7 +113,7 @@ def select_dataset(
         A folder for ``_settings.json`` and one part (a Parquet file) for each block of queries. Readers of Parquet
         take it as one table.
         Blocks whose parts exist are skipped, so the same call resumes a run that was stopped. On a cluster all
-        machines must see the folder, the queries and the index under the same path.
+        machines must see the folder, the queries, the index and the texts under the same path.
         None is for a Ray Dataset alone: the result is a Ray Dataset, computed lazily.
     k, fetch_k : int
         The number of picks for each query, and the number of nearest candidates to select from (default: 5 k, at
@@ -133,6 +136,12 @@ def select_dataset(
     relevance_scale : {"minmax", "rank", "sigmoid", "zscore"} or None
         How the given relevance of each query is mapped to [0, 1] for the selector; see
         :func:`shared_core.rescale`. It is written as it was given.
+    question_column : str, optional
+        The column of the queries' texts, of which :class:`Coverage` reads the words; default: ``text_column``.
+    texts : path, or callable
+        The candidates' texts: a Parquet file, or a folder of them, with the columns ``id`` and ``text``; or
+        ``texts_by_id(ids) -> mapping``, which gets the ids of the candidates of up to 256 queries. Each process holds
+        the texts of the files in memory.
     concurrency : int, optional
         The number of Ray actors. None: in this process, without Ray (for a Ray Dataset: one actor fewer than CPUs).
     threads : int
@@ -171,7 +180,7 @@ def select_dataset(
     settings = make_settings(
         index, selector, k=k, fetch_k=fetch_k, id_column=id_column, vector_column=vector_column,
         text_column=text_column, model=model, candidates_column=candidates_column, relevance_column=relevance_column,
-        relevance_scale=relevance_scale, threads=threads, **parameters,
+        relevance_scale=relevance_scale, question_column=question_column, texts=texts, threads=threads, **parameters,
     )  # fmt: skip
     block_rows = check_integer(block_rows, "block_rows", least=1)
     if concurrency is not None:

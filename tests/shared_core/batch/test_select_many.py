@@ -24,12 +24,14 @@ from shared_core import (
     InvalidParameterError,
     KernelError,
     LowRankKernel,
+    Parts,
     Selection,
     Selections,
     Selector,
     SetSelectError,
     TopK,
     make_selection,
+    match_words,
     select,
     select_many,
     select_stream,
@@ -155,6 +157,30 @@ def test_filled_from_is_minus_one_where_nothing_was_filled() -> None:
     assert select_many(np.ones((2, 4)), vectors, 3, "ndpp", ridge=0).filled_from.tolist() == [-1, 1]
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("shared", [True, False], ids=["shared candidates", "own candidates"])
+def test_the_words_of_each_query(shared: bool, workers: int) -> None:
+    rng = np.random.default_rng(512)
+    queries, vectors = rng.normal(size=(9, 6)), rng.normal(size=(20, 6) if shared else (9, 20, 6))
+    texts = [[" ".join(rng.choice(list("abcdefg"), size=4)) for _ in range(20)] for _ in range(1 if shared else 9)] * 9
+    questions = [" ".join(rng.choice(list("abcdefg"), size=3)) for _ in range(9)]
+    words = [match_words(*both) for both in zip(questions, texts, strict=False)]
+    more: Any = {"cover": [None, "x", "y", ["x", "z"]] * 5} if shared else {}
+    many = select_many(queries, vectors, 5, words=words, workers=workers, **more)
+    for i, found in enumerate(many):  # type: ignore[arg-type, var-annotated]
+        own = vectors if shared else vectors[i]
+        one = select(queries[i], own, 5, question=questions[i], texts=texts[i], **more)
+        assert found.indices.tolist() == one.indices.tolist()
+        np.testing.assert_allclose(found.gains, one.gains, rtol=1e-12)
+    assert not np.array_equal(many.indices, select_many(queries, vectors, 5).indices)
+    cuts = [words[:2], words[2:3], words[3:]]
+    parts = list(select_stream(queries, vectors, 5, words=iter(cuts), workers=workers, **more))
+    assert [len(part) for part in parts] == [2, 1, 6]
+    assert_equal(join(parts), many)
+    blocks = select_stream(cut(queries, 4, 5), vectors, 5, words=words, workers=workers, **more)
+    assert_equal(join(list(blocks)), many)
+
+
 # --- iterators and memory maps --------------------------------------------------------------------
 
 
@@ -216,6 +242,7 @@ def test_a_memory_map_is_read_in_small_pieces(tmp_path: Path, monkeypatch: pytes
 # --- errors ---------------------------------------------------------------------------------------
 
 OWN = np.ones((4, 3, 5))
+WORDS = Parts(np.ones((3, 2)), np.ones(2))
 REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("iterator is empty", {"queries": lambda: iter(())}),
     (r"queries \(the block from query 4 on\).*\(5,\)", {"queries": lambda: iter([ONES, ONES[0]])}),
@@ -236,12 +263,19 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     (r"relevance .*shape \(4, 3\), got \(4,\)", {"relevance": ONES[0, :4]}),
     ("^relevance", {"relevance": [["high"] * 3] * 4}),
     ("ids are for shared candidates", {"vectors": OWN, "ids": [1, 2, 3]}),
+    ("cover is for shared candidates", {"vectors": OWN, "cover": [1, 2, 3], "selector": "coverage"}),
+    (r"words \(5,\): they must have a row", {"words": [WORDS] * 5, "selector": "coverage"}),
+    ("words .*query 0 on. must be 4, .*got 3", {"words": lambda: iter([[WORDS] * 3]), "queries": lambda: iter([ONES])}),
+    ("words .*query 0 on. must be 4, .*got 5", {"words": lambda: iter([[WORDS] * 5]), "queries": lambda: iter([ONES])}),
+    ("words: row 1 is None", {"words": [WORDS, None, WORDS, WORDS], "selector": "coverage"}),
+    (r"query 2: words must have shape \(3, m\)", {"words": [WORDS] * 2 + [Parts(ONES, ONES[0])] * 2}),
     ("query 0: query has shape", {"queries": ONES[:, :4]}),
     ("ids must be a collection", {"ids": 5}),
 ]
 
 
 @pytest.mark.parametrize(("says", "changes"), REFUSED, ids=[says for says, _ in REFUSED])
+@pytest.mark.filterwarnings("ignore:words has no effect:shared_core.errors.SetSelectWarning")
 def test_columns_of_wrong_shapes_are_refused(says: str, changes: dict[str, Any]) -> None:
     made = {name: change() if callable(change) else change for name, change in changes.items()}
     given: dict[str, Any] = {"queries": ONES, "vectors": np.ones((3, 5)), "k": 1, "selector": "mmr"}

@@ -377,7 +377,7 @@ def test_an_endpoint_is_not_called_before_a_yes(folder: Path, gpt: tuple[Any, An
             assert result.exit_code == 2, result.output
             assert "to label 11 items: 22 prompts" in result.stderr
             assert "at 2 per million" in result.stderr
-            assert "to fit: at most 21 prompts, for" in result.stderr
+            assert "to fit: at most 24 prompts, for" in result.stderr
             assert "Nothing was sent. With --yes the command does not ask." in result.stderr
             assert server.requests == []
             assert not (folder / "kernel.labels.jsonl").exists()
@@ -385,7 +385,7 @@ def test_an_endpoint_is_not_called_before_a_yes(folder: Path, gpt: tuple[Any, An
         assert result.exit_code in (0, 1), result.output
         assert set(server.authorization) == {"Bearer a key"}
         asked = sum(len(request["prompt"]) for request in server.requests)
-        assert 22 < asked <= 22 + 21
+        assert 22 < asked <= 22 + 24
         result = run(folder, *more, "--yes", out="again.safetensors")
         assert result.exit_code in (0, 1), result.output
     assert arrays_of(folder / "again.safetensors") == arrays_of(folder / "kernel.safetensors")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core import NDPP, InvalidInputError, InvalidParameterError, LinearKernel, LowRankKernel, TopK
+from shared_core import NDPP, Coverage, InvalidInputError, InvalidParameterError, LinearKernel, LowRankKernel, TopK
 from shared_core.learning.held_out import HeldOut, Split, hold_out
 from shared_core.learning.neighbours import Neighbours
 from tests import oracles
@@ -139,3 +139,15 @@ def test_the_share_is_of_different_queries_and_each_side_has_one() -> None:
             hold_out(ITEMS, VECTORS, **wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="at least 2 different queries are needed, because one is held out"):
         hold_out(ITEMS, VECTORS, queries=[4])
+
+
+def test_a_selector_that_reads_words_gets_those_of_the_questions() -> None:
+    def pick(items: list[dict[str, Any]], selector: Any) -> Any:
+        measured = HeldOut(Neighbours(items, VECTORS), VECTORS, split_of(*HELD_OUT), Noting(), 1, 6)
+        return measured.picks(selector)
+
+    query = HELD_OUT[0]
+    last = nearest(query)[:6][-1]
+    asked = [{"question": "rfft2" if row in (query, last) else f"text {row}", "answer": str(row)} for row in range(N)]
+    assert pick(asked, Coverage(word_weight=9))[0] == (last,)
+    assert pick(asked, NDPP())[0] == pick(ITEMS, Coverage())[0] != (last,)

@@ -27,7 +27,9 @@ from setselect import (
     TopK,
     make_selection,
     make_selector,
+    match_words,
     register_selector,
+    rescale,
     select,
     select_many,
     select_stream,
@@ -142,6 +144,23 @@ def test_select_passes_every_argument_on() -> None:
     assert_same(select(query, vectors, 6, **rules), Coverage().select(Candidates(query, vectors, **rules), 6))
 
 
+def test_select_reads_texts_and_parts() -> None:
+    query, vectors = gaussian(2, 4, 8)
+    question, texts = "a river", ["a sea", "a river", "the long river", ""]
+    words, labels = match_words(question, texts), ["x", None, "y", ["x", "y"]]
+    expected = Coverage(cover_weight=0.5).select(Candidates(query, vectors, words=words, cover=labels), 3)
+    for given in (texts, tuple(texts), np.array(texts)):
+        found = select(query, vectors, 3, question=question, texts=given, cover=labels, cover_weight=0.5)
+        assert_same(found, expected)
+    relevance = [0.1, 0.7, 30.0, 0.2]
+    scaled = Candidates(query, vectors, words=words, relevance=rescale(relevance, "minmax"))
+    found = select(query, vectors, 3, question=question, texts=texts, relevance=relevance)
+    assert found.gains.tolist() == Coverage().select(scaled, 3).gains.tolist()
+    for name in set(NAMES) - {"coverage"}:
+        with pytest.warns(SetSelectWarning, match="^question and cover have no effect with .*'coverage' uses"):
+            select(query, vectors, 2, name, question=question, texts=texts, cover=labels)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("unit", [True, False], ids=["unit rows", "rows of any length"])
 def test_select_leaves_the_callers_arrays_alone(unit: bool, dtype: Any) -> None:
@@ -169,6 +188,14 @@ REFUSED: list[tuple[dict[str, Any], type[ValueError], str]] = [
     ({"selector": "vsrd"}, InvalidParameterError, "'vsrd'; known: .*vrsd"),
     *(({"selector": s}, InvalidParameterError, "selector") for s in (3, None, VRSD)),
     ({"selector": VRSD(), "refine": True}, InvalidParameterError, "object with parameters of its own: set refine"),
+    ({"question": "a"}, InvalidInputError, "^texts is missing"),
+    ({"texts": ["a"] * 11}, InvalidInputError, "^question is missing"),
+    ({"question": "a", "texts": ["a"] * 10}, InvalidInputError, "^texts must be 11, one for each candidate, got 10"),
+    ({"question": "a", "texts": []}, InvalidInputError, "^texts must be 11, one for each candidate, got 0"),
+    ({"question": "a", "texts": "eleven char"}, InvalidInputError, "^texts must be a sequence of strings"),
+    ({"question": "a", "texts": ["a"] * 4 + [None] * 7}, InvalidInputError, "^texts: row 4 is None"),
+    ({"question": 7, "texts": ["a"] * 11}, InvalidInputError, "^question must be a string, got 7"),
+    ({"cover": "collection_"}, InvalidInputError, "^cover must be a collection, .* got 'collection_'"),
     ({"refine": True}, InvalidParameterError, "'coverage' has no parameter 'refine' .a parameter of 'vrsd'"),
 ]
 

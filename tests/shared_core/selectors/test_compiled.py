@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from shared_core import MMR, NDPP, VRSD, Candidates, LinearKernel, Selector, SetSelectWarning
+from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, LinearKernel, Parts, Selector, SetSelectWarning
 from shared_core.selectors import _greedy
 from tests.shared_core.cases import gaussian, use_loops
 
@@ -49,6 +49,7 @@ SELECTORS = [
         NDPP(Projected(skew=False)),
         NDPP(Projected(skew=True), temperature=0.05),
     ),
+    Coverage(),
 ]
 every_selector = pytest.mark.parametrize("selector", SELECTORS, ids=repr)
 
@@ -145,7 +146,7 @@ def test_larger_sets(selector: Selector, quality: bool) -> None:
         assert_numpy_selects_the_same(selector, candidates, 40, shown=shown)
 
 
-@pytest.mark.parametrize("selector", [VRSD(), MMR(0.5), MMR(0.75), NDPP()], ids=repr)
+@pytest.mark.parametrize("selector", [VRSD(), MMR(0.5), MMR(0.75), NDPP(), Coverage()], ids=repr)
 def test_five_thousand_candidates_up_to_the_last_one(selector: Selector) -> None:
     # float64, because in float32 thousands of scores are within rounding error of each other.
     candidates = Candidates(*text_like(5000, 16, dtype=np.float64))
@@ -173,6 +174,27 @@ def test_mmr_where_the_bound_of_the_compiled_loop_excludes_few_candidates(kind: 
     candidates = Candidates(rng.normal(size=d), vectors, quality=quality)
     for lambda_mult in (0.0, 0.1, 0.5):
         assert_numpy_selects_the_same(MMR(lambda_mult, 0.1), candidates, 40)
+
+
+@pytest.mark.parametrize("kind", ["text-like", "nearly flat relevance", "copies", "words of few texts"])
+def test_coverage_where_the_bound_of_the_compiled_loop_excludes_few_candidates(kind: str) -> None:
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        n, d, m = 1500, 24, 6
+        query, vectors = np.ones(d), 1 + rng.normal(size=(n, d))
+        if kind == "nearly flat relevance":
+            # A rounding error of a cosine is about a hundredth of their standard deviation.
+            vectors -= vectors @ np.outer(query, query) / d
+            vectors += np.linalg.norm(vectors, axis=1)[:, None] * rng.normal(size=(n, 1)) * 1e-14
+        elif kind == "copies":
+            vectors = vectors[rng.integers(0, 40, size=n)]
+        covered = rng.random((n, m)) * (rng.random((n, m)) < 0.3)
+        if kind == "words of few texts":
+            covered[rng.random(n) < 0.95] = 0
+        words = Parts(covered, rng.random(m))
+        candidates = Candidates(query, vectors, words=words, cover=rng.choice(["a", "b", "c"], size=n))
+        shown = rng.permutation(n)[: seed % 3].tolist()
+        assert_numpy_selects_the_same(Coverage(), candidates, 40, shown=shown)
 
 
 # --- threads --------------------------------------------------------------------------------------

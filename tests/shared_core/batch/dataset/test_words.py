@@ -1,0 +1,153 @@
+"""The words of questions and candidates, from a column of the queries and from files or a function of texts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from shared_core import Coverage, InvalidInputError, InvalidParameterError, SetSelectWarning, VectorSourceError, select
+from shared_core.batch.dataset import select_dataset, select_table
+from tests.shared_core.batch.dataset.corpus import N, corpus, flat_index, nearest, queries, write_index
+
+COUNT = 25
+WORDS = ["river", "harbour", "engine", "bread", "violin", "north", "old", "red", "loud", "glass"]
+TEXTS = [" ".join(np.random.default_rng([9, i]).choice(WORDS, 6)) for i in range(N)]
+QUESTIONS = [" ".join(np.random.default_rng([10, i]).choice(WORDS, 3)) for i in range(COUNT)]
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    return flat_index(tmp_path / "index.faiss")
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    """A folder with two files, whose ids have different types."""
+    (tmp_path / "texts").mkdir()
+    pq.write_table(pa.table({"id": range(300), "text": TEXTS[:300]}), tmp_path / "texts" / "a.parquet")
+    others = pa.table({"text": TEXTS[300:], "more": [0] * (N - 300), "id": list(map(str, range(300, N)))})
+    pq.write_table(others, tmp_path / "texts" / "b.parquet")
+    return tmp_path / "texts"
+
+
+def asked(**columns: Any) -> Any:
+    rows: dict[str, Any] = {"id": range(COUNT), "vector": list(queries()[:COUNT]), "question": QUESTIONS}
+    return pa.table(rows | columns)
+
+
+def expected(labels: Any = range(N), **parameters: Any) -> list[list[int]]:
+    found = []
+    for query, question in zip(queries(), QUESTIONS, strict=False):
+        near = nearest(query)
+        own = [TEXTS[i] for i in near]
+        one = select(query, corpus()[near], 4, "coverage", question=question, texts=own, **parameters)
+        found.append([int(labels[near[i]]) for i in one.indices])
+    return found
+
+
+def test_a_row_has_the_selection_of_a_single_call_with_question_and_texts(index: Path, texts: Path) -> None:
+    found = select_table(asked(), index, question_column="question", texts=texts)
+    assert found["error"].null_count == COUNT
+    assert found["ids"].to_pylist() == expected()
+    alone = select_table(asked(), index)["ids"].to_pylist()
+    assert alone == select_table(asked(), index, selector="ndpp")["ids"].to_pylist() != expected()
+    half = select_table(asked(), index, question_column="question", texts=texts, word_weight=0.5)
+    assert half["ids"].to_pylist() == expected(word_weight=0.5)
+
+
+def test_texts_may_come_from_a_function_and_candidates_from_a_column(tmp_path: Path) -> None:
+    labels = write_index("IDMap,Flat", tmp_path / "index.faiss")
+    calls = []
+
+    def texts_by_id(ids: list[int]) -> dict[int, str]:
+        calls.append(len(ids))
+        return {i: TEXTS[labels.index(i)] for i in ids}
+
+    settings: dict[str, Any] = {"question_column": "question", "texts": texts_by_id}
+    table = asked(hits=[[labels[i] for i in nearest(query)] for query in queries()[:COUNT]])
+    found = select_table(table, tmp_path / "index.faiss", candidates_column="hits", **settings)
+    assert found["ids"].to_pylist() == expected(labels)
+    assert len(calls) == 1
+    with pytest.raises(VectorSourceError, match=r"texts_by_id\(ids\) must return a mapping of ids to texts, got \['a'"):
+        select_table(table, tmp_path / "index.faiss", **(settings | {"texts": lambda ids: ["a"]}))
+
+
+def test_a_row_without_question_or_text_has_an_error(index: Path, tmp_path: Path) -> None:
+    near = int(nearest(queries()[1])[0])
+    kept = [i for i in range(N) if i != near]
+    pq.write_table(pa.table({"id": kept, "text": [None] * len(kept)}, pa.schema({"id": "int64", "text": "string"})),
+                   tmp_path / "texts.parquet")  # fmt: skip
+    questions = [None, *QUESTIONS[1:]]
+    found = select_table(asked(question=questions), index, question_column="question", texts=tmp_path / "texts.parquet")
+    errors = found["error"].to_pylist()
+    assert errors[:2] == ["the question is null", f"there is no text of candidate {near}"]
+    # A text that is null has no words.
+    row = errors.index(None)
+    assert found["ids"][row].as_py() == select_table(asked(), index)["ids"][row].as_py()
+
+
+def test_a_run_resumes_only_with_the_same_texts(index: Path, texts: Path, tmp_path: Path) -> None:
+    pq.write_table(asked(), tmp_path / "queries.parquet")
+    settings: dict[str, Any] = {"out": tmp_path / "sets", "question_column": "question", "texts": texts}
+    done = select_dataset(tmp_path / "queries.parquet", index, block_rows=10, **settings)
+    assert (done.rows, done.errors, done.parts) == (COUNT, 0, 3)
+    assert pq.read_table(tmp_path / "sets")["ids"].to_pylist() == expected()
+    described = json.loads((tmp_path / "sets" / "_settings.json").read_text())
+    assert described["question_column"] == "question"
+    assert select_dataset(tmp_path / "queries.parquet", index, block_rows=10, **settings).resumed == 3
+    pq.write_table(pa.table({"id": range(300), "text": TEXTS[100:]}), texts / "a.parquet")
+    with pytest.raises(InvalidParameterError, match=r"made with other settings \(texts\.0: "):
+        select_dataset(tmp_path / "queries.parquet", index, block_rows=10, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"question_column": "question"}, "texts must name the candidates' texts"),
+        ({"texts": dict}, "question_column must name the queries' texts"),
+        ({"texts": "nowhere", "question_column": "question"}, "there is no file or folder .*nowhere"),
+        ({"texts": dict, "question_column": "vector"}, "column 'vector' must contain text"),
+    ],
+)
+def test_what_is_missing_for_the_words_is_named(settings: dict[str, Any], message: str, index: Path) -> None:
+    with pytest.raises((InvalidInputError, InvalidParameterError), match=message):
+        select_table(asked(), index, **settings)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"id": [1], "body": ["a"]}, "there must be one column 'text'; there is 'id', 'body'"),
+        ({"id": [1.5], "text": ["a"]}, "column 'id' must contain texts or whole numbers, but contains double"),
+        ({"id": [1, 1], "text": ["a", "b"]}, "the id '1' occurs a second time"),
+    ],
+)
+def test_files_of_texts_that_cannot_be_used_are_named(
+    columns: dict[str, Any], message: str, index: Path, tmp_path: Path
+) -> None:
+    pq.write_table(pa.table(columns), tmp_path / "texts.parquet")
+    with pytest.raises(InvalidInputError, match=rf"texts\.parquet: {message}"):
+        select_table(asked(), index, question_column="question", texts=tmp_path / "texts.parquet")
+
+
+def test_a_selector_that_reads_no_words_gets_none_and_a_warning(index: Path) -> None:
+    def refuse(ids: Any) -> Any:
+        raise AssertionError("read for nothing")
+
+    with pytest.warns(SetSelectWarning, match="texts has no effect with .*MMR"):
+        found = select_table(asked(), index, selector="mmr", question_column="question", texts=refuse)
+    assert found["error"].null_count == COUNT
+
+
+def test_the_column_of_texts_that_are_embedded_is_the_question(index: Path, texts: Path) -> None:
+    from shared_core.batch.dataset._settings import make_settings
+
+    settings = make_settings(index, Coverage(), text_column="question", texts=texts, model="m")
+    assert settings.question_column == "question"
+    assert settings.columns == ["id", "question"]

@@ -1,0 +1,194 @@
+"""Properties of Coverage beside those of every selector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from shared_core import NDPP, Candidates, Coverage, InvalidParameterError, Parts, Selection, match_words, select
+from shared_core.selectors.coverage import COVERED
+from tests.shared_core.cases import Grid, draw_relevance, gaussian, grids, random_cases
+
+quick = settings(deadline=None, derandomize=True, max_examples=40)
+pytestmark = pytest.mark.usefixtures("either_way")
+
+
+def gain_of(i: int, candidates: dict[str, Any], shown: list[int], selector: Coverage | None = None) -> float:
+    """What candidate i adds to the shown ones: no other candidate fits into the budget."""
+    costs = np.arange(len(candidates["vectors"])) != i
+    found = (selector or Coverage()).select(Candidates(**candidates, costs=costs * 1.0), budget=0, shown=shown)
+    assert found.indices.tolist() == [i]
+    return float(found.gains[0])
+
+
+def random_parts(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """Words and values of n candidates; a third of the words stand in a candidate."""
+    covered = rng.random((n, 6)) * (rng.random((n, 6)) < 0.3)
+    return {"words": Parts(covered, rng.random(6) + 0.1), "cover": rng.choice(["a", "b", "c"], size=n)}
+
+
+def assert_alike(a: Selection, b: Selection) -> None:
+    assert a.indices.tolist() == b.indices.tolist()
+    np.testing.assert_allclose(a.gains, b.gains, rtol=1e-9, atol=1e-11)
+
+
+# --- without words --------------------------------------------------------------------------------
+
+
+def test_without_words_and_parts_it_is_ndpp_with_logarithms_as_gains() -> None:
+    for case in random_cases(70, 96):
+        more = {"relevance": draw_relevance(case)} if case.number % 3 == 0 else {}
+        candidates = Candidates(case.query, case.vectors, **more)
+        shown = case.rng.permutation(len(case.vectors))[: case.number % 3].tolist()
+        k = min(case.k, len(case.vectors) - len(shown))
+        if k:
+            ours, theirs = (kind().select(candidates, k, shown=shown) for kind in (Coverage, NDPP))
+            assert ours.indices.tolist() == theirs.indices.tolist(), case
+            np.testing.assert_allclose(np.exp(ours.gains), theirs.gains, rtol=1e-6)
+
+
+@quick
+@given(data=grids())
+def test_the_same_where_scores_tie(data: Grid) -> None:
+    query, vectors, k = data
+    candidates = Candidates(query, vectors)
+    assert Coverage().select(candidates, k).indices.tolist() == NDPP().select(candidates, k).indices.tolist()
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 15))
+def test_a_weight_of_zero_is_as_if_nothing_was_given(seed: int, n: int) -> None:
+    query, vectors = gaussian(seed, n, 6)
+    parts = random_parts(np.random.default_rng(seed), n)
+    plain, both = Candidates(query, vectors), Candidates(query, vectors, **parts)
+    assert_alike(Coverage(word_weight=0, cover_weight=0).select(both, n), Coverage().select(plain, n))
+    without_words = Coverage().select(Candidates(query, vectors, cover=parts["cover"]), n)
+    assert_alike(Coverage(word_weight=0).select(both, n), without_words)
+    # Words that weigh nothing, no words at all, and no values.
+    nothing = {"words": Parts(parts["words"].covered, np.zeros(6)), "cover": [None] * n}
+    assert_alike(Coverage().select(Candidates(query, vectors, **nothing), n), Coverage().select(plain, n))
+    none = {"words": Parts(np.zeros((n, 0)), np.zeros(0)), "cover": np.zeros((n, 0))}
+    assert_alike(Coverage().select(Candidates(query, vectors, **none), n), Coverage().select(plain, n))
+
+
+# --- what a set covers ----------------------------------------------------------------------------
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(3, 15), data=st.data())
+def test_the_gain_of_a_candidate_never_rises(seed: int, n: int, data: st.DataObject) -> None:
+    query, vectors = gaussian(seed, n, 6)
+    candidates = {"query": query, "vectors": vectors, **random_parts(np.random.default_rng(seed), n)}
+    order = data.draw(st.permutations(range(n)))
+    i, larger = order[0], order[1:]
+    smaller = larger[: data.draw(st.integers(0, n - 2))]
+    assert gain_of(i, candidates, larger) <= gain_of(i, candidates, smaller) + 1e-9
+    by_itself = Coverage().select(Candidates(**candidates), n)
+    assert (np.diff(by_itself.gains) <= 1e-9).all()
+
+
+def test_a_part_counts_once_and_as_well_as_the_best_member_covers_it() -> None:
+    query, vectors = gaussian(3, 5, 8)
+    parts = np.array([[0.9, 0.0], [0.5, 0.0], [0.9, 0.4], [0.0, 1.0], [1.0, 0.0]])
+    candidates = {"query": query, "vectors": vectors, "cover": Parts(parts, np.array([3.0, 1.0]))}
+    for i, new in ((1, 0.0), (2, 0.25 * 0.4), (3, 0.25), (4, 0.75 * 0.1)):
+        plain = gain_of(i, candidates, [0], Coverage(cover_weight=0))
+        for weight in (1.0, 0.25):
+            with_parts = gain_of(i, candidates, [0], Coverage(cover_weight=weight))
+            assert with_parts - plain == pytest.approx(weight * COVERED * new, abs=1e-12)
+
+
+def test_each_value_gets_its_place() -> None:
+    rng = np.random.default_rng(4)
+    query = np.ones(16)
+    vectors = query + rng.normal(size=(30, 16)) * np.linspace(0.2, 2, 30)[:, None]
+    sources = ["wiki"] * 20 + ["news"] * 5 + ["blog"] * 5
+    assert {sources[i] for i in select(query, vectors, 3).indices} == {"wiki"}
+    found = select(query, vectors, 3, cover=sources)
+    assert {sources[i] for i in found.indices} == {"wiki", "news", "blog"}
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+TEXTS = [
+    "the river of Paris",
+    "the rivers of Paris, and the bridges",
+    "the Seine is long",
+    "the long bridges of the Seine",
+    "the weather",
+]
+
+
+def of_words(question: str, texts: list[str] = TEXTS, k: int = 5, **parameters: Any) -> Selection:
+    query, vectors = gaussian(5, len(texts), 8)
+    return select(query, vectors, k, question=question, texts=texts, **parameters)
+
+
+@pytest.mark.parametrize("more", ["the", "unheard", "the the UNHEARD"])
+def test_a_word_of_all_texts_or_of_none_changes_nothing(more: str) -> None:
+    assert_alike(of_words(f"{more} bridges of Paris {more}"), of_words("bridges of Paris"))
+
+
+@quick
+@given(words=st.lists(st.sampled_from(" ".join(TEXTS).split()), max_size=8), data=st.data())
+def test_the_order_of_the_words_and_their_repetition_change_nothing(words: list[str], data: st.DataObject) -> None:
+    other = data.draw(st.permutations(words)) + words[:2]
+    assert_alike(of_words(" ".join(other)), of_words(" ".join(words)))
+
+
+@pytest.mark.parametrize("question", ["", "?", "the", "zzz"])
+def test_a_question_that_tells_no_text_from_another_leaves_it_to_the_vectors(question: str) -> None:
+    query, vectors = gaussian(5, 5, 8)
+    assert_alike(of_words(question), select(query, vectors, 5))
+    assert_alike(of_words("the river", ["", "", "?"], 3), of_words(question, ["one"] * 3, 3))
+    assert of_words(question, ["one text"], 1).indices.tolist() == [0]
+
+
+def test_copies_of_a_text_are_selected_in_their_order() -> None:
+    rng = np.random.default_rng(6)
+    for dtype in (np.float32, np.float64):
+        for number in range(60):
+            n, d, k = int(rng.integers(2, 60)), int(rng.integers(2, 60)), 9
+            kind = np.r_[:n, rng.integers(0, n, size=30)]
+            vectors = rng.normal(size=(n, d)).astype(dtype)[kind]
+            texts = [" ".join(rng.choice(list("abcdefgh"), size=3)) for _ in range(n)]
+            words = match_words("a b c d e", [texts[i] for i in kind])
+            given_ = {"relevance": rng.normal(size=n)[kind]} if number % 2 else {}
+            picks = Coverage().select(Candidates(np.ones(d, dtype), vectors, words=words, **given_), k).indices
+            for at, pick in enumerate(picks):
+                assert not [i for i in range(pick) if kind[i] == kind[pick] and i not in picks[:at]], (number, picks)
+
+
+# --- numbers at the ends of the range -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1e308, 1e-320, 1.0])
+def test_only_the_ratios_of_weights_matter(scale: float) -> None:
+    query, vectors = gaussian(7, 9, 5)
+    covered = np.random.default_rng(7).random((9, 4))
+    one, other = (Parts(covered, np.ones(4) * weight) for weight in (1.0, scale))
+    both = (Candidates(query, vectors, words=parts, cover=parts) for parts in (one, other))
+    assert_alike(*(Coverage().select(candidates, 9) for candidates in both))
+
+
+@pytest.mark.parametrize("parameters", [{"word_weight": 1e6, "cover_weight": 1e6}, {"ridge": 1e-4}, {"ridge": 1e300}])
+def test_parameters_at_the_ends_of_their_range(parameters: dict[str, float]) -> None:
+    for case in random_cases(71, 36):
+        n = len(case.vectors)
+        relevance: NDArray[np.float64] | None = case.rng.normal(size=n) * 1e307 if case.number % 3 == 0 else None
+        candidates = Candidates(case.query, case.vectors, relevance=relevance, **random_parts(case.rng, n))
+        found = Coverage(**parameters).select(candidates, n)
+        assert sorted(found.indices.tolist()) == list(range(n))
+        assert np.isfinite(found.gains).all()
+
+
+@pytest.mark.parametrize("name", ["word_weight", "cover_weight", "ridge"])
+@pytest.mark.parametrize("value", [-0.1, np.nan, np.inf, "1", True, None])
+def test_a_parameter_out_of_range_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(InvalidParameterError, match=name):
+        Coverage(**{name: value})

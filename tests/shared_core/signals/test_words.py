@@ -1,0 +1,153 @@
+"""The words of a question: how texts are split, and BM25's numbers against a slow reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from setselect import InvalidInputError, match_words, select
+from shared_core.signals.words import split_words
+from tests import oracles
+
+quick = settings(deadline=None, derandomize=True, max_examples=60)
+# Few words, so that texts share some of them, and some stand in all texts.
+WORDS = st.lists(st.sampled_from(["a", "b", "c", "the", "fft", "x_1", "42"]), max_size=12)
+
+
+def scores(question: str, texts: list[str]) -> Any:
+    """What BM25 gives each text."""
+    words = match_words(question, texts)
+    return words.covered @ words.weights
+
+
+# --- BM25 -----------------------------------------------------------------------------------------
+
+
+@quick
+@given(question=WORDS, texts=st.lists(WORDS, min_size=1, max_size=8))
+def test_the_numbers_are_those_of_bm25(question: list[str], texts: list[list[str]]) -> None:
+    found = match_words(" ".join(question), [", ".join(text).upper() for text in texts])
+    covered, weights = oracles.bm25_words(question, texts)
+    np.testing.assert_allclose(found.covered, covered, rtol=1e-12)
+    np.testing.assert_allclose(found.weights, weights, rtol=1e-12)
+
+
+@quick
+@given(question=WORDS, texts=st.lists(WORDS, min_size=1, max_size=8), data=st.data())
+def test_the_order_of_the_question_and_a_repeated_word_change_nothing(
+    question: list[str], texts: list[list[str]], data: st.DataObject
+) -> None:
+    other = data.draw(st.permutations(question)) + question[:3]
+    joined = [" ".join(text) for text in texts]
+    np.testing.assert_allclose(scores(" ".join(other), joined), scores(" ".join(question), joined), rtol=1e-12)
+
+
+@quick
+@given(question=st.text(max_size=30), texts=st.lists(st.text(max_size=60), min_size=1, max_size=5))
+def test_any_text_gives_numbers_in_range(question: str, texts: list[str]) -> None:
+    found = match_words(question, texts)
+    assert found.covered.shape == (len(texts), len(found.weights))
+    assert ((found.covered >= 0) & (found.covered < 1)).all()
+    assert (found.weights >= 0).all()
+    in_texts = (found.covered > 0).sum(axis=0)
+    assert not found.weights[(in_texts == 0) | (in_texts == len(texts))].any()
+
+
+@pytest.mark.parametrize("question", ["", " \n", "?!... —", "\ud800"])
+@pytest.mark.parametrize("texts", [["", "a b"], ["?", "!"], ["one"], []])
+def test_a_question_without_words_and_texts_without_words(question: str, texts: list[str]) -> None:
+    found = match_words(question, texts)
+    assert found.covered.shape == (len(texts), 0)
+    assert match_words("one", texts).covered.shape == (len(texts), 1)
+    assert not match_words("one", texts).weights.any()
+
+
+def test_many_texts_and_a_long_one() -> None:
+    texts = ["a red apple"] * 9_999 + ["green " * 200_000 + "pear"]
+    assert scores("a green pear", texts).argmax() == 9_999
+    long_question = " ".join(f"word{i}" for i in range(2_000))
+    assert match_words(long_question, ["word7 word9"] * 2 + ["word1"]).covered.shape == (3, 2_000)
+
+
+# --- languages and identifiers --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Straße", "STRASSE"),
+        ("ﬁnance ①", "FINANCE 1"),
+        ("Ｐｙｔｈｏｎ", "python"),
+        ("Zu\u0308rich", "Zürich"),
+        ("ΣΊΣΥΦΟΣ", "σίσυφος"),
+        ("Donau\u00addampf", "donaudampf"),
+        ("مُحَمَّد", "محمد"),
+        ("שָׁלוֹם", "שלום"),
+        ("می\u200cخواهم", "میخواهم"),
+        ("ｶﾀｶﾅ", "カタカナ"),
+    ],
+)
+def test_two_spellings_of_a_word_are_one(one: str, other: str) -> None:
+    assert split_words(one) == split_words(other) != []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("numpy.fft.rfft2()", ["numpy", "fft", "rfft2"]),
+        ("max_per_source=2", ["max_per_source", "2"]),
+        ("v2.4.1", ["v2", "4", "1"]),
+        ("don’t stop—now", ["don", "t", "stop", "now"]),
+        ("\ud800lone\udfff surrogate", ["lone", "surrogate"]),
+        ("हिन्दी में।", ["हिन्दी", "में"]),
+        ("தமிழ், മലയാളം", ["தமிழ்", "മലയാളം"]),
+        ("東京・大阪", ["東京", "大阪"]),
+        ("人々", ["人々"]),
+        ("茶 tea", ["茶", "tea"]),
+        ("Pythonの関数fft", ["python", "の関", "関数", "fft"]),
+        ("ภาษา", ["ภา", "าษ", "ษา"]),
+    ],
+)
+def test_words_of_a_text(text: str, words: list[str]) -> None:
+    assert split_words(text) == words
+
+
+@pytest.mark.parametrize(
+    ("question", "texts"),
+    [
+        (
+            "北京大学是哪一年创立的?",
+            ["上海是中国的一座城市。", "清华大学位于北京。", "长城很长。", "北京大学创立于1898年。", "茶是一种饮料。"],
+        ),
+        ("東京タワーの高さは", ["大阪城の歴史", "富士山の高さ", "京都の寺", "東京タワーは333メートルの高さ", "名古屋"]),
+        ("ประเทศไทยมีประชากรเท่าไร", ["แม่น้ำ", "ภูเขา", "อาหารญี่ปุ่น", "ประชากรของประเทศไทย", "ทะเล"]),
+        ("How is fft.rfft2 normalised?", ["fft", "The fft.", "norm of rfft", "numpy.fft.rfft2(norm=None)", "a river"]),
+        ("max_per_source?", ["max per source", "a source", "per", "set max_per_source=1", "max"]),
+    ],
+)
+def test_the_words_alone_find_the_right_text(question: str, texts: list[str]) -> None:
+    assert scores(question, texts).argmax() == 3
+    # All vectors are equal.
+    assert select([1.0, 0.0], [[1.0, 1.0]] * 5, 1, question=question, texts=texts).indices.tolist() == [3]
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "texts", "says"),
+    [
+        (None, ["a"], "question must be a string, got None"),
+        (["a"], ["a"], "question must be a string"),
+        ("a", ["a", None], "texts: row 1 is None"),
+        ("a", ["a", b"b"], "texts: row 1 is b'b'"),
+        ("a", "ab", "texts must be a sequence of strings, .*got 'ab'"),
+    ],
+)
+def test_what_is_no_text_is_refused(question: Any, texts: Any, says: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"^{says}"):
+        match_words(question, texts)

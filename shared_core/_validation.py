@@ -26,6 +26,9 @@ _ELSEWHERE = {
     "lambda": ("lambda_mult",),
     "lambda_d": ("lambda_mult",),
     "method": ("selector", "search_type"),
+    "mmr_prefetch_factor": ("fetch_k",),
+    "mmr_prefetch_k": ("fetch_k",),
+    "mmr_threshold": ("lambda_mult",),
     "search_type": ("selector",),
     "similarity_top_k": ("top_n", "k"),
     "threshold": ("score_threshold",),
@@ -54,9 +57,11 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     >>> nearest_name("fetchk", ["k", "fetch_k"]), nearest_name("lambda_d", ["lambda_b", "lambda_mult"])
     ('fetch_k', 'lambda_mult')
     """
-    known = [*known]
-    elsewhere = (other for other in _ELSEWHERE.get(name, ()) if other in known)
-    return next(elsewhere, None) or next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.8)), None)
+    by_lower = {other.lower(): other for other in known}
+    name = name.lower()
+    near = [other for other in _ELSEWHERE.get(name, ()) if other in by_lower]
+    near += difflib.get_close_matches(name, by_lower, n=1, cutoff=0.8)
+    return by_lower[near[0]] if near else None
 
 
 def check_integer(value: Any, what: str, least: int | None = None) -> int:

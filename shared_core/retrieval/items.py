@@ -80,7 +80,27 @@ def read_values(
         return [_from_metadata(item, row, given, what) for row, item in enumerate(items)]
     if isinstance(given, Mapping):
         return [_from_mapping(item, row, given, what) for row, item in enumerate(items)]
-    return [given(view(item)) for item in items]
+    values = []
+    for row, item in enumerate(items):
+        try:
+            values.append(given(view(item)))
+        except (TypeError, AttributeError) as error:
+            raise InvalidInputError(
+                f"{what}={getattr(given, '__name__', given)} fails for {describe_item(item, row)}: {error}. "
+                f"The function gets the whole {type(view(item)).__name__}, not its text"
+            ) from error
+    return values
+
+
+def new_scores(metadata: Mapping[str, Any], relevance: float, gain: float) -> dict[str, float]:
+    """What ``scores`` adds to an item's metadata. A key that is there already keeps its value.
+
+    >>> new_scores({"relevance_score": 7.5}, 0.5, 0.25)
+    {'selection_relevance': 0.5, 'selection_score': 0.25}
+    """
+    name = "selection_relevance" if "relevance_score" in metadata else "relevance_score"
+    added = {name: relevance, "selection_score": gain}
+    return {key: value for key, value in added.items() if key not in metadata}
 
 
 def _from_metadata(item: Any, row: int, key: str, what: str) -> Any:

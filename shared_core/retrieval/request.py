@@ -47,8 +47,8 @@ class Found(NamedTuple):
 
     ``text`` gives the text of an item that was embedded. ``comparable_text`` gives the text by which an item is
     compared with others; it is empty for an item that stands for more than its text. ``fetch_k`` is the size of the
-    search. ``exhausted``: a wider search would not find more. ``scores``: what ``relevance="score"`` means, where items
-    come with a score.
+    search; None if the user handed the items in. ``exhausted``: a wider search would not find more. ``scores``: what
+    the items came with, where ``relevance`` may name it.
     """
 
     items: Sequence[Any]
@@ -66,6 +66,7 @@ class Selected(NamedTuple):
 
     ``selection.relevance`` is the cosine with the query, or the relevance that was given, before it was scaled.
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
+    ``ignores_scores``: the user's items came with scores that order them otherwise than the cosine that was used.
     ``milliseconds``: the time of the call, with the embedding of the query and the search.
     """
 
@@ -73,6 +74,7 @@ class Selected(NamedTuple):
     selection: Selection
     found: Found
     cut_short: bool
+    ignores_scores: bool = False
     milliseconds: float = 0.0
 
     @classmethod
@@ -250,6 +252,11 @@ class Request:
             copy=False,
             **{name: getattr(settings, name) for name in CONSTRAINTS},
         )
+        ignores_scores = False
+        if found.scores is not None and found.fetch_k is None and settings.relevance is None:
+            scores = found.scores if rows is None else [found.scores[row] for row in rows]
+            # The retriever in front searched without the perspective.
+            ignores_scores = _orders_otherwise(np.array(scores, np.float64), candidates.relevance)
         if query.pap is not None:
             candidates = query.pap.apply(candidates)
         shown = self._shown_rows(ids)
@@ -270,7 +277,7 @@ class Request:
         cut_short = self._is_cut_short(candidates, relevance, selection, shown, dropped=rows is not None)
         if rows is not None:
             selection = replace(selection, indices=np.array(rows, np.int64)[selection.indices])
-        return Selected(picked, selection, found, cut_short)
+        return Selected(picked, selection, found, cut_short, ignores_scores)
 
     def _is_cut_short(
         self,
@@ -325,11 +332,20 @@ class Request:
 
     def warn_that_all_are_selected(self, owner: Settings, candidates: int, remedy: str) -> None:
         """Warn, once for each ``owner``, that there is nothing to select from."""
-        if candidates and "_warned" not in owner.__dict__:
-            # Pydantic compares private attributes. The flag is not one, so equal objects stay equal after a warning.
-            owner.__dict__["_warned"] = True
-            every = f"{owner.size_name}={self.k}"
-            warn(f"{every} of {candidates} candidates: all of them are selected, whatever the method. {remedy}")
+        if candidates:
+            every = f"{owner.size_name}={self.k} of {candidates} candidates"
+            _warn_once(owner, "_warned", f"{every}: all of them are selected, whatever the method. {remedy}")
+
+    def warn_of_ignored_scores(self, owner: Settings, selected: Selected, name: str) -> None:
+        """Warn, once for each ``owner``, that the candidates came with scores under ``name`` that were not used."""
+        if selected.ignores_scores:
+            _warn_once(
+                owner,
+                "_warned_of_scores",
+                f"the {name} of the candidates is ignored: it orders them otherwise than their cosine with the query, "
+                f"which is the relevance here. relevance={name!r} selects by it; relevance='cosine' keeps the cosine "
+                "without this warning",
+            )
 
     def report(self, selected: Selected, started: float, vector_source: Callable[[], str]) -> Selected:
         """``selected`` with its time since ``started`` (``time.perf_counter()``); writes one line to the log.
@@ -378,6 +394,29 @@ class Request:
                 "perspective has no effect here: it projects the query, and the given relevance takes the place of "
                 "the cosine with the query. corpus=True projects the candidates too"
             )
+
+
+def _warn_once(owner: Settings, flag: str, message: str) -> None:
+    if flag not in owner.__dict__:
+        # Pydantic compares private attributes. The flag is not one, so equal objects stay equal after a warning.
+        owner.__dict__[flag] = True
+        warn(message)
+
+
+def _orders_otherwise(scores: NDArray[np.float64], cosines: NDArray[Any]) -> bool:
+    """Whether scores (NaN: none) order the candidates neither as their cosines do nor the other way round.
+
+    Stores give cosines, rescaled cosines or distances. Quantized vectors may change the order of cosines that differ
+    by less than 0.01.
+    """
+    known = np.isfinite(scores)
+    scores, cosines = scores[known], cosines[known]
+
+    def largest_rise(values: NDArray[Any]) -> float:
+        ordered = values[np.lexsort((-values, -scores))]
+        return float((ordered - np.minimum.accumulate(ordered)).max(initial=0))
+
+    return min(largest_rise(cosines), largest_rise(-cosines)) > 0.01
 
 
 def as_vector(embedding: Any, what: str) -> NDArray[np.float64]:

@@ -189,12 +189,15 @@ class Settings(BaseModel):
 
     scores: bool = False
     """Add ``selection_score`` (the gain) and ``relevance_score`` to the metadata of copies of the documents. A key that
-    is there already keeps its value. Events hold the scores in any case."""
+    is there already keeps its value; where it is ``relevance_score``, the relevance that counted here is
+    ``selection_relevance``. Events hold the scores in any case."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     # The name of the setting that says how many are selected.
     size_name: ClassVar[str] = "k"
+    # What to do about arguments that a class does not have.
+    _remedies: ClassVar[Mapping[str, str]] = {}
 
     # Type checkers read the arguments from the fields.
     if not TYPE_CHECKING:

@@ -393,5 +393,7 @@ def warn_of_no_effect(selector: Selector, parameters: Iterable[str], *, quality:
 
 def _known(name: str) -> str:
     if name not in _REGISTRY:
-        raise InvalidParameterError(f"unknown selector {quoted(name)}; known: {', '.join(_REGISTRY)}")
+        near = nearest_name(name, _REGISTRY)
+        hint = "; known" if near is None else f": did you mean {near!r}? Known"
+        raise InvalidParameterError(f"unknown selector {quoted(name)}{hint}: {', '.join(_REGISTRY)}")
     return name

@@ -334,8 +334,8 @@ def kept(cells: Sequence[Cell]) -> str:
     return (
         f"The package has T = {ours[0]:g} σ and α = {ours[1]:g}.\nThe highest sum, with T = {best[0]:g} σ and "
         f"α = {best[1]:g}, is {sums[best] - sums[ours]:.2f} points higher. Where the sums are\nnearly "
-        "the same, the setting with which `NDPP()` loses less was preferred. Between T = 1.25 σ and T = 1 σ the choice\n"
-        "was made when figures of the other half with T = 1.25 σ had been seen."
+        "the same, the setting with which `NDPP()` loses less was preferred. Between T = 1.25 σ and T = 1 σ the "
+        "choice\nwas made when figures of the other half with T = 1.25 σ had been seen."
     )
 
 

@@ -5,7 +5,7 @@ document, ambiguous queries, examples for a prompt. Questions are split once, by
 development, where every constant was chosen, and the published figures come from the other half.
 
 Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied. The first run embeds
-55,000 texts with three models (about two hours on two cores) and keeps the vectors in .cache/, so it can be
+65,000 texts with three models (about two hours on two cores) and keeps the vectors in .cache/, so it can be
 interrupted. all-mpnet-base-v2 and multilingual-e5-small are installed by `make models`; without them their tables are
 left out.
 

@@ -52,7 +52,8 @@ FUSED = "hybrid, no selection"
 DECISION = """## Do the words enter a relevance that was given?
 
 The fused scores have read the words already, in BM25. The first measure of each task, in points, with the fused scores
-scaled to [0, 1]. The choice was made on the development half of the queries (the sha256 of the text is even).
+scaled to [0, 1]. The choice was made on the development half of the queries (the first byte of the sha256 of the text
+is even). The differences go both ways, so the words enter, as they enter the cosine.
 """
 
 

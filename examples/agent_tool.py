@@ -19,8 +19,8 @@ class PrintSelection(BaseCallbackHandler):
         if name != "setselect":
             return
         print(f"{data['selector']} selected {len(data['ids'])} of {data['candidates']} ({data['vector_source']})")
-        # A gain is high for a document that is relevant and brings words of the question that no earlier pick has. It is
-        # negative for one that is far less relevant, or repeats an earlier pick.
+        # A gain is high for a document that is relevant and brings words of the question that no earlier pick has. It
+        # is negative for one that is far less relevant, or repeats an earlier pick.
         for document, cosine, gain in zip(data["ids"], data["relevance"], data["gains"], strict=True):
             print(f"  {document:28} cosine {cosine:.2f}, gain {gain:.3f}")
 

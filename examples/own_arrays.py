@@ -22,8 +22,8 @@ selection = select(query, vectors, k=2)
 print("topics of the 2 nearest:    ", topics_of(nearest.indices))
 print("topics of the 2 selected:   ", topics_of(selection.indices))
 
-# A gain is what a pick added to the objective: its relevance, the words that it adds, and a penalty for repetition. It may
-# be negative.
+# A gain is what a pick added to the objective: its relevance, the words that it adds, and a penalty for repetition. It
+# may be negative.
 for index, gain, cosine in zip(selection.indices, selection.gains, selection.relevance, strict=True):
     print(f"  row {index:2}: cosine {cosine:.3f}, gain {gain:.3f}")
 print(f"  objective {selection.objective:.3f}, the sum of the gains")
@@ -31,7 +31,7 @@ print(f"  objective {selection.objective:.3f}, the sum of the gains")
 # With the question and the texts, the default reads their words too.
 texts = [f"{topic}, passage {i}" for topic in ("storm", "harbour", "ferry") for i in range(10)]
 by_words = select(query, vectors, k=2, question="Does the ferry run in a storm?", texts=texts)
-print("topics that words select:   ", topics_of(by_words.indices))
+print("topics that words select:   ", sorted(topics_of(by_words.indices)))
 
 # Many queries over the same vectors: the result has one row for each query.
 queries = np.stack([topics[0] + topics[1], topics[1] + topics[2], topics[2] + topics[0]])

@@ -165,8 +165,8 @@ class HeldOut:
 
     def _match_words(self, query: int, rows: list[int]) -> Parts | None:
         """The words of the questions; None if an item has none."""
-        question, *texts = (self._items[row].get("question") for row in (query, *rows))
-        return match_words(question, texts) if all(isinstance(text, str) for text in (question, *texts)) else None
+        questions = [text for row in (query, *rows) if isinstance(text := self._items[row].get("question"), str)]
+        return match_words(questions[0], questions[1:]) if len(questions) == 1 + len(rows) else None
 
     def values(self, selector: Selector) -> NDArray[np.float64]:
         """The feedback for each query's picks, shape (m,)."""

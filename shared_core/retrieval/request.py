@@ -21,7 +21,7 @@ from ..selectors.choose import choose
 from ..signals.extraction import QueryParts, aread_perspective, find_text_to_embed, make_pap, read_perspective
 from ..signals.words import match_words, split_words
 from .flow import Flow, Step
-from .items import describe_item, itself, read_numbers, read_values, sort_items
+from .items import describe_item, itself, read_numbers, read_ranks, read_values, sort_items
 
 if TYPE_CHECKING:
     from .settings import Call, Settings
@@ -171,22 +171,23 @@ class Request:
 
         If several items have the same id, only the first one is a candidate. Items whose id is None stay separate.
         With ``drop_duplicates`` no two items of the result have the same text, and no item has the text of a shown
-        one. Empty texts are not compared. Among items with the same text, the candidate is the first one, or the one
-        with the highest given relevance.
+        one. Empty texts are not compared. ``_distinct_texts`` says which item of a text is the candidate.
         """
         if not found.items:
             return Selected.nothing(found)
-        distinct = _distinct_ids(found.ids) if len(set(found.ids)) < len(found.ids) else None
-        selected = self._select_rows(found, distinct, query)
-        if not self.settings.drop_duplicates:
-            return selected
+        settings = self.settings
+        rows = _distinct_ids(found.ids) if len(set(found.ids)) < len(found.ids) else None
         # Repeated texts are rare, so the texts of the other candidates are read only after one was selected twice.
-        shown = [found.items[row] for row in self._shown_rows(found.ids)]
-        texts = list(filter(None, map(found.comparable_text, [*selected.items, *shown])))
-        if len(set(texts)) == len(texts):
-            return selected
-        rows = range(len(found.ids)) if distinct is None else distinct
-        return self._select_rows(found, self._distinct_texts(found, rows), query)
+        # With ``prefer`` another copy than the selected one may be preferred.
+        if settings.prefer is None or not settings.drop_duplicates:
+            selected = self._select_rows(found, rows, query)
+            shown = [found.items[row] for row in self._shown_rows(found.ids)]
+            texts = list(filter(None, map(found.comparable_text, [*selected.items, *shown])))
+            if not settings.drop_duplicates or len(set(texts)) == len(texts):
+                return selected
+        every = range(len(found.ids)) if rows is None else rows
+        distinct = self._distinct_texts(found, every)
+        return self._select_rows(found, distinct if len(distinct) < len(every) else rows, query)
 
     def _shown_rows(self, ids: Sequence[Hashable]) -> list[int]:
         return [row for row, name in enumerate(ids) if name in self.shown] if self.shown else []
@@ -207,14 +208,17 @@ class Request:
         return np.array([found.scores[row] for row in rows], np.float64)
 
     def _distinct_texts(self, found: Found, rows: Sequence[int]) -> list[int]:
-        """The shown rows, and one row for each text: the first one, or the one with the highest given relevance."""
-        relevance = self._relevance(found, rows)
-        order = range(len(rows)) if relevance is None else np.argsort(-relevance, kind="stable").tolist()
+        """The shown rows, and one row for each text: by ``prefer``, then by given relevance, then the first one."""
+        relevance, prefer = self._relevance(found, rows), self.settings.prefer
+        order = np.arange(len(rows)) if relevance is None else np.argsort(-relevance, kind="stable")
+        if prefer is not None:
+            ranks = read_ranks([found.items[row] for row in rows], prefer, "prefer", self.view)
+            order = order[np.argsort(-ranks[order], kind="stable")]
         texts = [found.comparable_text(found.items[row]) for row in rows]
         shown = {*self._shown_rows([found.ids[row] for row in rows])}
         seen = {texts[number] for number in shown}
         distinct = []
-        for number in order:
+        for number in order.tolist():
             if number in shown or not texts[number] or texts[number] not in seen:
                 distinct.append(rows[number])
             seen.add(texts[number])
@@ -227,6 +231,7 @@ class Request:
         if rows is not None:
             items, ids, vectors = [items[row] for row in rows], [ids[row] for row in rows], vectors[rows]
         source = None if settings.max_per_source is None else settings.source
+        prefer = None if settings.drop_near_duplicates is None else settings.prefer
         words = cover = None
         if uses_words(self.selector):
             # Reading the texts takes longer than the selection.
@@ -243,6 +248,7 @@ class Request:
             ids=ids,
             costs=None if settings.costs is None else read_numbers(items, settings.costs, "costs", self.view),
             sources=None if source is None else read_values(items, source, "source", self.view),
+            prefer=None if prefer is None else read_ranks(items, prefer, "prefer", self.view),
             copy=False,
             **{name: getattr(settings, name) for name in CONSTRAINTS},
         )

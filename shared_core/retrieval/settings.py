@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 
 from .._validation import as_identifiers, check_number, quoted
 from ..candidates import CONSTRAINTS
-from ..errors import BudgetError, InvalidParameterError, PerspectiveError, SetSelectError
+from ..errors import BudgetError, InvalidParameterError, PerspectiveError, SetSelectError, warn
 from ..perspective import PAP
 from ..scaling import Scale
 from ..selectors.base import (
@@ -29,7 +29,7 @@ from ..selectors.base import (
 from ..selectors.kernels import Kernel
 from ..selectors.vrsd import NO_RELEVANCE
 from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
-from .items import ItemName, ItemNumber, Order
+from .items import ItemName, ItemNumber, ItemOrdered, Order
 
 SelectorName = Literal["coverage", "ndpp", "mmr", "vrsd", "similarity"]
 Perspective = (
@@ -67,6 +67,8 @@ _Unchecked = PlainValidator(lambda value: value)
 _ItemValue = PlainValidator(_check_item_value)
 Number = Annotated[ItemNumber | None, _ItemValue, AsItIs]
 Name = Annotated[ItemName | None, _ItemValue, AsItIs]
+Values = Annotated[str | Mapping[Any, Any] | Callable[[Any], Any] | None, _ItemValue, AsItIs]
+Rank = Annotated[ItemOrdered | None, _ItemValue, AsItIs]
 Ids = Annotated[Iterable[Hashable], PlainValidator(as_shown), AsItIs]
 
 
@@ -88,7 +90,7 @@ class Settings(BaseModel):
     switches them off. They are looked for in the text that was embedded: LangChain's ``page_content``, a node with the
     metadata that LlamaIndex embeds, or the inputs of an example."""
 
-    cover: Name = None
+    cover: Values = None
     """For ``"coverage"``: what the set has to cover besides the words. A metadata key (``"label"``), a function, or
     values by id. A value that is covered counts once, so a relevant document of another label, collection or product
     gets its place. A document covers one value, each value of a list, or with None nothing."""
@@ -113,7 +115,7 @@ class Settings(BaseModel):
 
     temperature: float | Literal["auto"] | None = None
     """For ``"ndpp"`` with exponential relevance, above 0: the lower, the more relevance counts. ``"auto"`` (default) is
-    1.25 standard deviations of the candidates' relevance."""
+    the standard deviation of the candidates' relevance."""
 
     ridge: NotNegative | None = None
     """For ``"coverage"`` (at least 0.0001) and ``"ndpp"`` (at least 0), a number on the diagonal of the kernel: the
@@ -154,11 +156,16 @@ class Settings(BaseModel):
     LangChain's ``"source"``, and in LlamaIndex the document that contains the node."""
 
     drop_duplicates: bool = True
-    """Documents with the same text count once: the first that the store returns, or the one with the highest
-    ``relevance`` if that is given."""
+    """Documents with the same text count once: the one that ``prefer`` says, else the one with the highest
+    ``relevance`` if that is given, else the first that the store returns."""
 
     drop_near_duplicates: Cosine | None = None
     """No two documents have a cosine above this value, in [-1, 1]."""
+
+    prefer: Rank = None
+    """Which of several copies stays: among candidates with the same text, or with a cosine above
+    ``drop_near_duplicates``, the one with the highest value. A metadata key, a function, or values by id. A value is a
+    number, or a date: an ISO string (``"2026-01-31"``) or a datetime. None is the lowest."""
 
     order: Order = "selection"
     """The order of the result: as selected, the most relevant first (``"relevance"``), the most relevant last
@@ -271,6 +278,8 @@ class Call(Settings, Fetching):
         if warns:
             words = "" if self.cover is None else "cover"
             warn_of_no_effect(selector, parameters, quality=self.quality is not None, words=words)
+            if self.prefer is not None and not self.drop_duplicates and self.drop_near_duplicates is None:
+                warn("prefer has no effect with drop_duplicates=False and without drop_near_duplicates")
         return selector
 
 

@@ -42,6 +42,7 @@ def select(
     ids: Iterable[Hashable] | None = None,
     costs: ArrayLike | None = None,
     sources: Iterable[Hashable] | None = None,
+    prefer: Iterable[Any] | None = None,
     budget: float | None = None,
     shown: Iterable[int] = (),
     **parameters: Any,
@@ -68,7 +69,7 @@ def select(
         search. ``"cosine"`` is the default. :class:`VRSD` refuses it.
     relevance_scale : {"minmax", "rank", "sigmoid", "zscore"} or None
         How the given relevance is scaled for the selector; see :func:`rescale`. None: not at all.
-    quality, ids, costs, sources
+    quality, ids, costs, sources, prefer
         See :class:`Candidates`.
     budget : float, optional
         The sum of ``costs`` that the set must not exceed.
@@ -119,6 +120,7 @@ def select(
         ids=ids,
         costs=costs,
         sources=sources,
+        prefer=prefer,
         **constraints,
         copy=False,
     )

@@ -25,7 +25,7 @@ Matrix = NDArray[np.float64]
 LINEAR_FLOOR = 1e-6
 # temperature="auto" is this many standard deviations of the candidates' relevance. This constant and the ridge were
 # chosen on the development half of the questions of benchmarks/regimes.py.
-AUTO_TEMPERATURE = 1.25
+AUTO_TEMPERATURE = 1.0
 DEFAULT_RIDGE = 0.05
 FLOAT64_TIE = TIE_TOLERANCE[np.dtype(np.float64)]
 # A determinant ratio below this share of the numbers it was computed from is rounding error, by dtype of the vectors.
@@ -61,11 +61,11 @@ class NDPP:
         the kernel has learned (its ``log_relevance``), unless a relevance was given; else ``"exponential"``.
     temperature : "auto" or float > 0
         T of ``"exponential"``. The lower it is, the more relevance counts, and the less diversity. ``"auto"``:
-        T = 1.25·σ, where σ is the standard deviation of the relevance of all candidates of the call, ``shown`` ones
+        T = σ, where σ is the standard deviation of the relevance of all candidates of the call, ``shown`` ones
         included. So r depends neither on the scale nor on the offset of the relevance, and one setting suits every
         embedding model and every reranker. If σ is 0 up to rounding, r = 1 for every candidate: only the kernel
         decides. If there are just two candidates and their relevance differs, the less relevant one has
-        r = exp(−1/1.25), however small the difference is. A number has no effect where r is linear or learned by the
+        r = exp(−1), however small the difference is. A number has no effect where r is linear or learned by the
         kernel, and a warning says so.
     ridge : float >= 0 or None
         α, which is added to the diagonal of L. It limits the penalty for a repetition: after a pick, the gain of an
@@ -237,7 +237,7 @@ def standardise(values: Matrix, dtype: np.dtype[Any] | None) -> tuple[Matrix, Ma
 
 
 def log_relevance(standardised: Matrix) -> Matrix:
-    """log r² at the temperature T = 1.25·σ for a relevance in standard deviations; the highest is 0."""
+    """log r² at the temperature T = σ for a relevance in standard deviations; the highest is 0."""
     return (standardised - np.maximum.reduce(standardised, axis=-1, keepdims=True)) / AUTO_TEMPERATURE
 
 

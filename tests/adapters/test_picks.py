@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -194,6 +195,17 @@ def test_caps_per_source_and_near_duplicates(subject: Subject, settings: dict[st
     core = {"sources": values(rows, "topic"), "max_per_source": 2} if "source" in settings else settings
     wanted = expected(rows, 9, "similarity", **core)
     assert subject.select(rows, k=9, selector="similarity", **settings) == wanted != expected(rows, 9, "similarity")
+
+
+@OVER_ALL_CLASSES
+def test_of_near_duplicates_the_preferred_one_stays(subject: Subject) -> None:
+    rows = nearest(40)
+    newest = {"drop_near_duplicates": 0.6, "selector": "similarity"}
+    wanted = expected(rows, 9, prefer=rows, **newest)
+    assert wanted != expected(rows, 9, **newest)
+    days = {ROWS[row].id: f"2026-{1 + row // 28:02d}-{1 + row % 28:02d}" for row in rows}
+    for prefer in ("number", reader("number"), days, {name: date.fromisoformat(day) for name, day in days.items()}):
+        assert subject.select(rows, k=9, prefer=prefer, **newest) == wanted
 
 
 @OVER_ALL_CLASSES

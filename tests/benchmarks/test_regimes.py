@@ -1,59 +1,99 @@
-"""The measures and the judgement of benchmarks/regimes.py, on small examples worked out by hand."""
+"""The tasks, methods and tables of benchmarks/regimes.py, on small examples worked out by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from benchmarks import regimes, regimes_drawing
+from benchmarks import regimes, regimes_drawing, regimes_methods, regimes_tasks
 from benchmarks.regimes import Cell
+from benchmarks.regimes_methods import METHODS, SHOWN, Search
+from benchmarks.regimes_tasks import complete, share
 
 
 def test_parts_of_answers() -> None:
-    assert regimes.calls_and_nestings("answer(state(loc_2(riverid('ohio'))))") == {
+    assert regimes_tasks.calls_and_nestings("answer(state(loc_2(riverid('ohio'))))") == {
         "answer", "state", "loc_2", "riverid", ("answer", "state"), ("state", "loc_2"), ("loc_2", "riverid"),
     }  # fmt: skip
-    assert regimes.intents_and_slots("[IN:GET_ALARM [SL:ORDINAL next ] ]") == {
+    assert regimes_tasks.intents_and_slots("[IN:GET_ALARM [SL:ORDINAL next ] ]") == {
         "IN:GET_ALARM", "SL:ORDINAL", ("IN:GET_ALARM", "SL:ORDINAL"),
     }  # fmt: skip
-    assert regimes.commands_and_options("find . -name '*.py' | xargs grep -l --color x; ls") == {
+    assert regimes_tasks.commands_and_options("find . -name '*.py' | xargs grep -l --color x; ls") == {
         "find", ("find", "-name"), "xargs", ("xargs", "-l"), ("xargs", "--color"), "ls",
     }  # fmt: skip
 
 
-def test_compressed_cosines() -> None:
-    vectors = np.array([[1, 0], [0, 1], [-1, 0], [0.6, 0.8]], np.float32)
-    cosines = regimes.compress(vectors) @ regimes.compress(vectors).T
-    np.testing.assert_allclose(cosines, (3 + vectors @ vectors.T) / 4, atol=1e-6)
+def test_worth_of_picks() -> None:
+    parts_of = [frozenset("a"), frozenset("b"), frozenset("ab"), frozenset()]
+    case = share("question", parts_of, frozenset("ab"))
+    assert [case.worth(picks) for picks in ([0, 3], [0, 1], [2], [3])] == [0.5, 1, 1, 0]
+    assert [complete(case).worth(picks) for picks in ([0, 3], [0, 1])] == [0, 1]
 
 
-def cell(regime: str, k: int, **worth: list[float]) -> Cell:
-    """Two questions for development, two others."""
-    others = {method: np.zeros(4) for method in regimes.METHODS if method not in worth}
-    values = {method.replace("_", " "): np.array(numbers) for method, numbers in worth.items()}
-    return Cell(regime, k, np.array([True, False, True, False]), others | values)
+def test_answers_are_whole_words() -> None:
+    case = share("question", [frozenset("a")] * 2, frozenset("a"))._replace(answer="Rush")
+    spaced = [regimes.space_words(text) for text in ("The crush.", "It was rush, a band.")]
+    assert [regimes.contains(case, [row], spaced) for row in (0, 1)] == [0, 1]
+    assert np.isnan(regimes.contains(case._replace(answer=None), [0], spaced))
 
 
-def test_judgement_by_hand() -> None:
-    by_vectors = {
-        "one": [
-            cell("needed", 5, similarity=[0, 0.6, 0, 0.6], VRSD=[0, 0.4, 0, 0.4]),
-            cell("needed", 10, similarity=[0, 0.8, 0, 0.8], VRSD=[0, 0.7, 0, 0.7]),
-            cell("repeated", 5, similarity=[0, 0.2, 0, 0.2], VRSD=[0, 0.3, 0, 0.5], NDPP_linear=[0, 0.6, 0, 0.6]),
-        ]
-    }
-    found = regimes.judge(by_vectors, "VRSD", development=False)
-    # Regret of VRSD: 70 - 55 points where similarity is best, 60 - 40 where NDPP is best.
-    assert found.mean_regret == pytest.approx(17.5)
-    assert (found.worst_regret, found.worst_at) == (pytest.approx(20), "repeated")
-    assert (found.loss, found.loss_at) == (pytest.approx(15), "needed")
-    # The best gain is 40 points, of which VRSD keeps 20. Where similarity is best there is no gain to keep.
-    assert (found.kept, found.kept_at) == (pytest.approx(0.5), "repeated")
-    assert regimes.points(by_vectors["one"], "VRSD", development=True) == {"needed": 0, "repeated": 0}
+def search(n: int = 30) -> Search:
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((n, 16)) + 1
+    query = rng.standard_normal(16) + 1
+    vectors, query = vectors / np.linalg.norm(vectors, axis=1, keepdims=True), query / np.linalg.norm(query)
+    words = ("alpha", "beta", "gamma", "of")
+    texts = [" ".join(word for j, word in enumerate(words) if row % (j + 2) == 0) or "none" for row in range(n)]
+    rows = np.argsort(-(vectors @ query))
+    return Search("alpha beta gamma", query, rows + 100, vectors[rows], [texts[row] for row in rows], rows[::-1] + 100)
+
+
+def test_every_method_selects_k_different_candidates() -> None:
+    found = search()
+    for name, select in (METHODS | regimes_methods.TRIED).items():
+        picks = select(found, 8)
+        assert len(set(picks)) == 8, name
+        assert set(picks) <= set(found.rows.tolist()), name
+
+
+def test_the_objective_of_the_search_is_that_of_the_selectors() -> None:
+    found = search()
+    assert regimes_methods.objective()(found, 10) == METHODS["setselect"](found, 10)
+    assert regimes_methods.objective(w=0, h=0)(found, 10) == METHODS["NDPP()"](found, 10)
+
+
+def test_reciprocal_rank_fusion_by_hand() -> None:
+    found = search(5)
+    # The last of one list is the first of the other: the middle of both has the lowest sum of reciprocal ranks.
+    assert set(METHODS["hybrid search"](found, 2)) == {found.rows[0], found.rows[-1]}
+
+
+def cell(regime: str, vectors: str, **worth: list[float]) -> Cell:
+    """Two questions for development, two others, k = 5."""
+    values = {method: np.array(worth.get(method.split()[0], [0.5] * 4)) for method in METHODS}
+    development = np.array([True, False, True, False])
+    curve = {method: np.tile(values[method][:, None], 10) for method in ("similarity", "setselect")}
+    unknown = {method: np.full(4, np.nan) for method in METHODS}
+    return Cell(regime, vectors, ["a", "b", "c", "d"], development, {5: values}, curve, {5: unknown})
+
+
+def test_summary_by_hand() -> None:
+    cells = [
+        cell("PIR", "one", setselect=[0, 0.5, 0, 1]),
+        cell("PIR", "two", setselect=[0, 0.5, 0, 0.5]),
+        cell("Ambient", "one", setselect=[1, 0.4, 1, 0.5]),
+    ]
+    # PIR: (+25 with the vectors one, 0 with two) / 2; Ambient: −5.
+    assert regimes.mean_gains(cells, "setselect") == pytest.approx({"PIR": 12.5, "Ambient": -5})
+    assert regimes.mean_gains(cells, "setselect", development=True) == pytest.approx({"PIR": -50, "Ambient": 50})
+    last = [[text.strip(" *") for text in line.split("|")] for line in regimes.summary_table(cells).splitlines()[-2:]]
+    assert [line[2 + SHOWN.index("setselect")] for line in last] == ["-5.0", "+3.8"]
+    assert regimes.interval([regimes.gain(cells[:1], "setselect")]) == "+25.0 (+0.0 to +50.0)"
+    assert "Does not hold: setselect loses at most" in regimes.verdict(cells)
 
 
 @pytest.mark.parametrize("name", ["regimes.svg", "regimes-dark.svg"])
-def test_the_drawing_has_the_figures_of_the_page(name: str) -> None:
+def test_the_drawing_shows_the_figures_of_the_page(name: str) -> None:
     added = regimes_drawing.points(regimes.RESULT.read_text(encoding="utf-8"))
-    assert len(added) == 12
+    assert set(regimes_tasks.GROUPS) < set(added)
     assert regimes_drawing.in_words(added) in (regimes.RESULT.parent / name).read_text(encoding="utf-8")

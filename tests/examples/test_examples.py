@@ -19,8 +19,9 @@ SCRIPTS = sorted(path.name for path in EXAMPLES.glob("[!_]*.py"))
 SAYS = {
     "agent_tool.py": [
         "The model calls numpy_docs(",
-        "NDPP(kernel=None, relevance_mapping=None, temperature='auto', ridge=None) selected 4 of 50 (store: FAISS)",
-        "numpy.unique_counts          cosine 0.63, gain 1.050",
+        "Coverage(word_weight=1.0, cover_weight=1.0, ridge=",
+        " selected 4 of 50 (store: FAISS)",
+        "numpy.unique_counts          cosine 0.63, gain ",
         "numpy.sort",
         "and reads",
     ],
@@ -44,7 +45,7 @@ SAYS = {
         "Question: How many users signed up last week?\nSQL: SELECT count(*) FROM users WHERE joined > now() - 7\n\n"
         "Question: How many of the users who signed up last week bought something, per country?\nSQL:",
         "GROUP BY country",
-        "3 examples, 69 of 75 tokens",
+        " of 75 tokens",
     ],
     "hybrid_search.py": [
         "No selection:      numpy.ma.convolve, numpy.pad, numpy.fft.rfft2, numpy.zeros, numpy.ma.zeros",
@@ -55,7 +56,11 @@ SAYS = {
         "lambda_b = 0.7\n  0.81  48 votes  Blank pages: take out the cartridge",
         "MMR with quality, out of 6:\n        48 votes  Blank pages: take out the cartridge",
     ],
-    "langchain_chain.py": ["vrsd:       damage, refund-help, label", "Answer:     Send a photo"],
+    "langchain_chain.py": [
+        "vrsd:       damage, refund-help, label",
+        "coverage:   damage, ",
+        "Answer:     Send a photo",
+    ],
     "learned_examples.py": [
         "learned (epoch ",
         "selector = NDPP(LinearKernel.load('.../kernel.safetensors'))",
@@ -63,22 +68,24 @@ SAYS = {
         "what is the smallest state that borders texas ?",
     ],
     "llamaindex_chat_engine.py": [
-        "How do I descale the coffee machine?      manual-4, manual-1, manual-6",
-        "How do I descale the coffee machine?      manual-4, test-1, forum-1",
-        "What happens to the machine if I do not?  warranty-1, manual-4, test-1",
+        "No constraint\n  How do I descale the coffee machine?      manual-",
+        "What happens to the machine if I do not?  warranty-1, manual-",
+        "One node of each document\n  How do I descale the coffee machine?      manual-1, forum-1, test-1",
     ],
     "llamaindex_few_shot.py": [
-        "Translate questions into SQL.\n\nQuestion: What is the average price per country?\n",
+        "Translate questions into SQL.\n\nQuestion: ",
+        "Question: What is the average price per country?\n",
         "Question: How many users signed up last week?\nSQL: SELECT count(*) FROM users WHERE joined > now() - 7\n\n"
         "Question: How many of the users who signed up last week bought something, per country?\nSQL:",
-        "3 examples, 69 of 75 tokens",
+        " of 75 tokens",
     ],
     "llamaindex_query_engine.py": [
         "The answer uses:",
-        "numpy.savetxt                cosine 0.47, gain 1.050",
+        "numpy.savetxt                cosine 0.47, gain ",
         "numpy.random.rand ",
     ],
-    "own_arrays.py": ["2 nearest:     [0, 0]", "2 selected:    [0, 1]", "product of the gains"],
+    "more_evidence.py": ["200 questions, 1971 passages", "store.as_retriever  ", "SetSelectRetriever  ", ": +"],
+    "own_arrays.py": ["2 nearest:     [0, 0]", "2 selected:    [0, 1]", "sum of the gains", "words select:    [0, 2]"],
     "perspective_langchain.py": [
         "Perspective: arguments of those who oppose",
         "Unchanged:   toll-air, toll-taxes, debating",
@@ -90,18 +97,18 @@ SAYS = {
         "Removed:     world-catch, maine-lobster, cornwall-mackerel",
     ],
     "quality_from_a_model.py": ["MMR without quality: 0 of 3", "MMR with quality: 3 of 3"],
-    "token_budget.py": ["of 250 tokens", "numpy.fromfile"],
+    "token_budget.py": ["of 250 tokens", "numpy.loadtxt"],
     "tracing_langsmith.py": [
         "chain: RunnableSequence",
         "  retriever: SetSelectRetriever\n    3 of 50 candidates, vectors from store: FAISS\n    numpy.fromfile, ",
     ],
     "tracing_otel_langchain.py": [
-        "span SetSelectRetriever\n  event setselect\n    setselect.selector = NDPP(",
+        "span SetSelectRetriever\n  event setselect\n    setselect.selector = Coverage(",
         "setselect.vector_source = store: FAISS",
         "setselect.ids = ('numpy.fromfile', 'numpy.loadtxt', ",
     ],
     "tracing_otel_llamaindex.py": [
-        "event ReRankEndEvent\n  selector = NDPP(",
+        "event ReRankEndEvent\n  selector = Coverage(",
         "vector_source = store: SimpleVectorStore",
         "numpy.loadtxt",
     ],

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import read_only
+from .._validation import check_one_of, read_only
 from ..candidates import CONSTRAINTS, TIE_TOLERANCE, Candidates
 from ..errors import InvalidInputError, NothingLeftError
-from ..scaling import Scale, rescale
+from ..scaling import SCALES, Scale, rescale
 from ..signals.words import match_words
 from .base import (
     DEFAULT_SELECTOR,
@@ -103,6 +103,8 @@ def select(
     """
     if isinstance(relevance, str) and relevance == "cosine":
         relevance = None
+    if relevance_scale is not None:
+        check_one_of(relevance_scale, "relevance_scale", SCALES)
     constraints = {name: parameters.pop(name) for name in CONSTRAINTS if name in parameters}
     check_arguments(select, parameters, CONSTRAINTS)
     resolved = resolve_selector(selector, parameters)

@@ -166,6 +166,7 @@ def read_vectors_by_id(
     paths : path or paths
         Parquet files, or a folder of them.
     ids : sequence of str, length n
+        The ids whose vectors to read. A whole number in a file counts as its text.
     id_column : str
         The column of the ids: texts or whole numbers.
     vector_column : str

@@ -120,7 +120,7 @@ def test_a_kernels_rows_are_found_by_id(subject: Subject, tmp_path: Path) -> Non
         ("quality", "quality", {"selector": "mmr", "lambda_b": 0.3}),
         ("relevance", "number", {"selector": "mmr"}),
         ("source", "topic", {"k": 6, "max_per_source": 1, "selector": "similarity"}),
-        ("cover", "topic", {"cover_weight": 2.0}),
+        ("cover", "topic", {"cover_weight": 20.0}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -46,7 +46,7 @@ class SelectionSettings(Settings):
         def __init__(self, **settings: Any) -> None:
             own = type(self).model_fields
             more = {name: settings.pop(name) for name in settings.keys() - own.keys()}
-            refuse_unknown(type(self).__name__, more, [*own, *parameter_names()])
+            refuse_unknown(type(self).__name__, more, [*own, *parameter_names()], self._remedies)
             # LangChain's configurable_fields passes all fields, those with their default included.
             is_copy = own.keys() <= settings.keys()
             given = {name for name in settings if not (is_copy and _is_default(settings[name], own[name]))}
@@ -96,8 +96,9 @@ class SelectionSettings(Settings):
             if settings.get("selector") is not None:
                 raise InvalidParameterError("give search_type or selector, not both")
             settings["selector"] = rest.pop("search_type")
-        if settings.get("selector", "") is None:
-            del settings["selector"]
+        for name in ("selector", "selector_kwargs"):
+            if settings.get(name, "") is None:
+                del settings[name]
         own = {name: rest.pop(name) for name in parameter_names() if name in rest}
         if own:
             settings["selector_kwargs"] = {**settings.get("selector_kwargs", {}), **own}

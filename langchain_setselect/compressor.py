@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
+from numbers import Real
+from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
@@ -16,7 +18,7 @@ from typing_extensions import override
 
 from shared_core import InvalidParameterError, VectorSourceError
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
-from shared_core.retrieval.request import Found, Request
+from shared_core.retrieval.request import Found, Request, Selected
 
 from ._settings import SelectionSettings
 from .retriever import (
@@ -28,6 +30,11 @@ from .retriever import (
     text_of,
 )
 from .vectors import describe_embedding, embed_texts, reader_of
+
+# Where LangChain's rerankers leave their score.
+RERANKED = "relevance_score"
+NO_SEARCH = "it does not search a store"
+REMEDY = "Let the retriever in front of SetSelectCompressor return more (its k)"
 
 
 class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
@@ -72,6 +79,8 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
 
     vectorstore: VectorStore | None = None
 
+    _remedies = MappingProxyType({"fetch_k": f"{NO_SEARCH}. {REMEDY}"})
+
     @property
     def vector_source(self) -> str:
         """Where the documents' vectors will come from, in words."""
@@ -96,16 +105,19 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
     def _compress(self, documents: Sequence[Document], query: str, callbacks: Callbacks | None) -> Flow[list[Document]]:
         started = time.perf_counter()
         request, _ = self._configured
+        documents = list(documents)
         if not documents:
             return []
-        remedy = "Let the retriever in front of SetSelectCompressor return more (its k)"
         if len(documents) <= request.all_of:
-            request.warn_that_all_are_selected(self, len(documents), remedy)
+            request.warn_that_all_are_selected(self, len(documents), REMEDY)
         embedded = yield from embed_query(request, self._embeddings(), query)
         ids = _drop_ambiguous(read_ids(self.vectorstore, reader_of(self.vectorstore), documents), documents)
         vectors = yield from self._vectors(documents, ids)
         check_shown(request, ids)
-        selected = yield Step(partial(request.select, Found(documents, ids, text_of, text_of, vectors), embedded))
+        scores = _rerank_scores(documents) if request.settings.relevance is None else None
+        found = Found(documents, ids, text_of, text_of, vectors, scores=scores)
+        selected: Selected = yield Step(partial(request.select, found, embedded))
+        request.warn_of_ignored_scores(self, selected, RERANKED)
         selected = request.report(selected, started, lambda: self.vector_source)
         data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}
         yield Step(partial(_send_event, callbacks, data), partial(_asend_event, callbacks, data))
@@ -143,7 +155,9 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
             raise InvalidParameterError("SetSelectCompressor needs embeddings=, or a vectorstore= that has embeddings")
         request, for_store = super()._configure(kwargs, warns=warns)
         for name in for_store:
-            raise InvalidParameterError(f"SetSelectCompressor has no argument {name!r}: it does not search a store")
+            raise InvalidParameterError(
+                f"SetSelectCompressor has no argument {name!r}: {self._remedies.get(name, NO_SEARCH)}"
+            )
         request.warn_of_unused_perspective()
         return request, for_store
 
@@ -165,6 +179,11 @@ def _drop_ambiguous(ids: Sequence[str | None], documents: Sequence[Document]) ->
         if texts.setdefault(name, document.page_content) != document.page_content
     }
     return [None if name in ambiguous else name for name in ids]
+
+
+def _rerank_scores(documents: Sequence[Document]) -> list[float | None]:
+    values = (document.metadata.get(RERANKED) for document in documents)
+    return [float(value) if isinstance(value, Real) else None for value in values]
 
 
 def _send_event(callbacks: Callbacks | None, data: dict[str, Any]) -> None:

@@ -23,6 +23,7 @@ from typing_extensions import override
 from shared_core import InvalidInputError, VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.items import new_scores
 from shared_core.retrieval.request import EmbeddedQuery, Found, Request, Selected, as_vector
 from shared_core.retrieval.settings import Fetching, SelectorName
 
@@ -108,8 +109,7 @@ def arrange_documents(request: Request, selected: Selected) -> list[Document]:
         return [document for document, _, _ in arranged]
     copies = []
     for document, relevance, gain in arranged:
-        # A key that is there already, such as a reranker's score, keeps its value.
-        metadata = {"relevance_score": relevance, "selection_score": gain, **document.metadata}
+        metadata = {**document.metadata, **new_scores(document.metadata, relevance, gain)}
         copies.append(document.model_copy(update={"metadata": metadata}))
     return copies
 

@@ -16,6 +16,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Objec
 
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import Flow, Step
+from shared_core.retrieval.items import new_scores
 from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.retrieval.request import EmbeddedQuery, Found, Request, Selected, as_vector
 from shared_core.retrieval.settings import Call, Positive, Settings, parameter_names
@@ -23,7 +24,6 @@ from shared_core.retrieval.settings import Call, Positive, Settings, parameter_n
 from .vectors import NodeVectors, resolve_embed_model
 
 EVENT = "setselect"
-SCORE_KEYS = ("relevance_score", "selection_score")
 
 dispatcher = get_dispatcher(__name__)
 
@@ -56,7 +56,7 @@ class SelectionSettings(Settings):
         def __init__(self, **settings: Any) -> None:
             own = type(self).model_fields
             more = {name: settings.pop(name) for name in settings.keys() - own.keys()}
-            refuse_unknown(self._owner or type(self).__name__, more, [*own, *parameter_names()])
+            refuse_unknown(self._owner or type(self).__name__, more, [*own, *parameter_names()], self._remedies)
             kwargs = settings.get("selector_kwargs") or {}
             for name in more.keys() & kwargs.keys():
                 raise InvalidParameterError(f"{name} is given twice: as an argument and in selector_kwargs")
@@ -174,9 +174,7 @@ def is_heard() -> bool:
 
 def _with_scores(node: BaseNode, relevance: float, gain: float) -> BaseNode:
     """A copy with the scores in its metadata, hidden from prompts and embedding. Existing keys keep their values."""
-    added = {
-        name: value for name, value in zip(SCORE_KEYS, (relevance, gain), strict=True) if name not in node.metadata
-    }
+    added = new_scores(node.metadata, relevance, gain)
     return node.model_copy(
         update={
             "metadata": {**node.metadata, **added},

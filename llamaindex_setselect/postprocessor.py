@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from shared_core.selectors.base import DEFAULT_SELECTOR
 
 from ._settings import SelectionSettings, dispatcher, embed_query, finish, is_heard, read_vectors
 from .vectors import NodeVectors, resolve_embed_model
+
+REMEDY = "Raise similarity_top_k of the retriever in front of SetSelectPostprocessor (2 by default)"
 
 
 class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
@@ -82,6 +85,8 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     index: VectorStoreIndex | None = Field(default=None, exclude=True)
     """Supplies the store and the embedding model. ``FaissVectorStore`` needs it."""
 
+    _remedies = MappingProxyType({"fetch_k": f"it does not search a store. {REMEDY}"})
+
     @classmethod
     @override
     def class_name(cls) -> str:
@@ -133,14 +138,12 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
             dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=top_n, model_name=name))
         if not nodes:
             return request.report(Selected.nothing(Found([], [], str, str, [])), started, lambda: self._vectors.words)
-        remedy = (
-            "Raise similarity_top_k of the retriever in front of SetSelectPostprocessor (2 by default), or lower top_n"
-        )
         if len(nodes) <= request.all_of:
-            request.warn_that_all_are_selected(self, len(nodes), remedy)
+            request.warn_that_all_are_selected(self, len(nodes), f"{REMEDY}, or lower top_n")
         query = yield from embed_query(self, request, bundle)
         found = yield from read_vectors(self._vectors, nodes, embed_unknown=True)
         selected: Selected = yield Step(partial(request.select, found, query))
+        request.warn_of_ignored_scores(self, selected, "score")
         return request.report(selected, started, lambda: self._vectors.words)
 
     @override

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, ClassVar, Concatenate, ParamSpec
+from typing import Annotated, Any, ClassVar, Concatenate, ParamSpec
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
@@ -14,10 +14,12 @@ from llama_index.core.indices.vector_store.retrievers import VectorIndexRetrieve
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQueryMode
+from pydantic import AfterValidator
 from typing_extensions import override
 
-from shared_core import InvalidInputError
+from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.lookup import nearest_name
 from shared_core.retrieval.request import Request, Selected
 from shared_core.retrieval.settings import Fetching, as_shown
 
@@ -27,20 +29,34 @@ from .stores.faiss import takes_node_ids
 P = ParamSpec("P")
 
 
+def _refuse_mmr_mode(mode: Any) -> Any:
+    if mode == VectorStoreQueryMode.MMR:
+        raise InvalidParameterError("vector_store_query_mode='mmr' is the MMR of the store: use selector='mmr' instead")
+    return mode
+
+
+def _refuse_mmr_arguments(kwargs: dict[str, Any] | None) -> dict[str, Any] | None:
+    for name in kwargs or {}:
+        ours = nearest_name(name, ("fetch_k", "lambda_mult")) if name.startswith("mmr_") else None
+        if ours is not None:
+            raise InvalidParameterError(f"{name} is for the MMR of the store: use selector='mmr' and {ours}= instead")
+    return kwargs
+
+
 class RetrieverSettings(SelectionSettings, Fetching):
     """The fields of :class:`SetSelectIndexRetriever`: settings, and arguments of LlamaIndex's own retriever."""
 
     filters: MetadataFilters | None = None
     """The store's own filter."""
 
-    vector_store_query_mode: VectorStoreQueryMode | str | None = None
+    vector_store_query_mode: Annotated[VectorStoreQueryMode | str | None, AfterValidator(_refuse_mmr_mode)] = None
     """This and the following arguments go to ``VectorIndexRetriever`` unchanged."""
     alpha: float | None = None
     node_ids: list[str] | None = None
     doc_ids: list[str] | None = None
     sparse_top_k: int | None = None
     hybrid_top_k: int | None = None
-    vector_store_kwargs: dict[str, Any] | None = None
+    vector_store_kwargs: Annotated[dict[str, Any] | None, AfterValidator(_refuse_mmr_arguments)] = None
     callback_manager: CallbackManager | None = None
     object_map: dict[str, Any] | None = None
     verbose: bool = False

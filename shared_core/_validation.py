@@ -7,7 +7,8 @@ import math
 import operator
 import re
 import reprlib
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from datetime import UTC, date, datetime, time
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,6 +26,9 @@ _ELSEWHERE = {
     "lambda": ("lambda_mult",),
     "lambda_d": ("lambda_mult",),
     "method": ("selector", "search_type"),
+    "mmr_prefetch_factor": ("fetch_k",),
+    "mmr_prefetch_k": ("fetch_k",),
+    "mmr_threshold": ("lambda_mult",),
     "search_type": ("selector",),
     "similarity_top_k": ("top_n", "k"),
     "threshold": ("score_threshold",),
@@ -53,9 +57,11 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     >>> nearest_name("fetchk", ["k", "fetch_k"]), nearest_name("lambda_d", ["lambda_b", "lambda_mult"])
     ('fetch_k', 'lambda_mult')
     """
-    known = [*known]
-    elsewhere = (other for other in _ELSEWHERE.get(name, ()) if other in known)
-    return next(elsewhere, None) or next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.8)), None)
+    by_lower = {other.lower(): other for other in known}
+    name = name.lower()
+    near = [other for other in _ELSEWHERE.get(name, ()) if other in by_lower]
+    near += difflib.get_close_matches(name, by_lower, n=1, cutoff=0.8)
+    return by_lower[near[0]] if near else None
 
 
 def check_integer(value: Any, what: str, least: int | None = None) -> int:
@@ -155,6 +161,46 @@ def as_names(values: Iterable[Hashable], n: int, what: str) -> tuple[Hashable, .
         except TypeError:
             raise InvalidInputError(f"{what}: row {row} is {quoted(name)}, which cannot be hashed") from None
     return names
+
+
+def as_ranks(
+    values: Iterable[Any], n: int, what: str, name: Callable[[int], str] = "row {}".format
+) -> NDArray[np.int64]:
+    """The ranks of n numbers or n dates: 0 for None, and from 1 for the lowest. Messages name a value by its row.
+
+    A date is a date, a datetime or an ISO string. One without a time zone is in UTC.
+
+    >>> as_ranks(["2026-01-31", None, "2025-12-01", "2026-01-31T00:00:00Z"], 4, "prefer").tolist()
+    [2, 0, 1, 2]
+    """
+    given = as_names(values.tolist() if hasattr(values, "tolist") else values, n, what)
+    ordered: list[Any] = []
+    first = None
+    for row, value in enumerate(given):
+        try:
+            ordered.append(_as_ordered(value))
+            last = ordered[-1]
+            first = last if first is None else first
+            # NaN is neither at most nor above another number. A number and a date raise TypeError.
+            valid = last is None or last <= first or last > first
+        except (TypeError, ValueError):
+            valid = False
+        if not valid:
+            raise InvalidInputError(
+                f"{what} of {name(row)} is {quoted(value)}: the values must be all numbers, or all dates (ISO strings "
+                "such as '2026-01-31', or datetimes), or None where one is missing"
+            )
+    rank = {value: number for number, value in enumerate(sorted({*ordered} - {None}), 1)}
+    return read_only(np.array([rank.get(value, 0) for value in ordered], np.int64))
+
+
+def _as_ordered(value: Any) -> Any:
+    """A date as a datetime with a time zone; other values as they are."""
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    elif isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime.combine(value, time())
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
 
 
 def as_rows(values: ArrayLike, n: int, what: str) -> NDArray[np.intp]:

@@ -16,13 +16,14 @@ from ._validation import (
     as_float64,
     as_names,
     as_numeric,
+    as_ranks,
     as_rows,
     check_integer,
     check_number,
     quoted,
     read_only,
 )
-from .errors import InvalidInputError
+from .errors import InvalidInputError, warn
 
 # The arguments of Candidates that forbid picks. The adapters and select pass them on by name.
 CONSTRAINTS = ("max_per_source", "drop_near_duplicates")
@@ -225,6 +226,10 @@ class Candidates:
         The most candidates of one source that may be picked, shown ones included. Needs ``sources``.
     drop_near_duplicates : float in [-1, 1], optional
         No candidate is picked whose cosine with a picked or shown one is above this.
+    prefer : iterable of n numbers or dates, optional
+        Which one of near-duplicates may be picked: the one with the highest value (the newest, for example), at any
+        gain. Among equal values the gain decides. A date may be an ISO string or a datetime; None is the lowest value.
+        Needs ``drop_near_duplicates``.
     copy : bool
         False: vectors that have unit length already are not copied. The caller must not change them while the
         candidates are in use.
@@ -239,6 +244,8 @@ class Candidates:
         What was given, as float64; else the cosine of each candidate with the query, in [-1, 1] up to rounding.
     relevance_given : bool
         Whether ``relevance`` was given.
+    prefer : ndarray, shape (n,), int64, or None
+        The ranks of what was given.
 
     Raises
     ------
@@ -269,6 +276,7 @@ class Candidates:
     sources: tuple[Hashable, ...] | None
     max_per_source: int | None
     drop_near_duplicates: float | None
+    prefer: NDArray[np.int64] | None
 
     def __init__(
         self,
@@ -284,6 +292,7 @@ class Candidates:
         sources: Iterable[Hashable] | None = None,
         max_per_source: int | None = None,
         drop_near_duplicates: float | None = None,
+        prefer: Iterable[Any] | None = None,
         copy: bool = True,
     ) -> None:
         given = as_numeric(vectors, "vectors")
@@ -299,6 +308,8 @@ class Candidates:
         rows = _unit_rows(given, names, copy and not isinstance(vectors, (list, tuple)))
         if max_per_source is not None and sources is None:
             raise InvalidInputError("max_per_source needs sources, one for each candidate")
+        if prefer is not None and drop_near_duplicates is None:
+            warn("prefer has no effect without drop_near_duplicates")
         self.__dict__.update(
             query=unit,
             # A view, because the caller's own array must stay writeable.
@@ -315,6 +326,7 @@ class Candidates:
             drop_near_duplicates=None
             if drop_near_duplicates is None
             else check_number(drop_near_duplicates, "drop_near_duplicates (a cosine)", -1, 1),
+            prefer=None if prefer is None else as_ranks(prefer, n, "prefer"),
         )
 
     def with_query(
@@ -358,7 +370,7 @@ class Candidates:
         """
         index = as_rows(rows, len(self), "rows")
         taken: dict[str, Any] = {}
-        for name in ("vectors", "relevance", "quality", "costs"):
+        for name in ("vectors", "relevance", "quality", "costs", "prefer"):
             column = getattr(self, name)
             taken[name] = None if column is None else read_only(column[index])
         for name in ("words", "cover"):
@@ -390,7 +402,9 @@ class Candidates:
         n, d = self.vectors.shape
         extras = ["relevance"] if self.relevance_given else []
         extras += [
-            name for name in ("quality", "words", "cover", "ids", "costs", "sources") if getattr(self, name) is not None
+            name
+            for name in ("quality", "words", "cover", "ids", "costs", "sources", "prefer")
+            if getattr(self, name) is not None
         ]
         return f"Candidates(n={n}, d={d}, {self.dtype}{''.join(', ' + e for e in extras)})"
 

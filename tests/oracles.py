@@ -123,6 +123,19 @@ def near_pairs(vectors: ArrayLike, threshold: float) -> Mask:
     return near
 
 
+def near_a_preferred(
+    near: Mask | None, prefer: Sequence[Any] | NDArray[Any] | None, shown: Sequence[int], n: int
+) -> Mask:
+    """(n,): the candidates near to one of a higher `prefer` that stays. What is near to a shown one does not stay."""
+    if near is None or prefer is None:
+        return np.zeros(n, dtype=np.bool_)
+    gone = near[list(shown)].any(axis=0)
+    beaten = np.zeros(n, dtype=np.bool_)
+    for i in sorted(range(n), key=lambda i: -prefer[i]):
+        beaten[i] = any(near[i, j] and prefer[j] > prefer[i] and not (gone | beaten)[j] for j in range(n))
+    return beaten
+
+
 def source_is_full(i: int, taken: Sequence[int], sources: Sequence[Hashable] | None, most: int) -> bool:
     """Whether `taken` holds `most` candidates of the source of `i`."""
     assert sources is not None
@@ -148,6 +161,7 @@ def _greedy(
     sources: Sequence[Hashable] | None = None,
     max_per_source: int | None = None,
     drop_near_duplicates: float | None = None,
+    prefer: Sequence[Any] | NDArray[Any] | None = None,
 ) -> Reference:
     """One argmax after the other over the candidates that no condition forbids. Ties go to the lower index.
 
@@ -168,9 +182,10 @@ def _greedy(
             mask &= [not source_is_full(i, [*shown, *picked], sources, max_per_source) for i in range(n)]
         if near is not None:
             mask &= ~near[[*shown, *picked]].any(axis=0)
-        return mask
+        return mask & ~beaten
 
     near = None if drop_near_duplicates is None else near_pairs(vectors, drop_near_duplicates)
+    beaten = near_a_preferred(near, prefer, shown, n)
 
     # A comparison asks for the same steps again, once for each selection that it compares.
     steps: dict[tuple[int, ...], Step] = {}
@@ -314,6 +329,7 @@ def best_exchange(
     sources: Sequence[Hashable] | None = None,
     max_per_source: int | None = None,
     drop_near_duplicates: float | None = None,
+    prefer: Sequence[Any] | NDArray[Any] | None = None,
 ) -> Exchange | None:
     """The exchange of one pick for one candidate that gives the highest cosine of the sum, or None.
 
@@ -333,6 +349,7 @@ def best_exchange(
     near = None if drop_near_duplicates is None else near_pairs(vectors, drop_near_duplicates)
     if near is not None and not full:
         return None
+    outside = [i for i in outside if not near_a_preferred(near, prefer, shown, n)[i]]
     found: list[Exchange] = []
     for position in range(0 if shown else 1, len(picks)):
         rest = [*shown, *picks[:position], *picks[position + 1 :]]
@@ -697,7 +714,10 @@ def coverage(
     for parts, weight in ((words, word_weight), (others, cover_weight)):
         if parts is not None:
             a, b = np.asarray(parts[0], dtype=np.float64), np.asarray(parts[1], dtype=np.float64)
-            columns += [(a[:, j], w * weight * b[j] / math.fsum(b)) for j in range(len(b)) if b[j] > 0]
+            # A part of cover counts as much as the most relevant candidate that covers it.
+            most = np.ones(len(b)) if parts is words else (a * np.exp(worth)[:, None]).max(axis=0)
+            columns += [(a[:, j], w * weight * b[j] / math.fsum(b) * most[j]) for j in range(len(b)) if b[j] > 0]
+            moved = moved + (0.0 if parts is words else w * weight * float(np.max(moved, initial=0.0)))
     values: dict[tuple[int, ...], float] = {}
 
     def value(picks: Sequence[int]) -> float:

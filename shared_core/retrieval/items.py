@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from datetime import date
 from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import quoted
+from .._validation import as_ranks, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 
 # A metadata key, values by the items' ids, or a function of the item.
 ItemNumber = str | Mapping[Any, float] | Callable[[Any], float]
 T = TypeVar("T")
 ItemName = str | Mapping[Any, Hashable] | Callable[[Any], Hashable]
+# A date is a date, a datetime or an ISO string.
+Ordered = float | date | str | None
+ItemOrdered = str | Mapping[Any, Ordered] | Callable[[Any], Ordered]
 Order = Literal["selection", "relevance", "nearest_last", "long_context"]
 ORDERS: tuple[Order, ...] = get_args(Order)
 
@@ -49,9 +53,21 @@ def read_numbers(
     return numbers
 
 
+def read_ranks(
+    items: Sequence[Any], given: ItemOrdered, what: str, view: Callable[[Any], Any] = itself
+) -> NDArray[np.int64]:
+    """The ranks of the items by a number or date of each, shape (n,). Messages use ``what``, and name the item.
+
+    >>> read_ranks(["a", "bcd", "ef"], len, "prefer").tolist()
+    [1, 3, 2]
+    """
+    values = read_values(items, given, what, view)
+    return as_ranks(values, len(items), what, lambda row: describe_item(items[row], row))
+
+
 def read_values(
     items: Sequence[Any],
-    given: ItemNumber | ItemName,
+    given: ItemNumber | ItemName | ItemOrdered,
     what: str,
     view: Callable[[Any], Any] = itself,
 ) -> list[Any]:
@@ -64,7 +80,27 @@ def read_values(
         return [_from_metadata(item, row, given, what) for row, item in enumerate(items)]
     if isinstance(given, Mapping):
         return [_from_mapping(item, row, given, what) for row, item in enumerate(items)]
-    return [given(view(item)) for item in items]
+    values = []
+    for row, item in enumerate(items):
+        try:
+            values.append(given(view(item)))
+        except (TypeError, AttributeError) as error:
+            raise InvalidInputError(
+                f"{what}={getattr(given, '__name__', given)} fails for {describe_item(item, row)}: {error}. "
+                f"The function gets the whole {type(view(item)).__name__}, not its text"
+            ) from error
+    return values
+
+
+def new_scores(metadata: Mapping[str, Any], relevance: float, gain: float) -> dict[str, float]:
+    """What ``scores`` adds to an item's metadata. A key that is there already keeps its value.
+
+    >>> new_scores({"relevance_score": 7.5}, 0.5, 0.25)
+    {'selection_relevance': 0.5, 'selection_score': 0.25}
+    """
+    name = "selection_relevance" if "relevance_score" in metadata else "relevance_score"
+    added = {name: relevance, "selection_score": gain}
+    return {key: value for key, value in added.items() if key not in metadata}
 
 
 def _from_metadata(item: Any, row: int, key: str, what: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import TypeVar
 
 # The adapters use it too.
@@ -21,8 +22,10 @@ def find_registered(table: Mapping[type | str, T], cls: type) -> T | None:
     return None
 
 
-def refuse_unknown(owner: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Raise for the first name that ``owner`` does not know.
+def refuse_unknown(
+    owner: str, names: Iterable[str], known: Iterable[str], remedies: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Raise for the first name that ``owner`` does not know; ``remedies`` says what to do about some of them.
 
     >>> refuse_unknown("Retriever", ["lambda"], ["k", "lambda_mult"])
     Traceback (most recent call last):
@@ -34,4 +37,4 @@ def refuse_unknown(owner: str, names: Iterable[str], known: Iterable[str]) -> No
         if name not in allowed:
             near = nearest_name(name, allowed)
             hint = f"it has {', '.join(allowed) or 'none'}" if near is None else f"did you mean {near!r}?"
-            raise InvalidParameterError(f"{owner} has no argument {name!r}: {hint}")
+            raise InvalidParameterError(f"{owner} has no argument {name!r}: {remedies.get(name, hint)}")

@@ -21,7 +21,7 @@ from ..selectors.choose import choose
 from ..signals.extraction import QueryParts, aread_perspective, find_text_to_embed, make_pap, read_perspective
 from ..signals.words import match_words, split_words
 from .flow import Flow, Step
-from .items import describe_item, itself, read_numbers, read_values, sort_items
+from .items import describe_item, itself, read_numbers, read_ranks, read_values, sort_items
 
 if TYPE_CHECKING:
     from .settings import Call, Settings
@@ -47,8 +47,8 @@ class Found(NamedTuple):
 
     ``text`` gives the text of an item that was embedded. ``comparable_text`` gives the text by which an item is
     compared with others; it is empty for an item that stands for more than its text. ``fetch_k`` is the size of the
-    search. ``exhausted``: a wider search would not find more. ``scores``: what ``relevance="score"`` means, where items
-    come with a score.
+    search; None if the user handed the items in. ``exhausted``: a wider search would not find more. ``scores``: what
+    the items came with, where ``relevance`` may name it.
     """
 
     items: Sequence[Any]
@@ -66,6 +66,7 @@ class Selected(NamedTuple):
 
     ``selection.relevance`` is the cosine with the query, or the relevance that was given, before it was scaled.
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
+    ``ignores_scores``: the user's items came with scores that order them otherwise than the cosine that was used.
     ``milliseconds``: the time of the call, with the embedding of the query and the search.
     """
 
@@ -73,6 +74,7 @@ class Selected(NamedTuple):
     selection: Selection
     found: Found
     cut_short: bool
+    ignores_scores: bool = False
     milliseconds: float = 0.0
 
     @classmethod
@@ -169,22 +171,23 @@ class Request:
 
         If several items have the same id, only the first one is a candidate. Items whose id is None stay separate.
         With ``drop_duplicates`` no two items of the result have the same text, and no item has the text of a shown
-        one. Empty texts are not compared. Among items with the same text, the candidate is the first one, or the one
-        with the highest given relevance.
+        one. Empty texts are not compared. ``_distinct_texts`` says which item of a text is the candidate.
         """
         if not found.items:
             return Selected.nothing(found)
-        distinct = _distinct_ids(found.ids) if len(set(found.ids)) < len(found.ids) else None
-        selected = self._select_rows(found, distinct, query)
-        if not self.settings.drop_duplicates:
-            return selected
+        settings = self.settings
+        rows = _distinct_ids(found.ids) if len(set(found.ids)) < len(found.ids) else None
         # Repeated texts are rare, so the texts of the other candidates are read only after one was selected twice.
-        shown = [found.items[row] for row in self._shown_rows(found.ids)]
-        texts = list(filter(None, map(found.comparable_text, [*selected.items, *shown])))
-        if len(set(texts)) == len(texts):
-            return selected
-        rows = range(len(found.ids)) if distinct is None else distinct
-        return self._select_rows(found, self._distinct_texts(found, rows), query)
+        # With ``prefer`` another copy than the selected one may be preferred.
+        if settings.prefer is None or not settings.drop_duplicates:
+            selected = self._select_rows(found, rows, query)
+            shown = [found.items[row] for row in self._shown_rows(found.ids)]
+            texts = list(filter(None, map(found.comparable_text, [*selected.items, *shown])))
+            if not settings.drop_duplicates or len(set(texts)) == len(texts):
+                return selected
+        every = range(len(found.ids)) if rows is None else rows
+        distinct = self._distinct_texts(found, every)
+        return self._select_rows(found, distinct if len(distinct) < len(every) else rows, query)
 
     def _shown_rows(self, ids: Sequence[Hashable]) -> list[int]:
         return [row for row, name in enumerate(ids) if name in self.shown] if self.shown else []
@@ -205,14 +208,17 @@ class Request:
         return np.array([found.scores[row] for row in rows], np.float64)
 
     def _distinct_texts(self, found: Found, rows: Sequence[int]) -> list[int]:
-        """The shown rows, and one row for each text: the first one, or the one with the highest given relevance."""
-        relevance = self._relevance(found, rows)
-        order = range(len(rows)) if relevance is None else np.argsort(-relevance, kind="stable").tolist()
+        """The shown rows, and one row for each text: by ``prefer``, then by given relevance, then the first one."""
+        relevance, prefer = self._relevance(found, rows), self.settings.prefer
+        order = np.arange(len(rows)) if relevance is None else np.argsort(-relevance, kind="stable")
+        if prefer is not None:
+            ranks = read_ranks([found.items[row] for row in rows], prefer, "prefer", self.view)
+            order = order[np.argsort(-ranks[order], kind="stable")]
         texts = [found.comparable_text(found.items[row]) for row in rows]
         shown = {*self._shown_rows([found.ids[row] for row in rows])}
         seen = {texts[number] for number in shown}
         distinct = []
-        for number in order:
+        for number in order.tolist():
             if number in shown or not texts[number] or texts[number] not in seen:
                 distinct.append(rows[number])
             seen.add(texts[number])
@@ -225,6 +231,7 @@ class Request:
         if rows is not None:
             items, ids, vectors = [items[row] for row in rows], [ids[row] for row in rows], vectors[rows]
         source = None if settings.max_per_source is None else settings.source
+        prefer = None if settings.drop_near_duplicates is None else settings.prefer
         words = cover = None
         if uses_words(self.selector):
             # Reading the texts takes longer than the selection.
@@ -241,9 +248,15 @@ class Request:
             ids=ids,
             costs=None if settings.costs is None else read_numbers(items, settings.costs, "costs", self.view),
             sources=None if source is None else read_values(items, source, "source", self.view),
+            prefer=None if prefer is None else read_ranks(items, prefer, "prefer", self.view),
             copy=False,
             **{name: getattr(settings, name) for name in CONSTRAINTS},
         )
+        ignores_scores = False
+        if found.scores is not None and found.fetch_k is None and settings.relevance is None:
+            scores = found.scores if rows is None else [found.scores[row] for row in rows]
+            # The retriever in front searched without the perspective.
+            ignores_scores = _orders_otherwise(np.array(scores, np.float64), candidates.relevance)
         if query.pap is not None:
             candidates = query.pap.apply(candidates)
         shown = self._shown_rows(ids)
@@ -264,7 +277,7 @@ class Request:
         cut_short = self._is_cut_short(candidates, relevance, selection, shown, dropped=rows is not None)
         if rows is not None:
             selection = replace(selection, indices=np.array(rows, np.int64)[selection.indices])
-        return Selected(picked, selection, found, cut_short)
+        return Selected(picked, selection, found, cut_short, ignores_scores)
 
     def _is_cut_short(
         self,
@@ -319,11 +332,21 @@ class Request:
 
     def warn_that_all_are_selected(self, owner: Settings, candidates: int, remedy: str) -> None:
         """Warn, once for each ``owner``, that there is nothing to select from."""
-        if candidates and "_warned" not in owner.__dict__:
-            # Pydantic compares private attributes. The flag is not one, so equal objects stay equal after a warning.
-            owner.__dict__["_warned"] = True
+        if candidates:
             every = f"{owner.size_name}={self.k}"
-            warn(f"{every} of {candidates} candidates: all of them are selected, whatever the method. {remedy}")
+            message = f"{every} of {candidates} candidates: all of them are selected, whatever the method. {remedy}"
+            _warn_once(owner, "_warned", message)
+
+    def warn_of_ignored_scores(self, owner: Settings, selected: Selected, name: str) -> None:
+        """Warn, once for each ``owner``, that the candidates came with scores under ``name`` that were not used."""
+        if selected.ignores_scores:
+            _warn_once(
+                owner,
+                "_warned_of_scores",
+                f"the {name} of the candidates is ignored: it orders them otherwise than their cosine with the query, "
+                f"which is the relevance here. relevance={name!r} selects by it; relevance='cosine' keeps the cosine "
+                "without this warning",
+            )
 
     def report(self, selected: Selected, started: float, vector_source: Callable[[], str]) -> Selected:
         """``selected`` with its time since ``started`` (``time.perf_counter()``); writes one line to the log.
@@ -372,6 +395,29 @@ class Request:
                 "perspective has no effect here: it projects the query, and the given relevance takes the place of "
                 "the cosine with the query. corpus=True projects the candidates too"
             )
+
+
+def _warn_once(owner: Settings, flag: str, message: str) -> None:
+    if flag not in owner.__dict__:
+        # Pydantic compares private attributes. The flag is not one, so equal objects stay equal after a warning.
+        owner.__dict__[flag] = True
+        warn(message)
+
+
+def _orders_otherwise(scores: NDArray[np.float64], cosines: NDArray[Any]) -> bool:
+    """Whether scores (NaN: none) order the candidates neither as their cosines do nor the other way round.
+
+    Stores give cosines, rescaled cosines or distances. Quantized vectors may change the order of cosines that differ
+    by less than 0.01.
+    """
+    known = np.isfinite(scores)
+    scores, cosines = scores[known], cosines[known]
+
+    def largest_rise(values: NDArray[Any]) -> float:
+        ordered = values[np.lexsort((-values, -scores))]
+        return float((ordered - np.minimum.accumulate(ordered)).max(initial=0))
+
+    return min(largest_rise(cosines), largest_rise(-cosines)) > 0.01
 
 
 def as_vector(embedding: Any, what: str) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ The classes of both adapters inherit :class:`Settings`, and only they import thi
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -13,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 
 from .._validation import as_identifiers, check_number, quoted
 from ..candidates import CONSTRAINTS
-from ..errors import BudgetError, InvalidParameterError, PerspectiveError, SetSelectError
+from ..errors import BudgetError, InvalidParameterError, PerspectiveError, SetSelectError, warn
 from ..perspective import PAP
 from ..scaling import Scale
 from ..selectors.base import (
@@ -26,10 +27,10 @@ from ..selectors.base import (
     selector_parameters,
     warn_of_no_effect,
 )
-from ..selectors.kernels import Kernel
+from ..selectors.kernels import Kernel, as_kernel
 from ..selectors.vrsd import NO_RELEVANCE
 from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
-from .items import ItemName, ItemNumber, Order
+from .items import ItemName, ItemNumber, ItemOrdered, Order
 
 SelectorName = Literal["coverage", "ndpp", "mmr", "vrsd", "similarity"]
 Perspective = (
@@ -67,6 +68,8 @@ _Unchecked = PlainValidator(lambda value: value)
 _ItemValue = PlainValidator(_check_item_value)
 Number = Annotated[ItemNumber | None, _ItemValue, AsItIs]
 Name = Annotated[ItemName | None, _ItemValue, AsItIs]
+Values = Annotated[str | Mapping[Any, Any] | Callable[[Any], Any] | None, _ItemValue, AsItIs]
+Rank = Annotated[ItemOrdered | None, _ItemValue, AsItIs]
 Ids = Annotated[Iterable[Hashable], PlainValidator(as_shown), AsItIs]
 
 
@@ -88,7 +91,7 @@ class Settings(BaseModel):
     switches them off. They are looked for in the text that was embedded: LangChain's ``page_content``, a node with the
     metadata that LlamaIndex embeds, or the inputs of an example."""
 
-    cover: Name = None
+    cover: Values = None
     """For ``"coverage"``: what the set has to cover besides the words. A metadata key (``"label"``), a function, or
     values by id. A value that is covered counts once, so a relevant document of another label, collection or product
     gets its place. A document covers one value, each value of a list, or with None nothing."""
@@ -105,8 +108,8 @@ class Settings(BaseModel):
     refine: bool | None = None
     """For ``"vrsd"``: exchange picks after the greedy pass."""
 
-    kernel: Annotated[Kernel | None, _Unchecked, AsItIs] = None
-    """For ``"ndpp"``: a :class:`LowRankKernel` or :class:`LinearKernel`."""
+    kernel: Annotated[Kernel | str | os.PathLike[str] | None, PlainValidator(as_kernel), AsItIs] = None
+    """For ``"ndpp"``: a :class:`LowRankKernel` or :class:`LinearKernel`, or the path of its file."""
 
     relevance_mapping: Literal["linear", "exponential"] | None = None
     """For ``"ndpp"``: how the relevance enters its kernel; see :class:`NDPP`."""
@@ -154,11 +157,16 @@ class Settings(BaseModel):
     LangChain's ``"source"``, and in LlamaIndex the document that contains the node."""
 
     drop_duplicates: bool = True
-    """Documents with the same text count once: the first that the store returns, or the one with the highest
-    ``relevance`` if that is given."""
+    """Documents with the same text count once: the one that ``prefer`` says, else the one with the highest
+    ``relevance`` if that is given, else the first that the store returns."""
 
     drop_near_duplicates: Cosine | None = None
     """No two documents have a cosine above this value, in [-1, 1]."""
+
+    prefer: Rank = None
+    """Which of several copies stays: among candidates with the same text, or with a cosine above
+    ``drop_near_duplicates``, the one with the highest value. A metadata key, a function, or values by id. A value is a
+    number, or a date: an ISO string (``"2026-01-31"``) or a datetime. None is the lowest."""
 
     order: Order = "selection"
     """The order of the result: as selected, the most relevant first (``"relevance"``), the most relevant last
@@ -182,12 +190,15 @@ class Settings(BaseModel):
 
     scores: bool = False
     """Add ``selection_score`` (the gain) and ``relevance_score`` to the metadata of copies of the documents. A key that
-    is there already keeps its value. Events hold the scores in any case."""
+    is there already keeps its value; where it is ``relevance_score``, the relevance that counted here is
+    ``selection_relevance``. Events hold the scores in any case."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     # The name of the setting that says how many are selected.
     size_name: ClassVar[str] = "k"
+    # What to do about arguments that a class does not have.
+    _remedies: ClassVar[Mapping[str, str]] = {}
 
     # Type checkers read the arguments from the fields.
     if not TYPE_CHECKING:
@@ -268,6 +279,8 @@ class Call(Settings, Fetching):
         if warns:
             words = "" if self.cover is None else "cover"
             warn_of_no_effect(selector, parameters, quality=self.quality is not None, words=words)
+            if self.prefer is not None and not self.drop_duplicates and self.drop_near_duplicates is None:
+                warn("prefer has no effect with drop_duplicates=False and without drop_near_duplicates")
         return selector
 
 

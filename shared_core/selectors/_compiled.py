@@ -322,7 +322,7 @@ def coverage(
     k = picks.shape[1]
     n, width = rows.shape[1:]
     m = len(w)
-    d, bound, seen, covered = np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(m)
+    d, bound, seen, covered, weights = np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(m), np.empty(m)
     z, z_words, relevance = np.empty(n), np.empty(n), np.empty(n)
     for query in range(len(picks)):
         own = query if len(rows) > 1 else 0
@@ -337,15 +337,23 @@ def coverage(
             for v in range(n):
                 relevance[v] = z[v] + h * z_words[v]
             noise = (1.0 + noise + h * per_words) * standardise(relevance, ROUNDING, False, z)
-        noise = 2.0 * ROUNDING * noise / temperature + ROUNDING * w.sum()
-        # The tolerance of the highest gain, and the largest that any gain can have.
+        noise = 2.0 * ROUNDING * noise / temperature * (1.0 + w[len(b) :].sum()) + ROUNDING * w.sum()
+        # The largest tie tolerance that a candidate can have.
         widest = tie + ROUNDING * (1.0 + alpha) / alpha + noise
         highest = z.max()
-        covered[:] = covered_before
         for v in range(n):
             relevance[v] = (z[v] - highest) / temperature
+        # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
+        weights[:] = w
+        for j in range(len(b), m):
+            most = 0.0
+            for v in range(n):
+                most = max(most, a[v, j] * np.exp(relevance[v]))
+            weights[j] *= most
+        covered[:] = covered_before
+        for v in range(n):
             # The squared length of a row is 1 or 0, with a rounding error below 1e-5.
-            seen[v], bound[v] = -1, relevance[v] + np.log(1.0 + 1e-5 + alpha) + w.sum()
+            seen[v], bound[v] = -1, relevance[v] + np.log(1.0 + 1e-5 + alpha) + weights.sum()
             if len(shown):
                 seen[v], d[v] = steps, ratios[v]
         for i in shown:
@@ -369,7 +377,7 @@ def coverage(
                     seen[v] = t
                     bound[v] = relevance[v] + np.log(d[v])
                     for j in range(m):
-                        bound[v] += w[j] * max(a[v, j] - covered[j], 0.0)
+                        bound[v] += weights[j] * max(a[v, j] - covered[j], 0.0)
                     if bound[v] > top:
                         best, top = v, bound[v]
             lowest = top - tie - ROUNDING * (1.0 + alpha) / d[best] - noise

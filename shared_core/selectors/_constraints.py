@@ -111,7 +111,10 @@ class PerSource:
 
 
 class NearDuplicates:
-    """The cosine of a pick with another pick or a shown candidate must not be above a threshold."""
+    """The cosine of a pick with another pick or a shown candidate must not be above a threshold.
+
+    With ``prefer``, a candidate is closed from the start if one of a higher rank that stays is too near to it.
+    """
 
     def __init__(self, candidates: Candidates, threshold: float, shown: Sequence[int]) -> None:
         self.rows = candidates.vectors
@@ -121,6 +124,8 @@ class NearDuplicates:
         self.taken = np.zeros(len(candidates), dtype=np.int64)
         for i in shown:
             self.take(i)
+        if candidates.prefer is not None:
+            self._drop_older(candidates.prefer)
 
     def closed(self) -> Mask:
         """Candidates too near to a pick or to a shown one."""
@@ -143,6 +148,15 @@ class NearDuplicates:
         """Open the candidates that are near to the leaver only. Close those near to the newcomer."""
         self.taken -= self.near.pop(leaver)
         self.take(newcomer)
+
+    def _drop_older(self, prefer: NDArray[np.int64]) -> None:
+        """Close what is too near to a candidate of a higher rank, unless that one is itself closed."""
+        order = np.argsort(-prefer, kind="stable")
+        # A block of products at a time, because those of 10,000 candidates with each other would take 800 MB.
+        for block in np.split(order, range(256, len(order), 256)):
+            for i, near in zip(block, self.rows[block] @ self.rows.T > self.threshold, strict=True):
+                if not self.taken[i]:
+                    self.taken += near & (prefer < prefer[i])
 
 
 Constraint = Budget | PerSource | NearDuplicates

@@ -51,7 +51,9 @@ class Coverage:
     - The rows of E are the unit vectors of the candidates, and α is the ridge. The two first terms are those of
       :class:`NDPP` without a kernel: without words and parts, both select the same set.
     - The last term is what the set covers: part j counts as covered as well as the best of its members covers it. β is
-      b divided by its sum. The parts of ``cover`` are further columns, with a weight of their own.
+      b divided by its sum. The parts of ``cover`` are further columns, with a w of their own. Their β has a factor:
+      the highest a_ij exp((ρ_i − max ρ) / T) of any candidate. So a part that only irrelevant candidates cover weighs
+      little.
 
     Each term is submodular (Lin and Bilmes 2011, "A Class of Submodular Functions for Document Summarization"), and so
     is F: the gain of a candidate never rises as the set grows. A gain is F(S + i) − F(S). Cost: O(nkd + nkm) for m
@@ -112,7 +114,10 @@ class Coverage:
                 state.picks += found[0][0].tolist()
                 return make_selection(candidates, state.picks, found[1][0].tolist())
         relevance, noise = self._relevance(candidates, b, a)
-        noise += FLOAT64_TIE * w.sum()
+        noise = noise * (1 + w[len(b) :].sum()) + FLOAT64_TIE * w.sum()
+        # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
+        w = w.copy()
+        w[len(b) :] *= (a[:, len(b) :] * np.exp(relevance)[:, None]).max(axis=0, initial=0.0)
         state.close(relevance)  # -inf for a closed candidate
         lu = lu or IncrementalLU(factors, [], state.target)
         return make_selection(candidates, state.picks, _greedy(state, relevance, noise, lu, a, w, covered))

@@ -45,6 +45,8 @@ class Row(NamedTuple):
     text: str
     metadata: dict[str, Any]
     vector: NDArray[np.float64]
+    # What a reranker in front gave it.
+    score: float | None = None
 
 
 def unit(vectors: Any) -> NDArray[np.float64]:
@@ -237,7 +239,8 @@ class _LangChain(Subject):
 
     @staticmethod
     def item(row: Row) -> Document:
-        return Document(row.text, id=row.id, metadata=dict(row.metadata))
+        reranked = {} if row.score is None else {"relevance_score": row.score}
+        return Document(row.text, id=row.id, metadata={**row.metadata, **reranked})
 
     @staticmethod
     def model(store: Any) -> WordEmbeddings:
@@ -260,7 +263,7 @@ class _LlamaIndex(Subject):
 
     @staticmethod
     def item(row: Row) -> NodeWithScore:
-        return NodeWithScore(node=_node(row, embedded=False))
+        return NodeWithScore(node=_node(row, embedded=False), score=row.score)
 
     @staticmethod
     def model(store: Any) -> CountingEmbedding:

@@ -9,23 +9,28 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import BaseModel
 
 from setselect import MMR, InvalidParameterError, SetSelectWarning
 from tests.adapters.bindings import (
     EXAMPLES,
+    QUERY,
     RERANKERS,
     RETRIEVERS,
     ROWS,
     SUBJECTS,
     Subject,
     expected,
+    name_of,
     nearest,
     numbers,
     over,
     reader,
+    unit,
 )
+from tests.embedding import embed
 
 OVER_ALL_CLASSES = over(SUBJECTS)
 GIVEN = [ROWS[row] for row in nearest(20)]
@@ -128,6 +133,61 @@ def test_a_perspective_without_effect_is_warned_of_by_rerankers_only() -> None:
         subject.make(subject.corpus(), **settings, corpus=True)
     for subject in RETRIEVERS + EXAMPLES:
         subject.make(subject.corpus(), **settings)
+
+
+# What a reranker in front of the class sets.
+NAMES = {"k": "relevance_score", "top_n": "score"}
+
+
+@over(RERANKERS)
+async def test_scores_that_nobody_asked_for_are_warned_of_once(subject: Subject) -> None:
+    rows = [row._replace(score=place * 7 % 20 / 2 - 4) for place, row in enumerate(GIVEN)]
+    rows[3] = rows[3]._replace(score=None)
+    name = NAMES[subject.size]
+    made = subject.make(subject.corpus())
+    with pytest.warns(SetSelectWarning, match=rf"the {name} .*ignored.*relevance='{name}'.*'cosine'") as told:
+        found = numbers(subject.run(made, rows))
+    assert len(told) == 1
+    assert told[0].filename.startswith(str(Path(__file__).parent)), "the warning names the user's line"
+    # Any warning would be an error here.
+    assert numbers(subject.run(made, rows)) == numbers(await subject.arun(made, rows)) == found == expected(nearest(20))
+    assert numbers(subject.run(subject.make(subject.corpus(), relevance="cosine"), rows)) == found
+    del rows[3]
+    made = subject.make(subject.corpus(), selector="similarity", relevance=name)
+    assert numbers(subject.run(made, rows)) == numbers([r for s in (5.5, 5.0, 4.5, 4.0) for r in rows if r.score == s])
+
+
+@over(RERANKERS)
+@pytest.mark.parametrize("settings", [{}, {"perspective": "northern"}, {"shown": ["doc-17"]}], ids=name_of)
+@pytest.mark.parametrize(
+    "score",
+    [
+        lambda cosine: cosine,
+        lambda cosine: float(np.float16(cosine)),
+        lambda cosine: round(cosine, 2),
+        lambda cosine: (1 + cosine) / 2,
+        lambda cosine: np.exp(2 * cosine - 2),
+        lambda cosine: 2 - 2 * cosine,
+        lambda cosine: -cosine,
+        lambda cosine: 1.0,
+        lambda cosine: None,
+    ],
+)
+def test_scores_of_a_store_are_no_rerankers(subject: Subject, settings: dict[str, Any], score: Any) -> None:
+    rows = [row._replace(score=score(float(row.vector @ unit(embed(QUERY))))) for row in GIVEN]
+    # Any warning would be an error here.
+    subject.run(subject.make(subject.corpus(), **settings), rows)
+    subject.run(subject.make(subject.corpus(), **settings), [*rows, *rows[:9]])
+
+
+@pytest.mark.parametrize("kind", ["simple", "flat ip", "flat l2"])
+def test_a_retriever_in_front_is_no_reranker(kind: str) -> None:
+    subject = RERANKERS[1]
+    index = subject.open(ROWS, kind)
+    nodes = index.as_retriever(similarity_top_k=20).retrieve(QUERY)
+    assert len({node.score for node in nodes}) > 9
+    found = subject.make(index).postprocess_nodes(nodes, query_str=QUERY)
+    assert numbers(found) == expected(nearest(20))
 
 
 @OVER_ALL_CLASSES

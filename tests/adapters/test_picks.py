@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -96,13 +98,14 @@ async def test_picks_and_scores_over_other_stores(subject: Subject, kind: str) -
 
 
 @OVER_ALL_CLASSES
-def test_a_kernels_rows_are_found_by_id(subject: Subject) -> None:
+def test_a_kernels_rows_are_found_by_id(subject: Subject, tmp_path: Path) -> None:
     rows = nearest(20)
     factors = np.random.default_rng(0).normal(size=(len(ROWS), 6))
     kernel = LowRankKernel(factors[::-1], ids=[row.id for row in ROWS][::-1])
-    assert subject.select(rows, selector="ndpp", kernel=kernel) == (
-        expected(rows, selector="ndpp", kernel=LowRankKernel(factors[rows]))
-    )
+    wanted = expected(rows, selector="ndpp", kernel=LowRankKernel(factors[rows]))
+    assert subject.select(rows, selector="ndpp", kernel=kernel) == wanted
+    kernel.save(tmp_path / "kernel.safetensors")
+    assert subject.select(rows, selector="ndpp", kernel=str(tmp_path / "kernel.safetensors")) == wanted
 
 
 # What a setting is read from
@@ -117,7 +120,7 @@ def test_a_kernels_rows_are_found_by_id(subject: Subject) -> None:
         ("quality", "quality", {"selector": "mmr", "lambda_b": 0.3}),
         ("relevance", "number", {"selector": "mmr"}),
         ("source", "topic", {"k": 6, "max_per_source": 1, "selector": "similarity"}),
-        ("cover", "topic", {"cover_weight": 2.0}),
+        ("cover", "topic", {"cover_weight": 20.0}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -194,6 +197,17 @@ def test_caps_per_source_and_near_duplicates(subject: Subject, settings: dict[st
     core = {"sources": values(rows, "topic"), "max_per_source": 2} if "source" in settings else settings
     wanted = expected(rows, 9, "similarity", **core)
     assert subject.select(rows, k=9, selector="similarity", **settings) == wanted != expected(rows, 9, "similarity")
+
+
+@OVER_ALL_CLASSES
+def test_of_near_duplicates_the_preferred_one_stays(subject: Subject) -> None:
+    rows = nearest(40)
+    newest = {"drop_near_duplicates": 0.6, "selector": "similarity"}
+    wanted = expected(rows, 9, prefer=rows, **newest)
+    assert wanted != expected(rows, 9, **newest)
+    days = {ROWS[row].id: f"2026-{1 + row // 28:02d}-{1 + row % 28:02d}" for row in rows}
+    for prefer in ("number", reader("number"), days, {name: date.fromisoformat(day) for name, day in days.items()}):
+        assert subject.select(rows, k=9, prefer=prefer, **newest) == wanted
 
 
 @OVER_ALL_CLASSES

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from llama_index.core.vector_stores.types import VectorStoreQueryMode
 
 from setselect import (
     MMR,
@@ -20,7 +21,7 @@ from setselect import (
     PerspectiveError,
     VectorSourceError,
 )
-from tests.adapters.bindings import EXAMPLES, RERANKERS, ROWS, SUBJECTS, Subject, name_of, nearest, over
+from tests.adapters.bindings import EXAMPLES, RERANKERS, RETRIEVERS, ROWS, SUBJECTS, Subject, name_of, nearest, over
 from tests.embedding import embed
 
 OVER_ALL_CLASSES = over(SUBJECTS)
@@ -37,6 +38,7 @@ SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"k": 0}, P, "(k|top_n)"),
     ({"k": "many"}, P, "(k|top_n)"),
     ({"selector": "ndp"}, P, "ndpp"),
+    ({"selector": "NDPP"}, P, "did you mean 'ndpp'"),
     ({"selector": "similarity_score_threshold"}, P, "score_threshold"),
     ({"selector": "vrsd", "relevance": "number"}, P, "mmr"),
     ({"lambda_mult": 0.5}, P, "mmr"),
@@ -48,6 +50,7 @@ SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"cover_weight": -1}, P, "cover_weight"),
     ({"selector": "mmr", "word_weight": 1}, P, "word_weight.*coverage"),
     ({"cover": 3}, P, "cover.*metadata key"),
+    ({"prefer": 3}, P, "prefer.*metadata key"),
     ({"relevance_scale": "log"}, P, "relevance_scale"),
     ({"score_threshold": 1.01}, P, "score_threshold"),
     ({"score_threshold": "high"}, P, "score_threshold"),
@@ -70,6 +73,15 @@ CALLS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"selector": "mmr", "quality": "stars"}, InvalidInputError, "stars.*doc-.*topic"),
     ({"selector": "mmr", "relevance": "topic"}, InvalidInputError, "relevance.*doc-.*number"),
     ({"max_per_source": 1, "source": "file"}, InvalidInputError, "file.*doc-"),
+    ({"prefer": "date"}, InvalidInputError, "prefer.*date.*doc-.*topic"),
+    ({"prefer": "topic"}, InvalidInputError, "prefer.*doc-.*ISO"),
+    (
+        {"prefer": "topic", "drop_duplicates": False, "drop_near_duplicates": 0.9},
+        InvalidInputError,
+        "prefer.*doc-.*ISO",
+    ),
+    ({"budget": 9, "costs": str.strip}, InvalidInputError, "costs=strip.*doc-.*whole (Document|TextNode|dict)"),
+    ({"selector": "mmr", "quality": lambda text: len(text.split())}, InvalidInputError, "quality.*doc-.*split.*whole"),
     ({"cover": "label"}, InvalidInputError, "cover.*label.*doc-.*topic"),
     ({"selector": "mmr", "quality": {"doc-9": 1.0}}, InvalidInputError, "doc-"),
     ({"budget": 9, "costs": dict.fromkeys((row.id for row in ROWS), np.nan)}, InvalidInputError, "costs.*finite"),
@@ -112,8 +124,28 @@ def test_names_that_other_libraries_give_to_the_size(subject: Subject) -> None:
 
 @OVER_ALL_CLASSES
 def test_fetch_k_is_at_least_k_and_no_setting_of_a_reranker(subject: Subject) -> None:
-    with pytest.raises(InvalidParameterError, match="fetch_k"):
+    word = "5" if subject.searches else "not search.*retriever in front"
+    with pytest.raises(InvalidParameterError, match=f"fetch_k.*{word}"):
         subject.make(subject.corpus(), k=5, fetch_k=4 if subject.searches else 20)
+
+
+@over([RETRIEVERS[1], EXAMPLES[1]])
+@pytest.mark.parametrize(
+    ("settings", "ours"),
+    [
+        ({"vector_store_query_mode": "mmr"}, "selector='mmr'"),
+        ({"vector_store_query_mode": VectorStoreQueryMode.MMR}, "selector='mmr'"),
+        ({"vector_store_kwargs": {"mmr_threshold": 0.5}}, "mmr_threshold.*lambda_mult"),
+        ({"vector_store_kwargs": {"mmr_prefetch_factor": 4}}, "mmr_prefetch_factor.*fetch_k"),
+        ({"vector_store_kwargs": {"mmr_prefetch_k": 40}}, "mmr_prefetch_k.*fetch_k"),
+        ({"mmr_threshold": 0.5}, "mmr_threshold.*lambda_mult"),
+    ],
+    ids=name_of,
+)
+def test_arguments_of_llamaindexs_own_mmr_are_refused(subject: Subject, settings: dict[str, Any], ours: str) -> None:
+    with pytest.raises(InvalidParameterError, match=ours):
+        subject.make(subject.corpus(), **settings)
+    subject.make(subject.corpus(), vector_store_query_mode="default", vector_store_kwargs={"namespace": "a"})
 
 
 @pytest.mark.filterwarnings("ignore:(NaN found|Inf found|invalid value):RuntimeWarning")  # of the frameworks

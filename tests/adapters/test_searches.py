@@ -60,6 +60,9 @@ FREE: dict[str, Any] = {**CAP, "costs": lambda document: 1}
         # All candidates have one text, and the budget would pay for more.
         ({"k": 3, "fetch_k": 10, "repeated": 20, "costs": lambda document: 1, "budget": 10}, [10, 40, 160]),
         (TWICE, [6, 24]),  # two texts, five wanted
+        ({**TWICE, "prefer": "number"}, [6, 24]),
+        ({"k": 5, "fetch_k": 6, "prefer": "number"}, [6]),  # no text is repeated
+        ({**NEAR, "prefer": "number"}, [6, 24]),
         ({**TWICE, "k": 2}, [6]),
         ({**TWICE, "drop_duplicates": False}, [6]),
     ],

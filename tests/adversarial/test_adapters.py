@@ -72,7 +72,7 @@ def draw(rng: np.random.Generator) -> dict[str, Any]:
         },
         {"shown": [f"doc-{number}" for number in rng.choice(60, size=3, replace=False)]},
         {"score_threshold": float(rng.uniform(-0.2, 0.2))},
-        {"drop_near_duplicates": float(rng.uniform(0.8, 1))},
+        {"drop_near_duplicates": float(rng.uniform(0.8, 1)), "prefer": pick(rng, (None, read_from(rng, "quality")))},
         {"order": pick(rng, ORDERS)},
         {"budget": float(rng.uniform(10, 40)), "costs": read_from(rng, "tokens")},
         {"max_per_source": int(rng.integers(2, 4)), "source": read_from(rng, "topic")},
@@ -96,7 +96,7 @@ def brute_force(text: str, rows: list[int], settings: dict[str, Any]) -> list[in
     given = {**settings}
     name, k, order = given.pop("selector"), given.pop("k"), given.pop("order", "selection")
     shown = [rows.index(int(i[4:])) for i in given.pop("shown", ()) if int(i[4:]) in rows]
-    arrays = {"quality": "quality", "costs": "tokens", "source": "topic", "cover": "topic"}
+    arrays = {"quality": "quality", "costs": "tokens", "source": "topic", "cover": "topic", "prefer": "quality"}
     read = {{"source": "sources"}.get(n, n): values(rows, key) for n, key in arrays.items() if given.pop(n, None)}
     relevance = given.pop("relevance", None)
     if relevance is not None:

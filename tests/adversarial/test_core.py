@@ -94,6 +94,8 @@ def draw_conditions(case: Case, rng: Rng) -> tuple[int | None, dict[str, Any]]:
         # A cosine within rounding error of the threshold may be on either side.
         if np.abs(rows @ rows.T - threshold).min() > 1e-5:
             conditions["drop_near_duplicates"] = threshold
+            if rng.random() < 0.5:
+                conditions["prefer"] = rng.integers(0, 4, size=n).tolist()
     return None if "budget" in conditions and rng.random() < 0.3 else k, conditions
 
 

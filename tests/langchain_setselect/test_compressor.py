@@ -51,6 +51,13 @@ def test_vectors_come_from_the_store_by_id(
     assert numbers(made.compress_documents(twice, QUERY)) == expected(ROWS, 6), "each id counts once"
 
 
+async def test_documents_may_come_from_an_iterator(store: VectorStore, documents: list[Document]) -> None:
+    made = SetSelectCompressor(vectorstore=store, k=6)
+    assert numbers(made.compress_documents(iter(documents), QUERY)) == expected(ROWS, 6)  # type: ignore[arg-type]
+    assert numbers(await made.acompress_documents((d for d in documents), QUERY)) == expected(ROWS, 6)  # type: ignore[arg-type]
+    assert made.compress_documents(iter(()), QUERY) == []  # type: ignore[arg-type]
+
+
 def test_documents_that_the_store_does_not_know_are_embedded(
     store: VectorStore, documents: list[Document], embeddings: WordEmbeddings
 ) -> None:

@@ -108,6 +108,24 @@ async def test_arguments_of_one_call_override_and_do_not_last(store: VectorStore
     assert SetSelectRetriever(vectorstore=store).invoke(QUERY, shown=shown) == as_new(store, shown=shown)
 
 
+@pytest.mark.parametrize(
+    "given", [{"selector": "mmr"}, {"search_type": "mmr"}, {"selector": None}, {"selector_kwargs": None}]
+)
+async def test_the_same_method_or_none_for_one_call_keeps_its_parameters(store: VectorStore, given: Any) -> None:
+    wanted = expected(nearest(20), 4, "mmr", lambda_mult=0.1)
+    assert wanted != expected(nearest(20), 4, "mmr")
+    for name in ("selector", "search_type"):
+        for settings in (
+            {name: "mmr", "lambda_mult": 0.1},
+            {"search_kwargs": {name: "mmr", "lambda_mult": 0.1}},
+            {"search_kwargs": {"lambda_mult": 0.1}, name: "mmr"},
+            {name: "mmr", "selector_kwargs": {"lambda_mult": 0.1}},
+        ):
+            retriever = SetSelectRetriever(vectorstore=store, **settings)
+            assert numbers(retriever.invoke(QUERY, **given)) == wanted
+            assert numbers(await retriever.ainvoke(QUERY, **given)) == wanted
+
+
 def test_words_may_be_switched_off_for_one_call(store: VectorStore) -> None:
     retriever = SetSelectRetriever(vectorstore=store, word_weight=2)
     assert retriever.invoke(QUERY, word_weight=0) == as_new(store, word_weight=0) != retriever.invoke(QUERY)

@@ -18,6 +18,7 @@ from tests.shared_core.cases import UNUSABLE, gaussian, random_cases
 
 QUERY, VECTORS = gaussian(1, 11, 5)
 COLUMNS: dict[str, Any] = {"quality": range(11), "costs": range(11), "ids": range(11), "sources": "abcdefghijk"}
+PREFER: dict[str, Any] = {"prefer": range(11), "drop_near_duplicates": 0.9}
 GIVEN = np.linspace(-3, 8, 11)
 
 
@@ -85,12 +86,12 @@ def test_without_a_copy_only_unit_rows_share_memory(dtype: Any) -> None:
 
 @pytest.mark.parametrize("given", [None, GIVEN], ids=["cosine", "given relevance"])
 def test_the_columns_stay_with_their_rows(given: Any) -> None:
-    candidates = Candidates(QUERY, VECTORS, relevance=given, max_per_source=2, drop_near_duplicates=0.9, **COLUMNS)
+    candidates = Candidates(QUERY, VECTORS, relevance=given, max_per_source=2, **PREFER, **COLUMNS)
     rows = [7, 0, 3]
     for index in (rows, np.array(rows), tuple(rows)):
         part = candidates.take(index)
         assert (part.ids, part.sources) == ((7, 0, 3), ("h", "a", "d"))
-        for name in ("vectors", "relevance", "quality", "costs"):
+        for name in ("vectors", "relevance", "quality", "costs", "prefer"):
             assert np.array_equal(getattr(part, name), getattr(candidates, name)[rows])
             assert not getattr(part, name).flags.writeable
     others = {
@@ -105,6 +106,7 @@ def test_the_columns_stay_with_their_rows(given: Any) -> None:
         assert not other.relevance.flags.writeable
         assert (other.ids, other.sources, other.max_per_source) == (tuple(range(11)), tuple("abcdefghijk"), 2)
         assert other.drop_near_duplicates == 0.9
+        assert np.array_equal(other.prefer, range(1, 12))
         assert np.array_equal(other.costs, range(11))
         assert np.array_equal(other.quality, range(11))
     assert candidates.with_query(-QUERY, GIVEN[::-1]).relevance.tolist() == GIVEN[::-1].tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from shared_core import (
     NDPP,
     VRSD,
     Candidates,
+    InvalidInputError,
     NothingLeftError,
+    SetSelectWarning,
     select,
 )
 from tests.shared_core.cases import PAIRS, VRSD_REFINED, Pair, gaussian, names, random_cases
@@ -108,3 +111,70 @@ def test_ndpp_fills_in_by_relevance_under_the_caps() -> None:
         full = {sources[i] for i in picks[:position]}
         free = [i for i in range(30) if sources[i] not in full]
         assert picks[position] == max(free, key=lambda i: candidates.relevance[i])
+
+
+# Four versions of one text, each near to its neighbours only, and another text.
+DEGREES = np.radians([0, 20, 40, 60, 150])
+VERSIONS = np.stack([np.cos(DEGREES), np.sin(DEGREES)], axis=1)
+NEAR: dict[str, Any] = {"drop_near_duplicates": 0.9}
+
+
+@every_pair
+@pytest.mark.parametrize(
+    ("prefer", "kept"),
+    [
+        ([1, 2, 3, 4, 5], {1, 3, 4}),  # row 3 drops row 2, which then does not drop row 1
+        ([4, 3, 2, 1, 5], {0, 2, 4}),
+        ([0, 1, 0, 0, 0], {1, 3, 4}),
+        ([None, "2026-01-31", "2025-12-01", None, None], {1, 3, 4}),
+        ([datetime(2026, 1, 1, 23, tzinfo=UTC), date(2026, 1, 2), "2026-01-01T23:30:00-02:00", None, None], {0, 2, 4}),
+        ([False, True, False, False, False], {1, 3, 4}),
+        (np.array(["2024", "2026", "2025", "NaT", "2025"], "datetime64[D]"), {1, 3, 4}),
+    ],
+)
+def test_the_preferred_of_near_duplicates_stays(pair: Pair, prefer: Any, kept: set[int]) -> None:
+    for query in ([1.0, 0.1], [0.1, 1.0], [0.5, 0.6]):
+        assert {*pair.select(query, VERSIONS, 5, prefer=prefer, **NEAR).indices.tolist()} == kept
+
+
+def test_equal_values_leave_it_to_the_gain() -> None:
+    for query in gaussian(0, 20, 2)[1]:
+        assert select(query, VERSIONS, 5, prefer=[7] * 5, **NEAR).indices.tolist() == (
+            select(query, VERSIONS, 5, **NEAR).indices.tolist()
+        )
+
+
+def test_what_is_near_to_a_shown_one_drops_nothing() -> None:
+    # Row 1 is near to the shown row 0, so its higher rank must not drop row 2.
+    found = select([1.0, 0.5], VERSIONS, 4, prefer=[0, 9, 1, 0, 0], shown=[0], **NEAR)
+    assert {*found.indices.tolist()} == {2, 4}
+
+
+def test_a_large_number_of_candidates_needs_no_square_matrix() -> None:
+    query, vectors = gaussian(0, 600, 8)
+    copies = np.concatenate([vectors, vectors, vectors])
+    found = select(query, copies, 600, "similarity", prefer=np.arange(1800), drop_near_duplicates=0.9999)
+    assert found.indices.min() >= 1200
+
+
+@pytest.mark.parametrize(
+    ("prefer", "word"),
+    [
+        ([1, 2, 3, np.nan, 5], "row 3 is nan"),
+        ([1, 2, "2026-01-31", 4, 5], "row 2 is '2026-01-31'"),
+        (["2026-01-31", "31.01.2026", None, None, None], "row 1 is '31.01.2026'.*ISO"),
+        ([None, "1.10", None, None, None], "row 1 is '1.10'"),
+        ([1, 2, {}, 4, 5], "row 2"),
+        ([1, 2, 3], "prefer must be 5"),
+        ("abcde", "row 0 is 'a'"),
+        (3, "prefer must be a collection"),
+    ],
+)
+def test_values_without_an_order_are_refused(prefer: Any, word: str) -> None:
+    with pytest.raises(InvalidInputError, match=word):
+        select([1.0, 0.1], VERSIONS, 2, prefer=prefer, **NEAR)
+
+
+def test_prefer_alone_has_no_effect() -> None:
+    with pytest.warns(SetSelectWarning, match="prefer has no effect without drop_near_duplicates"):
+        select([1.0, 0.1], VERSIONS, 2, prefer=range(5))

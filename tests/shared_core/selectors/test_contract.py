@@ -201,10 +201,12 @@ class Question:
         most, threshold = more.get("max_per_source"), more.get("drop_near_duplicates")
         near = None if threshold is None else oracles.near_pairs(self.case.vectors, threshold)
         counts = Counter(sources[i] for i in taken) if sources else Counter()
+        beaten = oracles.near_a_preferred(near, more.get("prefer"), more.get("shown", ()), len(self.case.vectors))
         return [
             i
             for i in range(len(self.case.vectors))
             if i not in taken
+            and not beaten[i]
             and (costs is None or costs[i] <= left)
             and (most is None or counts[sources[i]] < most)
             and (near is None or not near[i, list(taken)].any())
@@ -239,6 +241,8 @@ def ask(case: Case, pair: Pair, about: Sequence[str]) -> Question:
             conditions["max_per_source"] = int(rng.integers(1, 4))
         if which != 0:
             conditions["drop_near_duplicates"] = clear_threshold(case)
+            if case.number // 36 % 2:
+                conditions["prefer"] = rng.integers(0, 4, size=n)
     shown: list[int] = []
     if "shown" in about:
         shown = rng.permutation(n)[: int(rng.integers(0, min(n, 6)))].tolist()

@@ -95,7 +95,13 @@ def test_the_gain_of_a_candidate_never_rises(seed: int, n: int, data: st.DataObj
 def test_a_part_counts_once_and_as_well_as_the_best_member_covers_it() -> None:
     query, vectors = gaussian(3, 5, 8)
     parts = np.array([[0.9, 0.0], [0.5, 0.0], [0.9, 0.4], [0.0, 1.0], [1.0, 0.0]])
-    candidates = {"query": query, "vectors": vectors, "cover": Parts(parts, np.array([3.0, 1.0]))}
+    # With equal relevance every part weighs as much as its weight says.
+    candidates = {
+        "query": query,
+        "vectors": vectors,
+        "relevance": np.ones(5),
+        "cover": Parts(parts, np.array([3.0, 1.0])),
+    }
     for i, new in ((1, 0.0), (2, 0.25 * 0.4), (3, 0.25), (4, 0.75 * 0.1)):
         plain = gain_of(i, candidates, [0], Coverage(cover_weight=0))
         for weight in (1.0, 0.25):
@@ -111,6 +117,13 @@ def test_each_value_gets_its_place() -> None:
     assert {sources[i] for i in select(query, vectors, 3).indices} == {"wiki"}
     found = select(query, vectors, 3, cover=sources)
     assert {sources[i] for i in found.indices} == {"wiki", "news", "blog"}
+
+
+def test_a_value_that_only_irrelevant_candidates_have_gets_no_place() -> None:
+    vectors = np.eye(8)[:6] + 3 * np.eye(8)[7]
+    vectors[5] = np.eye(8)[5]
+    found = select(np.eye(8)[7], vectors, 3, cover=["wiki"] * 5 + ["spam"])
+    assert 5 not in found.indices
 
 
 # --- words ----------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from pydantic.fields import FieldInfo
 from shared_core import InvalidParameterError
 from shared_core.retrieval.lookup import nearest_name, refuse_unknown
 from shared_core.retrieval.request import Request
-from shared_core.retrieval.settings import Call, Name, Positive, SelectorName, Settings, parameter_names
-from shared_core.selectors.base import DEFAULT_SELECTOR
+from shared_core.retrieval.settings import Call, Name, Positive, Settings, parameter_names
+from shared_core.selectors.base import DEFAULT_SELECTOR, SelectorName
 
 
 class SelectionSettings(Settings):

@@ -25,7 +25,8 @@ from shared_core.errors import warn
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.items import new_scores
 from shared_core.retrieval.request import EmbeddedQuery, Found, Request, Selected, as_vector
-from shared_core.retrieval.settings import Fetching, SelectorName
+from shared_core.retrieval.settings import Fetching
+from shared_core.selectors.base import SelectorName
 
 from ._settings import SelectionSettings
 from .stores.reader import VectorReader, document_id

@@ -21,6 +21,7 @@ from ..selectors.base import (
     DEFAULT_K,
     DEFAULT_SELECTOR,
     Selector,
+    SelectorName,
     default_fetch_k,
     resolve_selector,
     selector_names,
@@ -32,7 +33,6 @@ from ..selectors.vrsd import NO_RELEVANCE
 from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
 from .items import ItemName, ItemNumber, ItemOrdered, Order
 
-SelectorName = Literal["coverage", "ndpp", "mmr", "vrsd", "similarity"]
 Perspective = (
     str | Sequence[float] | NDArray[Any] | Callable[[str], str | QueryParts | None] | PerspectiveExtractor | None
 )

@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from .._validation import nearest_name, quoted, read_only
 from ..candidates import CandidateBlock, Candidates
 from ..errors import InvalidInputError, InvalidParameterError, warn
 
+# The selectors of this package, for editors.
+SelectorName = Literal["coverage", "ndpp", "mmr", "vrsd", "similarity"]
 # The selector of all functions, adapters and commands that are given none.
 DEFAULT_SELECTOR = "coverage"
 # The number of picks of all adapters, batches and commands that are given none.

@@ -16,6 +16,7 @@ processor prints the same figures.
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,11 +26,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.models import MAX_TOKENS, MINILM, embed
 from benchmarks.papers._common import DATA, ROOT, bm25_scores, heading, records, table
+from benchmarks.regimes_methods import Method, Search, by_words, objective
 from benchmarks.regimes_tasks import is_development
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Selector, TopK, rescale
 from shared_core.evaluation.measures import bootstrap_interval, mean_pairwise_cosine, rank_measures
 from shared_core.scaling import Scale
-from shared_core.signals.words import match_words
 
 RESULT = ROOT / "benchmarks" / "results" / "given_relevance.md"
 FETCH_K = 50
@@ -43,10 +44,10 @@ METHODS: dict[str, Selector] = {
     "NDPP, linear": NDPP(relevance_mapping="linear"),
     "NDPP, T 0.1": NDPP(relevance_mapping="exponential", temperature=0.1),
     "NDPP()": NDPP(),
-    "setselect": Coverage(),
-    "setselect, words only to cover": Coverage(),
 }
-WORDS_ENTER, WORDS_COVER = list(METHODS)[-2:]
+# Both cover the words. In the second the words do not enter the relevance; the selector has no such setting.
+WORDS_ENTER, WORDS_COVER = "setselect", "setselect, words only to cover"
+WITH_WORDS: dict[str, Method] = {WORDS_ENTER: by_words(Coverage()), WORDS_COVER: objective(h=0)}
 SCALES: dict[str, Scale | None] = {"minmax": "minmax", "rank": "rank", "as they came": None}
 FUSED = "hybrid, no selection"
 DECISION = """## Do the words enter a relevance that was given?
@@ -139,22 +140,29 @@ def rankings_of(task: Task, k: int) -> dict[str, list[list[int]]]:
     """The ``k`` rows of every method for each query, in order."""
     vectors, queries = embed(task.texts, MINILM), embed(task.queries, MINILM)
     found: dict[str, list[list[int]]] = {}
-    for question, query, by_words in zip(task.queries, queries, bm25_scores(task.texts, task.queries), strict=True):
-        dense, sparse = best_rows(vectors @ query), best_rows(by_words)
-        sparse = sparse[by_words[sparse] > 0]
+    for question, query, scores_of_words in zip(
+        task.queries, queries, bm25_scores(task.texts, task.queries), strict=True
+    ):
+        dense, sparse = best_rows(vectors @ query), best_rows(scores_of_words)
+        sparse = sparse[scores_of_words[sparse] > 0]
         fused = fuse([dense, sparse])
         rows, scores = np.array(list(fused)), np.array(list(fused.values()))
         picks = {"vectors, no selection": dense[:k], "BM25, no selection": sparse[:k], FUSED: rows[:k]}
-        words = match_words(question, [task.texts[row] for row in rows])
-        candidates = dict.fromkeys(METHODS, Candidates(query, vectors[rows]))
-        candidates[WORDS_ENTER] = Candidates(query, vectors[rows], words=words)
-        candidates[WORDS_COVER] = Candidates(query, vectors[rows], cover=words)
+        cosines = Candidates(query, vectors[rows])
         for name, selector in METHODS.items():
-            picks[f"{name}; cosine"] = rows[selector.select(candidates[name], k).indices]
-            # Similarity by the fused scores is the fused ranking; VRSD takes no relevance.
-            for label, scale in SCALES.items() if not isinstance(selector, (TopK, VRSD)) else ():
-                given = candidates[name].with_query(query, rescale(scores, scale))
-                picks[f"{name}; fused, {label}"] = rows[selector.select(given, k).indices]
+            picks[f"{name}; cosine"] = rows[selector.select(cosines, k).indices]
+        search = Search(question, query, rows, vectors[rows], [task.texts[row] for row in rows], sparse)
+        for name, method in WITH_WORDS.items():
+            picks[f"{name}; cosine"] = np.array(method(search, k))
+        for label, scale in SCALES.items():
+            scaled = rescale(scores, scale)
+            given = cosines.with_query(query, scaled)
+            for name, selector in METHODS.items():
+                # Similarity by the fused scores is the fused ranking; VRSD takes no relevance.
+                if not isinstance(selector, (TopK, VRSD)):
+                    picks[f"{name}; fused, {label}"] = rows[selector.select(given, k).indices]
+            for name, method in WITH_WORDS.items():
+                picks[f"{name}; fused, {label}"] = np.array(method(replace(search, relevance=scaled), k))
         for name, ranked in picks.items():
             found.setdefault(name, []).append(ranked.tolist())
     return found

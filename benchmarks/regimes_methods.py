@@ -30,6 +30,7 @@ class Search:
     vectors: np.ndarray  # of these rows
     texts: list[str]  # of these rows
     by_words: np.ndarray  # rows of the best texts by BM25 over the whole corpus
+    relevance: np.ndarray | None = None  # in place of the cosines
 
     @cached_property
     def words(self) -> Parts:
@@ -39,12 +40,12 @@ class Search:
     @cached_property
     def candidates(self) -> Candidates:
         """The nearest texts as vectors alone."""
-        return Candidates(self.query, self.vectors)
+        return Candidates(self.query, self.vectors, relevance=self.relevance)
 
     @cached_property
     def with_words(self) -> Candidates:
         """The nearest texts with the words of the question."""
-        return Candidates(self.query, self.vectors, words=self.words)
+        return Candidates(self.query, self.vectors, relevance=self.relevance, words=self.words)
 
 
 # The rows of k texts, the best first.

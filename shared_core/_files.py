@@ -25,7 +25,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | str) -> None:
     target = Path(path)
     aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with aside.open("wb") as file:
+        with named_errors(target), aside.open("wb") as file:
             _write(file, data.encode() if isinstance(data, str) else data)
         # The content is on the disk before the file gets its name: a power cut must not leave an empty file.
         aside.replace(target)
@@ -40,6 +40,17 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
     target = Path(path)
     for left in target.parent.glob(f".{glob.escape(target.name)}.{'[0-9a-f]' * 16}.tmp"):
         left.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def named_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let the OSErrors of the block name ``path``: that of a full disk names no file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = os.fspath(path)
+        raise
 
 
 @contextlib.contextmanager
@@ -112,7 +123,7 @@ class Journal:
 
     def begin(self) -> None:
         """Create the file, or remove the torn last line that :meth:`read` found, so that records can be appended."""
-        with self.path.open("ab") as file:
+        with named_errors(self.path), self.path.open("ab") as file:
             size = file.tell()
             # Lines that another process appended since the file was read are kept.
             if size == self._size:
@@ -127,7 +138,7 @@ class Journal:
         lines = b"".join(map(_line, records))
         if lines:
             # Without a buffer, each call is one write, so the lines of two processes do not mix.
-            with self.path.open("ab", buffering=0) as file:
+            with named_errors(self.path), self.path.open("ab", buffering=0) as file:
                 _write(file, lines)
 
     def error(self, number: int, problem: str = "") -> InvalidInputError:

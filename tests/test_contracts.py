@@ -1,5 +1,6 @@
 """The contracts of pyproject.toml: private modules are protected, and the extras that texts name exist."""
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -42,3 +43,13 @@ def test_every_extra_that_messages_and_pages_name_exists() -> None:
 def test_the_extra_all_is_all_other_extras() -> None:
     (whole,) = EXTRAS["all"]
     assert set(re.findall(r"[\w-]+", whole)) == {"setselect", *EXTRAS} - {"all"}
+
+
+def test_every_parameter_in_the_reference_says_what_it_is() -> None:
+    silent = []
+    for path in (ROOT / "shared_core").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            documented = (isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node)) or ""
+            for section in re.findall(r"^(?:Parameters|Attributes)\n-+\n(.*?)(?:\n\n|\Z)", documented, re.M | re.S):
+                silent += [(path.name, name) for name in re.findall(r"^(\S.*)(?:\n(?=\S)|\Z)", section, re.M)]
+    assert not silent

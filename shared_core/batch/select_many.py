@@ -56,6 +56,7 @@ def select_many(
     Parameters
     ----------
     queries : array-like, shape (Q, d), Q >= 1, or an iterator of blocks of shape (b, d)
+        The queries' embeddings, one per row.
     vectors : array-like, shape (n, d) shared by all queries, or (Q, n, d), or an iterator of blocks (b, n, d)
         A memory map of shape (Q, n, d) is read a few MB at a time, or one query's candidates where these are larger.
         At most two blocks of an iterator are in memory. Blocks of queries, vectors and quality must have equal lengths.
@@ -71,7 +72,7 @@ def select_many(
         What each candidate is worth for each query, in place of the cosine: the scores of a reranker or of hybrid
         search. :class:`VRSD` refuses it.
     relevance_scale : {"minmax", "rank", "sigmoid", "zscore"} or None
-        How the given relevance of each query is mapped to [0, 1]; see :func:`rescale`. None: not at all.
+        How the given relevance of each query is scaled for the selector; see :func:`rescale`. None: not at all.
     quality : array-like, shape (n,), or for own candidates (Q, n) or an iterator of blocks (b, n), optional
         How good each candidate is by itself, see :class:`Candidates`.
     ids : iterable of n hashables, optional

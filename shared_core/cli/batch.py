@@ -11,7 +11,7 @@ from rich.text import Text
 
 from .._argument_names import rename_arguments
 from .._validation import quoted
-from ..errors import InvalidParameterError, KernelError, SetSelectError
+from ..errors import InvalidParameterError, SetSelectError
 from ..selectors.base import DEFAULT_K, DEFAULT_SELECTOR, make_selector, uses_words
 from ._terminal import FINE, WITH_PROBLEMS, message_console, result_console, stop
 
@@ -107,21 +107,8 @@ def _parameters(given: list[str]) -> dict[str, Any]:
             raise InvalidParameterError(f"--parameter takes name=value, got {quoted(one)}")
         if name in parameters:
             raise InvalidParameterError(f"--parameter {name} is given twice")
-        if name == "kernel":
-            parameters[name] = _load_kernel(value)
-            continue
         try:
             parameters[name] = json.loads(value)
         except ValueError:
             parameters[name] = value
     return parameters
-
-
-def _load_kernel(path: str) -> Any:
-    from ..selectors.kernels import LinearKernel, LowRankKernel
-
-    try:
-        return LinearKernel.load(path)
-    except KernelError:
-        # The file holds a low-rank kernel. If it holds none at all, this call raises the error.
-        return LowRankKernel.load(path)

@@ -199,6 +199,7 @@ def compare_candidates(
     Parameters
     ----------
     queries : iterable of str, mapping or Query
+        The questions, as in :func:`compare`.
     candidates_of : callable
         ``candidates_of(query) -> FoundCandidates``: the query's vector, at most ``fetch_k`` documents, and their
         vectors. A query without candidates is left out, and a note says so.

@@ -46,6 +46,7 @@ class Query:
     Attributes
     ----------
     id, text : str
+        The name of the query in reports, and its words.
     gold : tuple of str
         Ids of the documents that should be picked.
     subtopics : mapping
@@ -111,6 +112,7 @@ def read_documents(path: Path | str, *, text_key: str | None = None, id_key: str
     Parameters
     ----------
     path : path
+        The file of the documents.
     text_key, id_key : str, optional
         The keys or columns of a file of another shape: of the text, and of the id. A line without one of them is a
         problem.
@@ -155,6 +157,7 @@ def read_queries(
     Parameters
     ----------
     path : path
+        The file of the queries.
     query_key, query_id_key, gold_key : str, optional
         The keys or columns of a file of another shape: of the text, the id and the gold ids. A line without one of the
         first two is a problem. ``gold_key`` may be missing on some lines, not on all.

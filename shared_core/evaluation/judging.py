@@ -54,7 +54,9 @@ class FoundCandidates:
     vector : array-like, shape (d,)
         The query's vector.
     documents : sequence of n Document
+        The candidates, the nearest first.
     vectors : array-like, shape (n, d)
+        Their embeddings.
     subtopics : mapping, optional
         Labels of what the query asks for, each with the ids of all documents that cover it. By default they come from
         the query and the labels of ``documents``, and a subtopic that none of the documents covers counts as missed.

@@ -59,6 +59,7 @@ def beir_files(folder: Path | str, split: str | None = None, qrels: Path | str |
     Parameters
     ----------
     folder : path
+        A folder with ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/``.
     split : str, optional
         Name of a file in ``qrels/``, without ``.tsv``. Default: "test", or the only one that is there.
     qrels : path, optional
@@ -125,7 +126,7 @@ def read_judged(
         See :func:`~shared_core.evaluation.corpus.read_documents`, :func:`~shared_core.evaluation.corpus.read_queries`
         and :func:`read_qrels`. :func:`beir_files` finds those of a BEIR folder.
     text_key, id_key, query_key, query_id_key : str, optional
-        See the first two of these functions.
+        The keys or columns of files of another shape: of the text and the id of a document, and of a query.
 
     Raises
     ------

@@ -157,7 +157,9 @@ class Comparison:
     Attributes
     ----------
     title : str
+        The heading of the report.
     corpus : CorpusFacts
+        The corpus and the conditions of the comparison.
     settings : tuple of Setting
         Plain similarity is always the first.
     measures : tuple of Measure
@@ -167,6 +169,7 @@ class Comparison:
     differences : dict
         A :class:`Difference` to similarity for each of these pairs; all 0 for similarity itself.
     recommendation : Recommendation
+        The setting to use, and the reason.
     relevance, redundancy : tuple of float or None, one per setting
         Mean cosine of the picks with their query; mean cosine between the picks of a query. Every ``redundancy`` is
         None if each query has one pick.

@@ -56,9 +56,11 @@ def fit(
     Parameters
     ----------
     items : sequence of n mappings
+        The pool of queries and examples, for example of questions and answers.
     vectors : array-like, shape (n, d)
         The items' embeddings.
     feedback : Feedback
+        How good a set of examples is for an item.
     labels : iterable of LabelledSubset, optional
         From :func:`label`. By default they are made here, from the ``fetch_k`` nearest items that are not held out,
         with ``draw="greedy"`` for the listwise objective and ``"random"`` for the likelihood.

@@ -70,12 +70,15 @@ def hold_out(
     Parameters
     ----------
     items : sequence of n mappings
+        The pool, for example of questions and answers.
     vectors : array-like, shape (n, d)
+        The items' embeddings.
     queries : iterable of int, optional
         The rows that can be queries; default: all. The other items are examples only.
     held_out : float in (0, 1)
         Share of the different queries that is held out, at least one of them.
     seed : int >= 0
+        The same seed gives the same split.
 
     Returns
     -------

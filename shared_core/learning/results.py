@@ -63,6 +63,7 @@ class Fitted:
         Mean difference, query by query, between the kernel and the best of these selectors, and its standard error
         (NaN for a single query).
     history : tuple of Epoch
+        Every epoch that was trained, from 0, the start.
     held_out : tuple of int
         Rows of the held-out queries. They took no part in training, neither as queries nor as examples.
 

@@ -45,6 +45,7 @@ class FitSettings:
     Parameters
     ----------
     objective : "listwise" or "likelihood"
+        What training maximises: the order of the labelled subsets by feedback, or the likelihood of the best ones.
     kernel : "linear" or "rows"
         A :class:`LinearKernel`, which also serves items that come later, or a :class:`LowRankKernel` with a row for
         each item. Both start at the embeddings.

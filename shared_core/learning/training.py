@@ -85,7 +85,13 @@ class Run:
             self.task.kernel(), number, self.history[number].feedback, means, float(difference.mean()), error,
             tuple(self.history), tuple(self.held_out.queries),
         )  # fmt: skip
-        if not fitted.helped:
+        if {fitted.feedback} == {*means.values()}:
+            warn(
+                f"learning did not help: on {len(self.held_out.queries)} held-out items the picks of the kernel and "
+                f"those of each selector that learns nothing have feedback {fitted.feedback:.4g}, so these items do "
+                "not tell selectors apart. Learn from items that need more of their examples, or with a smaller k"
+            )
+        elif not fitted.helped:
             warn(
                 f"learning did not help: on {len(self.held_out.queries)} held-out items the picks of the kernel have "
                 f"feedback {fitted.feedback:.4g}, those of {rival}, which learns nothing, {means[rival]:.4g}; the "

@@ -333,8 +333,9 @@ class Request:
     def warn_that_all_are_selected(self, owner: Settings, candidates: int, remedy: str) -> None:
         """Warn, once for each ``owner``, that there is nothing to select from."""
         if candidates:
-            every = f"{owner.size_name}={self.k} of {candidates} candidates"
-            _warn_once(owner, "_warned", f"{every}: all of them are selected, whatever the method. {remedy}")
+            every = f"{owner.size_name}={self.k}"
+            message = f"{every} of {candidates} candidates: all of them are selected, whatever the method. {remedy}"
+            _warn_once(owner, "_warned", message)
 
     def warn_of_ignored_scores(self, owner: Settings, selected: Selected, name: str) -> None:
         """Warn, once for each ``owner``, that the candidates came with scores under ``name`` that were not used."""

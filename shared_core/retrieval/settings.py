@@ -5,6 +5,7 @@ The classes of both adapters inherit :class:`Settings`, and only they import thi
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -26,7 +27,7 @@ from ..selectors.base import (
     selector_parameters,
     warn_of_no_effect,
 )
-from ..selectors.kernels import Kernel
+from ..selectors.kernels import Kernel, as_kernel
 from ..selectors.vrsd import NO_RELEVANCE
 from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
 from .items import ItemName, ItemNumber, ItemOrdered, Order
@@ -107,8 +108,8 @@ class Settings(BaseModel):
     refine: bool | None = None
     """For ``"vrsd"``: exchange picks after the greedy pass."""
 
-    kernel: Annotated[Kernel | None, _Unchecked, AsItIs] = None
-    """For ``"ndpp"``: a :class:`LowRankKernel` or :class:`LinearKernel`."""
+    kernel: Annotated[Kernel | str | os.PathLike[str] | None, PlainValidator(as_kernel), AsItIs] = None
+    """For ``"ndpp"``: a :class:`LowRankKernel` or :class:`LinearKernel`, or the path of its file."""
 
     relevance_mapping: Literal["linear", "exponential"] | None = None
     """For ``"ndpp"``: how the relevance enters its kernel; see :class:`NDPP`."""

@@ -138,6 +138,7 @@ def make_selection(
     Parameters
     ----------
     candidates : Candidates
+        What was selected from.
     picks : list of k int
         Rows of the candidates, in the order of the picks.
     gains : list of k float
@@ -178,8 +179,11 @@ class Selections:
     Attributes
     ----------
     indices : int64, shape (Q, k)
+        The rows of the picks of each query, in the order of the picks.
     gains, relevance : float64, shape (Q, k)
+        What each pick added to the objective, and its relevance for the query.
     objective : float64, shape (Q,)
+        What the selector maximised, for each query.
     filled_from : int64, shape (Q,)
         As in :class:`Selection`, with -1 for None.
 

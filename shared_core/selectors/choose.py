@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import read_only
+from .._validation import check_one_of, read_only
 from ..candidates import CONSTRAINTS, TIE_TOLERANCE, Candidates
 from ..errors import InvalidInputError, NothingLeftError
-from ..scaling import Scale, rescale
+from ..scaling import SCALES, Scale, rescale
 from ..signals.words import match_words
 from .base import (
     DEFAULT_SELECTOR,
@@ -52,15 +52,18 @@ def select(
     Parameters
     ----------
     query : array-like, shape (d,)
+        The query's embedding.
     vectors : array-like, shape (n, d)
+        The candidates' embeddings, one per row.
     k : int, optional
         Size of the set, 1..n. It may be left out if ``budget`` is given.
     selector : str or Selector
         ``"coverage"`` (default), ``"ndpp"``, ``"mmr"``, ``"vrsd"``, ``"similarity"``, another registered name, or an
         object.
     question : str, optional
+        The query in words. With ``texts``, :class:`Coverage` also counts which words of it each text has.
     texts : sequence of n str, optional
-        The query in words, and the candidates' texts. With both, :class:`Coverage` reads the words too.
+        The candidates' texts. They need ``question``.
     cover : array of shape (n, m) in [0, 1], or n values, optional
         Parts that the set has to cover, for :class:`Coverage`: how well each candidate covers each part, or the value
         of each candidate, such as its label. See :class:`Candidates`.
@@ -69,8 +72,16 @@ def select(
         search. ``"cosine"`` is the default. :class:`VRSD` refuses it.
     relevance_scale : {"minmax", "rank", "sigmoid", "zscore"} or None
         How the given relevance is scaled for the selector; see :func:`rescale`. None: not at all.
-    quality, ids, costs, sources, prefer
-        See :class:`Candidates`.
+    quality : array-like, shape (n,), optional
+        How good each candidate is by itself, for :class:`MMR`.
+    ids : iterable of n hashables, optional
+        Names of the candidates, for messages and for a :class:`LowRankKernel`.
+    costs : array-like, shape (n,), optional
+        What each candidate takes from the ``budget``.
+    sources : iterable of n hashables, optional
+        Where each candidate comes from, for ``max_per_source``.
+    prefer : iterable of n numbers or dates, optional
+        Which one of near-duplicates may be picked, for ``drop_near_duplicates``: the one with the highest value.
     budget : float, optional
         The sum of ``costs`` that the set must not exceed.
     shown : iterable of int
@@ -103,6 +114,8 @@ def select(
     """
     if isinstance(relevance, str) and relevance == "cosine":
         relevance = None
+    if relevance_scale is not None:
+        check_one_of(relevance_scale, "relevance_scale", SCALES)
     constraints = {name: parameters.pop(name) for name in CONSTRAINTS if name in parameters}
     check_arguments(select, parameters, CONSTRAINTS)
     resolved = resolve_selector(selector, parameters)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -15,7 +16,7 @@ from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with
 from ..errors import InvalidParameterError, KernelError, warn
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import Selection, Selections, make_selection, make_selections, register_selector
-from .kernels import Kernel, LowRankKernel
+from .kernels import Kernel, LowRankKernel, as_kernel
 from .kernels.base import log_exponential
 from .top_k import take_by_relevance
 
@@ -52,8 +53,8 @@ class NDPP:
 
     Parameters
     ----------
-    kernel : LowRankKernel, LinearKernel or None
-        The learned L, or any object with the method of :class:`Kernel`. None: L = E Eᵀ + αI.
+    kernel : LowRankKernel, LinearKernel, path or None
+        The learned L, the path of its file, or any object with the method of :class:`Kernel`. None: L = E Eᵀ + αI.
     relevance_mapping : {"linear", "exponential"} or None
         How the relevance becomes r. ``"exponential"``: r = exp(relevance / (2·T)), divided by its maximum.
         ``"linear"``: r = max(relevance, 1e-6). The paper (4.4.1) has r = cos, with which an opposite vector would be as
@@ -79,8 +80,8 @@ class NDPP:
         ``relevance_mapping`` is unknown, ``temperature`` is neither ``"auto"`` nor a number above 0, ``ridge`` is below
         0, or ``kernel`` is not a kernel.
     KernelError
-        In a selection: the kernel does not know a candidate's id, takes vectors of another length, or holds numbers so
-        large that a determinant overflows.
+        The file holds no kernel. In a selection: the kernel does not know a candidate's id, takes vectors of another
+        length, or holds numbers so large that a determinant overflows.
 
     Examples
     --------
@@ -92,7 +93,7 @@ class NDPP:
     2
     """
 
-    kernel: Kernel | None = None
+    kernel: Kernel | str | os.PathLike[str] | None = None
     relevance_mapping: Literal["linear", "exponential"] | None = None
     temperature: float | Literal["auto"] | None = "auto"
     ridge: float | None = None
@@ -103,10 +104,10 @@ class NDPP:
     def __post_init__(self) -> None:
         if self.relevance_mapping is not None:
             check_one_of(self.relevance_mapping, "relevance_mapping", ("linear", "exponential"))
+        object.__setattr__(self, "kernel", as_kernel(self.kernel))
         if self.kernel is not None and not isinstance(self.kernel, Kernel):
             raise InvalidParameterError(
-                f"kernel must be a LowRankKernel, a LinearKernel or None, got {quoted(self.kernel)}; "
-                "a file is loaded with .load(path)"
+                f"kernel must be a LowRankKernel, a LinearKernel, the path of one, or None, got {quoted(self.kernel)}"
             )
         if self.ridge is not None:
             object.__setattr__(self, "ridge", check_number(self.ridge, "ridge", 0))
@@ -180,7 +181,7 @@ class NDPP:
 
     def _factors(self, candidates: Candidates) -> _Factors:
         """The factors of the kernel, or of E Eᵀ if there is none."""
-        if self.kernel is None:
+        if not isinstance(self.kernel, Kernel):
             return factors_of_unit_rows(candidates.vectors, self._alpha())
         V, B, C = self.kernel.factors(candidates)
         Z = np.concatenate([V, B], axis=1, dtype=np.float64) if B.shape[1] else V.astype(np.float64, copy=False)

@@ -71,6 +71,7 @@ def match_words(question: str, texts: Sequence[str]) -> Parts:
     Parameters
     ----------
     question : str
+        The query in words.
     texts : sequence of n str
         The texts of the candidates.
 

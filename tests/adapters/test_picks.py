@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,13 +98,14 @@ async def test_picks_and_scores_over_other_stores(subject: Subject, kind: str) -
 
 
 @OVER_ALL_CLASSES
-def test_a_kernels_rows_are_found_by_id(subject: Subject) -> None:
+def test_a_kernels_rows_are_found_by_id(subject: Subject, tmp_path: Path) -> None:
     rows = nearest(20)
     factors = np.random.default_rng(0).normal(size=(len(ROWS), 6))
     kernel = LowRankKernel(factors[::-1], ids=[row.id for row in ROWS][::-1])
-    assert subject.select(rows, selector="ndpp", kernel=kernel) == (
-        expected(rows, selector="ndpp", kernel=LowRankKernel(factors[rows]))
-    )
+    wanted = expected(rows, selector="ndpp", kernel=LowRankKernel(factors[rows]))
+    assert subject.select(rows, selector="ndpp", kernel=kernel) == wanted
+    kernel.save(tmp_path / "kernel.safetensors")
+    assert subject.select(rows, selector="ndpp", kernel=str(tmp_path / "kernel.safetensors")) == wanted
 
 
 # What a setting is read from
@@ -118,7 +120,7 @@ def test_a_kernels_rows_are_found_by_id(subject: Subject) -> None:
         ("quality", "quality", {"selector": "mmr", "lambda_b": 0.3}),
         ("relevance", "number", {"selector": "mmr"}),
         ("source", "topic", {"k": 6, "max_per_source": 1, "selector": "similarity"}),
-        ("cover", "topic", {"cover_weight": 2.0}),
+        ("cover", "topic", {"cover_weight": 20.0}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -49,13 +50,20 @@ def test_a_failed_write_keeps_the_old_content_and_leaves_nothing_behind(
     path.write_bytes(b"old")
 
     def full(_: int) -> None:
-        raise OSError("no space left on device")
+        raise OSError(errno.ENOSPC, "no space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(OSError, match=f"no space left on device: {str(path)!r}"):
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_disk_names_the_journal() -> None:
+    for write in (lambda: scores(Path("/dev/full")).append([{"key": "a"}]), labels(Path("/dev/full")).begin):
+        with pytest.raises(OSError, match=r"\[Errno 28\].*: '/dev/full'"):
+            write()
 
 
 WRITER = """

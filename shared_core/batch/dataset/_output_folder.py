@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..._argument_names import argument_name
-from ..._files import hold_lock, write_atomically
+from ..._files import hold_lock, named_errors, write_atomically
 from ...errors import InvalidParameterError
 from ._queries import PARQUET_ERRORS, RowRange
 
@@ -124,7 +124,8 @@ class OutputFolder:
 
     def count_try(self, number: int) -> int:
         """The number of earlier starts of a block in this run. This start counts in the next call."""
-        with (self.path / f".part-{number:05d}.tries.tmp").open("ab") as file:
+        tries = self.path / f".part-{number:05d}.tries.tmp"
+        with named_errors(tries), tries.open("ab") as file:
             before = file.tell()
             file.write(b".")
         return before

@@ -166,6 +166,7 @@ def read_vectors_by_id(
     paths : path or paths
         Parquet files, or a folder of them.
     ids : sequence of str, length n
+        The ids whose vectors to read. A whole number in a file counts as its text.
     id_column : str
         The column of the ids: texts or whole numbers.
     vector_column : str
@@ -199,11 +200,12 @@ def read_vectors_by_id(
         with open_parquet(block.file) as parquet:
             _check_id_and_vector(parquet.schema_arrow, id_column, vector_column, block.file)
         table = read_rows(block, [id_column, vector_column])
-        names = [str(name) for name in table[id_column].to_pylist()]
-        first = first or next(iter(names), None)
+        # A row without an id is nobody's.
+        names = [None if name is None else str(name) for name in table[id_column].to_pylist()]
+        first = first or next(filter(None, names), None)
         vectors, problems = read_vectors(table[vector_column], dimension, zero_is_problem=False)
         for row, name in enumerate(names):
-            if name not in wanted:
+            if name is None or name not in wanted:
                 continue
             problem = "the id occurs a second time" if name in found else problems[row]
             if problem is not None:

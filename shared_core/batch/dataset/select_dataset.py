@@ -34,6 +34,7 @@ def select_table(queries: Any, index: Index, k: int = DEFAULT_K, **settings: Any
     Parameters
     ----------
     queries : pyarrow.Table of n rows
+        The queries, with the columns of :func:`select_dataset`.
     index, k, **settings
         As in :func:`select_dataset`.
 
@@ -134,7 +135,7 @@ def select_dataset(
         The column of lists of numbers, one for each candidate in ``candidates_column``: its worth for the query, in
         place of the cosine. :class:`VRSD` refuses it.
     relevance_scale : {"minmax", "rank", "sigmoid", "zscore"} or None
-        How the given relevance of each query is mapped to [0, 1] for the selector; see
+        How the given relevance of each query is scaled for the selector; see
         :func:`shared_core.rescale`. It is written as it was given.
     question_column : str, optional
         The column of the queries' texts, of which :class:`Coverage` reads the words; default: ``text_column``.

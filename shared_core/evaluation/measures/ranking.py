@@ -59,6 +59,7 @@ def rank_measures(
     run : mapping
         For each query of ``qrels`` its ids, best first, or a mapping from id to score. An empty ranking gives 0.
     names : sequence of str
+        Names of ir-measures, such as ``"nDCG@10"``.
 
     Returns
     -------

@@ -29,7 +29,9 @@ def bootstrap_interval(values: ArrayLike, confidence: float = 0.95, seed: int = 
     values : array-like of shape (Q,)
         One value for each query; bools count as 0 and 1.
     confidence : float in (0, 1), default 0.95
+        The share of such intervals that hold the true mean.
     seed : int >= 0, default 0
+        The same seed gives the same result.
 
     Returns
     -------
@@ -121,6 +123,7 @@ def paired_test(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> float:
     ours, theirs : array-like of shape (Q,)
         Values of two methods for the same queries in the same order.
     seed : int >= 0, default 0
+        The same seed gives the same result.
 
     Raises
     ------
@@ -155,6 +158,7 @@ def paired_tests(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> NDArray[n
     theirs : array-like of shape (Q,)
         Values of the method that all are tested against, for the same queries in the same order.
     seed : int >= 0, default 0
+        The same seed gives the same result.
 
     Returns
     -------

@@ -38,6 +38,7 @@ def render(comparison: Comparison) -> str:
     Parameters
     ----------
     comparison : Comparison
+        What :func:`~shared_core.evaluation.compare.compare` returns.
 
     Returns
     -------

@@ -44,6 +44,7 @@ def score_all(feedback: Feedback, pairs: Sequence[Pair], where: Sequence[str] | 
     feedback : Feedback
         A function or an object.
     pairs : sequence of (item, sequence of items)
+        Each item with its set of examples.
     where : sequence of str, optional
         Names of the pairs in messages; default: "pair 0", "pair 1", ....
 

@@ -36,6 +36,7 @@ def structural_symbols(text: str) -> frozenset[Symbol]:
     Parameters
     ----------
     text : str
+        An answer: a program, a query or a formula.
 
     Returns
     -------

@@ -27,6 +27,7 @@ class GreedyDraws:
     vectors : array-like, shape (n, d)
         The pool's embeddings, of any length.
     k : int >= 1
+        The size of the sets that the kernel will select.
     subsets : int >= 2 k, optional
         The largest number of subsets of an item; default: 96 for each size.
     temperature : float > 0

@@ -211,6 +211,7 @@ def best(labels: Iterable[LabelledSubset], share: float = 0.1) -> list[LabelledS
     Parameters
     ----------
     labels : iterable of LabelledSubset
+        What :func:`label` returns.
     share : float in (0, 1]
         Rounded down to a number of subsets, at least one.
 

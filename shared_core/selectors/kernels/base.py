@@ -20,8 +20,8 @@ Matrix = NDArray[np.float64]
 # The file of a kernel is safetensors, never pickle, with these in its metadata.
 FORMAT = "setselect-kernel"
 FORMAT_VERSION = 1
-# Far below any relevance that matters, and finite even with the lowest temperature.
-_LEAST_LOG = -1e100
+# The logarithms of relevance stay above this, so that sums of some of them are finite.
+_LEAST_LOG = -1e300
 
 
 @runtime_checkable
@@ -250,9 +250,11 @@ def _unit(rows: Matrix, negligible: float) -> Matrix:
 
 def log_exponential(cosines: Matrix, temperature: float) -> Matrix:
     """log of exp(cos / (2·temperature)) divided by its maximum, shape (..., n)."""
-    with np.errstate(over="ignore"):
-        highest = cosines.max(axis=-1, keepdims=True)
-        logs: Matrix = np.maximum((cosines - highest) / 2 / temperature, _LEAST_LOG)
+    # Half of each, because the difference of the largest numbers would overflow.
+    below = cosines / 2 - cosines.max(axis=-1, keepdims=True) / 2
+    # A higher temperature keeps the order of numbers whose logarithms would be too low. A lower bound of the logarithms
+    # would make them equal.
+    logs: Matrix = below / np.maximum(temperature, below.min(axis=-1, keepdims=True) / _LEAST_LOG)
     return logs
 
 

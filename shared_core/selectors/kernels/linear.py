@@ -25,7 +25,9 @@ class LinearKernel(LearnedKernel):
     Parameters
     ----------
     W_V : array-like, shape (d, K)
+        Linear map of the vectors to V.
     W_B : array-like, shape (d, K'), optional
+        Linear map of the vectors to B. Needs ``C``.
     C : array-like, shape (K', K'), optional
         Skew-symmetric: C = −Cᵀ.
     W_R : array-like, shape (d, r), optional

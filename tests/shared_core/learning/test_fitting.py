@@ -435,6 +435,13 @@ def test_it_warns_when_learning_did_not_help() -> None:
     assert caught[0].filename == __file__
 
 
+def test_it_warns_when_every_selector_is_at_the_ceiling() -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="labels: ")
+        with pytest.warns(SetSelectWarning, match="did not help: .* each selector .* feedback 1, .* smaller k"):
+            fit(*small(), lambda query, subset: 1.0, labels_of(), k=2, fetch_k=12, epochs=2, skew_rank=2)
+
+
 def test_the_relevant_part_of_the_vectors_is_learned_and_serves_later_queries() -> None:
     """The longer half of each vector is noise: for E Eᵀ it separates items, and the learned map ignores it.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from setselect import SCALES, Candidates, rescale, select, select_many
+from setselect import SCALES, Candidates, InvalidParameterError, rescale, select, select_many
 from shared_core.selectors.choose import choose
 from tests import oracles
 from tests.shared_core.cases import PAIRS, RELEVANCE_PAIRS, TOP_K, VRSD_GREEDY, Pair, gaussian, names, random_cases
@@ -125,6 +125,12 @@ def test_a_given_relevance_at_the_threshold_passes_and_one_bit_below_does_not() 
     relevance = [0.7, np.nextafter(0.7, 0), 0.9]
     candidates = Candidates([1.0, 0.0], np.ones((3, 2), np.float32), relevance=relevance)
     assert choose(candidates, TOP_K.selector, 3, score_threshold=0.7).indices.tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("relevance", [None, [0.1, 0.2]])
+def test_an_unknown_scale_is_refused_with_and_without_a_relevance(relevance: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="relevance_scale must be one of minmax"):
+        select([1.0, 0.0], np.eye(2), 1, relevance=relevance, relevance_scale="max")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("scale", [*SCALES, None])

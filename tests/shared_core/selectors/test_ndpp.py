@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from shared_core import (
     NDPP,
     Candidates,
     InvalidParameterError,
+    KernelError,
     LinearKernel,
     LowRankKernel,
     select,
@@ -306,6 +308,31 @@ def test_the_lowest_temperatures_give_finite_gains_and_the_most_relevant_first(t
     assert selection.indices[0] == np.argmax(oracles.cosines(query, vectors))
 
 
+@pytest.mark.parametrize("kernel", [LowRankKernel(np.ones((4, 1)) + np.eye(4)), None], ids=["kernel", "cosines"])
+def test_relevance_of_any_size_comes_in_order(kernel: Any) -> None:
+    for scores in ([-1e300, -1e150, 0.0, -1e200], [-1.7e308, 1e305, 1.7e308, -1e308]):
+        candidates = Candidates(np.ones(4), np.eye(4), relevance=scores)
+        for temperature in (5e-324, 1e-3, 1.0):
+            exponential = NDPP(kernel, relevance_mapping="exponential", temperature=temperature)
+            assert exponential.select(candidates, 4).indices.tolist() == np.argsort(scores)[::-1].tolist()
+
+
+def test_a_kernel_is_loaded_from_its_file(tmp_path: Path) -> None:
+    query, vectors = gaussian(6, 11, 9)
+    candidates = Candidates(query, vectors)
+    for kernel in (LinearKernel(np.eye(9)[:3].T), LowRankKernel(vectors[:, :3])):
+        path = tmp_path / "kernel.safetensors"
+        kernel.save(path)
+        expected = NDPP(kernel).select(candidates, 5).indices.tolist()
+        for given in (path, str(path)):
+            assert NDPP(given).select(candidates, 5).indices.tolist() == expected
+    path.write_bytes(b"no kernel")
+    with pytest.raises(KernelError, match=r"kernel\.safetensors: truncated, or not a safetensors file"):
+        NDPP(path)
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.safetensors"):
+        NDPP("nowhere.safetensors")
+
+
 @pytest.mark.parametrize("s", np.linspace(0.1, 3, 9))
 @pytest.mark.parametrize("c", [0.1, 0.7, 2.5])
 def test_a_ratio_of_rounding_errors_after_shown_candidates_is_no_gain(s: float, c: float) -> None:
@@ -324,7 +351,7 @@ def test_a_ratio_of_rounding_errors_after_shown_candidates_is_no_gain(s: float, 
         *(("temperature", t, "above 0, or 'auto', got") for t in ("", "Auto", "0.1", True, -1, 0, np.nan, math.inf)),
         *(("ridge", r, "ridge must be") for r in (-0.1, math.nan, math.inf, "0.05", True)),
         *(("relevance_mapping", m, "linear, exponential") for m in ("cubic", "", False, 1)),
-        *(("kernel", k, r"\.load\(path\)") for k in ("kernel.safetensors", np.eye(3))),
+        ("kernel", np.eye(3), "the path of one"),
     ],
 )
 def test_parameters_out_of_range_are_refused_with_what_is_allowed(name: str, value: Any, words: str) -> None:

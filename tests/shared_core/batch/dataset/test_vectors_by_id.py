@@ -26,6 +26,14 @@ def test_vectors_are_found_by_id_in_a_file_or_a_folder_of_files(tmp_path: Path) 
     assert found.tolist() == [[2]]
 
 
+def test_rows_without_an_id_are_nobodys(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.parquet"
+    write(path, [None, "a", None], [[1.0], [2.0], [3.0]])
+    assert read_vectors_by_id(path, ["a"]).tolist() == [[2]]
+    with pytest.raises(InvalidInputError, match="no vector for 1 of 1 ids: 'None'; its first id is 'a'"):
+        read_vectors_by_id(path, ["None"])
+
+
 @pytest.mark.parametrize(
     ("ids", "vectors", "message"),
     [

@@ -8,7 +8,7 @@ from .base import Kernel
 from .linear import LinearKernel
 from .low_rank import LowRankKernel
 
-__all__ = ["Kernel", "LinearKernel", "LowRankKernel", "as_kernel"]
+__all__ = ["Kernel", "LinearKernel", "LowRankKernel"]
 
 
 def as_kernel(given: Any) -> Any:

@@ -21,12 +21,14 @@ NAMES = [path.stem for path in NOTEBOOKS]
 SAYS = {
     "answers_with_a_real_model": [
         "| similarity | map, home, faq, flyer | open: 10 to 18; entry: 10 euros |",
-        "| ndpp | map, ticket, tram, faq | open: 10 to 18; entry: 12 euros |",
+        "| ndpp | map, faq, tram, ticket | open: 10 to 18; entry: 12 euros |",
+        "| coverage | home, ticket, flyer, tram | open: 10 to 18; tram 4: 10 to 18 |",
+        "{'similarity': 0, 'ndpp': 23, 'coverage': 21}",
     ],
     "does_it_help_on_my_corpus": [
         "numpy.pad: Pad an array.",
-        "Take ndpp relevance_mapping='linear': its subtopic recall@4 is 0.840",
-        "more than chance (p = 0.045",
+        "Take coverage: its subtopic recall@4 is 0.896",
+        "more than chance (p = 0.016",
         "Questions of one part. Similarity is enough: its subtopic recall@4 is 0.958",
         "its subtopic recall@3 is 1.000 over 2 queries",
     ],
@@ -34,6 +36,7 @@ SAYS = {
         "How warm is it in the cellar?",
         "Request: What is the temperature outside?\nProgram: say(temperature(outside))\n\nRequest: How warm",
         "learning did not help",
+        "Use Coverage(),",
     ],
 }
 # Not everyone has the models of `make models`, so the text of this notebook says what comes out.

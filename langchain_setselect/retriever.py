@@ -36,6 +36,7 @@ EVENT = "setselect"
 RAISE_FETCH_K = "Raise fetch_k"
 # Whether one of these has an effect depends on the others. A call that gives one may warn again.
 _USED_TOGETHER = {"selector", "search_type", "cover", "cover_weight", "quality", "lambda_b"}
+_USED_TOGETHER |= {"prefer", "drop_duplicates", "drop_near_duplicates"}
 
 
 def embed_query(request: Request, embeddings: Embeddings, query: str) -> Flow[EmbeddedQuery]:

@@ -111,8 +111,11 @@ def as_identifiers(values: Iterable[Hashable] | None, what: str) -> tuple[Hashab
     return ids
 
 
-def as_numeric(values: ArrayLike, what: str) -> NDArray[Any]:
-    """``values`` as an array of numbers, a view where possible; ragged, masked and other arrays are refused."""
+def as_numeric(values: ArrayLike, what: str, kinds: str = "fiu") -> NDArray[Any]:
+    """``values`` as an array of numbers, a view where possible; ragged, masked and other arrays are refused.
+
+    ``kinds`` are numpy's letters for the kinds of numbers that are accepted.
+    """
     # np.asarray would use the values under the mask.
     if isinstance(values, np.ma.MaskedArray):
         raise InvalidInputError(f"{what} is a masked array: fill its masked values, or drop them, first")
@@ -122,7 +125,7 @@ def as_numeric(values: ArrayLike, what: str) -> NDArray[Any]:
     # ValueError for rows of different lengths.
     except (TypeError, RuntimeError, ValueError) as error:
         raise InvalidInputError(f"{what} cannot be made into an array: {quoted(str(error))}") from error
-    if array.dtype.kind not in "fiu":
+    if array.dtype.kind not in kinds:
         found = f"dtype {array.dtype}" if array.ndim else quoted(values)
         raise InvalidInputError(f"{what} must be numbers, got {found}")
     return array

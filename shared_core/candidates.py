@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -52,22 +52,22 @@ class Parts(NamedTuple):
     weights: NDArray[np.float64]
 
 
-def as_parts(given: Any, n: int, what: str) -> Parts:
-    """``given`` as read-only float64 :class:`Parts` of n candidates.
+def as_parts(given: Any, n: int, what: str, name: Callable[[int], str] = "row {}".format) -> Parts:
+    """``given`` as read-only float64 :class:`Parts` of n candidates. Messages name a candidate by its row.
 
     It may be ``Parts``, an array (n, m), whose parts weigh the same, or n values: a candidate covers its value. A value
-    may be a list of values. None covers nothing, nor does NaN, which stands for a missing value in a table.
+    may be a list of values. None covers nothing, nor do NaN, NaT and NA, which stand for a missing value in a table.
 
     >>> as_parts(["news", "blog", ["blog", "news"], None], 4, "cover").covered.tolist()
     [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]]
     """
     if isinstance(given, Parts):
         covered, weights = as_float64(given.covered, what), as_float64(given.weights, f"the weights of {what}")
-    elif getattr(given, "ndim", 1) == 2:
-        covered = as_float64(given.astype(np.float64) if given.dtype == np.bool_ else given, what)
-        weights = np.ones(covered.shape[1])
     else:
-        covered = _as_indicators(given, n, what)
+        if getattr(given, "ndim", 1) == 2:
+            covered = as_numeric(given, what, kinds="fiub").astype(np.float64)
+        else:
+            covered = _as_indicators(given, n, what, name)
         weights = np.ones(covered.shape[1])
     if covered.ndim != 2 or len(covered) != n:
         raise InvalidInputError(f"{what} must have shape ({n}, m), one row for each candidate, got {covered.shape}")
@@ -84,31 +84,46 @@ def as_parts(given: Any, n: int, what: str) -> Parts:
     return Parts(read_only(covered), read_only(weights))
 
 
-def _as_indicators(values: Iterable[Any], n: int, what: str) -> NDArray[np.float64]:
+def _as_indicators(values: Iterable[Any], n: int, what: str, name: Callable[[int], str]) -> NDArray[np.float64]:
     """(n, m): 1 where a candidate has one of the m different values."""
     if isinstance(values, str):
         raise InvalidInputError(f"{what} must be a collection, one for each candidate, got {quoted(values)}")
     # The elements of a tensor are objects of their own, which no two candidates have in common.
     rows = values.tolist() if hasattr(values, "tolist") else list(values)
-    own = as_names(map(_as_tuple, rows), n, what)
+    if len(rows) != n:
+        raise InvalidInputError(f"{what} must be {n}, one for each candidate, got {len(rows)}")
+    # A column of lists that was read from a Parquet file has an array in each row.
+    rows = [value.tolist() if isinstance(value, np.ndarray) else value for value in rows]
+    lists = [value if isinstance(value, (list, tuple)) else [] for value in rows]
+    # A row of a 0/1 matrix repeats a value. The labels of a candidate are different from each other.
+    is_matrix = all(type(one) in (bool, int) and one in (0, 1) for some in lists for one in some) and any(
+        len({*some}) < len(some) for some in lists
+    )
+    column: dict[Hashable, int] = {}
+    own = []
     for row, value in enumerate(rows):
-        if isinstance(value, list) and any(isinstance(one, float) for one in value):
+        if is_matrix or any(isinstance(one, float) for one in lists[row]):
             raise InvalidInputError(
-                f"{what}: row {row} is {quoted(value)}; pass how well each candidate covers each part as an array "
+                f"{what}: {name(row)} is {quoted(value)}; pass how well each candidate covers each part as an array "
                 f"of shape ({n}, m), for example np.array({what})"
             )
-    column = {value: j for j, value in enumerate(dict.fromkeys(value for some in own for value in some))}  # type: ignore[attr-defined]
+        some = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
+        try:
+            own.append([column.setdefault(one, len(column)) for one in some if not _is_missing(one)])
+        except TypeError:
+            raise InvalidInputError(f"{what}: {name(row)} is {quoted(value)}, which cannot be hashed") from None
     covered = np.zeros((n, len(column)))
-    for row, some in enumerate(own):
-        covered[row, [column[value] for value in some]] = 1.0  # type: ignore[attr-defined]
+    for row, columns in enumerate(own):
+        covered[row, columns] = 1.0
     return covered
 
 
-def _as_tuple(value: Any) -> tuple[Any, ...]:
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return tuple(value)
-    missing = value is None or (isinstance(value, float) and math.isnan(value))
-    return () if missing else (value,)
+def _is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, or NaT or NA of pandas."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # NA is neither equal to itself nor different.
+        return True
 
 
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -138,6 +138,8 @@ def _as_array(values: Any, name: str, where: str = "") -> NDArray[Any]:
     """``values`` as an array of numbers; the words of queries as an array of :class:`Parts`."""
     if name != "words":
         return as_numeric(values, name + where)
+    if isinstance(values, Parts):
+        raise InvalidInputError(f"words{where} must be a sequence of Parts, one for each query, got those of one query")
     array = np.empty(len(values), object)
     for row, parts in enumerate(values):
         if not isinstance(parts, Parts):

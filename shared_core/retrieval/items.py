@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import as_ranks, quoted
+from ..candidates import Parts, as_parts
 from ..errors import InvalidInputError, InvalidParameterError
 
 # A metadata key, values by the items' ids, or a function of the item.
@@ -63,6 +64,18 @@ def read_ranks(
     """
     values = read_values(items, given, what, view)
     return as_ranks(values, len(items), what, lambda row: describe_item(items[row], row))
+
+
+def read_parts(
+    items: Sequence[Any], given: ItemNumber | ItemName, what: str, view: Callable[[Any], Any] = itself
+) -> Parts:
+    """The values of the items as parts to cover. Messages use ``what``, and name the item.
+
+    >>> read_parts(["a.md#1", "b.md#1"], lambda item: item[0], "cover").covered.tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    values = read_values(items, given, what, view)
+    return as_parts(values, len(items), what, lambda row: describe_item(items[row], row))
 
 
 def read_values(

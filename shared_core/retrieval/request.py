@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from ..selectors.choose import choose
 from ..signals.extraction import QueryParts, aread_perspective, find_text_to_embed, make_pap, read_perspective
 from ..signals.words import match_words, split_words
 from .flow import Flow, Step
-from .items import describe_item, itself, read_numbers, read_ranks, read_values, sort_items
+from .items import describe_item, itself, read_numbers, read_parts, read_ranks, read_values, sort_items
 
 if TYPE_CHECKING:
     from .settings import Call, Settings
@@ -237,7 +238,8 @@ class Request:
             # Reading the texts takes longer than the selection.
             if query.question and settings.word_weight != 0:
                 words = match_words(query.question, list(map(found.text, items)))
-            cover = None if settings.cover is None else read_values(items, settings.cover, "cover", self.view)
+            if settings.cover is not None:
+                cover = read_parts(items, settings.cover, "cover", self.view)
         candidates = Candidates(
             query.vector,
             vectors,
@@ -256,7 +258,7 @@ class Request:
         if found.scores is not None and found.fetch_k is None and settings.relevance is None:
             scores = found.scores if rows is None else [found.scores[row] for row in rows]
             # The retriever in front searched without the perspective.
-            ignores_scores = _orders_otherwise(np.array(scores, np.float64), candidates.relevance)
+            ignores_scores = _are_of_no_search(np.array(scores, np.float64), candidates, query.vector, vectors)
         if query.pap is not None:
             candidates = query.pap.apply(candidates)
         shown = self._shown_rows(ids)
@@ -404,14 +406,27 @@ def _warn_once(owner: Settings, flag: str, message: str) -> None:
         warn(message)
 
 
+def _are_of_no_search(
+    scores: NDArray[np.float64], candidates: Candidates, query: NDArray[np.float64], vectors: NDArray[Any]
+) -> bool:
+    """Whether scores (NaN: none) order the candidates otherwise than a search by cosine, product or distance."""
+    known = np.isfinite(scores)
+    scores, cosines = scores[known], candidates.relevance[known]
+    if not _orders_otherwise(scores, cosines):
+        return False
+    # With vectors of length 1 the products and the distances have the order of the cosines.
+    rows = vectors[known].astype(np.float64)
+    products, squares = rows @ query, np.vecdot(rows, rows)
+    scale = math.sqrt(query @ query * squares.mean())
+    return all(_orders_otherwise(scores, values / scale) for values in (products, products - squares / 2))
+
+
 def _orders_otherwise(scores: NDArray[np.float64], cosines: NDArray[Any]) -> bool:
-    """Whether scores (NaN: none) order the candidates neither as their cosines do nor the other way round.
+    """Whether scores order the candidates neither as their cosines do nor the other way round.
 
     Stores give cosines, rescaled cosines or distances. Quantized vectors may change the order of cosines that differ
     by less than 0.01.
     """
-    known = np.isfinite(scores)
-    scores, cosines = scores[known], cosines[known]
 
     def largest_rise(values: NDArray[Any]) -> float:
         ordered = values[np.lexsort((-values, -scores))]

@@ -27,6 +27,8 @@ _UNSPACED = re.compile(
 _OPTIONAL = re.compile(
     "[\u00ad\u200c\u200d\ufeff\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]+"
 )
+# More marks on one letter than any language has. The time of NFKC is quadratic in their number.
+_MARKS = re.compile(r"([^\w\x00-\x7f]{30})[^\w\x00-\x7f]+")
 # What stands between words outside of ASCII. The vowel signs of Indian scripts are no letters to Python's \w.
 _BETWEEN = re.compile(r"[^\w\x00-\x7f\u0300-\u036f\u0900-\u0963\u0966-\u0dff]+")
 # The same for ASCII: what is no letter, digit or underscore becomes a space. The bytes of other characters stay.
@@ -47,8 +49,9 @@ def split_words(text: str) -> list[str]:
     if text.isascii():
         text = text.lower()
     else:
-        text = _OPTIONAL.sub("", unicodedata.normalize("NFKC", text))
-        text = _UNSPACED.sub(_pairs, text)
+        if not unicodedata.is_normalized("NFKC", text):
+            text = unicodedata.normalize("NFKC", _MARKS.sub(r"\1", text))
+        text = _UNSPACED.sub(_pairs, _OPTIONAL.sub("", text))
         text = _BETWEEN.sub(" ", text.casefold())
     return text.encode(errors="replace").translate(_SPACED).decode().split()
 

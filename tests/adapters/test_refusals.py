@@ -83,6 +83,7 @@ CALLS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"budget": 9, "costs": str.strip}, InvalidInputError, "costs=strip.*doc-.*whole (Document|TextNode|dict)"),
     ({"selector": "mmr", "quality": lambda text: len(text.split())}, InvalidInputError, "quality.*doc-.*split.*whole"),
     ({"cover": "label"}, InvalidInputError, "cover.*label.*doc-.*topic"),
+    ({"cover": lambda item: {"topic": item}}, InvalidInputError, "cover: item 0 .*doc-.*hashed"),
     ({"selector": "mmr", "quality": {"doc-9": 1.0}}, InvalidInputError, "doc-"),
     ({"budget": 9, "costs": dict.fromkeys((row.id for row in ROWS), np.nan)}, InvalidInputError, "costs.*finite"),
     ({"perspective": [1.0, 2.0, 3.0]}, PerspectiveError, "3.*48"),

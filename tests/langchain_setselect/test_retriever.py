@@ -132,6 +132,9 @@ def test_words_may_be_switched_off_for_one_call(store: VectorStore) -> None:
     assert numbers(retriever.invoke(QUERY, selector="mmr")) == expected(nearest(20), selector="mmr")
     with pytest.warns(SetSelectWarning, match="cover"):
         retriever.with_config(tags=["ours"]).invoke(QUERY, search_type="mmr", cover="topic")
+    preferring = SetSelectRetriever(vectorstore=store, prefer="number")
+    with pytest.warns(SetSelectWarning, match="prefer"):
+        preferring.invoke(QUERY, drop_duplicates=False)
 
 
 def test_another_method_for_one_call_keeps_the_given_relevance(store: VectorStore) -> None:

@@ -202,6 +202,7 @@ class Own:
         ({"selector": "mmr", "quality": len}, "quality"),
         ({"costs": len}, "costs"),
         ({"cover": len}, "cover"),
+        ({"prefer": len}, "prefer"),
         ({"selector": "mmr", "relevance": len}, "relevance"),
         ({"max_per_source": 1, "source": len}, "source"),
         ({"perspective": str}, "perspective"),

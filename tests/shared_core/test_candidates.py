@@ -7,6 +7,7 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from numpy.typing import NDArray
@@ -148,10 +149,16 @@ def test_words_and_parts_stay_with_their_rows() -> None:
         (np.array([2, 1, 2]), [[1, 0], [0, 1], [1, 0]]),
         (torch.tensor([2, 1, 2]), [[1, 0], [0, 1], [1, 0]]),
         ((label for label in "aba"), [[1, 0], [0, 1], [1, 0]]),
+        (["a", pd.NA, pd.NaT], [[1], [0], [0]]),
+        ([["a", None], [np.float32("nan")], ["b"]], [[1, 0], [0, 0], [0, 1]]),
+        ([np.array(["x", "y"]), np.array([]), np.array(["y"])], [[1, 1], [0, 0], [0, 1]]),
+        ([[0, 1], [1], []], [[1, 1], [0, 1], [0, 0]]),
         (np.array([[0.5], [1], [0]], np.float16), [[0.5], [1], [0]]),
         (np.asfortranarray([[0.5, 1], [1, 0], [0, 0]]), [[0.5, 1], [1, 0], [0, 0]]),
         (np.array([[True, False], [False, True], [True, True]]), [[1, 0], [0, 1], [1, 1]]),
         (torch.tensor([[0.5], [1], [0]]), [[0.5], [1], [0]]),
+        (torch.tensor([[True], [False], [True]]), [[1], [0], [1]]),
+        (pd.DataFrame({"a": [0.5, 1, 0]}), [[0.5], [1], [0]]),
         (Parts([[1], [0], [1]], [3]), [[1], [0], [1]]),  # type: ignore[arg-type]
     ],
 )
@@ -169,6 +176,8 @@ def test_parts_are_values_or_numbers(given: Any, expected: Any) -> None:
         (["a", {"b": 1}, "c"], "row 1 is .*'b'.* cannot be hashed"),
         ([["a"], ["b"], [["c"]]], "row 2 is .*cannot be hashed"),
         ([[0, 1], [0.5, 1], [1, 0]], r"row 1 is \[0.5, 1\]; pass .* as an array of shape \(3, m\)"),
+        ([(0.5, 0.1), (0.5, 1.0), (1.0, 0.0)], r"row 0 is \(0.5, 0.1\); pass .* as an array"),
+        ([[0, 1, 1], [0, 1, 0], [1, 0, 0]], r"row 0 is \[0, 1, 1\]; pass .* as an array"),
         (np.ones((2, 4)), r"must have shape \(3, m\), one row for each candidate, got \(2, 4\)"),
         (np.array([["a"], ["b"], ["c"]]), "must be numbers"),
         (np.array([[0.0, 1.0], [np.nan, 0.0], [0.0, 0.0]]), r"row 1 covers part 0 by nan; it must be in \[0, 1\]"),

@@ -267,6 +267,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     (r"words \(5,\): they must have a row", {"words": [WORDS] * 5, "selector": "coverage"}),
     ("words .*query 0 on. must be 4, .*got 3", {"words": lambda: iter([[WORDS] * 3]), "queries": lambda: iter([ONES])}),
     ("words .*query 0 on. must be 4, .*got 5", {"words": lambda: iter([[WORDS] * 5]), "queries": lambda: iter([ONES])}),
+    ("words .*query 0 on. must be .* got those of one query", {"words": lambda: iter([WORDS] * 4)}),
     ("words: row 1 is None", {"words": [WORDS, None, WORDS, WORDS], "selector": "coverage"}),
     (r"query 2: words must have shape \(3, m\)", {"words": [WORDS] * 2 + [Parts(ONES, ONES[0])] * 2}),
     ("query 0: query has shape", {"queries": ONES[:, :4]}),

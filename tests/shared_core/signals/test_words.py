@@ -73,6 +73,11 @@ def test_many_texts_and_a_long_one() -> None:
     assert match_words(long_question, ["word7 word9"] * 2 + ["word1"]).covered.shape == (3, 2_000)
 
 
+def test_no_text_takes_time_that_is_quadratic_in_its_length() -> None:
+    assert split_words("e" + "\u0301\u0323" * 100_000 + " Seine")[-1] == "seine"
+    assert split_words("—" * 100_000 + "Seine, " + "★" * 40 + "Loire") == ["seine", "loire"]
+
+
 # --- languages and identifiers --------------------------------------------------------------------
 
 

@@ -60,7 +60,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     by_lower = {other.lower(): other for other in known}
     name = name.lower()
     near = [other for other in _ELSEWHERE.get(name, ()) if other in by_lower]
-    near += difflib.get_close_matches(name, by_lower, n=1, cutoff=0.8)
+    near += difflib.get_close_matches(name, by_lower, n=1, cutoff=0.82)
     return by_lower[near[0]] if near else None
 
 

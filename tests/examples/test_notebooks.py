@@ -36,7 +36,7 @@ SAYS = {
         "How warm is it in the cellar?",
         "Request: What is the temperature outside?\nProgram: say(temperature(outside))\n\nRequest: How warm",
         "learning did not help",
-        "Use Coverage(),",
+        "do not tell selectors apart",
     ],
 }
 # Not everyone has the models of `make models`, so the text of this notebook says what comes out.

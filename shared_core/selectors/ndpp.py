@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,9 +181,10 @@ class NDPP:
 
     def _factors(self, candidates: Candidates) -> _Factors:
         """The factors of the kernel, or of E Eᵀ if there is none."""
-        if not isinstance(self.kernel, Kernel):
+        if self.kernel is None:
             return factors_of_unit_rows(candidates.vectors, self._alpha())
-        V, B, C = self.kernel.factors(candidates)
+        # __post_init__ has loaded a file.
+        V, B, C = cast(Kernel, self.kernel).factors(candidates)
         Z = np.concatenate([V, B], axis=1, dtype=np.float64) if B.shape[1] else V.astype(np.float64, copy=False)
         # The rows of a LowRankKernel are float64 whatever the candidates' vectors are.
         tolerance = RANK_TOLERANCE[Z.dtype if isinstance(self.kernel, LowRankKernel) else candidates.dtype]

@@ -40,7 +40,7 @@ SAYS = {
         "No near-duplicates:   manual-2, manual-3, manual-5, manual-4",
         "Both:                 manual-2, forum-1, shop-1, test-1",
     ],
-    "demo.py": ["15 of 15 sets", "MMR 0.8", "Only coverage picks numpy.flip, in which the word \"flip\" stands", "together"],
+    "demo.py": ["15 of 15 sets", "MMR 0.8", "Only coverage picks numpy.flip, in which the word", "together"],
     "few_shot_prompt.py": [
         "Question: How many users signed up last week?\nSQL: SELECT count(*) FROM users WHERE joined > now() - 7\n\n"
         "Question: How many of the users who signed up last week bought something, per country?\nSQL:",

@@ -155,8 +155,8 @@ Microseconds a query, medians, `select_many` with one worker. Each query has its
 {BATCHES[1].n} × {BATCHES[1].d}."""
 
 _TEXTS = f"""\
-What `match_words` and `find_references` take for texts of {texts.LENGTH:,} characters, medians. Each text begins with its
-name and names five others."""
+What `match_words` and `find_references` take for texts of {texts.LENGTH:,} characters, medians. Each text begins with
+its name and names five others."""
 
 _INDEX = f"{end_to_end.N:,} × {end_to_end.D}"
 _END_TO_END = f"""\

@@ -126,6 +126,20 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
+def as_references(given: ArrayLike, n: int) -> NDArray[np.float32]:
+    """``given`` as a read-only array (n, n) in [0, 1], whose row i says how clearly candidate i names each other."""
+    references = as_numeric(given, "references", kinds="fiub")
+    if references.shape != (n, n):
+        raise InvalidInputError(
+            f"references must have shape ({n}, {n}), a row and a column for each candidate, got {references.shape}"
+        )
+    # A comparison with NaN is false.
+    if not (references.min() >= 0 and references.max() <= 1):
+        i, j = np.argwhere(~((references >= 0) & (references <= 1)))[0].tolist()
+        raise InvalidInputError(f"references: row {i} names candidate {j} by {references[i, j]}; it must be in [0, 1]")
+    return read_only(references.astype(np.float32))
+
+
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """float32 for a dtype that fits into it without loss, else float64."""
     if dtype in TIE_TOLERANCE:
@@ -227,6 +241,9 @@ class Candidates:
     words : Parts, optional
         The words of the question, and how well each candidate's text covers them; :func:`match_words` makes them.
         :class:`Coverage` uses them.
+    references : array-like, shape (n, n), in [0, 1], optional
+        How clearly the text of candidate i names candidate j; :func:`find_references` makes them. The diagonal counts
+        as 0. :class:`Coverage` uses them.
     cover : array of shape (n, m) in [0, 1], or n values, or Parts, optional
         Further parts that the set has to cover: how well each candidate covers each part, or the value of each
         candidate (its label or its collection, for example), or its values as a list. None is no value.
@@ -266,8 +283,8 @@ class Candidates:
     ------
     InvalidInputError
         Shapes do not agree (the message gives both), a value is NaN or inf (it names the row), there is no
-        candidate, the query is zero, a cost is negative, a part is covered by a number outside of [0, 1], or an input
-        is ragged, masked or not numeric.
+        candidate, the query is zero, a cost is negative, a part is covered or a candidate is named by a number outside
+        of [0, 1], or an input is ragged, masked or not numeric.
     InvalidParameterError
         ``max_per_source`` or ``drop_near_duplicates`` is out of range.
 
@@ -285,6 +302,7 @@ class Candidates:
     relevance_given: bool
     quality: NDArray[np.float64] | None
     words: Parts | None
+    references: NDArray[np.float32] | None
     cover: Parts | None
     ids: tuple[Hashable, ...] | None
     costs: NDArray[np.float64] | None
@@ -301,6 +319,7 @@ class Candidates:
         relevance: ArrayLike | None = None,
         quality: ArrayLike | None = None,
         words: Parts | None = None,
+        references: ArrayLike | None = None,
         cover: ArrayLike | Iterable[Any] | Parts | None = None,
         ids: Iterable[Hashable] | None = None,
         costs: ArrayLike | None = None,
@@ -333,6 +352,7 @@ class Candidates:
             relevance_given=relevance is not None,
             quality=None if quality is None else as_column(quality, n, "quality"),
             words=None if words is None else as_parts(words, n, "words"),
+            references=None if references is None else as_references(references, n),
             cover=None if cover is None else as_parts(cover, n, "cover"),
             ids=names,
             costs=None if costs is None else as_column(costs, n, "costs", least=0),
@@ -391,6 +411,7 @@ class Candidates:
         for name in ("words", "cover"):
             parts = getattr(self, name)
             taken[name] = None if parts is None else parts._replace(covered=read_only(parts.covered[index]))
+        taken["references"] = None if self.references is None else read_only(self.references[np.ix_(index, index)])
         for name in ("ids", "sources"):
             names = getattr(self, name)
             taken[name] = None if names is None else tuple(names[i] for i in index)
@@ -418,7 +439,7 @@ class Candidates:
         extras = ["relevance"] if self.relevance_given else []
         extras += [
             name
-            for name in ("quality", "words", "cover", "ids", "costs", "sources", "prefer")
+            for name in ("quality", "words", "references", "cover", "ids", "costs", "sources", "prefer")
             if getattr(self, name) is not None
         ]
         return f"Candidates(n={n}, d={d}, {self.dtype}{''.join(', ' + e for e in extras)})"

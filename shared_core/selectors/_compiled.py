@@ -329,8 +329,8 @@ def coverage(
     queries of a batch have the same parts and ``references``, which are empty if there are none.
     """
     # Without its bonus, the gain of a candidate only falls as the set grows. So the last computed gain, plus what the
-    # bonus has risen by since, is an upper bound, and a candidate whose bound is below the best gain is skipped. d[v] is
-    # known after the first seen[v] steps.
+    # bonus has risen by since, is an upper bound, and a candidate whose bound is below the best gain is skipped. d[v]
+    # is known after the first seen[v] steps.
     k = picks.shape[1]
     n, width = rows.shape[1:]
     m = len(w)

@@ -36,7 +36,7 @@ EVENT = "setselect"
 RAISE_FETCH_K = "Raise fetch_k"
 # Whether one of these has an effect depends on the others. A call that gives one may warn again.
 _USED_TOGETHER = {"selector", "search_type", "cover", "cover_weight", "quality", "lambda_b"}
-_USED_TOGETHER |= {"prefer", "drop_duplicates", "drop_near_duplicates"}
+_USED_TOGETHER |= {"title", "links", "prefer", "drop_duplicates", "drop_near_duplicates"}
 
 
 def embed_query(request: Request, embeddings: Embeddings, query: str) -> Flow[EmbeddedQuery]:
@@ -108,10 +108,10 @@ def arrange_documents(request: Request, selected: Selected) -> list[Document]:
     """The selected documents in the ``order`` asked for; with ``scores``, copies that have scores in their metadata."""
     arranged = request.arrange(selected)
     if not request.settings.scores:
-        return [document for document, _, _ in arranged]
+        return [document for document, *_ in arranged]
     copies = []
-    for document, relevance, gain in arranged:
-        metadata = {**document.metadata, **new_scores(document.metadata, relevance, gain)}
+    for document, relevance, gain, named_by in arranged:
+        metadata = {**document.metadata, **new_scores(document.metadata, relevance, gain, named_by)}
         copies.append(document.model_copy(update={"metadata": metadata}))
     return copies
 

@@ -154,13 +154,14 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         ------
         InvalidParameterError
             The selector is not a registered one with plain parameters (a kernel is not plain), or ``costs``, ``cover``,
-            ``prefer``, ``quality``, ``relevance``, ``source`` or ``perspective`` is a function or an extractor.
+            ``links``, ``prefer``, ``quality``, ``relevance``, ``source``, ``title`` or ``perspective`` is a function or
+            an extractor.
         """
         kernel = {} if self.kernel is None else {"kernel": self.kernel}
         name, parameters = _as_name_and_parameters(
             self.selector or DEFAULT_SELECTOR, {**self.selector_kwargs, **kernel}
         )
-        for what in ("costs", "cover", "prefer", "quality", "relevance", "source"):
+        for what in ("costs", "cover", "links", "prefer", "quality", "relevance", "source", "title"):
             if callable(getattr(self, what)):
                 raise InvalidParameterError(f"to_dict cannot write {what}, a function: use a metadata key")
         if callable(self.perspective):

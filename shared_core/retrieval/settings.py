@@ -99,6 +99,21 @@ class Settings(BaseModel):
     cover_weight: NotNegative | None = None
     """For ``"coverage"`` with ``cover``, at least 0: how much its values count, 1 by default."""
 
+    bridge_weight: NotNegative | None = None
+    """For ``"coverage"``, at least 0: how much it counts that a document selected earlier names this one, 1 by default;
+    0 switches it off. Example selectors look for names only if this, ``title``, ``links`` or ``follow`` is set."""
+
+    title: Name = None
+    """The name under which other documents mention a document: a metadata key, a function, or names by id. By default
+    the metadata ``"title"``, or what loaders and splitters write in place of it (see :func:`read_title`). A document
+    without one is called by its heading, or by the name that its text begins with (see :func:`read_name`). The pieces
+    of one document have one title, and never name each other."""
+
+    links: Values = None
+    """Which documents a document points at: a metadata key, a function, or values by id. A value is an id, a title, or
+    the URL that another document has as ``"source"`` or ``"url"``, or a list of them. A document with links names
+    the documents they lead to, and no others. None: its text is searched for names."""
+
     lambda_mult: Weight | None = None
     """For ``"mmr"``, in [0, 1]: the weight of relevance against novelty, 0.5 by default."""
 
@@ -189,14 +204,17 @@ class Settings(BaseModel):
     """Project the candidates too (PAP+)."""
 
     scores: bool = False
-    """Add ``selection_score`` (the gain) and ``relevance_score`` to the metadata of copies of the documents. A key that
-    is there already keeps its value; where it is ``relevance_score``, the relevance that counted here is
-    ``selection_relevance``. Events hold the scores in any case."""
+    """Add ``selection_score`` (the gain) and ``relevance_score`` to the metadata of copies of the documents, and
+    ``selection_named_by``, the name of the document that brought this one a bonus (see ``bridge_weight``), where there
+    is one. A key that is there already keeps its value; where it is ``relevance_score``, the relevance that counted
+    here is ``selection_relevance``. Events hold the scores in any case."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     # The name of the setting that says how many are selected.
     size_name: ClassVar[str] = "k"
+    # Whether documents name each other where no setting says so; examples do not.
+    _names_by_default: ClassVar[bool] = True
     # What to do about arguments that a class does not have.
     _remedies: ClassVar[Mapping[str, str]] = {}
 
@@ -223,7 +241,7 @@ class Settings(BaseModel):
 
 
 class Fetching(BaseModel):
-    """The setting of the classes that search."""
+    """The settings of the classes that search."""
 
     fetch_k: Positive | None = None
     """How many candidates to select from, at least as many as are selected; by default max(20, 5k), or 50 if only a
@@ -277,7 +295,7 @@ class Call(Settings, Fetching):
         if self.has_relevance and not getattr(selector, "uses_relevance", True):
             raise InvalidParameterError(NO_RELEVANCE)
         if warns:
-            words = "" if self.cover is None else "cover"
+            words = " and ".join(name for name in ("cover", "title", "links") if getattr(self, name) is not None)
             warn_of_no_effect(selector, parameters, quality=self.quality is not None, words=words)
             if self.prefer is not None and not self.drop_duplicates and self.drop_near_duplicates is None:
                 warn("prefer has no effect with drop_duplicates=False and without drop_near_duplicates")

@@ -25,6 +25,7 @@ from shared_core.selectors.base import DEFAULT_SELECTOR
 from ._settings import SelectionSettings, dispatcher, embed_query, finish, is_heard, read_vectors
 from .vectors import NodeVectors, resolve_embed_model
 
+NO_SEARCH = "it does not search a store"
 REMEDY = "Raise similarity_top_k of the retriever in front of SetSelectPostprocessor (2 by default)"
 
 
@@ -85,7 +86,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     index: VectorStoreIndex | None = Field(default=None, exclude=True)
     """Supplies the store and the embedding model. ``FaissVectorStore`` needs it."""
 
-    _remedies = MappingProxyType({"fetch_k": f"it does not search a store. {REMEDY}"})
+    _remedies = MappingProxyType({"fetch_k": f"{NO_SEARCH}. {REMEDY}", "follow": NO_SEARCH})
 
     @classmethod
     @override

@@ -80,7 +80,8 @@ class Selected(NamedTuple):
     ``selection.relevance`` is the cosine with the query, or the relevance that was given, before it was scaled.
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
     ``ignores_scores``: the user's items came with scores that order them otherwise than the cosine that was used.
-    ``milliseconds``: the time of the call, with the embedding of the query and the search.
+    ``milliseconds``: the time of the call, with the embedding of the query and the search. ``followed``: the names and
+    links that were followed, each with the rows that it added to the candidates.
     """
 
     items: list[Any]
@@ -89,6 +90,7 @@ class Selected(NamedTuple):
     cut_short: bool
     ignores_scores: bool = False
     milliseconds: float = 0.0
+    followed: Sequence[tuple[str, list[int]]] = ()
 
     @classmethod
     def nothing(cls, found: Found) -> Selected:
@@ -147,7 +149,7 @@ class Request:
         ordered = settings.order != "selection" or selector == make_selector("similarity")
         all_of = 0 if k is None or limited or ordered else k
         asked = names_by_default or any(
-            getattr(settings, name) is not None for name in ("title", "links", "bridge_weight")
+            getattr(settings, name) not in (None, False) for name in ("title", "links", "bridge_weight", "follow")
         )
         reads_names = asked and uses_words(selector) and getattr(selector, "bridge_weight", 1) != 0
         return cls(settings, selector, k, fetch_k + len(shown), shown, all_of, view, reads_names)
@@ -439,8 +441,11 @@ class Request:
         """What the adapters' events say about a selection, in the order of the picks.
 
         ``named_by`` holds, for each pick, the id of the earlier pick (or ``shown`` item) whose text names it, or None.
+        ``followed`` holds each name that was searched for, the ids of the candidates that it added, and those of them
+        that were selected.
         """
         found, selection = selected.found, selected.selection
+        picked = {*selection.indices.tolist()}
         return {
             "selector": repr(self.selector),
             "fetch_k": found.fetch_k,
@@ -451,6 +456,14 @@ class Request:
             "relevance": selection.relevance.tolist(),
             "objective": selection.objective if found.items else None,
             "filled_from": selection.filled_from,
+            "followed": [
+                {
+                    "name": name,
+                    "found": [found.ids[row] for row in rows],
+                    "selected": [found.ids[row] for row in rows if row in picked],
+                }
+                for name, rows in selected.followed
+            ],
             "milliseconds": selected.milliseconds,
         }
 
@@ -462,6 +475,31 @@ class Request:
                 "perspective has no effect here: it projects the query, and the given relevance takes the place of "
                 "the cosine with the query. corpus=True projects the candidates too"
             )
+
+
+def unite(found: Found, others: Sequence[Found]) -> tuple[Found, list[list[int]]]:
+    """``found`` with the items of other searches that it lacks, and for each of these the rows of what it added.
+
+    Items are the same if they have the same id, or without ids the same text.
+    """
+    items, ids, vectors, added = [*found.items], [*found.ids], [*found.vectors], []
+
+    def key(item: Any, name: Hashable) -> Hashable:
+        return ("text", found.text(item)) if name is None else ("id", name)
+
+    known = set(map(key, items, ids))
+    for other in others:
+        first = len(items)
+        for item, name, vector in zip(other.items, other.ids, other.vectors, strict=True):
+            if key(item, name) not in known:
+                known.add(key(item, name))
+                items.append(item)
+                ids.append(name)
+                vectors.append(vector)
+        added.append([*range(first, len(items))])
+    # The scores of other searches are of other queries.
+    scores = None if found.scores is None else [*found.scores, *[None] * (len(items) - len(found.items))]
+    return found._replace(items=items, ids=ids, vectors=vectors, scores=scores), added
 
 
 def _warn_once(owner: Settings, flag: str, message: str) -> None:

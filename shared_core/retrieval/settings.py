@@ -247,6 +247,21 @@ class Fetching(BaseModel):
     """How many candidates to select from, at least as many as are selected; by default max(20, 5k), or 50 if only a
     budget is given. The number of ``shown`` ids is added."""
 
+    follow: bool = False
+    """For ``"coverage"``: search for the names that stand in the selected documents and that no candidate bears, add
+    what is found to the candidates, and select again. With ``links``, documents that they lead to are looked up by id
+    first; the other links that are no URLs are searched as names. If the search has a filter, or another argument of
+    the store, links are not looked up, because a look-up would ignore the filter.
+
+    It costs one more batch of embeddings and at most ``follow_names`` searches, side by side in async code. Nothing
+    that is found is followed in turn. With a perspective, the names' vectors are not projected."""
+
+    follow_names: Positive = 20
+    """For ``follow``: how many names and links are followed at most."""
+
+    follow_k: Positive = 2
+    """For ``follow``: how many documents are searched for each name."""
+
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
@@ -295,10 +310,14 @@ class Call(Settings, Fetching):
         if self.has_relevance and not getattr(selector, "uses_relevance", True):
             raise InvalidParameterError(NO_RELEVANCE)
         if warns:
-            words = " and ".join(name for name in ("cover", "title", "links") if getattr(self, name) is not None)
+            of_words = ("cover", "title", "links", "follow")
+            words = " and ".join(name for name in of_words if getattr(self, name) not in (None, False))
             warn_of_no_effect(selector, parameters, quality=self.quality is not None, words=words)
             if self.prefer is not None and not self.drop_duplicates and self.drop_near_duplicates is None:
                 warn("prefer has no effect with drop_duplicates=False and without drop_near_duplicates")
+            for name in ("follow_names", "follow_k"):
+                if not self.follow and getattr(self, name) != Call.model_fields[name].default:
+                    warn(f"{name} has no effect without follow=True")
         return selector
 
 

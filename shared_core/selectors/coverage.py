@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_number, read_only
-from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_query
+from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, References, cosines_with_query
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import Selection, Selections, make_selection, make_selections, register_selector
 from .ndpp import (
@@ -37,7 +37,7 @@ MOST_WEIGHT = 1e6
 # With a ridge below this, rounding errors in float32 would decide between candidates.
 LEAST_RIDGE = 1e-4
 _NONE = read_only(np.empty(0))
-_NO_REFERENCES = read_only(np.empty((0, 0), np.float32))
+_NO_REFERENCES = References(read_only(np.empty((0, 0), np.float32)), read_only(np.empty(0, np.int64)))
 
 
 @register_selector("coverage")
@@ -61,11 +61,11 @@ class Coverage:
     Each term is submodular (Lin and Bilmes 2011, "A Class of Submodular Functions for Document Summarization"), and so
     is F: the gain F(S + i) − F(S) of a candidate never rises as the set grows.
 
-    With references, a candidate that an earlier pick or a ``shown`` text names gets a bonus: its gain is
-    F(S + i) − F(S) + b max_{j∈S} R_ji (1 − cos_ji), where R_ji in [0, 1] says how clearly text j names text i, and
-    cos_ji is the cosine of the two. So a bridge counts more where it leads to something new. The objective is the sum
-    of the gains, and depends on the order of the picks. The paper on nonsymmetric DPPs calls this a positive
-    correlation between items, which a symmetric kernel cannot express (Gartrell et al. 2021, section 1).
+    With references, a candidate that an earlier pick or a ``shown`` text names gets a bonus, as long as S has no text
+    of its name: its gain is F(S + i) − F(S) + b max_{j∈S} R_ji, where R_ji in [0, 1] says how clearly text j names text
+    i. Several passages of a document bear one name, which brings one bonus. The objective is the sum of the gains, and
+    depends on the order of the picks. The paper on nonsymmetric DPPs calls this a positive correlation between items,
+    which a symmetric kernel cannot express (Gartrell et al. 2021, section 1).
 
     Cost: O(nkd + nkm) for m parts, without the references. Memory: O(kd + nm).
 
@@ -122,14 +122,14 @@ class Coverage:
         covered = a[state.shown].max(axis=0, initial=0.0)
         bridges = None
         if candidates.references is not None and self.bridge_weight:
-            bridges = _Bridges(candidates.references, candidates.vectors, BRIDGE * self.bridge_weight)
+            bridges = _Bridges(candidates.references, BRIDGE * self.bridge_weight, state.shown)
         factors = factors_of_unit_rows(candidates.vectors, self.ridge)
         lu = IncrementalLU(factors, state.shown, state.target) if state.shown else None
         if not state.constraints:
             found = self._run_compiled(candidates, b, a, w, covered, state.target, state.shown, lu, bridges)
             if found is not None:
                 state.picks += found[0][0].tolist()
-                names = None if bridges is None else bridges.named_by(state.shown, state.picks)
+                names = None if bridges is None else [*map(bridges.take, state.picks)]
                 return make_selection(candidates, state.picks, found[1][0].tolist(), named_by=names)
         relevance, noise = self._relevance(candidates, b, a)
         noise = noise * (1 + w[len(b) :].sum()) + FLOAT64_TIE * w.sum()
@@ -138,8 +138,7 @@ class Coverage:
         w[len(b) :] *= (a[:, len(b) :] * np.exp(relevance)[:, None]).max(axis=0, initial=0.0)
         state.close(relevance)  # -inf for a closed candidate
         lu = lu or IncrementalLU(factors, [], state.target)
-        gains = _greedy(state, relevance, noise, lu, a, w, covered, bridges)
-        names = None if bridges is None else bridges.named_by(state.shown, state.picks)
+        gains, names = _greedy(state, relevance, noise, lu, a, w, covered, bridges)
         return make_selection(candidates, state.picks, gains, named_by=names)
 
     def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
@@ -196,7 +195,7 @@ class Coverage:
         ran = run_compiled(
             "coverage", rows if rows.ndim == 3 else rows[None], r, candidates.relevance_given, AUTO_TEMPERATURE,
             self.ridge, WORDS_IN_RELEVANCE * self.word_weight, b, a, w, covered,
-            _NO_REFERENCES if bridges is None else bridges.references, 0.0 if bridges is None else bridges.weight,
+            *(_NO_REFERENCES if bridges is None else bridges.references), 0.0 if bridges is None else bridges.weight,
             np.array(shown or [], np.int64), steps, ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
         )  # fmt: skip
         return (picks, gains) if ran else None
@@ -215,27 +214,29 @@ def _shares(weights: Matrix) -> Matrix:
 
 
 class _Bridges:
-    """The bonus of each candidate that an earlier text names."""
+    """The bonus of each candidate that a text of S names, and the text that names it best."""
 
-    def __init__(self, references: NDArray[np.float32], rows: NDArray[Any], weight: float) -> None:
-        self.references, self.rows, self.weight = references, rows, weight
+    def __init__(self, references: References, weight: float, shown: list[int]) -> None:
+        n = len(references.names)
+        self.references, self.weight = references, weight
+        self.bonus: Matrix = np.zeros(n)
+        self._named_by = np.full(n, -1)
+        # Whether S has no text of the candidate's name.
+        self._fresh = np.ones(n, bool)
+        for i in shown:
+            self.take(i)
 
-    def bonus(self, i: int) -> Matrix:
-        """b R_ij (1 − cos_ij) for each candidate j, shape (n,)."""
-        bonus = np.zeros(len(self.rows))
-        named = np.flatnonzero(self.references[i])
-        cosines = np.vecdot(self.rows[named].astype(np.float64), self.rows[i].astype(np.float64))
-        bonus[named] = self.weight * self.references[i, named] * np.maximum(1 - cosines, 0.0)
-        return bonus
-
-    def named_by(self, shown: list[int], picks: list[int]) -> list[int]:
-        """The text that brought each pick its bonus; -1 for none."""
-        earlier, names = [*shown, *picks], []
-        bonus = np.array([self.bonus(i) for i in earlier])
-        for position, pick in enumerate(picks, len(shown)):
-            best = bonus[:position, pick].argmax() if position else 0
-            names.append(earlier[best] if position and bonus[best, pick] > 0 else -1)
-        return names
+    def take(self, i: int) -> int:
+        """Add ``i`` to S; returns the row that brought ``i`` its bonus, or -1."""
+        named, names = self.references
+        by = int(self._named_by[i])
+        self._fresh &= names != names[i]
+        higher = self._fresh & (self.weight * named[i].astype(np.float64) > self.bonus)
+        self.bonus[higher] = self.weight * named[i, higher].astype(np.float64)
+        self._named_by[higher] = i
+        self.bonus[~self._fresh] = 0.0
+        self._named_by[~self._fresh] = -1
+        return by
 
 
 def _greedy(
@@ -247,13 +248,13 @@ def _greedy(
     w: Matrix,
     covered: Matrix,
     bridges: _Bridges | None,
-) -> list[float]:
-    """The greedy method; returns the gain of each pick."""
-    gains = []
-    bonus = np.zeros(len(relevance))
+) -> tuple[list[float], list[int] | None]:
+    """The greedy method; returns the gain of each pick, and the row that names it."""
+    gains: list[float] = []
+    names: list[int] | None = None if bridges is None else []
+    bonus = np.zeros(len(relevance)) if bridges is None else bridges.bonus
     if bridges is not None:
-        noise += state.tie * bridges.weight
-        bonus = np.max([bonus, *map(bridges.bonus, state.shown)], axis=0)
+        noise += FLOAT64_TIE * bridges.weight
     while state.more():
         new = np.vecdot(np.maximum(a - covered, 0.0), w)  # w Σ_j β_j (what i covers of part j and S does not)
         marginal = relevance + lu.log_ratios() + new + bonus
@@ -262,9 +263,9 @@ def _greedy(
         lu.add(i)
         gains.append(float(relevance[i] + math.log(lu.d[i]) + new[i] + bonus[i]))
         covered = np.maximum(covered, a[i])
-        if bridges is not None:
-            bonus = np.maximum(bonus, bridges.bonus(i))
+        if bridges is not None and names is not None:
+            names.append(bridges.take(i))
         state.take(i, relevance)
         if state.more():
             lu.subtract()
-    return gains
+    return gains, names

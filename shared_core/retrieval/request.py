@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..candidates import CONSTRAINTS, Candidates
+from ..candidates import CONSTRAINTS, Candidates, References
 from ..errors import InvalidInputError, warn
 from ..perspective import PAP
 from ..scaling import rescale
@@ -319,7 +319,7 @@ class Request:
             selection = at_rows(selection, np.array(rows, np.int64))
         return Selected(picked, selection, found, cut_short, ignores_scores)
 
-    def _references(self, found: Found, items: Sequence[Any]) -> NDArray[np.float32] | None:
+    def _references(self, found: Found, items: Sequence[Any]) -> References | None:
         """How clearly the text of each item names each other item; None without texts."""
         # These are the texts themselves. What was embedded may hold metadata too, which name more.
         texts = list(map(found.comparable_text, items))

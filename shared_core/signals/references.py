@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import as_identifiers, quoted
+from ..candidates import References
 from ..errors import InvalidInputError
 from .words import space_words, split_words
 
@@ -27,14 +28,118 @@ _BRACKETS = re.compile(r"[(\[（［][^()\[\]（）［］]*[)\]）］]\s*\Z")
 _SENTENCE_ENDS = tuple(".,;:!?。，；：！？،؛।")
 # Pieces of a text, of which a dash is none; in a piece the word without quotes, brackets and full stops around it.
 _PIECE, _WORD = re.compile(r"[^\s–—…/]+"), re.compile(r"\w(?:.*\w)?", re.DOTALL)
-_JOINING = {*"of the and de del da di du la von van der den in for e y und et".split(" ")}
+_JOINING = {
+    *[
+        "of",
+        "the",
+        "and",
+        "de",
+        "del",
+        "da",
+        "di",
+        "du",
+        "la",
+        "von",
+        "van",
+        "der",
+        "den",
+        "in",
+        "for",
+        "e",
+        "y",
+        "und",
+        "et",
+    ]
+}
 # Words that begin a sentence with a capital and no name; in German the next noun has a capital too.
 _OPENING = {
-    *"a an the this these in on at by for from as his her its their after when while during with".split(" "),
-    *"der die das ein eine einer im am den dem des zum zur mit bei für nach von vor seit diese dieser".split(" "),
-    *"mein meine sein seine ihr ihre unser unsere alle viele jede jeder jedes keine une un les en à het een".split(" "),
+    *[
+        "a",
+        "an",
+        "the",
+        "this",
+        "these",
+        "in",
+        "on",
+        "at",
+        "by",
+        "for",
+        "from",
+        "as",
+        "his",
+        "her",
+        "its",
+        "their",
+        "after",
+        "when",
+        "while",
+        "during",
+        "with",
+    ],
+    *[
+        "der",
+        "die",
+        "das",
+        "ein",
+        "eine",
+        "einer",
+        "im",
+        "am",
+        "den",
+        "dem",
+        "des",
+        "zum",
+        "zur",
+        "mit",
+        "bei",
+        "für",
+        "nach",
+        "von",
+        "vor",
+        "seit",
+        "diese",
+        "dieser",
+    ],
+    *[
+        "mein",
+        "meine",
+        "sein",
+        "seine",
+        "ihr",
+        "ihre",
+        "unser",
+        "unsere",
+        "alle",
+        "viele",
+        "jede",
+        "jeder",
+        "jedes",
+        "keine",
+        "une",
+        "un",
+        "les",
+        "en",
+        "à",
+        "het",
+        "een",
+    ],
 }
-_MONTHS = {*"january february march april may june july august september october november december".split(" ")}
+_MONTHS = {
+    *[
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ]
+}
 # Words that only German has so often, where every noun has a capital.
 _GERMAN = {"und", "der", "das"}
 
@@ -47,7 +152,7 @@ def find_references(
     *,
     links: Sequence[Iterable[Hashable] | None] | None = None,
     keys: Sequence[Iterable[Hashable]] | None = None,
-) -> NDArray[np.float32]:
+) -> References:
     """How clearly the text of each candidate names each other candidate; for :class:`Candidates`.
 
     Names are compared word by word, as :func:`match_words` splits texts, without what stands in brackets at their end.
@@ -74,8 +179,9 @@ def find_references(
 
     Returns
     -------
-    array, float32, shape (n, n), in [0, 1]
-        Row i says how clearly text i names each candidate. The diagonal is 0.
+    References
+        ``named``, float32, shape (n, n), in [0, 1]: row i says how clearly text i names each candidate. The diagonal is
+        0. ``names``, int64, shape (n,): candidates with the same name have the same number.
 
     Raises
     ------
@@ -88,7 +194,7 @@ def find_references(
     --------
     >>> from setselect import find_references
     >>> texts = ["It was directed by Ann Lee.", "She was born in 1962.", "Ships sail to Perth.", "A port."]
-    >>> find_references(texts, ["Forbidden Ground", "Ann Lee", "Ships", "Perth (harbour)"])
+    >>> find_references(texts, ["Forbidden Ground", "Ann Lee", "Ships", "Perth (harbour)"]).named
     array([[0., 1., 0., 0.],
            [0., 0., 0., 0.],
            [0., 0., 0., 1.],
@@ -116,7 +222,9 @@ def find_references(
         references[row, bearers[key] if key else row] = 0
     others = n - np.array([len(bearers[key]) if key else 1 for key in own], np.float64)
     references *= weigh(references.sum(axis=0), others).astype(np.float32)
-    return references
+    number: dict[Hashable, int] = {}
+    bearer_of = [number.setdefault(key or row, len(number)) for row, key in enumerate(own)]
+    return References(references, np.array(bearer_of, np.int64))
 
 
 def weigh(m: NDArray[Any], others: NDArray[np.float64]) -> NDArray[np.float64]:

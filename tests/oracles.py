@@ -698,12 +698,15 @@ def coverage(
     relevance: ArrayLike | None = None,
     word_weight: float = 1.0,
     cover_weight: float = 1.0,
+    references: ArrayLike | None = None,
+    bridge: float = 0.0,
     shown: Sequence[int] = (),
     **conditions: Any,
 ) -> Reference:
-    """Greedy by F(S + i) − F(S) of the docstring of Coverage; both are computed from scratch.
+    """Greedy by F(S + i) − F(S) of the docstring of Coverage and its bonus; all are computed from scratch.
 
-    T is c·σ of the relevance ρ; h and w are the weights of the words in the relevance and of what the set covers.
+    T is c·σ of the relevance ρ; h and w are the weights of the words in the relevance and of what the set covers;
+    ``bridge`` is the weight of the bonus.
     """
     rows = unit_rows(vectors)
     n = len(rows)
@@ -718,6 +721,9 @@ def coverage(
             most = np.ones(len(b)) if parts is words else (a * np.exp(worth)[:, None]).max(axis=0)
             columns += [(a[:, j], w * weight * b[j] / math.fsum(b) * most[j]) for j in range(len(b)) if b[j] > 0]
             moved = moved + (0.0 if parts is words else w * weight * float(np.max(moved, initial=0.0)))
+    # The references are kept in float32.
+    named = bridges(vectors, np.zeros((n, n)) if references is None else np.float32(references))
+    moved = moved + bridge * FLOAT32_ROUNDING * (references is not None)
     values: dict[tuple[int, ...], float] = {}
 
     def value(picks: Sequence[int]) -> float:
@@ -732,13 +738,38 @@ def coverage(
         before, others = [*shown, *picked], np.flatnonzero(mask).tolist()
         gains, slack = np.zeros(n), moved.copy()
         for i in others:
-            gains[i] = value([*before, i]) - value(before)
+            bonus = bridge * max((float(named[j, i]) for j in before), default=0.0)
+            gains[i] = value([*before, i]) - value(before) + bonus
         ratios = _determinants_with(L, before, others) / ndpp_determinant(L, before)
         slack[others] += 2 * FLOAT32_ROUNDING * ((1 + ridge) * _amplification(L, before)[others] / ratios)
         return Step(gains, gains, slack, tie=1e-10)
 
     more: dict[str, Any] = {"k": k, "relevance": relevance, "shown": shown, **conditions}
     return _greedy(query, vectors, scores_of, combine=math.fsum, of_determinants=True, **more)
+
+
+def bridges(vectors: ArrayLike, references: ArrayLike) -> Floats:
+    """R_ji (1 − cos_ji) of each candidate j that names candidate i, (n, n)."""
+    rows, R = unit_rows(vectors), np.asarray(references, dtype=np.float64)
+    n = len(rows)
+    return np.array([[R[j, i] * (1 - rows[j] @ rows[i]) for i in range(n)] for j in range(n)])
+
+
+def assert_named_by(
+    actual: Sequence[int], vectors: ArrayLike, references: ArrayLike, picks: Sequence[int], shown: Sequence[int] = ()
+) -> None:
+    """Each pick is named by the earlier text that brought it the highest bonus; -1 where none did."""
+    named = bridges(vectors, references)
+    rounding = 4e-6 if is_single(vectors) else 1e-12
+    for position, (pick, name) in enumerate(zip(picks, actual, strict=True)):
+        before = [*shown, *picks[:position]]
+        most = max((named[j, pick] for j in before), default=0.0)
+        if name < 0:
+            assert most <= rounding, (position, pick, most)
+        else:
+            assert name in before
+            assert named[name, pick] > 0
+            assert named[name, pick] >= most - rounding, (position, pick, name, most)
 
 
 # --- a given relevance ----------------------------------------------------------------------------

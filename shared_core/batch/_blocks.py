@@ -38,6 +38,7 @@ class Block:
     quality: NDArray[Any] | None = None
     relevance: NDArray[Any] | None = None
     words: NDArray[Any] | None = None
+    references: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -54,7 +55,7 @@ class Block:
         return [self._take(slice(i, i + length)) for i in range(0, len(self), length)]
 
     def _take(self, part: slice) -> Block:
-        columns = (self.vectors, self.quality, self.relevance, self.words)
+        columns = (self.vectors, self.quality, self.relevance, self.words, self.references)
         own = (None if column is None else column[part] for column in columns)
         return Block(self.start + part.start, self.queries[part], self.shared, *own)
 
@@ -67,9 +68,10 @@ class Block:
         return replace(self, relevance=rescale(relevance, scale)) if np.isfinite(relevance).all() else self
 
     @property
-    def has_parts(self) -> bool:
-        """Whether there are words or other parts to cover, which a :class:`CandidateBlock` does not hold."""
-        return self.words is not None or (self.shared is not None and self.shared.cover is not None)
+    def needs_candidates(self) -> bool:
+        """Whether there are words, names or other parts, which a :class:`CandidateBlock` does not hold."""
+        shared = self.shared is not None and not (self.shared.cover is None and self.shared.references is None)
+        return shared or self.words is not None or self.references is not None
 
     def validate(self) -> CandidateBlock:
         """The whole block for a compiled loop. If any part is wrong, an InvalidInputError is raised."""
@@ -88,9 +90,9 @@ class Block:
             return self.shared.with_query(self.queries[i], relevance, words)
         assert self.vectors is not None
         quality = None if self.quality is None else self.quality[i]
-        return Candidates(
-            self.queries[i], self.vectors[i], relevance=relevance, quality=quality, words=words, copy=False
-        )
+        references = None if self.references is None else self.references[i]
+        own: dict[str, Any] = {"quality": quality, "words": words, "references": references}
+        return Candidates(self.queries[i], self.vectors[i], relevance=relevance, **own, copy=False)
 
 
 def read_blocks(
@@ -99,13 +101,14 @@ def read_blocks(
     quality: Blocks | None,
     relevance: Blocks | None,
     words: Words | None,
+    references: Blocks | None,
     cover: Any,
     ids: Iterable[Hashable] | None,
     size: int,
 ) -> tuple[Iterator[Block], int | None]:
     """The blocks in order, and the number of queries if it is known. Blocks of arrays have ``size`` queries."""
     given: dict[str, Any] = {"queries": queries, "vectors": vectors}
-    given |= {"quality": quality, "relevance": relevance, "words": words}
+    given |= {"quality": quality, "relevance": relevance, "words": words, "references": references}
     columns: dict[str, Any] = {
         name: values if isinstance(values, Iterator) else _as_array(values, name)
         for name, values in given.items()
@@ -115,7 +118,8 @@ def read_blocks(
     if not isinstance(columns["vectors"], Iterator) and columns["vectors"].ndim != 3:
         rows = columns.pop("vectors")
         # Block.candidates replaces this query of ones by each query.
-        own: dict[str, Any] = {"quality": columns.pop("quality", None), "cover": cover, "ids": ids}
+        own: dict[str, Any] = {name: columns.pop(name, None) for name in ("quality", "references")}
+        own |= {"cover": cover, "ids": ids}
         shared = Candidates(np.ones(rows.shape[-1:]), rows, **own, copy=False)
     elif ids is not None or cover is not None:
         name = "ids are" if cover is None else "cover is"
@@ -186,6 +190,7 @@ def _check_shapes(block: Block, where: str) -> None:
     if block.words is not None and len(block.words) != len(queries):
         raise InvalidInputError(f"words{where} must be {len(queries)}, one for each query, got {len(block.words)}")
     n = len(block.shared or ()) if vectors is None else vectors.shape[1]
-    for name, column in (("quality", block.quality), ("relevance", block.relevance)):
-        if column is not None and column.shape != (len(queries), n):
-            raise InvalidInputError(f"{name}{where} must have shape {(len(queries), n)}, got {column.shape}")
+    for name, shape in (("quality", (n,)), ("relevance", (n,)), ("references", (n, n))):
+        column = getattr(block, name)
+        if column is not None and column.shape != (len(queries), *shape):
+            raise InvalidInputError(f"{name}{where} must have shape {(len(queries), *shape)}, got {column.shape}")

@@ -277,8 +277,14 @@ class Call(Settings, Fetching):
         if self.has_relevance and not getattr(selector, "uses_relevance", True):
             raise InvalidParameterError(NO_RELEVANCE)
         if warns:
-            words = "" if self.cover is None else "cover"
-            warn_of_no_effect(selector, parameters, quality=self.quality is not None, words=words)
+            words, without = ("cover", None) if self.cover is not None else ("", "cover")
+            warn_of_no_effect(
+                selector,
+                parameters,
+                quality=self.quality is not None,
+                words=words,
+                without={"cover_weight": without},
+            )
             if self.prefer is not None and not self.drop_duplicates and self.drop_near_duplicates is None:
                 warn("prefer has no effect with drop_duplicates=False and without drop_near_duplicates")
         return selector

@@ -307,7 +307,7 @@ def standardise(values: Matrix, least: float, scaled: bool, z: Matrix) -> Any:
 
 @_compile()
 def raise_bonus(i: int, rows: FloatArray, references: FloatArray, bridge: float, bonus: Matrix, bound: Matrix) -> None:
-    """Raise the bonus, and with it the bound, of each candidate that ``i`` names."""
+    """Raise the bonus of each candidate that ``i`` names to b R_iv (1 − cos_iv), and its bound with it."""
     for v in range(len(references)):
         if references[i, v] > 0.0:
             rise = bridge * float(references[i, v]) * (1.0 - dot_exact(rows[i], rows[v])) - bonus[v]
@@ -349,9 +349,7 @@ def coverage(
             for v in range(n):
                 relevance[v] = z[v] + h * z_words[v]
             noise = (1.0 + noise + h * per_words) * standardise(relevance, ROUNDING, False, z)
-        noise = 2.0 * ROUNDING * noise / temperature * (1.0 + w[len(b) :].sum()) + ROUNDING * w.sum()
-        if len(references):
-            noise += tie * bridge
+        noise = 2.0 * ROUNDING * noise / temperature * (1.0 + w[len(b) :].sum()) + ROUNDING * (w.sum() + bridge)
         # The largest tie tolerance that a candidate can have.
         widest = tie + ROUNDING * (1.0 + alpha) / alpha + noise
         highest = z.max()

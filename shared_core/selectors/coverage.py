@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_number, read_only
+from .._validation import FloatArray, check_number, read_only
 from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_query
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import Selection, Selections, make_selection, make_selections, register_selector
@@ -67,7 +67,7 @@ class Coverage:
     of the gains, and depends on the order of the picks. The paper on nonsymmetric DPPs calls this a positive
     correlation between items, which a symmetric kernel cannot express (Gartrell et al. 2021, section 1).
 
-    Cost: O(nkd + nkm) for m parts, without the references. Memory: O(kd + nm).
+    Cost: O(nkd + nkm) for m parts, and O(nk + ed) if the picks name e candidates. Memory: O(kd + nm).
 
     Parameters
     ----------
@@ -104,6 +104,11 @@ class Coverage:
     uses_relevance: ClassVar[bool] = True
     uses_words: ClassVar[bool] = True
 
+    @property
+    def uses_references(self) -> bool:
+        """Whether it uses what the texts of the candidates name: not with ``bridge_weight=0``."""
+        return self.bridge_weight > 0
+
     def __post_init__(self) -> None:
         for name, *bounds in (
             ("word_weight", 0.0, MOST_WEIGHT),
@@ -120,26 +125,18 @@ class Coverage:
         state = GreedyState(candidates, k, budget, shown)
         b, a, w = self._parts(candidates)
         covered = a[state.shown].max(axis=0, initial=0.0)
-        bridges = None
-        if candidates.references is not None and self.bridge_weight:
-            bridges = _Bridges(candidates.references, candidates.vectors, BRIDGE * self.bridge_weight)
         factors = factors_of_unit_rows(candidates.vectors, self.ridge)
         lu = IncrementalLU(factors, state.shown, state.target) if state.shown else None
+        references, bridge = self._bridges(candidates)
+        found = None
         if not state.constraints:
-            found = self._run_compiled(candidates, b, a, w, covered, state.target, state.shown, lu, bridges)
-            if found is not None:
-                state.picks += found[0][0].tolist()
-                names = None if bridges is None else bridges.named_by(state.shown, state.picks)
-                return make_selection(candidates, state.picks, found[1][0].tolist(), named_by=names)
-        relevance, noise = self._relevance(candidates, b, a)
-        noise = noise * (1 + w[len(b) :].sum()) + FLOAT64_TIE * w.sum()
-        # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
-        w = w.copy()
-        w[len(b) :] *= (a[:, len(b) :] * np.exp(relevance)[:, None]).max(axis=0, initial=0.0)
-        state.close(relevance)  # -inf for a closed candidate
-        lu = lu or IncrementalLU(factors, [], state.target)
-        gains = _greedy(state, relevance, noise, lu, a, w, covered, bridges)
-        names = None if bridges is None else bridges.named_by(state.shown, state.picks)
+            found = self._run_compiled(candidates, b, a, w, covered, state.target, references, bridge, state.shown, lu)
+        if found is not None:
+            state.picks, gains = found[0][0].tolist(), found[1][0].tolist()
+        else:
+            lu = lu or IncrementalLU(factors, [], state.target)
+            gains = self._greedy(candidates, state, lu, b, a, w, covered, references, bridge)
+        names = _named_by(references, candidates.vectors, state.shown, state.picks) if bridge else None
         return make_selection(candidates, state.picks, gains, named_by=names)
 
     def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
@@ -163,6 +160,12 @@ class Coverage:
             return b, columns[0], weights[0]
         return b, np.hstack([np.zeros((len(candidates), 0)), *columns]), np.concatenate([_NONE, *weights])
 
+    def _bridges(self, candidates: Candidates) -> tuple[NDArray[np.float32], float]:
+        """R (n, n) and b; empty and 0 if there is no bonus."""
+        if candidates.references is None or not self.bridge_weight:
+            return _NO_REFERENCES, 0.0
+        return candidates.references, BRIDGE * self.bridge_weight
+
     def _relevance(self, candidates: Candidates, b: Matrix, a: Matrix) -> tuple[Matrix, float]:
         """(ρ − max ρ) / T, shape (n,), and its tie tolerance."""
         given = candidates.relevance_given
@@ -177,6 +180,36 @@ class Coverage:
             noise = (1 + noise + h * per_words.item()) * per_rho.item()
         return log_relevance(z), 2 * FLOAT64_TIE * noise / AUTO_TEMPERATURE
 
+    def _greedy(
+        self, candidates: Candidates, state: GreedyState, lu: IncrementalLU, b: Matrix, a: Matrix, w: Matrix,
+        covered: Matrix, references: NDArray[np.float32], bridge: float,
+    ) -> list[float]:  # fmt: skip
+        """The greedy method; returns the gain of each pick."""
+        rows = candidates.vectors
+        relevance, noise = self._relevance(candidates, b, a)
+        noise = noise * (1 + w[len(b) :].sum()) + FLOAT64_TIE * (w.sum() + bridge)
+        # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
+        w = w.copy()
+        w[len(b) :] *= (a[:, len(b) :] * np.exp(relevance)[:, None]).max(axis=0, initial=0.0)
+        state.close(relevance)  # -inf for a closed candidate
+        gains, bonus = [], np.zeros(len(rows))
+        for i in state.shown if bridge else ():
+            _raise_bonus(bonus, i, rows, references, bridge)
+        while state.more():
+            new = np.vecdot(np.maximum(a - covered, 0.0), w)  # w Σ_j β_j (what i covers of part j and S does not)
+            marginal = relevance + lu.log_ratios() + new + bonus
+            best = int(marginal.argmax())
+            i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + noise)
+            lu.add(i)
+            gains.append(float(relevance[i] + math.log(lu.d[i]) + new[i] + bonus[i]))
+            covered = np.maximum(covered, a[i])
+            if bridge:
+                _raise_bonus(bonus, i, rows, references, bridge)
+            state.take(i, relevance)
+            if state.more():
+                lu.subtract()
+        return gains
+
     def _run_compiled(
         self,
         candidates: Candidates | CandidateBlock,
@@ -185,9 +218,10 @@ class Coverage:
         w: Matrix,
         covered: Matrix,
         k: int,
-        shown: list[int] | None = None,
+        references: NDArray[np.float32] = _NO_REFERENCES,
+        bridge: float = 0.0,
+        shown: Sequence[int] = (),
         lu: IncrementalLU | None = None,
-        bridges: _Bridges | None = None,
     ) -> tuple[NDArray[np.int64], Matrix] | None:
         """Picks (b, k) and gains (b, k) of the compiled loop; None if numba cannot be used."""
         r, rows = np.atleast_2d(_r(candidates)), candidates.vectors
@@ -195,9 +229,8 @@ class Coverage:
         steps, ratios, left = (0, _NONE, np.empty((k, rows.shape[-1]))) if lu is None else (lu.t, lu.d, lu.left)
         ran = run_compiled(
             "coverage", rows if rows.ndim == 3 else rows[None], r, candidates.relevance_given, AUTO_TEMPERATURE,
-            self.ridge, WORDS_IN_RELEVANCE * self.word_weight, b, a, w, covered,
-            _NO_REFERENCES if bridges is None else bridges.references, 0.0 if bridges is None else bridges.weight,
-            np.array(shown or [], np.int64), steps, ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
+            self.ridge, WORDS_IN_RELEVANCE * self.word_weight, b, a, w, covered, references, bridge,
+            np.array(shown, np.int64), steps, ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
         )  # fmt: skip
         return (picks, gains) if ran else None
 
@@ -214,57 +247,20 @@ def _shares(weights: Matrix) -> Matrix:
     return result
 
 
-class _Bridges:
-    """The bonus of each candidate that an earlier text names."""
-
-    def __init__(self, references: NDArray[np.float32], rows: NDArray[Any], weight: float) -> None:
-        self.references, self.rows, self.weight = references, rows, weight
-
-    def bonus(self, i: int) -> Matrix:
-        """b R_ij (1 − cos_ij) for each candidate j, shape (n,)."""
-        bonus = np.zeros(len(self.rows))
-        named = np.flatnonzero(self.references[i])
-        cosines = np.vecdot(self.rows[named].astype(np.float64), self.rows[i].astype(np.float64))
-        bonus[named] = self.weight * self.references[i, named] * np.maximum(1 - cosines, 0.0)
-        return bonus
-
-    def named_by(self, shown: list[int], picks: list[int]) -> list[int]:
-        """The text that brought each pick its bonus; -1 for none."""
-        earlier, names = [*shown, *picks], []
-        bonus = np.array([self.bonus(i) for i in earlier])
-        for position, pick in enumerate(picks, len(shown)):
-            best = bonus[:position, pick].argmax() if position else 0
-            names.append(earlier[best] if position and bonus[best, pick] > 0 else -1)
-        return names
+def _raise_bonus(bonus: Matrix, i: int, rows: FloatArray, references: NDArray[np.float32], bridge: float) -> None:
+    """Raise the bonus of each candidate j that candidate i names to b R_ij (1 − cos_ij)."""
+    named = np.flatnonzero(references[i])
+    cosines = np.vecdot(rows[named].astype(np.float64), rows[i].astype(np.float64))
+    bonus[named] = np.maximum(bonus[named], bridge * (references[i, named] * (1 - cosines)))
 
 
-def _greedy(
-    state: GreedyState,
-    relevance: Matrix,
-    noise: float,
-    lu: IncrementalLU,
-    a: Matrix,
-    w: Matrix,
-    covered: Matrix,
-    bridges: _Bridges | None,
-) -> list[float]:
-    """The greedy method; returns the gain of each pick."""
-    gains = []
-    bonus = np.zeros(len(relevance))
-    if bridges is not None:
-        noise += state.tie * bridges.weight
-        bonus = np.max([bonus, *map(bridges.bonus, state.shown)], axis=0)
-    while state.more():
-        new = np.vecdot(np.maximum(a - covered, 0.0), w)  # w Σ_j β_j (what i covers of part j and S does not)
-        marginal = relevance + lu.log_ratios() + new + bonus
-        best = int(marginal.argmax())
-        i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + noise)
-        lu.add(i)
-        gains.append(float(relevance[i] + math.log(lu.d[i]) + new[i] + bonus[i]))
-        covered = np.maximum(covered, a[i])
-        if bridges is not None:
-            bonus = np.maximum(bonus, bridges.bonus(i))
-        state.take(i, relevance)
-        if state.more():
-            lu.subtract()
-    return gains
+def _named_by(
+    references: NDArray[np.float32], rows: FloatArray, shown: list[int], picks: list[int]
+) -> NDArray[np.int64]:
+    """The row of the earlier text that brought each pick its bonus; -1 for none."""
+    earlier = np.array([*shown, *picks])
+    # (earlier texts, picks). vecdot computes each cosine alone, so copies of a text get exactly the same.
+    bonus = references[earlier][:, picks] * (1 - np.vecdot(rows[earlier, None], rows[picks]))
+    bonus *= np.tri(len(picks), len(earlier), len(shown) - 1).T
+    # The bonus of a copy is 0 up to rounding.
+    return np.where(bonus.max(axis=0) > TIE_TOLERANCE[rows.dtype], earlier[bonus.argmax(axis=0)], -1)

@@ -192,7 +192,9 @@ def test_coverage_where_the_bound_of_the_compiled_loop_excludes_few_candidates(k
         if kind == "words of few texts":
             covered[rng.random(n) < 0.95] = 0
         words = Parts(covered, rng.random(m))
-        candidates = Candidates(query, vectors, words=words, cover=rng.choice(["a", "b", "c"], size=n))
+        references = rng.random((n, n)) * (rng.random((n, n)) < 0.01)
+        labels = rng.choice(["a", "b", "c"], size=n)
+        candidates = Candidates(query, vectors, words=words, references=references, cover=labels)
         shown = rng.permutation(n)[: seed % 3].tolist()
         assert_numpy_selects_the_same(Coverage(), candidates, 40, shown=shown)
 

@@ -52,6 +52,21 @@ class Parts(NamedTuple):
     weights: NDArray[np.float64]
 
 
+class References(NamedTuple):
+    """Which candidates name which others; :func:`find_references` makes them.
+
+    Parameters
+    ----------
+    named : ndarray, shape (n, n), in [0, 1]
+        How clearly the text of candidate i names candidate j. The diagonal counts as 0.
+    names : ndarray, shape (n,), integers
+        Candidates with the same number bear the same name: the passages of one document, for example.
+    """
+
+    named: NDArray[np.float32]
+    names: NDArray[np.int64]
+
+
 def as_parts(given: Any, n: int, what: str, name: Callable[[int], str] = "row {}".format) -> Parts:
     """``given`` as read-only float64 :class:`Parts` of n candidates. Messages name a candidate by its row.
 
@@ -126,19 +141,21 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def as_references(given: ArrayLike, n: int) -> NDArray[np.float32]:
-    """``given`` as a read-only array (n, n) in [0, 1], whose row i says how clearly candidate i names each other."""
-    references = as_numeric(given, "references", kinds="fiub")
-    if references.shape != (n, n):
+def as_references(given: References | ArrayLike, n: int) -> References:
+    """``given`` as read-only :class:`References` of n candidates; in an array each has a name of its own."""
+    named = as_numeric(given.named if isinstance(given, References) else given, "references", kinds="fiub")
+    names = np.asarray(given.names if isinstance(given, References) else np.arange(n))
+    if named.shape != (n, n) or names.shape != (n,):
         raise InvalidInputError(
-            f"references must have shape ({n}, {n}), a row and a column for each candidate, got {references.shape}"
+            f"references must have shape ({n}, {n}), a row and a column for each candidate, got {named.shape}"
+            + (f", with {n} names, got {names.shape}" if isinstance(given, References) else "")
         )
     # A comparison with NaN is false.
-    if not (references.min() >= 0 and references.max() <= 1):
-        i, j = np.argwhere(~((references >= 0) & (references <= 1)))[0].tolist()
-        raise InvalidInputError(f"references: row {i} names candidate {j} by {references[i, j]}; it must be in [0, 1]")
+    if not (named.min() >= 0 and named.max() <= 1):
+        i, j = np.argwhere(~((named >= 0) & (named <= 1)))[0].tolist()
+        raise InvalidInputError(f"references: row {i} names candidate {j} by {named[i, j]}; it must be in [0, 1]")
     # In this order of memory the compiled loop knows it.
-    return read_only(references.astype(np.float32, order="C"))
+    return References(read_only(named.astype(np.float32, order="C")), read_only(names.astype(np.int64)))
 
 
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -242,9 +259,9 @@ class Candidates:
     words : Parts, optional
         The words of the question, and how well each candidate's text covers them; :func:`match_words` makes them.
         :class:`Coverage` uses them.
-    references : array-like, shape (n, n), in [0, 1], optional
-        How clearly the text of candidate i names candidate j; :func:`find_references` makes them. The diagonal counts
-        as 0. :class:`Coverage` uses them.
+    references : References, or array-like, shape (n, n), in [0, 1], optional
+        How clearly the text of candidate i names candidate j; :func:`find_references` makes them. With an array each
+        candidate has a name of its own. :class:`Coverage` uses them.
     cover : array of shape (n, m) in [0, 1], or n values, or Parts, optional
         Further parts that the set has to cover: how well each candidate covers each part, or the value of each
         candidate (its label or its collection, for example), or its values as a list. None is no value.
@@ -303,7 +320,7 @@ class Candidates:
     relevance_given: bool
     quality: NDArray[np.float64] | None
     words: Parts | None
-    references: NDArray[np.float32] | None
+    references: References | None
     cover: Parts | None
     ids: tuple[Hashable, ...] | None
     costs: NDArray[np.float64] | None
@@ -320,7 +337,7 @@ class Candidates:
         relevance: ArrayLike | None = None,
         quality: ArrayLike | None = None,
         words: Parts | None = None,
-        references: ArrayLike | None = None,
+        references: References | ArrayLike | None = None,
         cover: ArrayLike | Iterable[Any] | Parts | None = None,
         ids: Iterable[Hashable] | None = None,
         costs: ArrayLike | None = None,
@@ -370,7 +387,7 @@ class Candidates:
         query: ArrayLike,
         relevance: ArrayLike | None = None,
         words: Parts | None = None,
-        references: ArrayLike | None = None,
+        references: References | ArrayLike | None = None,
     ) -> Candidates:
         """The same candidates for another query. The rows are shared and not validated again.
 
@@ -420,7 +437,9 @@ class Candidates:
         for name in ("words", "cover"):
             parts = getattr(self, name)
             taken[name] = None if parts is None else parts._replace(covered=read_only(parts.covered[index]))
-        taken["references"] = None if self.references is None else read_only(self.references[np.ix_(index, index)])
+        if self.references is not None:
+            named, bearers = self.references
+            taken["references"] = References(read_only(named[np.ix_(index, index)]), read_only(bearers[index]))
         for name in ("ids", "sources"):
             names = getattr(self, name)
             taken[name] = None if names is None else tuple(names[i] for i in index)
@@ -456,7 +475,7 @@ class Candidates:
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Arrays lose their read-only flag when they are pickled.
         for value in state.values():
-            for array in value if isinstance(value, Parts) else (value,):
+            for array in value if isinstance(value, (Parts, References)) else (value,):
                 if isinstance(array, np.ndarray):
                     read_only(array)
         self.__dict__.update(state)

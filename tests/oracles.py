@@ -624,6 +624,10 @@ Parts = tuple[ArrayLike, ArrayLike]
 """How well each candidate covers each part (n, m), and the weight of each part (m,)."""
 
 
+Names = tuple[ArrayLike, Sequence[int]] | ArrayLike
+"""How clearly each candidate names each other (n, n), and a number for the name of each; alone: all names differ."""
+
+
 def bm25_words(question: Sequence[str], texts: Sequence[Sequence[str]]) -> tuple[Floats, Floats]:
     """Robertson and Zaragoza (2009), equations 3.13 and 3.3, with K1 = 1.2 and B = 0.75, for texts that are split.
 
@@ -698,7 +702,7 @@ def coverage(
     relevance: ArrayLike | None = None,
     word_weight: float = 1.0,
     cover_weight: float = 1.0,
-    references: ArrayLike | None = None,
+    references: Names | None = None,
     bridge: float = 0.0,
     shown: Sequence[int] = (),
     **conditions: Any,
@@ -721,9 +725,6 @@ def coverage(
             most = np.ones(len(b)) if parts is words else (a * np.exp(worth)[:, None]).max(axis=0)
             columns += [(a[:, j], w * weight * b[j] / math.fsum(b) * most[j]) for j in range(len(b)) if b[j] > 0]
             moved = moved + (0.0 if parts is words else w * weight * float(np.max(moved, initial=0.0)))
-    # The references are kept in float32.
-    named = bridges(vectors, np.zeros((n, n)) if references is None else np.float32(references))
-    moved = moved + bridge * FLOAT32_ROUNDING * (references is not None)
     values: dict[tuple[int, ...], float] = {}
 
     def value(picks: Sequence[int]) -> float:
@@ -738,7 +739,7 @@ def coverage(
         before, others = [*shown, *picked], np.flatnonzero(mask).tolist()
         gains, slack = np.zeros(n), moved.copy()
         for i in others:
-            bonus = bridge * max((float(named[j, i]) for j in before), default=0.0)
+            bonus = 0.0 if references is None else bridge * clearness(i, before, references)
             gains[i] = value([*before, i]) - value(before) + bonus
         ratios = _determinants_with(L, before, others) / ndpp_determinant(L, before)
         slack[others] += 2 * FLOAT32_ROUNDING * ((1 + ridge) * _amplification(L, before)[others] / ratios)
@@ -748,28 +749,26 @@ def coverage(
     return _greedy(query, vectors, scores_of, combine=math.fsum, of_determinants=True, **more)
 
 
-def bridges(vectors: ArrayLike, references: ArrayLike) -> Floats:
-    """R_ji (1 − cos_ji) of each candidate j that names candidate i, (n, n)."""
-    rows, R = unit_rows(vectors), np.asarray(references, dtype=np.float64)
-    n = len(rows)
-    return np.array([[R[j, i] * (1 - rows[j] @ rows[i]) for i in range(n)] for j in range(n)])
+def clearness(i: int, before: Sequence[int], references: Names) -> float:
+    """How clearly the earlier texts name candidate i; 0 if one of them bears its name."""
+    named, names = references if isinstance(references, tuple) else (references, range(len(np.asarray(references))))
+    if any(names[j] == names[i] for j in before):
+        return 0.0
+    # The package keeps them in float32.
+    return max((float(np.float32(np.asarray(named)[j, i])) for j in before), default=0.0)
 
 
 def assert_named_by(
-    actual: Sequence[int], vectors: ArrayLike, references: ArrayLike, picks: Sequence[int], shown: Sequence[int] = ()
+    actual: NDArray[np.int64] | None, references: Names, picks: Sequence[int], shown: Sequence[int] = ()
 ) -> None:
-    """Each pick is named by the earlier text that brought it the highest bonus; -1 where none did."""
-    named = bridges(vectors, references)
-    rounding = 4e-6 if is_single(vectors) else 1e-12
-    for position, (pick, name) in enumerate(zip(picks, actual, strict=True)):
+    """The first of the earlier texts that name a pick most; -1 where it has no bonus."""
+    assert actual is not None
+    for position, (pick, name) in enumerate(zip(picks, actual.tolist(), strict=True)):
         before = [*shown, *picks[:position]]
-        most = max((named[j, pick] for j in before), default=0.0)
-        if name < 0:
-            assert most <= rounding, (position, pick, most)
-        else:
-            assert name in before
-            assert named[name, pick] > 0
-            assert named[name, pick] >= most - rounding, (position, pick, name, most)
+        most = clearness(pick, before, references)
+        named = np.asarray(references[0] if isinstance(references, tuple) else references)
+        first = next(j for j in before if np.float32(named[j, pick]) == np.float32(most)) if most > 0 else -1
+        assert name == first, (position, pick, name, first)
 
 
 # --- a given relevance ----------------------------------------------------------------------------

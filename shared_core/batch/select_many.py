@@ -25,7 +25,7 @@ from ..selectors.base import (
     resolve_selector,
     warn_of_no_effect,
 )
-from ._blocks import Block, Blocks, Words, read_blocks
+from ._blocks import Block, Blocks, Named, Words, read_blocks
 from ._threads import one_blas_thread
 
 # The most queries between two updates of the progress bar.
@@ -39,7 +39,7 @@ def select_many(
     selector: SelectorName | str | Selector = DEFAULT_SELECTOR,
     *,
     words: Words | None = None,
-    references: Blocks | None = None,
+    references: Named | None = None,
     cover: ArrayLike | Iterable[Any] | None = None,
     relevance: Blocks | None = None,
     relevance_scale: Scale | None = "minmax",
@@ -68,7 +68,7 @@ def select_many(
         As in :func:`select`, without constraints.
     words : sequence of Q Parts, or an iterator of blocks of b Parts, optional
         The words of each query and how well each of its candidates covers them; :func:`match_words` makes them.
-    references : array-like, shape (n, n), or for own candidates (Q, n, n) or an iterator of blocks (b, n, n), optional
+    references : References or array (n, n), or for own candidates a sequence of Q, or an iterator of blocks, optional
         How clearly candidate i names candidate j, in [0, 1]; :func:`find_references` reads it in texts.
     cover : array of shape (n, m) in [0, 1], or n values, optional
         Parts that each set has to cover, for shared candidates; see :func:`select`.
@@ -117,7 +117,7 @@ def select_stream(
     selector: SelectorName | str | Selector = DEFAULT_SELECTOR,
     *,
     words: Words | None = None,
-    references: Blocks | None = None,
+    references: Named | None = None,
     cover: ArrayLike | Iterable[Any] | None = None,
     relevance: Blocks | None = None,
     relevance_scale: Scale | None = "minmax",
@@ -248,17 +248,20 @@ def _select(selector: Selector, at_once: BlockSelector, k: int, scale: Scale | N
 
 
 def _select_each(selector: Selector, k: int, block: Block) -> Selections:
-    rows = []
+    found = []
     for i in range(len(block)):
         try:
-            s = selector.select(block.candidates(i), k)
+            found.append(selector.select(block.candidates(i), k))
         except SetSelectError as error:
             raise type(error)(f"query {block.start + i}: {error}") from error
-        filled_from = -1 if s.filled_from is None else s.filled_from
-        rows.append((s.indices, s.gains, s.relevance, s.objective, filled_from, s.named_by))
-    *columns, names = zip(*rows, strict=True)
-    named_by = None if names[0] is None else read_only(np.array(names))
-    return Selections(*(read_only(np.array(column)) for column in columns), named_by=named_by)
+    columns: dict[str, Any] = {
+        name: read_only(np.array([getattr(one, name) for one in found]))
+        for name in ("indices", "gains", "relevance", "objective")
+    }
+    columns["filled_from"] = read_only(np.array([-1 if one.filled_from is None else one.filled_from for one in found]))
+    if found[0].named_by is not None:
+        columns["named_by"] = read_only(np.array([one.named_by for one in found]))
+    return Selections(**columns)
 
 
 def _join(parts: list[Selections]) -> Selections:

@@ -306,27 +306,29 @@ def standardise(values: Matrix, least: float, scaled: bool, z: Matrix) -> Any:
 
 
 @_compile()
-def raise_bonus(i: int, rows: FloatArray, references: FloatArray, bridge: float, bonus: Matrix, bound: Matrix) -> None:
-    """Raise the bonus of each candidate that ``i`` names to b R_iv (1 − cos_iv), and its bound with it."""
-    for v in range(len(references)):
-        if references[i, v] > 0.0:
-            rise = bridge * float(references[i, v]) * (1.0 - dot_exact(rows[i], rows[v])) - bonus[v]
-            if rise > 0.0:
-                bonus[v] += rise
-                bound[v] += rise
+def update_bonus(
+    i: int, named: FloatArray, names: Indices, bridge: float, fresh: NDArray[np.bool_], bonus: Matrix, bound: Matrix
+) -> None:
+    """Raise the bonus, and with it the bound, of what ``i`` names. What bears the name of ``i`` gets none from now."""
+    for v in range(len(names)):
+        if names[v] == names[i]:
+            fresh[v], bonus[v] = False, 0.0
+        elif fresh[v] and bridge * named[i, v] > bonus[v]:
+            bound[v] += bridge * named[i, v] - bonus[v]
+            bonus[v] = bridge * named[i, v]
 
 
 @_compile()
 def coverage(
     rows: FloatArray, r: Matrix, given: bool, temperature: float, alpha: float, h: float, b: Matrix, a: Matrix,
-    w: Matrix, covered_before: Matrix, references: FloatArray, bridge: float, shown: Indices, steps: int,
-    ratios: Matrix, left: Matrix, tie: float, picks: Indices, gains: Matrix,
+    w: Matrix, covered_before: Matrix, named: FloatArray, names: Indices, bridge: float, shown: Indices,
+    steps: int, ratios: Matrix, left: Matrix, tie: float, picks: Indices, gains: Matrix,
 ) -> None:  # fmt: skip
     """Coverage for each query of a batch, into ``picks`` and ``gains``.
 
     ``step`` numbers the picks, s and t the steps of the LU, j the parts, v the candidates. ``left`` holds the first
     ``steps`` steps, those of the ``shown`` candidates, and room for k more; ``ratios`` is d after these steps. All
-    queries of a batch have the same parts and ``references``, which are empty if there are none.
+    queries of a batch have the same parts and references (``named`` and ``names``), which are empty if there are none.
     """
     # Without its bonus, the gain of a candidate only falls as the set grows. So the last computed gain, plus what the
     # bonus has risen by since, is an upper bound, and a candidate whose bound is below the best gain is skipped. d[v]
@@ -335,7 +337,7 @@ def coverage(
     n, width = rows.shape[1:]
     m = len(w)
     d, bound, seen, covered, weights = np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(m), np.empty(m)
-    z, z_words, relevance, bonus = np.empty(n), np.empty(n), np.empty(n), np.zeros(n)
+    z, z_words, relevance, bonus, fresh = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.bool_)
     for query in range(len(picks)):
         own = query if len(rows) > 1 else 0
         per_sigma = standardise(r[query], ROUNDING if given else tie, given, z)
@@ -368,9 +370,9 @@ def coverage(
             seen[v], bound[v] = -1, relevance[v] + np.log(1.0 + 1e-5 + alpha) + weights.sum()
             if len(shown):
                 seen[v], d[v] = steps, ratios[v]
-        bonus[:] = 0.0
+        fresh[:], bonus[:] = True, 0.0
         for i in shown:
-            raise_bonus(i, rows[own], references, bridge, bonus, bound)
+            update_bonus(i, named, names, bridge, fresh, bonus, bound)
         for i in shown:
             bound[i] = -np.inf
         for step in range(k):
@@ -403,7 +405,7 @@ def coverage(
             bound[i] = -np.inf
             if step == k - 1:
                 break
-            raise_bonus(i, rows[own], references, bridge, bonus, bound)
+            update_bonus(i, named, names, bridge, fresh, bonus, bound)
             for j in range(m):
                 covered[j] = max(covered[j], a[i, j])
             row, root = rows[own, i], np.sqrt(d[i])

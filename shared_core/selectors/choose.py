@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._validation import check_one_of, read_only
-from ..candidates import CONSTRAINTS, TIE_TOLERANCE, Candidates
+from ..candidates import CONSTRAINTS, TIE_TOLERANCE, Candidates, References
 from ..errors import InvalidInputError, NothingLeftError, warn
 from ..scaling import SCALES, Scale, rescale
 from ..signals.references import find_references
@@ -39,7 +39,7 @@ def select(
     question: str | None = None,
     texts: Sequence[str] | None = None,
     titles: Sequence[str | None] | None = None,
-    references: ArrayLike | None = None,
+    references: References | ArrayLike | None = None,
     cover: ArrayLike | Iterable[Any] | None = None,
     relevance: ArrayLike | None = None,
     relevance_scale: Scale | None = "minmax",
@@ -73,7 +73,7 @@ def select(
     titles : sequence of n str or None, optional
         The names of the candidates, by which the texts call each other. None or "": the name is read from the
         beginning of the text. They need ``texts``.
-    references : array-like, shape (n, n), in [0, 1], optional
+    references : References, or array-like, shape (n, n), in [0, 1], optional
         How clearly candidate i names candidate j, in place of what :class:`Coverage` reads in ``texts``.
     cover : array of shape (n, m) in [0, 1], or n values, optional
         Parts that the set has to cover, for :class:`Coverage`: how well each candidate covers each part, or the value

@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import FloatArray, check_number, read_only
-from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_query
+from .._validation import check_number, read_only
+from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, References, cosines_with_query
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import Selection, Selections, make_selection, make_selections, register_selector
 from .ndpp import (
@@ -37,7 +37,7 @@ MOST_WEIGHT = 1e6
 # With a ridge below this, rounding errors in float32 would decide between candidates.
 LEAST_RIDGE = 1e-4
 _NONE = read_only(np.empty(0))
-_NO_REFERENCES = read_only(np.empty((0, 0), np.float32))
+_NO_REFERENCES = References(read_only(np.empty((0, 0), np.float32)), read_only(np.empty(0, np.int64)))
 
 
 @register_selector("coverage")
@@ -61,13 +61,13 @@ class Coverage:
     Each term is submodular (Lin and Bilmes 2011, "A Class of Submodular Functions for Document Summarization"), and so
     is F: the gain F(S + i) − F(S) of a candidate never rises as the set grows.
 
-    With references, a candidate that an earlier pick or a ``shown`` text names gets a bonus: its gain is
-    F(S + i) − F(S) + b max_{j∈S} R_ji (1 − cos_ji), where R_ji in [0, 1] says how clearly text j names text i, and
-    cos_ji is the cosine of the two. So a bridge counts more where it leads to something new. The objective is the sum
-    of the gains, and depends on the order of the picks. The paper on nonsymmetric DPPs calls this a positive
-    correlation between items, which a symmetric kernel cannot express (Gartrell et al. 2021, section 1).
+    With references, a candidate that an earlier pick or a ``shown`` text names gets a bonus, as long as S has no text
+    of its name: its gain is F(S + i) − F(S) + b max_{j∈S} R_ji, where R_ji in [0, 1] says how clearly text j names text
+    i. Several passages of a document bear one name, which brings one bonus. The objective is the sum of the gains, and
+    depends on the order of the picks. The paper on nonsymmetric DPPs calls this a positive correlation between items,
+    which a symmetric kernel cannot express (Gartrell et al. 2021, section 1).
 
-    Cost: O(nkd + nkm) for m parts, and O(nk + ed) if the picks name e candidates. Memory: O(kd + nm).
+    Cost: O(nkd + nkm) for m parts. Memory: O(kd + nm), and O(n²) with references.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class Coverage:
         else:
             lu = lu or IncrementalLU(factors, [], state.target)
             gains = self._greedy(candidates, state, lu, b, a, w, covered, references, bridge)
-        names = _named_by(references, candidates.vectors, state.shown, state.picks) if bridge else None
+        names = _named_by(references, state.shown, state.picks) if bridge else None
         return make_selection(candidates, state.picks, gains, named_by=names)
 
     def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
@@ -160,8 +160,8 @@ class Coverage:
             return b, columns[0], weights[0]
         return b, np.hstack([np.zeros((len(candidates), 0)), *columns]), np.concatenate([_NONE, *weights])
 
-    def _bridges(self, candidates: Candidates) -> tuple[NDArray[np.float32], float]:
-        """R (n, n) and b; empty and 0 if there is no bonus."""
+    def _bridges(self, candidates: Candidates) -> tuple[References, float]:
+        """The references and b; empty and 0 if there is no bonus."""
         if candidates.references is None or not self.bridge_weight:
             return _NO_REFERENCES, 0.0
         return candidates.references, BRIDGE * self.bridge_weight
@@ -182,19 +182,19 @@ class Coverage:
 
     def _greedy(
         self, candidates: Candidates, state: GreedyState, lu: IncrementalLU, b: Matrix, a: Matrix, w: Matrix,
-        covered: Matrix, references: NDArray[np.float32], bridge: float,
+        covered: Matrix, references: References, bridge: float,
     ) -> list[float]:  # fmt: skip
         """The greedy method; returns the gain of each pick."""
-        rows = candidates.vectors
         relevance, noise = self._relevance(candidates, b, a)
         noise = noise * (1 + w[len(b) :].sum()) + FLOAT64_TIE * (w.sum() + bridge)
         # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
         w = w.copy()
         w[len(b) :] *= (a[:, len(b) :] * np.exp(relevance)[:, None]).max(axis=0, initial=0.0)
         state.close(relevance)  # -inf for a closed candidate
-        gains, bonus = [], np.zeros(len(rows))
+        gains, bonus = [], np.zeros(len(candidates))
+        fresh = np.ones(len(candidates), np.bool_)  # whether S has no text of the candidate's name
         for i in state.shown if bridge else ():
-            _raise_bonus(bonus, i, rows, references, bridge)
+            _update_bonus(i, references, bridge, fresh, bonus)
         while state.more():
             new = np.vecdot(np.maximum(a - covered, 0.0), w)  # w Σ_j β_j (what i covers of part j and S does not)
             marginal = relevance + lu.log_ratios() + new + bonus
@@ -204,7 +204,7 @@ class Coverage:
             gains.append(float(relevance[i] + math.log(lu.d[i]) + new[i] + bonus[i]))
             covered = np.maximum(covered, a[i])
             if bridge:
-                _raise_bonus(bonus, i, rows, references, bridge)
+                _update_bonus(i, references, bridge, fresh, bonus)
             state.take(i, relevance)
             if state.more():
                 lu.subtract()
@@ -218,7 +218,7 @@ class Coverage:
         w: Matrix,
         covered: Matrix,
         k: int,
-        references: NDArray[np.float32] = _NO_REFERENCES,
+        references: References = _NO_REFERENCES,
         bridge: float = 0.0,
         shown: Sequence[int] = (),
         lu: IncrementalLU | None = None,
@@ -229,7 +229,7 @@ class Coverage:
         steps, ratios, left = (0, _NONE, np.empty((k, rows.shape[-1]))) if lu is None else (lu.t, lu.d, lu.left)
         ran = run_compiled(
             "coverage", rows if rows.ndim == 3 else rows[None], r, candidates.relevance_given, AUTO_TEMPERATURE,
-            self.ridge, WORDS_IN_RELEVANCE * self.word_weight, b, a, w, covered, references, bridge,
+            self.ridge, WORDS_IN_RELEVANCE * self.word_weight, b, a, w, covered, *references, bridge,
             np.array(shown, np.int64), steps, ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
         )  # fmt: skip
         return (picks, gains) if ran else None
@@ -247,20 +247,20 @@ def _shares(weights: Matrix) -> Matrix:
     return result
 
 
-def _raise_bonus(bonus: Matrix, i: int, rows: FloatArray, references: NDArray[np.float32], bridge: float) -> None:
-    """Raise the bonus of each candidate j that candidate i names to b R_ij (1 − cos_ij)."""
-    named = np.flatnonzero(references[i])
-    cosines = np.vecdot(rows[named].astype(np.float64), rows[i].astype(np.float64))
-    bonus[named] = np.maximum(bonus[named], bridge * (references[i, named] * (1 - cosines)))
+def _update_bonus(i: int, references: References, bridge: float, fresh: NDArray[np.bool_], bonus: Matrix) -> None:
+    """Raise the bonus of what ``i`` names. What bears the name of ``i`` gets no bonus any more."""
+    named, names = references
+    fresh &= names != names[i]
+    np.maximum(bonus, bridge * named[i].astype(np.float64), out=bonus)
+    bonus[~fresh] = 0.0
 
 
-def _named_by(
-    references: NDArray[np.float32], rows: FloatArray, shown: list[int], picks: list[int]
-) -> NDArray[np.int64]:
+def _named_by(references: References, shown: list[int], picks: list[int]) -> NDArray[np.int64]:
     """The row of the earlier text that brought each pick its bonus; -1 for none."""
-    earlier = np.array([*shown, *picks])
-    # (earlier texts, picks). vecdot computes each cosine alone, so copies of a text get exactly the same.
-    bonus = references[earlier][:, picks] * (1 - np.vecdot(rows[earlier, None], rows[picks]))
-    bonus *= np.tri(len(picks), len(earlier), len(shown) - 1).T
-    # The bonus of a copy is 0 up to rounding.
-    return np.where(bonus.max(axis=0) > TIE_TOLERANCE[rows.dtype], earlier[bonus.argmax(axis=0)], -1)
+    named, names = references
+    row = np.array([*shown, *picks])
+    # (texts, picks): whether the text is earlier than the pick
+    earlier = np.tri(len(picks), len(row), len(shown) - 1, np.bool_).T
+    clearness = named[row][:, picks] * earlier
+    is_new = ~((names[row, None] == names[picks]) & earlier).any(axis=0)
+    return np.where(is_new & clearness.any(axis=0), row[clearness.argmax(axis=0)], -1)

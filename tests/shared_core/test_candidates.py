@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from shared_core import Candidates, InvalidInputError, InvalidParameterError, Parts
-from shared_core.candidates import CandidateBlock, as_parts, as_unit_rows
+from shared_core.candidates import CandidateBlock, References, as_parts, as_unit_rows
 from tests import oracles
 from tests.shared_core.cases import UNUSABLE, gaussian, random_cases
 
@@ -118,7 +118,7 @@ COVERED = np.random.default_rng(8).random((11, 3))
 
 def test_words_parts_and_names_stay_with_their_rows() -> None:
     words, labels = Parts(COVERED, np.ones(3)), list("aabbccddaab")
-    references = np.asfortranarray(COVERED.dot(COVERED.T) / 3)
+    references = References(np.asfortranarray(COVERED.dot(COVERED.T) / 3), range(5, 16))  # type: ignore[arg-type]
     candidates = Candidates(QUERY, VECTORS, words=words, references=references, cover=labels)
     one_hot = np.array([[label == name for name in "abcd"] for label in labels], dtype=float)
     rows = [7, 0, 3]
@@ -135,13 +135,17 @@ def test_words_parts_and_names_stay_with_their_rows() -> None:
             assert not parts.covered.flags.writeable, name
             assert not parts.weights.flags.writeable, name
         assert other.references is not None
-        assert other.references.tolist() == np.float32(references)[np.ix_(index, index)].tolist(), name
-        assert other.references.flags.c_contiguous
-        assert not other.references.flags.writeable, name
+        named, names = other.references
+        assert named.tolist() == np.float32(references.named)[np.ix_(index, index)].tolist(), name
+        assert names.tolist() == [5 + i for i in index]
+        assert named.flags.c_contiguous
+        assert not named.flags.writeable, name
+        assert not names.flags.writeable, name
     replaced = candidates.with_query(QUERY, words=Parts(COVERED[:, :1], np.array([2.0])), references=np.eye(11))
     assert replaced.words is not None
     assert replaced.words.weights.tolist() == [2.0]
-    assert np.array_equal(replaced.references, np.eye(11))
+    assert replaced.references is not None
+    assert [array.tolist() for array in replaced.references] == [np.eye(11).tolist(), [*range(11)]]
     assert COVERED.flags.writeable
 
 
@@ -296,6 +300,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         for x in (np.nan, np.inf, -0.1, 1.01)
     ),
     ({"references": [["a"] * 11] * 11}, "references must"),
+    ({"references": References(np.ones((11, 11)), np.arange(10))}, r"with 11 names, got \(10,\)"),
 ]
 
 

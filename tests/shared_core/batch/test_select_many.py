@@ -37,8 +37,9 @@ from shared_core import (
     select_stream,
 )
 from shared_core.batch import _blocks, _threads
-from shared_core.candidates import CandidateBlock
+from shared_core.candidates import CandidateBlock, References
 from shared_core.selectors.base import make_selections
+from tests import oracles
 from tests.shared_core.cases import PAIRS, RELEVANCE_PAIRS, UNUSABLE, Pair, names
 
 pytestmark = pytest.mark.usefixtures("either_way")
@@ -188,8 +189,8 @@ def test_the_words_of_each_query(shared: bool, workers: int) -> None:
 def test_the_names_in_the_texts_of_each_query(shared: bool, workers: int) -> None:
     rng = np.random.default_rng(513)
     queries, vectors = rng.normal(size=(9, 6)), rng.normal(size=(20, 6) if shared else (9, 20, 6))
-    references = rng.random((20, 20) if shared else (9, 20, 20))
-    references[references < 0.9] = 0
+    each = [References(np.float32(rng.random((20, 20)) > 0.9), rng.integers(0, 9, 20)) for _ in range(9)]
+    references: Any = each[0] if shared else each
     many = select_many(queries, vectors, 5, references=references, workers=workers)
     for i, found in enumerate(many):  # type: ignore[arg-type, var-annotated]
         own = (vectors, references) if shared else (vectors[i], references[i])
@@ -199,11 +200,16 @@ def test_the_names_in_the_texts_of_each_query(shared: bool, workers: int) -> Non
         np.testing.assert_allclose(found.gains, one.gains, rtol=1e-12)
     assert (many.named_by >= 0).any()  # type: ignore[operator]
     assert select_many(queries, vectors, 5).named_by is None
-    blocks: Any = {"references": references if shared else list(references)}
-    assert_equal(join(list(select_stream(cut(queries, 4, 5), vectors, 5, **blocks, workers=workers))), many)
+    blocks = select_stream(cut(queries, 4, 5), vectors, 5, references=references, workers=workers)
+    assert_equal(join(list(blocks)), many)
     if not shared:
-        blocks = {"references": cut(references, 2, 7), "vectors": cut(vectors, 2, 7)}
-        assert_equal(join(list(select_stream(queries, k=5, **blocks, workers=workers))), many)
+        cuts: Any = {"references": iter([each[:2], each[2:]]), "vectors": cut(vectors, 2, 7)}
+        assert_equal(join(list(select_stream(queries, k=5, **cuts, workers=workers))), many)
+        arrays = np.array([one.named for one in each])
+        alone = select_many(queries, vectors, 5, references=arrays)
+        assert_equal(alone, select_many(queries, vectors, 5, references=list(arrays)))
+        assert alone.named_by is not None
+        oracles.assert_named_by(alone.named_by[3], arrays[3], alone.indices[3].tolist())
 
 
 # --- iterators and memory maps --------------------------------------------------------------------
@@ -269,6 +275,7 @@ def test_a_memory_map_is_read_in_small_pieces(tmp_path: Path, monkeypatch: pytes
 OWN = np.ones((4, 3, 5))
 WORDS = Parts(np.ones((3, 2)), np.ones(2))
 ODD = np.full((3, 3), 1.5)
+NAMES = References(np.ones((3, 3)), np.arange(2))
 REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("iterator is empty", {"queries": lambda: iter(())}),
     (r"queries \(the block from query 4 on\).*\(5,\)", {"queries": lambda: iter([ONES, ONES[0]])}),
@@ -297,7 +304,12 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("words: row 1 is None", {"words": [WORDS, None, WORDS, WORDS], "selector": "coverage"}),
     (r"query 2: words must have shape \(3, m\)", {"words": [WORDS] * 2 + [Parts(ONES, ONES[0])] * 2}),
     (r"^references must have shape \(3, 3\)", {"references": OWN}),
-    (r"references .*shape \(4, 3, 3\), got \(4, 3\)", {"vectors": OWN, "references": ONES[:, :3]}),
+    (r"references \(3,\): they must have a row", {"vectors": OWN, "references": [OWN[0, :, :3]] * 3}),
+    ("references must be .* got those of one query", {"vectors": OWN, "references": References(OWN[0], np.arange(3))}),
+    (
+        r"query 1: references .* with 3 names, got \(2,\)",
+        {"vectors": OWN, "references": [ODD * 0, NAMES] * 2},
+    ),
     ("query 2: references: row 0 names candidate 0", {"vectors": OWN, "references": [OWN[0, :, :3]] * 2 + [ODD] * 2}),
     ("query 0: query has shape", {"queries": ONES[:, :4]}),
     ("ids must be a collection", {"ids": 5}),

@@ -170,10 +170,10 @@ NAMING = ["the river that flows through Ghent", "a river", "a sea", "Lys is long
 
 def test_select_reads_which_texts_name_each_other() -> None:
     query, vectors = np.array([1.0, 0, 0, 0, 0, 0]), np.eye(6)[1:] + [[0.9], [0.8], [0.7], [0.3], [0.6]] * np.eye(6)[:1]
-    read: dict[str, Any] = {"question": "a river of a lake", "texts": NAMING}
+    read: dict[str, Any] = {"question": "which city has a river", "texts": NAMING}
     titles = [None, "", "Aral", "Ghent", None]
     references = find_references(NAMING, titles)
-    assert np.argwhere(references).tolist() == [[0, 3]]
+    assert np.argwhere(references.named).tolist() == [[0, 3]]
     words = match_words(read["question"], NAMING)
     expected = Coverage().select(Candidates(query, vectors, words=words, references=references), 3)
     found = select(query, vectors, 3, **read, titles=titles)

@@ -110,7 +110,7 @@ def test_a_threshold_keeps_the_row_that_names_a_pick() -> None:
         shown = kept[-2:-1].tolist()
         found = choose(candidates, Coverage(), 5, shown=shown, score_threshold=0.0)
         assert found.named_by is not None
-        oracles.assert_named_by(found.named_by.tolist(), vectors, references, found.indices.tolist(), shown)
+        oracles.assert_named_by(found.named_by, references, found.indices.tolist(), shown)
         assert set(found.named_by.tolist()) <= {-1, *kept.tolist()}
 
 

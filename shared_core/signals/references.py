@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import as_identifiers, quoted
+from ..candidates import References
 from ..errors import InvalidInputError
 from .words import space_words, split_words
 
@@ -53,7 +54,7 @@ def find_references(
     *,
     links: Sequence[Iterable[Hashable] | None] | None = None,
     keys: Sequence[Iterable[Hashable]] | None = None,
-) -> NDArray[np.float32]:
+) -> References:
     """How clearly the text of each candidate names each other candidate; for :class:`Candidates`.
 
     Names are compared word by word, as :func:`match_words` splits texts, without what stands in brackets at their end.
@@ -80,8 +81,9 @@ def find_references(
 
     Returns
     -------
-    array, float32, shape (n, n), in [0, 1]
-        Row i says how clearly text i names each candidate. The diagonal is 0.
+    References
+        ``named``, float32, shape (n, n), in [0, 1]: row i says how clearly text i names each candidate. The diagonal is
+        0. ``names``, int64, shape (n,): candidates with the same name have the same number.
 
     Raises
     ------
@@ -94,7 +96,7 @@ def find_references(
     --------
     >>> from setselect import find_references
     >>> texts = ["It was directed by Ann Lee.", "She was born in 1962.", "Ships sail to Perth.", "A port."]
-    >>> find_references(texts, ["Forbidden Ground", "Ann Lee", "Ships", "Perth (harbour)"])
+    >>> find_references(texts, ["Forbidden Ground", "Ann Lee", "Ships", "Perth (harbour)"]).named
     array([[0., 1., 0., 0.],
            [0., 0., 0., 0.],
            [0., 0., 0., 1.],
@@ -133,7 +135,9 @@ def find_references(
         references[row, rows] = 0
     others = n - np.array(list(map(len, same)), np.float64)
     references *= weigh(references.sum(axis=0), others).astype(np.float32)
-    return references
+    number: dict[Hashable, int] = {}
+    bearer_of = [number.setdefault(key or row, len(number)) for row, (key, *_) in enumerate(own)]
+    return References(references, np.array(bearer_of, np.int64))
 
 
 def weigh(m: NDArray[Any], others: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -105,9 +105,11 @@ class Settings(BaseModel):
 
     title: Name = None
     """The name under which other documents mention a document: a metadata key, a function, or names by id. By default
-    the metadata ``"title"``, or what loaders and splitters write in place of it (see :func:`read_title`). A document
-    without one is called by its heading, or by the name that its text begins with (see :func:`read_name`). The pieces
-    of one document have one title, and never name each other."""
+    the metadata ``"title"``, or what loaders and splitters write in place of it: ``"Title"``, ``"document_title"``,
+    ``"Header 1"``, the first heading of ``"header_path"``, or a file name that reads like a title (``"file_name"``,
+    ``"filename"``, or a path or URL in ``"source"``). A document without a title is called by its heading, or by the
+    name that its text begins with (see :func:`read_name`). Documents with the same title are pieces of one document,
+    and never name each other."""
 
     links: Values = None
     """Which documents a document points at: a metadata key, a function, or values by id. A value is an id, a title, or

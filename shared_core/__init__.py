@@ -15,7 +15,7 @@ Docstrings cite these papers by short names:
 """
 
 from .batch.select_many import select_many, select_stream
-from .candidates import Candidates, Parts
+from .candidates import Candidates, Parts, References
 from .errors import (
     BudgetError,
     EmbeddingFallbackWarning,
@@ -76,6 +76,7 @@ __all__ = [
     "PerspectiveError",
     "PerspectiveExtractor",
     "QueryParts",
+    "References",
     "Selection",
     "Selections",
     "Selector",

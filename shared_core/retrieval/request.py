@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..candidates import CONSTRAINTS, Candidates
+from ..candidates import CONSTRAINTS, Candidates, References
 from ..errors import InvalidInputError, warn
 from ..perspective import PAP
 from ..scaling import rescale
-from ..selectors.base import Selection, Selector, at_rows, make_selector, uses_words
+from ..selectors.base import Selection, Selector, at_rows, make_selector, uses_references, uses_words
 from ..selectors.choose import choose
 from ..signals.extraction import QueryParts, aread_perspective, find_text_to_embed, make_pap, read_perspective
 from ..signals.references import find_references, read_name
@@ -151,7 +151,7 @@ class Request:
         asked = names_by_default or any(
             getattr(settings, name) not in (None, False) for name in ("title", "links", "bridge_weight", "follow")
         )
-        reads_names = asked and uses_words(selector) and getattr(selector, "bridge_weight", 1) != 0
+        reads_names = asked and uses_references(selector)
         return cls(settings, selector, k, fetch_k + len(shown), shown, all_of, view, reads_names)
 
     def read_perspective(self, query: str) -> Flow[tuple[str | None, str]]:
@@ -319,7 +319,7 @@ class Request:
             selection = at_rows(selection, np.array(rows, np.int64))
         return Selected(picked, selection, found, cut_short, ignores_scores)
 
-    def _references(self, found: Found, items: Sequence[Any]) -> NDArray[np.float32] | None:
+    def _references(self, found: Found, items: Sequence[Any]) -> References | None:
         """How clearly the text of each item names each other item; None without texts."""
         # What LlamaIndex embeds begins with the metadata, and a text is called by the name that it begins with.
         texts = list(map(found.comparable_text, items))

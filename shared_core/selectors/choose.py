@@ -20,6 +20,7 @@ from .base import (
     Selection,
     Selector,
     SelectorName,
+    at_rows,
     check_arguments,
     resolve_selector,
     uses_references,
@@ -214,9 +215,4 @@ def choose(
         found = selector.select(some, None if k is None else min(k, available), budget=budget, shown=shown)
     except NothingLeftError:
         return _EMPTY
-    if score_threshold is None:
-        return found
-    names = found.named_by
-    if names is not None:
-        names = read_only(np.where(names < 0, -1, rows[names]))
-    return replace(found, indices=read_only(rows[found.indices]), named_by=names)
+    return found if score_threshold is None else at_rows(found, rows)

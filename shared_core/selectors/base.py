@@ -50,6 +50,9 @@ class Selection:
     filled_from : int or None
         Position of the first pick that was filled in by relevance, because all further gains were 0.
         None if no pick was filled in.
+    named_by : int64, shape (k,), or None
+        The row of the earlier pick, or of the ``shown`` candidate, that names the pick and brought it a bonus; -1 where
+        there is none. None if there were no ``references``, or the selector does not use them.
 
     Examples
     --------
@@ -66,6 +69,7 @@ class Selection:
     relevance: NDArray[np.float64]
     objective: float
     filled_from: int | None = None
+    named_by: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -134,6 +138,7 @@ def make_selection(
     *,
     product: bool = False,
     filled_from: int | None = None,
+    named_by: list[int] | None = None,
 ) -> Selection:
     """Make a read-only :class:`Selection` of picks and gains; for authors of selectors.
 
@@ -149,6 +154,8 @@ def make_selection(
         Whether the objective is the product of the gains; by default it is their sum.
     filled_from : int >= 0, optional
         Position of the first pick that was filled in by relevance.
+    named_by : list of k int, optional
+        The row that names each pick; -1 for none.
 
     Raises
     ------
@@ -171,7 +178,8 @@ def make_selection(
     relevance = candidates.relevance.take(indices).astype(np.float64)
     objective = float(math.prod(gains) if product else sum(gains))
     indices.flags.writeable = values.flags.writeable = relevance.flags.writeable = False
-    return Selection(indices, values, relevance, objective, filled_from)
+    names = None if named_by is None else read_only(np.array(named_by, np.int64))
+    return Selection(indices, values, relevance, objective, filled_from, names)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

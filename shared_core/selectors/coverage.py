@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_number, read_only
-from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_query
+from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, References, cosines_with_query
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import Selection, Selections, make_selection, make_selections, register_selector
 from .ndpp import (
@@ -30,17 +30,20 @@ Matrix = NDArray[np.float64]
 # They were chosen on the development half of the questions of benchmarks/regimes.py.
 WORDS_IN_RELEVANCE = 0.25
 COVERED = 8.0
+# The weight of a bridge where ``bridge_weight`` is 1. It was chosen in the same way.
+BRIDGE = 4.0
 # With a weight above this, rounding errors of the words would be larger than the differences of the other terms.
 MOST_WEIGHT = 1e6
 # With a ridge below this, rounding errors in float32 would decide between candidates.
 LEAST_RIDGE = 1e-4
 _NONE = read_only(np.empty(0))
+_NO_REFERENCES = References(read_only(np.empty((0, 0), np.float32)), read_only(np.empty(0, np.int64)))
 
 
 @register_selector("coverage")
 @dataclass(frozen=True)
 class Coverage:
-    """The set S that is relevant, repeats little, and covers the words of the question; selected greedily.
+    """The set S that is relevant, repeats little, covers the words of the question, and whose texts lead to each other.
 
     The objective is F(S) = Σ_{i∈S} (ρ_i − max ρ) / T + log det(E_S E_Sᵀ + αI) + w Σ_j β_j max_{i∈S} a_ij.
 
@@ -56,8 +59,15 @@ class Coverage:
       little.
 
     Each term is submodular (Lin and Bilmes 2011, "A Class of Submodular Functions for Document Summarization"), and so
-    is F: the gain of a candidate never rises as the set grows. A gain is F(S + i) − F(S). Cost: O(nkd + nkm) for m
-    parts. Memory: O(kd + nm).
+    is F: the gain F(S + i) − F(S) of a candidate never rises as the set grows.
+
+    With references, a candidate that an earlier pick or a ``shown`` text names gets a bonus, as long as S has no text
+    of its name: its gain is F(S + i) − F(S) + b max_{j∈S} R_ji, where R_ji in [0, 1] says how clearly text j names text
+    i. Several passages of a document bear one name, which brings one bonus. The objective is the sum of the gains, and
+    depends on the order of the picks. The paper on nonsymmetric DPPs calls this a positive correlation between items,
+    which a symmetric kernel cannot express (Gartrell et al. 2021, section 1).
+
+    Cost: O(nkd + nkm) for m parts, without the references. Memory: O(kd + nm).
 
     Parameters
     ----------
@@ -65,6 +75,8 @@ class Coverage:
         Scales h and w for the words: how much the words of the question count beside the vectors. 0: not at all.
     cover_weight : float in [0, 1e6]
         Scales w for the parts of ``cover``: how much it counts that the set covers them.
+    bridge_weight : float in [0, 1e6]
+        Scales b: how much it counts that an earlier pick names a candidate.
     ridge : float >= 0.0001
         α. It limits the penalty for a repetition, as in :class:`NDPP`.
 
@@ -85,6 +97,7 @@ class Coverage:
 
     word_weight: float = 1.0
     cover_weight: float = 1.0
+    bridge_weight: float = 1.0
     ridge: float = DEFAULT_RIDGE
 
     uses_quality: ClassVar[bool] = False
@@ -95,6 +108,7 @@ class Coverage:
         for name, *bounds in (
             ("word_weight", 0.0, MOST_WEIGHT),
             ("cover_weight", 0.0, MOST_WEIGHT),
+            ("bridge_weight", 0.0, MOST_WEIGHT),
             ("ridge", LEAST_RIDGE),
         ):
             object.__setattr__(self, name, check_number(getattr(self, name), name, *bounds))
@@ -102,17 +116,21 @@ class Coverage:
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
     ) -> Selection:
-        """Select greedily; what the ``shown`` candidates cover counts as covered."""
+        """Select greedily; what the ``shown`` candidates cover counts as covered, and what they name gets the bonus."""
         state = GreedyState(candidates, k, budget, shown)
         b, a, w = self._parts(candidates)
         covered = a[state.shown].max(axis=0, initial=0.0)
+        bridges = None
+        if candidates.references is not None and self.bridge_weight:
+            bridges = _Bridges(candidates.references, BRIDGE * self.bridge_weight, state.shown)
         factors = factors_of_unit_rows(candidates.vectors, self.ridge)
         lu = IncrementalLU(factors, state.shown, state.target) if state.shown else None
         if not state.constraints:
-            found = self._run_compiled(candidates, b, a, w, covered, state.target, state.shown, lu)
+            found = self._run_compiled(candidates, b, a, w, covered, state.target, state.shown, lu, bridges)
             if found is not None:
                 state.picks += found[0][0].tolist()
-                return make_selection(candidates, state.picks, found[1][0].tolist())
+                names = None if bridges is None else [*map(bridges.take, state.picks)]
+                return make_selection(candidates, state.picks, found[1][0].tolist(), named_by=names)
         relevance, noise = self._relevance(candidates, b, a)
         noise = noise * (1 + w[len(b) :].sum()) + FLOAT64_TIE * w.sum()
         # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
@@ -120,7 +138,8 @@ class Coverage:
         w[len(b) :] *= (a[:, len(b) :] * np.exp(relevance)[:, None]).max(axis=0, initial=0.0)
         state.close(relevance)  # -inf for a closed candidate
         lu = lu or IncrementalLU(factors, [], state.target)
-        return make_selection(candidates, state.picks, _greedy(state, relevance, noise, lu, a, w, covered))
+        gains, names = _greedy(state, relevance, noise, lu, a, w, covered, bridges)
+        return make_selection(candidates, state.picks, gains, named_by=names)
 
     def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
         """The selections of a block of queries without words; None if each query needs :meth:`select`."""
@@ -167,6 +186,7 @@ class Coverage:
         k: int,
         shown: list[int] | None = None,
         lu: IncrementalLU | None = None,
+        bridges: _Bridges | None = None,
     ) -> tuple[NDArray[np.int64], Matrix] | None:
         """Picks (b, k) and gains (b, k) of the compiled loop; None if numba cannot be used."""
         r, rows = np.atleast_2d(_r(candidates)), candidates.vectors
@@ -174,8 +194,9 @@ class Coverage:
         steps, ratios, left = (0, _NONE, np.empty((k, rows.shape[-1]))) if lu is None else (lu.t, lu.d, lu.left)
         ran = run_compiled(
             "coverage", rows if rows.ndim == 3 else rows[None], r, candidates.relevance_given, AUTO_TEMPERATURE,
-            self.ridge, WORDS_IN_RELEVANCE * self.word_weight, b, a, w, covered, np.array(shown or [], np.int64), steps,
-            ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
+            self.ridge, WORDS_IN_RELEVANCE * self.word_weight, b, a, w, covered,
+            *(_NO_REFERENCES if bridges is None else bridges.references), 0.0 if bridges is None else bridges.weight,
+            np.array(shown or [], np.int64), steps, ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
         )  # fmt: skip
         return (picks, gains) if ran else None
 
@@ -192,20 +213,59 @@ def _shares(weights: Matrix) -> Matrix:
     return result
 
 
+class _Bridges:
+    """The bonus of each candidate that a text of S names, and the text that names it best."""
+
+    def __init__(self, references: References, weight: float, shown: list[int]) -> None:
+        n = len(references.names)
+        self.references, self.weight = references, weight
+        self.bonus: Matrix = np.zeros(n)
+        self._named_by = np.full(n, -1)
+        # Whether S has no text of the candidate's name.
+        self._fresh = np.ones(n, bool)
+        for i in shown:
+            self.take(i)
+
+    def take(self, i: int) -> int:
+        """Add ``i`` to S; returns the row that brought ``i`` its bonus, or -1."""
+        named, names = self.references
+        by = int(self._named_by[i])
+        self._fresh &= names != names[i]
+        higher = self._fresh & (self.weight * named[i].astype(np.float64) > self.bonus)
+        self.bonus[higher] = self.weight * named[i, higher].astype(np.float64)
+        self._named_by[higher] = i
+        self.bonus[~self._fresh] = 0.0
+        self._named_by[~self._fresh] = -1
+        return by
+
+
 def _greedy(
-    state: GreedyState, relevance: Matrix, noise: float, lu: IncrementalLU, a: Matrix, w: Matrix, covered: Matrix
-) -> list[float]:
-    """The greedy method; returns the gain of each pick."""
-    gains = []
+    state: GreedyState,
+    relevance: Matrix,
+    noise: float,
+    lu: IncrementalLU,
+    a: Matrix,
+    w: Matrix,
+    covered: Matrix,
+    bridges: _Bridges | None,
+) -> tuple[list[float], list[int] | None]:
+    """The greedy method; returns the gain of each pick, and the row that names it."""
+    gains: list[float] = []
+    names: list[int] | None = None if bridges is None else []
+    bonus = np.zeros(len(relevance)) if bridges is None else bridges.bonus
+    if bridges is not None:
+        noise += FLOAT64_TIE * bridges.weight
     while state.more():
         new = np.vecdot(np.maximum(a - covered, 0.0), w)  # w Σ_j β_j (what i covers of part j and S does not)
-        marginal = relevance + lu.log_ratios() + new
+        marginal = relevance + lu.log_ratios() + new + bonus
         best = int(marginal.argmax())
         i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + noise)
         lu.add(i)
-        gains.append(float(relevance[i] + math.log(lu.d[i]) + new[i]))
+        gains.append(float(relevance[i] + math.log(lu.d[i]) + new[i] + bonus[i]))
         covered = np.maximum(covered, a[i])
+        if bridges is not None and names is not None:
+            names.append(bridges.take(i))
         state.take(i, relevance)
         if state.more():
             lu.subtract()
-    return gains
+    return gains, names

@@ -102,7 +102,8 @@ def measure(name: str, regime: Regime, by_words: list[np.ndarray], model: str) -
         pool = np.arange(len(vectors)) if case.pool is None else case.pool
         rows = pool[np.argsort(-(vectors[pool] @ query), kind="stable")[:FETCH_K]]
         texts = [regime.texts[row] for row in rows]
-        search = Search(case.question, query, rows, vectors[rows], texts, by_words[number])
+        names = None if regime.names is None else [regime.names[row] for row in rows]
+        search = Search(case.question, query, rows, vectors[rows], texts, by_words[number], names=names)
         for method, select in METHODS.items():
             for k in regime.ks:
                 picks = select(search, k)

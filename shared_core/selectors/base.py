@@ -93,6 +93,14 @@ class Selection:
         return f"<table>{caption}<thead>{head}</thead><tbody>{rows}</tbody></table>"
 
 
+def at_rows(selection: Selection, rows: NDArray[np.int64]) -> Selection:
+    """A selection among some rows, with the numbers that these rows have in a larger set."""
+    named = selection.named_by
+    # -1 stands for none.
+    names = None if named is None else read_only(np.where(named < 0, -1, rows[named]))
+    return dataclasses.replace(selection, indices=read_only(rows[selection.indices]), named_by=names)
+
+
 @runtime_checkable
 class Selector(Protocol):
     """An object that selects a set: one of the five selectors here, or your own (see :func:`register_selector`).

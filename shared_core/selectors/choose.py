@@ -19,6 +19,7 @@ from .base import (
     Selection,
     Selector,
     SelectorName,
+    at_rows,
     check_arguments,
     resolve_selector,
     uses_words,
@@ -185,4 +186,4 @@ def choose(
         found = selector.select(some, None if k is None else min(k, available), budget=budget, shown=shown)
     except NothingLeftError:
         return _EMPTY
-    return found if score_threshold is None else replace(found, indices=read_only(rows[found.indices]))
+    return found if score_threshold is None else at_rows(found, rows)

@@ -154,7 +154,8 @@ def as_references(given: References | ArrayLike, n: int) -> References:
     if not (named.min() >= 0 and named.max() <= 1):
         i, j = np.argwhere(~((named >= 0) & (named <= 1)))[0].tolist()
         raise InvalidInputError(f"references: row {i} names candidate {j} by {named[i, j]}; it must be in [0, 1]")
-    return References(read_only(named.astype(np.float32)), read_only(names.astype(np.int64)))
+    # In this order of memory the compiled loop knows it.
+    return References(read_only(named.astype(np.float32, order="C")), read_only(names.astype(np.int64)))
 
 
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -382,23 +383,31 @@ class Candidates:
         )
 
     def with_query(
-        self, query: ArrayLike, relevance: ArrayLike | None = None, words: Parts | None = None
+        self,
+        query: ArrayLike,
+        relevance: ArrayLike | None = None,
+        words: Parts | None = None,
+        references: References | ArrayLike | None = None,
     ) -> Candidates:
         """The same candidates for another query. The rows are shared and not validated again.
 
-        ``relevance`` and ``words`` replace what was given before. What is None stays as it was given; if no relevance
-        was given, it is the cosine with ``query``.
+        The other arguments replace what was given before. What is None stays as it was given; if no relevance was
+        given, it is the cosine with ``query``.
 
         >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
         >>> c.with_query([0.0, 1.0]).relevance.tolist()
         [0.0, 1.0]
         """
         unit = as_unit_vector(query, self.vectors.shape, self.dtype)
-        parts = self.words if words is None else as_parts(words, len(self), "words")
+        changes: dict[str, Any] = {"query": unit}
+        if words is not None:
+            changes["words"] = as_parts(words, len(self), "words")
+        if references is not None:
+            changes["references"] = as_references(references, len(self))
         if relevance is not None:
             column = as_column(relevance, len(self), "relevance")
-            return self._with(query=unit, relevance=column, relevance_given=True, words=parts)
-        return self._with(query=unit, relevance=self._relevance(self.vectors, unit), words=parts)
+            return self._with(relevance=column, relevance_given=True, **changes)
+        return self._with(relevance=self._relevance(self.vectors, unit), **changes)
 
     def with_vectors(self, query: ArrayLike, vectors: ArrayLike) -> Candidates:
         """The same candidates with other vectors and another query; InvalidInputError if their number differs.

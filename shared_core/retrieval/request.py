@@ -17,7 +17,7 @@ from ..candidates import CONSTRAINTS, Candidates, References
 from ..errors import InvalidInputError, warn
 from ..perspective import PAP
 from ..scaling import rescale
-from ..selectors.base import Selection, Selector, at_rows, make_selector, uses_words
+from ..selectors.base import Selection, Selector, at_rows, make_selector, uses_references, uses_words
 from ..selectors.choose import choose
 from ..signals.extraction import QueryParts, aread_perspective, find_text_to_embed, make_pap, read_perspective
 from ..signals.references import find_references, read_name
@@ -151,7 +151,7 @@ class Request:
         asked = names_by_default or any(
             getattr(settings, name) not in (None, False) for name in ("title", "links", "bridge_weight", "follow")
         )
-        reads_names = asked and uses_words(selector) and getattr(selector, "bridge_weight", 1) != 0
+        reads_names = asked and uses_references(selector)
         return cls(settings, selector, k, fetch_k + len(shown), shown, all_of, view, reads_names)
 
     def read_perspective(self, query: str) -> Flow[tuple[str | None, str]]:

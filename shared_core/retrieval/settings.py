@@ -311,8 +311,9 @@ class Call(Settings, Fetching):
             raise InvalidParameterError(NO_RELEVANCE)
         if warns:
             of_words = ("cover", "title", "links", "follow")
-            words = " and ".join(name for name in of_words if getattr(self, name) not in (None, False))
-            warn_of_no_effect(selector, parameters, quality=self.quality is not None, words=words)
+            given = " and ".join(name for name in of_words if getattr(self, name) not in (None, False))
+            without = {"cover_weight": None if self.cover is not None else "cover"}
+            warn_of_no_effect(selector, parameters, quality=self.quality is not None, words=given, without=without)
             if self.prefer is not None and not self.drop_duplicates and self.drop_near_duplicates is None:
                 warn("prefer has no effect with drop_duplicates=False and without drop_near_duplicates")
             for name in ("follow_names", "follow_k"):

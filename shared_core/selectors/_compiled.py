@@ -309,7 +309,7 @@ def standardise(values: Matrix, least: float, scaled: bool, z: Matrix) -> Any:
 def update_bonus(
     i: int, named: FloatArray, names: Indices, bridge: float, fresh: NDArray[np.bool_], bonus: Matrix, bound: Matrix
 ) -> None:
-    """Raise the bonus, and with it the bound, of what ``i`` names. What bears the name of ``i`` gets none any more."""
+    """Raise the bonus, and with it the bound, of what ``i`` names. What bears the name of ``i`` gets none from now."""
     for v in range(len(names)):
         if names[v] == names[i]:
             fresh[v], bonus[v] = False, 0.0
@@ -351,8 +351,7 @@ def coverage(
             for v in range(n):
                 relevance[v] = z[v] + h * z_words[v]
             noise = (1.0 + noise + h * per_words) * standardise(relevance, ROUNDING, False, z)
-        noise = 2.0 * ROUNDING * noise / temperature * (1.0 + w[len(b) :].sum()) + ROUNDING * w.sum()
-        noise += ROUNDING * bridge
+        noise = 2.0 * ROUNDING * noise / temperature * (1.0 + w[len(b) :].sum()) + ROUNDING * (w.sum() + bridge)
         # The largest tie tolerance that a candidate can have.
         widest = tie + ROUNDING * (1.0 + alpha) / alpha + noise
         highest = z.max()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -67,7 +67,7 @@ class Coverage:
     depends on the order of the picks. The paper on nonsymmetric DPPs calls this a positive correlation between items,
     which a symmetric kernel cannot express (Gartrell et al. 2021, section 1).
 
-    Cost: O(nkd + nkm) for m parts, without the references. Memory: O(kd + nm).
+    Cost: O(nkd + nkm) for m parts. Memory: O(kd + nm), and O(n²) with references.
 
     Parameters
     ----------
@@ -104,6 +104,11 @@ class Coverage:
     uses_relevance: ClassVar[bool] = True
     uses_words: ClassVar[bool] = True
 
+    @property
+    def uses_references(self) -> bool:
+        """Whether it uses what the texts of the candidates name: not with ``bridge_weight=0``."""
+        return self.bridge_weight > 0
+
     def __post_init__(self) -> None:
         for name, *bounds in (
             ("word_weight", 0.0, MOST_WEIGHT),
@@ -120,25 +125,18 @@ class Coverage:
         state = GreedyState(candidates, k, budget, shown)
         b, a, w = self._parts(candidates)
         covered = a[state.shown].max(axis=0, initial=0.0)
-        bridges = None
-        if candidates.references is not None and self.bridge_weight:
-            bridges = _Bridges(candidates.references, BRIDGE * self.bridge_weight, state.shown)
         factors = factors_of_unit_rows(candidates.vectors, self.ridge)
         lu = IncrementalLU(factors, state.shown, state.target) if state.shown else None
+        references, bridge = self._bridges(candidates)
+        found = None
         if not state.constraints:
-            found = self._run_compiled(candidates, b, a, w, covered, state.target, state.shown, lu, bridges)
-            if found is not None:
-                state.picks += found[0][0].tolist()
-                names = None if bridges is None else [*map(bridges.take, state.picks)]
-                return make_selection(candidates, state.picks, found[1][0].tolist(), named_by=names)
-        relevance, noise = self._relevance(candidates, b, a)
-        noise = noise * (1 + w[len(b) :].sum()) + FLOAT64_TIE * w.sum()
-        # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
-        w = w.copy()
-        w[len(b) :] *= (a[:, len(b) :] * np.exp(relevance)[:, None]).max(axis=0, initial=0.0)
-        state.close(relevance)  # -inf for a closed candidate
-        lu = lu or IncrementalLU(factors, [], state.target)
-        gains, names = _greedy(state, relevance, noise, lu, a, w, covered, bridges)
+            found = self._run_compiled(candidates, b, a, w, covered, state.target, references, bridge, state.shown, lu)
+        if found is not None:
+            state.picks, gains = found[0][0].tolist(), found[1][0].tolist()
+        else:
+            lu = lu or IncrementalLU(factors, [], state.target)
+            gains = self._greedy(candidates, state, lu, b, a, w, covered, references, bridge)
+        names = _named_by(references, state.shown, state.picks) if bridge else None
         return make_selection(candidates, state.picks, gains, named_by=names)
 
     def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
@@ -162,6 +160,12 @@ class Coverage:
             return b, columns[0], weights[0]
         return b, np.hstack([np.zeros((len(candidates), 0)), *columns]), np.concatenate([_NONE, *weights])
 
+    def _bridges(self, candidates: Candidates) -> tuple[References, float]:
+        """The references and b; empty and 0 if there is no bonus."""
+        if candidates.references is None or not self.bridge_weight:
+            return _NO_REFERENCES, 0.0
+        return candidates.references, BRIDGE * self.bridge_weight
+
     def _relevance(self, candidates: Candidates, b: Matrix, a: Matrix) -> tuple[Matrix, float]:
         """(ρ − max ρ) / T, shape (n,), and its tie tolerance."""
         given = candidates.relevance_given
@@ -176,6 +180,36 @@ class Coverage:
             noise = (1 + noise + h * per_words.item()) * per_rho.item()
         return log_relevance(z), 2 * FLOAT64_TIE * noise / AUTO_TEMPERATURE
 
+    def _greedy(
+        self, candidates: Candidates, state: GreedyState, lu: IncrementalLU, b: Matrix, a: Matrix, w: Matrix,
+        covered: Matrix, references: References, bridge: float,
+    ) -> list[float]:  # fmt: skip
+        """The greedy method; returns the gain of each pick."""
+        relevance, noise = self._relevance(candidates, b, a)
+        noise = noise * (1 + w[len(b) :].sum()) + FLOAT64_TIE * (w.sum() + bridge)
+        # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
+        w = w.copy()
+        w[len(b) :] *= (a[:, len(b) :] * np.exp(relevance)[:, None]).max(axis=0, initial=0.0)
+        state.close(relevance)  # -inf for a closed candidate
+        gains, bonus = [], np.zeros(len(candidates))
+        fresh = np.ones(len(candidates), np.bool_)  # whether S has no text of the candidate's name
+        for i in state.shown if bridge else ():
+            _update_bonus(i, references, bridge, fresh, bonus)
+        while state.more():
+            new = np.vecdot(np.maximum(a - covered, 0.0), w)  # w Σ_j β_j (what i covers of part j and S does not)
+            marginal = relevance + lu.log_ratios() + new + bonus
+            best = int(marginal.argmax())
+            i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + noise)
+            lu.add(i)
+            gains.append(float(relevance[i] + math.log(lu.d[i]) + new[i] + bonus[i]))
+            covered = np.maximum(covered, a[i])
+            if bridge:
+                _update_bonus(i, references, bridge, fresh, bonus)
+            state.take(i, relevance)
+            if state.more():
+                lu.subtract()
+        return gains
+
     def _run_compiled(
         self,
         candidates: Candidates | CandidateBlock,
@@ -184,9 +218,10 @@ class Coverage:
         w: Matrix,
         covered: Matrix,
         k: int,
-        shown: list[int] | None = None,
+        references: References = _NO_REFERENCES,
+        bridge: float = 0.0,
+        shown: Sequence[int] = (),
         lu: IncrementalLU | None = None,
-        bridges: _Bridges | None = None,
     ) -> tuple[NDArray[np.int64], Matrix] | None:
         """Picks (b, k) and gains (b, k) of the compiled loop; None if numba cannot be used."""
         r, rows = np.atleast_2d(_r(candidates)), candidates.vectors
@@ -194,9 +229,8 @@ class Coverage:
         steps, ratios, left = (0, _NONE, np.empty((k, rows.shape[-1]))) if lu is None else (lu.t, lu.d, lu.left)
         ran = run_compiled(
             "coverage", rows if rows.ndim == 3 else rows[None], r, candidates.relevance_given, AUTO_TEMPERATURE,
-            self.ridge, WORDS_IN_RELEVANCE * self.word_weight, b, a, w, covered,
-            *(_NO_REFERENCES if bridges is None else bridges.references), 0.0 if bridges is None else bridges.weight,
-            np.array(shown or [], np.int64), steps, ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
+            self.ridge, WORDS_IN_RELEVANCE * self.word_weight, b, a, w, covered, *references, bridge,
+            np.array(shown, np.int64), steps, ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
         )  # fmt: skip
         return (picks, gains) if ran else None
 
@@ -213,59 +247,20 @@ def _shares(weights: Matrix) -> Matrix:
     return result
 
 
-class _Bridges:
-    """The bonus of each candidate that a text of S names, and the text that names it best."""
-
-    def __init__(self, references: References, weight: float, shown: list[int]) -> None:
-        n = len(references.names)
-        self.references, self.weight = references, weight
-        self.bonus: Matrix = np.zeros(n)
-        self._named_by = np.full(n, -1)
-        # Whether S has no text of the candidate's name.
-        self._fresh = np.ones(n, bool)
-        for i in shown:
-            self.take(i)
-
-    def take(self, i: int) -> int:
-        """Add ``i`` to S; returns the row that brought ``i`` its bonus, or -1."""
-        named, names = self.references
-        by = int(self._named_by[i])
-        self._fresh &= names != names[i]
-        higher = self._fresh & (self.weight * named[i].astype(np.float64) > self.bonus)
-        self.bonus[higher] = self.weight * named[i, higher].astype(np.float64)
-        self._named_by[higher] = i
-        self.bonus[~self._fresh] = 0.0
-        self._named_by[~self._fresh] = -1
-        return by
+def _update_bonus(i: int, references: References, bridge: float, fresh: NDArray[np.bool_], bonus: Matrix) -> None:
+    """Raise the bonus of what ``i`` names. What bears the name of ``i`` gets no bonus any more."""
+    named, names = references
+    fresh &= names != names[i]
+    np.maximum(bonus, bridge * named[i].astype(np.float64), out=bonus)
+    bonus[~fresh] = 0.0
 
 
-def _greedy(
-    state: GreedyState,
-    relevance: Matrix,
-    noise: float,
-    lu: IncrementalLU,
-    a: Matrix,
-    w: Matrix,
-    covered: Matrix,
-    bridges: _Bridges | None,
-) -> tuple[list[float], list[int] | None]:
-    """The greedy method; returns the gain of each pick, and the row that names it."""
-    gains: list[float] = []
-    names: list[int] | None = None if bridges is None else []
-    bonus = np.zeros(len(relevance)) if bridges is None else bridges.bonus
-    if bridges is not None:
-        noise += FLOAT64_TIE * bridges.weight
-    while state.more():
-        new = np.vecdot(np.maximum(a - covered, 0.0), w)  # w Σ_j β_j (what i covers of part j and S does not)
-        marginal = relevance + lu.log_ratios() + new + bonus
-        best = int(marginal.argmax())
-        i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + noise)
-        lu.add(i)
-        gains.append(float(relevance[i] + math.log(lu.d[i]) + new[i] + bonus[i]))
-        covered = np.maximum(covered, a[i])
-        if bridges is not None and names is not None:
-            names.append(bridges.take(i))
-        state.take(i, relevance)
-        if state.more():
-            lu.subtract()
-    return gains, names
+def _named_by(references: References, shown: list[int], picks: list[int]) -> NDArray[np.int64]:
+    """The row of the earlier text that brought each pick its bonus; -1 for none."""
+    named, names = references
+    row = np.array([*shown, *picks])
+    # (texts, picks): whether the text is earlier than the pick
+    earlier = np.tri(len(picks), len(row), len(shown) - 1, np.bool_).T
+    clearness = named[row][:, picks] * earlier
+    is_new = ~((names[row, None] == names[picks]) & earlier).any(axis=0)
+    return np.where(is_new & clearness.any(axis=0), row[clearness.argmax(axis=0)], -1)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, compress, count
 from typing import Any
 
 import numpy as np
@@ -20,128 +21,28 @@ from .words import space_words, split_words
 
 # A name has at most this many words and at least this many letters.
 MOST_WORDS, LEAST_LETTERS = 12, 3
-# read_name looks at this many characters of a text; the name begins among the first of them.
-HEAD, BEGINNING = 400, 60
+# read_name looks at this many characters of a text. A heading, and what stands before a name, are not longer than LINE.
+HEAD, LINE = 200, 60
 # "Mercury (planet)" is called "Mercury".
 _BRACKETS = re.compile(r"[(\[（［][^()\[\]（）［］]*[)\]）］]\s*\Z")
 # A line that ends like this is a sentence or leads to one, and no heading.
 _SENTENCE_ENDS = tuple(".,;:!?。，；：！？،؛।")
 # Pieces of a text, of which a dash is none; in a piece the word without quotes, brackets and full stops around it.
 _PIECE, _WORD = re.compile(r"[^\s–—…/]+"), re.compile(r"\w(?:.*\w)?", re.DOTALL)
-_JOINING = {
-    *[
-        "of",
-        "the",
-        "and",
-        "de",
-        "del",
-        "da",
-        "di",
-        "du",
-        "la",
-        "von",
-        "van",
-        "der",
-        "den",
-        "in",
-        "for",
-        "e",
-        "y",
-        "und",
-        "et",
-    ]
-}
-# Words that begin a sentence with a capital and no name; in German the next noun has a capital too.
-_OPENING = {
-    *[
-        "a",
-        "an",
-        "the",
-        "this",
-        "these",
-        "in",
-        "on",
-        "at",
-        "by",
-        "for",
-        "from",
-        "as",
-        "his",
-        "her",
-        "its",
-        "their",
-        "after",
-        "when",
-        "while",
-        "during",
-        "with",
-    ],
-    *[
-        "der",
-        "die",
-        "das",
-        "ein",
-        "eine",
-        "einer",
-        "im",
-        "am",
-        "den",
-        "dem",
-        "des",
-        "zum",
-        "zur",
-        "mit",
-        "bei",
-        "für",
-        "nach",
-        "von",
-        "vor",
-        "seit",
-        "diese",
-        "dieser",
-    ],
-    *[
-        "mein",
-        "meine",
-        "sein",
-        "seine",
-        "ihr",
-        "ihre",
-        "unser",
-        "unsere",
-        "alle",
-        "viele",
-        "jede",
-        "jeder",
-        "jedes",
-        "keine",
-        "une",
-        "un",
-        "les",
-        "en",
-        "à",
-        "het",
-        "een",
-    ],
-}
-_MONTHS = {
-    *[
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ]
-}
+_JOINING = frozenset(split_words("of the and de del da di du la von van der den in for e y und et"))
+# Words that begin a sentence with a capital and no name. In German the next noun has a capital too.
+_OPENING = frozenset(
+    split_words(
+        "a an the this these in on at by for from as his her its their after when while during with "
+        "der die das ein eine einer im am den dem des zum zur mit bei für nach von vor seit diese dieser "
+        "mein meine sein seine ihr ihre unser unsere alle viele jede jeder jedes keine une un les en à het een"
+    )
+)
+_MONTHS = frozenset(
+    split_words("january february march april may june july august september october november december")
+)
 # Words that only German has so often, where every noun has a capital.
-_GERMAN = {"und", "der", "das"}
+_GERMAN = frozenset(("und", "der", "das"))
 
 Key = tuple[str, ...]
 
@@ -205,25 +106,32 @@ def find_references(
     if names is None:
         names = [None] * n
     _check_strings(names, "names", n, optional=True)
-    called = [name if name and name.strip() else read_name(text) for name, text in zip(names, texts, strict=True)]
-    own = list(map(_key, called))
-    bearers: dict[Key, list[int]] = defaultdict(list)
-    for row, key in enumerate(own):
-        if key:
-            bearers[key].append(row)
+    called = [_list_names(name, text) for name, text in zip(names, texts, strict=True)]
+    own = [list(map(_key, forms)) for forms in called]
+    documents: dict[Key, list[int]] = defaultdict(list)
+    for row, (key, *_) in enumerate(own):
+        documents[key].append(row)
+    # A short form leads nowhere if it is the full name of another document.
+    bearers = {key: list(rows) for key, rows in documents.items()}
+    for row, (_, *short) in enumerate(own):
+        for key in short:
+            if key not in documents:
+                bearers.setdefault(key, []).append(row)
+    bearers.pop((), None)
     linked = _follow_links(n, links, keys, bearers)
     references = np.zeros((n, n), np.float32)
-    for row, named in _find_in_texts(texts, [text is None for text in linked], called, own):
-        for key in named:
+    for row, named in _find_in_texts(texts, linked, bearers, _written_forms(called)):
+        for key in named.difference(own[row]):
             references[row, bearers[key]] = 1
-    for row, rows in enumerate(linked):
-        references[row, list(rows or ())] = 1
-    for row, key in enumerate(own):
-        references[row, bearers[key] if key else row] = 0
-    others = n - np.array([len(bearers[key]) if key else 1 for key in own], np.float64)
+    for row, reached in linked.items():
+        references[row, list(reached)] = 1
+    same = [documents[key] if key else [row] for row, (key, *_) in enumerate(own)]
+    for row, rows in enumerate(same):
+        references[row, rows] = 0
+    others = n - np.array(list(map(len, same)), np.float64)
     references *= weigh(references.sum(axis=0), others).astype(np.float32)
     number: dict[Hashable, int] = {}
-    bearer_of = [number.setdefault(key or row, len(number)) for row, key in enumerate(own)]
+    bearer_of = [number.setdefault(key or row, len(number)) for row, (key, *_) in enumerate(own)]
     return References(references, np.array(bearer_of, np.int64))
 
 
@@ -237,9 +145,9 @@ def read_name(text: str) -> str:
     """The name of a text that has no title: its heading, or the capitalised words that it begins with.
 
     The first line is a heading if it is a Markdown heading (``# Title``), or if it is short, does not end like a
-    sentence, and further lines follow. Else the name is the first run of two or more capitalised words near the
-    beginning of the text. A word such as "of" or "von" may stand inside of it. Articles and prepositions before it are
-    left out. Scripts without capitals have names only in headings.
+    sentence, and further lines follow. Else the name is the run of two or more capitalised words with which the text
+    begins. A word such as "of" or "von" may stand inside of it. Articles, prepositions and numbers before it are left
+    out. Scripts without capitals have names only in headings.
 
     Parameters
     ----------
@@ -272,18 +180,20 @@ def read_name(text: str) -> str:
         following
         and not following[0].islower()
         and line[0].isalnum()
-        and len(line) <= BEGINNING
+        and len(line) <= LINE
         and not line.endswith(_SENTENCE_ENDS)
         and _key(line)
     ):
         return line
     for start, _, run in _capitalised(head):
-        if start > BEGINNING:
+        before = split_words(head[: min(start, LINE)])
+        if start > LINE or not all(word in _OPENING or word.isdigit() for word in before):
             break
-        while run and run[0].casefold() in _OPENING:
+        while run and (run[0].casefold() in _OPENING or (run[0].isdigit() and len(run) < 2)):
             run = run[1:]
-        if len(run) > 1 and _key(name := " ".join(run)):
-            return name
+        if run:
+            name = " ".join(run)
+            return name if len(run) > 1 and _key(name) else ""
     return ""
 
 
@@ -324,82 +234,105 @@ def _key(name: str) -> Key:
     """The words by which names are compared; empty if ``name`` is too long or too short for a name."""
     if len(name) > HEAD:
         return ()
-    name = name.strip()
     words = tuple(split_words(_BRACKETS.sub("", name) or name))
     letters = sum(not (character.isdigit() or character == "_") for word in words for character in word)
     return words if letters >= LEAST_LETTERS and len(words) <= MOST_WORDS else ()
+
+
+def _list_names(title: str | None, text: str) -> list[str]:
+    """The full name of a text, and the short forms of it that other texts may use.
+
+    "Hoosick, New York" is called "Hoosick", "Arsenal F.C." "Arsenal", and "Timothy James McVeigh", where it is read in
+    the text, "Timothy McVeigh".
+    """
+    if not title or not title.strip():
+        name = read_name(text)
+        words = name.split()
+        capitals = len(words) > 2 and all(word[0].isupper() for word in words)
+        return [name, f"{words[0]} {words[-1]}"] if capitals else [name]
+    if len(title) > HEAD:
+        return [title]
+    name = _BRACKETS.sub("", title) or title
+    place, *further = name.split(", ")
+    if len(further) == 1 and all(word[0].isupper() for word in further[0].split()):
+        return [name, place]
+    *words, last = name.split()
+    return [name, " ".join(words).rstrip(",")] if words and last.endswith(".") and len(last) > 2 else [name]
+
+
+def _written_forms(called: Sequence[Sequence[str]]) -> dict[str, set[str]]:
+    """How names of one word are written. A word in lower case is none, if it has no digit or underscore."""
+    written: dict[str, set[str]] = defaultdict(set)
+    for names in called:
+        for name in names:
+            if len(key := _key(name)) == 1:
+                form = space_words(_BRACKETS.sub("", name) or name).strip()
+                if not form.islower() or re.search(r"[\d_]", form):
+                    written[key[0]].add(form)
+    return written
 
 
 def _follow_links(
     n: int,
     links: Sequence[Iterable[Hashable] | None] | None,
     keys: Sequence[Iterable[Hashable]] | None,
-    bearers: dict[Key, list[int]],
-) -> list[set[int] | None]:
-    """For each text the rows that its links lead to, by key or by name; None for a text without a list of links."""
+    bearers: Mapping[Key, list[int]],
+) -> dict[int, set[int]]:
+    """For each text with a list of links, the rows that they lead to, by key or by name."""
     links, keys = [None] * n if links is None else links, [()] * n if keys is None else keys
-    for what, rows in (("links", links), ("keys", keys)):
-        if len(rows) != n:
-            raise InvalidInputError(f"{what} must have {n} rows, one for each candidate, got {len(rows)}")
+    for what, values in (("links", links), ("keys", keys)):
+        if len(values) != n:
+            raise InvalidInputError(f"{what} must have {n} rows, one for each candidate, got {len(values)}")
     rows_of: dict[Hashable, list[int]] = defaultdict(list)
     for row, own in enumerate(keys):
         for name in as_identifiers(own, f"keys: row {row}"):
             rows_of[name].append(row)
-    found: list[set[int] | None] = []
+    reached: dict[int, set[int]] = {}
     for row, targets in enumerate(links):
-        if targets is None:
-            found.append(None)
-            continue
-        reached: set[int] = set()
-        for target in as_identifiers(targets, f"links: row {row}"):
-            reached.update(rows_of.get(target, ()), bearers.get(_key(target), ()) if isinstance(target, str) else ())
-        found.append(reached)
-    return found
+        if targets is not None:
+            reached[row] = set()
+            for target in as_identifiers(targets, f"links: row {row}"):
+                by_name = bearers.get(_key(target), []) if isinstance(target, str) else []
+                reached[row].update(rows_of.get(target, ()), by_name)
+    return reached
 
 
 def _find_in_texts(
-    texts: Sequence[str], searched: Sequence[bool], called: Sequence[str], own: Sequence[Key]
+    texts: Sequence[str], skipped: Container[int], sought: Iterable[Key], written: Mapping[str, set[str]]
 ) -> Iterator[tuple[int, set[Key]]]:
-    """The row of each searched text with the names that stand in it.
+    """The row of each text with the sought names that stand in it.
 
-    Names are looked up by their first word, longest first, so the time is linear in the texts.
+    Names are looked up by their first word, longest first. So the time is linear in the length of the texts.
     """
+    sought = set(sought)
     lengths: dict[str, list[int]] = {}
-    for length, first in sorted({(len(key), key[0]) for key in own if key}, reverse=True):
+    for length, first in sorted({(len(key), key[0]) for key in sought}, reverse=True):
         lengths.setdefault(first, []).append(length)
-    # How a name of one word is written, where that is more than a word in lower case.
-    written: dict[str, set[str]] = defaultdict(set)
-    for name, key in zip(called, own, strict=True):
-        if len(key) == 1 and (not (form := _form(name)).islower() or re.search(r"[\d_]", form)):
-            written[key[0]].add(form)
-    known, ordinary, found = set(own), set(), []
+    ordinary: set[Key] = set()
+    found: dict[int, set[Key]] = {}
     for row, text in enumerate(texts):
+        if row in skipped:
+            continue
         spaced = space_words(text)
-        words, forms = spaced.casefold().split(), None
+        words = spaced.casefold().split()
+        as_written: list[str] = []
         named, end = set(), 0
-        for start in [place for place, word in enumerate(words) if word in lengths]:
-            if start < end:
-                continue
-            for length in lengths[words[start]]:
+        for start in compress(count(), map(lengths.__contains__, words)):
+            for length in lengths[words[start]] if start >= end else ():
                 key = tuple(words[start : start + length])
-                if key not in known:
+                if key not in sought:
                     continue
                 if length == 1:
-                    forms = spaced.split() if forms is None else forms
-                    if forms[start] not in written[key[0]]:
-                        if forms[start].islower():
+                    as_written = as_written or spaced.split()
+                    if as_written[start] not in written[key[0]]:
+                        if as_written[start].islower():
                             ordinary.add(key)
                         continue
                 named.add(key)
                 end = start + length
                 break
-        found.append(named if searched[row] else set())
-    return ((row, named - ordinary) for row, named in enumerate(found))
-
-
-def _form(name: str) -> str:
-    """A name of one word as it is written."""
-    return space_words(_BRACKETS.sub("", name.strip()) or name).strip()
+        found[row] = named
+    return ((row, named - ordinary) for row, named in found.items())
 
 
 def _capitalised(text: str) -> Iterator[tuple[int, bool, list[str]]]:
@@ -410,7 +343,7 @@ def _capitalised(text: str) -> Iterator[tuple[int, bool, list[str]]]:
     run: list[str] = []
     joining: list[str] = []
     place, end, opens, sentence = 0, 0, True, True
-    for piece in [*_PIECE.finditer(text), None]:
+    for piece in chain(_PIECE.finditer(text), [None]):
         found = piece and _WORD.search(piece[0])
         gap = text[end : piece.start()] if piece else "\n\n"
         if piece is None or found is None or found.start() or gap.strip() or gap.count("\n") > 1:

@@ -96,7 +96,9 @@ class DatasetSettings:
             )
         if isinstance(self.texts, Path) and not self.texts.exists():
             raise InvalidInputError(f"there is no file or folder {self.texts}")
-        warn_of_no_effect(self.selector, (), quality=False, words="" if self.texts is None else name("texts"))
+        warn_of_no_effect(
+            self.selector, (), quality=False, words="" if self.texts is None else name("texts"), without={}
+        )
         reads_words = self.texts is not None and uses_words(self.selector)
         if self.text_column is None and self.model is not None:
             raise InvalidParameterError(

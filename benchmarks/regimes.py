@@ -467,8 +467,8 @@ The other methods and constants:
 {tried_table(cells)}
 The rows with b and γ are the default with other bridges. *For every text of the name*: the bonus does not end with the
 first text that bears the name. *Times 1 − cosine*: nor here, and it is multiplied by what the cosine of the two texts
-leaves. *In both directions*: a text that names a pick gets the bonus too. *A skew part in the kernel*: γ (R − Rᵀ), added
-to the kernel, takes the place of the bonus. The kernel is nonsymmetric then.
+leaves. *In both directions*: a text that names a pick gets the bonus too. *A skew part in the kernel*: γ (R − Rᵀ) is
+added to the kernel in place of the bonus. The kernel is nonsymmetric then.
 
 Squared weights, and h and w times the *agreement* (the correlation of the score of the words with the cosines, 0 at
 least), are two ideas against losses. Three more were tried on the development half with {MINILM} alone and

@@ -246,7 +246,7 @@ class Fetching(BaseModel):
     """The settings of the classes that search."""
 
     fetch_k: Positive | None = None
-    """How many candidates to select from, at least as many as are selected; by default max(20, 5k), or 50 if only a
+    """How many candidates to select from, at least as many as are selected; by default max(50, 5k), or 50 if only a
     budget is given. The number of ``shown`` ids is added."""
 
     follow: bool = False
@@ -285,7 +285,7 @@ class Call(Settings, Fetching):
     def sizes(self) -> tuple[int | None, int]:
         """``k`` and ``fetch_k``, or their defaults. ``k`` is None if only the budget ends the selection."""
         k = DEFAULT_K if self.k is None and self.budget is None else self.k
-        fetch_k = self.fetch_k or (50 if k is None else default_fetch_k(k))
+        fetch_k = self.fetch_k or default_fetch_k(k)
         if k is not None and fetch_k < k:
             raise InvalidParameterError(f"fetch_k={fetch_k} candidates are fewer than the {k} to select: raise fetch_k")
         return k, fetch_k

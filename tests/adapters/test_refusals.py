@@ -25,7 +25,7 @@ from tests.adapters.bindings import EXAMPLES, RERANKERS, RETRIEVERS, ROWS, SUBJE
 from tests.embedding import embed
 
 OVER_ALL_CLASSES = over(SUBJECTS)
-GIVEN = [ROWS[row] for row in nearest(20)]
+GIVEN = [ROWS[row] for row in nearest()]
 P = InvalidParameterError
 # Settings under the names that both adapters share, the error, and a word of its message.
 SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [

@@ -135,8 +135,8 @@ class Cost(NamedTuple):
     milliseconds: tuple[float, ...]
 
 
-def costs_of(corpus: Path) -> None:
-    """Measure the stores of this environment, and print each :class:`Cost` as a line of JSON."""
+def costs_of(corpus: Path, measured: list[str]) -> None:
+    """Measure the other stores of this environment, and print each :class:`Cost` as a line of JSON."""
     from tests.stores import harness
 
     texts, vectors, questions, queries = pickle.loads(corpus.read_bytes())
@@ -156,6 +156,8 @@ def costs_of(corpus: Path) -> None:
     ):
         by_name = {case.name: case for case in have}
         for name in STORES[framework]:
+            if f"{framework}: {name}" in measured:
+                continue
             with ExitStack() as stack:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
                 stack.enter_context(warnings.catch_warnings())
@@ -205,20 +207,19 @@ def measure_costs(regime: Regime) -> list[Cost]:
     texts = list(dict.fromkeys(regime.texts))
     questions = list(dict.fromkeys(case.question for case in regime.cases))[: TURNS + 2]
     vectors, queries = embed(texts, MINILM), embed(questions, MINILM, query=True)
-    found: dict[tuple[str, str], Cost] = {}
+    found: dict[str, Cost] = {}
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder) / "corpus.pickle"
         corpus.write_bytes(pickle.dumps((texts, vectors.tolist(), questions, queries.tolist())))
         for python in (sys.executable, str(OTHER_ENVIRONMENT)):
             if Path(python).exists():
-                command = [python, __file__, "--costs-of", str(corpus)]
+                command = [python, __file__, "--costs-of", str(corpus), "--measured", *found]
                 printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
                 for line in printed.splitlines():
                     store, framework, milliseconds = json.loads(line)
-                    found.setdefault((framework, store), Cost(store, framework, tuple(milliseconds)))
-    return [
-        found[framework, name] for framework, names in STORES.items() for name in names if (framework, name) in found
-    ]
+                    found[f"{framework}: {store}"] = Cost(store, framework, tuple(milliseconds))
+    names = [f"{framework}: {name}" for framework, names in STORES.items() for name in names]
+    return [found[name] for name in names if name in found]
 
 
 # --- the page -------------------------------------------------------------------------------------
@@ -332,9 +333,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
     parser.add_argument("--costs-of", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--measured", nargs="*", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.costs_of:
-        costs_of(options.costs_of)
+        costs_of(options.costs_of, options.measured)
         return
     found: dict[str, Found] = {}
     for name, (make, needed) in REGIMES.items():

@@ -86,7 +86,8 @@ class SelectionSettings(Settings):
             dropped = {*parameter_names(), "selector_kwargs"}
             configured = {name: value for name, value in configured.items() if name not in dropped}
         call = Call(**_merge(configured, of_call))
-        return Request.make(call, view=type(self)._view, warns=warns), {**for_store, **more_for_store}
+        made = Request.make(call, view=type(self)._view, names_by_default=self._names_by_default, warns=warns)
+        return made, {**for_store, **more_for_store}
 
     def _split(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Those of the arguments that are settings, and the others, which are for the store."""

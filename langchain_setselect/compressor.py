@@ -29,7 +29,7 @@ from .retriever import (
     read_ids,
     text_of,
 )
-from .vectors import describe_embedding, embed_texts, reader_of
+from .vectors import describe_embedding, fetch_or_embed, reader_of
 
 # Where LangChain's rerankers leave their score.
 RERANKED = "relevance_score"
@@ -79,7 +79,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
 
     vectorstore: VectorStore | None = None
 
-    _remedies = MappingProxyType({"fetch_k": f"{NO_SEARCH}. {REMEDY}"})
+    _remedies = MappingProxyType({"fetch_k": f"{NO_SEARCH}. {REMEDY}", "follow": NO_SEARCH})
 
     @property
     def vector_source(self) -> str:
@@ -112,7 +112,7 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
             request.warn_that_all_are_selected(self, len(documents), REMEDY)
         embedded = yield from embed_query(request, self._embeddings(), query)
         ids = _drop_ambiguous(read_ids(self.vectorstore, reader_of(self.vectorstore), documents), documents)
-        vectors = yield from self._vectors(documents, ids)
+        vectors = yield from fetch_or_embed(self.vectorstore, self._embeddings(), documents, ids, SetSelectCompressor)
         check_shown(request, ids)
         scores = _rerank_scores(documents) if request.settings.relevance is None else None
         found = Found(documents, ids, text_of, text_of, vectors, scores=scores)
@@ -122,32 +122,6 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
         data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}
         yield Step(partial(_send_event, callbacks, data), partial(_asend_event, callbacks, data))
         return arrange_documents(request, selected)
-
-    def _vectors(self, documents: Sequence[Document], ids: Sequence[str | None]) -> Flow[list[Any]]:
-        """The documents' vectors, row by row: stored ones, and embeddings of the texts of the others."""
-        reader = reader_of(self.vectorstore)
-        wanted = list(dict.fromkeys(name for name in ids if name is not None))
-        known: Mapping[str | None, Any] = {}
-        if wanted and reader is not None and (reader.fetch or reader.afetch):
-            known = yield Step(
-                partial(reader.fetch, self.vectorstore, wanted) if reader.fetch else dict,
-                partial(reader.afetch, self.vectorstore, wanted) if reader.afetch else None,
-            )
-        if known is None:
-            name = type(self.vectorstore).__name__
-            raise VectorSourceError(f"the vector reader of {name} returned None in place of vectors by id")
-        texts = [document.page_content for document, name in zip(documents, ids, strict=True) if name not in known]
-        kind = None if self.vectorstore is None else type(self.vectorstore)
-        where = "there is no vectorstore=" if kind is None else f"{kind.__name__} has no vector for them"
-        embedded = yield from embed_texts(
-            self._embeddings(),
-            texts,
-            (SetSelectCompressor, kind),
-            f"each query embeds the texts of its documents again ({len(texts)} this time): {where}. Pass the store "
-            "that holds them, call register_vector_source(..., fetch=...), or use CacheBackedEmbeddings",
-        )
-        rest = iter(embedded)
-        return [known[name] if name in known else next(rest) for name in ids]
 
     @override
     def _configure(self, kwargs: Mapping[str, Any], *, warns: bool) -> tuple[Request, dict[str, Any]]:

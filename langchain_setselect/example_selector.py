@@ -60,6 +60,8 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
     example_keys: list[str] | None = None
     input_keys: list[str] | None = None
 
+    _names_by_default = False
+
     @staticmethod
     @override
     def _view(document: Document) -> Any:
@@ -150,5 +152,5 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
         if fetched <= request.all_of:
             request.warn_that_all_are_selected(self, fetched, RAISE_FETCH_K)
         selected = yield from self._select(request, join_values(input_variables, self.input_keys), store_kwargs)
-        examples = [document.metadata for document, _, _ in request.arrange(selected)]
+        examples = [document.metadata for document, *_ in request.arrange(selected)]
         return [{key: example[key] for key in self.example_keys or example} for example in examples]

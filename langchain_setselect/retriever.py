@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
+from contextlib import suppress
 from functools import partial
 from operator import attrgetter
 from typing import Any, ClassVar, get_args
@@ -23,20 +24,31 @@ from typing_extensions import override
 from shared_core import InvalidInputError, VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.follow import follow
 from shared_core.retrieval.items import new_scores
 from shared_core.retrieval.request import EmbeddedQuery, Found, Request, Selected, as_vector
 from shared_core.retrieval.settings import Fetching
 from shared_core.selectors.base import SelectorName
+from shared_core.signals.embedding_models import as_embeddings
 
 from ._settings import SelectionSettings
 from .stores.reader import VectorReader, document_id
-from .vectors import describe_embedding, find_reader, search_and_embed
+from .vectors import describe_embedding, fetch_or_embed, find_reader, search_and_embed
 
 EVENT = "setselect"
 RAISE_FETCH_K = "Raise fetch_k"
 # Whether one of these has an effect depends on the others. A call that gives one may warn again.
 _USED_TOGETHER = {"selector", "search_type", "cover", "cover_weight", "quality", "lambda_b"}
-_USED_TOGETHER |= {"prefer", "drop_duplicates", "drop_near_duplicates"}
+_USED_TOGETHER |= {
+    "title",
+    "links",
+    "follow",
+    "follow_names",
+    "follow_k",
+    "prefer",
+    "drop_duplicates",
+    "drop_near_duplicates",
+}
 
 
 def embed_query(request: Request, embeddings: Embeddings, query: str) -> Flow[EmbeddedQuery]:
@@ -85,6 +97,25 @@ def search_store(
     return [documents[row] for row in kept], [ids[row] for row in kept], [vectors[row] for row in kept]
 
 
+def embed_names(embeddings: Embeddings, names: list[str]) -> Flow[Any]:
+    """Vectors of names (n, d)."""
+    answer = yield Step(partial(embeddings.embed_documents, names), partial(embeddings.aembed_documents, names))
+    return as_embeddings(answer, names, type(embeddings).__name__)
+
+
+def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], *, filtered: bool) -> Flow[Found]:
+    """The documents with these ids; none if the search is ``filtered``, because a look-up would ignore the filter."""
+    documents: Sequence[Document] = []
+    if not filtered:
+        # The base class raises NotImplementedError. Stores whose ids are UUIDs, such as Qdrant, raise errors of their
+        # own for a link that is a title. Then all links are searched as names.
+        with suppress(Exception):
+            documents = yield Step(partial(store.get_by_ids, ids), partial(store.aget_by_ids, ids))
+    known = read_ids(store, find_reader(type(store)), documents)
+    vectors = yield from fetch_or_embed(store, embeddings, documents, known, fetch_documents)
+    return Found(documents, known, text_of, text_of, vectors)
+
+
 def read_ids(store: VectorStore | None, reader: VectorReader | None, documents: Sequence[Document]) -> list[str | None]:
     """The documents' ids. The store's vector reader knows where the store keeps them."""
     if reader is None or reader.id_of is document_id:
@@ -92,7 +123,7 @@ def read_ids(store: VectorStore | None, reader: VectorReader | None, documents: 
     return [reader.id_of(store, document) for document in documents]
 
 
-def check_shown(request: Request, ids: Sequence[str | None]) -> None:
+def check_shown(request: Request, ids: Sequence[Hashable]) -> None:
     """Raise if ``shown`` is given and no candidate has an id."""
     if request.shown and ids and all(name is None for name in ids):
         raise InvalidInputError(
@@ -108,10 +139,10 @@ def arrange_documents(request: Request, selected: Selected) -> list[Document]:
     """The selected documents in the ``order`` asked for; with ``scores``, copies that have scores in their metadata."""
     arranged = request.arrange(selected)
     if not request.settings.scores:
-        return [document for document, _, _ in arranged]
+        return [document for document, *_ in arranged]
     copies = []
-    for document, relevance, gain in arranged:
-        metadata = {**document.metadata, **new_scores(document.metadata, relevance, gain)}
+    for document, relevance, gain, named_by in arranged:
+        metadata = {**document.metadata, **new_scores(document.metadata, relevance, gain, named_by)}
         copies.append(document.model_copy(update={"metadata": metadata}))
     return copies
 
@@ -146,16 +177,28 @@ class SearchSettings(SelectionSettings, Fetching):
             )
         embedded = yield from embed_query(request, embeddings, query)
 
+        def search(query: EmbeddedQuery, text: str, fetch_k: int) -> Flow[Found]:
+            documents, ids, vectors = yield from search_store(store, embeddings, text, query, fetch_k, store_kwargs)
+            return Found(documents, ids, text_of, text_of, vectors, fetch_k, exhausted=len(documents) < fetch_k)
+
         reader = find_reader(type(store))
         # Without a vector reader a wider search would embed all texts that it finds.
         widest = None if reader is None else reader.widest
         fetch_k: int | None = request.fetch_k
         while fetch_k is not None:
-            documents, ids, vectors = yield from search_store(store, embeddings, query, embedded, fetch_k, store_kwargs)
-            check_shown(request, ids)
-            found = Found(documents, ids, text_of, text_of, vectors, fetch_k, exhausted=len(documents) < fetch_k)
+            found = yield from search(embedded, query, fetch_k)
+            check_shown(request, found.ids)
             selected: Selected = yield Step(partial(request.select, found, embedded))
             fetch_k = request.wider(selected, widest)
+        if request.settings.follow and request.reads_names:
+            selected = yield from follow(
+                request,
+                selected,
+                embedded,
+                embed=partial(embed_names, embeddings),
+                search=lambda name, k: search(name, name.question, k),
+                fetch=partial(fetch_documents, store, embeddings, filtered=bool(store_kwargs)),
+            )
         selected = request.report(selected, started, lambda: self.vector_source)
         if reader is None or reader.id_of is not document_id:
             return selected
@@ -170,13 +213,15 @@ class SearchSettings(SelectionSettings, Fetching):
 class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
     """Fetches ``fetch_k`` candidates from a vector store and returns the best *set* of ``k`` documents.
 
-    By default the documents are relevant, repeat little, and together cover the words of the question
-    (:class:`Coverage`). ``SetSelectRetriever(vectorstore=store)`` replaces ``store.as_retriever()``, and
+    By default the documents are relevant, repeat little, together cover the words of the question, and lead to each
+    other: a document that another one names is preferred (:class:`Coverage`).
+    ``SetSelectRetriever(vectorstore=store)`` replaces ``store.as_retriever()``, and
     ``SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={...})`` replaces
     ``store.as_retriever(search_type="mmr", search_kwargs={...})``.
 
     If a constraint or repeated texts leave fewer than ``k`` documents, a wider search follows, provided that the store
-    returns its vectors.
+    returns its vectors. With ``follow=True`` documents that the selected ones name, and that the search did not find,
+    are searched for by their names.
 
     Parameters
     ----------

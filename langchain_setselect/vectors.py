@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -127,6 +127,37 @@ def search_and_embed(
         "CacheBackedEmbeddings as embeddings=, which embeds each text once",
     )
     return found, vectors
+
+
+def fetch_or_embed(
+    store: VectorStore | None,
+    embeddings: Embeddings,
+    documents: Sequence[Document],
+    ids: Sequence[str | None],
+    warned: Hashable,
+) -> Flow[list[Any]]:
+    """The documents' vectors, row by row: stored ones, and embeddings of the texts of the others."""
+    reader = reader_of(store)
+    wanted = list(dict.fromkeys(name for name in ids if name is not None))
+    known: Mapping[str | None, Any] = {}
+    if wanted and reader is not None and (reader.fetch or reader.afetch):
+        known = yield Step(
+            partial(reader.fetch, store, wanted) if reader.fetch else dict,
+            partial(reader.afetch, store, wanted) if reader.afetch else None,
+        )
+    if known is None:
+        raise VectorSourceError(f"the vector reader of {type(store).__name__} returned None in place of vectors by id")
+    texts = [document.page_content for document, name in zip(documents, ids, strict=True) if name not in known]
+    where = "there is no vectorstore=" if store is None else f"{type(store).__name__} has no vector for them"
+    embedded = yield from embed_texts(
+        embeddings,
+        texts,
+        (warned, None if store is None else type(store)),
+        f"each query embeds the texts of its documents again ({len(texts)} this time): {where}. Pass the store "
+        "that holds them, call register_vector_source(..., fetch=...), or use CacheBackedEmbeddings",
+    )
+    rest = iter(embedded)
+    return [known[name] if name in known else next(rest) for name in ids]
 
 
 def embed_texts(embeddings: Embeddings, texts: list[str], warned: Hashable, message: str) -> Flow[list[NDArray[Any]]]:

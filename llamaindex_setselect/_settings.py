@@ -74,7 +74,8 @@ class SelectionSettings(Settings):
     def _make_request(self) -> Request:
         fields = {name: getattr(self, name) for name in Call.model_fields.keys() & type(self).model_fields.keys()}
         fields["source"] = self.source or self._default_source()
-        return Request.make(_Call(**fields, k=self.top_n), view=self._view)
+        call = _Call(**fields, k=self.top_n)
+        return Request.make(call, view=self._view, names_by_default=self._names_by_default)
 
     @staticmethod
     def _view(scored: NodeWithScore) -> Any:
@@ -154,8 +155,8 @@ def finish(settings: SelectionSettings, request: Request, selected: Selected) ->
     It is called after the flow, because a flow may run in another thread, where handlers do not know the current span.
     """
     nodes = []
-    for scored, relevance, gain in request.arrange(selected):
-        node = _with_scores(scored.node, relevance, gain) if settings.scores else scored.node
+    for scored, relevance, gain, named_by in request.arrange(selected):
+        node = _with_scores(scored.node, relevance, gain, named_by) if settings.scores else scored.node
         nodes.append(NodeWithScore(node=node, score=relevance))
     if is_heard():
         data = {"top_n": request.k, "vector_source": settings._vectors.words, **request.describe(selected)}
@@ -172,9 +173,9 @@ def is_heard() -> bool:
     return any(type(handler) is not NullEventHandler for handler in handlers)
 
 
-def _with_scores(node: BaseNode, relevance: float, gain: float) -> BaseNode:
+def _with_scores(node: BaseNode, relevance: float, gain: float, named_by: str | None) -> BaseNode:
     """A copy with the scores in its metadata, hidden from prompts and embedding. Existing keys keep their values."""
-    added = new_scores(node.metadata, relevance, gain)
+    added = new_scores(node.metadata, relevance, gain, named_by)
     return node.model_copy(
         update={
             "metadata": {**node.metadata, **added},

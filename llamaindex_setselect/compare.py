@@ -76,7 +76,7 @@ def compare_index(
 
     def candidates_of(query: Query) -> FoundCandidates:
         vector = retriever._check_length(embedding.get_agg_embedding_from_queries([query.text]))
-        nodes = retriever._search(fetch_k)._retrieve(QueryBundle(query.text, embedding=vector))
+        nodes = retriever._retriever(fetch_k)._retrieve(QueryBundle(query.text, embedding=vector))
         found = run_flow(read_vectors(retriever._settings._vectors, nodes, embed_unknown=False))
         rows = [(n.node_id, n.get_content(MetadataMode.NONE), n.metadata.get("subtopics")) for n in found.items]
         texts = list(map(found.text, found.items))

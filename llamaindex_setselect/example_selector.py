@@ -39,6 +39,7 @@ class ExampleSettings(RetrieverSettings):
     """For ``from_examples``: the store that gets the examples."""
 
     _owner = "SetSelectExampleSelector"
+    _names_by_default = False
 
     @staticmethod
     @override

@@ -25,6 +25,7 @@ from shared_core.selectors.base import DEFAULT_SELECTOR
 from ._settings import SelectionSettings, dispatcher, embed_query, finish, is_heard, read_vectors
 from .vectors import NodeVectors, resolve_embed_model
 
+NO_SEARCH = "it does not search a store"
 REMEDY = "Raise similarity_top_k of the retriever in front of SetSelectPostprocessor (2 by default)"
 
 
@@ -85,7 +86,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     index: VectorStoreIndex | None = Field(default=None, exclude=True)
     """Supplies the store and the embedding model. ``FaissVectorStore`` needs it."""
 
-    _remedies = MappingProxyType({"fetch_k": f"it does not search a store. {REMEDY}"})
+    _remedies = MappingProxyType({"fetch_k": f"{NO_SEARCH}. {REMEDY}", "follow": NO_SEARCH})
 
     @classmethod
     @override
@@ -154,13 +155,14 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         ------
         InvalidParameterError
             The selector is not a registered one with plain parameters (a kernel is not plain), or ``costs``, ``cover``,
-            ``prefer``, ``quality``, ``relevance``, ``source`` or ``perspective`` is a function or an extractor.
+            ``links``, ``prefer``, ``quality``, ``relevance``, ``source``, ``title`` or ``perspective`` is a function or
+            an extractor.
         """
         kernel = {} if self.kernel is None else {"kernel": self.kernel}
         name, parameters = _as_name_and_parameters(
             self.selector or DEFAULT_SELECTOR, {**self.selector_kwargs, **kernel}
         )
-        for what in ("costs", "cover", "prefer", "quality", "relevance", "source"):
+        for what in ("costs", "cover", "links", "prefer", "quality", "relevance", "source", "title"):
             if callable(getattr(self, what)):
                 raise InvalidParameterError(f"to_dict cannot write {what}, a function: use a metadata key")
         if callable(self.perspective):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, ClassVar, Concatenate, ParamSpec
 
@@ -11,7 +12,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
-from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQueryMode
 from pydantic import AfterValidator
@@ -19,12 +20,15 @@ from typing_extensions import override
 
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.follow import follow
 from shared_core.retrieval.lookup import nearest_name
-from shared_core.retrieval.request import Request, Selected
+from shared_core.retrieval.request import Found, Request, Selected
 from shared_core.retrieval.settings import Fetching, as_shown
+from shared_core.signals.embedding_models import as_embeddings
 
 from ._settings import SelectionSettings, embed_query, finish, read_vectors
 from .stores.faiss import takes_node_ids
+from .vectors import NodeVectors
 
 P = ParamSpec("P")
 
@@ -63,6 +67,14 @@ class RetrieverSettings(SelectionSettings, Fetching):
 
     _owner = "SetSelectIndexRetriever"
 
+    @override
+    def _make_request(self) -> Request:
+        if self.follow and self.relevance == "score":
+            raise InvalidParameterError(
+                "follow finds nodes by names, so their scores are not for the query: relevance='score' cannot be used"
+            )
+        return super()._make_request()
+
 
 # The fields that are arguments of each search.
 _SEARCH = (
@@ -76,6 +88,13 @@ _SEARCH = (
 )
 
 
+def _embed_names(vectors: NodeVectors, names: list[str]) -> Flow[Any]:
+    """Vectors of names (n, d)."""
+    model = vectors.need_model("the names to follow")
+    answer = yield Step(partial(model.get_text_embedding_batch, names), partial(model.aget_text_embedding_batch, names))
+    return as_embeddings(answer, names, type(model).__name__)
+
+
 def takes_fields_of(
     model: Callable[P, Any],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, VectorStoreIndex, P], None]]:
@@ -87,11 +106,13 @@ class SetSelectIndexRetriever(BaseRetriever):
     """Fetches ``fetch_k`` nodes from a ``VectorStoreIndex`` and returns the best *set* of ``top_n``.
 
     The query is embedded once. The store is searched with this vector, or with its projection under a perspective, and
-    the selection uses the vectors that the store keeps. By default the nodes are relevant, repeat little, and together
-    cover the words of the question (:class:`Coverage`).
+    the selection uses the vectors that the store keeps. By default the nodes are relevant, repeat little, together
+    cover the words of the question, and lead to each other: a node that another one names is preferred
+    (:class:`Coverage`).
 
     If a constraint or repeated texts leave fewer than ``top_n`` nodes, a wider search follows, provided that the store
-    returns its vectors. The event ``ReRankEndEvent`` holds the gains, under ``tags["setselect"]``.
+    returns its vectors. With ``follow=True`` nodes that the selected ones name, and that the search did not find, are
+    searched for by their names. The event ``ReRankEndEvent`` holds the gains, under ``tags["setselect"]``.
 
     Parameters
     ----------
@@ -175,11 +196,21 @@ class SetSelectIndexRetriever(BaseRetriever):
         widest = None if vectors.reader is None else vectors.reader.widest
         fetch_k: int | None = request.fetch_k
         while fetch_k is not None:
-            retriever = self._search(fetch_k)
-            nodes = yield Step(partial(retriever._retrieve, searched), partial(retriever._aretrieve, searched))
-            found = yield from read_vectors(vectors, nodes, embed_unknown=False, fetch_k=fetch_k)
+            found = yield from self._search(self._retriever(fetch_k), searched, vectors, fetch_k)
             selected: Selected = yield Step(partial(request.select, found, query))
             fetch_k = request.wider(selected, widest)
+        if request.settings.follow and request.reads_names:
+            retriever = self._retriever(request.settings.follow_k)
+            selected = yield from follow(
+                request,
+                selected,
+                query,
+                embed=partial(_embed_names, vectors),
+                search=lambda name, k: self._search(
+                    retriever, QueryBundle(name.question, embedding=name.search_vector), vectors, k
+                ),
+                fetch=partial(self._fetch, vectors),
+            )
         return request.report(selected, started, lambda: vectors.words)
 
     def _check_length(self, query: list[float]) -> list[float]:
@@ -193,10 +224,34 @@ class SetSelectIndexRetriever(BaseRetriever):
             )
         return query
 
-    def _search(self, fetch_k: int) -> VectorIndexRetriever:
-        # A VectorIndexRetriever reads the ids of the index's nodes when it is created, so each search needs a new one.
+    def _search(
+        self, retriever: VectorIndexRetriever, bundle: QueryBundle, vectors: NodeVectors, fetch_k: int
+    ) -> Flow[Found]:
+        nodes = yield Step(partial(retriever._retrieve, bundle), partial(retriever._aretrieve, bundle))
+        return (yield from read_vectors(vectors, nodes, embed_unknown=False, fetch_k=fetch_k))
+
+    def _fetch(self, vectors: NodeVectors, ids: list[str]) -> Flow[Found]:
+        """The nodes with these ids; none if the search is filtered, because a look-up would ignore the filter."""
+        nodes: Sequence[BaseNode] = []
+        store, documents = self._index.vector_store, self._index.docstore
+        if self._settings.filters is None and not self._search_arguments():
+            get, aget = store.get_nodes, store.aget_nodes
+            if not store.stores_text:
+                get = partial(documents.get_nodes, raise_error=False)
+                aget = partial(documents.aget_nodes, raise_error=False)
+            # Many stores raise NotImplementedError. Stores whose ids are UUIDs, such as Qdrant, raise errors of their
+            # own for a link that is a title. Then all links are searched as names.
+            with suppress(Exception):
+                nodes = yield Step(partial(get, ids), partial(aget, ids))
+        return (yield from read_vectors(vectors, [NodeWithScore(node=node) for node in nodes], embed_unknown=False))
+
+    def _search_arguments(self) -> dict[str, Any]:
         given = {name: getattr(self._settings, name) for name in _SEARCH}
-        given = {name: value for name, value in given.items() if value is not None}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def _retriever(self, fetch_k: int) -> VectorIndexRetriever:
+        # A VectorIndexRetriever reads the ids of the index's nodes when it is created, so each search needs a new one.
+        given = self._search_arguments()
         takes = "node_ids" not in given and takes_node_ids(self._index.vector_store)
         own_nodes = list(self._index.index_struct.nodes_dict.values()) if takes else None
         return VectorIndexRetriever(

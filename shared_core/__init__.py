@@ -15,7 +15,7 @@ Docstrings cite these papers by short names:
 """
 
 from .batch.select_many import select_many, select_stream
-from .candidates import Candidates, Parts
+from .candidates import Candidates, Parts, References
 from .errors import (
     BudgetError,
     EmbeddingFallbackWarning,
@@ -50,6 +50,7 @@ from .selectors.vrsd import VRSD
 from .signals.extraction import PERSPECTIVE_PROMPT, PerspectiveExtractor, QueryParts
 from .signals.perplexity import LogPerplexityQuality
 from .signals.quality import with_quality_column, with_quality_weight
+from .signals.references import find_references, read_name
 from .signals.words import match_words
 
 __all__ = [
@@ -75,6 +76,7 @@ __all__ = [
     "PerspectiveError",
     "PerspectiveExtractor",
     "QueryParts",
+    "References",
     "Selection",
     "Selections",
     "Selector",
@@ -82,9 +84,11 @@ __all__ = [
     "SetSelectWarning",
     "TopK",
     "VectorSourceError",
+    "find_references",
     "make_selection",
     "make_selector",
     "match_words",
+    "read_name",
     "register_selector",
     "rescale",
     "select",

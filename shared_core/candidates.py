@@ -52,6 +52,21 @@ class Parts(NamedTuple):
     weights: NDArray[np.float64]
 
 
+class References(NamedTuple):
+    """Which candidates name which others; :func:`find_references` makes them.
+
+    Parameters
+    ----------
+    named : ndarray, shape (n, n), in [0, 1]
+        How clearly the text of candidate i names candidate j. The diagonal counts as 0.
+    names : ndarray, shape (n,), integers
+        Candidates with the same number bear the same name: the passages of one document, for example.
+    """
+
+    named: NDArray[np.float32]
+    names: NDArray[np.int64]
+
+
 def as_parts(given: Any, n: int, what: str, name: Callable[[int], str] = "row {}".format) -> Parts:
     """``given`` as read-only float64 :class:`Parts` of n candidates. Messages name a candidate by its row.
 
@@ -124,6 +139,23 @@ def _is_missing(value: Any) -> bool:
         return value is None or bool(value != value)
     except TypeError:  # NA is neither equal to itself nor different.
         return True
+
+
+def as_references(given: References | ArrayLike, n: int) -> References:
+    """``given`` as read-only :class:`References` of n candidates; in an array each has a name of its own."""
+    named = as_numeric(given.named if isinstance(given, References) else given, "references", kinds="fiub")
+    names = np.asarray(given.names if isinstance(given, References) else np.arange(n))
+    if named.shape != (n, n) or names.shape != (n,):
+        raise InvalidInputError(
+            f"references must have shape ({n}, {n}), a row and a column for each candidate, got {named.shape}"
+            + (f", with {n} names, got {names.shape}" if isinstance(given, References) else "")
+        )
+    # A comparison with NaN is false.
+    if not (named.min() >= 0 and named.max() <= 1):
+        i, j = np.argwhere(~((named >= 0) & (named <= 1)))[0].tolist()
+        raise InvalidInputError(f"references: row {i} names candidate {j} by {named[i, j]}; it must be in [0, 1]")
+    # In this order of memory the compiled loop knows it.
+    return References(read_only(named.astype(np.float32, order="C")), read_only(names.astype(np.int64)))
 
 
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -227,6 +259,9 @@ class Candidates:
     words : Parts, optional
         The words of the question, and how well each candidate's text covers them; :func:`match_words` makes them.
         :class:`Coverage` uses them.
+    references : References, or array-like, shape (n, n), in [0, 1], optional
+        How clearly the text of candidate i names candidate j; :func:`find_references` makes them. With an array each
+        candidate has a name of its own. :class:`Coverage` uses them.
     cover : array of shape (n, m) in [0, 1], or n values, or Parts, optional
         Further parts that the set has to cover: how well each candidate covers each part, or the value of each
         candidate (its label or its collection, for example), or its values as a list. None is no value.
@@ -266,8 +301,8 @@ class Candidates:
     ------
     InvalidInputError
         Shapes do not agree (the message gives both), a value is NaN or inf (it names the row), there is no
-        candidate, the query is zero, a cost is negative, a part is covered by a number outside of [0, 1], or an input
-        is ragged, masked or not numeric.
+        candidate, the query is zero, a cost is negative, a part is covered or a candidate is named by a number outside
+        of [0, 1], or an input is ragged, masked or not numeric.
     InvalidParameterError
         ``max_per_source`` or ``drop_near_duplicates`` is out of range.
 
@@ -285,6 +320,7 @@ class Candidates:
     relevance_given: bool
     quality: NDArray[np.float64] | None
     words: Parts | None
+    references: References | None
     cover: Parts | None
     ids: tuple[Hashable, ...] | None
     costs: NDArray[np.float64] | None
@@ -301,6 +337,7 @@ class Candidates:
         relevance: ArrayLike | None = None,
         quality: ArrayLike | None = None,
         words: Parts | None = None,
+        references: References | ArrayLike | None = None,
         cover: ArrayLike | Iterable[Any] | Parts | None = None,
         ids: Iterable[Hashable] | None = None,
         costs: ArrayLike | None = None,
@@ -333,6 +370,7 @@ class Candidates:
             relevance_given=relevance is not None,
             quality=None if quality is None else as_column(quality, n, "quality"),
             words=None if words is None else as_parts(words, n, "words"),
+            references=None if references is None else as_references(references, n),
             cover=None if cover is None else as_parts(cover, n, "cover"),
             ids=names,
             costs=None if costs is None else as_column(costs, n, "costs", least=0),
@@ -345,23 +383,31 @@ class Candidates:
         )
 
     def with_query(
-        self, query: ArrayLike, relevance: ArrayLike | None = None, words: Parts | None = None
+        self,
+        query: ArrayLike,
+        relevance: ArrayLike | None = None,
+        words: Parts | None = None,
+        references: References | ArrayLike | None = None,
     ) -> Candidates:
         """The same candidates for another query. The rows are shared and not validated again.
 
-        ``relevance`` and ``words`` replace what was given before. What is None stays as it was given; if no relevance
-        was given, it is the cosine with ``query``.
+        The other arguments replace what was given before. What is None stays as it was given; if no relevance was
+        given, it is the cosine with ``query``.
 
         >>> c = Candidates([1.0, 0.0], [[2.0, 0.0], [0.0, 3.0]])
         >>> c.with_query([0.0, 1.0]).relevance.tolist()
         [0.0, 1.0]
         """
         unit = as_unit_vector(query, self.vectors.shape, self.dtype)
-        parts = self.words if words is None else as_parts(words, len(self), "words")
+        changes: dict[str, Any] = {"query": unit}
+        if words is not None:
+            changes["words"] = as_parts(words, len(self), "words")
+        if references is not None:
+            changes["references"] = as_references(references, len(self))
         if relevance is not None:
             column = as_column(relevance, len(self), "relevance")
-            return self._with(query=unit, relevance=column, relevance_given=True, words=parts)
-        return self._with(query=unit, relevance=self._relevance(self.vectors, unit), words=parts)
+            return self._with(relevance=column, relevance_given=True, **changes)
+        return self._with(relevance=self._relevance(self.vectors, unit), **changes)
 
     def with_vectors(self, query: ArrayLike, vectors: ArrayLike) -> Candidates:
         """The same candidates with other vectors and another query; InvalidInputError if their number differs.
@@ -391,6 +437,9 @@ class Candidates:
         for name in ("words", "cover"):
             parts = getattr(self, name)
             taken[name] = None if parts is None else parts._replace(covered=read_only(parts.covered[index]))
+        if self.references is not None:
+            named, bearers = self.references
+            taken["references"] = References(read_only(named[np.ix_(index, index)]), read_only(bearers[index]))
         for name in ("ids", "sources"):
             names = getattr(self, name)
             taken[name] = None if names is None else tuple(names[i] for i in index)
@@ -418,7 +467,7 @@ class Candidates:
         extras = ["relevance"] if self.relevance_given else []
         extras += [
             name
-            for name in ("quality", "words", "cover", "ids", "costs", "sources", "prefer")
+            for name in ("quality", "words", "references", "cover", "ids", "costs", "sources", "prefer")
             if getattr(self, name) is not None
         ]
         return f"Candidates(n={n}, d={d}, {self.dtype}{''.join(', ' + e for e in extras)})"
@@ -426,7 +475,7 @@ class Candidates:
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Arrays lose their read-only flag when they are pickled.
         for value in state.values():
-            for array in value if isinstance(value, Parts) else (value,):
+            for array in value if isinstance(value, (Parts, References)) else (value,):
                 if isinstance(array, np.ndarray):
                     read_only(array)
         self.__dict__.update(state)

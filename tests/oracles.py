@@ -624,6 +624,10 @@ Parts = tuple[ArrayLike, ArrayLike]
 """How well each candidate covers each part (n, m), and the weight of each part (m,)."""
 
 
+Names = tuple[ArrayLike, Sequence[int]] | ArrayLike
+"""How clearly each candidate names each other (n, n), and a number for the name of each; alone: all names differ."""
+
+
 def bm25_words(question: Sequence[str], texts: Sequence[Sequence[str]]) -> tuple[Floats, Floats]:
     """Robertson and Zaragoza (2009), equations 3.13 and 3.3, with K1 = 1.2 and B = 0.75, for texts that are split.
 
@@ -641,6 +645,37 @@ def bm25_words(question: Sequence[str], texts: Sequence[Sequence[str]]) -> tuple
             covered[i, j] = f / (f + 1.2 * ((1 - 0.75) + 0.75 * lengths[i] / mean))
         weights[j] = math.log(1 + (n - holders + 0.5) / (holders + 0.5)) if 0 < holders < n else 0.0
     return covered, weights
+
+
+def references(texts: Sequence[Sequence[str]], names: Sequence[Sequence[str]]) -> Floats:
+    """Which text names which other, for texts and names that are split and written as they stand.
+
+    At each place the longest name counts and the text goes on behind it. A name of one word counts as written. It does
+    not count if it is written in lower case without digits and "_", or if it stands in lower case in a text.
+    """
+    n, keys = len(texts), [tuple(word.lower() for word in name) for name in names]
+    keys = [key if sum(c.isalpha() for word in key for c in word) >= 3 else () for key in keys]
+    forms = {name[0] for name in names if len(name) == 1 and (not name[0].islower() or not name[0].isalpha())}
+    named: list[set[tuple[str, ...]]] = [set() for _ in texts]
+    ordinary = set()
+    for i, text in enumerate(texts):
+        p = 0
+        while p < len(text):
+            here = [key for key in keys if key and tuple(word.lower() for word in text[p : p + len(key)]) == key]
+            counts = [key for key in here if len(key) > 1 or text[p] in forms]
+            longest = max(counts, key=len, default=())
+            if not longest and text[p].islower():
+                ordinary.update(here)
+            named[i].update(counts and [longest])
+            p += len(longest) or 1
+    R = np.zeros((n, n))
+    for j, key in enumerate(keys):
+        others = [i for i in range(n) if keys[i] != key and i != j]
+        naming = [i for i in others if key in named[i] and key not in ordinary]
+        if 0 < len(naming) < len(others):
+            rare = math.log(1 + (len(others) - len(naming) + 0.5) / (len(naming) + 0.5))
+            R[naming, j] = min(1.0, rare / math.log(1 + (len(others) - 0.5) / 1.5))
+    return R
 
 
 def indicators(values: Sequence[Any]) -> Parts:
@@ -698,12 +733,15 @@ def coverage(
     relevance: ArrayLike | None = None,
     word_weight: float = 1.0,
     cover_weight: float = 1.0,
+    references: Names | None = None,
+    bridge: float = 0.0,
     shown: Sequence[int] = (),
     **conditions: Any,
 ) -> Reference:
-    """Greedy by F(S + i) − F(S) of the docstring of Coverage; both are computed from scratch.
+    """Greedy by F(S + i) − F(S) of the docstring of Coverage and its bonus; all are computed from scratch.
 
-    T is c·σ of the relevance ρ; h and w are the weights of the words in the relevance and of what the set covers.
+    T is c·σ of the relevance ρ; h and w are the weights of the words in the relevance and of what the set covers;
+    ``bridge`` is the weight of the bonus.
     """
     rows = unit_rows(vectors)
     n = len(rows)
@@ -732,13 +770,36 @@ def coverage(
         before, others = [*shown, *picked], np.flatnonzero(mask).tolist()
         gains, slack = np.zeros(n), moved.copy()
         for i in others:
-            gains[i] = value([*before, i]) - value(before)
+            bonus = 0.0 if references is None else bridge * clearness(i, before, references)
+            gains[i] = value([*before, i]) - value(before) + bonus
         ratios = _determinants_with(L, before, others) / ndpp_determinant(L, before)
         slack[others] += 2 * FLOAT32_ROUNDING * ((1 + ridge) * _amplification(L, before)[others] / ratios)
         return Step(gains, gains, slack, tie=1e-10)
 
     more: dict[str, Any] = {"k": k, "relevance": relevance, "shown": shown, **conditions}
     return _greedy(query, vectors, scores_of, combine=math.fsum, of_determinants=True, **more)
+
+
+def clearness(i: int, before: Sequence[int], references: Names) -> float:
+    """How clearly the earlier texts name candidate i; 0 if one of them bears its name."""
+    named, names = references if isinstance(references, tuple) else (references, range(len(np.asarray(references))))
+    if any(names[j] == names[i] for j in before):
+        return 0.0
+    # The package keeps them in float32.
+    return max((float(np.float32(np.asarray(named)[j, i])) for j in before), default=0.0)
+
+
+def assert_named_by(
+    actual: NDArray[np.int64] | None, references: Names, picks: Sequence[int], shown: Sequence[int] = ()
+) -> None:
+    """The first of the earlier texts that name a pick most; -1 where it has no bonus."""
+    assert actual is not None
+    for position, (pick, name) in enumerate(zip(picks, actual.tolist(), strict=True)):
+        before = [*shown, *picks[:position]]
+        most = clearness(pick, before, references)
+        named = np.asarray(references[0] if isinstance(references, tuple) else references)
+        first = next(j for j in before if np.float32(named[j, pick]) == np.float32(most)) if most > 0 else -1
+        assert name == first, (position, pick, name, first)
 
 
 # --- a given relevance ----------------------------------------------------------------------------

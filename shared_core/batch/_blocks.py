@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._validation import as_float64, as_numeric, quoted
-from ..candidates import CandidateBlock, Candidates, Parts, as_unit_rows, working_dtype
+from ..candidates import CandidateBlock, Candidates, Parts, References, as_unit_rows, working_dtype
 from ..errors import InvalidInputError
 from ..scaling import Scale, rescale
 
 Blocks = ArrayLike | Iterator[ArrayLike]
 Words = Sequence[Parts] | Iterator[Sequence[Parts]]
+Named = References | ArrayLike | Sequence[References] | Iterator[Sequence[References | ArrayLike]]
 # Queries' own candidates are validated in pieces of this size. A piece fits into the processor's cache, and a memory
 # map as a whole may not fit into memory.
 MAX_BYTES = 4 << 20
@@ -38,6 +39,7 @@ class Block:
     quality: NDArray[Any] | None = None
     relevance: NDArray[Any] | None = None
     words: NDArray[Any] | None = None
+    references: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -54,7 +56,7 @@ class Block:
         return [self._take(slice(i, i + length)) for i in range(0, len(self), length)]
 
     def _take(self, part: slice) -> Block:
-        columns = (self.vectors, self.quality, self.relevance, self.words)
+        columns = (self.vectors, self.quality, self.relevance, self.words, self.references)
         own = (None if column is None else column[part] for column in columns)
         return Block(self.start + part.start, self.queries[part], self.shared, *own)
 
@@ -67,9 +69,10 @@ class Block:
         return replace(self, relevance=rescale(relevance, scale)) if np.isfinite(relevance).all() else self
 
     @property
-    def has_parts(self) -> bool:
-        """Whether there are words or other parts to cover, which a :class:`CandidateBlock` does not hold."""
-        return self.words is not None or (self.shared is not None and self.shared.cover is not None)
+    def needs_candidates(self) -> bool:
+        """Whether there are words, names or other parts, which a :class:`CandidateBlock` does not hold."""
+        shared = self.shared is not None and not (self.shared.cover is None and self.shared.references is None)
+        return shared or self.words is not None or self.references is not None
 
     def validate(self) -> CandidateBlock:
         """The whole block for a compiled loop. If any part is wrong, an InvalidInputError is raised."""
@@ -88,9 +91,9 @@ class Block:
             return self.shared.with_query(self.queries[i], relevance, words)
         assert self.vectors is not None
         quality = None if self.quality is None else self.quality[i]
-        return Candidates(
-            self.queries[i], self.vectors[i], relevance=relevance, quality=quality, words=words, copy=False
-        )
+        references = None if self.references is None else self.references[i]
+        own: dict[str, Any] = {"quality": quality, "words": words, "references": references}
+        return Candidates(self.queries[i], self.vectors[i], relevance=relevance, **own, copy=False)
 
 
 def read_blocks(
@@ -99,6 +102,7 @@ def read_blocks(
     quality: Blocks | None,
     relevance: Blocks | None,
     words: Words | None,
+    references: Named | None,
     cover: Any,
     ids: Iterable[Hashable] | None,
     size: int,
@@ -115,11 +119,13 @@ def read_blocks(
     if not isinstance(columns["vectors"], Iterator) and columns["vectors"].ndim != 3:
         rows = columns.pop("vectors")
         # Block.candidates replaces this query of ones by each query.
-        own: dict[str, Any] = {"quality": columns.pop("quality", None), "cover": cover, "ids": ids}
-        shared = Candidates(np.ones(rows.shape[-1:]), rows, **own, copy=False)
+        own: dict[str, Any] = {"quality": columns.pop("quality", None), "references": references, "cover": cover}
+        shared = Candidates(np.ones(rows.shape[-1:]), rows, **own, ids=ids, copy=False)
     elif ids is not None or cover is not None:
         name = "ids are" if cover is None else "cover is"
         raise InvalidInputError(f"{name} for shared candidates: vectors of shape (n, d)")
+    elif references is not None:
+        columns["references"] = references if isinstance(references, Iterator) else _as_array(references, "references")
     streams = {name: column for name, column in columns.items() if isinstance(column, Iterator)}
     arrays = {name: column for name, column in columns.items() if name not in streams}
     if len({array.shape[:1] for array in arrays.values()}) > 1:
@@ -135,18 +141,16 @@ def read_blocks(
 
 
 def _as_array(values: Any, name: str, where: str = "") -> NDArray[Any]:
-    """``values`` as an array of numbers; the words of queries as an array of :class:`Parts`."""
-    if name != "words":
+    """``values`` as an array of numbers; the words of queries as an array of :class:`Parts`, names of References."""
+    if name not in ("words", "references"):
         return as_numeric(values, name + where)
-    if isinstance(values, Parts):
-        raise InvalidInputError(f"words{where} must be a sequence of Parts, one for each query, got those of one query")
+    if isinstance(values, (Parts, References)):
+        raise InvalidInputError(f"{name}{where} must be a sequence, one for each query, got those of one query")
     array = np.empty(len(values), object)
-    for row, parts in enumerate(values):
-        if not isinstance(parts, Parts):
-            raise InvalidInputError(
-                f"words{where}: row {row} is {quoted(parts)}; match_words makes the words of a query"
-            )
-        array[row] = parts
+    for row, one in enumerate(values):
+        if name == "words" and not isinstance(one, Parts):
+            raise InvalidInputError(f"words{where}: row {row} is {quoted(one)}; match_words makes the words of a query")
+        array[row] = one
     return array
 
 
@@ -183,8 +187,10 @@ def _check_shapes(block: Block, where: str) -> None:
         raise InvalidInputError(
             f"vectors{where} must have shape ({len(queries)}, n, d), one set for each query, got {vectors.shape}"
         )
-    if block.words is not None and len(block.words) != len(queries):
-        raise InvalidInputError(f"words{where} must be {len(queries)}, one for each query, got {len(block.words)}")
+    for name in ("words", "references"):
+        column = getattr(block, name)
+        if column is not None and len(column) != len(queries):
+            raise InvalidInputError(f"{name}{where} must be {len(queries)}, one for each query, got {len(column)}")
     n = len(block.shared or ()) if vectors is None else vectors.shape[1]
     for name, column in (("quality", block.quality), ("relevance", block.relevance)):
         if column is not None and column.shape != (len(queries), n):

@@ -25,7 +25,7 @@ from ..selectors.base import (
     resolve_selector,
     warn_of_no_effect,
 )
-from ._blocks import Block, Blocks, Words, read_blocks
+from ._blocks import Block, Blocks, Named, Words, read_blocks
 from ._threads import one_blas_thread
 
 # The most queries between two updates of the progress bar.
@@ -39,6 +39,7 @@ def select_many(
     selector: SelectorName | str | Selector = DEFAULT_SELECTOR,
     *,
     words: Words | None = None,
+    references: Named | None = None,
     cover: ArrayLike | Iterable[Any] | None = None,
     relevance: Blocks | None = None,
     relevance_scale: Scale | None = "minmax",
@@ -51,7 +52,7 @@ def select_many(
     """Select ``k`` for each query, from shared candidates or from each query's own.
 
     The result is that of :func:`select` for each query, except for ties within rounding error. It does not depend on
-    the number of ``workers``. With numba, VRSD, MMR, NDPP without a kernel, and Coverage without words and parts
+    the number of ``workers``. With numba, VRSD, MMR, NDPP without a kernel, and Coverage without words, names and parts
     validate and select for blocks of queries.
 
     Parameters
@@ -67,6 +68,8 @@ def select_many(
         As in :func:`select`, without constraints.
     words : sequence of Q Parts, or an iterator of blocks of b Parts, optional
         The words of each query and how well each of its candidates covers them; :func:`match_words` makes them.
+    references : References or array (n, n), or for own candidates a sequence of Q, or an iterator of blocks, optional
+        How clearly candidate i names candidate j, in [0, 1]; :func:`find_references` reads it in texts.
     cover : array of shape (n, m) in [0, 1], or n values, optional
         Parts that each set has to cover, for shared candidates; see :func:`select`.
     relevance : array-like, shape (Q, n), or an iterator of blocks (b, n), optional
@@ -101,8 +104,9 @@ def select_many(
     (5, 3)
     """
     check_arguments(select_many, parameters)
-    more: dict[str, Any] = {"words": words, "cover": cover, "relevance": relevance, "relevance_scale": relevance_scale}
-    more |= {"quality": quality, "ids": ids, "workers": workers, "progress": progress, **parameters}
+    more: dict[str, Any] = {"words": words, "references": references, "cover": cover, "relevance": relevance}
+    more |= {"relevance_scale": relevance_scale, "quality": quality, "ids": ids, "workers": workers}
+    more |= {"progress": progress, **parameters}
     return _join(list(select_stream(queries, vectors, k, selector, **more)))
 
 
@@ -113,6 +117,7 @@ def select_stream(
     selector: SelectorName | str | Selector = DEFAULT_SELECTOR,
     *,
     words: Words | None = None,
+    references: Named | None = None,
     cover: ArrayLike | Iterable[Any] | None = None,
     relevance: Blocks | None = None,
     relevance_scale: Scale | None = "minmax",
@@ -156,8 +161,18 @@ def select_stream(
     if isinstance(relevance, str) and relevance == "cosine":
         relevance = None
     resolved = resolve_selector(selector, parameters)
-    given = " and ".join(name for name, value in (("words", words), ("cover", cover)) if value is not None)
-    warn_of_no_effect(resolved, parameters, quality=quality is not None, words=given)
+    read = {"words": words, "references": references, "cover": cover}
+    warn_of_no_effect(
+        resolved,
+        parameters,
+        quality=quality is not None,
+        words=" and ".join(name for name, value in read.items() if value is not None),
+        without={
+            "word_weight": "words" if words is None else None,
+            "cover_weight": "cover" if cover is None else None,
+            "bridge_weight": "references" if references is None else None,
+        },
+    )
     if relevance_scale is not None:
         check_one_of(relevance_scale, "relevance_scale", SCALES)
     threads = check_integer(workers, "workers", 1)
@@ -168,7 +183,7 @@ def select_stream(
             tqdm = importlib.import_module("tqdm").tqdm
         except ImportError as error:
             raise ImportError('progress=True needs tqdm: pip install "setselect[batch]"') from error
-    blocks, total = read_blocks(queries, vectors, quality, relevance, words, cover, ids, block_size)
+    blocks, total = read_blocks(queries, vectors, quality, relevance, words, references, cover, ids, block_size)
     task = functools.partial(_select, resolved, BlockSelector(resolved), k, relevance_scale)
     return _stream(task, blocks, total, threads, tqdm)
 
@@ -183,12 +198,12 @@ class BlockSelector:
     def select(self, block: Block, k: int) -> Selections | None:
         """The selections of a block; None if each query needs :class:`Candidates` of its own.
 
-        None means that there is no compiled loop, that there are words or other parts, or that the block has an error.
-        In the last case the call for the query in error raises an error that names it.
+        None means that there is no compiled loop, that there are words, names or other parts, or that the block has an
+        error. In the last case the call for the query in error raises an error that names it.
         """
         # Another thread may set it to None meanwhile.
         loop = self.loop
-        if loop is None or block.has_parts:
+        if loop is None or block.needs_candidates:
             return None
         try:
             validated = block.validate()
@@ -233,18 +248,24 @@ def _select(selector: Selector, at_once: BlockSelector, k: int, scale: Scale | N
 
 
 def _select_each(selector: Selector, k: int, block: Block) -> Selections:
-    rows = []
+    found = []
     for i in range(len(block)):
         try:
-            s = selector.select(block.candidates(i), k)
+            found.append(selector.select(block.candidates(i), k))
         except SetSelectError as error:
             raise type(error)(f"query {block.start + i}: {error}") from error
-        rows.append((s.indices, s.gains, s.relevance, s.objective, -1 if s.filled_from is None else s.filled_from))
-    return Selections(*(read_only(np.array(column)) for column in zip(*rows, strict=True)))
+    columns: dict[str, Any] = {
+        name: read_only(np.array([getattr(one, name) for one in found]))
+        for name in ("indices", "gains", "relevance", "objective")
+    }
+    columns["filled_from"] = read_only(np.array([-1 if one.filled_from is None else one.filled_from for one in found]))
+    if found[0].named_by is not None:
+        columns["named_by"] = read_only(np.array([one.named_by for one in found]))
+    return Selections(**columns)
 
 
 def _join(parts: list[Selections]) -> Selections:
     if len(parts) == 1:
         return parts[0]
-    names = [field.name for field in fields(Selections)]
-    return Selections(*(read_only(np.concatenate([getattr(part, name) for part in parts])) for name in names))
+    names = [field.name for field in fields(Selections) if getattr(parts[0], field.name) is not None]
+    return Selections(**{name: read_only(np.concatenate([getattr(part, name) for part in parts])) for name in names})

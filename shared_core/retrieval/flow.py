@@ -17,7 +17,7 @@ Flows call each other with ``yield from``.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ..errors import remembered_line
@@ -53,17 +53,34 @@ def run_flow(flow: Flow[T]) -> T:
 async def run_flow_async(flow: Flow[T]) -> T:
     """The async version of :func:`run_flow`. Successive steps without an async call run in one thread."""
     with remembered_line():
-        step = _advance(flow)
-        while isinstance(step, Step):
-            if step.arun is None:
-                step = await asyncio.to_thread(_run_sync_steps, flow, step)
-                continue
-            try:
-                answer = await step.arun()
-            except Exception as error:
-                step = _advance(flow, error=error)
-            else:
-                step = _advance(flow, answer)
+        return await _arun(flow)
+
+
+def together(flows: Sequence[Flow[T]]) -> Step:
+    """A step that runs flows side by side in async code, and one after another in sync code; gives their results.
+
+    >>> def search(query):
+    ...     return (yield Step(lambda: query.upper()))
+    >>> def search_twice():
+    ...     return (yield together([search("one"), search("two")]))
+    >>> run_flow(search_twice()), asyncio.run(run_flow_async(search_twice()))
+    (['ONE', 'TWO'], ['ONE', 'TWO'])
+    """
+    return Step(lambda: list(map(run_flow, flows)), lambda: asyncio.gather(*map(_arun, flows)))
+
+
+async def _arun(flow: Flow[T]) -> T:
+    step = _advance(flow)
+    while isinstance(step, Step):
+        if step.arun is None:
+            step = await asyncio.to_thread(_run_sync_steps, flow, step)
+            continue
+        try:
+            answer = await step.arun()
+        except Exception as error:
+            step = _advance(flow, error=error)
+        else:
+            step = _advance(flow, answer)
     result: T = step.result
     return result
 

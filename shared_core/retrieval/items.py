@@ -6,16 +6,18 @@ An item is a LangChain document or a LlamaIndex node. Only its id and its metada
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any, Literal, TypeVar, get_args
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import as_ranks, quoted
 from ..candidates import Parts, as_parts
-from ..errors import InvalidInputError, InvalidParameterError
+from ..errors import InvalidInputError, InvalidParameterError, warn
 
 # A metadata key, values by the items' ids, or a function of the item.
 ItemNumber = str | Mapping[Any, float] | Callable[[Any], float]
@@ -26,6 +28,9 @@ Ordered = float | date | str | None
 ItemOrdered = str | Mapping[Any, Ordered] | Callable[[Any], Ordered]
 Order = Literal["selection", "relevance", "nearest_last", "long_context"]
 ORDERS: tuple[Order, ...] = get_args(Order)
+# The suffix of a file, and what shows that a source is a file or a URL.
+_SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}$")
+_FILE = re.compile(r"[/\\]|\.[A-Za-z0-9]{1,5}$")
 
 
 def itself(item: Any) -> Any:
@@ -105,15 +110,95 @@ def read_values(
     return values
 
 
-def new_scores(metadata: Mapping[str, Any], relevance: float, gain: float) -> dict[str, float]:
+def new_scores(metadata: Mapping[str, Any], relevance: float, gain: float, named_by: str | None) -> dict[str, Any]:
     """What ``scores`` adds to an item's metadata. A key that is there already keeps its value.
 
-    >>> new_scores({"relevance_score": 7.5}, 0.5, 0.25)
-    {'selection_relevance': 0.5, 'selection_score': 0.25}
+    >>> new_scores({"relevance_score": 7.5}, 0.5, 0.25, "Forbidden Ground")
+    {'selection_relevance': 0.5, 'selection_score': 0.25, 'selection_named_by': 'Forbidden Ground'}
     """
     name = "selection_relevance" if "relevance_score" in metadata else "relevance_score"
-    added = {name: relevance, "selection_score": gain}
+    added: dict[str, Any] = {name: relevance, "selection_score": gain}
+    if named_by is not None:
+        added["selection_named_by"] = named_by
     return {key: value for key, value in added.items() if key not in metadata}
+
+
+def read_titles(items: Sequence[Any], given: ItemName | None, view: Callable[[Any], Any] = itself) -> list[str]:
+    """The title of each item, by the setting ``title`` or else by :func:`read_title`; empty if it has none."""
+    values = [None] * len(items) if given is None else _read_some(items, given, "title", view)
+    return [
+        # Metadata from a table has NaN for a missing title.
+        str(value) if value and value == value else read_title(item.metadata)
+        for item, value in zip(items, values, strict=True)
+    ]
+
+
+def read_title(metadata: Mapping[str, Any]) -> str:
+    """The title in an item's metadata, as loaders and splitters write it; empty if there is none.
+
+    - ``"title"``, ``"Title"``, and the ``"document_title"`` of LlamaIndex's ``TitleExtractor``;
+    - the heading of the whole document: ``"Header 1"`` (LangChain's ``MarkdownHeaderTextSplitter``), and the first one
+      in ``"header_path"`` (LlamaIndex's ``MarkdownNodeParser``);
+    - a file name that reads like a title, without its suffix: ``"file_name"`` (LlamaIndex's
+      ``SimpleDirectoryReader``), ``"filename"`` (Unstructured), or the last part of a path or URL in ``"source"``
+      (LangChain). It begins with a capital and has lower case letters too, or is of a script without capitals. So
+      ``report_final.pdf`` and ``README.md`` are no titles.
+
+    >>> read_title({"title": "Ann Lee"}), read_title({"source": "wiki/Forbidden_Ground.md"})
+    ('Ann Lee', 'Forbidden Ground')
+    """
+    for key in ("title", "Title", "document_title", "Header 1", "header_path"):
+        value = metadata.get(key)
+        if isinstance(value, str) and value.strip(" /"):
+            return value.strip(" /").partition("/")[0] if key == "header_path" else value.strip()
+    for key in ("file_name", "filename", "source"):
+        value = metadata.get(key)
+        # A source without a path or a suffix may be the name of a collection.
+        if isinstance(value, str) and (key != "source" or _FILE.search(value)):
+            name = _SUFFIX.sub("", unquote(re.split(r"[/\\]", value.partition("?")[0].partition("#")[0])[-1]))
+            name = name.replace("_", " ").strip()
+            if name[:1].isalpha() and not name[0].islower() and not name.isupper():
+                return name
+    return ""
+
+
+def read_links(
+    items: Sequence[Any], given: ItemName, view: Callable[[Any], Any] = itself
+) -> list[tuple[str, ...] | None]:
+    """What each item links to: ids, titles or URLs; None if it has no links."""
+    links: list[tuple[str, ...] | None] = []
+    for row, value in enumerate(_read_some(items, given, "links", view)):
+        if value is None or isinstance(value, str):
+            links.append((value,) if value else None)
+        elif isinstance(value, Iterable):
+            links.append(tuple(map(str, value)))
+        else:
+            raise InvalidInputError(
+                f"links of {describe_item(items[row], row)} are {quoted(value)}: they must be an id, a title or a URL, "
+                "or a list of them"
+            )
+    return links
+
+
+def read_keys(item: Any) -> list[str]:
+    """By what links point at an item, besides its name: its id, that of LlamaIndex's document, and its URL."""
+    keys = item_id(item), getattr(getattr(item, "node", item), "ref_doc_id", None)
+    return [str(key) for key in (*keys, *map(item.metadata.get, ("source", "url"))) if key is not None]
+
+
+def _read_some(items: Sequence[Any], given: ItemName, what: str, view: Callable[[Any], Any]) -> list[Any]:
+    """One value per item; None for one without. Warns if none has a value under a metadata key."""
+    if isinstance(given, Mapping):
+        return [given.get(item_id(item)) for item in items]
+    if not isinstance(given, str):
+        return read_values(items, given, what, view)
+    if not any(given in item.metadata for item in items):
+        keys = dict.fromkeys(key for item in items for key in item.metadata)
+        warn(
+            f"{what} is read from metadata {given!r}, but none of the {len(items)} candidates has this key; "
+            f"their keys are {', '.join(map(repr, keys)) or 'none'}"
+        )
+    return [item.metadata.get(given) for item in items]
 
 
 def _from_metadata(item: Any, row: int, key: str, what: str) -> Any:

@@ -13,16 +13,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..candidates import CONSTRAINTS, Candidates
+from ..candidates import CONSTRAINTS, Candidates, References
 from ..errors import InvalidInputError, warn
 from ..perspective import PAP
 from ..scaling import rescale
-from ..selectors.base import Selection, Selector, make_selector, uses_words
+from ..selectors.base import Selection, Selector, at_rows, make_selector, uses_references, uses_words
 from ..selectors.choose import choose
 from ..signals.extraction import QueryParts, aread_perspective, find_text_to_embed, make_pap, read_perspective
+from ..signals.references import find_references, read_name
 from ..signals.words import match_words, split_words
 from .flow import Flow, Step
-from .items import describe_item, itself, read_numbers, read_parts, read_ranks, read_values, sort_items
+from .items import (
+    describe_item,
+    itself,
+    read_keys,
+    read_links,
+    read_numbers,
+    read_parts,
+    read_ranks,
+    read_titles,
+    read_values,
+    sort_items,
+)
 
 if TYPE_CHECKING:
     from .settings import Call, Settings
@@ -47,9 +59,9 @@ class Found(NamedTuple):
     """The items to select from, with their ids and vectors row by row.
 
     ``text`` gives the text of an item that was embedded. ``comparable_text`` gives the text by which an item is
-    compared with others; it is empty for an item that stands for more than its text. ``fetch_k`` is the size of the
-    search; None if the user handed the items in. ``exhausted``: a wider search would not find more. ``scores``: what
-    the items came with, where ``relevance`` may name it.
+    compared with others, and in which names are found; it is empty for an item that stands for more than its text.
+    ``fetch_k`` is the size of the search; None if the user handed the items in. ``exhausted``: a wider search would not
+    find more. ``scores``: what the items came with, where ``relevance`` may name it.
     """
 
     items: Sequence[Any]
@@ -68,7 +80,8 @@ class Selected(NamedTuple):
     ``selection.relevance`` is the cosine with the query, or the relevance that was given, before it was scaled.
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
     ``ignores_scores``: the user's items came with scores that order them otherwise than the cosine that was used.
-    ``milliseconds``: the time of the call, with the embedding of the query and the search.
+    ``milliseconds``: the time of the call, with the embedding of the query and the search. ``followed``: the names and
+    links that were followed, each with the rows that it added to the candidates.
     """
 
     items: list[Any]
@@ -77,6 +90,7 @@ class Selected(NamedTuple):
     cut_short: bool
     ignores_scores: bool = False
     milliseconds: float = 0.0
+    followed: Sequence[tuple[str, list[int]]] = ()
 
     @classmethod
     def nothing(cls, found: Found) -> Selected:
@@ -87,6 +101,14 @@ class Selected(NamedTuple):
     def ids(self) -> list[Hashable]:
         """Ids of the selected items."""
         return [self.found.ids[row] for row in self.selection.indices.tolist()]
+
+    @property
+    def naming(self) -> list[int | None]:
+        """For each selected item the row of the item that names it; None if there is none."""
+        named_by = self.selection.named_by
+        if named_by is None:
+            return [None] * len(self.items)
+        return [None if row < 0 else row for row in named_by.tolist()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,13 +124,22 @@ class Request:
     # nearest items and not for a selection, and if a constraint is set, or an order other than the default.
     all_of: int
     view: Callable[[Any], Any]
+    # Whether the texts are searched for names of other items.
+    reads_names: bool
 
     @classmethod
-    def make(cls, settings: Call, *, view: Callable[[Any], Any] = itself, warns: bool = True) -> Request:
+    def make(
+        cls,
+        settings: Call,
+        *,
+        view: Callable[[Any], Any] = itself,
+        names_by_default: bool = True,
+        warns: bool = True,
+    ) -> Request:
         """The request for settings that were checked one by one; checks them together, and makes the selector.
 
         A function that is the value of a setting gets ``view(item)``. ``warns``: whether to warn about a setting that
-        has no effect.
+        has no effect. ``names_by_default``: whether items name each other where no setting says so.
         """
         selector = settings.make_selector(warns=warns)
         k, fetch_k = settings.sizes()
@@ -117,7 +148,11 @@ class Request:
         limited = settings.is_constrained or any(limit is not None for limit in limits)
         ordered = settings.order != "selection" or selector == make_selector("similarity")
         all_of = 0 if k is None or limited or ordered else k
-        return cls(settings, selector, k, fetch_k + len(shown), shown, all_of, view)
+        asked = names_by_default or any(
+            getattr(settings, name) not in (None, False) for name in ("title", "links", "bridge_weight", "follow")
+        )
+        reads_names = asked and uses_references(selector)
+        return cls(settings, selector, k, fetch_k + len(shown), shown, all_of, view, reads_names)
 
     def read_perspective(self, query: str) -> Flow[tuple[str | None, str]]:
         """The text to embed for the projection besides the query, or None; and the question, whose words count.
@@ -233,19 +268,22 @@ class Request:
             items, ids, vectors = [items[row] for row in rows], [ids[row] for row in rows], vectors[rows]
         source = None if settings.max_per_source is None else settings.source
         prefer = None if settings.drop_near_duplicates is None else settings.prefer
-        words = cover = None
+        words = cover = references = None
         if uses_words(self.selector):
             # Reading the texts takes longer than the selection.
             if query.question and settings.word_weight != 0:
                 words = match_words(query.question, list(map(found.text, items)))
             if settings.cover is not None:
                 cover = read_parts(items, settings.cover, "cover", self.view)
+            if self.reads_names:
+                references = self._references(found, items)
         candidates = Candidates(
             query.vector,
             vectors,
             relevance=None if relevance is None else rescale(relevance, settings.relevance_scale),
             quality=None if settings.quality is None else read_numbers(items, settings.quality, "quality", self.view),
             words=words,
+            references=references,
             cover=cover,
             ids=ids,
             costs=None if settings.costs is None else read_numbers(items, settings.costs, "costs", self.view),
@@ -278,8 +316,22 @@ class Request:
         picked = [items[row] for row in selection.indices.tolist()]
         cut_short = self._is_cut_short(candidates, relevance, selection, shown, dropped=rows is not None)
         if rows is not None:
-            selection = replace(selection, indices=np.array(rows, np.int64)[selection.indices])
+            selection = at_rows(selection, np.array(rows, np.int64))
         return Selected(picked, selection, found, cut_short, ignores_scores)
+
+    def _references(self, found: Found, items: Sequence[Any]) -> References | None:
+        """How clearly the text of each item names each other item; None without texts."""
+        # What LlamaIndex embeds begins with the metadata, and a text is called by the name that it begins with.
+        texts = list(map(found.comparable_text, items))
+        if not any(texts):
+            return None
+        given = self.settings.links
+        return find_references(
+            texts,
+            read_titles(items, self.settings.title, self.view),
+            links=None if given is None else read_links(items, given, self.view),
+            keys=None if given is None else list(map(read_keys, items)),
+        )
 
     def _is_cut_short(
         self,
@@ -326,11 +378,22 @@ class Request:
             return None
         return min(4 * found.fetch_k, widest)
 
-    def arrange(self, selected: Selected) -> list[tuple[Any, float, float]]:
-        """Each selected item with its relevance and its gain, in the ``order`` of the settings."""
+    def arrange(self, selected: Selected) -> list[tuple[Any, float, float, str | None]]:
+        """Each selected item with its relevance, its gain, and the name of the item that names it.
+
+        They are in the ``order`` of the settings. Names are read only for ``scores``.
+        """
         relevance = selected.selection.relevance.tolist()
-        rows = list(zip(selected.items, relevance, selected.selection.gains.tolist(), strict=True))
+        naming = selected.naming if self.settings.scores else [None] * len(relevance)
+        names = [None if row is None else self._name(selected.found, row) for row in naming]
+        rows = list(zip(selected.items, relevance, selected.selection.gains.tolist(), names, strict=True))
         return rows if self.settings.order == "selection" else sort_items(rows, relevance, self.settings.order)
+
+    def _name(self, found: Found, row: int) -> str | None:
+        """The name of an item; its id if it has none."""
+        item, name = found.items[row], found.ids[row]
+        title = read_titles([item], self.settings.title, self.view)[0] or read_name(found.comparable_text(item))
+        return title or (None if name is None else str(name))
 
     def warn_that_all_are_selected(self, owner: Settings, candidates: int, remedy: str) -> None:
         """Warn, once for each ``owner``, that there is nothing to select from."""
@@ -375,17 +438,32 @@ class Request:
         return selected._replace(milliseconds=milliseconds)
 
     def describe(self, selected: Selected) -> dict[str, Any]:
-        """What the adapters' events say about a selection, in the order of the picks."""
+        """What the adapters' events say about a selection, in the order of the picks.
+
+        ``named_by`` holds, for each pick, the id of the earlier pick (or ``shown`` item) whose text names it, or None.
+        ``followed`` holds each name that was searched for, the ids of the candidates that it added, and those of them
+        that were selected.
+        """
         found, selection = selected.found, selected.selection
+        picked = {*selection.indices.tolist()}
         return {
             "selector": repr(self.selector),
             "fetch_k": found.fetch_k,
             "candidates": len(found.items),
             "ids": selected.ids,
+            "named_by": [None if row is None else found.ids[row] for row in selected.naming],
             "gains": selection.gains.tolist(),
             "relevance": selection.relevance.tolist(),
             "objective": selection.objective if found.items else None,
             "filled_from": selection.filled_from,
+            "followed": [
+                {
+                    "name": name,
+                    "found": [found.ids[row] for row in rows],
+                    "selected": [found.ids[row] for row in rows if row in picked],
+                }
+                for name, rows in selected.followed
+            ],
             "milliseconds": selected.milliseconds,
         }
 
@@ -397,6 +475,31 @@ class Request:
                 "perspective has no effect here: it projects the query, and the given relevance takes the place of "
                 "the cosine with the query. corpus=True projects the candidates too"
             )
+
+
+def unite(found: Found, others: Sequence[Found]) -> tuple[Found, list[list[int]]]:
+    """``found`` with the items of other searches that it lacks, and for each of these the rows of what it added.
+
+    Items are the same if they have the same id, or without ids the same text.
+    """
+    items, ids, vectors, added = [*found.items], [*found.ids], [*found.vectors], []
+
+    def key(item: Any, name: Hashable) -> Hashable:
+        return ("text", found.text(item)) if name is None else ("id", name)
+
+    known = set(map(key, items, ids))
+    for other in others:
+        first = len(items)
+        for item, name, vector in zip(other.items, other.ids, other.vectors, strict=True):
+            if key(item, name) not in known:
+                known.add(key(item, name))
+                items.append(item)
+                ids.append(name)
+                vectors.append(vector)
+        added.append([*range(first, len(items))])
+    # The scores of other searches are of other queries.
+    scores = None if found.scores is None else [*found.scores, *[None] * (len(items) - len(found.items))]
+    return found._replace(items=items, ids=ids, vectors=vectors, scores=scores), added
 
 
 def _warn_once(owner: Settings, flag: str, message: str) -> None:

@@ -99,6 +99,23 @@ class Settings(BaseModel):
     cover_weight: NotNegative | None = None
     """For ``"coverage"`` with ``cover``, at least 0: how much its values count, 1 by default."""
 
+    bridge_weight: NotNegative | None = None
+    """For ``"coverage"``, at least 0: how much it counts that a document selected earlier names this one, 1 by default;
+    0 switches it off. Example selectors look for names only if this, ``title``, ``links`` or ``follow`` is set."""
+
+    title: Name = None
+    """The name under which other documents mention a document: a metadata key, a function, or names by id. By default
+    the metadata ``"title"``, or what loaders and splitters write in place of it: ``"Title"``, ``"document_title"``,
+    ``"Header 1"``, the first heading of ``"header_path"``, or a file name that reads like a title (``"file_name"``,
+    ``"filename"``, or a path or URL in ``"source"``). A document without a title is called by its heading, or by the
+    name that its text begins with (see :func:`read_name`). Documents with the same title are pieces of one document,
+    and never name each other."""
+
+    links: Values = None
+    """Which documents a document points at: a metadata key, a function, or values by id. A value is an id, a title, or
+    the URL that another document has as ``"source"`` or ``"url"``, or a list of them. A document with links names
+    the documents they lead to, and no others. None: its text is searched for names."""
+
     lambda_mult: Weight | None = None
     """For ``"mmr"``, in [0, 1]: the weight of relevance against novelty, 0.5 by default."""
 
@@ -189,14 +206,17 @@ class Settings(BaseModel):
     """Project the candidates too (PAP+)."""
 
     scores: bool = False
-    """Add ``selection_score`` (the gain) and ``relevance_score`` to the metadata of copies of the documents. A key that
-    is there already keeps its value; where it is ``relevance_score``, the relevance that counted here is
-    ``selection_relevance``. Events hold the scores in any case."""
+    """Add ``selection_score`` (the gain) and ``relevance_score`` to the metadata of copies of the documents, and
+    ``selection_named_by``, the name of the document that brought this one a bonus (see ``bridge_weight``), where there
+    is one. A key that is there already keeps its value; where it is ``relevance_score``, the relevance that counted
+    here is ``selection_relevance``. Events hold the scores in any case."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     # The name of the setting that says how many are selected.
     size_name: ClassVar[str] = "k"
+    # Whether documents name each other where no setting says so; examples do not.
+    _names_by_default: ClassVar[bool] = True
     # What to do about arguments that a class does not have.
     _remedies: ClassVar[Mapping[str, str]] = {}
 
@@ -223,11 +243,26 @@ class Settings(BaseModel):
 
 
 class Fetching(BaseModel):
-    """The setting of the classes that search."""
+    """The settings of the classes that search."""
 
     fetch_k: Positive | None = None
     """How many candidates to select from, at least as many as are selected; by default max(50, 5k), or 50 if only a
     budget is given. The number of ``shown`` ids is added."""
+
+    follow: bool = False
+    """For ``"coverage"``: search for the names that stand in the selected documents and that no candidate bears, add
+    what is found to the candidates, and select again. With ``links``, documents that they lead to are looked up by id
+    first; the other links that are no URLs are searched as names. If the search has a filter, or another argument of
+    the store, links are not looked up, because a look-up would ignore the filter.
+
+    It costs one more batch of embeddings and at most ``follow_names`` searches, side by side in async code. Nothing
+    that is found is followed in turn. With a perspective, the names' vectors are not projected."""
+
+    follow_names: Positive = 20
+    """For ``follow``: how many names and links are followed at most."""
+
+    follow_k: Positive = 2
+    """For ``follow``: how many documents are searched for each name."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -277,10 +312,15 @@ class Call(Settings, Fetching):
         if self.has_relevance and not getattr(selector, "uses_relevance", True):
             raise InvalidParameterError(NO_RELEVANCE)
         if warns:
-            words = "" if self.cover is None else "cover"
-            warn_of_no_effect(selector, parameters, quality=self.quality is not None, words=words)
+            of_words = ("cover", "title", "links", "follow")
+            given = " and ".join(name for name in of_words if getattr(self, name) not in (None, False))
+            without = {"cover_weight": None if self.cover is not None else "cover"}
+            warn_of_no_effect(selector, parameters, quality=self.quality is not None, words=given, without=without)
             if self.prefer is not None and not self.drop_duplicates and self.drop_near_duplicates is None:
                 warn("prefer has no effect with drop_duplicates=False and without drop_near_duplicates")
+            for name in ("follow_names", "follow_k"):
+                if not self.follow and getattr(self, name) != Call.model_fields[name].default:
+                    warn(f"{name} has no effect without follow=True")
         return selector
 
 

@@ -306,24 +306,38 @@ def standardise(values: Matrix, least: float, scaled: bool, z: Matrix) -> Any:
 
 
 @_compile()
+def update_bonus(
+    i: int, named: FloatArray, names: Indices, bridge: float, fresh: NDArray[np.bool_], bonus: Matrix, bound: Matrix
+) -> None:
+    """Raise the bonus, and with it the bound, of what ``i`` names. What bears the name of ``i`` gets none from now."""
+    for v in range(len(names)):
+        if names[v] == names[i]:
+            fresh[v], bonus[v] = False, 0.0
+        elif fresh[v] and bridge * named[i, v] > bonus[v]:
+            bound[v] += bridge * named[i, v] - bonus[v]
+            bonus[v] = bridge * named[i, v]
+
+
+@_compile()
 def coverage(
     rows: FloatArray, r: Matrix, given: bool, temperature: float, alpha: float, h: float, b: Matrix, a: Matrix,
-    w: Matrix, covered_before: Matrix, shown: Indices, steps: int, ratios: Matrix, left: Matrix, tie: float,
-    picks: Indices, gains: Matrix,
+    w: Matrix, covered_before: Matrix, named: FloatArray, names: Indices, bridge: float, shown: Indices,
+    steps: int, ratios: Matrix, left: Matrix, tie: float, picks: Indices, gains: Matrix,
 ) -> None:  # fmt: skip
     """Coverage for each query of a batch, into ``picks`` and ``gains``.
 
     ``step`` numbers the picks, s and t the steps of the LU, j the parts, v the candidates. ``left`` holds the first
     ``steps`` steps, those of the ``shown`` candidates, and room for k more; ``ratios`` is d after these steps. All
-    queries of a batch have the same parts.
+    queries of a batch have the same parts and references (``named`` and ``names``), which are empty if there are none.
     """
-    # A gain only falls as the set grows. So the last computed gain of a candidate is an upper bound, and a candidate
-    # whose bound is below the best gain is skipped. d[v] is known after the first seen[v] steps.
+    # Without its bonus, the gain of a candidate only falls as the set grows. So the last computed gain, plus what the
+    # bonus has risen by since, is an upper bound, and a candidate whose bound is below the best gain is skipped. d[v]
+    # is known after the first seen[v] steps.
     k = picks.shape[1]
     n, width = rows.shape[1:]
     m = len(w)
     d, bound, seen, covered, weights = np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(m), np.empty(m)
-    z, z_words, relevance = np.empty(n), np.empty(n), np.empty(n)
+    z, z_words, relevance, bonus, fresh = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.bool_)
     for query in range(len(picks)):
         own = query if len(rows) > 1 else 0
         per_sigma = standardise(r[query], ROUNDING if given else tie, given, z)
@@ -337,7 +351,7 @@ def coverage(
             for v in range(n):
                 relevance[v] = z[v] + h * z_words[v]
             noise = (1.0 + noise + h * per_words) * standardise(relevance, ROUNDING, False, z)
-        noise = 2.0 * ROUNDING * noise / temperature * (1.0 + w[len(b) :].sum()) + ROUNDING * w.sum()
+        noise = 2.0 * ROUNDING * noise / temperature * (1.0 + w[len(b) :].sum()) + ROUNDING * (w.sum() + bridge)
         # The largest tie tolerance that a candidate can have.
         widest = tie + ROUNDING * (1.0 + alpha) / alpha + noise
         highest = z.max()
@@ -356,6 +370,9 @@ def coverage(
             seen[v], bound[v] = -1, relevance[v] + np.log(1.0 + 1e-5 + alpha) + weights.sum()
             if len(shown):
                 seen[v], d[v] = steps, ratios[v]
+        fresh[:], bonus[:] = True, 0.0
+        for i in shown:
+            update_bonus(i, named, names, bridge, fresh, bonus, bound)
         for i in shown:
             bound[i] = -np.inf
         for step in range(k):
@@ -375,7 +392,7 @@ def coverage(
                     for s in range(seen[v], t):
                         d[v] -= dot_exact(row, left[s]) ** 2
                     seen[v] = t
-                    bound[v] = relevance[v] + np.log(d[v])
+                    bound[v] = relevance[v] + np.log(d[v]) + bonus[v]
                     for j in range(m):
                         bound[v] += weights[j] * max(a[v, j] - covered[j], 0.0)
                     if bound[v] > top:
@@ -388,6 +405,7 @@ def coverage(
             bound[i] = -np.inf
             if step == k - 1:
                 break
+            update_bonus(i, named, names, bridge, fresh, bonus, bound)
             for j in range(m):
                 covered[j] = max(covered[j], a[i, j])
             row, root = rows[own, i], np.sqrt(d[i])

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._validation import nearest_name, quoted, read_only
 from ..candidates import CandidateBlock, Candidates
@@ -53,6 +54,9 @@ class Selection:
     filled_from : int or None
         Position of the first pick that was filled in by relevance, because all further gains were 0.
         None if no pick was filled in.
+    named_by : int64, shape (k,), or None
+        The row of the earlier pick, or of the ``shown`` candidate, that names the pick and brought it a bonus; -1 where
+        there is none. None if there were no ``references``, or the selector does not use them.
 
     Examples
     --------
@@ -69,6 +73,7 @@ class Selection:
     relevance: NDArray[np.float64]
     objective: float
     filled_from: int | None = None
+    named_by: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -81,24 +86,39 @@ class Selection:
 
     def _repr_html_(self) -> str:
         """A table for notebooks: each pick with its relevance and its gain."""
-        columns = (column[:MAX_SHOWN].tolist() for column in (self.indices, self.relevance, self.gains))
+        columns: dict[str, Iterable[Any]] = {
+            "candidate": self.indices.tolist(),
+            "relevance": map("{:.4f}".format, self.relevance),
+            "gain": map("{:.4f}".format, self.gains),
+        }
+        if self.named_by is not None:
+            columns["named by"] = ("" if name < 0 else name for name in self.named_by.tolist())
         rows = "".join(
-            f"<tr><th>{pick}</th><td>{index}</td><td>{relevance:.4f}</td><td>{gain:.4f}</td></tr>"
-            for pick, (index, relevance, gain) in enumerate(zip(*columns, strict=True), 1)
+            f"<tr><th>{pick}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+            for pick, cells in enumerate(islice(zip(*columns.values(), strict=True), MAX_SHOWN), 1)
         )
-        head = "<tr><th>pick</th><th>candidate</th><th>relevance</th><th>gain</th></tr>"
+        head = f"<tr>{''.join(f'<th>{name}</th>' for name in ('pick', *columns))}</tr>"
         more = f" The first {MAX_SHOWN} are shown." if len(self) > MAX_SHOWN else ""
         caption = f"<caption>{len(self)} picks, objective {self.objective:.4g}.{more}</caption>"
         return f"<table>{caption}<thead>{head}</thead><tbody>{rows}</tbody></table>"
+
+
+def at_rows(selection: Selection, rows: NDArray[np.int64]) -> Selection:
+    """A selection among some rows, with the numbers that these rows have in a larger set."""
+    named = selection.named_by
+    # -1 stands for none.
+    names = None if named is None else read_only(np.where(named < 0, -1, rows[named]))
+    return dataclasses.replace(selection, indices=read_only(rows[selection.indices]), named_by=names)
 
 
 @runtime_checkable
 class Selector(Protocol):
     """An object that selects a set: one of the five selectors here, or your own (see :func:`register_selector`).
 
-    Three class attributes say what a selector can use, so that an argument without an effect is named:
-    ``uses_quality``; ``uses_relevance`` for a relevance that is given in place of the cosine; ``uses_words`` for the
-    words of the question and the parts of ``cover``. Without them it can use quality and relevance, but no words.
+    Four attributes say what a selector can use, so that an argument without an effect is named: ``uses_quality``;
+    ``uses_relevance`` for a relevance that is given in place of the cosine; ``uses_words`` for the words of the
+    question and the parts of ``cover``; ``uses_references`` for the names that stand in the texts. Without them it can
+    use quality and relevance, but no words and no names.
 
     Examples
     --------
@@ -137,6 +157,7 @@ def make_selection(
     *,
     product: bool = False,
     filled_from: int | None = None,
+    named_by: ArrayLike | None = None,
 ) -> Selection:
     """Make a read-only :class:`Selection` of picks and gains; for authors of selectors.
 
@@ -152,6 +173,8 @@ def make_selection(
         Whether the objective is the product of the gains; by default it is their sum.
     filled_from : int >= 0, optional
         Position of the first pick that was filled in by relevance.
+    named_by : array-like of k int, optional
+        The row that names each pick; -1 for none.
 
     Raises
     ------
@@ -174,7 +197,8 @@ def make_selection(
     relevance = candidates.relevance.take(indices).astype(np.float64)
     objective = float(math.prod(gains) if product else sum(gains))
     indices.flags.writeable = values.flags.writeable = relevance.flags.writeable = False
-    return Selection(indices, values, relevance, objective, filled_from)
+    names = None if named_by is None else read_only(np.array(named_by, np.int64))
+    return Selection(indices, values, relevance, objective, filled_from, names)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -191,6 +215,8 @@ class Selections:
         What the selector maximised, for each query.
     filled_from : int64, shape (Q,)
         As in :class:`Selection`, with -1 for None.
+    named_by : int64, shape (Q, k), or None
+        As in :class:`Selection`.
 
     Examples
     --------
@@ -207,6 +233,7 @@ class Selections:
     relevance: NDArray[np.float64]
     objective: NDArray[np.float64]
     filled_from: NDArray[np.int64]
+    named_by: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -223,6 +250,7 @@ class Selections:
             self.relevance[query],
             float(self.objective[query]),
             None if filled_from < 0 else filled_from,
+            None if self.named_by is None else self.named_by[query],
         )
 
 
@@ -381,23 +409,33 @@ def uses_words(selector: Selector) -> bool:
     return getattr(selector, "uses_words", False)
 
 
-def warn_of_no_effect(selector: Selector, parameters: Iterable[str], *, quality: bool, words: str = "") -> None:
+def uses_references(selector: Selector) -> bool:
+    """Whether a selector uses the names that stand in the candidates' texts."""
+    return getattr(selector, "uses_references", False)
+
+
+def warn_of_no_effect(
+    selector: Selector,
+    parameters: Iterable[str],
+    *,
+    quality: bool,
+    words: str = "",
+    without: Mapping[str, str | None],
+) -> None:
     """Warn if a quality, words or a weight were given that the selector does not use.
 
-    ``words`` names the arguments that give words or parts.
+    ``words`` names the arguments that give words, names or parts. ``without`` says for each weight which argument is
+    missing; None for none.
     """
     # A selector without the attribute uses_quality may use quality.
     if quality and not getattr(selector, "uses_quality", True):
-        problem = f"quality has no effect with {selector!r}; 'mmr' uses it"
+        warn(f"quality has no effect with {selector!r}; 'mmr' uses it")
     elif words and not uses_words(selector):
-        problem = f"{words} {'have' if ' and ' in words else 'has'} no effect with {selector!r}; 'coverage' uses it"
-    elif not quality and "lambda_b" in parameters:
-        problem = "lambda_b, the weight of relevance against quality, has no effect without quality"
-    elif "cover_weight" in parameters and "cover" not in words:
-        problem = "cover_weight, the weight of what the set covers, has no effect without cover"
-    else:
-        return
-    warn(problem)
+        warn(f"{words} {'have' if ' and ' in words else 'has'} no effect with {selector!r}; 'coverage' uses it")
+    missing = {"lambda_b": None if quality else "quality", **without}
+    for name in parameters:
+        if missing.get(name) is not None:
+            warn(f"{name} has no effect without {missing[name]}")
 
 
 def _known(name: str) -> str:

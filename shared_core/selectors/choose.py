@@ -10,17 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._validation import check_one_of, read_only
-from ..candidates import CONSTRAINTS, TIE_TOLERANCE, Candidates
-from ..errors import InvalidInputError, NothingLeftError
+from ..candidates import CONSTRAINTS, TIE_TOLERANCE, Candidates, References
+from ..errors import InvalidInputError, NothingLeftError, warn
 from ..scaling import SCALES, Scale, rescale
+from ..signals.references import find_references
 from ..signals.words import match_words
 from .base import (
     DEFAULT_SELECTOR,
     Selection,
     Selector,
     SelectorName,
+    at_rows,
     check_arguments,
     resolve_selector,
+    uses_references,
     uses_words,
     warn_of_no_effect,
 )
@@ -36,6 +39,8 @@ def select(
     *,
     question: str | None = None,
     texts: Sequence[str] | None = None,
+    titles: Sequence[str | None] | None = None,
+    references: References | ArrayLike | None = None,
     cover: ArrayLike | Iterable[Any] | None = None,
     relevance: ArrayLike | None = None,
     relevance_scale: Scale | None = "minmax",
@@ -64,7 +69,13 @@ def select(
     question : str, optional
         The query in words. With ``texts``, :class:`Coverage` also counts which words of it each text has.
     texts : sequence of n str, optional
-        The candidates' texts. They need ``question``.
+        The candidates' texts. They need ``question``. :class:`Coverage` also reads in them which candidates name each
+        other; see :func:`find_references`.
+    titles : sequence of n str or None, optional
+        The names of the candidates, by which the texts call each other. None or "": the name is read from the
+        beginning of the text. They need ``texts``.
+    references : References, or array-like, shape (n, n), in [0, 1], optional
+        How clearly candidate i names candidate j, in place of what :class:`Coverage` reads in ``texts``.
     cover : array of shape (n, m) in [0, 1], or n values, optional
         Parts that the set has to cover, for :class:`Coverage`: how well each candidate covers each part, or the value
         of each candidate, such as its label. See :class:`Candidates`.
@@ -89,8 +100,9 @@ def select(
         Rows that the reader has seen already. The selection continues from them and does not return them.
     **parameters
         The constraints of :class:`Candidates` (``max_per_source``, ...), with which the set may have fewer than ``k``
-        members; and the selector's own: ``word_weight``, ``cover_weight``, ``ridge`` (Coverage), ``refine`` (VRSD),
-        ``lambda_mult``, ``lambda_b`` (MMR), ``kernel``, ``relevance_mapping``, ``temperature``, ``ridge`` (NDPP).
+        members; and the selector's own: ``word_weight``, ``cover_weight``, ``bridge_weight``, ``ridge`` (Coverage),
+        ``refine`` (VRSD), ``lambda_mult``, ``lambda_b`` (MMR), ``kernel``, ``relevance_mapping``, ``temperature``,
+        ``ridge`` (NDPP).
 
     Returns
     -------
@@ -123,13 +135,28 @@ def select(
     if (question is None) != (texts is None):
         missing = "texts" if texts is None else "question"
         raise InvalidInputError(f"{missing} is missing: the words need the question and the candidates' texts")
-    given = " and ".join(name for name, value in (("question", question), ("cover", cover)) if value is not None)
-    warn_of_no_effect(resolved, parameters, quality=quality is not None, words=given)
+    if titles is not None and texts is None:
+        raise InvalidInputError("texts is missing: titles are the names by which the candidates' texts call each other")
+    if titles is not None and references is not None:
+        warn("titles has no effect with references, which are used as given")
+    read = {"question": question, "titles": titles, "references": references, "cover": cover}
+    warn_of_no_effect(
+        resolved,
+        parameters,
+        quality=quality is not None,
+        words=" and ".join(name for name, value in read.items() if value is not None),
+        without={
+            "word_weight": "question and texts" if texts is None else None,
+            "cover_weight": "cover" if cover is None else None,
+            "bridge_weight": "texts or references" if texts is None and references is None else None,
+        },
+    )
     candidates = Candidates(
         query,
         vectors,
         relevance=relevance,
         quality=quality,
+        references=references,
         cover=cover,
         ids=ids,
         costs=costs,
@@ -139,10 +166,13 @@ def select(
         copy=False,
     )
     if question is not None and texts is not None and uses_words(resolved):
+        for name, given in (("texts", texts), ("titles", titles)):
+            if given is not None and len(given) != len(candidates):
+                raise InvalidInputError(f"{name} must be {len(candidates)}, one for each candidate, got {len(given)}")
         words = match_words(question, texts)
-        if len(words.covered) != len(candidates):
-            raise InvalidInputError(f"texts must be {len(candidates)}, one for each candidate, got {len(texts)}")
-        candidates = candidates.with_query(query, words=words)
+        if references is None and uses_references(resolved):
+            references = find_references(texts, titles)
+        candidates = candidates.with_query(query, words=words, references=references)
     if relevance is None:
         return resolved.select(candidates, k, budget=budget, shown=shown)
     scaled = candidates.with_query(query, rescale(candidates.relevance, relevance_scale))
@@ -185,4 +215,4 @@ def choose(
         found = selector.select(some, None if k is None else min(k, available), budget=budget, shown=shown)
     except NothingLeftError:
         return _EMPTY
-    return found if score_threshold is None else replace(found, indices=read_only(rows[found.indices]))
+    return found if score_threshold is None else at_rows(found, rows)

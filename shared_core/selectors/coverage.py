@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_number, read_only
-from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_query
+from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, References, cosines_with_query
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import Selection, Selections, make_selection, make_selections, register_selector
 from .ndpp import (
@@ -30,17 +30,20 @@ Matrix = NDArray[np.float64]
 # They were chosen on the development half of the questions of benchmarks/regimes.py.
 WORDS_IN_RELEVANCE = 0.25
 COVERED = 8.0
+# The weight of a bridge where ``bridge_weight`` is 1. It was chosen in the same way.
+BRIDGE = 4.0
 # With a weight above this, rounding errors of the words would be larger than the differences of the other terms.
 MOST_WEIGHT = 1e6
 # With a ridge below this, rounding errors in float32 would decide between candidates.
 LEAST_RIDGE = 1e-4
 _NONE = read_only(np.empty(0))
+_NO_REFERENCES = References(read_only(np.empty((0, 0), np.float32)), read_only(np.empty(0, np.int64)))
 
 
 @register_selector("coverage")
 @dataclass(frozen=True)
 class Coverage:
-    """The set S that is relevant, repeats little, and covers the words of the question; selected greedily.
+    """The set S that is relevant, repeats little, covers the words of the question, and whose texts lead to each other.
 
     The objective is F(S) = Σ_{i∈S} (ρ_i − max ρ) / T + log det(E_S E_Sᵀ + αI) + w Σ_j β_j max_{i∈S} a_ij.
 
@@ -56,8 +59,15 @@ class Coverage:
       little.
 
     Each term is submodular (Lin and Bilmes 2011, "A Class of Submodular Functions for Document Summarization"), and so
-    is F: the gain of a candidate never rises as the set grows. A gain is F(S + i) − F(S). Cost: O(nkd + nkm) for m
-    parts. Memory: O(kd + nm).
+    is F: the gain F(S + i) − F(S) of a candidate never rises as the set grows.
+
+    With references, a candidate that an earlier pick or a ``shown`` text names gets a bonus, as long as S has no text
+    of its name: its gain is F(S + i) − F(S) + b max_{j∈S} R_ji, where R_ji in [0, 1] says how clearly text j names text
+    i. Several passages of a document bear one name, which brings one bonus. The objective is the sum of the gains, and
+    depends on the order of the picks. The paper on nonsymmetric DPPs calls this a positive correlation between items,
+    which a symmetric kernel cannot express (Gartrell et al. 2021, section 1).
+
+    Cost: O(nkd + nkm) for m parts. Memory: O(kd + nm), and O(n²) with references.
 
     Parameters
     ----------
@@ -65,6 +75,8 @@ class Coverage:
         Scales h and w for the words: how much the words of the question count beside the vectors. 0: not at all.
     cover_weight : float in [0, 1e6]
         Scales w for the parts of ``cover``: how much it counts that the set covers them.
+    bridge_weight : float in [0, 1e6]
+        Scales b: how much it counts that an earlier pick names a candidate.
     ridge : float >= 0.0001
         α. It limits the penalty for a repetition, as in :class:`NDPP`.
 
@@ -85,16 +97,23 @@ class Coverage:
 
     word_weight: float = 1.0
     cover_weight: float = 1.0
+    bridge_weight: float = 1.0
     ridge: float = DEFAULT_RIDGE
 
     uses_quality: ClassVar[bool] = False
     uses_relevance: ClassVar[bool] = True
     uses_words: ClassVar[bool] = True
 
+    @property
+    def uses_references(self) -> bool:
+        """Whether it uses what the texts of the candidates name: not with ``bridge_weight=0``."""
+        return self.bridge_weight > 0
+
     def __post_init__(self) -> None:
         for name, *bounds in (
             ("word_weight", 0.0, MOST_WEIGHT),
             ("cover_weight", 0.0, MOST_WEIGHT),
+            ("bridge_weight", 0.0, MOST_WEIGHT),
             ("ridge", LEAST_RIDGE),
         ):
             object.__setattr__(self, name, check_number(getattr(self, name), name, *bounds))
@@ -102,25 +121,23 @@ class Coverage:
     def select(
         self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
     ) -> Selection:
-        """Select greedily; what the ``shown`` candidates cover counts as covered."""
+        """Select greedily; what the ``shown`` candidates cover counts as covered, and what they name gets the bonus."""
         state = GreedyState(candidates, k, budget, shown)
         b, a, w = self._parts(candidates)
         covered = a[state.shown].max(axis=0, initial=0.0)
         factors = factors_of_unit_rows(candidates.vectors, self.ridge)
         lu = IncrementalLU(factors, state.shown, state.target) if state.shown else None
+        references, bridge = self._bridges(candidates)
+        found = None
         if not state.constraints:
-            found = self._run_compiled(candidates, b, a, w, covered, state.target, state.shown, lu)
-            if found is not None:
-                state.picks += found[0][0].tolist()
-                return make_selection(candidates, state.picks, found[1][0].tolist())
-        relevance, noise = self._relevance(candidates, b, a)
-        noise = noise * (1 + w[len(b) :].sum()) + FLOAT64_TIE * w.sum()
-        # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
-        w = w.copy()
-        w[len(b) :] *= (a[:, len(b) :] * np.exp(relevance)[:, None]).max(axis=0, initial=0.0)
-        state.close(relevance)  # -inf for a closed candidate
-        lu = lu or IncrementalLU(factors, [], state.target)
-        return make_selection(candidates, state.picks, _greedy(state, relevance, noise, lu, a, w, covered))
+            found = self._run_compiled(candidates, b, a, w, covered, state.target, references, bridge, state.shown, lu)
+        if found is not None:
+            state.picks, gains = found[0][0].tolist(), found[1][0].tolist()
+        else:
+            lu = lu or IncrementalLU(factors, [], state.target)
+            gains = self._greedy(candidates, state, lu, b, a, w, covered, references, bridge)
+        names = _named_by(references, state.shown, state.picks) if bridge else None
+        return make_selection(candidates, state.picks, gains, named_by=names)
 
     def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
         """The selections of a block of queries without words; None if each query needs :meth:`select`."""
@@ -143,6 +160,12 @@ class Coverage:
             return b, columns[0], weights[0]
         return b, np.hstack([np.zeros((len(candidates), 0)), *columns]), np.concatenate([_NONE, *weights])
 
+    def _bridges(self, candidates: Candidates) -> tuple[References, float]:
+        """The references and b; empty and 0 if there is no bonus."""
+        if candidates.references is None or not self.bridge_weight:
+            return _NO_REFERENCES, 0.0
+        return candidates.references, BRIDGE * self.bridge_weight
+
     def _relevance(self, candidates: Candidates, b: Matrix, a: Matrix) -> tuple[Matrix, float]:
         """(ρ − max ρ) / T, shape (n,), and its tie tolerance."""
         given = candidates.relevance_given
@@ -157,6 +180,36 @@ class Coverage:
             noise = (1 + noise + h * per_words.item()) * per_rho.item()
         return log_relevance(z), 2 * FLOAT64_TIE * noise / AUTO_TEMPERATURE
 
+    def _greedy(
+        self, candidates: Candidates, state: GreedyState, lu: IncrementalLU, b: Matrix, a: Matrix, w: Matrix,
+        covered: Matrix, references: References, bridge: float,
+    ) -> list[float]:  # fmt: skip
+        """The greedy method; returns the gain of each pick."""
+        relevance, noise = self._relevance(candidates, b, a)
+        noise = noise * (1 + w[len(b) :].sum()) + FLOAT64_TIE * (w.sum() + bridge)
+        # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
+        w = w.copy()
+        w[len(b) :] *= (a[:, len(b) :] * np.exp(relevance)[:, None]).max(axis=0, initial=0.0)
+        state.close(relevance)  # -inf for a closed candidate
+        gains, bonus = [], np.zeros(len(candidates))
+        fresh = np.ones(len(candidates), np.bool_)  # whether S has no text of the candidate's name
+        for i in state.shown if bridge else ():
+            _update_bonus(i, references, bridge, fresh, bonus)
+        while state.more():
+            new = np.vecdot(np.maximum(a - covered, 0.0), w)  # w Σ_j β_j (what i covers of part j and S does not)
+            marginal = relevance + lu.log_ratios() + new + bonus
+            best = int(marginal.argmax())
+            i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + noise)
+            lu.add(i)
+            gains.append(float(relevance[i] + math.log(lu.d[i]) + new[i] + bonus[i]))
+            covered = np.maximum(covered, a[i])
+            if bridge:
+                _update_bonus(i, references, bridge, fresh, bonus)
+            state.take(i, relevance)
+            if state.more():
+                lu.subtract()
+        return gains
+
     def _run_compiled(
         self,
         candidates: Candidates | CandidateBlock,
@@ -165,7 +218,9 @@ class Coverage:
         w: Matrix,
         covered: Matrix,
         k: int,
-        shown: list[int] | None = None,
+        references: References = _NO_REFERENCES,
+        bridge: float = 0.0,
+        shown: Sequence[int] = (),
         lu: IncrementalLU | None = None,
     ) -> tuple[NDArray[np.int64], Matrix] | None:
         """Picks (b, k) and gains (b, k) of the compiled loop; None if numba cannot be used."""
@@ -174,8 +229,8 @@ class Coverage:
         steps, ratios, left = (0, _NONE, np.empty((k, rows.shape[-1]))) if lu is None else (lu.t, lu.d, lu.left)
         ran = run_compiled(
             "coverage", rows if rows.ndim == 3 else rows[None], r, candidates.relevance_given, AUTO_TEMPERATURE,
-            self.ridge, WORDS_IN_RELEVANCE * self.word_weight, b, a, w, covered, np.array(shown or [], np.int64), steps,
-            ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
+            self.ridge, WORDS_IN_RELEVANCE * self.word_weight, b, a, w, covered, *references, bridge,
+            np.array(shown, np.int64), steps, ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
         )  # fmt: skip
         return (picks, gains) if ran else None
 
@@ -192,20 +247,20 @@ def _shares(weights: Matrix) -> Matrix:
     return result
 
 
-def _greedy(
-    state: GreedyState, relevance: Matrix, noise: float, lu: IncrementalLU, a: Matrix, w: Matrix, covered: Matrix
-) -> list[float]:
-    """The greedy method; returns the gain of each pick."""
-    gains = []
-    while state.more():
-        new = np.vecdot(np.maximum(a - covered, 0.0), w)  # w Σ_j β_j (what i covers of part j and S does not)
-        marginal = relevance + lu.log_ratios() + new
-        best = int(marginal.argmax())
-        i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + noise)
-        lu.add(i)
-        gains.append(float(relevance[i] + math.log(lu.d[i]) + new[i]))
-        covered = np.maximum(covered, a[i])
-        state.take(i, relevance)
-        if state.more():
-            lu.subtract()
-    return gains
+def _update_bonus(i: int, references: References, bridge: float, fresh: NDArray[np.bool_], bonus: Matrix) -> None:
+    """Raise the bonus of what ``i`` names. What bears the name of ``i`` gets no bonus any more."""
+    named, names = references
+    fresh &= names != names[i]
+    np.maximum(bonus, bridge * named[i].astype(np.float64), out=bonus)
+    bonus[~fresh] = 0.0
+
+
+def _named_by(references: References, shown: list[int], picks: list[int]) -> NDArray[np.int64]:
+    """The row of the earlier text that brought each pick its bonus; -1 for none."""
+    named, names = references
+    row = np.array([*shown, *picks])
+    # (texts, picks): whether the text is earlier than the pick
+    earlier = np.tri(len(picks), len(row), len(shown) - 1, np.bool_).T
+    clearness = named[row][:, picks] * earlier
+    is_new = ~((names[row, None] == names[picks]) & earlier).any(axis=0)
+    return np.where(is_new & clearness.any(axis=0), row[clearness.argmax(axis=0)], -1)

@@ -46,14 +46,17 @@ def split_words(text: str) -> list[str]:
     >>> split_words("北京大学 2024")
     ['北京', '京大', '大学', '2024']
     """
-    if text.isascii():
-        text = text.lower()
-    else:
+    return space_words(text).casefold().split()
+
+
+def space_words(text: str) -> str:
+    """The words of a text as they are written, between spaces; :func:`split_words` case-folds and splits them."""
+    if not text.isascii():
         if not unicodedata.is_normalized("NFKC", text):
             text = unicodedata.normalize("NFKC", _MARKS.sub(r"\1", text))
         text = _UNSPACED.sub(_pairs, _OPTIONAL.sub("", text))
-        text = _BETWEEN.sub(" ", text.casefold())
-    return text.encode(errors="replace").translate(_SPACED).decode().split()
+        text = _BETWEEN.sub(" ", text)
+    return text.encode(errors="replace").translate(_SPACED).decode()
 
 
 def _pairs(run: re.Match[str]) -> str:

@@ -23,6 +23,7 @@ from shared_core import (
     rescale,
     select_stream,
 )
+from shared_core.candidates import References
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
 from tests.adversarial.conftest import Cases
@@ -114,6 +115,21 @@ def draw_relevance(case: Case, rng: Rng, *, largest: float) -> NDArray[Any]:
             return lay_out(values * 10.0 ** rng.uniform(-4, np.log10(largest)), rng)
 
 
+def draw_references(case: Case, rng: Rng) -> References | NDArray[Any]:
+    """Which candidates name each other: a few or nearly all, clearly or hardly, of any kind of number."""
+    n = len(case.vectors)
+    if rng.integers(2):
+        return References(np.float32(rng.random((n, n)) < 0.3), rng.integers(-3, 4, size=n))
+    named = rng.random((n, n)) < rng.choice([0.0, 0.1, 0.5, 1.0])
+    match rng.integers(3):
+        case 0:
+            return lay_out(named, rng)
+        case 1:
+            return lay_out((named * np.round(rng.random((n, n)) * 4) / 4).astype(rng.choice(["f2", ">f4", "f8"])), rng)
+        case _:
+            return lay_out(named * 10.0 ** -rng.uniform(0, 50, size=(n, n)), rng)
+
+
 def condition_on_regular(conditions: dict[str, Any], kernel: NDArray[np.float64]) -> None:
     """Leave out `shown` where the reference of NDPP would divide by a determinant that is 0 or nearly 0."""
     shown = conditions.get("shown")
@@ -134,6 +150,9 @@ def check(pair: Pair, case: Case, k: int | None, conditions: dict[str, Any]) -> 
                 continue
         assert expected.picks, case
         pair.assert_agrees(first, expected, query, vectors, k, f"{way}, {case}, {conditions}", **conditions)
+        if pair.with_parts:
+            read, shown = conditions.get("references", pair.columns(vectors)["references"]), conditions.get("shown", ())
+            oracles.assert_named_by(first.named_by, read, first.indices.tolist(), shown)
         assert first.indices.tolist() == second.indices.tolist()
         assert first.gains.tolist() == second.gains.tolist()
     assert np.array_equal(case.query, query)
@@ -149,6 +168,8 @@ def test_a_selection_is_that_of_the_reference(pair: Pair, cases: Cases) -> None:
             # The reference of NDPP computes determinants, which underflow if the exponential of r does.
             largest = 1.0 if pair in REGISTERED["ndpp"] else 1e4
             conditions["relevance"] = draw_relevance(case, rng, largest=largest)
+        if pair.with_parts and rng.random() < 0.4:
+            conditions["references"] = draw_references(case, rng)
         if pair in REGISTERED["ndpp"]:
             rows = oracles.unit_rows(case.vectors)
             condition_on_regular(conditions, rows @ rows.T)
@@ -171,8 +192,10 @@ def test_each_selection_of_a_batch_is_that_of_the_reference(pair: Pair, cases: C
         without: dict[str, Any] = {}
         if pair.with_parts:
             more["words"] = [pair.columns(rows)["words"] for rows in own]
+            called = [pair.columns(rows)["references"] for rows in own]
             without = {} if shared else {"cover": None}
             more |= {"cover": pair.columns(vectors)["cover"]} if shared else {}
+            more["references"] = called[0] if shared else called
         given, scale = [None] * count, (None, "minmax", "rank", "sigmoid")[rng.integers(4)]
         if pair.takes_relevance and rng.random() < 0.5:
             largest = 1e4 if scale is not None or pair not in REGISTERED["ndpp"] else 1.0

@@ -17,8 +17,9 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import ArrayLike, NDArray
 
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Parts, Selection, TopK
+from shared_core.candidates import References
 from shared_core.selectors import _greedy
-from shared_core.selectors.coverage import COVERED, WORDS_IN_RELEVANCE
+from shared_core.selectors.coverage import BRIDGE, COVERED, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
 from tests import oracles
 
@@ -150,12 +151,17 @@ def quality_of(vectors: ArrayLike) -> NDArray[np.float64]:
 
 
 def parts_of(vectors: ArrayLike) -> dict[str, Any]:
-    """Words and values that depend on the direction of a row alone, so that copies have the same."""
+    """Words, values and names that depend on the direction of a row alone, so that copies have the same."""
     rows = oracles.unit_rows(vectors)
     waves = np.cos(np.outer(np.arange(1, 6), 1 + np.arange(rows.shape[1])))
     covered = np.round(np.clip((rows[:, None, :] * waves).sum(axis=2), 0, 1), 2)
     labels = [[None, "a", "b", ["a", "c"]][int(quality * 1000) % 4] for quality in quality_of(vectors)]
-    return {"words": Parts(covered, np.array([0.7, 1.9, 0.0, 1.2, 0.4])), "cover": labels}
+    places = quality_of(vectors)
+    # A candidate names few others, and itself. Some candidates have one name.
+    named = np.round(np.clip(8 * np.cos(np.add.outer(31 * places, 17 * places)) - 6, 0, 1), 2)
+    references = References(np.float32(named), np.floor(20 * places).astype(np.int64))
+    words = Parts(covered, np.array([0.7, 1.9, 0.0, 1.2, 0.4]))
+    return {"words": words, "cover": labels, "references": references}
 
 
 @dataclass(frozen=True)
@@ -211,6 +217,9 @@ class Pair:
             with use_loops(way):
                 actual = self.select(query, vectors, k, **conditions)
             self.assert_agrees(actual, expected, query, vectors, k, f"{way}, {about}", **conditions)
+            if self.with_parts:
+                references, shown = self.columns(vectors)["references"], conditions.get("shown", ())
+                oracles.assert_named_by(actual.named_by, references, actual.indices.tolist(), shown)
 
 
 def names(pair: Pair) -> str:
@@ -232,9 +241,9 @@ _coverage = functools.partial(
 )
 COVERAGE = Pair("Coverage", Coverage(), _coverage)
 COVERAGE_PARTS = Pair(
-    "Coverage of words and values",
-    Coverage(word_weight=0.5, cover_weight=0.2),
-    functools.partial(_coverage, word_weight=0.5, cover_weight=0.2),
+    "Coverage of words, values and names",
+    Coverage(word_weight=0.5, cover_weight=0.2, bridge_weight=0.5),
+    functools.partial(_coverage, word_weight=0.5, cover_weight=0.2, bridge=0.5 * BRIDGE),
     with_parts=True,
 )
 

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from shared_core import Candidates, InvalidInputError, InvalidParameterError, Parts
-from shared_core.candidates import CandidateBlock, as_parts, as_unit_rows
+from shared_core.candidates import CandidateBlock, References, as_parts, as_unit_rows
 from tests import oracles
 from tests.shared_core.cases import UNUSABLE, gaussian, random_cases
 
@@ -116,9 +116,10 @@ def test_the_columns_stay_with_their_rows(given: Any) -> None:
 COVERED = np.random.default_rng(8).random((11, 3))
 
 
-def test_words_and_parts_stay_with_their_rows() -> None:
+def test_words_parts_and_names_stay_with_their_rows() -> None:
     words, labels = Parts(COVERED, np.ones(3)), list("aabbccddaab")
-    candidates = Candidates(QUERY, VECTORS, words=words, cover=labels)
+    references = References(np.asfortranarray(COVERED.dot(COVERED.T) / 3), range(5, 16))  # type: ignore[arg-type]
+    candidates = Candidates(QUERY, VECTORS, words=words, references=references, cover=labels)
     one_hot = np.array([[label == name for name in "abcd"] for label in labels], dtype=float)
     rows = [7, 0, 3]
     others = {
@@ -133,9 +134,18 @@ def test_words_and_parts_stay_with_their_rows() -> None:
             assert parts.weights.tolist() == [1.0] * covered.shape[1], name
             assert not parts.covered.flags.writeable, name
             assert not parts.weights.flags.writeable, name
-    replaced = candidates.with_query(QUERY, words=Parts(COVERED[:, :1], np.array([2.0]))).words
-    assert replaced is not None
-    assert replaced.weights.tolist() == [2.0]
+        assert other.references is not None
+        named, names = other.references
+        assert named.tolist() == np.float32(references.named)[np.ix_(index, index)].tolist(), name
+        assert names.tolist() == [5 + i for i in index]
+        assert named.flags.c_contiguous
+        assert not named.flags.writeable, name
+        assert not names.flags.writeable, name
+    replaced = candidates.with_query(QUERY, words=Parts(COVERED[:, :1], np.array([2.0])), references=np.eye(11))
+    assert replaced.words is not None
+    assert replaced.words.weights.tolist() == [2.0]
+    assert replaced.references is not None
+    assert [array.tolist() for array in replaced.references] == [np.eye(11).tolist(), [*range(11)]]
     assert COVERED.flags.writeable
 
 
@@ -195,6 +205,7 @@ def test_parts_that_are_wrong_are_refused_by_row(given: Any, says: str) -> None:
 
 def test_the_repr_names_what_was_given() -> None:
     assert repr(Candidates(QUERY, VECTORS)) == "Candidates(n=11, d=5, float64)"
+    assert repr(Candidates(QUERY, VECTORS, references=np.eye(11))).endswith("float64, references)")
     assert repr(Candidates(QUERY, VECTORS, relevance=GIVEN, ids=range(11))).endswith("float64, relevance, ids)")
 
 
@@ -274,6 +285,22 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"costs": spoiled(-1)}, "costs: row 7 is -1.0; every value must be finite and at least 0"),
     ({"ids": [[i] for i in range(11)]}, "ids: row 0 .*cannot be hashed"),
     ({"max_per_source": 1}, "needs sources"),
+    *(
+        (
+            {"references": np.ones(shape)},
+            r"^references must have shape \(11, 11\), a row and a column for each candidate",
+        )
+        for shape in ((11, 10), (10, 10), (11,), (1, 11, 11))
+    ),
+    *(
+        (
+            {"references": np.where(np.eye(11, k=4) > 0, x, 0.5)},
+            rf"^references: row 0 names candidate 4 by {x}; it must",
+        )
+        for x in (np.nan, np.inf, -0.1, 1.01)
+    ),
+    ({"references": [["a"] * 11] * 11}, "references must"),
+    ({"references": References(np.ones((11, 11)), np.arange(10))}, r"with 11 names, got \(10,\)"),
 ]
 
 

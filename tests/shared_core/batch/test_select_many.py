@@ -37,13 +37,14 @@ from shared_core import (
     select_stream,
 )
 from shared_core.batch import _blocks, _threads
-from shared_core.candidates import CandidateBlock
+from shared_core.candidates import CandidateBlock, References
 from shared_core.selectors.base import make_selections
+from tests import oracles
 from tests.shared_core.cases import PAIRS, RELEVANCE_PAIRS, UNUSABLE, Pair, names
 
 pytestmark = pytest.mark.usefixtures("either_way")
 
-FIELDS = ("indices", "gains", "relevance", "objective", "filled_from")
+FIELDS = ("indices", "gains", "relevance", "objective", "filled_from", "named_by")
 ONES = np.ones((4, 5))
 
 
@@ -54,8 +55,9 @@ def cut(array: NDArray[Any], *lengths: int) -> Iterator[NDArray[Any]]:
 
 def assert_equal(many: Selections, expected: Selections) -> None:
     for name in FIELDS:
-        assert np.array_equal(getattr(many, name), getattr(expected, name)), name
-        assert not getattr(many, name).flags.writeable
+        found = getattr(many, name)
+        assert np.array_equal(found, getattr(expected, name)), name
+        assert found is None or not found.flags.writeable
 
 
 def assert_same_as_single_calls(
@@ -77,10 +79,11 @@ def assert_same_as_single_calls(
 
 
 def join(parts: list[Selections]) -> Selections:
-    whole = [np.concatenate([getattr(part, name) for part in parts]) for name in FIELDS]
-    for array in whole:
+    given = [name for name in FIELDS if getattr(parts[0], name) is not None]
+    whole = {name: np.concatenate([getattr(part, name) for part in parts]) for name in given}
+    for array in whole.values():
         array.flags.writeable = False
-    return Selections(*whole)
+    return Selections(**whole)
 
 
 # --- each query gets the selection of a single call -----------------------------------------------
@@ -181,6 +184,34 @@ def test_the_words_of_each_query(shared: bool, workers: int) -> None:
     assert_equal(join(list(blocks)), many)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("shared", [True, False], ids=["shared candidates", "own candidates"])
+def test_the_names_in_the_texts_of_each_query(shared: bool, workers: int) -> None:
+    rng = np.random.default_rng(513)
+    queries, vectors = rng.normal(size=(9, 6)), rng.normal(size=(20, 6) if shared else (9, 20, 6))
+    each = [References(np.float32(rng.random((20, 20)) > 0.9), rng.integers(0, 9, 20)) for _ in range(9)]
+    references: Any = each[0] if shared else each
+    many = select_many(queries, vectors, 5, references=references, workers=workers)
+    for i, found in enumerate(many):  # type: ignore[arg-type, var-annotated]
+        own = (vectors, references) if shared else (vectors[i], references[i])
+        one = select(queries[i], own[0], 5, references=own[1])
+        assert found.indices.tolist() == one.indices.tolist()
+        assert found.named_by.tolist() == one.named_by.tolist()  # type: ignore[union-attr]
+        np.testing.assert_allclose(found.gains, one.gains, rtol=1e-12)
+    assert (many.named_by >= 0).any()  # type: ignore[operator]
+    assert select_many(queries, vectors, 5).named_by is None
+    blocks = select_stream(cut(queries, 4, 5), vectors, 5, references=references, workers=workers)
+    assert_equal(join(list(blocks)), many)
+    if not shared:
+        cuts: Any = {"references": iter([each[:2], each[2:]]), "vectors": cut(vectors, 2, 7)}
+        assert_equal(join(list(select_stream(queries, k=5, **cuts, workers=workers))), many)
+        arrays = np.array([one.named for one in each])
+        alone = select_many(queries, vectors, 5, references=arrays)
+        assert_equal(alone, select_many(queries, vectors, 5, references=list(arrays)))
+        assert alone.named_by is not None
+        oracles.assert_named_by(alone.named_by[3], arrays[3], alone.indices[3].tolist())
+
+
 # --- iterators and memory maps --------------------------------------------------------------------
 
 
@@ -243,6 +274,8 @@ def test_a_memory_map_is_read_in_small_pieces(tmp_path: Path, monkeypatch: pytes
 
 OWN = np.ones((4, 3, 5))
 WORDS = Parts(np.ones((3, 2)), np.ones(2))
+ODD = np.full((3, 3), 1.5)
+NAMES = References(np.ones((3, 3)), np.arange(2))
 REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("iterator is empty", {"queries": lambda: iter(())}),
     (r"queries \(the block from query 4 on\).*\(5,\)", {"queries": lambda: iter([ONES, ONES[0]])}),
@@ -270,13 +303,21 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("words .*query 0 on. must be .* got those of one query", {"words": lambda: iter([WORDS] * 4)}),
     ("words: row 1 is None", {"words": [WORDS, None, WORDS, WORDS], "selector": "coverage"}),
     (r"query 2: words must have shape \(3, m\)", {"words": [WORDS] * 2 + [Parts(ONES, ONES[0])] * 2}),
+    (r"^references must have shape \(3, 3\)", {"references": OWN}),
+    (r"references \(3,\): they must have a row", {"vectors": OWN, "references": [OWN[0, :, :3]] * 3}),
+    ("references must be .* got those of one query", {"vectors": OWN, "references": References(OWN[0], np.arange(3))}),
+    (
+        r"query 1: references .* with 3 names, got \(2,\)",
+        {"vectors": OWN, "references": [ODD * 0, NAMES] * 2},
+    ),
+    ("query 2: references: row 0 names candidate 0", {"vectors": OWN, "references": [OWN[0, :, :3]] * 2 + [ODD] * 2}),
     ("query 0: query has shape", {"queries": ONES[:, :4]}),
     ("ids must be a collection", {"ids": 5}),
 ]
 
 
 @pytest.mark.parametrize(("says", "changes"), REFUSED, ids=[says for says, _ in REFUSED])
-@pytest.mark.filterwarnings("ignore:words has no effect:shared_core.errors.SetSelectWarning")
+@pytest.mark.filterwarnings("ignore:(words|references) has no effect:shared_core.errors.SetSelectWarning")
 def test_columns_of_wrong_shapes_are_refused(says: str, changes: dict[str, Any]) -> None:
     made = {name: change() if callable(change) else change for name, change in changes.items()}
     given: dict[str, Any] = {"queries": ONES, "vectors": np.ones((3, 5)), "k": 1, "selector": "mmr"}

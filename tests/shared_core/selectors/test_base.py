@@ -35,7 +35,8 @@ from setselect import (
     select_stream,
     selector_names,
 )
-from shared_core.selectors.base import MAX_SHOWN, uses_words
+from shared_core.selectors.base import MAX_SHOWN, uses_references, uses_words
+from shared_core.signals.references import find_references
 from tests import oracles
 from tests.shared_core.cases import gaussian
 
@@ -79,6 +80,8 @@ def test_selectors_say_what_they_can_use() -> None:
     can = [(kind.uses_relevance, kind.uses_quality) for kind in (TopK, VRSD, MMR, NDPP, Coverage)]
     assert can == [(True, False), (False, False), (True, True), (True, False), (True, False)]
     assert [name for name in NAMES if uses_words(make_selector(name))] == ["coverage"]
+    assert [name for name in NAMES if uses_references(make_selector(name))] == ["coverage"]
+    assert not uses_references(Coverage(bridge_weight=0))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -148,17 +151,44 @@ def test_select_reads_texts_and_parts() -> None:
     query, vectors = gaussian(2, 4, 8)
     question, texts = "a river", ["a sea", "a river", "the long river", ""]
     words, labels = match_words(question, texts), ["x", None, "y", ["x", "y"]]
-    expected = Coverage(cover_weight=0.5).select(Candidates(query, vectors, words=words, cover=labels), 3)
+    read = {"words": words, "references": np.zeros((4, 4))}
+    expected = Coverage(cover_weight=0.5).select(Candidates(query, vectors, cover=labels, **read), 3)
     for given in (texts, tuple(texts), np.array(texts)):
         found = select(query, vectors, 3, question=question, texts=given, cover=labels, cover_weight=0.5)
         assert_same(found, expected)
     relevance = [0.1, 0.7, 30.0, 0.2]
-    scaled = Candidates(query, vectors, words=words, relevance=rescale(relevance, "minmax"))
+    scaled = Candidates(query, vectors, **read, relevance=rescale(relevance, "minmax"))
     found = select(query, vectors, 3, question=question, texts=texts, relevance=relevance)
     assert found.gains.tolist() == Coverage().select(scaled, 3).gains.tolist()
     for name in set(NAMES) - {"coverage"}:
         with pytest.warns(SetSelectWarning, match="^question and cover have no effect with .*'coverage' uses"):
             select(query, vectors, 2, name, question=question, texts=texts, cover=labels)
+
+
+NAMING = ["the river that flows through Ghent", "a river", "a sea", "Lys is long", "a lake"]
+
+
+def test_select_reads_which_texts_name_each_other() -> None:
+    query, vectors = np.array([1.0, 0, 0, 0, 0, 0]), np.eye(6)[1:] + [[0.9], [0.8], [0.7], [0.3], [0.6]] * np.eye(6)[:1]
+    read: dict[str, Any] = {"question": "which city has a river", "texts": NAMING}
+    titles = [None, "", "Aral", "Ghent", None]
+    references = find_references(NAMING, titles)
+    assert np.argwhere(references.named).tolist() == [[0, 3]]
+    words = match_words(read["question"], NAMING)
+    expected = Coverage().select(Candidates(query, vectors, words=words, references=references), 3)
+    found = select(query, vectors, 3, **read, titles=titles)
+    assert_same(found, expected)
+    assert dict(zip(found.indices.tolist(), found.named_by.tolist(), strict=True))[3] == 0  # type: ignore[union-attr]
+    # The name of the last text but one is "Lys" unless its title says otherwise, and no text has this word.
+    assert 3 not in select(query, vectors, 3, **read).indices
+    assert_same(select(query, vectors, 3, **read, references=references), expected)
+    without = select(query, vectors, 3, **read, titles=titles, bridge_weight=0)
+    assert without.named_by is None
+    assert 3 not in without.indices
+    with pytest.warns(SetSelectWarning, match="^titles has no effect with references"):
+        assert_same(select(query, vectors, 3, **read, titles=["b"] * 5, references=references), expected)
+    with pytest.warns(SetSelectWarning, match="^question and titles have no effect with MMR"):
+        select(query, vectors, 3, "mmr", **read, titles=titles)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -195,6 +225,9 @@ REFUSED: list[tuple[dict[str, Any], type[ValueError], str]] = [
     ({"question": "a", "texts": "eleven char"}, InvalidInputError, "^texts must be a sequence of strings"),
     ({"question": "a", "texts": ["a"] * 4 + [None] * 7}, InvalidInputError, "^texts: row 4 is None"),
     ({"question": 7, "texts": ["a"] * 11}, InvalidInputError, "^question must be a string, got 7"),
+    ({"titles": ["a"] * 11}, InvalidInputError, "^texts is missing: titles are the names"),
+    ({"question": "a", "texts": ["a"] * 11, "titles": ["b"] * 10}, InvalidInputError, "^titles must be 11, .* got 10"),
+    ({"references": np.ones((11, 10))}, InvalidInputError, r"^references must have shape \(11, 11\)"),
     ({"cover": "collection_"}, InvalidInputError, "^cover must be a collection, .* got 'collection_'"),
     ({"refine": True}, InvalidParameterError, "'coverage' has no parameter 'refine' .a parameter of 'vrsd'"),
 ]
@@ -247,7 +280,11 @@ def test_an_unknown_parameter_is_refused_with_the_allowed_ones(name: str, parame
     ("selector", "arguments", "problem"),
     [
         *((name, {"quality": range(11)}, "quality has no effect with") for name in ("vrsd", "similarity", "ndpp")),
-        ("mmr", {"lambda_b": 0.5}, "lambda_b, .* has no effect without quality"),
+        ("mmr", {"lambda_b": 0.5}, "^lambda_b has no effect without quality"),
+        ("mmr", {"references": np.eye(11)}, "^references has no effect with .*'coverage' uses"),
+        ("coverage", {"word_weight": 0.5}, "^word_weight has no effect without (question and texts|words)"),
+        ("coverage", {"cover_weight": 0.5}, "^cover_weight has no effect without cover"),
+        ("coverage", {"bridge_weight": 0.5}, "^bridge_weight has no effect without .*references"),
     ],
 )
 def test_an_argument_without_an_effect_is_named_in_a_warning(
@@ -288,6 +325,10 @@ def test_a_notebook_shows_a_selection_as_a_table() -> None:
     assert cells[0] == ["pick", "candidate", "relevance", "gain"]
     for row, *numbers in zip(cells[1:], found.indices, found.relevance, found.gains, strict=True):
         assert [float(cell or 0) for cell in row[1:]] == pytest.approx(numbers, abs=1e-4)
+    references = [[0, 0, 1], [0, 0, 1], [0, 0, 0]]
+    found = select([1.0, 1.0], [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]], 2, references=references)
+    cells = [[cell.text for cell in row] for row in ElementTree.fromstring(found._repr_html_()).iter("tr")]
+    assert [row[-1] for row in cells] == ["named by", None, str(found.indices[0])]
     none = np.empty(0)
     empty = Selection(none.astype(np.int64), none, none, 0.0)._repr_html_()
     assert ElementTree.fromstring(empty).findtext("caption") == "0 picks, objective 0."

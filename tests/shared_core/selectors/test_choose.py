@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from setselect import SCALES, Candidates, InvalidParameterError, rescale, select, select_many
+from setselect import SCALES, Candidates, Coverage, InvalidParameterError, rescale, select, select_many
 from shared_core.selectors.choose import choose
 from tests import oracles
 from tests.shared_core.cases import PAIRS, RELEVANCE_PAIRS, TOP_K, VRSD_GREEDY, Pair, gaussian, names, random_cases
@@ -99,6 +99,19 @@ def test_shown_holds_rows_of_the_given_candidates_below_the_threshold_too(pair: 
         found = choose(Candidates(query, vectors), pair.selector, k, shown=shown, score_threshold=0.0)
         expected = pair.selector.select(Candidates(query, vectors[kept]), k, shown=[kept.index(i) for i in shown])
         assert found.indices.tolist() == [kept[i] for i in expected.indices]
+
+
+def test_a_threshold_keeps_the_row_that_names_a_pick() -> None:
+    for seed in range(20):
+        query, vectors = gaussian(seed, 20, 12)
+        kept = np.flatnonzero(oracles.cosines(query, vectors) >= 0)
+        references = np.random.default_rng(seed).random((20, 20)) < 0.2
+        candidates = Candidates(query, vectors, references=references)
+        shown = kept[-2:-1].tolist()
+        found = choose(candidates, Coverage(), 5, shown=shown, score_threshold=0.0)
+        assert found.named_by is not None
+        oracles.assert_named_by(found.named_by, references, found.indices.tolist(), shown)
+        assert set(found.named_by.tolist()) <= {-1, *kept.tolist()}
 
 
 # --- a given relevance ----------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, LinearKernel, Parts, Selector, SetSelectWarning
+from shared_core.candidates import References
 from shared_core.selectors import _greedy
 from tests.shared_core.cases import gaussian, use_loops
 
@@ -192,7 +193,10 @@ def test_coverage_where_the_bound_of_the_compiled_loop_excludes_few_candidates(k
         if kind == "words of few texts":
             covered[rng.random(n) < 0.95] = 0
         words = Parts(covered, rng.random(m))
-        candidates = Candidates(query, vectors, words=words, cover=rng.choice(["a", "b", "c"], size=n))
+        named = np.float32(rng.random((n, n)) * (rng.random((n, n)) < 0.01))
+        references = References(named, rng.integers(0, n // 2, size=n))
+        labels = rng.choice(["a", "b", "c"], size=n)
+        candidates = Candidates(query, vectors, words=words, references=references, cover=labels)
         shown = rng.permutation(n)[: seed % 3].tolist()
         assert_numpy_selects_the_same(Coverage(), candidates, 40, shown=shown)
 

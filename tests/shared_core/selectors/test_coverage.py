@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from shared_core import NDPP, Candidates, Coverage, InvalidParameterError, Parts, Selection, match_words, select
-from shared_core.selectors.coverage import COVERED
+from shared_core.candidates import References
+from shared_core.selectors.coverage import BRIDGE, COVERED
+from tests import oracles
 from tests.shared_core.cases import Grid, draw_relevance, gaussian, grids, random_cases
 
 quick = settings(deadline=None, derandomize=True, max_examples=40)
@@ -177,6 +179,104 @@ def test_copies_of_a_text_are_selected_in_their_order() -> None:
                 assert not [i for i in range(pick) if kind[i] == kind[pick] and i not in picks[:at]], (number, picks)
 
 
+# --- names in texts -------------------------------------------------------------------------------
+
+
+def random_references(rng: np.random.Generator, n: int) -> References:
+    """Candidates of which some share a name."""
+    named = np.round(rng.random((n, n)) * (rng.random((n, n)) < 0.3), 2)
+    return References(np.float32(named), rng.integers(0, n, size=n))
+
+
+def test_a_candidate_that_an_earlier_text_names_is_preferred_and_says_by_which() -> None:
+    query = np.array([1.0, 0, 0, 0, 0, 0])
+    vectors = np.column_stack([[0.9, 0.8, 0.7, 0.1, 0.1], np.eye(5)])
+    named = np.zeros((5, 5))
+    named[0, 3], named[3, 1], named[2, 4] = 1, 1, 1
+    plain, bridged = Candidates(query, vectors), Candidates(query, vectors, references=named)
+    assert Coverage().select(plain, 3).indices.tolist() == [0, 1, 2]
+    found = Coverage().select(bridged, 3)
+    assert found.indices.tolist() == [0, 3, 1]
+    assert found.named_by.tolist() == [-1, 0, 3]  # type: ignore[union-attr]
+    after = Coverage().select(bridged, 1, shown=[2])
+    assert (after.indices.tolist(), after.named_by.tolist()) == ([4], [2])  # type: ignore[union-attr]
+    # A text of the same name is there already.
+    one_name = References(np.float32(named), np.array([0, 1, 4, 0, 4]))
+    found = Coverage().select(Candidates(query, vectors, references=one_name), 3)
+    assert found.indices.tolist() == [0, 1, 2]
+    assert found.named_by.tolist() == [-1, -1, -1]  # type: ignore[union-attr]
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 12), weight=st.sampled_from([0.25, 1.0, 1e6]))
+def test_the_bonus_is_that_of_the_earlier_text_that_names_the_candidate_most(seed: int, n: int, weight: float) -> None:
+    query, vectors = gaussian(seed, n, 6)
+    rng = np.random.default_rng(seed)
+    references = random_references(rng, n)
+    candidates = {"query": query, "vectors": vectors, **random_parts(rng, n)}
+    i, *before = rng.permutation(n).tolist()
+    plain, selector = gain_of(i, candidates, before), Coverage(bridge_weight=weight)
+    gain = gain_of(i, candidates | {"references": references}, before, selector)
+    bonus = BRIDGE * weight * oracles.clearness(i, before, references)
+    assert gain - plain == pytest.approx(bonus, rel=1e-9, abs=1e-9)
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 15))
+def test_what_names_nothing_changes_nothing(seed: int, n: int) -> None:
+    query, vectors = gaussian(seed, n, 6)
+    rng = np.random.default_rng(seed)
+    given_ = {"query": query, "vectors": vectors, **random_parts(rng, n)}
+    references = random_references(rng, n)
+    plain, bridged = Candidates(**given_), Candidates(**given_, references=references)
+    expected = Coverage().select(plain, n)
+    assert expected.named_by is None
+    one_name = references._replace(names=np.zeros(n, np.int64))
+    for without in (np.zeros((n, n)), one_name):
+        nothing = Coverage().select(Candidates(**given_, references=without), n)
+        assert_alike(nothing, expected)
+        assert nothing.named_by.tolist() == [-1] * n  # type: ignore[union-attr]
+    off = Coverage(bridge_weight=0).select(bridged, n)
+    assert_alike(off, expected)
+    assert off.named_by is None
+    itself = references.named.copy()
+    np.fill_diagonal(itself, rng.random(n))
+    itself_too = Candidates(**given_, references=references._replace(named=itself))
+    assert_alike(Coverage().select(itself_too, n), Coverage().select(bridged, n))
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 15), shown=st.integers(0, 2))
+def test_the_order_of_the_candidates_does_not_matter_to_names(seed: int, n: int, shown: int) -> None:
+    query, vectors = gaussian(seed, n + 2, 6)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(n + 2)
+    place = np.argsort(order)
+    candidates = Candidates(query, vectors, references=random_references(rng, n + 2))
+    found = Coverage().select(candidates, n, shown=range(shown))
+    moved = Coverage().select(candidates.take(order), n, shown=place[:shown].tolist())
+    assert order[moved.indices].tolist() == found.indices.tolist()
+    np.testing.assert_allclose(moved.gains, found.gains, rtol=1e-9, atol=1e-11)
+    assert moved.named_by is not None
+    assert [-1 if i < 0 else order[i] for i in moved.named_by] == found.named_by.tolist()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("weight", [1.0, 1e6])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_of_copies_the_first_is_selected_and_names_others(dtype: Any, weight: float) -> None:
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        kind = np.r_[:12, rng.integers(0, 12, size=12)]
+        named, names = random_references(rng, 12)
+        references = References(named[np.ix_(kind, kind)], names[kind])
+        query, vectors = gaussian(seed, 12, 16, dtype)
+        found = Coverage(bridge_weight=weight).select(Candidates(query, vectors[kind], references=references), 12)
+        picks = found.indices.tolist()
+        for at, pick in enumerate(picks):
+            assert not [i for i in range(pick) if kind[i] == kind[pick] and i not in picks[:at]], (seed, picks)
+        oracles.assert_named_by(found.named_by, references, picks)
+
+
 # --- numbers at the ends of the range -------------------------------------------------------------
 
 
@@ -189,18 +289,22 @@ def test_only_the_ratios_of_weights_matter(scale: float) -> None:
     assert_alike(*(Coverage().select(candidates, 9) for candidates in both))
 
 
-@pytest.mark.parametrize("parameters", [{"word_weight": 1e6, "cover_weight": 1e6}, {"ridge": 1e-4}, {"ridge": 1e300}])
+@pytest.mark.parametrize(
+    "parameters", [{"word_weight": 1e6, "cover_weight": 1e6, "bridge_weight": 1e6}, {"ridge": 1e-4}, {"ridge": 1e300}]
+)
 def test_parameters_at_the_ends_of_their_range(parameters: dict[str, float]) -> None:
     for case in random_cases(71, 36):
         n = len(case.vectors)
         relevance: NDArray[np.float64] | None = case.rng.normal(size=n) * 1e307 if case.number % 3 == 0 else None
-        candidates = Candidates(case.query, case.vectors, relevance=relevance, **random_parts(case.rng, n))
+        parts = random_parts(case.rng, n)
+        references = random_references(case.rng, n)
+        candidates = Candidates(case.query, case.vectors, relevance=relevance, references=references, **parts)
         found = Coverage(**parameters).select(candidates, n)
         assert sorted(found.indices.tolist()) == list(range(n))
         assert np.isfinite(found.gains).all()
 
 
-@pytest.mark.parametrize("name", ["word_weight", "cover_weight", "ridge"])
+@pytest.mark.parametrize("name", ["word_weight", "cover_weight", "bridge_weight", "ridge"])
 @pytest.mark.parametrize("value", [-0.1, np.nan, np.inf, "1", True, None])
 def test_a_parameter_out_of_range_is_refused(name: str, value: Any) -> None:
     with pytest.raises(InvalidParameterError, match=name):

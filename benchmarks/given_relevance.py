@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.models import MAX_TOKENS, MINILM, embed
 from benchmarks.papers._common import DATA, ROOT, bm25_scores, heading, records, table
-from benchmarks.regimes_methods import Method, Search, by_words, objective
+from benchmarks.regimes_methods import Method, Search, by_texts, objective
 from benchmarks.regimes_tasks import is_development
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Selector, TopK, rescale
 from shared_core.evaluation.measures import bootstrap_interval, mean_pairwise_cosine, rank_measures
@@ -47,7 +47,7 @@ METHODS: dict[str, Selector] = {
 }
 # Both cover the words. In the second the words do not enter the relevance; the selector has no such setting.
 WORDS_ENTER, WORDS_COVER = "setselect", "setselect, words only to cover"
-WITH_WORDS: dict[str, Method] = {WORDS_ENTER: by_words(Coverage()), WORDS_COVER: objective(h=0)}
+WITH_WORDS: dict[str, Method] = {WORDS_ENTER: by_texts(Coverage()), WORDS_COVER: objective(h=0)}
 SCALES: dict[str, Scale | None] = {"minmax": "minmax", "rank": "rank", "as they came": None}
 FUSED = "hybrid, no selection"
 DECISION = """## Do the words enter a relevance that was given?

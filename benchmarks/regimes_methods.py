@@ -11,9 +11,10 @@ import numpy as np
 
 from benchmarks.regimes_tasks import Picks
 from shared_core import MMR, NDPP, VRSD, Candidates, Coverage, Selector, TopK
-from shared_core.candidates import Parts
-from shared_core.selectors.coverage import COVERED, WORDS_IN_RELEVANCE
+from shared_core.candidates import Parts, References
+from shared_core.selectors.coverage import BRIDGE, COVERED, WORDS_IN_RELEVANCE
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE, DEFAULT_RIDGE
+from shared_core.signals.references import find_references
 from shared_core.signals.words import match_words
 
 FETCH_K = 50
@@ -31,6 +32,7 @@ class Search:
     texts: list[str]  # of these rows
     by_words: np.ndarray  # rows of the best texts by BM25 over the whole corpus
     relevance: np.ndarray | None = None  # in place of the cosines
+    names: list[str] | None = None  # titles of these rows; None: names are read from the texts
 
     @cached_property
     def words(self) -> Parts:
@@ -38,14 +40,21 @@ class Search:
         return match_words(self.question, self.texts)
 
     @cached_property
+    def references(self) -> References:
+        """Which text names which."""
+        return find_references(self.texts, self.names)
+
+    @cached_property
     def candidates(self) -> Candidates:
         """The nearest texts as vectors alone."""
         return Candidates(self.query, self.vectors, relevance=self.relevance)
 
     @cached_property
-    def with_words(self) -> Candidates:
-        """The nearest texts with the words of the question."""
-        return Candidates(self.query, self.vectors, relevance=self.relevance, words=self.words)
+    def with_texts(self) -> Candidates:
+        """The nearest texts with the words of the question and the names in the texts."""
+        return Candidates(
+            self.query, self.vectors, relevance=self.relevance, words=self.words, references=self.references
+        )
 
 
 # The rows of k texts, the best first.
@@ -56,8 +65,8 @@ def by_vectors(selector: Selector) -> Method:
     return lambda search, k: search.rows[selector.select(search.candidates, k).indices].tolist()
 
 
-def by_words(selector: Selector) -> Method:
-    return lambda search, k: search.rows[selector.select(search.with_words, k).indices].tolist()
+def by_texts(selector: Selector) -> Method:
+    return lambda search, k: search.rows[selector.select(search.with_texts, k).indices].tolist()
 
 
 def hybrid(search: Search, k: int) -> Picks:
@@ -139,18 +148,48 @@ def agreement(search: Search) -> float:
     return max(0.0, float(np.mean(standardised(cosines) * standardised(search.words.covered @ search.words.weights))))
 
 
+# What the picks so far add to each candidate by naming it, in [0, 1].
+Bonus = Callable[[Search, Picks], np.ndarray]
+
+
+def named(search: Search, picks: Picks) -> np.ndarray:
+    return search.references.named[picks].max(axis=0)
+
+
+def named_once(search: Search, picks: Picks) -> np.ndarray:
+    """Named by a pick, while no pick bears the name."""
+    names = search.references.names
+    return named(search, picks) * ~np.isin(names, names[picks])
+
+
+def named_or_naming(search: Search, picks: Picks) -> np.ndarray:
+    """The same in both directions."""
+    names = search.references.names
+    naming = search.references.named[:, picks].max(axis=1)
+    return np.maximum(named(search, picks), naming) * ~np.isin(names, names[picks])
+
+
+def named_and_new(search: Search, picks: Picks) -> np.ndarray:
+    """Times 1 minus the cosine with the text that names it."""
+    cosines = search.vectors[picks] @ search.vectors.T
+    return (search.references.named[picks] * (1 - cosines)).max(axis=0)
+
+
 def objective(
     T: float = AUTO_TEMPERATURE,
     ridge: float = DEFAULT_RIDGE,
     w: float = COVERED,
     h: float = WORDS_IN_RELEVANCE,
+    b: float = BRIDGE,
+    bonus: Bonus = named_once,
+    skew: float = 0,
     power: float = 1,
     by_agreement: bool = False,
 ) -> Method:
     """The greedy maximum of Coverage's objective.
 
-    Two ideas that are not in the product: the weights of the words to a power, and h and w times the agreement of the
-    words with the cosines.
+    Ideas that are not in the product: another bonus, references R as the skew part of the kernel, γ (R − Rᵀ) with
+    γ = ``skew``, the weights of the words to a power, and h and w times the agreement of the words with the cosines.
     """
 
     def select(search: Search, k: int) -> Picks:
@@ -159,24 +198,26 @@ def objective(
         parts, weights = search.words.covered, search.words.weights**power
         weights = w * trust * weights / max(weights.sum(), 1e-12)
         E = search.vectors.astype(np.float64)
-        determinant, factor = np.full(len(E), 1 + ridge), np.zeros((k, len(E)))
+        kernel = E @ E.T + ridge * np.eye(len(E))
+        if skew:
+            kernel += skew * (search.references.named - search.references.named.T)
         covered = np.zeros(len(weights))
         picks: list[int] = []
-        for t in range(k):
-            gain = relevance + np.log(determinant) + np.maximum(0, parts - covered) @ weights
+        for _ in range(k):
+            gain = relevance + np.log(kernel.diagonal().clip(1e-12)) + np.maximum(0, parts - covered) @ weights
+            if b and picks:
+                gain += b * bonus(search, picks)
             gain[picks] = -np.inf
             p = int(gain.argmax())
             picks.append(p)
-            # One step of an incremental Cholesky factor of E Eᵀ + αI.
-            factor[t] = (E @ E[p] - factor[:t].T @ factor[:t, p]) / np.sqrt(determinant[p])
-            determinant = determinant - factor[t] ** 2
+            kernel -= np.outer(kernel[:, p], kernel[p]) / max(kernel[p, p], 1e-12)  # the Schur complement
             covered = np.maximum(covered, parts[p])
         return search.rows[picks].tolist()
 
     return select
 
 
-SIMILARITY, HYBRID, DEFAULT = "similarity", "hybrid search", "setselect"
+SIMILARITY, HYBRID, DEFAULT, WORDS = "similarity", "hybrid search", "setselect", "… without bridges"
 METHODS: dict[str, Method] = {
     SIMILARITY: by_vectors(TopK()),
     "MMR λ 0.5": by_vectors(MMR(lambda_mult=0.5)),
@@ -187,10 +228,11 @@ METHODS: dict[str, Method] = {
     "AdaGReS": adagres,
     "Dartboard": dartboard(1.0),
     "NDPP()": by_vectors(NDPP()),
-    DEFAULT: by_words(Coverage()),
+    DEFAULT: by_texts(Coverage()),
+    WORDS: by_texts(Coverage(bridge_weight=0)),
     "… without words in the relevance": objective(h=0),
     "… without coverage": objective(w=0),
-    "… without the determinant": by_words(Coverage(ridge=1e6)),
+    "… without the determinant": by_texts(Coverage(ridge=1e6)),
 }
 # The columns of the table that the README shows.
 SHOWN = ("MMR λ 0.5", "MMR λ 0.8", HYBRID, DEFAULT)
@@ -210,11 +252,16 @@ def without_words(T: float, ridge: float) -> str:
 
 TRIED: dict[str, Method] = {
     **{with_words(*some): objective(*some) for some in SHARED},
-    **{without_words(*some): objective(*some, w=0, h=0) for some in SHARED},
+    **{without_words(*some): objective(*some, w=0, h=0, b=0) for some in SHARED},
     **{
         with_words(AUTO_TEMPERATURE, DEFAULT_RIDGE, w, h): objective(w=w, h=h)
         for w, h in ((4, 0.25), (12, 0.25), (8, 0.15), (8, 0.4))
     },
+    **{f"b = {b}": objective(b=b) for b in (1, 2, 3, 6, 8)},
+    **{f"b = {b}, for every text of the name": objective(b=b, bonus=named) for b in (2, 3, 4)},
+    **{f"b = {b}, times 1 − cosine": objective(b=b, bonus=named_and_new) for b in (4, 6, 8)},
+    **{f"b = {b}, in both directions": objective(b=b, bonus=named_or_naming) for b in (2, 4)},
+    **{f"γ = {skew}: a skew part in the kernel": objective(b=0, skew=skew) for skew in (1, 3, 5)},
     "the default, weights of the words squared": objective(power=2),
     "the default, h = 0.5 and w = 16, times agreement": objective(h=0.5, w=16, by_agreement=True),
     **{f"Dartboard, σ = {c} standard deviations": dartboard(c) for c in (0.5, 2)},

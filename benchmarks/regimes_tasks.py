@@ -37,6 +37,7 @@ class Regime(NamedTuple):
     cases: list[Case]
     measure: str
     ks: tuple[int, ...] = (5, 10)
+    names: list[str] | None = None  # titles, one for each text; None: the data has none
 
 
 def draw(items: Sequence[dict], count: int = QUERIES) -> list[dict]:
@@ -66,6 +67,7 @@ def singles(items: Sequence[dict], key: str = "id") -> Parts:
 def steps(folder: str, windows: bool = False, copies: int = 1) -> Regime:
     """Questions that need two paragraphs or more, as paragraphs or as windows of two sentences that overlap."""
     texts: list[str] = []
+    names: list[str] = []
     passage_of: list[frozenset[object]] = []
     for passage in records(f"{folder}/passages.jsonl"):
         sentences = passage["sentences"]
@@ -73,12 +75,13 @@ def steps(folder: str, windows: bool = False, copies: int = 1) -> Regime:
         for start in starts:
             text = " ".join(sentences[start : start + 2] if windows else sentences)
             texts += copies * [text]
+            names += copies * [passage["title"]]
             passage_of += copies * [frozenset([passage["id"]])]
     cases = []
     for question in records(f"{folder}/questions.jsonl"):
         answer = None if question["answer"].casefold() in ("yes", "no") else question["answer"]
         cases.append(complete(share(question["question"], passage_of, frozenset(question["gold"])), answer))
-    return Regime(texts, cases, "every paragraph found")
+    return Regime(texts, cases, "every paragraph found", names=names)
 
 
 def strategyqa() -> Regime:
@@ -99,7 +102,7 @@ def scifact() -> Regime:
         for claim in draw(records("scifact/claims.jsonl"))
     ]
     texts = [f"{document['title']} {' '.join(document['abstract'])}" for document in corpus]
-    return Regime(texts, cases, "right abstracts found")
+    return Regime(texts, cases, "right abstracts found", names=[document["title"] for document in corpus])
 
 
 def openbookqa() -> Regime:
@@ -158,7 +161,8 @@ def ambient() -> Regime:
     for topic in records("ambient/topics.jsonl"):
         rows = np.array([row for row, document in enumerate(documents) if document["topic_id"] == topic["id"]])
         cases.append(share(topic["query"], meanings, frozenset().union(*(meanings[row] for row in rows)), rows))
-    return Regime([f"{d['title']}. {d['snippet']}" for d in documents], cases, "meanings found")
+    texts = [f"{document['title']}. {document['snippet']}" for document in documents]
+    return Regime(texts, cases, "meanings found", names=[document["title"] for document in documents])
 
 
 def argkp() -> Regime:

@@ -22,7 +22,7 @@ def batch(
     out: Annotated[Path, typer.Option(help="A folder for the parts. Readers of Parquet take it as one table.")],
     k: Annotated[int, typer.Option("--k", help="Number of picks for each query.")] = DEFAULT_K,
     fetch_k: Annotated[
-        int | None, typer.Option(help="Number of nearest candidates to select from. Default: 5 k, at least 20.")
+        int | None, typer.Option(help="Number of nearest candidates to select from. Default: 5 k, at least 50.")
     ] = None,
     selector: Annotated[str, typer.Option(help="coverage, ndpp, mmr, vrsd or similarity.")] = DEFAULT_SELECTOR,
     parameter: Annotated[

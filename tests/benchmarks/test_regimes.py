@@ -45,7 +45,9 @@ def search(n: int = 30) -> Search:
     words = ("alpha", "beta", "gamma", "of")
     texts = [" ".join(word for j, word in enumerate(words) if row % (j + 2) == 0) or "none" for row in range(n)]
     rows = np.argsort(-(vectors @ query))
-    return Search("alpha beta gamma", query, rows + 100, vectors[rows], [texts[row] for row in rows], rows[::-1] + 100)
+    texts = [f"{texts[row]} Chapter {row * row % n}" for row in rows]
+    names = [f"Chapter {row}" for row in rows]
+    return Search("alpha beta gamma", query, rows + 100, vectors[rows], texts, rows[::-1] + 100, names=names)
 
 
 def test_every_method_selects_k_different_candidates() -> None:
@@ -59,7 +61,9 @@ def test_every_method_selects_k_different_candidates() -> None:
 def test_the_objective_of_the_search_is_that_of_the_selectors() -> None:
     found = search()
     assert regimes_methods.objective()(found, 10) == METHODS["setselect"](found, 10)
-    assert regimes_methods.objective(w=0, h=0)(found, 10) == METHODS["NDPP()"](found, 10)
+    assert regimes_methods.objective(b=0)(found, 10) == METHODS["… without bridges"](found, 10)
+    assert regimes_methods.objective(b=0)(found, 10) != regimes_methods.objective()(found, 10)
+    assert regimes_methods.objective(w=0, h=0, b=0)(found, 10) == METHODS["NDPP()"](found, 10)
 
 
 def test_reciprocal_rank_fusion_by_hand() -> None:

@@ -120,7 +120,7 @@ def select_dataset(
         None is for a Ray Dataset alone: the result is a Ray Dataset, computed lazily.
     k, fetch_k : int
         The number of picks for each query, and the number of nearest candidates to select from (default: 5 k, at
-        least 20). ``fetch_k`` has no effect with ``candidates_column``.
+        least 50). ``fetch_k`` has no effect with ``candidates_column``.
     selector, **parameters
         As in :func:`shared_core.select`, without constraints.
     id_column : str or None

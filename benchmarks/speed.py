@@ -35,7 +35,7 @@ import pyperf
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.racing import end_to_end
+from benchmarks.racing import end_to_end, texts
 from benchmarks.racing.bounds import verdicts
 from benchmarks.racing.contenders import batch_contenders, contenders
 from benchmarks.racing.figures import Found
@@ -111,11 +111,12 @@ def measure(processes: int, fast: bool) -> pyperf.BenchmarkSuite:
 
 
 def races() -> Iterator[Race]:
-    """One race for each point, one for each batch, one from the text of a question to documents."""
+    """One race for each point, one for each batch, one for each number of texts, one from a question to documents."""
     for point in POINTS:
         yield Race(str(point), contenders(point, data(point)))
     for batch in BATCHES:
         yield Race(str(batch), batch_contenders(batch), inner=batch.queries)
+    yield from texts.races()
     yield end_to_end.race()
 
 

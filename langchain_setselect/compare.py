@@ -12,7 +12,7 @@ from langchain_core.vectorstores import VectorStore
 from numpy.typing import ArrayLike
 
 from shared_core.errors import InvalidParameterError, VectorSourceError
-from shared_core.evaluation.compare import compare_candidates
+from shared_core.evaluation.compare import check_options, compare_candidates
 from shared_core.evaluation.corpus import Query
 from shared_core.evaluation.judging import FoundCandidates, found_documents
 from shared_core.evaluation.results import Comparison
@@ -29,7 +29,7 @@ def compare_store(
     *,
     embeddings: Embeddings | None = None,
     k: int = 5,
-    fetch_k: int = 50,
+    fetch_k: int | None = None,
     search_kwargs: Mapping[str, Any] | None = None,
     model: str | None = None,
     **options: Any,
@@ -45,7 +45,7 @@ def compare_store(
     embeddings : Embeddings, optional
         For stores that carry none.
     k, fetch_k : int
-        How many documents are picked, and from how many nearest candidates.
+        How many documents are picked, and from how many nearest candidates (default: 5 k, at least 50).
     search_kwargs : mapping, optional
         Arguments of the store's search, which go to it unchanged: ``{"filter": ...}``.
     model : str, optional
@@ -70,6 +70,7 @@ def compare_store(
     >>> found.values[0, "recall"].mean in (0.0, 1.0), found.corpus.model
     (True, 'DeterministicFakeEmbedding')
     """
+    fetch_k = check_options(k, fetch_k)
     embedding = embeddings or store.embeddings
     if embedding is None:
         raise VectorSourceError(

@@ -27,7 +27,7 @@ def compare_index(
     *,
     embed_model: BaseEmbedding | None = None,
     k: int = 5,
-    fetch_k: int = 50,
+    fetch_k: int | None = None,
     filters: MetadataFilters | None = None,
     model: str | None = None,
     **options: Any,
@@ -43,7 +43,7 @@ def compare_index(
     embed_model : BaseEmbedding, optional
         By default the index's.
     k, fetch_k : int
-        How many nodes are picked, and from how many nearest candidates.
+        How many nodes are picked, and from how many nearest candidates (default: 5 k, at least 50).
     filters : MetadataFilters, optional
         The store's own filter.
     model : str, optional
@@ -70,7 +70,7 @@ def compare_index(
     [0.5, 1.0]
     """
     # The retriever checks them too, but its messages call k top_n.
-    check_options(k, fetch_k)
+    fetch_k = check_options(k, fetch_k)
     retriever = SetSelectIndexRetriever(index, top_n=k, fetch_k=fetch_k, filters=filters, embed_model=embed_model)
     embedding = retriever._settings._vectors.need_model("the queries")
 

@@ -647,6 +647,37 @@ def bm25_words(question: Sequence[str], texts: Sequence[Sequence[str]]) -> tuple
     return covered, weights
 
 
+def references(texts: Sequence[Sequence[str]], names: Sequence[Sequence[str]]) -> Floats:
+    """Which text names which other, for texts and names that are split and written as they stand.
+
+    At each place the longest name counts and the text goes on behind it. A name of one word counts as written. It does
+    not count if it is written in lower case without digits and "_", or if it stands in lower case in a text.
+    """
+    n, keys = len(texts), [tuple(word.lower() for word in name) for name in names]
+    keys = [key if sum(c.isalpha() for word in key for c in word) >= 3 else () for key in keys]
+    forms = {name[0] for name in names if len(name) == 1 and (not name[0].islower() or not name[0].isalpha())}
+    named: list[set[tuple[str, ...]]] = [set() for _ in texts]
+    ordinary = set()
+    for i, text in enumerate(texts):
+        p = 0
+        while p < len(text):
+            here = [key for key in keys if key and tuple(word.lower() for word in text[p : p + len(key)]) == key]
+            counts = [key for key in here if len(key) > 1 or text[p] in forms]
+            longest = max(counts, key=len, default=())
+            if not longest and text[p].islower():
+                ordinary.update(here)
+            named[i].update(counts and [longest])
+            p += len(longest) or 1
+    R = np.zeros((n, n))
+    for j, key in enumerate(keys):
+        others = [i for i in range(n) if keys[i] != key and i != j]
+        naming = [i for i in others if key in named[i] and key not in ordinary]
+        if 0 < len(naming) < len(others):
+            rare = math.log(1 + (len(others) - len(naming) + 0.5) / (len(naming) + 0.5))
+            R[naming, j] = min(1.0, rare / math.log(1 + (len(others) - 0.5) / 1.5))
+    return R
+
+
 def indicators(values: Sequence[Any]) -> Parts:
     """The parts of values: the candidates of each value; a list holds several values, and None is no value."""
     own = [value if isinstance(value, list) else [] if value is None else [value] for value in values]

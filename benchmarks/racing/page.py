@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from benchmarks.racing import end_to_end
+from benchmarks.racing import end_to_end, texts
 from benchmarks.racing.bounds import NUMPY, WITH_NUMBA, verdicts
 from benchmarks.racing.contenders import (
     DETERMINANTS,
@@ -33,6 +33,7 @@ def page(found: Found) -> str:
     blocks += [table(_heading(unit), _ratios(found, SETS, LANGCHAIN, unit))]
     blocks += [f"## Rows of {ANY}", _ANY_LENGTH, *_times_and_ratios(found, given)]
     blocks += ["## Batches", _BATCHES, _batches(found)]
+    blocks += ["## Texts", _TEXTS, _texts(found)]
     blocks += ["## From the question to the documents", _END_TO_END, _end_to_end(found)]
     blocks += ["## How it was measured", _how(found)]
     return "\n\n".join(blocks) + "\n"
@@ -100,6 +101,16 @@ def _batches(found: Found) -> str:
     return table(("n, d, k: selector", WITH_NUMBA, NUMPY), rows)
 
 
+def _texts(found: Found) -> str:
+    rows = []
+    for contender in (texts.WORDS, texts.TITLED, texts.UNTITLED):
+        took = [found.seconds(texts.race_name(n), contender).median * 1e3 for n in texts.SIZES]
+        limits = ["–" if contender == texts.WORDS else f"{texts.MOST[n]:g}" for n in texts.SIZES]
+        rows.append((contender, *(cell for pair in zip(map(digits, took), limits, strict=True) for cell in pair)))
+    heading = (cell for n in texts.SIZES for cell in (f"{n} texts", "at most"))
+    return table(("milliseconds a query", *heading), rows)
+
+
 def _end_to_end(found: Found) -> str:
     rows = []
     for way in end_to_end.WAYS:
@@ -142,6 +153,10 @@ _BATCHES = f"""\
 Microseconds a query, medians, `select_many` with one worker. Each query has its own candidates, rows of unit length:
 {BATCHES[0].queries:,} queries of {BATCHES[0].n} × {BATCHES[0].d}, {BATCHES[1].queries:,} of \
 {BATCHES[1].n} × {BATCHES[1].d}."""
+
+_TEXTS = f"""\
+What `match_words` and `find_references` take for texts of {texts.LENGTH:,} characters, medians. Each text begins with
+its name and names five others."""
 
 _INDEX = f"{end_to_end.N:,} × {end_to_end.D}"
 _END_TO_END = f"""\

@@ -22,7 +22,7 @@ def batch(
     out: Annotated[Path, typer.Option(help="A folder for the parts. Readers of Parquet take it as one table.")],
     k: Annotated[int, typer.Option("--k", help="Number of picks for each query.")] = DEFAULT_K,
     fetch_k: Annotated[
-        int | None, typer.Option(help="Number of nearest candidates to select from. Default: 5 k, at least 20.")
+        int | None, typer.Option(help="Number of nearest candidates to select from. Default: 5 k, at least 50.")
     ] = None,
     selector: Annotated[str, typer.Option(help="coverage, ndpp, mmr, vrsd or similarity.")] = DEFAULT_SELECTOR,
     parameter: Annotated[
@@ -60,6 +60,10 @@ def batch(
         Path | None,
         typer.Option(help="The candidates' texts: a Parquet file or folder with the columns id (label) and text."),
     ] = None,
+    titles: Annotated[
+        str | None,
+        typer.Option(help="Column of titles in the files of texts, by which texts name each other. Default: title."),
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes. Two or more run on Ray.")] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="Run a single worker on Ray too.")] = False,
     threads: Annotated[int, typer.Option(min=1, help="Threads of FAISS in each worker.")] = 1,
@@ -82,7 +86,7 @@ def batch(
         with rename_arguments({"id_column=None": "--row-numbers"}):
             done = select_dataset(
                 queries, index, out=out, k=k, fetch_k=fetch_k,
-                selector=chosen, question_column=question_column, texts=texts,
+                selector=chosen, question_column=question_column, texts=texts, titles=titles,
                 id_column=None if row_numbers else id_column, vector_column=vector_column, text_column=text_column,
                 model=model, candidates_column=candidates_column, relevance_column=relevance_column,
                 relevance_scale=scale, concurrency=workers if ray or workers > 1 else None,

@@ -96,8 +96,11 @@ def compare(
     vector_column: Annotated[str, typer.Option(help="Column of the vectors in .parquet files of vectors.")] = "vector",
     k: Annotated[int, typer.Option("--k", min=1, help="Number of documents to pick for each query.")] = 5,
     fetch_k: Annotated[
-        int, typer.Option(min=1, help="Number of nearest documents (candidates) to pick them from.")
-    ] = 50,
+        int | None,
+        typer.Option(
+            min=1, help="Number of nearest documents (candidates) to pick them from. Default: 5 k, at least 50."
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="File for the report: .html, or .json for the figures only.")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Compare on NumPy's docstrings; no files are needed.")] = False,
     decide_by: Annotated[

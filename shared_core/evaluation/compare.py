@@ -18,7 +18,7 @@ from .._argument_names import argument_name
 from .._validation import as_numeric, check_integer, quoted
 from ..candidates import as_unit_rows
 from ..errors import InvalidInputError, InvalidParameterError
-from ..selectors.base import Selector, check_selector, make_selector, uses_words
+from ..selectors.base import Selector, check_selector, default_fetch_k, make_selector, uses_words
 from ..signals.embedding_models import Track, without_progress
 from .corpus import Document, Query, as_document, as_query, convert_all
 from .judging import (
@@ -55,7 +55,7 @@ def compare(
     embed: Embed | tuple[Embed | ArrayLike, Embed | ArrayLike],
     *,
     k: int = 5,
-    fetch_k: int = 50,
+    fetch_k: int | None = None,
     settings: Settings | None = None,
     decide_by: str | None = None,
     drop_duplicates: bool = True,
@@ -83,8 +83,9 @@ def compare(
         :class:`~shared_core.signals.embedding_models.CachedEmbedding` keeps embeddings on disk.
     k : int
         How many documents are picked, at least 1.
-    fetch_k : int
-        How many candidates they are picked from, at least ``k``. At most all documents are candidates.
+    fetch_k : int, optional
+        How many candidates they are picked from, at least ``k``; by default max(50, 5k). At most all documents are
+        candidates.
     settings : sequence of (Setting, Selector), optional
         Default: :func:`sweep`. The first must be plain similarity, against which the others are tested. Put simpler
         settings first: see :func:`~shared_core.evaluation.recommend.recommend`. :func:`named` makes the pairs.
@@ -128,7 +129,7 @@ def compare(
     (0.5, 0.5)
     """
     need_extra()
-    check_options(k, fetch_k, decide_by)
+    fetch_k = check_options(k, fetch_k, decide_by)
     tried = _check_settings(settings)
     corpus = convert_all(documents, as_document, "documents")
     given = convert_all(queries, as_query, "queries")
@@ -184,7 +185,7 @@ def compare_candidates(
     candidates_of: Callable[[Query], FoundCandidates],
     *,
     k: int = 5,
-    fetch_k: int = 50,
+    fetch_k: int | None = None,
     settings: Settings | None = None,
     decide_by: str | None = None,
     drop_duplicates: bool = True,
@@ -229,7 +230,7 @@ def compare_candidates(
     (True, (0, 1))
     """
     need_extra()
-    check_options(k, fetch_k, decide_by)
+    fetch_k = check_options(k, fetch_k, decide_by)
     tried = _check_settings(settings)
     given = convert_all(queries, as_query, "queries")
     check_deciding(decide_by, allowed_measures(given, any(query.subtopics or query.gold for query in given)))
@@ -381,14 +382,17 @@ def _as_vectors(embed: Embed | ArrayLike, texts: list[str], what: str) -> NDArra
     return rows
 
 
-def check_options(k: int, fetch_k: int, decide_by: str | None = None) -> None:
-    """Raise InvalidParameterError for options of :func:`compare` that are wrong whatever the corpus is."""
+def check_options(k: int, fetch_k: int | None, decide_by: str | None = None) -> int:
+    """``fetch_k`` or its default; an InvalidParameterError for options that are wrong whatever the corpus is."""
     check_deciding(decide_by)
-    if check_integer(fetch_k, "fetch_k", 1) < check_integer(k, "k", 1):
+    k = check_integer(k, "k", 1)
+    fetch_k = default_fetch_k(k) if fetch_k is None else check_integer(fetch_k, "fetch_k", 1)
+    if fetch_k < k:
         raise InvalidParameterError(
             f"{argument_name('fetch_k')} = {fetch_k} is below {argument_name('k')} = {k}: the picks are made among "
             "the candidates"
         )
+    return fetch_k
 
 
 def _check_settings(settings: Settings | None) -> Settings:

@@ -59,9 +59,9 @@ class Found(NamedTuple):
     """The items to select from, with their ids and vectors row by row.
 
     ``text`` gives the text of an item that was embedded. ``comparable_text`` gives the text by which an item is
-    compared with others; it is empty for an item that stands for more than its text. ``fetch_k`` is the size of the
-    search; None if the user handed the items in. ``exhausted``: a wider search would not find more. ``scores``: what
-    the items came with, where ``relevance`` may name it.
+    compared with others, and in which names are found; it is empty for an item that stands for more than its text.
+    ``fetch_k`` is the size of the search; None if the user handed the items in. ``exhausted``: a wider search would not
+    find more. ``scores``: what the items came with, where ``relevance`` may name it.
     """
 
     items: Sequence[Any]
@@ -321,7 +321,7 @@ class Request:
 
     def _references(self, found: Found, items: Sequence[Any]) -> References | None:
         """How clearly the text of each item names each other item; None without texts."""
-        # These are the texts themselves. What was embedded may hold metadata too, which name more.
+        # What LlamaIndex embeds begins with the metadata, and a text is called by the name that it begins with.
         texts = list(map(found.comparable_text, items))
         if not any(texts):
             return None

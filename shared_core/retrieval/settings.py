@@ -105,9 +105,11 @@ class Settings(BaseModel):
 
     title: Name = None
     """The name under which other documents mention a document: a metadata key, a function, or names by id. By default
-    the metadata ``"title"``, or what loaders and splitters write in place of it (see :func:`read_title`). A document
-    without one is called by its heading, or by the name that its text begins with (see :func:`read_name`). The pieces
-    of one document have one title, and never name each other."""
+    the metadata ``"title"``, or what loaders and splitters write in place of it: ``"Title"``, ``"document_title"``,
+    ``"Header 1"``, the first heading of ``"header_path"``, or a file name that reads like a title (``"file_name"``,
+    ``"filename"``, or a path or URL in ``"source"``). A document without a title is called by its heading, or by the
+    name that its text begins with (see :func:`read_name`). Documents with the same title are pieces of one document,
+    and never name each other."""
 
     links: Values = None
     """Which documents a document points at: a metadata key, a function, or values by id. A value is an id, a title, or
@@ -244,7 +246,7 @@ class Fetching(BaseModel):
     """The settings of the classes that search."""
 
     fetch_k: Positive | None = None
-    """How many candidates to select from, at least as many as are selected; by default max(20, 5k), or 50 if only a
+    """How many candidates to select from, at least as many as are selected; by default max(50, 5k), or 50 if only a
     budget is given. The number of ``shown`` ids is added."""
 
     follow: bool = False
@@ -283,7 +285,7 @@ class Call(Settings, Fetching):
     def sizes(self) -> tuple[int | None, int]:
         """``k`` and ``fetch_k``, or their defaults. ``k`` is None if only the budget ends the selection."""
         k = DEFAULT_K if self.k is None and self.budget is None else self.k
-        fetch_k = self.fetch_k or (50 if k is None else default_fetch_k(k))
+        fetch_k = self.fetch_k or default_fetch_k(k)
         if k is not None and fetch_k < k:
             raise InvalidParameterError(f"fetch_k={fetch_k} candidates are fewer than the {k} to select: raise fetch_k")
         return k, fetch_k

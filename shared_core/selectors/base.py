@@ -26,9 +26,12 @@ DEFAULT_K = 4
 MAX_SHOWN = 20
 
 
-def default_fetch_k(k: int) -> int:
-    """The number of nearest candidates to select ``k`` from, where none is given."""
-    return max(20, 5 * k)
+def default_fetch_k(k: int | None) -> int:
+    """The number of nearest candidates to select ``k`` from, where none is given; k is None if a budget ends the set.
+
+    benchmarks/fetch_k.py measures what other numbers find and cost.
+    """
+    return max(50, 5 * (k or 0))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

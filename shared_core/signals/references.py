@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, compress, count
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -102,10 +103,14 @@ def find_references(
            [0., 0., 0., 0.]], dtype=float32)
     """
     n = len(texts)
-    _check_strings(texts, "texts", n)
-    if names is None:
-        names = [None] * n
-    _check_strings(names, "names", n, optional=True)
+    _check_strings(texts, "texts")
+    names = [None] * n if names is None else names
+    links = [None] * n if links is None else links
+    keys = [()] * n if keys is None else keys
+    _check_strings(names, "names", (str, NoneType))
+    for what, values in (("names", names), ("links", links), ("keys", keys)):
+        if len(values) != n:
+            raise InvalidInputError(f"{what} must have {n} rows, one for each candidate, got {len(values)}")
     called = [_list_names(name, text) for name, text in zip(names, texts, strict=True)]
     own = [list(map(_key, forms)) for forms in called]
     documents: dict[Key, list[int]] = defaultdict(list)
@@ -118,7 +123,7 @@ def find_references(
             if key not in documents:
                 bearers.setdefault(key, []).append(row)
     bearers.pop((), None)
-    linked = _follow_links(n, links, keys, bearers)
+    linked = _follow_links(links, keys, bearers)
     references = np.zeros((n, n), np.float32)
     for row, named in _find_in_texts(texts, linked, bearers, _written_forms(called)):
         for key in named.difference(own[row]):
@@ -220,13 +225,12 @@ def find_names(texts: Sequence[str], known: Iterable[str], most: int = 20) -> li
     return found
 
 
-def _check_strings(values: Sequence[Any], what: str, n: int, *, optional: bool = False) -> None:
-    """Refuse what is not a list of n strings; ``optional``: None is allowed among them."""
-    if isinstance(values, str) or len(values) != n:
-        got = quoted(values) if isinstance(values, str) else f"{len(values)}"
-        raise InvalidInputError(f"{what} must be {n} strings, one for each candidate, got {got}")
+def _check_strings(values: Sequence[Any], what: str, allowed: tuple[type, ...] = (str,)) -> None:
+    """Refuse one string in place of several, and a row that is none."""
+    if isinstance(values, str):
+        raise InvalidInputError(f"{what} must be a sequence of strings, one for each candidate, got {quoted(values)}")
     for row, value in enumerate(values):
-        if not isinstance(value, str) and not (optional and value is None):
+        if not isinstance(value, allowed):
             raise InvalidInputError(f"{what}: row {row} is {quoted(value)}, which is not a string")
 
 
@@ -234,9 +238,14 @@ def _key(name: str) -> Key:
     """The words by which names are compared; empty if ``name`` is too long or too short for a name."""
     if len(name) > HEAD:
         return ()
-    words = tuple(split_words(_BRACKETS.sub("", name) or name))
+    words = tuple(split_words(_without_brackets(name)))
     letters = sum(not (character.isdigit() or character == "_") for word in words for character in word)
     return words if letters >= LEAST_LETTERS and len(words) <= MOST_WORDS else ()
+
+
+def _without_brackets(name: str) -> str:
+    """``name`` without what stands in brackets at its end."""
+    return _BRACKETS.sub("", name) or name
 
 
 def _list_names(title: str | None, text: str) -> list[str]:
@@ -246,13 +255,11 @@ def _list_names(title: str | None, text: str) -> list[str]:
     the text, "Timothy McVeigh".
     """
     if not title or not title.strip():
-        name = read_name(text)
+        name = _without_brackets(read_name(text))
         words = name.split()
         capitals = len(words) > 2 and all(word[0].isupper() for word in words)
         return [name, f"{words[0]} {words[-1]}"] if capitals else [name]
-    if len(title) > HEAD:
-        return [title]
-    name = _BRACKETS.sub("", title) or title
+    name = _without_brackets(title.strip()[: HEAD + 1])
     place, *further = name.split(", ")
     if len(further) == 1 and all(word[0].isupper() for word in further[0].split()):
         return [name, place]
@@ -266,23 +273,16 @@ def _written_forms(called: Sequence[Sequence[str]]) -> dict[str, set[str]]:
     for names in called:
         for name in names:
             if len(key := _key(name)) == 1:
-                form = space_words(_BRACKETS.sub("", name) or name).strip()
+                form = space_words(name).strip()
                 if not form.islower() or re.search(r"[\d_]", form):
                     written[key[0]].add(form)
     return written
 
 
 def _follow_links(
-    n: int,
-    links: Sequence[Iterable[Hashable] | None] | None,
-    keys: Sequence[Iterable[Hashable]] | None,
-    bearers: Mapping[Key, list[int]],
+    links: Sequence[Iterable[Hashable] | None], keys: Sequence[Iterable[Hashable]], bearers: Mapping[Key, list[int]]
 ) -> dict[int, set[int]]:
     """For each text with a list of links, the rows that they lead to, by key or by name."""
-    links, keys = [None] * n if links is None else links, [()] * n if keys is None else keys
-    for what, values in (("links", links), ("keys", keys)):
-        if len(values) != n:
-            raise InvalidInputError(f"{what} must have {n} rows, one for each candidate, got {len(values)}")
     rows_of: dict[Hashable, list[int]] = defaultdict(list)
     for row, own in enumerate(keys):
         for name in as_identifiers(own, f"keys: row {row}"):
@@ -319,17 +319,18 @@ def _find_in_texts(
         named, end = set(), 0
         for start in compress(count(), map(lengths.__contains__, words)):
             for length in lengths[words[start]] if start >= end else ():
+                # Shorter than ``length`` at the end of the text.
                 key = tuple(words[start : start + length])
                 if key not in sought:
                     continue
-                if length == 1:
+                if len(key) == 1:
                     as_written = as_written or spaced.split()
                     if as_written[start] not in written[key[0]]:
                         if as_written[start].islower():
                             ordinary.add(key)
                         continue
                 named.add(key)
-                end = start + length
+                end = start + len(key)
                 break
         found[row] = named
     return ((row, named - ordinary) for row, named in found.items())

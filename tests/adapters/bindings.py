@@ -59,7 +59,7 @@ ROWS = [Row(f"doc-{i}", text, dict(metadata), unit(embed(text))) for i, (text, m
 VECTORS = np.array([row.vector for row in ROWS])
 
 
-def nearest(count: int = 20, query: Any = None, among: Sequence[int] | None = None) -> list[int]:
+def nearest(count: int = 50, query: Any = None, among: Sequence[int] | None = None) -> list[int]:
     """The rows that a search for the query finds, by brute force."""
     rows = np.arange(len(ROWS)) if among is None else np.array(among)
     cosines = VECTORS[rows] @ unit(embed(QUERY) if query is None else query)

@@ -33,25 +33,24 @@ from tests.adapters.bindings import (
 from tests.embedding import embed
 
 OVER_ALL_CLASSES = over(SUBJECTS)
-GIVEN = [ROWS[row] for row in nearest(20)]
+GIVEN = [ROWS[row] for row in nearest()]
 OVER_MODELS = over([s for s in SUBJECTS if issubclass(s.cls, BaseModel)])
 
 
 @OVER_MODELS
 def test_fields_set_anew_count_at_the_next_call(subject: Subject) -> None:
-    rows = nearest(25)
+    rows = nearest()
     given = [ROWS[row] for row in rows]
     made = subject.make(subject.corpus(), k=5, selector="mmr", lambda_mult=0.9)
     assert numbers(subject.run(made, given)) == expected(rows, 5, "mmr", lambda_mult=0.9)
     made.lambda_mult = 0.1
     assert numbers(subject.run(made, given)) == expected(rows, 5, "mmr", lambda_mult=0.1)
     setattr(made, subject.size, 3)
-    wanted = rows if not subject.searches else nearest(20)
-    assert numbers(subject.run(made, given)) == expected(wanted, 3, "mmr", lambda_mult=0.1)
+    assert numbers(subject.run(made, given)) == expected(rows, 3, "mmr", lambda_mult=0.1)
     made.lambda_mult, made.selector = None, "similarity"
     assert numbers(subject.run(made, given)) == nearest(3)
     copied = made.model_copy(update={"selector": MMR(lambda_mult=0.2)})
-    assert numbers(subject.run(copied, given)) == expected(wanted, 3, MMR(lambda_mult=0.2))
+    assert numbers(subject.run(copied, given)) == expected(rows, 3, MMR(lambda_mult=0.2))
     assert numbers(subject.run(made, given)) == nearest(3)
     setattr(made, subject.size, 0)
     with pytest.raises(InvalidParameterError, match=subject.size):
@@ -121,7 +120,7 @@ def test_a_setting_without_effect_is_warned_of_when_the_object_is_made(
         made = subject.make(subject.corpus(), selector=selector, **settings)
     assert len(told) == 1
     assert told[0].filename.startswith(str(Path(__file__).parent)), "the warning names the user's line"
-    assert numbers(subject.run(made, GIVEN)) == numbers(subject.run(made, GIVEN)) == expected(nearest(20), 4, selector)
+    assert numbers(subject.run(made, GIVEN)) == numbers(subject.run(made, GIVEN)) == expected(nearest(), 4, selector)
 
 
 def test_a_perspective_without_effect_is_warned_of_by_rerankers_only() -> None:
@@ -141,7 +140,7 @@ NAMES = {"k": "relevance_score", "top_n": "score"}
 
 @over(RERANKERS)
 async def test_scores_that_nobody_asked_for_are_warned_of_once(subject: Subject) -> None:
-    rows = [row._replace(score=place * 7 % 20 / 2 - 4) for place, row in enumerate(GIVEN)]
+    rows = [row._replace(score=place * 7 % 20 / 2 - 4) for place, row in enumerate(GIVEN[:20])]
     rows[3] = rows[3]._replace(score=None)
     name = NAMES[subject.size]
     made = subject.make(subject.corpus())
@@ -219,6 +218,6 @@ async def test_an_own_model_replaces_that_of_the_store(subject: Subject) -> None
     model = subject.model(other)
     subject.model(other).counts(), subject.model(store).counts()
     made = subject.make(store, **{"embeddings" if subject.size == "k" else "embed_model": model})
-    assert numbers(subject.run(made, GIVEN)) == numbers(await subject.arun(made, GIVEN)) == expected(nearest(20))
+    assert numbers(subject.run(made, GIVEN)) == numbers(await subject.arun(made, GIVEN)) == expected(nearest())
     assert subject.model(other).counts() == (2, 0, 1)
     assert subject.model(store).counts() == (0, 0, 0)

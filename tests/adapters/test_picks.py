@@ -48,11 +48,11 @@ SELECTORS: list[dict[str, Any]] = [
 
 
 @OVER_ALL_CLASSES
-async def test_by_default_four_of_the_twenty_nearest_by_coverage(subject: Subject) -> None:
+async def test_by_default_four_of_the_fifty_nearest_by_coverage(subject: Subject) -> None:
     store = subject.corpus()
     made = subject.make(store)
     subject.model(store).counts()
-    rows = nearest(20)
+    rows = nearest()
     given = [ROWS[row] for row in rows]
     assert numbers(subject.run(made, given)) == expected(rows) == expected(rows, 4, Coverage())
     assert subject.model(store).counts() == (1, 0, 0), "vectors come from the store"
@@ -63,7 +63,7 @@ async def test_by_default_four_of_the_twenty_nearest_by_coverage(subject: Subjec
 
 @pytest.mark.parametrize(
     ("settings", "searched"),
-    [({"k": 6}, 30), ({"k": 5, "fetch_k": 5, "order": "relevance"}, 5), ({"fetch_k": 40}, 40), ({"k": 100}, 60)],
+    [({"k": 10}, 50), ({"k": 11}, 55), ({"k": 5, "fetch_k": 5, "order": "relevance"}, 5), ({"fetch_k": 40}, 40), ({"k": 100}, 60)],
     ids=name_of,
 )
 @over(RETRIEVERS + EXAMPLES)
@@ -76,7 +76,7 @@ def test_fetch_k_follows_k(subject: Subject, settings: dict[str, Any], searched:
 @OVER_ALL_CLASSES
 @pytest.mark.parametrize("settings", SELECTORS, ids=name_of)
 async def test_selectors_by_name_with_parameters_or_as_objects(subject: Subject, settings: dict[str, Any]) -> None:
-    rows = nearest(30)
+    rows = nearest()
     made = subject.make(subject.corpus(), k=6, **settings)
     given = [ROWS[row] for row in rows]
     assert (
@@ -90,7 +90,7 @@ async def test_selectors_by_name_with_parameters_or_as_objects(subject: Subject,
     ids=lambda value: value if isinstance(value, str) else value.name,
 )
 async def test_picks_and_scores_over_other_stores(subject: Subject, kind: str) -> None:
-    rows = nearest(25)
+    rows = nearest()
     made = subject.make(subject.corpus(kind), k=5, selector="mmr", lambda_mult=0.4)
     found = subject.run(made, [ROWS[row] for row in rows])
     assert numbers(found) == numbers(await subject.arun(made, [ROWS[row] for row in rows]))
@@ -99,7 +99,7 @@ async def test_picks_and_scores_over_other_stores(subject: Subject, kind: str) -
 
 @OVER_ALL_CLASSES
 def test_a_kernels_rows_are_found_by_id(subject: Subject, tmp_path: Path) -> None:
-    rows = nearest(20)
+    rows = nearest()
     factors = np.random.default_rng(0).normal(size=(len(ROWS), 6))
     kernel = LowRankKernel(factors[::-1], ids=[row.id for row in ROWS][::-1])
     wanted = expected(rows, selector="ndpp", kernel=LowRankKernel(factors[rows]))
@@ -128,7 +128,7 @@ def test_values_of_items_by_key_function_and_mapping(
     subject: Subject, way: str, name: str, key: str, settings: dict[str, Any]
 ) -> None:
     given: Any = {"key": key, "function": reader(key), "mapping": {row.id: row.metadata[key] for row in ROWS}}[way]
-    rows = nearest(20)
+    rows = nearest()
     k = settings.get("k", None if "budget" in settings else 4)
     core = {"sources" if name == "source" else name: values(rows, key), **settings}
     core.pop("k", None)
@@ -144,7 +144,7 @@ def test_values_of_items_by_key_function_and_mapping(
 @pytest.mark.parametrize("scale", ["minmax", "rank", "sigmoid", "zscore", None])
 @pytest.mark.parametrize("selector", ["similarity", "mmr", "ndpp", "coverage"])
 def test_given_relevance_with_each_scale(subject: Subject, selector: str, scale: Any) -> None:
-    rows = nearest(20)
+    rows = nearest()
     settings = {"selector": selector, "relevance_scale": scale}
     wanted = expected(rows, relevance=[number / 60 for number in rows], **settings)
     given = {row.id: row.metadata["number"] / 60 for row in ROWS}
@@ -168,16 +168,16 @@ def test_a_threshold_is_a_cosine_and_applies_before_the_selection(subject: Subje
 @OVER_ALL_CLASSES
 @pytest.mark.parametrize("scale", ["rank", None])
 def test_a_threshold_applies_to_given_relevance_unscaled(subject: Subject, scale: Any) -> None:
-    rows = nearest(20)
-    settings = {"k": 12, "selector": "mmr", "relevance": "number", "relevance_scale": scale, "score_threshold": 30.5}
-    wanted = [row for row in rows if row > 30]
+    rows = nearest()
+    settings = {"k": 12, "selector": "mmr", "relevance": "number", "relevance_scale": scale, "score_threshold": 50.5}
+    wanted = [row for row in rows if row > 50]
     assert sorted(subject.select(rows, **settings)) == sorted(wanted)
     assert len(wanted) < 12
 
 
 @OVER_ALL_CLASSES
 def test_shown_items_count_as_picked_and_do_not_come_back(subject: Subject) -> None:
-    shown = expected(nearest(20), 3)
+    shown = expected(nearest(), 3)
     rows = nearest(23)
     wanted = expected(rows, shown=[rows.index(row) for row in sorted(shown, key=rows.index)])
     ids = [ROWS[row].id for row in shown]
@@ -216,7 +216,7 @@ def test_all_settings_together(subject: Subject, selector: dict[str, Any]) -> No
     q, p = embed(QUERY), embed("northern")
     projected = oracles.pap(q, p)
     rows = nearest(31, projected)
-    shown = nearest(20, projected)[2]
+    shown = nearest(50, projected)[2]
     core: dict[str, Any] = {"budget": 26, "max_per_source": 2, **selector}
     # MMR uses a quality, Coverage values to cover.
     read = "quality" if selector else "cover"
@@ -244,7 +244,7 @@ def test_all_settings_together(subject: Subject, selector: dict[str, Any]) -> No
 async def test_perspectives_as_text_vector_and_function(subject: Subject, direction: Any, corpus: bool) -> None:
     q, p = embed(QUERY), embed("northern")
     projected = oracles.pap(q, p, direction)
-    rows = nearest(20, projected)
+    rows = nearest(50, projected)
     vectors = VECTORS[rows]
     if corpus:
         vectors = np.array([oracles.pap(vector, p, direction) for vector in vectors])
@@ -260,4 +260,4 @@ async def test_perspectives_as_text_vector_and_function(subject: Subject, direct
         made = subject.make(subject.corpus(), perspective=perspective, direction=direction, corpus=corpus)
         assert numbers(subject.run(made, [ROWS[row] for row in rows])) == wanted
         assert numbers(await subject.arun(made, [ROWS[row] for row in rows])) == wanted
-    assert subject.select(nearest(20), perspective=lambda query: None) == expected(nearest(20))
+    assert subject.select(nearest(), perspective=lambda query: None) == expected(nearest())

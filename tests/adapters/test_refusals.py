@@ -25,7 +25,7 @@ from tests.adapters.bindings import EXAMPLES, RERANKERS, RETRIEVERS, ROWS, SUBJE
 from tests.embedding import embed
 
 OVER_ALL_CLASSES = over(SUBJECTS)
-GIVEN = [ROWS[row] for row in nearest(20)]
+GIVEN = [ROWS[row] for row in nearest()]
 P = InvalidParameterError
 # Settings under the names that both adapters share, the error, and a word of its message.
 SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -49,7 +49,10 @@ SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"word_weight": -1}, P, "word_weight"),
     ({"cover_weight": -1}, P, "cover_weight"),
     ({"selector": "mmr", "word_weight": 1}, P, "word_weight.*coverage"),
+    ({"bridge_weight": -1}, P, "bridge_weight"),
     ({"cover": 3}, P, "cover.*metadata key"),
+    ({"title": 3}, P, "title.*metadata key"),
+    ({"links": ["a"]}, P, "links.*metadata key"),
     ({"prefer": 3}, P, "prefer.*metadata key"),
     ({"relevance_scale": "log"}, P, "relevance_scale"),
     ({"score_threshold": 1.01}, P, "score_threshold"),

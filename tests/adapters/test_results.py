@@ -70,7 +70,7 @@ def test_orders_go_by_relevance_cosine_or_given(subject: Subject, order: str) ->
 @OVER_ALL_CLASSES
 def test_results_are_what_the_store_holds_and_changing_them_changes_nothing(subject: Subject) -> None:
     store = subject.corpus()
-    given = [ROWS[row] for row in nearest(20)]
+    given = [ROWS[row] for row in nearest()]
     made = subject.make(store)
     found = subject.run(made, given)
     assert [metadata(result) for result in found] == [ROWS[number].metadata for number in numbers(found)]
@@ -78,7 +78,7 @@ def test_results_are_what_the_store_holds_and_changing_them_changes_nothing(subj
     if subject in EXAMPLES:
         for result in found:
             result.clear()
-    assert numbers(subject.run(made, given)) == expected(nearest(20))
+    assert numbers(subject.run(made, given)) == expected(nearest())
 
 
 def id_of(result: Any) -> Any:
@@ -92,7 +92,7 @@ async def test_scores_are_added_to_copies_and_overwrite_nothing(subject: Subject
         for i, row in enumerate(ROWS)
     ]
     store = subject.open(rows, subject.kinds[0])
-    given = [rows[row] for row in nearest(20)]
+    given = [rows[row] for row in nearest()]
     told: list[Any] = []
     made = subject.make(store, k=6, selector="mmr", scores=True)
     found = subject.run(made, given, told)
@@ -104,7 +104,7 @@ async def test_scores_are_added_to_copies_and_overwrite_nothing(subject: Subject
         assert metadata(result) == {ours: relevance, "selection_score": gain, **rows[number].metadata}
         metadata(result).clear()
     assert subject.run(made, given) != found
-    assert numbers(subject.run(subject.make(store, k=6, selector="mmr"), given)) == expected(nearest(20), 6, "mmr")
+    assert numbers(subject.run(subject.make(store, k=6, selector="mmr"), given)) == expected(nearest(), 6, "mmr")
     assert all(
         SCORES.isdisjoint(metadata(result).keys() - {"relevance_score"})
         for result in subject.run(subject.make(store), given)
@@ -260,7 +260,7 @@ async def test_the_event_and_the_log_line_hold_the_selection_and_its_reasons(
     subject: Subject, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="setselect")
-    rows = nearest(25)
+    rows = nearest()
     made = subject.make(subject.corpus(), k=5, selector="mmr", lambda_mult=0.25, order="nearest_last")
     told: list[dict[str, Any]] = []
     found = subject.run(made, [ROWS[row] for row in rows], told)
@@ -268,8 +268,8 @@ async def test_the_event_and_the_log_line_hold_the_selection_and_its_reasons(
     wanted = select(embed(QUERY), VECTORS[rows], 5, "mmr", lambda_mult=0.25)
     common = {
         "selector": repr(MMR(lambda_mult=0.25)),
-        "fetch_k": 25 if subject.searches else None,
-        "candidates": 25,
+        "fetch_k": 50 if subject.searches else None,
+        "candidates": 50,
         "vector_source": made.vector_source,
     }
     assert len(told) == len(caplog.records) == 2
@@ -284,24 +284,24 @@ async def test_the_event_and_the_log_line_hold_the_selection_and_its_reasons(
         assert fields == common | {"k": 5, "selected": 5, "milliseconds": event["milliseconds"]}
         assert fields["milliseconds"] > 0
         assert (record.name, record.levelname) == ("setselect", "DEBUG")
-        assert "5 of 25" in record.getMessage()
+        assert "5 of 50" in record.getMessage()
         assert QUERY not in record.getMessage() + repr(vars(record)), "a log holds no text of a query"
 
 
 @WITH_EVENTS
 def test_an_event_tells_what_relevance_was_given_and_of_empty_selections(subject: Subject) -> None:
-    given, told = [ROWS[row] for row in nearest(20)], list[Any]()
+    given, told = [ROWS[row] for row in nearest()], list[Any]()
     found = subject.run(subject.make(subject.corpus(), selector="mmr", relevance="number"), given, told)
     assert told[0]["relevance"] == numbers(found), "the numbers that were given, not the scaled ones"
     assert subject.run(subject.make(subject.corpus(), score_threshold=1.0), given, told) == []
-    assert (told[1]["candidates"], told[1]["ids"], told[1]["gains"], told[1]["relevance"]) == (20, [], [], [])
+    assert (told[1]["candidates"], told[1]["ids"], told[1]["gains"], told[1]["relevance"]) == (50, [], [], [])
 
 
 @OVER_ALL_CLASSES
 async def test_each_call_writes_one_line_at_debug_and_none_above(
     subject: Subject, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made, given = subject.make(subject.corpus()), [ROWS[row] for row in nearest(20)]
+    made, given = subject.make(subject.corpus()), [ROWS[row] for row in nearest()]
     for level, lines in ((logging.INFO, 0), (logging.DEBUG, 2)):
         caplog.set_level(level, logger="setselect")
         subject.run(made, given)

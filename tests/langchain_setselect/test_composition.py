@@ -316,6 +316,6 @@ async def test_a_node_of_a_graph_continues_from_what_it_found(store: VectorStore
 
     end = built(retrieve).invoke({"question": QUERY, "documents": []})
     picked = numbers(end["documents"])
-    assert picked[:3] == expected(nearest(20), 3)
+    assert picked[:3] == expected(nearest(), 3)
     assert len(set(picked)) == 9
     assert await built(retrieve, aretrieve).ainvoke({"question": QUERY, "documents": []}) == end

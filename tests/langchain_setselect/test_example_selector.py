@@ -51,7 +51,7 @@ async def test_examples_are_selected_by_their_questions_and_returned_as_they_wer
     made = make(k=5)
     assert isinstance(made, BaseExampleSelector)
     assert embeddings.documents == 60
-    wanted = [EXAMPLES[row] for row in expected(nearest(25), 5)]
+    wanted = [EXAMPLES[row] for row in expected(nearest(), 5)]
     assert made.select_examples(ASKED) == await made.aselect_examples(ASKED) == wanted
     assert (embeddings.documents, embeddings.queries) == (60, 2)
     for settings in ({"scores": True}, {"search_kwargs": {"scores": True}}, {"example_keys": []}):
@@ -78,7 +78,7 @@ def test_each_can_use_a_store_that_the_other_has_filled(
     keys = ["question"]
     theirs = SemanticSimilarityExampleSelector.from_examples(EXAMPLES, embeddings, store, input_keys=keys, **settings)
     ours = SetSelectExampleSelector(vectorstore=theirs.vectorstore, k=5, input_keys=keys)
-    assert numbers(ours.select_examples(ASKED)) == expected(nearest(25), 5)
+    assert numbers(ours.select_examples(ASKED)) == expected(nearest(), 5)
     theirs = SemanticSimilarityExampleSelector(vectorstore=make().vectorstore, k=3, input_keys=keys)
     assert numbers(theirs.select_examples(ASKED)) == nearest(3)
 
@@ -114,7 +114,7 @@ def test_a_filter_goes_to_the_store(make: Make) -> None:
     given = {"topic": ["harbour", "river"]} if store is FAISS else lambda d: d.metadata["topic"] in ("harbour", "river")
     rows = [row for row in range(60) if ROWS[row].metadata["topic"] in ("harbour", "river")]
     made = make(vectorstore_kwargs={"filter": given})
-    assert numbers(made.select_examples(ASKED)) == expected(nearest(20, among=rows))
+    assert numbers(made.select_examples(ASKED)) == expected(nearest(among=rows))
     with pytest.raises(InvalidParameterError, match=r"'flter'.*filter"):
         make(vectorstore_kwargs={"flter": given}).select_examples(ASKED)
 
@@ -127,7 +127,7 @@ def test_functions_in_search_kwargs_get_the_example_too(make: Make, name: str) -
 
 
 async def test_inside_few_shot_prompts(make: Make) -> None:
-    rows = sorted(expected(nearest(20), 3), key=nearest(60).index)[::-1]
+    rows = sorted(expected(nearest(), 3), key=nearest(60).index)[::-1]
     made = make(k=3, order="nearest_last")
     prompt = FewShotPromptTemplate(
         example_selector=made,

@@ -43,8 +43,8 @@ def as_new(store: VectorStore, **settings: Any) -> list[Document]:
 @pytest.mark.parametrize("make", [in_memory, faiss, faiss_inner_product])
 def test_it_replaces_as_retriever(make: Any, embeddings: WordEmbeddings) -> None:
     store = make(embeddings)
-    for search_kwargs in ({}, {"k": 6}, {"k": 5, "fetch_k": 40, "lambda_mult": 0.2}):
-        settings = {"fetch_k": max(20, 5 * search_kwargs.get("k", 4)), **search_kwargs}
+    for search_kwargs in ({}, {"k": 11}, {"k": 5, "fetch_k": 40, "lambda_mult": 0.2}):
+        settings = {"fetch_k": max(50, 5 * search_kwargs.get("k", 4)), **search_kwargs}
         theirs = store.as_retriever(search_type="mmr", search_kwargs=settings).invoke(QUERY)
         assert as_new(store, search_type="mmr", search_kwargs=search_kwargs) == theirs, "MMR of the store is right"
 
@@ -76,7 +76,7 @@ def test_documents_can_be_added_through_the_retriever(embeddings: WordEmbeddings
 
 def test_search_kwargs_hold_settings_and_may_be_changed_in_place(store: VectorStore) -> None:
     retriever = SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={"k": 5, "lambda_mult": 0.9})
-    assert numbers(retriever.invoke(QUERY)) == expected(nearest(25), 5, "mmr", lambda_mult=0.9)
+    assert numbers(retriever.invoke(QUERY)) == expected(nearest(), 5, "mmr", lambda_mult=0.9)
     retriever.search_kwargs.update(k=3, fetch_k=40, lambda_mult=0.1)
     assert numbers(retriever.invoke(QUERY)) == expected(nearest(40), 3, "mmr", lambda_mult=0.1)
     retriever.search_kwargs["k"] = 0
@@ -88,10 +88,10 @@ async def test_arguments_of_one_call_override_and_do_not_last(store: VectorStore
     retriever = SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={"k": 2, "lambda_mult": 1.0})
     for settings, wanted in (
         ({"k": 6, "fetch_k": 40, "lambda_mult": 0.1}, expected(nearest(40), 6, "mmr", lambda_mult=0.1)),
-        ({"search_type": "vrsd"}, expected(nearest(20), 2, "vrsd")),
-        ({"selector": MMR(lambda_mult=0.1)}, expected(nearest(20), 2, "mmr", lambda_mult=0.1)),
-        ({"selector": "ndpp", "ridge": 0.5}, expected(nearest(20), 2, "ndpp", ridge=0.5)),
-        ({"relevance": "number"}, expected(nearest(20), 2, "mmr", lambda_mult=1.0, relevance=nearest(20))),
+        ({"search_type": "vrsd"}, expected(nearest(), 2, "vrsd")),
+        ({"selector": MMR(lambda_mult=0.1)}, expected(nearest(), 2, "mmr", lambda_mult=0.1)),
+        ({"selector": "ndpp", "ridge": 0.5}, expected(nearest(), 2, "ndpp", ridge=0.5)),
+        ({"relevance": "number"}, expected(nearest(), 2, "mmr", lambda_mult=1.0, relevance=nearest())),
     ):
         assert numbers(retriever.invoke(QUERY, **settings)) == wanted
         assert numbers(await retriever.ainvoke(QUERY, **settings)) == wanted
@@ -99,7 +99,7 @@ async def test_arguments_of_one_call_override_and_do_not_last(store: VectorStore
     assert retriever.invoke(QUERY) == as_new(store, search_type="mmr", k=2, lambda_mult=1.0)
     for given in (MMR(), "mmr"):
         assert numbers(SetSelectRetriever(vectorstore=store, selector=given).invoke(QUERY, search_type="ndpp")) == (
-            expected(nearest(20), 4, "ndpp")
+            expected(nearest(), 4, "ndpp")
         )
     scored = as_new(store, scores=True)
     assert SetSelectRetriever(vectorstore=store).invoke(QUERY, scores=True) == scored
@@ -112,8 +112,8 @@ async def test_arguments_of_one_call_override_and_do_not_last(store: VectorStore
     "given", [{"selector": "mmr"}, {"search_type": "mmr"}, {"selector": None}, {"selector_kwargs": None}]
 )
 async def test_the_same_method_or_none_for_one_call_keeps_its_parameters(store: VectorStore, given: Any) -> None:
-    wanted = expected(nearest(20), 4, "mmr", lambda_mult=0.1)
-    assert wanted != expected(nearest(20), 4, "mmr")
+    wanted = expected(nearest(), 4, "mmr", lambda_mult=0.1)
+    assert wanted != expected(nearest(), 4, "mmr")
     for name in ("selector", "search_type"):
         for settings in (
             {name: "mmr", "lambda_mult": 0.1},
@@ -129,7 +129,7 @@ async def test_the_same_method_or_none_for_one_call_keeps_its_parameters(store: 
 def test_words_may_be_switched_off_for_one_call(store: VectorStore) -> None:
     retriever = SetSelectRetriever(vectorstore=store, word_weight=2)
     assert retriever.invoke(QUERY, word_weight=0) == as_new(store, word_weight=0) != retriever.invoke(QUERY)
-    assert numbers(retriever.invoke(QUERY, selector="mmr")) == expected(nearest(20), selector="mmr")
+    assert numbers(retriever.invoke(QUERY, selector="mmr")) == expected(nearest(), selector="mmr")
     with pytest.warns(SetSelectWarning, match="cover"):
         retriever.with_config(tags=["ours"]).invoke(QUERY, search_type="mmr", cover="topic")
     preferring = SetSelectRetriever(vectorstore=store, prefer="number")
@@ -242,7 +242,7 @@ def test_a_store_without_embeddings_needs_the_argument(embeddings: WordEmbedding
     store.embedding_function = embeddings.embed_query  # type: ignore[attr-defined]
     with pytest.raises(VectorSourceError, match=r"embeddings="):
         as_new(store)
-    assert numbers(as_new(store, embeddings=embeddings)) == expected(nearest(20))
+    assert numbers(as_new(store, embeddings=embeddings)) == expected(nearest())
 
 
 def test_the_default_source_is_the_metadata_key_source(store: VectorStore, embeddings: WordEmbeddings) -> None:
@@ -267,7 +267,7 @@ async def test_fields_can_be_configured(store: VectorStore) -> None:
     assert retriever.invoke(QUERY) == as_new(store, k=3)
     settings = {"search_type": "mmr", "k": 6, "search_kwargs": {"lambda_mult": 0.2}}
     wanted = as_new(store, **settings)
-    assert numbers(wanted) == expected(nearest(30), 6, "mmr", lambda_mult=0.2)
+    assert numbers(wanted) == expected(nearest(), 6, "mmr", lambda_mult=0.2)
     assert retriever.invoke(QUERY, config={"configurable": settings}) == wanted
     assert await retriever.ainvoke(QUERY, config={"configurable": settings}) == wanted
     assert retriever.with_config(configurable=settings).invoke(QUERY) == wanted

@@ -72,9 +72,9 @@ async def test_the_texts_of_an_unknown_store_are_embedded_with_one_warning_per_c
     retriever = SetSelectRetriever(vectorstore=Wrapped(known))
     assert "embedding the texts with WordEmbeddings" in retriever.vector_source
     embeddings.documents = 0
-    with pytest.warns(EmbeddingFallbackWarning, match=r"Wrapped.*20 this time.*register_vector_source"):
+    with pytest.warns(EmbeddingFallbackWarning, match=r"Wrapped.*50 this time.*register_vector_source"):
         assert retriever.invoke(QUERY) == wanted
-    assert embeddings.documents == 20
+    assert embeddings.documents == 50
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert retriever.invoke(QUERY) == wanted
@@ -92,7 +92,7 @@ async def test_a_cache_of_embeddings_embeds_each_text_once(embeddings: WordEmbed
     embeddings.documents = 0
     documents = retriever.invoke(QUERY)
     assert retriever.invoke(QUERY) == await retriever.ainvoke(QUERY) == documents
-    assert embeddings.documents == 20, "the second and third calls use the cache"
+    assert embeddings.documents == 50, "the second and third calls use the cache"
     assert documents == SetSelectRetriever(vectorstore=known, k=3).invoke(QUERY)
 
 
@@ -138,7 +138,7 @@ def test_a_reader_that_returns_too_few_vectors_is_refused(embeddings: WordEmbedd
         return found, np.array(rows[1:])
 
     register_vector_source(Wrapped, careless)
-    with pytest.raises(VectorSourceError, match="20 documents and 19 vectors"):
+    with pytest.raises(VectorSourceError, match="50 documents and 49 vectors"):
         SetSelectRetriever(vectorstore=Wrapped(in_memory(embeddings))).invoke(QUERY)
 
 

@@ -33,7 +33,7 @@ async def test_examples_are_selected_by_their_questions_and_returned_as_they_wer
 ) -> None:
     selector = make(model, kind)
     assert model.texts == [row.text for row in ROWS], "only the input keys are embedded"
-    wanted = [EXAMPLES[row] for row in expected(nearest(25), 5)]
+    wanted = [EXAMPLES[row] for row in expected(nearest(), 5)]
     assert selector.select_examples(QUERY) == await selector.aselect_examples(QUERY) == wanted
     assert (model.queries, len(model.texts)) == ([QUERY] * 2, 60)
     selector.select_examples(QUERY)[0]["mine"] = True
@@ -63,7 +63,7 @@ def test_no_examples_yet(model: CountingEmbedding) -> None:
 def test_filters(model: CountingEmbedding) -> None:
     filters = MetadataFilters(filters=[MetadataFilter(key="number", value=30, operator=FilterOperator.GTE)])
     found = make(model, filters=filters).select_examples(QUERY)
-    assert numbers(found) == expected(nearest(25, among=range(30, 60)), 5)
+    assert numbers(found) == expected(nearest(among=range(30, 60)), 5)
 
 
 # In prompts

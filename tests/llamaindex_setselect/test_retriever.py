@@ -183,7 +183,7 @@ async def test_a_span_handler_sees_the_search_within_the_retriever(spans: list[s
         "VectorIndexRetriever._retrieve",
     ]
     spans.clear()
-    assert ids_of(await retriever.aretrieve(bundle())) == found == expected(NEAREST_FIRST[:20], 3)
+    assert ids_of(await retriever.aretrieve(bundle())) == found == expected(NEAREST_FIRST[:50], 3)
     assert [name for name in spans if name.endswith("retrieve")] == [
         "SetSelectIndexRetriever.aretrieve",
         "VectorIndexRetriever._aretrieve",

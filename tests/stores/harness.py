@@ -75,12 +75,17 @@ RED = MetadataFilters(filters=[MetadataFilter(key="colour", value="red")])
 
 def resize(n: int, dimension: int) -> None:
     """Change the size of the corpus, for the benchmark. Call it before the cases are imported."""
-    global DIMENSION, ROWS, BY_ID, BY_TEXT, QUERIES, TABLE
+    global DIMENSION
     DIMENSION = dimension
-    ROWS = _rows(n)
+    replace_corpus(_rows(n), _queries())
+
+
+def replace_corpus(rows: list[Row], queries: dict[str, list[float]]) -> None:
+    """Another corpus, for the benchmark. Call it before the cases are imported."""
+    global DIMENSION, ROWS, BY_ID, BY_TEXT, QUERIES, TABLE
+    DIMENSION, ROWS, QUERIES = len(rows[0].vector), rows, queries
     BY_ID = {row.id: row for row in ROWS}
     BY_TEXT = {row.text: row for row in ROWS}
-    QUERIES = _queries()
     TABLE = {row.text: row.vector for row in ROWS} | QUERIES
 
 

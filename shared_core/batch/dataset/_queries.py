@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..._argument_names import argument_name
 from ..._validation import quoted
 from ...errors import InvalidInputError
-from ._settings import OUTPUT_COLUMNS, DatasetSettings
+from ._settings import NAMED_BY, OUTPUT_COLUMNS, TITLE_COLUMN, DatasetSettings
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 # Float32 vectors (n, d), and for each row None or the reason why its vector is unusable.
@@ -237,33 +237,48 @@ def _check_id_and_vector(schema: Any, id_column: str, vector_column: str, where:
 class TextFiles:
     """The texts of candidates by their ids, from Parquet files with the columns ``id`` and ``text``.
 
-    All texts are held in memory.
+    ``titles`` is the column of the titles; None: ``title``, in the files that have it. All texts are held in memory.
     """
 
-    def __init__(self, paths: Paths) -> None:
+    def __init__(self, paths: Paths, titles: str | None = None) -> None:
         tables = []
         for file in list_files(paths):
             with open_parquet(file) as parquet:
                 schema, rows = parquet.schema_arrow, parquet.metadata.num_rows
-            for name, is_right, content in (("id", _is_id, "texts or whole numbers"), ("text", _is_text, "text")):
+            wanted = {"id": (_is_id, "texts or whole numbers"), "text": (_is_text, "text")}
+            title = titles or TITLE_COLUMN
+            if titles is not None or (title in schema.names and _is_text(schema.field(title).type)):
+                wanted[title] = (_is_text, "text")
+            for name, (is_right, content) in wanted.items():
                 if schema.names.count(name) != 1:
                     raise InvalidInputError(f"{file}: there must be one column {name!r}; there is {_listed(schema)}")
                 _check_type(schema, name, is_right, content, str(file))
-            table = read_rows(RowRange(0, str(file), 0, rows, 0), ["id", "text"])
+            table = read_rows(RowRange(0, str(file), 0, rows, 0), list(wanted))
             # Ids are compared as texts, which have the same type in all files.
-            tables.append(table.cast(pa.schema([("id", pa.string()), ("text", pa.large_string())])))
+            columns = {"id": table["id"].cast(pa.string()), "text": table["text"].cast(pa.large_string())}
+            columns["title"] = (
+                table[title].cast(pa.large_string()) if title in wanted else pa.nulls(rows, "large_string")
+            )
+            tables.append(pa.table(columns))
         table = pa.concat_tables(tables).combine_chunks()
         ids = table["id"].to_pylist()
-        self._texts, self._row = table["text"], {name: row for row, name in enumerate(ids)}
+        self._table, self._row = table, {name: row for row, name in enumerate(ids)}
         if len(self._row) < len(ids):
             again = next(name for row, name in enumerate(ids) if self._row[name] != row)
             raise InvalidInputError(f"{paths}: the id {quoted(again)} occurs a second time")
 
     def __call__(self, ids: Sequence[Any]) -> dict[Any, str]:
         """The texts of those ids that the files have; a null is an empty text."""
+        return self._read("text", ids)
+
+    def titles(self, ids: Sequence[Any]) -> dict[Any, str]:
+        """The titles of those ids that the files have; a null is an empty title."""
+        return self._read("title", ids)
+
+    def _read(self, column: str, ids: Sequence[Any]) -> dict[Any, str]:
         known = {i: row for i in ids if (row := self._row.get(str(i))) is not None}
-        texts = self._texts.take(pa.array(known.values(), pa.int64())).to_pylist()
-        return {i: text or "" for i, text in zip(known, texts, strict=True)}
+        values = self._table[column].take(pa.array(known.values(), pa.int64())).to_pylist()
+        return {i: value or "" for i, value in zip(known, values, strict=True)}
 
 
 def read_vectors(column: Any, dimension: int | None, *, zero_is_problem: bool = True) -> Rows:
@@ -360,7 +375,10 @@ def output_schema(settings: DatasetSettings, schema: Any) -> Any:
     # A vector database may have ids of any type; as text they have the same type in all parts.
     ids = pa.string() if callable(settings.index) else pa.int64()
     kinds = (pa.list_(ids), pa.list_(pa.float64()), pa.list_(pa.float64()), pa.string())
-    return pa.schema([first, *zip(OUTPUT_COLUMNS, kinds, strict=True)])
+    fields = [first, *map(pa.field, OUTPUT_COLUMNS, kinds)]
+    if settings.reads_references:
+        fields.insert(-1, pa.field(NAMED_BY, pa.list_(ids)))
+    return pa.schema(fields)
 
 
 def _find_problems(vectors: NDArray[np.float32], zero_is_problem: bool = True) -> list[str | None]:

@@ -22,6 +22,7 @@ from ...selectors.base import (
     Selector,
     default_fetch_k,
     resolve_selector,
+    uses_references,
     uses_words,
     warn_of_no_effect,
 )
@@ -38,6 +39,10 @@ TextsById = Callable[[list[Any]], Mapping[Any, str]]
 Texts = str | os.PathLike[str] | TextsById
 
 OUTPUT_COLUMNS = ("ids", "gains", "relevance", "error")
+# Written too where the names in the texts are read.
+NAMED_BY = "named_by"
+# The column of titles in files of texts, where they have it.
+TITLE_COLUMN = "title"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +63,7 @@ class DatasetSettings:
     relevance_scale: Scale | None = "minmax"
     question_column: str | None = None
     texts: Path | TextsById | None = None
+    titles: str | TextsById | None = None
     threads: int = 1
 
     def __post_init__(self) -> None:
@@ -96,15 +102,21 @@ class DatasetSettings:
             )
         if isinstance(self.texts, Path) and not self.texts.exists():
             raise InvalidInputError(f"there is no file or folder {self.texts}")
-        warn_of_no_effect(
-            self.selector, (), quality=False, words="" if self.texts is None else name("texts"), without={}
-        )
+        if self.titles is not None and self.texts is None:
+            raise InvalidParameterError(
+                f"{name('titles')} are the names by which the candidates' texts call each other, so {name('texts')} "
+                "must name these texts"
+            )
+        if isinstance(self.titles, str) and callable(self.texts):
+            raise InvalidParameterError(
+                f"titles={self.titles!r} is a column of files, but texts is a function: pass a function of ids"
+            )
         reads_words = self.texts is not None and uses_words(self.selector)
         if self.text_column is None and self.model is not None:
             raise InvalidParameterError(
                 f"{name('model')} {self.model!r} embeds texts: name their column ({name('text_column')})"
             )
-        if self.id_column in OUTPUT_COLUMNS:
+        if self.id_column in (*OUTPUT_COLUMNS, NAMED_BY):
             raise InvalidParameterError(
                 f"{name('id_column')} is {self.id_column!r}, the name of a column that is written; rename it"
             )
@@ -118,9 +130,15 @@ class DatasetSettings:
             "model": self.model or DEFAULT_MODEL if texts else None,
             "question_column": question_column if reads_words else None,
             "texts": self.texts if reads_words else None,
+            "titles": self.titles if reads_words else None,
         }
         for field, value in derived.items():
             object.__setattr__(self, field, value)
+
+    @property
+    def reads_references(self) -> bool:
+        """Whether the names that stand in the texts are read."""
+        return self.texts is not None and uses_references(self.selector)
 
     @property
     def columns(self) -> list[str]:
@@ -146,10 +164,20 @@ def make_settings(
     """The settings of a run, checked; what is given and is no setting is a parameter of the selector."""
     names = {field.name for field in fields(DatasetSettings)}
     parameters = {name: given.pop(name) for name in list(given) if name not in names}
+    chosen = resolve_selector(selector, parameters)
+    texts_given = {"texts": texts, "titles": given.get("titles")}
+    needs = None if texts is not None else argument_name("texts")
+    warn_of_no_effect(
+        chosen,
+        parameters,
+        quality=False,
+        words=" and ".join(argument_name(name) for name, value in texts_given.items() if value is not None),
+        without={"word_weight": needs, "bridge_weight": needs, "cover_weight": "cover"},
+    )
     return DatasetSettings(
         index=index if callable(index) else Path(index).absolute(),
         texts=texts if texts is None or callable(texts) else Path(texts).absolute(),
-        selector=resolve_selector(selector, parameters),
+        selector=chosen,
         **given,
     )
 

@@ -13,11 +13,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..._validation import as_numeric, quoted
-from ...candidates import Candidates, Parts
+from ...candidates import Candidates, Parts, References
 from ...errors import InvalidInputError, SetSelectError, VectorSourceError
 from ...scaling import rescale
 from ...selectors.base import Selection
 from ...signals.embedding_models import load_model
+from ...signals.references import find_references
 from ...signals.words import match_words
 from .._blocks import Block, max_queries
 from .._threads import one_blas_thread
@@ -34,19 +35,20 @@ from ._queries import (
     read_rows,
     read_vectors,
 )
-from ._settings import DatasetSettings
+from ._settings import NAMED_BY, DatasetSettings
 
 # Queries per search: 40 MB of candidates at fetch_k = 100 and d = 384.
 _SEARCH_ROWS = 256
 
 
 class _Found(NamedTuple):
-    """The candidates of a query: their ids and vectors (m, d), and if they are known their relevance (m,) and words."""
+    """The candidates of a query: their ids and vectors (m, d), and what else is known of them."""
 
     ids: Sequence[Any]
     vectors: NDArray[Any]
     relevance: NDArray[np.float64] | None = None
     words: Parts | None = None
+    references: References | None = None
 
 
 class Worker:
@@ -64,8 +66,15 @@ class Worker:
             self._index.vectors_by_id if isinstance(self._index, FaissFile) else self._index
         )
         self._dimension: int | None = getattr(self._index, "dimension", None)
-        texts = settings.texts
-        self._texts_by_id: Callable[..., Any] | None = TextFiles(texts) if isinstance(texts, Path) else texts
+        self._texts_by_id: Callable[..., Any] | None = None
+        self._titles_by_id: Callable[..., Any] | None = None
+        if callable(settings.texts):
+            assert not isinstance(settings.titles, str)
+            self._texts_by_id, self._titles_by_id = settings.texts, settings.titles
+        elif settings.texts is not None:
+            files = TextFiles(settings.texts, settings.titles if isinstance(settings.titles, str) else None)
+            self._texts_by_id = files
+            self._titles_by_id = settings.titles if callable(settings.titles) else files.titles
         self._embed = None if settings.model is None else load_model(settings.model).embed_queries
         self._blocks = BlockSelector(settings.selector)
         # A kernel may have a row for each id, so it needs the candidates' ids.
@@ -85,6 +94,8 @@ class Worker:
         else:
             vectors, problems = read_vectors(queries[settings.vector_column], self._dimension)
         columns: dict[str, list[Any]] = {name: [None] * len(problems) for name in ("ids", "gains", "relevance")}
+        if settings.reads_references:
+            columns[NAMED_BY] = [None] * len(problems)
         good = [i for i, problem in enumerate(problems) if problem is None]
         for start in range(0, len(good), _SEARCH_ROWS):
             rows = good[start : start + _SEARCH_ROWS]
@@ -93,15 +104,16 @@ class Worker:
             else:
                 found = self._fetch_candidates(queries, rows)
             if self._texts_by_id is not None:
-                found = self._match_words(queries[settings.question_column].take(rows).to_pylist(), found)
+                found = self._read_texts(queries[settings.question_column].take(rows).to_pylist(), found)
             with one_blas_thread():
                 selections = self._select(vectors[rows], found)
             for i, own, selection in zip(rows, found, selections, strict=True):
                 if isinstance(own, str) or isinstance(selection, str):
                     problems[i] = str(selection)
                     continue
-                picked = [own.ids[j] for j in selection.indices.tolist()]
-                columns["ids"][i] = picked if isinstance(self._index, FaissFile) else [str(name) for name in picked]
+                columns["ids"][i] = self._written(own.ids, selection.indices)
+                if selection.named_by is not None:
+                    columns[NAMED_BY][i] = self._written(own.ids, selection.named_by)
                 columns["gains"][i] = selection.gains
                 given = own.relevance
                 columns["relevance"][i] = selection.relevance if given is None else given[selection.indices]
@@ -110,6 +122,11 @@ class Worker:
         else:
             first = queries[settings.id_column]
         return pa.table([first, *columns.values(), problems], schema=output_schema(settings, queries.schema))
+
+    def _written(self, ids: Sequence[Any], rows: NDArray[np.int64]) -> list[Any]:
+        """The ids at these rows as they are written; None for row -1."""
+        as_id = (lambda name: name) if isinstance(self._index, FaissFile) else str
+        return [None if row < 0 else as_id(ids[row]) for row in rows.tolist()]
 
     def _search_candidates(self, vectors: NDArray[np.float32]) -> list[_Found | str]:
         """The nearest candidates of each query, or the reason why there are none."""
@@ -147,13 +164,17 @@ class Worker:
                 found.append(_as_found(ids, [vectors[i] for i in ids], relevance))
         return found
 
-    def _match_words(self, questions: Sequence[str | None], found: Sequence[_Found | str]) -> list[_Found | str]:
-        """The candidates with the words of their query, or the reason why they are unusable."""
+    def _read_texts(self, questions: Sequence[str | None], found: Sequence[_Found | str]) -> list[_Found | str]:
+        """The candidates with the words of their query and the names in their texts, or why they are unusable."""
         assert self._texts_by_id is not None
         ids = [[] if isinstance(own, str) else _as_values(own.ids) for own in found]
         wanted = list(dict.fromkeys(i for of_query in ids for i in of_query))
         texts = self._texts_by_id(wanted) if wanted else {}
         _check_mapping(texts, "texts")
+        titles: Any = {}
+        if self._titles_by_id is not None and self.settings.reads_references and wanted:
+            titles = self._titles_by_id(wanted)
+            _check_mapping(titles, "titles")
         matched: list[_Found | str] = []
         for question, own, of_query in zip(questions, found, ids, strict=True):
             if isinstance(own, str):
@@ -163,7 +184,10 @@ class Worker:
             elif missing := [i for i in of_query if i not in texts]:
                 matched.append(f"there is no text of candidate {quoted(missing[0])}")
             else:
-                matched.append(own._replace(words=match_words(question, [texts[i] for i in of_query])))
+                own_texts, references = [texts[i] for i in of_query], None
+                if self.settings.reads_references:
+                    references = find_references(own_texts, [titles.get(i) for i in of_query])
+                matched.append(own._replace(words=match_words(question, own_texts), references=references))
         return matched
 
     def _blas(self) -> AbstractContextManager[None]:
@@ -184,7 +208,7 @@ class Worker:
             step = max_queries(members[rows[0]].vectors.nbytes)
             for piece in (rows[start : start + step] for start in range(0, len(rows), step)):
                 many = None
-                # The loop for blocks reads no words.
+                # The loop for blocks reads no texts.
                 if self._blocks.loop is not None and self._texts_by_id is None:
                     own_vectors = np.stack([members[i].vectors for i in piece])
                     relevance = None
@@ -200,7 +224,15 @@ class Worker:
         names = _as_values(found.ids) if self._needs_ids else None
         relevance = None if found.relevance is None else self._scale(found.relevance)
         try:
-            candidates = Candidates(query, found.vectors, relevance=relevance, words=found.words, ids=names, copy=False)
+            candidates = Candidates(
+                query,
+                found.vectors,
+                relevance=relevance,
+                words=found.words,
+                references=found.references,
+                ids=names,
+                copy=False,
+            )
             return self.settings.selector.select(candidates, k)
         except SetSelectError as error:
             return _describe_error(error)

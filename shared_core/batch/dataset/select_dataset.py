@@ -24,7 +24,7 @@ from ._queries import (
     open_parquet,
     read_rows,
 )
-from ._settings import DatasetSettings, Index, Texts, describe, make_settings
+from ._settings import DatasetSettings, Index, Texts, TextsById, describe, make_settings
 from ._worker import Worker
 
 
@@ -82,6 +82,7 @@ def select_dataset(
     relevance_scale: Scale | None = "minmax",
     question_column: str | None = None,
     texts: Texts | None = None,
+    titles: str | TextsById | None = None,
     concurrency: int | None = None,
     threads: int = 1,
     block_rows: int = 10_000,
@@ -91,11 +92,12 @@ def select_dataset(
     """Select ``k`` of the ``fetch_k`` nearest candidates for each query of Parquet files of any length.
 
     The candidates and their relevance may also come from columns of the queries: the hits of a hybrid search, the
-    scores of a reranker. The default selector reads the words of questions and candidates if ``texts`` gives those of
-    the candidates, and selects by the vectors alone otherwise.
+    scores of a reranker. The default selector reads the words of questions and candidates, and which candidates name
+    each other, if ``texts`` gives those of the candidates. It selects by the vectors alone otherwise.
 
     Each query gets a row with its id, ``ids`` (the picks in their order), ``gains``, ``relevance`` (cosines with the
-    query, or what was given) and ``error``. ``error`` is null, or says why there is no selection: a vector that is
+    query, or what was given) and ``error``. With ``texts``, ``named_by`` has for each pick the id of the candidate that
+    names it and brought it a bonus, or null. ``error`` is null, or says why there is no selection: a vector that is
     zero, has another length or holds NaN; a null; a blank text; a search that found nothing; or an id that the index
     does not have. If there are fewer than ``k`` candidates, all of them are picked.
 
@@ -118,7 +120,7 @@ def select_dataset(
         None is for a Ray Dataset alone: the result is a Ray Dataset, computed lazily.
     k, fetch_k : int
         The number of picks for each query, and the number of nearest candidates to select from (default: 5 k, at
-        least 20). ``fetch_k`` has no effect with ``candidates_column``.
+        least 50). ``fetch_k`` has no effect with ``candidates_column``.
     selector, **parameters
         As in :func:`shared_core.select`, without constraints.
     id_column : str or None
@@ -143,6 +145,10 @@ def select_dataset(
         The candidates' texts: a Parquet file, or a folder of them, with the columns ``id`` and ``text``; or
         ``texts_by_id(ids) -> mapping``, which gets the ids of the candidates of up to 256 queries. Each process holds
         the texts of the files in memory.
+    titles : str or callable, optional
+        The candidates' titles, by which the texts call each other: their column in the files of ``texts`` (default:
+        ``title``, where the files have it), or ``titles_by_id(ids) -> mapping``. A text without a title has the name
+        that it begins with; see :func:`shared_core.find_references`.
     concurrency : int, optional
         The number of Ray actors. None: in this process, without Ray (for a Ray Dataset: one actor fewer than CPUs).
     threads : int
@@ -181,7 +187,8 @@ def select_dataset(
     settings = make_settings(
         index, selector, k=k, fetch_k=fetch_k, id_column=id_column, vector_column=vector_column,
         text_column=text_column, model=model, candidates_column=candidates_column, relevance_column=relevance_column,
-        relevance_scale=relevance_scale, question_column=question_column, texts=texts, threads=threads, **parameters,
+        relevance_scale=relevance_scale, question_column=question_column, texts=texts, titles=titles, threads=threads,
+        **parameters,
     )  # fmt: skip
     block_rows = check_integer(block_rows, "block_rows", least=1)
     if concurrency is not None:
@@ -221,7 +228,7 @@ def _fill(
     """Write the parts that the folder lacks."""
     plan = cut_into_ranges(files, block_rows)
     described = _describe(files, settings)
-    folder.open({"version": 2, **described, "block_rows": block_rows, "parts": len(plan)})
+    folder.open({"version": 3, **described, "block_rows": block_rows, "parts": len(plan)})
     missing = [rows for rows in plan if folder.read_errors(rows) is None]
     if missing:
         written: Iterable[None]

@@ -81,6 +81,9 @@ def test_the_default_reads_the_words_of_questions_and_texts(folder: Path) -> Non
     assert (result.exit_code, result.stderr) == (0, "")
     found = pq.read_table(folder / "sets")["ids"].to_pylist()
     assert all(row in ids for row, ids in zip(last, found, strict=True))
+    other = run(folder, "--texts", folder / "texts.parquet", "--question-column", "question", "--titles", "heading")
+    assert other.exit_code == 2
+    assert "titles: None there, 'heading' now" in other.stderr
     missing = run(folder, "--question-column", "question")
     assert missing.exit_code == 2
     assert "--texts must name the candidates' texts" in missing.stderr

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
+from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async, together
 
 
 async def both_ways(make: Callable[[], Flow[Any]]) -> list[Any]:
@@ -72,3 +72,33 @@ async def test_async_code_awaits_a_step_or_runs_successive_ones_in_one_thread() 
     assert first is second is not threading.current_thread()
     assert on_loop is threading.current_thread()
     assert run_flow(flow()) == [threading.current_thread()] * 3
+
+
+async def test_flows_run_side_by_side_in_async_code_and_one_after_another_in_sync_code() -> None:
+    order: list[str] = []
+
+    def one(name: str, *, fails: bool = False) -> Flow[str]:
+        async def wait() -> str:
+            await asyncio.sleep(0)
+            return step()
+
+        def step() -> str:
+            order.append(name)
+            if fails:
+                raise KeyError(name)
+            return name
+
+        for _ in range(2):
+            yield Step(step, wait)
+        return name
+
+    def all_of(*flows: Flow[str]) -> Flow[list[str]]:
+        found: list[str] = yield together(flows)
+        return found
+
+    assert await both_ways(lambda: all_of(one("a"), one("b"))) == [["a", "b"]] * 2
+    assert order == ["a", "a", "b", "b", *["a", "b"] * 2]
+    with pytest.raises(KeyError, match="b"):
+        await both_ways(lambda: all_of(one("a"), one("b", fails=True)))
+    with pytest.raises(KeyError, match="b"):
+        await run_flow_async(all_of(one("a"), one("b", fails=True)))

@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from llama_index.core.schema import TextNode
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval.items import ORDERS, join_values, read_numbers, read_values, sort_items
+from shared_core.retrieval.items import ORDERS, join_values, read_numbers, read_title, read_values, sort_items
 
 DOCUMENTS: list[Any] = [Document("x", id="a", metadata={"good": 1}), Document("y", id="b", metadata={"good": 2.5})]
 NODES = [TextNode(text="x", id_="a", metadata={"good": 1}), TextNode(text="y", id_="b", metadata={"good": 2.5})]
@@ -39,6 +39,29 @@ def test_an_id_that_the_mapping_lacks_is_named(items: list[Any]) -> None:
 def test_a_mapping_needs_ids() -> None:
     with pytest.raises(InvalidInputError, match="item 0 has no id"):
         read_numbers([Document("x")], {"a": 1.0}, "quality")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "title"),
+    [
+        ({}, ""),
+        ({"title": None, "Title": " Ann Lee "}, "Ann Lee"),
+        ({"title": 7, "Header 1": "Guide", "Header 2": "Usage"}, "Guide"),
+        ({"header_path": "/"}, ""),
+        ({"header_path": "/Guide/Usage/"}, "Guide"),
+        ({"file_name": "README.md"}, ""),
+        ({"file_name": "report_final.pdf", "filename": "Forbidden_Ground.html"}, "Forbidden Ground"),
+        ({"file_name": "北京.md"}, "北京"),
+        ({"source": "Handbook"}, ""),
+        ({"source": "C:\\texts\\Ann Lee.txt"}, "Ann Lee"),
+        ({"source": "https://example.org/wiki/Ann_Lee_(director)?x=A/B#Life"}, "Ann Lee (director)"),
+        ({"source": "https://example.org/"}, ""),
+    ],
+)
+def test_a_title_is_what_loaders_write_and_a_file_name_only_if_it_reads_like_one(
+    metadata: dict[str, Any], title: str
+) -> None:
+    assert read_title(metadata) == title
 
 
 @pytest.mark.parametrize("value", [np.nan, "7", None])

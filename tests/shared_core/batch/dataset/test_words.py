@@ -109,6 +109,8 @@ def test_a_run_resumes_only_with_the_same_texts(index: Path, texts: Path, tmp_pa
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"titles": "title"}, "titles are the names .* so texts must name these texts"),
+        ({"titles": "title", "texts": dict, "question_column": "question"}, "texts is a function: pass a function"),
         ({"question_column": "question"}, "texts must name the candidates' texts"),
         ({"texts": dict}, "question_column must name the queries' texts"),
         ({"texts": "nowhere", "question_column": "question"}, "there is no file or folder .*nowhere"),
@@ -151,3 +153,70 @@ def test_the_column_of_texts_that_are_embedded_is_the_question(index: Path, text
     settings = make_settings(index, Coverage(), text_column="question", texts=texts, model="m")
     assert settings.question_column == "question"
     assert settings.columns == ["id", "question"]
+
+
+# --- names in the texts ---------------------------------------------------------------------------
+
+TITLES = [f"Place {i // 2} Hill" if i % 3 else "" for i in range(N)]
+NAMING = [f"{text} by {TITLES[(i * 7) % N]}" for i, text in enumerate(TEXTS)]
+
+
+def named(titles: list[str] | None = TITLES, **parameters: Any) -> list[tuple[list[int], list[int | None]]]:
+    """The ids of the picks of each query, and of the texts that name them, by single calls."""
+    found = []
+    for query, question in zip(queries(), QUESTIONS, strict=False):
+        near = nearest(query)
+        given: dict[str, Any] = {"question": question, "texts": [NAMING[i] for i in near]}
+        own = None if titles is None else [titles[i] for i in near]
+        one = select(query, corpus()[near], 4, titles=own, **given, **parameters)
+        assert one.named_by is not None
+        by = [None if row < 0 else int(near[row]) for row in one.named_by]
+        found.append(([int(near[i]) for i in one.indices], by))
+    return found
+
+
+def written(table: Any) -> list[tuple[list[int], list[int | None]]]:
+    return list(zip(table["ids"].to_pylist(), table["named_by"].to_pylist(), strict=True))
+
+
+def test_a_row_says_which_candidate_names_each_pick(index: Path, tmp_path: Path) -> None:
+    # One of the files has no titles, and one has a null in place of an empty title.
+    titles = [title or None for title in TITLES[:300]] + [""] * (N - 300)
+    (tmp_path / "texts").mkdir()
+    first = pa.table({"id": range(300), "text": NAMING[:300], "title": titles[:300], "name": ["Nobody"] * 300})
+    pq.write_table(first, tmp_path / "texts" / "a.parquet")
+    second = pa.table({"id": range(300, N), "text": NAMING[300:], "name": ["Nobody"] * (N - 300)})
+    pq.write_table(second, tmp_path / "texts" / "b.parquet")
+    settings: dict[str, Any] = {"question_column": "question", "texts": tmp_path / "texts"}
+    found = select_table(asked(), index, **settings)
+    assert found.column_names == ["id", "ids", "gains", "relevance", "named_by", "error"]
+    assert written(found) == named([title or "" for title in titles])
+    assert any(name is not None for names in found["named_by"].to_pylist() for name in names)
+    other = select_table(asked(), index, **settings, titles="name", bridge_weight=0.5)
+    assert written(other) == named(["Nobody"] * N, bridge_weight=0.5)
+    by_id = {i: title for i, title in enumerate(TITLES) if title}
+    assert written(select_table(asked(), index, **settings, titles=lambda ids: by_id)) == named()
+    without = select_table(asked(), index, **settings, bridge_weight=0)
+    assert without.column_names == ["id", "ids", "gains", "relevance", "error"]
+    with pytest.raises(InvalidInputError, match="there must be one column 'heading'; there is 'id', 'text', 'title'"):
+        select_table(asked(), index, **settings, titles="heading")
+
+
+def test_titles_may_come_from_a_function_and_ids_be_texts(tmp_path: Path) -> None:
+    def search(vectors: Any, k: int) -> Any:
+        near = [nearest(vector) for vector in vectors]
+        return [[f"doc {i}" for i in own] for own in near], [corpus()[own] for own in near]
+
+    def of(values: list[str]) -> Any:
+        return lambda ids: {name: values[int(name.removeprefix("doc "))] for name in ids}
+
+    settings: dict[str, Any] = {"question_column": "question", "texts": of(NAMING)}
+    as_text = [
+        ([f"doc {i}" for i in ids], [None if i is None else f"doc {i}" for i in names]) for ids, names in named()
+    ]
+    assert written(select_table(asked(), search, **settings, titles=of(TITLES))) == as_text
+    assert written(select_table(asked(), search, **settings)) != as_text
+    with pytest.raises(VectorSourceError, match=r"titles_by_id\(ids\) must return a mapping of ids to titles"):
+        select_table(asked(), search, **settings, titles=lambda ids: TITLES)
+    with pytest.warns(SetSelectWarning, match="^bridge_weight has no effect without texts"):
+        select_table(asked(), search, bridge_weight=2)

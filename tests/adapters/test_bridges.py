@@ -1,0 +1,462 @@
+"""Texts that an earlier pick names, and names that are searched for, in each class of both adapters."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+from llama_index.core.vector_stores.simple import SimpleVectorStore
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
+from llama_index.vector_stores.chroma import ChromaVectorStore
+
+from langchain_setselect import SetSelectRetriever, register_vector_source
+from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
+from setselect import Coverage, InvalidInputError, InvalidParameterError, SetSelectWarning
+from tests.adapters.bindings import (
+    EXAMPLES,
+    RERANKERS,
+    RETRIEVERS,
+    SUBJECTS,
+    Row,
+    Subject,
+    metadata,
+    name_of,
+    numbers,
+    over,
+    unit,
+)
+from tests.embedding import DIMENSION, embed
+from tests.langchain_setselect.conftest import WordEmbeddings
+from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
+
+# No text has a word of the question.
+QUESTION = "hidden northern harbour engine"
+LAST, HIDDEN = 19, 24
+# A text is not called by a name that stands this far from its beginning.
+START = "this passage has more words than anybody wants to read, before it says"
+NAMING, NAMED = f"{START} that Ann Lee made it.", "she comes from there."
+OVER_READERS = over(RETRIEVERS + RERANKERS)
+OVER_RETRIEVERS = over(RETRIEVERS)
+
+
+def story(count: int = 20) -> list[Row]:
+    """Rows whose cosine with the question falls from 0.6 to 0.4; the first one names the last one, "Ann Lee"."""
+    q = unit(embed(QUESTION))
+    others = np.linalg.qr(np.column_stack([q, np.random.default_rng(0).normal(size=(DIMENSION, count))]))[0].T[1:]
+    cosines = np.linspace(0.6, 0.4, count)[:, None]
+    vectors = cosines * q + np.sqrt(1 - cosines**2) * others
+    rows = [Row(f"doc-{i}", f"passage {i}", {"number": i}, vectors[i]) for i in range(count)]
+    rows[0] = rows[0]._replace(text=NAMING)
+    rows[-1] = rows[-1]._replace(text=NAMED, metadata={"number": count - 1, "title": "Ann Lee"})
+    return rows
+
+
+def hidden(naming: str = NAMING, named: str = NAMED) -> list[Row]:
+    """25 rows, of which a search finds the first 20. The last one is near to its name, "Ann Lee"."""
+    rows = story(HIDDEN + 1)
+    q, name = unit(embed(QUESTION)), unit(embed("Ann Lee"))
+    vector = 0.4 * q + np.sqrt(1 - 0.4**2) * unit(name - (name @ q) * q)
+    rows[0] = rows[0]._replace(text=naming)
+    rows[-1] = rows[-1]._replace(text=named, vector=vector)
+    return rows
+
+
+def replaced(rows: list[Row], number: int, text: str | None = None, **more: Any) -> list[Row]:
+    """The rows with another text, and more metadata, of one of them; None removes a key."""
+    row = rows[number]
+    data = {key: value for key, value in {**row.metadata, **more}.items() if value is not None}
+    return [*rows[:number], row._replace(text=text or row.text, metadata=data), *rows[number + 1 :]]
+
+
+def found(subject: Subject, rows: list[Row], told: list[Any] | None = None, **settings: Any) -> list[int]:
+    """The numbers of three rows that a new object selects."""
+    store = subject.open(rows, subject.kinds[0])
+    return numbers(subject.run(subject.make(store, k=3, **settings), rows, told, query=QUESTION))
+
+
+# The default
+
+
+@OVER_READERS
+@pytest.mark.parametrize("kind", [0, 1])
+async def test_a_text_that_a_pick_names_by_its_title_is_selected(subject: Subject, kind: int) -> None:
+    rows = story()
+    store = subject.open(rows, subject.kinds[kind])
+    for settings, wanted in (
+        ({}, {0, 1, LAST}),
+        ({"bridge_weight": 0}, {0, 1, 2}),
+        ({"selector": Coverage(bridge_weight=0)}, {0, 1, 2}),
+        ({"selector": "ndpp"}, {0, 1, 2}),
+    ):
+        made = subject.make(store, k=3, **settings)
+        assert {*numbers(subject.run(made, rows, query=QUESTION))} == wanted
+        assert {*numbers(subject.run(pickle.loads(pickle.dumps(made)), rows, query=QUESTION))} == wanted
+
+
+@OVER_READERS
+@pytest.mark.parametrize(
+    "last",
+    [
+        {"title": None, "text": "Ann Lee was born in Perth."},
+        {"title": "", "text": "# Ann Lee\n\nShe was born in Perth."},
+        {"title": "Ann Lee (director)"},
+        {"title": None, "Header 1": "Ann Lee"},
+        {"title": None, "header_path": "/Ann Lee/Life/"},
+        {"title": None, "file_name": "Ann_Lee.md"},
+        {"title": None, "source": "https://example.org/wiki/Ann%20Lee"},
+        {"title": None, "file_name": "ann_lee.md", "text": "Ann Lee was born in Perth."},
+    ],
+    ids=name_of,
+)
+def test_names_stand_where_loaders_and_splitters_write_them_or_in_the_text(
+    subject: Subject, last: dict[str, Any]
+) -> None:
+    assert {*found(subject, replaced(story(), LAST, **last))} == {0, 1, LAST}
+
+
+@OVER_READERS
+@pytest.mark.parametrize("title", ["name", lambda item: metadata(item).get("name"), {"doc-19": "Bob Ray"}], ids=name_of)
+def test_the_title_can_be_any_key_a_function_or_a_mapping_which_some_items_lack(subject: Subject, title: Any) -> None:
+    rows = replaced(story(), 0, NAMING.replace("Ann Lee", "Bob Ray"))
+    rows = replaced(replaced(rows, LAST, name="Bob Ray"), 1, name=float("nan"))
+    assert {*found(subject, rows)} == {0, 1, 2}
+    assert {*found(subject, rows, title=title)} == {0, 1, LAST}
+
+
+@OVER_READERS
+def test_a_key_that_no_candidate_has_is_warned_of(subject: Subject) -> None:
+    for name in ("title", "links"):
+        given: dict[str, Any] = {name: "titel"}
+        with pytest.warns(SetSelectWarning, match=rf"{name} .*'titel'.*none of the 20.*'number', 'title'"):
+            assert {*found(subject, story(), **given)} == {0, 1, LAST}
+
+
+@OVER_READERS
+def test_chunks_of_one_document_share_its_title_and_do_not_name_each_other(subject: Subject) -> None:
+    rows = replaced(story(), 0, title="Ann Lee")
+    assert {*found(subject, rows)} == {0, 1, 2}
+
+
+@over(EXAMPLES)
+def test_examples_name_each_other_only_on_request(subject: Subject) -> None:
+    assert {*found(subject, story())} == {0, 1, 2}
+    rows = replaced(story(), LAST, name="Ann Lee")
+    for settings in ({"title": lambda example: example.get("title")}, {"bridge_weight": 1}, {"title": "name"}):
+        assert {*found(subject, rows, **settings)} == {0, 1, LAST}
+
+
+# Links
+
+
+@OVER_READERS
+@pytest.mark.parametrize(
+    "link", ["doc-19", "Ann Lee", "https://example.org/19", ["doc-19"], ["nowhere", "Ann Lee"]], ids=str
+)
+def test_links_are_ids_titles_or_urls(subject: Subject, link: Any) -> None:
+    rows = replaced(replaced(story(), 0, "passage 0", links=link), LAST, url="https://example.org/19")
+    assert {*found(subject, rows)} == {0, 1, 2}
+    ways: tuple[Any, ...] = ("links", lambda item: metadata(item).get("links"), {"doc-0": link})
+    for links in ways:
+        assert {*found(subject, rows, links=links)} == {0, 1, LAST}
+
+
+@OVER_READERS
+def test_a_text_with_links_names_nothing_else_and_a_wrong_link_is_refused(subject: Subject) -> None:
+    assert {*found(subject, replaced(story(), 0, links=["doc-7"]), links="links")} == {0, 1, 7}
+    with pytest.raises(InvalidInputError, match=r"links of item 0 .*doc-0.* are 5"):
+        found(subject, replaced(story(), 0, links=5), links="links")
+
+
+def test_a_link_to_a_document_of_llamaindex_leads_to_its_nodes() -> None:
+    rows = replaced(story(), 0, "passage 0", links="manual")
+    nodes = [TextNode(id_=r.id, text=r.text, metadata=r.metadata, embedding=r.vector.tolist()) for r in rows]
+    nodes[LAST].relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id="manual")
+    post = SetSelectPostprocessor(top_n=3, links="links", embed_model=CountingEmbedding())
+    picked = post.postprocess_nodes([NodeWithScore(node=node) for node in nodes], query_str=QUESTION)
+    assert {*numbers(picked)} == {0, 1, LAST}
+
+
+# What the event and the metadata say
+
+
+@OVER_READERS
+@pytest.mark.parametrize("settings", [{}, {"score_threshold": 0.45}, {"order": "nearest_last"}], ids=name_of)
+def test_the_event_and_the_scores_say_which_text_named_a_pick(subject: Subject, settings: dict[str, Any]) -> None:
+    rows = replaced(replaced(story(), 0, title="Forbidden Ground"), 1, "passage 2")
+    last = rows[-1].vector - 0.4 * unit(embed(QUESTION))
+    rows[-1] = rows[-1]._replace(vector=0.5 * unit(embed(QUESTION)) + np.sqrt(0.75) * unit(last))
+    # The repeated text and the threshold drop rows before those that stay.
+    rows, told = rows[::-1], list[Any]()
+    made = subject.make(subject.open(rows, subject.kinds[0]), k=4, scores=True, **settings)
+    picked = {metadata(item)["number"]: metadata(item) for item in subject.run(made, rows, told, query=QUESTION)}
+    assert len({0, 1, 2, LAST} & picked.keys()) == 3, "else no text was repeated"
+    named_by = dict(zip(told[0]["ids"], told[0]["named_by"], strict=True))
+    assert {name: by for name, by in named_by.items() if by} == {"doc-19": "doc-0"}
+    assert {number: data.get("selection_named_by") for number, data in picked.items()} == {
+        **dict.fromkeys(picked),
+        LAST: "Forbidden Ground",
+    }
+
+
+@OVER_READERS
+def test_a_key_that_is_there_stays_and_an_id_stands_for_a_missing_name(subject: Subject) -> None:
+    told: list[Any] = []
+    for own, wanted in ((None, "doc-0"), ("theirs", "theirs")):
+        rows = replaced(story(), LAST, selection_named_by=own)
+        made = subject.make(subject.open(rows, subject.kinds[0]), k=3, scores=True)
+        by = {
+            metadata(i)["number"]: metadata(i).get("selection_named_by")
+            for i in subject.run(made, rows, told, QUESTION)
+        }
+        assert by[LAST] == wanted
+    assert told[0]["followed"] == []
+    made = subject.make(subject.open(rows, subject.kinds[0]), k=3, selector="mmr")
+    subject.run(made, rows, told, QUESTION)
+    assert told[-1]["named_by"] == [None] * 3
+
+
+# Following
+
+
+class Calls:
+    """Counts the searches of the in-memory stores and the batches that their models embed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.searches, self.batches = 0, list[int]()
+        for owner, name in ((InMemoryVectorStore, "similarity_search_by_vector"), (SimpleVectorStore, "query")):
+            self._count(monkeypatch, owner, name, self._search)
+        self._count(monkeypatch, WordEmbeddings, "embed_documents", self._batch)
+        for name in ("get_text_embedding_batch", "aget_text_embedding_batch"):
+            self._count(monkeypatch, CountingEmbedding, name, self._batch)
+
+    def _search(self, *arguments: Any) -> None:
+        self.searches += 1
+
+    def _batch(self, texts: Sequence[str]) -> None:
+        self.batches.append(len(texts))
+
+    @staticmethod
+    def _count(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, note: Callable[..., None]) -> None:
+        own = getattr(owner, name)
+
+        def noted(self: Any, *arguments: Any, **more: Any) -> Any:
+            note(*arguments)
+            return own(self, *arguments, **more)
+
+        monkeypatch.setattr(owner, name, noted)
+
+    def forget(self) -> tuple[int, list[int]]:
+        """The number of searches and the sizes of the batches since the last look."""
+        seen = self.searches, self.batches
+        self.searches, self.batches = 0, []
+        return seen
+
+
+@OVER_RETRIEVERS
+@pytest.mark.parametrize("kind", [0, 1])
+async def test_a_name_that_no_candidate_bears_is_searched_once(
+    subject: Subject, kind: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The text that is found names others, which are not followed.
+    rows = hidden(f"{NAMING} Everybody knows Ann Lee.", f"{START} that Bob Ray and Eve Moss came.")
+    store = subject.open(rows, subject.kinds[kind])
+    made, told, calls = subject.make(store, k=3, fetch_k=20, follow=True), list[Any](), Calls(monkeypatch)
+    picked = numbers(subject.run(made, told=told, query=QUESTION))
+    assert {*picked} == {0, 1, HIDDEN}
+    searches, batches = calls.forget()
+    assert (searches, batches) == (2 if kind == 0 else 0, [1])
+    assert told[0]["followed"] == [{"name": "Ann Lee", "found": ["doc-24"], "selected": ["doc-24"]}]
+    assert (told[0]["fetch_k"], told[0]["candidates"]) == (20, 21)
+    assert told[0]["named_by"][picked.index(HIDDEN)] == "doc-0"
+    plain = subject.make(store, k=3, fetch_k=20)
+    assert {*numbers(subject.run(plain, query=QUESTION))} == {0, 1, 2}
+    for copied in (copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert numbers(subject.run(copied, query=QUESTION)) == picked
+
+
+@OVER_RETRIEVERS
+async def test_following_in_async_code_finds_the_same(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = hidden(f"{NAMING} Then it was seen by Bob Ray, and by Eve Moss.")
+    store = subject.open(rows, subject.kinds[0])
+    monkeypatch.setattr("tests.adapters.bindings.QUERY", QUESTION)
+    made, told, calls = subject.make(store, k=3, fetch_k=20, follow=True), list[Any](), Calls(monkeypatch)
+    assert numbers(await subject.arun(made, told=told)) == numbers(subject.run(made, told=told, query=QUESTION))
+    assert calls.forget() == (8, [3, 3])
+    assert told[0]["followed"] == told[1]["followed"]
+    assert [one["name"] for one in told[0]["followed"]] == ["Ann Lee", "Bob Ray", "Eve Moss"]
+    subject.model(store).counts()
+    await subject.arun(made)
+    # LlamaIndex's batch embeds each text by itself.
+    awaited = 2 if subject.size == "k" else 4
+    assert subject.model(store).counts() == (1, 3, awaited)
+
+
+@OVER_RETRIEVERS
+@pytest.mark.parametrize(
+    ("settings", "most", "k"), [({}, 20, 2), ({"follow_names": 3, "follow_k": 5}, 3, 5)], ids=name_of
+)
+def test_a_text_with_500_names_costs_as_much_as_the_limits_allow(
+    subject: Subject, settings: dict[str, Any], most: int, k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXY"
+    many = ", ".join(f"{a}nna {b}olt" for a in letters for b in letters[:20])
+    rows = replaced(replaced(hidden(f"{START} {many}."), 0, links=None), 1, links=[f"to-{i}" for i in range(500)])
+    store = subject.open(rows, subject.kinds[0])
+    for more in ({}, {"links": "links"}):
+        told, calls = list[Any](), Calls(monkeypatch)
+        subject.run(subject.make(store, k=3, fetch_k=20, follow=True, **settings, **more), told=told, query=QUESTION)
+        assert calls.forget() == (1 + most, [most])
+        assert len(told[0]["followed"]) == most
+        assert all(len(one["found"]) <= k for one in told[0]["followed"])
+
+
+@OVER_RETRIEVERS
+def test_what_is_followed_is_filtered_like_the_search(subject: Subject) -> None:
+    rows = [row._replace(metadata={**row.metadata, "team": "a"}) for row in hidden()]
+    linked = replaced(replaced(rows, 0, links="doc-24"), HIDDEN, team="b")
+    for team, wanted in (("a", {0, 1, HIDDEN}), ("b", {0, 1, 2})):
+        rows = replaced(linked, HIDDEN, team=team)
+        store = subject.open(rows, subject.kinds[0])
+        filtered: dict[str, Any] = {"search_kwargs": {"filter": lambda document: document.metadata["team"] == "a"}}
+        if subject.size == "top_n":
+            filtered = {"filters": MetadataFilters(filters=[MetadataFilter(key="team", value="a")])}
+        made = subject.make(store, k=3, fetch_k=20, follow=True, **filtered)
+        assert {*numbers(subject.run(made, query=QUESTION))} == wanted
+        made = subject.make(store, k=3, fetch_k=20, follow=True, links="links", **filtered)
+        assert HIDDEN not in numbers(subject.run(made, query=QUESTION)), "a look-up by id would ignore the filter"
+
+
+@OVER_RETRIEVERS
+@pytest.mark.parametrize(
+    ("link", "followed"),
+    [
+        ("doc-24", [{"name": "doc-24", "found": ["doc-24"], "selected": ["doc-24"]}]),
+        ("Ann Lee", [{"name": "Ann Lee", "found": ["doc-24"], "selected": ["doc-24"]}]),
+        ("https://example.org/24", []),
+        ("doc-3", []),
+    ],
+)
+@pytest.mark.parametrize("kind", [0, 1])
+async def test_links_to_no_candidate_are_looked_up_by_id_or_searched_as_names(
+    subject: Subject, link: str, followed: list[Any], kind: int
+) -> None:
+    store = subject.open(replaced(hidden("passage 0"), 0, links=[link]), subject.kinds[kind])
+    told: list[Any] = []
+    made = subject.make(store, k=3, fetch_k=20, follow=True, links="links")
+    picked = numbers(subject.run(made, told=told, query=QUESTION))
+    assert told[0]["followed"] == followed
+    assert (HIDDEN in picked) == bool(followed)
+
+
+@OVER_RETRIEVERS
+def test_limits_keep_their_meaning(subject: Subject) -> None:
+    rows = [row._replace(metadata={**row.metadata, "tokens": 5}) for row in hidden()]
+    store = subject.open(replaced(rows, HIDDEN, tokens=50), subject.kinds[0])
+    for settings in (
+        {"shown": ["doc-24"]},
+        {"budget": 15, "costs": "tokens"},
+        {"score_threshold": 0.42},
+    ):
+        made = subject.make(store, fetch_k=20, follow=True, **{"k": 3, **settings})
+        assert HIDDEN not in numbers(subject.run(made, query=QUESTION))
+    made = subject.make(store, k=3, fetch_k=20, follow=True, order="nearest_last", max_per_source=1, source="number")
+    assert numbers(subject.run(made, query=QUESTION))[0] == HIDDEN
+
+
+@OVER_RETRIEVERS
+def test_an_empty_selection_and_texts_without_names_are_not_followed(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = subject.open(hidden("passage 0"), subject.kinds[0])
+    for settings in ({}, {"score_threshold": 0.99}):
+        calls = Calls(monkeypatch)
+        subject.run(subject.make(store, k=3, fetch_k=20, follow=True, **settings), query=QUESTION)
+        assert calls.forget() == (1, [])
+
+
+class WithoutIds(InMemoryVectorStore):
+    """Returns documents without ids."""
+
+
+def _search(store: WithoutIds, query: list[float], fetch_k: int, **more: Any) -> Any:
+    scored = store._similarity_search_with_score_by_vector(query, k=fetch_k)
+    return [Document(d.page_content, metadata=d.metadata) for d, _, _ in scored], [vector for _, _, vector in scored]
+
+
+register_vector_source(WithoutIds, _search)
+
+
+async def test_documents_without_ids_are_united_by_their_texts() -> None:
+    store = WithoutIds(WordEmbeddings())
+    for row in hidden():
+        store.store[row.id] = {"id": row.id, "text": row.text, "vector": row.vector.tolist(), "metadata": row.metadata}
+    retriever, told = SetSelectRetriever(vectorstore=store, k=3, fetch_k=20, follow=True, scores=True), list[Any]()
+    picked = RETRIEVERS[0].run(retriever, told=told, query=QUESTION)
+    assert {*numbers(picked)} == {0, 1, HIDDEN}
+    assert told[0]["followed"] == [{"name": "Ann Lee", "found": [None], "selected": [None]}]
+    assert told[0]["candidates"] == 21
+
+
+class WithoutLookup(InMemoryVectorStore):
+    """A store that cannot look documents up by id, as the base class of LangChain's stores cannot."""
+
+    get_by_ids = VectorStore.get_by_ids
+
+
+def test_a_store_without_look_up_searches_for_links_as_names() -> None:
+    store = WithoutLookup(WordEmbeddings())
+    for row in replaced(hidden("passage 0"), 0, links=["Ann Lee", "https://example.org"]):
+        store.store[row.id] = {"id": row.id, "text": row.text, "vector": row.vector.tolist(), "metadata": row.metadata}
+    retriever, told = SetSelectRetriever(vectorstore=store, k=3, fetch_k=20, follow=True, links="links"), list[Any]()
+    assert HIDDEN in numbers(RETRIEVERS[0].run(retriever, told=told, query=QUESTION))
+    assert [one["name"] for one in told[0]["followed"]] == ["Ann Lee"]
+
+
+def test_a_llamaindex_store_that_holds_texts_looks_links_up_by_id() -> None:
+    chromadb = pytest.importorskip("chromadb")
+    rows = replaced(hidden("passage 0"), 0, links="doc-24")
+    collection = chromadb.EphemeralClient().create_collection("bridges", metadata={"hnsw:space": "cosine"})
+    storage = StorageContext.from_defaults(vector_store=ChromaVectorStore(chroma_collection=collection))
+    nodes = [TextNode(id_=r.id, text=r.text, metadata=r.metadata, embedding=r.vector.tolist()) for r in rows]
+    index = VectorStoreIndex(nodes, embed_model=CountingEmbedding(), storage_context=storage)
+    retriever, told = SetSelectIndexRetriever(index, top_n=3, fetch_k=20, follow=True, links="links"), list[Any]()
+    assert HIDDEN in numbers(RETRIEVERS[1].run(retriever, told=told, query=QUESTION))
+    assert told[0]["followed"] == [{"name": "doc-24", "found": ["doc-24"], "selected": ["doc-24"]}]
+
+
+# Settings
+
+
+@over(SUBJECTS)
+def test_settings_that_have_no_effect_are_warned_of(subject: Subject) -> None:
+    searches: list[tuple[dict[str, Any], str]] = [
+        ({"follow": True, "selector": "mmr"}, "follow has no effect with MMR"),
+        ({"follow_names": 5}, "follow_names has no effect without follow"),
+        ({"follow_k": 5}, "follow_k has no effect without follow"),
+    ]
+    both: list[tuple[dict[str, Any], str]] = [
+        ({"title": "title", "selector": "mmr"}, "title has no effect with MMR"),
+        ({"links": "links", "title": "title", "selector": "ndpp"}, "title and links have no effect with NDPP"),
+    ]
+    for settings, words in both + (searches if subject.searches else []):
+        with pytest.warns(SetSelectWarning, match=words):
+            subject.make(subject.corpus(), **settings)
+
+
+@over(RERANKERS)
+def test_a_reranker_does_not_search_for_names(subject: Subject) -> None:
+    with pytest.raises(InvalidParameterError, match=r"follow.*does not search"):
+        subject.make(subject.corpus(), follow=True)
+
+
+def test_scores_of_other_searches_are_no_relevance() -> None:
+    with pytest.raises(InvalidParameterError, match="relevance='score'"):
+        RETRIEVERS[1].make(RETRIEVERS[1].corpus(), follow=True, relevance="score")

@@ -1,0 +1,296 @@
+"""Texts that name each other: what counts as a name, what it weighs, and texts that are made to hurt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from setselect import InvalidInputError, InvalidParameterError, find_references, read_name
+from shared_core.signals.references import find_names
+from tests import oracles
+
+quick = settings(deadline=None, derandomize=True, max_examples=60)
+# Few words: names that stand in other names, and words that are written in two ways.
+WORDS = ["New", "York", "City", "new", "city", "Rush", "rush", "fft_2", "is"]
+TEXT = st.lists(st.sampled_from(WORDS), max_size=10)
+NAME = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3)
+CORPUS = st.lists(st.tuples(TEXT, NAME), min_size=1, max_size=7)
+
+
+def refer(*arguments: Any, **named: Any) -> Any:
+    """The array of :func:`find_references`."""
+    return find_references(*arguments, **named).named
+
+
+def found(corpus: list[tuple[list[str], list[str]]]) -> Any:
+    """The references of texts and names that are split."""
+    return refer([", ".join(text) for text, _ in corpus], [" ".join(name) for _, name in corpus])
+
+
+def names_it(text: str, name: str) -> bool:
+    """Whether a text names another one, which only this text does."""
+    return bool(refer([text, "–", "–", "–"], ["A text", name, "Another text", "A third one"])[0, 1])
+
+
+# --- the numbers ----------------------------------------------------------------------------------
+
+
+@quick
+@given(corpus=CORPUS)
+def test_the_numbers_are_those_of_the_definition(corpus: list[tuple[list[str], list[str]]]) -> None:
+    expected = oracles.references([text for text, _ in corpus], [name for _, name in corpus])
+    np.testing.assert_allclose(found(corpus), expected, rtol=1e-6)
+
+
+@quick
+@given(corpus=CORPUS, data=st.data())
+def test_the_order_changes_nothing_and_copies_are_alike(
+    corpus: list[tuple[list[str], list[str]]], data: st.DataObject
+) -> None:
+    references = found(corpus)
+    order = data.draw(st.permutations(range(len(corpus))))
+    np.testing.assert_array_equal(found([corpus[i] for i in order]), references[np.ix_(order, order)])
+    twice, n = found(corpus * 2), len(corpus)
+    np.testing.assert_array_equal(twice[:n], twice[n:])
+    np.testing.assert_array_equal(twice[:, :n], twice[:, n:])
+
+
+@quick
+@given(corpus=CORPUS)
+def test_a_text_that_names_itself_changes_nothing(corpus: list[tuple[list[str], list[str]]]) -> None:
+    # A name in lower case would show that it is an ordinary word.
+    itself = [([*text, "und", *name] if name[0][0].isupper() else text, name) for text, name in corpus]
+    np.testing.assert_array_equal(found(itself), found(corpus))
+
+
+@quick
+@given(corpus=CORPUS)
+def test_a_name_that_stands_in_every_text_changes_nothing(corpus: list[tuple[list[str], list[str]]]) -> None:
+    product = "Acme Desk"
+    texts, names = [" ".join(text) for text, _ in corpus], [" ".join(name) for _, name in corpus]
+    before = refer([*texts, "About us"], [*names, product])
+    after = refer([*(f"{text} is {product}." for text in texts), "About us"], [*names, product])
+    np.testing.assert_array_equal(before, after)
+    assert not after[:, -1].any()
+
+
+@pytest.mark.parametrize(
+    ("n", "naming", "weight"),
+    [(2, 1, 0), (3, 1, 1), (3, 2, 0), (5, 1, 1), (5, 2, 0.58), (5, 3, 0.30), (5, 4, 0), (50, 5, 0.63), (50, 45, 0.03)],
+)
+def test_what_a_name_weighs(n: int, naming: int, weight: float) -> None:
+    texts = ["Ann Lee acts"] * naming + [""] * (n - naming)
+    references = refer(texts, [f"Text{i}" for i in range(n - 1)] + ["Ann Lee"])
+    np.testing.assert_allclose(references[:naming, -1], weight, atol=0.005)
+    assert not references[naming:].any()
+
+
+# --- what is a name -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Hemingway's novels", "Hemingway"),
+        ("born in PARIS, raised on Mercury.", "Mercury (planet)"),
+        ("the GREAT gatsby", "The Great Gatsby"),
+        ("by J.K. Rowling", "J. K. Rowling"),
+        ("in der Mozartstrasse 3", "Mozartstraße 3"),
+        ("a hotel in Zu\u0308rich", "Zürich"),
+        ("calls numpy.fft.rfft2(a)", "numpy.fft.rfft2"),
+        ("calls rfft2", "rfft2"),
+        ("set max_per_source=2", "max_per_source"),
+        ("她毕业于北京大学。", "北京大学"),
+        ("زار محمد القاهرة أمس", "القاهرة"),
+        ("Она живёт в городе Санкт-Петербург", "Санкт-Петербург"),
+        # Short forms.
+        ("a town near Hoosick", "Hoosick, New York"),
+        ("he joined Arsenal in 1922", "Arsenal F.C."),
+        ("Robert Downey won", "Robert Downey, Jr."),
+    ],
+)
+def test_a_text_names_another(text: str, name: str) -> None:
+    assert names_it(text, name)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("An introduction. Introduction to it", "Introduction"),
+        ("use numpy", "numpy"),
+        ("PARIS", "Paris"),
+        ("Parisian", "Paris"),
+        ("He saw U2 in 1984.", "U2"),
+        ("He saw U2 in 1984.", "1984"),
+        ("John was crowned", "John, King of England"),
+        ("William the Conqueror", "William G."),
+        ("word " * 13, "word " * 13),
+        ("大学", "北京大学"),
+        ("?!", "?!"),
+        ("x", " " * 300 + "x"),
+    ],
+)
+def test_what_is_no_name(text: str, name: str) -> None:
+    assert not names_it(text, name)
+
+
+def test_the_longest_name_counts() -> None:
+    texts = ["She left New York City.", "She left New York.", "", "", ""]
+    references = refer(texts, ["One text", "Two texts", "New York", "New York City", "York City"])
+    assert np.argwhere(references).tolist() == [[0, 3], [1, 2]]
+
+
+def test_a_short_form_leads_to_the_text_that_has_it_as_its_name() -> None:
+    texts = ["He sailed from Waterford.", "Waterford is a town", "Waterford is a port", ""]
+    names = ["A sailor", "Waterford, New York", "Waterford", "Other"]
+    assert np.argwhere(refer(texts, names)).tolist() == [[0, 2]]
+
+
+def test_parts_of_one_document_do_not_name_each_other() -> None:
+    texts = ["Ann Lee was born", "Ann Lee died", "a film by Ann Lee", "", ""]
+    references = refer(texts, ["Ann Lee", "ANN LEE (director)", "Perth", "Rome", None])
+    assert np.argwhere(references).tolist() == [[2, 0], [2, 1]]
+    assert references[2, 0] == references[2, 1] == 1
+    numbers = find_references(texts, ["Ann Lee", "ANN LEE (director)", "Perth", None, None]).names
+    assert numbers[0] == numbers[1]
+    assert len(set(numbers.tolist())) == 4
+
+
+def test_names_are_read_where_titles_are_missing() -> None:
+    texts = ["Forbidden Ground is a film by Ann Lee.", "Ann Mary Lee (1962) is a director.", "a", "b"]
+    for names in (None, [None, "", " ", None], ["Forbidden Ground", None, None, None]):
+        assert np.argwhere(refer(texts, names)).tolist() == [[0, 1]]
+
+
+def test_pages_that_all_name_the_product() -> None:
+    texts = [f"How do I use Acme Desk for task {i}?" for i in range(20)]
+    references = refer([*texts, "Acme Desk is a product."], [*(f"Page {i}" for i in range(20)), "Acme Desk"])
+    assert not references.any()
+
+
+def test_german_nouns_are_no_names() -> None:
+    texts = ["Die Straße ist lang.", "Das Haus steht an der Straße.", "Der Hund läuft in das Haus.", "Im Sommer"]
+    assert not refer(texts).any()
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+
+def test_links_replace_the_words() -> None:
+    texts, names = ["Ann Lee", "Bob Ray", "Ann Lee", ""], ["A text", "Ann Lee", "Bob Ray", "Perth, Ontario"]
+    links: list[Any] = [[7, "https://x.org/perth", "nowhere", ("a", 1)], ["ann lee", "perth"], None, []]
+    keys: list[list[Any]] = [[], [("a", 1)], [7], ["https://x.org/perth"]]
+    references = refer(texts, names, links=links, keys=keys)
+    assert np.argwhere(references).tolist() == [[0, 1], [0, 2], [0, 3], [1, 3], [2, 1]]
+    # Without a list the words count.
+    np.testing.assert_array_equal(refer(texts, names, links=[None] * 4), refer(texts, names))
+
+
+def test_a_document_does_not_link_to_itself() -> None:
+    references = refer(
+        ["", "", ""], ["A Film", "A Film", "Perth"], links=[["b", "a"], [], ["a"]], keys=[["a"], ["b"], []]
+    )
+    assert np.argwhere(references).tolist() == []
+    assert refer(["", "", ""], ["A Film", "", "Perth"], links=[["b", "a"], [], []], keys=[["a"], ["b"], []])[0, 1]
+
+
+# --- reading names --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("## Opening hours ##\n\nWe open at nine.", "Opening hours"),
+        ("\n\nOpening hours\n\nWe open at nine.", "Opening hours"),
+        ("北京大学\n北京大学创立于1898年。", "北京大学"),
+        ("numpy.fft.rfft2\nCompute the transform.", "numpy.fft.rfft2"),
+        ("Ann Lee is\na director.", "Ann Lee"),
+        ("We open at nine.\nThen we close.", ""),
+        ("Opening hours", ""),
+        ("Jeffrey Porcaro (April 1, 1954) was", "Jeffrey Porcaro"),
+        ("J. K. Rowling wrote", "J. K. Rowling"),
+        ("Ludwig van Beethoven's works", "Ludwig van Beethoven"),
+        ("In 1912, the Republic of China was founded", "Republic of China"),
+        ("Élodie Yung, born in Paris", "Élodie Yung"),
+        ("Dunia is a film by Ann Lee.", ""),
+        ("He met Ann Lee.", ""),
+        ("The river", ""),
+        ("Die Straße nach Berlin", ""),
+        ("Angela Merkel war Bundeskanzlerin.", "Angela Merkel"),
+        ("北京大学创立于1898年。", ""),
+        ("", ""),
+        (" \n#\n", ""),
+        ("A " * 1000, ""),
+    ],
+)
+def test_the_name_of_a_text(text: str, name: str) -> None:
+    assert read_name(text) == name
+
+
+def test_names_to_follow() -> None:
+    texts = [
+        "The film was made by Ann Lee's son in Perth on April 5, 1954. Later he met “Bob Ray” (in Rome).",
+        "Ann Lee wrote A Tale of Two Cities—Dickens did not.\n\nBob Ray",
+    ]
+    assert find_names(texts, ["ann lee", "Rome (city)"]) == ["Perth", "Bob Ray", "A Tale of Two Cities", "Dickens"]
+    assert find_names(texts, [], most=2) == ["Ann Lee", "Perth"]
+    german = "Der Hund und das Haus an der Straße gehören der Kanzlerin Angela Merkel."
+    assert find_names([german], []) == ["Kanzlerin Angela Merkel"]
+
+
+# --- large and hostile texts ----------------------------------------------------------------------
+
+HOSTILE = ["A ", "A.", "A of ", "the ", "'", "“A” ", "(", "#", "\n", " ", "A-", "–", "e" + "\u0301" * 50, "Aa, ", "ß"]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_no_text_takes_time_that_is_quadratic_in_its_length(piece: str) -> None:
+    text = piece * (200_000 // len(piece))
+    references = refer([text, "The The", "", ""], ["A text", text, "The " * 11, "the the the"])
+    assert references.shape == (4, 4)
+    assert refer([text, text]).shape == (2, 2)
+    assert len(find_names([text], [text])) <= 20
+
+
+def test_many_candidates() -> None:
+    n = 2_000
+    references = refer([f"It names Text Number{i + 1}." for i in range(n)], [f"Text Number{i}" for i in range(n)])
+    np.testing.assert_array_equal(references, np.eye(n, k=1))
+
+
+@quick
+@given(texts=st.lists(st.text(max_size=60), max_size=5), data=st.data())
+def test_any_text_gives_numbers_in_range(texts: list[str], data: st.DataObject) -> None:
+    names = data.draw(st.lists(st.one_of(st.none(), st.text(max_size=20)), min_size=len(texts), max_size=len(texts)))
+    for references in (refer(texts, names), refer(texts)):
+        assert references.shape == (len(texts), len(texts))
+        assert ((references >= 0) & (references <= 1)).all()
+        assert not references.diagonal().any()
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"texts": ["a", None]}, "texts: row 1 is None"),
+        ({"texts": "ab"}, "texts must be a sequence of strings.*got 'ab'"),
+        ({"texts": ["a"], "names": [3]}, "names: row 0 is 3"),
+        ({"texts": ["a"], "names": ["a", "b"]}, "names must have 1 rows?.*got 2"),
+        ({"texts": ["a"], "links": []}, "links must have 1 rows?.*got 0"),
+        ({"texts": ["a"], "keys": [[], []]}, "keys must have 1 rows?.*got 2"),
+    ],
+)
+def test_what_is_no_text_is_refused(arguments: Any, says: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"^{says}"):
+        find_references(**arguments)
+
+
+def test_a_row_of_links_is_a_collection() -> None:
+    with pytest.raises(InvalidParameterError, match=r"^links: row 1"):
+        find_references(["a", "b"], links=[None, "ab"])

@@ -215,7 +215,9 @@ def measure_costs(regime: Regime) -> list[Cost]:
                 for line in printed.splitlines():
                     store, framework, milliseconds = json.loads(line)
                     found.setdefault((framework, store), Cost(store, framework, tuple(milliseconds)))
-    return [found[framework, name] for framework, names in STORES.items() for name in names if (framework, name) in found]
+    return [
+        found[framework, name] for framework, names in STORES.items() for name in names if (framework, name) in found
+    ]
 
 
 # --- the page -------------------------------------------------------------------------------------

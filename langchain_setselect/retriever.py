@@ -214,7 +214,8 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
     """Fetches ``fetch_k`` candidates from a vector store and returns the best *set* of ``k`` documents.
 
     By default the documents are relevant, repeat little, together cover the words of the question, and lead to each
-    other: a document that another one names is preferred (:class:`Coverage`). ``SetSelectRetriever(vectorstore=store)`` replaces ``store.as_retriever()``, and
+    other: a document that another one names is preferred (:class:`Coverage`).
+    ``SetSelectRetriever(vectorstore=store)`` replaces ``store.as_retriever()``, and
     ``SetSelectRetriever(vectorstore=store, search_type="mmr", search_kwargs={...})`` replaces
     ``store.as_retriever(search_type="mmr", search_kwargs={...})``.
 

@@ -106,8 +106,9 @@ class SetSelectIndexRetriever(BaseRetriever):
     """Fetches ``fetch_k`` nodes from a ``VectorStoreIndex`` and returns the best *set* of ``top_n``.
 
     The query is embedded once. The store is searched with this vector, or with its projection under a perspective, and
-    the selection uses the vectors that the store keeps. By default the nodes are relevant, repeat little, together cover
-    the words of the question, and lead to each other: a node that another one names is preferred (:class:`Coverage`).
+    the selection uses the vectors that the store keeps. By default the nodes are relevant, repeat little, together
+    cover the words of the question, and lead to each other: a node that another one names is preferred
+    (:class:`Coverage`).
 
     If a constraint or repeated texts leave fewer than ``top_n`` nodes, a wider search follows, provided that the store
     returns its vectors. With ``follow=True`` nodes that the selected ones name, and that the search did not find, are

@@ -127,7 +127,8 @@ def read_titles(items: Sequence[Any], given: ItemName | None, view: Callable[[An
     """The title of each item, by the setting ``title`` or else by :func:`read_title`; empty if it has none."""
     values = [None] * len(items) if given is None else _read_some(items, given, "title", view)
     return [
-        read_title(item.metadata) if value is None or value == "" else str(value)
+        # Metadata from a table has NaN for a missing title.
+        str(value) if value and value == value else read_title(item.metadata)
         for item, value in zip(items, values, strict=True)
     ]
 

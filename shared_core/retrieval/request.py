@@ -59,9 +59,9 @@ class Found(NamedTuple):
     """The items to select from, with their ids and vectors row by row.
 
     ``text`` gives the text of an item that was embedded. ``comparable_text`` gives the text by which an item is
-    compared with others, and in which names are found; it is empty for an item that stands for more than its text. ``fetch_k`` is the size of the
-    search; None if the user handed the items in. ``exhausted``: a wider search would not find more. ``scores``: what
-    the items came with, where ``relevance`` may name it.
+    compared with others, and in which names are found; it is empty for an item that stands for more than its text.
+    ``fetch_k`` is the size of the search; None if the user handed the items in. ``exhausted``: a wider search would not
+    find more. ``scores``: what the items came with, where ``relevance`` may name it.
     """
 
     items: Sequence[Any]

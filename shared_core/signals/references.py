@@ -259,7 +259,7 @@ def _list_names(title: str | None, text: str) -> list[str]:
         words = name.split()
         capitals = len(words) > 2 and all(word[0].isupper() for word in words)
         return [name, f"{words[0]} {words[-1]}"] if capitals else [name]
-    name = _without_brackets(title[: HEAD + 1])
+    name = _without_brackets(title.strip()[: HEAD + 1])
     place, *further = name.split(", ")
     if len(further) == 1 and all(word[0].isupper() for word in further[0].split()):
         return [name, place]

@@ -126,7 +126,7 @@ def test_names_stand_where_loaders_and_splitters_write_them_or_in_the_text(
 @pytest.mark.parametrize("title", ["name", lambda item: metadata(item).get("name"), {"doc-19": "Bob Ray"}], ids=name_of)
 def test_the_title_can_be_any_key_a_function_or_a_mapping_which_some_items_lack(subject: Subject, title: Any) -> None:
     rows = replaced(story(), 0, NAMING.replace("Ann Lee", "Bob Ray"))
-    rows = replaced(rows, LAST, name="Bob Ray")
+    rows = replaced(replaced(rows, LAST, name="Bob Ray"), 1, name=float("nan"))
     assert {*found(subject, rows)} == {0, 1, 2}
     assert {*found(subject, rows, title=title)} == {0, 1, LAST}
 
@@ -344,10 +344,11 @@ def test_what_is_followed_is_filtered_like_the_search(subject: Subject) -> None:
         ("doc-3", []),
     ],
 )
+@pytest.mark.parametrize("kind", [0, 1])
 async def test_links_to_no_candidate_are_looked_up_by_id_or_searched_as_names(
-    subject: Subject, link: str, followed: list[Any]
+    subject: Subject, link: str, followed: list[Any], kind: int
 ) -> None:
-    store = subject.open(replaced(hidden("passage 0"), 0, links=[link]), subject.kinds[0])
+    store = subject.open(replaced(hidden("passage 0"), 0, links=[link]), subject.kinds[kind])
     told: list[Any] = []
     made = subject.make(store, k=3, fetch_k=20, follow=True, links="links")
     picked = numbers(subject.run(made, told=told, query=QUESTION))

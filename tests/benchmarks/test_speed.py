@@ -95,7 +95,7 @@ def test_all_ways_lead_from_text_to_documents() -> None:
 
 def test_the_texts_of_the_benchmark_name_each_other() -> None:
     runs: dict[str, Any] = texts.contenders(20)
-    named = runs[texts.TITLED]() > 0
+    named = runs[texts.TITLED]().named > 0
     assert 40 < named.sum() <= 100
-    np.testing.assert_array_equal(runs[texts.UNTITLED]() > 0, named)
+    np.testing.assert_array_equal(runs[texts.UNTITLED]().named > 0, named)
     assert runs[texts.WORDS]().covered.shape == (20, 12)

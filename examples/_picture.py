@@ -1,4 +1,4 @@
-"""Draws the picture of the README, docs/assets/effect.svg and effect-dark.svg, from what the demo selects.
+"""Draws the picture of the documentation, docs/assets/effect.svg and effect-dark.svg, from what the demo selects.
 
 .venv/bin/python examples/_picture.py
 """

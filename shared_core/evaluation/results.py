@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from .._validation import quoted
@@ -39,7 +39,7 @@ class Setting:
     """One selector of the comparison: its method (``"mmr"``), its label (``"mmr lambda_mult=0.5"``) and its repr.
 
     The label holds the selector's name and parameters as a user types them. ``parameter`` is the value of the swept
-    parameter (lambda_mult, temperature), or None. Settings of one ``method`` that have a ``parameter`` form one curve,
+    parameter (lambda_mult, temperature), or None. Settings that sweep the same parameter of one method form one curve,
     in the order of its values. ``parameters`` are the names and values of all parameters, as Python source.
     ``reads_words``: whether the selector reads the words of the query and of the texts.
     """
@@ -50,6 +50,11 @@ class Setting:
     selector: str
     parameters: tuple[tuple[str, str], ...] = ()
     reads_words: bool = False
+
+    @property
+    def curve(self) -> str | None:
+        """The curve of a swept parameter: ``"mmr lambda_mult"``."""
+        return None if self.parameter is None else self.label.rpartition("=")[0] or self.method
 
 
 @dataclass(frozen=True)
@@ -123,13 +128,17 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class CandidateView:
-    """A candidate of a query: an excerpt of its text, its cosine with the query, and its place ``x, y`` on the map."""
+    """A candidate of a query: an excerpt of its text, its cosine with the query, and its place ``x, y`` on the map.
+
+    ``name`` is its title or the name that its text begins with, by which other texts call it; empty if it has none.
+    """
 
     id: str
     text: str
     cosine: float
     x: float
     y: float
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -137,6 +146,7 @@ class QueryView:
     """One query with its candidates, in descending order of their cosine, and the picks of each setting.
 
     ``picks`` maps a position in ``Comparison.settings`` to positions in ``candidates``, in the order of the picks.
+    ``named_by`` maps it to the position of the earlier pick that names each pick and brought it a bonus, or -1.
     ``gold`` holds the ids that are known to be right; they need not be among the candidates. ``x, y`` is the query's
     place on the map, which shows the first two principal components of the candidates and the query.
     """
@@ -148,6 +158,7 @@ class QueryView:
     y: float
     candidates: tuple[CandidateView, ...]
     picks: dict[int, tuple[int, ...]]
+    named_by: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -187,7 +198,7 @@ class Comparison:
     >>> found.values[0, "relevance"], found.to_json()[:18]
     (Estimate(mean=1.0, low=1.0, high=1.0, queries=1), '{"title": "Notes",')
     >>> found
-    Comparison('Notes', 8 settings, 2 measures, 1 queries, k=1 of 2, recommended=None)
+    Comparison('Notes', 9 settings, 2 measures, 1 queries, k=1 of 2, recommended=None)
     """
 
     title: str

@@ -89,13 +89,19 @@ def test_the_summary_is_that_of_the_regimes(page: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "least"), [("docs/choosing.md", 15), ("docs/when-diversity-hurts.md", 5), ("docs/start/few-shot.md", 3)]
+    ("page", "least", "results", "heading"),
+    [
+        ("docs/choosing.md", 15, REGIMES, "regime | similarity"),
+        ("docs/when-diversity-hurts.md", 5, REGIMES, "regime | similarity"),
+        ("docs/start/few-shot.md", 3, REGIMES, "regime | similarity"),
+        ("docs/two-steps.md", 5, "benchmarks/results/bridges.md", "everything found among 5 / 10 texts"),
+    ],
 )
-def test_the_gains_of_each_task_are_those_of_the_regimes(page: str, least: int) -> None:
-    shown = table(page, "regime | similarity")
+def test_the_figures_of_each_task_are_those_of_the_results(page: str, least: int, results: str, heading: str) -> None:
+    shown = table(page, heading)
     assert len(shown) > least
     if not UNKNOWN.search(str(shown)):
-        names, *rows = table(REGIMES, "regime | similarity")
+        names, *rows = table(results, heading)
         columns = [names.index(name) for name in shown[0]]
         measured = [[row[column] for column in columns] for row in rows]
         assert [row for row in shown[1:] if row not in measured] == []
@@ -105,6 +111,11 @@ def test_the_harm_is_that_of_the_regimes() -> None:
     shown = table("docs/when-diversity-hurts.md", "regime and vectors")
     if not UNKNOWN.search(str(shown)):
         assert shown == table(REGIMES, "regime and vectors")
+
+
+def test_what_more_candidates_find_is_what_was_measured() -> None:
+    heading = "points more than similarity, mean of the tasks"
+    assert table("docs/choosing.md", heading) == table("benchmarks/results/fetch_k.md", heading)
 
 
 def messages_of_the_code() -> str:

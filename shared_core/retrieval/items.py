@@ -28,6 +28,8 @@ Ordered = float | date | str | None
 ItemOrdered = str | Mapping[Any, Ordered] | Callable[[Any], Ordered]
 Order = Literal["selection", "relevance", "nearest_last", "long_context"]
 ORDERS: tuple[Order, ...] = get_args(Order)
+# The settings that only the bonus for names uses.
+OF_NAMES = ("title", "links", "follow")
 # The suffix of a file, and what shows that a source is a file or a URL.
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 _FILE = re.compile(r"[/\\]|\.[A-Za-z0-9]{1,5}$")

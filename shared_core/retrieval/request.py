@@ -24,6 +24,7 @@ from ..signals.references import find_references, read_name
 from ..signals.words import match_words, split_words
 from .flow import Flow, Step
 from .items import (
+    OF_NAMES,
     describe_item,
     itself,
     read_keys,
@@ -149,7 +150,7 @@ class Request:
         ordered = settings.order != "selection" or selector == make_selector("similarity")
         all_of = 0 if k is None or limited or ordered else k
         asked = names_by_default or any(
-            getattr(settings, name) not in (None, False) for name in ("title", "links", "bridge_weight", "follow")
+            getattr(settings, name) not in (None, False) for name in (*OF_NAMES, "bridge_weight")
         )
         reads_names = asked and uses_references(selector)
         return cls(settings, selector, k, fetch_k + len(shown), shown, all_of, view, reads_names)

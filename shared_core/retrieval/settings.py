@@ -26,12 +26,14 @@ from ..selectors.base import (
     resolve_selector,
     selector_names,
     selector_parameters,
+    uses_references,
+    uses_words,
     warn_of_no_effect,
 )
 from ..selectors.kernels import Kernel, as_kernel
 from ..selectors.vrsd import NO_RELEVANCE
 from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
-from .items import ItemName, ItemNumber, ItemOrdered, Order
+from .items import OF_NAMES, ItemName, ItemNumber, ItemOrdered, Order
 
 Perspective = (
     str | Sequence[float] | NDArray[Any] | Callable[[str], str | QueryParts | None] | PerspectiveExtractor | None
@@ -313,15 +315,17 @@ class Call(Settings, Fetching):
         if self.has_relevance and not getattr(selector, "uses_relevance", True):
             raise InvalidParameterError(NO_RELEVANCE)
         if warns:
-            of_words = ("cover", "title", "links", "follow")
+            of_words = ("cover", *OF_NAMES)
             given = " and ".join(name for name in of_words if getattr(self, name) not in (None, False))
             # A retriever may be made with costs and a source, and get the budget or the cap at call time.
-            others = ("relevance_scale", "follow_names", "follow_k")
+            others = (*OF_NAMES, "relevance_scale", "follow_names", "follow_k")
             changed = [name for name in others if getattr(self, name) != Call.model_fields[name].default]
+            reads_no_names = uses_words(selector) and not uses_references(selector)
             without = {
                 "cover_weight": None if self.cover is not None else "cover",
                 "relevance_scale": None if self.has_relevance else "relevance",
                 **dict.fromkeys(("follow_names", "follow_k"), None if self.follow else "follow=True"),
+                **dict.fromkeys(OF_NAMES, "a bridge_weight" if reads_no_names else None),
             }
             quality = self.quality is not None
             warn_of_no_effect(selector, [*parameters, *changed], quality=quality, words=given, without=without)

@@ -172,9 +172,9 @@ def select(
         copy=False,
     )
     if question is not None and texts is not None and uses_words(resolved):
-        for name, given in (("texts", texts), ("titles", titles)):
-            if given is not None and len(given) != len(candidates):
-                raise InvalidInputError(f"{name} must be {len(candidates)}, one for each candidate, got {len(given)}")
+        for name, column in (("texts", texts), ("titles", titles)):
+            if column is not None and len(column) != len(candidates):
+                raise InvalidInputError(f"{name} must be {len(candidates)}, one for each candidate, got {len(column)}")
         words = match_words(question, texts)
         if references is None and uses_references(resolved):
             references = find_references(texts, titles)

@@ -20,6 +20,7 @@ from ._validation import (
     as_rows,
     check_integer,
     check_number,
+    is_missing,
     quoted,
     read_only,
 )
@@ -124,7 +125,7 @@ def _as_indicators(values: Iterable[Any], n: int, what: str, name: Callable[[int
             )
         some = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
         try:
-            own.append([column.setdefault(one, len(column)) for one in some if not _is_missing(one)])
+            own.append([column.setdefault(one, len(column)) for one in some if not is_missing(one)])
         except TypeError:
             raise InvalidInputError(f"{what}: {name(row)} is {quoted(value)}, which cannot be hashed") from None
     covered = np.zeros((n, len(column)))
@@ -133,18 +134,14 @@ def _as_indicators(values: Iterable[Any], n: int, what: str, name: Callable[[int
     return covered
 
 
-def _is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, or NaT or NA of pandas."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # NA is neither equal to itself nor different.
-        return True
-
-
 def as_references(given: References | ArrayLike, n: int) -> References:
     """``given`` as read-only :class:`References` of n candidates; in an array each has a name of its own."""
     named = as_numeric(given.named if isinstance(given, References) else given, "references", kinds="fiub")
-    names = np.asarray(given.names if isinstance(given, References) else np.arange(n))
+    names = (
+        as_numeric(given.names, "the names of references", kinds="iu")
+        if isinstance(given, References)
+        else np.arange(n)
+    )
     if named.shape != (n, n) or names.shape != (n,):
         raise InvalidInputError(
             f"references must have shape ({n}, {n}), a row and a column for each candidate, got {named.shape}"

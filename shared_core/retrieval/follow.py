@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..signals.references import find_names, read_name
+from ..signals.references import HEAD, as_key, find_names, read_name
 from .flow import Flow, Step, together
 from .items import read_keys, read_links, read_titles
 from .request import EmbeddedQuery, Found, Request, Selected, unite
@@ -41,8 +41,8 @@ def follow(
     if links:
         fetched = yield from fetch(links)
     ids = [] if fetched is None else list(map(str, fetched.ids))
-    # An address is no name.
-    names = [link for link in links if link not in ids and "://" not in link] + names
+    # An address is no name, nor is a long text.
+    names = [link for link in links if link not in ids and "://" not in link and len(link) <= HEAD] + names
     names = names[: settings.follow_names - len(ids)]
     vectors = np.asarray((yield from embed(names)), np.float64) if names else np.zeros((0, 0))
     # A model of words gives a vector of zeros for a name that it does not know.
@@ -71,10 +71,14 @@ def _find_unknown(request: Request, selected: Selected) -> tuple[list[str], list
     texts = [found.comparable_text(item) for item in found.items]
     titles = read_titles(found.items, settings.title, view)
     known = {title or read_name(text) for title, text in zip(titles, texts, strict=True)}
-    links = [None] * len(selected.items) if settings.links is None else read_links(selected.items, settings.links, view)
+    links: list[tuple[str, ...] | None] = [None] * len(selected.items)
+    if settings.links is not None:
+        every = read_links(found.items, settings.links, view)
+        links = [every[row] for row in selected.selection.indices.tolist()]
     targets = dict.fromkeys(link for row in links for link in row or ())
-    keys = {key for item in found.items for key in read_keys(item)} | {name.casefold() for name in known}
-    unknown = [link for link in targets if link not in keys and link.casefold() not in keys]
+    keys = {key for item in found.items for key in read_keys(item)} | known
+    borne = set(map(as_key, known)) - {()}
+    unknown = [link for link in targets if link not in keys and as_key(link) not in borne]
     unknown = unknown[: settings.follow_names]
     # A document with links refers to what they lead to, and to nothing else.
     searched = [found.comparable_text(item) for item, row in zip(selected.items, links, strict=True) if row is None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from .._validation import check_one_of, read_only
 from ..candidates import CONSTRAINTS, TIE_TOLERANCE, Candidates, References
 from ..errors import InvalidInputError, NothingLeftError, warn
 from ..scaling import SCALES, Scale, rescale
-from ..signals.references import find_references
+from ..signals.references import check_strings, find_references
 from ..signals.words import match_words
 from .base import (
     DEFAULT_SELECTOR,
@@ -138,8 +139,10 @@ def select(
         raise InvalidInputError(f"{missing} is missing: the words need the question and the candidates' texts")
     if titles is not None and texts is None:
         raise InvalidInputError("texts is missing: titles are the names by which the candidates' texts call each other")
-    if titles is not None and references is not None:
-        warn("titles has no effect with references, which are used as given")
+    if titles is not None:
+        check_strings(titles, "titles", (str, NoneType))
+        if references is not None:
+            warn("titles has no effect with references, which are used as given")
     read = {"question": question, "titles": titles, "references": references, "cover": cover}
     others = {"costs": costs is not None, "sources": sources is not None}
     others["relevance_scale"] = relevance_scale != "minmax"

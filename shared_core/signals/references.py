@@ -103,16 +103,16 @@ def find_references(
            [0., 0., 0., 0.]], dtype=float32)
     """
     n = len(texts)
-    _check_strings(texts, "texts")
+    check_strings(texts, "texts")
     names = [None] * n if names is None else names
     links = [None] * n if links is None else links
     keys = [()] * n if keys is None else keys
-    _check_strings(names, "names", (str, NoneType))
+    check_strings(names, "names", (str, NoneType))
     for what, values in (("names", names), ("links", links), ("keys", keys)):
         if len(values) != n:
             raise InvalidInputError(f"{what} must have {n} rows, one for each candidate, got {len(values)}")
     called = [_list_names(name, text) for name, text in zip(names, texts, strict=True)]
-    own = [list(map(_key, forms)) for forms in called]
+    own = [list(map(as_key, forms)) for forms in called]
     documents: dict[Key, list[int]] = defaultdict(list)
     for row, (key, *_) in enumerate(own):
         documents[key].append(row)
@@ -123,9 +123,9 @@ def find_references(
             if key not in documents:
                 bearers.setdefault(key, []).append(row)
     bearers.pop((), None)
-    linked = _follow_links(links, keys, bearers)
+    linked = _follow_links(links, keys, names, bearers)
     references = np.zeros((n, n), np.float32)
-    for row, named in _find_in_texts(texts, linked, bearers, _written_forms(called)):
+    for row, named in _find_in_texts(texts, linked, bearers, _written_forms(called, own)):
         for key in named.difference(own[row]):
             references[row, bearers[key]] = 1
     for row, reached in linked.items():
@@ -187,7 +187,7 @@ def read_name(text: str) -> str:
         and line[0].isalnum()
         and len(line) <= LINE
         and not line.endswith(_SENTENCE_ENDS)
-        and _key(line)
+        and as_key(line)
     ):
         return line
     for start, _, run in _capitalised(head):
@@ -198,7 +198,7 @@ def read_name(text: str) -> str:
             run = run[1:]
         if run:
             name = " ".join(run)
-            return name if len(run) > 1 and _key(name) else ""
+            return name if len(run) > 1 and as_key(name) else ""
     return ""
 
 
@@ -207,7 +207,7 @@ def find_names(texts: Sequence[str], known: Iterable[str], most: int = 20) -> li
 
     A name of one word counts inside of a sentence only, and not in German, where every noun has a capital.
     """
-    seen, found = {_key(name) for name in known} | {()}, []
+    seen, found = {as_key(name) for name in known} | {()}, []
     for text in texts:
         words = text.split()
         german = 20 * sum(word in _GERMAN for word in words) > len(words)
@@ -217,7 +217,7 @@ def find_names(texts: Sequence[str], known: Iterable[str], most: int = 20) -> li
             if len(run) < 2 and (german or opens or len("".join(run)) < 4):
                 continue
             name = " ".join(run)
-            if (key := _key(name)) not in seen and not all(word.isdigit() or word in _MONTHS for word in key):
+            if (key := as_key(name)) not in seen and not all(word.isdigit() or word in _MONTHS for word in key):
                 seen.add(key)
                 found.append(name)
                 if len(found) == most:
@@ -225,7 +225,7 @@ def find_names(texts: Sequence[str], known: Iterable[str], most: int = 20) -> li
     return found
 
 
-def _check_strings(values: Sequence[Any], what: str, allowed: tuple[type, ...] = (str,)) -> None:
+def check_strings(values: Sequence[Any], what: str, allowed: tuple[type, ...] = (str,)) -> None:
     """Refuse one string in place of several, and a row that is none."""
     if isinstance(values, str):
         raise InvalidInputError(f"{what} must be a sequence of strings, one for each candidate, got {quoted(values)}")
@@ -234,12 +234,13 @@ def _check_strings(values: Sequence[Any], what: str, allowed: tuple[type, ...] =
             raise InvalidInputError(f"{what}: row {row} is {quoted(value)}, which is not a string")
 
 
-def _key(name: str) -> Key:
+def as_key(name: str) -> Key:
     """The words by which names are compared; empty if ``name`` is too long or too short for a name."""
     if len(name) > HEAD:
         return ()
     words = tuple(split_words(_without_brackets(name)))
-    letters = sum(not (character.isdigit() or character == "_") for word in words for character in word)
+    characters = "".join(words)
+    letters = len(characters) - characters.count("_") - sum(map(str.isdigit, characters))
     return words if letters >= LEAST_LETTERS and len(words) <= MOST_WORDS else ()
 
 
@@ -267,32 +268,35 @@ def _list_names(title: str | None, text: str) -> list[str]:
     return [name, " ".join(words).rstrip(",")] if words and last.endswith(".") and len(last) > 2 else [name]
 
 
-def _written_forms(called: Sequence[Sequence[str]]) -> dict[str, set[str]]:
+def _written_forms(called: Sequence[Sequence[str]], own: Sequence[Sequence[Key]]) -> dict[str, set[str]]:
     """How names of one word are written. A word in lower case is none, if it has no digit or underscore."""
     written: dict[str, set[str]] = defaultdict(set)
-    for names in called:
-        for name in names:
-            if len(key := _key(name)) == 1:
-                form = space_words(name).strip()
-                if not form.islower() or re.search(r"[\d_]", form):
-                    written[key[0]].add(form)
+    for name, key in zip(chain(*called), chain(*own), strict=True):
+        if len(key) == 1:
+            form = space_words(name).strip()
+            if not form.islower() or re.search(r"[\d_]", form):
+                written[key[0]].add(form)
     return written
 
 
 def _follow_links(
-    links: Sequence[Iterable[Hashable] | None], keys: Sequence[Iterable[Hashable]], bearers: Mapping[Key, list[int]]
+    links: Sequence[Iterable[Hashable] | None],
+    keys: Sequence[Iterable[Hashable]],
+    titles: Sequence[str | None],
+    bearers: Mapping[Key, list[int]],
 ) -> dict[int, set[int]]:
-    """For each text with a list of links, the rows that they lead to, by key or by name."""
+    """For each text with a list of links, the rows that they lead to, by key, title or name."""
     rows_of: dict[Hashable, list[int]] = defaultdict(list)
-    for row, own in enumerate(keys):
-        for name in as_identifiers(own, f"keys: row {row}"):
+    for row, (own, title) in enumerate(zip(keys, titles, strict=True)):
+        # A link may also be a title that is too short or too long for a name that is found in texts.
+        for name in (*as_identifiers(own, f"keys: row {row}"), *([title] if title else [])):
             rows_of[name].append(row)
     reached: dict[int, set[int]] = {}
     for row, targets in enumerate(links):
         if targets is not None:
             reached[row] = set()
             for target in as_identifiers(targets, f"links: row {row}"):
-                by_name = bearers.get(_key(target), []) if isinstance(target, str) else []
+                by_name = bearers.get(as_key(target), []) if isinstance(target, str) else []
                 reached[row].update(rows_of.get(target, ()), by_name)
     return reached
 

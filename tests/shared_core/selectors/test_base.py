@@ -227,6 +227,12 @@ REFUSED: list[tuple[dict[str, Any], type[ValueError], str]] = [
     ({"question": 7, "texts": ["a"] * 11}, InvalidInputError, "^question must be a string, got 7"),
     ({"titles": ["a"] * 11}, InvalidInputError, "^texts is missing: titles are the names"),
     ({"question": "a", "texts": ["a"] * 11, "titles": ["b"] * 10}, InvalidInputError, "^titles must be 11, .* got 10"),
+    (
+        {"question": "a", "texts": ["a"] * 11, "titles": [None, float("nan")] * 5 + ["b"]},
+        InvalidInputError,
+        "^titles: row 1 is nan",
+    ),
+    ({"question": "a", "texts": ["a"] * 11, "titles": "eleven char"}, InvalidInputError, "^titles must be a sequence"),
     ({"references": np.ones((11, 10))}, InvalidInputError, r"^references must have shape \(11, 11\)"),
     ({"cover": "collection_"}, InvalidInputError, "^cover must be a collection, .* got 'collection_'"),
     ({"refine": True}, InvalidParameterError, "'coverage' has no parameter 'refine' .a parameter of 'vrsd'"),

@@ -74,6 +74,7 @@ class Selection:
     objective: float
     filled_from: int | None = None
     named_by: NDArray[np.int64] | None = None
+    serves: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -101,6 +102,13 @@ class Selection:
         more = f" The first {MAX_SHOWN} are shown." if len(self) > MAX_SHOWN else ""
         caption = f"<caption>{len(self)} picks, objective {self.objective:.4g}.{more}</caption>"
         return f"<table>{caption}<thead>{head}</thead><tbody>{rows}</tbody></table>"
+
+
+def best_query(candidates: Candidates) -> NDArray[np.int64]:
+    """The row of the query that each candidate serves best, shape (n,): by its cosine in standard deviations."""
+    cosines = np.array([np.vecdot(candidates.vectors, query) for query in candidates.queries], np.float64)
+    sigma = cosines.std(axis=1, keepdims=True)
+    return ((cosines - cosines.mean(axis=1, keepdims=True)) / np.where(sigma > 0, sigma, 1.0)).argmax(axis=0)
 
 
 def at_rows(selection: Selection, rows: NDArray[np.int64]) -> Selection:
@@ -198,7 +206,8 @@ def make_selection(
     objective = float(math.prod(gains) if product else sum(gains))
     indices.flags.writeable = values.flags.writeable = relevance.flags.writeable = False
     names = None if named_by is None else read_only(np.array(named_by, np.int64))
-    return Selection(indices, values, relevance, objective, filled_from, names)
+    serves = read_only(best_query(candidates)[indices]) if len(candidates.queries) > 1 else None
+    return Selection(indices, values, relevance, objective, filled_from, names, serves)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

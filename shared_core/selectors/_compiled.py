@@ -321,8 +321,8 @@ def update_bonus(
 @_compile()
 def coverage(
     rows: FloatArray, r: Matrix, given: bool, temperature: float, alpha: float, h: float, b: Matrix, a: Matrix,
-    w: Matrix, first_weighed: int, covered_before: Matrix, named: FloatArray, names: Indices, bridge: float, shown: Indices,
-    steps: int, ratios: Matrix, left: Matrix, tie: float, picks: Indices, gains: Matrix,
+    w: Matrix, first_weighed: int, covered_before: Matrix, named: FloatArray, names: Indices, bridge: float,
+    shown: Indices, steps: int, ratios: Matrix, left: Matrix, tie: float, picks: Indices, gains: Matrix,
 ) -> None:  # fmt: skip
     """Coverage for each query of a batch, into ``picks`` and ``gains``.
 

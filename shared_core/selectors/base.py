@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._validation import nearest_name, quoted, read_only
-from ..candidates import CandidateBlock, Candidates
+from ..candidates import CandidateBlock, Candidates, cosines_with_queries
 from ..errors import InvalidInputError, InvalidParameterError, warn
 
 # The selectors of this package, for editors.
@@ -57,6 +57,9 @@ class Selection:
     named_by : int64, shape (k,), or None
         The row of the earlier pick, or of the ``shown`` candidate, that names the pick and brought it a bonus; -1 where
         there is none. None if there were no ``references``, or the selector does not use them.
+    serves : int64, shape (k,), or None
+        With several queries: the row, among the different queries, of the one that each pick serves best. None for one
+        query.
 
     Examples
     --------
@@ -106,9 +109,12 @@ class Selection:
 
 def best_query(candidates: Candidates) -> NDArray[np.int64]:
     """The row of the query that each candidate serves best, shape (n,): by its cosine in standard deviations."""
-    cosines = np.array([np.vecdot(candidates.vectors, query) for query in candidates.queries], np.float64)
+    cosines = cosines_with_queries(candidates)
     sigma = cosines.std(axis=1, keepdims=True)
-    return ((cosines - cosines.mean(axis=1, keepdims=True)) / np.where(sigma > 0, sigma, 1.0)).argmax(axis=0)
+    best: NDArray[np.int64] = (
+        (cosines - cosines.mean(axis=1, keepdims=True)) / np.where(sigma > 0, sigma, 1.0)
+    ).argmax(0)
+    return best
 
 
 def at_rows(selection: Selection, rows: NDArray[np.int64]) -> Selection:

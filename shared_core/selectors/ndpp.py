@@ -248,9 +248,8 @@ def best_cosines(candidates: Candidates | CandidateBlock) -> Matrix:
     """
     if isinstance(candidates, CandidateBlock) or len(candidates.queries) == 1:
         return cosines_with_query(candidates)
-    cosines = cosines_with_queries(candidates)
-    highest: Matrix = standardise(cosines, candidates.dtype)[0].max(axis=0)
-    return cosines[0] if len(cosines) == 1 else highest
+    highest: Matrix = standardise(cosines_with_queries(candidates), candidates.dtype)[0].max(axis=0)
+    return highest
 
 
 def log_relevance(standardised: Matrix) -> Matrix:

@@ -51,6 +51,7 @@ KS = (5, 10)
 K = 5  # of the costs
 COST_REGIME = "SciFact"
 TURNS = 30
+SUMMARY = "points more than similarity, mean of the tasks"  # docs/choosing.md shows this table
 # Left out: stores that take too long to fill, and further settings of a store that is in the list.
 STORES = {
     "LangChain": [
@@ -134,8 +135,8 @@ class Cost(NamedTuple):
     milliseconds: tuple[float, ...]
 
 
-def costs_of(corpus: Path) -> None:
-    """Measure the stores of this environment, and print each :class:`Cost` as a line of JSON."""
+def costs_of(corpus: Path, measured: list[str]) -> None:
+    """Measure the other stores of this environment, and print each :class:`Cost` as a line of JSON."""
     from tests.stores import harness
 
     texts, vectors, questions, queries = pickle.loads(corpus.read_bytes())
@@ -155,6 +156,8 @@ def costs_of(corpus: Path) -> None:
     ):
         by_name = {case.name: case for case in have}
         for name in STORES[framework]:
+            if f"{framework}: {name}" in measured:
+                continue
             with ExitStack() as stack:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
                 stack.enter_context(warnings.catch_warnings())
@@ -204,18 +207,19 @@ def measure_costs(regime: Regime) -> list[Cost]:
     texts = list(dict.fromkeys(regime.texts))
     questions = list(dict.fromkeys(case.question for case in regime.cases))[: TURNS + 2]
     vectors, queries = embed(texts, MINILM), embed(questions, MINILM, query=True)
-    found: dict[tuple[str, str], Cost] = {}
+    found: dict[str, Cost] = {}
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder) / "corpus.pickle"
         corpus.write_bytes(pickle.dumps((texts, vectors.tolist(), questions, queries.tolist())))
         for python in (sys.executable, str(OTHER_ENVIRONMENT)):
             if Path(python).exists():
-                command = [python, __file__, "--costs-of", str(corpus)]
+                command = [python, __file__, "--costs-of", str(corpus), "--measured", *found]
                 printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
                 for line in printed.splitlines():
                     store, framework, milliseconds = json.loads(line)
-                    found.setdefault((framework, store), Cost(store, framework, tuple(milliseconds)))
-    return [found[framework, name] for framework, names in STORES.items() for name in names if (framework, name) in found]
+                    found[f"{framework}: {store}"] = Cost(store, framework, tuple(milliseconds))
+    names = [f"{framework}: {name}" for framework, names in STORES.items() for name in names]
+    return [found[name] for name in names if name in found]
 
 
 # --- the page -------------------------------------------------------------------------------------
@@ -227,15 +231,12 @@ def means(found: dict[str, Found], development: bool) -> np.ndarray:
     return values
 
 
-def summary_table(found: dict[str, Found]) -> str:
-    """Points more than similarity by number of candidates, the mean over the tasks, for each k and half."""
-    rows = []
-    for half, development in (("the half that chose", True), ("the other half", False)):
-        values = means(found, development)
-        for column, k in enumerate(KS):
-            rows.append([f"k = {k}, {half}", *(f"{value:+.1f}" for value in values[:, column])])
-        rows.append([f"**mean, {half}**", *(f"**{value:+.1f}**" for value in values.mean(axis=1))])
-    return table(["points more than similarity", *(f"{size} candidates" for size in SIZES)], rows)
+def summary_table(found: dict[str, Found], heading: str, development: bool) -> str:
+    """Points more than similarity by number of candidates, the mean over the tasks, for each k."""
+    values = means(found, development)
+    rows = [[f"k = {k}", *(f"{value:+.1f}" for value in values[:, column])] for column, k in enumerate(KS)]
+    rows.append(["**mean**", *(f"**{value:+.1f}**" for value in values.mean(axis=1))])
+    return table([heading, *(f"{size} candidates" for size in SIZES)], rows)
 
 
 def task_table(found: dict[str, Found]) -> str:
@@ -271,16 +272,18 @@ def vector_table() -> str:
     return table(["vectors of a query", *(f"{size} candidates" for size in SIZES)], rows)
 
 
-def choice(found: dict[str, Found]) -> str:
-    """What each step to more candidates brings, on the half that chooses."""
-    chosen = means(found, development=True).mean(axis=1)
-    steps = [
-        f"from {low} to {high}, {more:+.1f} points ({10 * more / (high - low):+.2f} for 10 candidates)"
-        for (low, high), more in zip(pairwise(SIZES), np.diff(chosen), strict=True)
+def choice(found: dict[str, Found], costs: list[Cost]) -> str:
+    """What each step to more candidates brings, on the half that chooses, and what it costs."""
+    points = np.diff(means(found, development=True).mean(axis=1))
+    added = np.median([np.diff(one.milliseconds) for one in costs], axis=0)
+    rows = [
+        [f"from {low} to {high}", f"{more:+.1f}", f"{10 * more / (high - low):+.2f}", f"{time:+.1f}"]
+        for (low, high), more, time in zip(pairwise(SIZES), points, added, strict=True)
     ]
+    steps = table(["candidates", "points", "points for 10 more", "milliseconds, median over the stores"], rows)
     return (
-        f"`fetch_k` is {default_fetch_k(K)} by default, and 5 times k for a k above {default_fetch_k(K) // 5}. On the "
-        f"half that chose, the mean over tasks and k\nrises\n\n- " + ",\n- ".join(steps) + ".\n"
+        f"`fetch_k` is {default_fetch_k(K)} by default, and 5 times k for a k above {default_fetch_k(K) // 5}. What "
+        f"each step adds, with the points of the half that\nchose:\n\n{steps}"
     )
 
 
@@ -288,38 +291,37 @@ def page(found: dict[str, Found], costs: list[Cost]) -> str:
     files = list(dict.fromkeys(file for name in found for file in REGIMES[name][1]))
     packages = ["numpy", *FRAMEWORKS, PACKAGES[MINILM][0]]
     text = heading("How many candidates to fetch", "benchmarks/fetch_k.py", files, packages, SEED)
-    text += f"""
+    return f"""{text}
+The default selector selects k texts from the nearest texts by {MINILM}. A **point** is one of 100: in most tasks, one
+question of 100 for which everything that the answer needs is among the k texts. *Similarity* takes the k nearest texts,
+whatever `fetch_k` is. The questions are split into halves by the sha256 of their text, as in
+[the regimes](regimes.md): one half chooses, and the other one checks.
+
 ## The choice
 
-{choice(found)}
-{summary_table(found)}
-A **point** is one of 100: in most tasks, one question of 100 for which everything that the answer needs is among the k
-texts. *Similarity* takes the k nearest texts, whatever `fetch_k` is. The questions are split into halves by the sha256
-of their text, as in [the regimes](regimes.md).
+{choice(found, costs)}
+{summary_table(found, "points more than similarity, the half that chose", development=True)}
+## What is found on the other half
 
-## What is found, task by task
+{summary_table(found, SUMMARY, development=False)}
+Task by task, the mean of k = {KS[0]} and k = {KS[1]}. *Ambient* has 100 candidates for a question and no more.
 
-The default selects from the nearest texts by {MINILM}. Points more than similarity on the half that chose nothing, the
-mean of k = {KS[0]} and k = {KS[1]}. *Ambient* has 100 candidates for a question and no more.
-
-{task_table(found)}"""
-    if costs:
-        text += f"""
+{task_table(found)}
 ## What it costs
 
 Milliseconds of `SetSelectRetriever.invoke` (LangChain) and `SetSelectIndexRetriever.retrieve` (LlamaIndex) with the
 default selector and k = {K}, from the question to the documents. The embedding of the question is looked up and takes
-no time; {MINILM} would add 6 to 15 ms. The stores hold the {COST_REGIME} abstracts ({describe_corpus()}), and the
-questions are claims. In brackets: how many times as long as with {SIZES[0]} candidates. Medians over {TURNS} questions,
-for which the numbers of candidates take turns. The last row has the medians over the stores of the milliseconds that
-are added and of the ratio. {os.cpu_count()} cores, one BLAS thread.
+no time; {MINILM} would add 6 to 15 ms. The stores hold the {COST_REGIME} abstracts
+({describe_corpus()}), and the questions are claims. In brackets: how many times as
+long as with {SIZES[0]} candidates. Medians over {TURNS} questions, for which the numbers of candidates take turns. The
+last row has the medians over the stores of the milliseconds that are added and of the ratio. {os.cpu_count()} cores,
+one BLAS thread. The times, unlike the points, differ from run to run.
 
 {cost_table(costs)}
 The vectors come from the store with the texts. As float32 they take 4 bytes a number; some stores send them as text or
 as Python floats, which takes several times as much:
 
 {vector_table()}"""
-    return text
 
 
 def describe_corpus() -> str:
@@ -331,23 +333,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
     parser.add_argument("--costs-of", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--measured", nargs="*", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.costs_of:
-        costs_of(options.costs_of)
+        costs_of(options.costs_of, options.measured)
         return
     found: dict[str, Found] = {}
-    costs: list[Cost] = []
     for name, (make, needed) in REGIMES.items():
         if not is_there(name):
             print(f"skipped {name}: no {' or '.join(needed)} under {DATA}; set SETSELECT_DATA")
             continue
-        regime = make()
-        found[name] = measure(regime)
-        if name == COST_REGIME:
-            costs = measure_costs(regime)
+        found[name] = measure(make())
         print(name, flush=True)
-    if found:
-        text = page(found, costs)
+    if COST_REGIME in found:
+        text = page(found, measure_costs(REGIMES[COST_REGIME][0]()))
         print(text)
         if options.write:
             RESULT.write_text(text, encoding="utf-8")

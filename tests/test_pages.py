@@ -107,6 +107,11 @@ def test_the_harm_is_that_of_the_regimes() -> None:
         assert shown == table(REGIMES, "regime and vectors")
 
 
+def test_what_more_candidates_find_is_what_was_measured() -> None:
+    heading = "points more than similarity, mean of the tasks"
+    assert table("docs/choosing.md", heading) == table("benchmarks/results/fetch_k.md", heading)
+
+
 def messages_of_the_code() -> str:
     """The strings of our packages, with … for each value that is put into them."""
     found = []

@@ -63,7 +63,13 @@ async def test_by_default_four_of_the_fifty_nearest_by_coverage(subject: Subject
 
 @pytest.mark.parametrize(
     ("settings", "searched"),
-    [({"k": 10}, 50), ({"k": 11}, 55), ({"k": 5, "fetch_k": 5, "order": "relevance"}, 5), ({"fetch_k": 40}, 40), ({"k": 100}, 60)],
+    [
+        ({"k": 10}, 50),
+        ({"k": 11}, 55),
+        ({"k": 5, "fetch_k": 5, "order": "relevance"}, 5),
+        ({"fetch_k": 40}, 40),
+        ({"k": 100}, 60),
+    ],
     ids=name_of,
 )
 @over(RETRIEVERS + EXAMPLES)

@@ -47,7 +47,7 @@ def test_parts_are_written_and_a_second_call_skips_them(folder: Path) -> None:
     assert first.stdout == f"{Q} rows in 3 parts: {folder / 'sets'}\n"
     written = pq.read_table(folder / "sets")
     assert written["id"].to_pylist() == names()
-    # The defaults: 4 of the 20 nearest.
+    # The defaults: 4 of the 50 nearest.
     assert written["ids"].to_pylist() == [by_brute_force(query)[0] for query in queries()]
     second = run(folder, *arguments)
     assert second.stdout == f"{Q} rows in 3 parts, 3 of them from an earlier run: {folder / 'sets'}\n"
@@ -71,7 +71,7 @@ def test_rows_with_errors_are_counted_and_shown(folder: Path) -> None:
 
 def test_the_default_reads_the_words_of_questions_and_texts(folder: Path) -> None:
     pq.write_table(table().append_column("question", pa.array(names())), folder / "queries.parquet")
-    # Of all candidates of a question only the last of the 20 nearest has its words.
+    # Of all candidates of a question only the last of the 50 nearest has its words.
     last = [int(nearest(query)[-1]) for query in queries()]
     texts = {row: " ".join(name for name, i in zip(names(), last, strict=True) if i == row) for row in range(N)}
     pq.write_table(pa.table({"id": list(texts), "text": list(texts.values())}), folder / "texts.parquet")

@@ -125,6 +125,11 @@ def test_every_setting_picks_what_select_picks_from_the_nearest() -> None:
     assert any(view.picks[by_label["coverage"]] != view.picks[by_label["ndpp"]] for view in found.queries)
 
 
+def test_the_candidates_are_those_of_the_retrievers() -> None:
+    for k, fetch_k in ((4, 50), (11, 55), (20, 60)):
+        assert compare(passages(), ["old bread"], words, k=k).corpus.fetch_k == fetch_k
+
+
 def test_words_find_what_vectors_do_not_and_are_matched_once_for_all_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tests import oracles
 
-N, D, Q, K, FETCH_K = 400, 24, 230, 4, 20
+N, D, Q, K, FETCH_K = 400, 24, 230, 4, 50
 
 
 @functools.cache

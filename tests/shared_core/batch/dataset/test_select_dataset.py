@@ -290,7 +290,7 @@ def test_other_settings_than_those_of_the_folder_are_named(index: Path, files: P
         "k: 4 there, 3 now": {"k": 3},
         "block_rows: 100 there, 50 now": {"block_rows": 50},
         r"\(selector\.MMR\.lambda_mult: 0\.5 there, 0\.25 now\)": {"lambda_mult": 0.25},
-        "fetch_k: 20 there, 21 now": {"fetch_k": 21},
+        "fetch_k: 50 there, 51 now": {"fetch_k": 51},
     }.items():
         with pytest.raises(InvalidParameterError, match=differs):
             select_dataset(files, index, out=out, **{"block_rows": 100, **SETTINGS, **change})

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._validation import quoted
 from ..candidates import Candidates, as_unit_rows
-from ..errors import SetSelectError
-from ..selectors.base import Selector, uses_words
+from ..errors import InvalidInputError, SetSelectError
+from ..selectors.base import Selector, best_query, uses_words
 from ..selectors.choose import choose
 from ..signals.words import match_words
 from .corpus import Document, Query
@@ -51,8 +51,8 @@ class FoundCandidates:
 
     Attributes
     ----------
-    vector : array-like, shape (d,)
-        The query's vector.
+    vector : array-like, shape (d,), or (q, d) for a query with sub-questions
+        The query's vector; those of the sub-questions follow it.
     documents : sequence of n Document
         The candidates, the nearest first.
     vectors : array-like, shape (n, d)
@@ -140,11 +140,17 @@ def judge(
     try:
         texts = [document.text for document in found.documents] if found.texts is None else found.texts
         # The words are matched once, for all settings.
-        words = match_words(query.text, texts) if any(map(uses_words, selectors)) else None
+        questions = [query.text, *query.queries]
+        words = match_words(questions, texts) if any(map(uses_words, selectors)) else None
         ids = [document.id for document in found.documents]
+        if query.queries and np.shape(found.vector)[:-1] != (len(questions),):
+            raise InvalidInputError(
+                f"the vector of a query with {len(query.queries)} sub-questions must have {len(questions)} rows, the "
+                f"question first, got shape {np.shape(found.vector)}"
+            )
         candidates = Candidates(found.vector, found.vectors, words=words, ids=ids)
         # One order for every store, so that ties fall to the same document.
-        order = np.argsort(-candidates.relevance, kind="stable")
+        order = np.argsort(-candidates.with_query(candidates.query).relevance, kind="stable")
         candidates = candidates.take(order)
         documents = [found.documents[i] for i in order]
         subtopics = found.subtopics
@@ -160,7 +166,7 @@ def judge(
         if len(rows) < len(place):
             distinct = candidates.take(rows)
             if words is not None:
-                own = match_words(query.text, [texts[i] for i in order[rows]])
+                own = match_words(questions, [texts[i] for i in order[rows]])
                 distinct = distinct.with_query(found.vector, words=own)
         picks = [_pick(candidates, distinct, place, selector, k) for selector in selectors]
     except SetSelectError as error:
@@ -181,7 +187,7 @@ def judge(
         sum_cosine=np.array([sum_cosine(unit_query[0], unit[picked]) for picked in picks]),
         redundancy=np.array([mean_pairwise_cosine(unit[p]) for p in picks]) if min(k, len(ids)) > 1 else None,
         answers=np.array([contained[picked].any(axis=0).mean() for picked in picks]) if query.answers else None,
-        view=_view(query, documents, cosines, np.vstack([unit_query, unit]), picks) if view else None,
+        view=_view(query, documents, distinct, cosines, np.vstack([unit_query, unit]), picks) if view else None,
     )
 
 
@@ -281,14 +287,16 @@ def _normalised(text: str) -> str:
 
 
 def _view(
-    query: Query, documents: list[Document], cosines: Matrix, vectors: Matrix, picks: list[list[int]]
-) -> QueryView:
+    query: Query, documents: list[Document], candidates: Candidates, cosines: Matrix, vectors: Matrix,
+    picks: list[list[int]],
+) -> QueryView:  # fmt: skip
     (x, y), *places = project_to_map(vectors).round(_DIGITS).tolist()
-    candidates = tuple(
-        CandidateView(document.id, _excerpt(document.text), round(float(cosine), _DIGITS), *place)
-        for document, cosine, place in zip(documents, cosines, places, strict=True)
+    served = best_query(candidates).tolist() if query.queries else [None] * len(documents)
+    views = tuple(
+        CandidateView(document.id, _excerpt(document.text), round(float(cosine), _DIGITS), x_, y_, serves)
+        for document, cosine, (x_, y_), serves in zip(documents, cosines, places, served, strict=True)
     )
-    return QueryView(query.id, query.text, query.gold, x, y, candidates, dict(enumerate(map(tuple, picks))))
+    return QueryView(query.id, query.text, query.gold, x, y, views, dict(enumerate(map(tuple, picks))), query.queries)
 
 
 def project_to_map(vectors: Matrix) -> Matrix:

@@ -34,6 +34,15 @@ def default_fetch_k(k: int | None) -> int:
     return max(50, 5 * (k or 0))
 
 
+def share_fetch_k(fetch_k: int, k: int | None, queries: int) -> int:
+    """The number of nearest candidates to search for each of several queries: ``fetch_k`` shared out, at least k.
+
+    >>> share_fetch_k(50, 5, 3), share_fetch_k(50, 20, 3)
+    (17, 20)
+    """
+    return max(k or 1, -(-fetch_k // queries))
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Selection:
     """The selected set, in the order of the picks, with the gain of each pick.

@@ -141,8 +141,9 @@ def hostile(found: Comparison) -> Comparison:
     """The comparison with ``HOSTILE`` in every text."""
     queries = []
     for query in found.queries[:2]:
-        candidates = tuple(replace(view, id=HOSTILE + view.id, text=HOSTILE * 8) for view in query.candidates)
-        queries.append(replace(query, id=HOSTILE, text=HOSTILE, gold=(HOSTILE + query.gold[0],), candidates=candidates))
+        candidates = tuple(replace(view, id=HOSTILE + view.id, text=HOSTILE * 8, serves=1) for view in query.candidates)
+        texts = {"id": HOSTILE, "text": HOSTILE, "gold": (HOSTILE + query.gold[0],), "queries": (HOSTILE,)}
+        queries.append(replace(query, candidates=candidates, **texts))
     return replace(
         found,
         title=HOSTILE,

@@ -261,11 +261,9 @@ def _shares(weights: Matrix) -> Matrix:
 
 
 def _served(candidates: Candidates) -> Matrix:
-    """(n, q): how well each candidate covers each query."""
-    c = cosines_with_queries(candidates)
-    # Where only rounding tells the cosines with a query apart, each candidate covers it.
-    scale = np.maximum(SERVED * c.std(axis=1, keepdims=True), TIE_TOLERANCE[candidates.dtype])
-    return np.ascontiguousarray(np.exp((c - c.max(axis=1, keepdims=True)) / scale).T)
+    """(n, q): how well each candidate covers each query; fully if its cosines are equal up to rounding."""
+    z, _ = standardise(cosines_with_queries(candidates), candidates.dtype)
+    return np.ascontiguousarray(np.exp((z - z.max(axis=1, keepdims=True)) / SERVED).T)
 
 
 def _update_bonus(i: int, terms: _Terms, fresh: NDArray[np.bool_], bonus: Matrix) -> None:

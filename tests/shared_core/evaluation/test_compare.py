@@ -170,7 +170,7 @@ def test_sub_questions_share_the_candidates_and_get_one_set() -> None:
 
 def test_a_search_without_vectors_of_the_sub_questions_is_refused() -> None:
     found = FoundCandidates(TINY_QUERY, [Document(name, name) for name in "abc"], TINY_VECTORS)
-    with pytest.raises(InvalidInputError, match="query '1': the vector .* 1 sub-questions must have 2 rows"):
+    with pytest.raises(InvalidInputError, match=r"query '1': the vector .* 1 sub-questions must have 2 rows"):
         compare_candidates([{"text": "?", "queries": ["!"]}], lambda query: found, k=2)
 
 

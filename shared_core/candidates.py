@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
@@ -211,6 +212,30 @@ def _rescaled(rows: FloatArray, squares: FloatArray, ids: tuple[Hashable, ...] |
     return rows, squares
 
 
+def as_unit_queries(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
+    """The rows of ``query``, or its one vector, at unit length, shape (q, d); one row if all of them are equal."""
+    given = as_numeric(query, "query")
+    if given.ndim != 2:
+        return read_only(as_unit_vector(given, shape, dtype)[None])
+    if not len(given):
+        raise InvalidInputError("query has no row: pass one vector, shape (d,), or a row for each query, shape (q, d)")
+    units = np.empty((len(given), shape[-1]), dtype)
+    for row, one in enumerate(given):
+        try:
+            units[row] = as_unit_vector(one, shape, dtype)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"row {row} of the queries: {error}") from None
+    return read_only(units[:1] if (count_repeats(units) == len(units)).all() else units)
+
+
+def count_repeats(units: FloatArray) -> NDArray[np.int64]:
+    """How many of the rows each row is equal to up to rounding, itself included; shape (q,)."""
+    repeats: NDArray[np.int64] = np.array(
+        [np.count_nonzero(np.abs(units - unit).max(axis=1) <= TIE_TOLERANCE[units.dtype]) for unit in units]
+    )
+    return repeats
+
+
 def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
     """``query`` at unit length, in ``dtype``. ``shape`` is that of the vectors, whose length the query must have."""
     q = as_numeric(query, "query")
@@ -218,7 +243,7 @@ def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any
         hint = (
             "; the lengths differ, so they most likely come from different embedding models"
             if q.ndim == 1
-            else "; the query must be one vector"
+            else "; the query must be one vector, or have a row for each of several queries"
         )
         raise InvalidInputError(f"query has shape {q.shape}, vectors have shape {shape}{hint}")
     q = q.astype(np.float64, copy=False)
@@ -243,8 +268,9 @@ class Candidates:
 
     Parameters
     ----------
-    query : array-like, shape (d,)
-        The query's embedding, of any length above zero.
+    query : array-like, shape (d,) or (q, d)
+        The query's embedding, of any length above zero; or several, one per row: the question first, then its
+        sub-questions. A query that is there twice counts once.
     vectors : array-like, shape (n, d)
         The candidates' embeddings, one per row. float16 and float32 become float32; float64 and lists of
         Python floats stay float64. A zero row is kept; its relevance is 0.
@@ -285,11 +311,14 @@ class Candidates:
     Attributes
     ----------
     query : ndarray, shape (d,), float32 or float64
-        A copy at unit length.
+        A copy at unit length; of several queries the first one.
+    queries : ndarray, shape (q, d), float32 or float64
+        All queries at unit length; q = 1 for one query.
     vectors : ndarray, shape (n, d), float32 or float64
         A copy with rows of unit length.
     relevance : ndarray, shape (n,), float32 or float64
-        What was given, as float64; else the cosine of each candidate with the query, in [-1, 1] up to rounding.
+        What was given, as float64; else the cosine of each candidate with the query, in [-1, 1] up to rounding. With
+        several queries it is the highest of the cosines.
     relevance_given : bool
         Whether ``relevance`` was given.
     prefer : ndarray, shape (n,), int64, or None
@@ -313,6 +342,7 @@ class Candidates:
     """
 
     query: FloatArray
+    queries: FloatArray
     vectors: FloatArray
     relevance: FloatArray
     relevance_given: bool
@@ -353,7 +383,7 @@ class Candidates:
             )
         n = len(given)
         names = None if ids is None else as_names(ids, n, "ids")
-        unit = as_unit_vector(query, given.shape, working_dtype(given.dtype))
+        units = as_unit_queries(query, given.shape, working_dtype(given.dtype))
         # as_numeric has already copied a list into a new array.
         rows = _unit_rows(given, names, copy and not isinstance(vectors, (list, tuple)))
         if max_per_source is not None and sources is None:
@@ -361,10 +391,11 @@ class Candidates:
         if prefer is not None and drop_near_duplicates is None:
             warn("prefer has no effect without drop_near_duplicates")
         self.__dict__.update(
-            query=unit,
+            query=units[0],
+            queries=units,
             # A view, because the caller's own array must stay writeable.
             vectors=read_only(rows[:]),
-            relevance=read_only(rows.dot(unit)) if relevance is None else as_column(relevance, n, "relevance"),
+            relevance=_highest_cosines(rows, units) if relevance is None else as_column(relevance, n, "relevance"),
             relevance_given=relevance is not None,
             quality=None if quality is None else as_column(quality, n, "quality"),
             words=None if words is None else as_parts(words, n, "words"),
@@ -396,8 +427,8 @@ class Candidates:
         >>> c.with_query([0.0, 1.0]).relevance.tolist()
         [0.0, 1.0]
         """
-        unit = as_unit_vector(query, self.vectors.shape, self.dtype)
-        changes: dict[str, Any] = {"query": unit}
+        units = as_unit_queries(query, self.vectors.shape, self.dtype)
+        changes: dict[str, Any] = {"query": units[0], "queries": units}
         if words is not None:
             changes["words"] = as_parts(words, len(self), "words")
         if references is not None:
@@ -405,7 +436,7 @@ class Candidates:
         if relevance is not None:
             column = as_column(relevance, len(self), "relevance")
             return self._with(relevance=column, relevance_given=True, **changes)
-        return self._with(relevance=self._relevance(self.vectors, unit), **changes)
+        return self._with(relevance=self._relevance(self.vectors, units), **changes)
 
     def with_vectors(self, query: ArrayLike, vectors: ArrayLike) -> Candidates:
         """The same candidates with other vectors and another query; InvalidInputError if their number differs.
@@ -417,8 +448,8 @@ class Candidates:
         other = Candidates(query, vectors)
         if len(other) != len(self):
             raise InvalidInputError(f"vectors must have {len(self)} rows, one for each candidate, got {len(other)}")
-        relevance = self._relevance(other.vectors, other.query)
-        return self._with(query=other.query, vectors=other.vectors, relevance=relevance)
+        relevance = self._relevance(other.vectors, other.queries)
+        return self._with(query=other.query, queries=other.queries, vectors=other.vectors, relevance=relevance)
 
     def take(self, rows: ArrayLike) -> Candidates:
         """The candidates at these rows, in this order, with the same query.
@@ -448,9 +479,9 @@ class Candidates:
         """float32 or float64: the dtype of the vectors and of what is computed from them."""
         return self.vectors.dtype
 
-    def _relevance(self, rows: FloatArray, unit: FloatArray) -> FloatArray:
-        """The relevance that was given, else the cosines of unit rows with a unit query."""
-        return self.relevance if self.relevance_given else read_only(rows.dot(unit))
+    def _relevance(self, rows: FloatArray, units: FloatArray) -> FloatArray:
+        """The relevance that was given, else the highest cosine of each unit row with a unit query."""
+        return self.relevance if self.relevance_given else _highest_cosines(rows, units)
 
     def _with(self, **changes: Any) -> Candidates:
         other = object.__new__(Candidates)
@@ -462,7 +493,8 @@ class Candidates:
 
     def __repr__(self) -> str:
         n, d = self.vectors.shape
-        extras = ["relevance"] if self.relevance_given else []
+        extras = [f"{len(self.queries)} queries"] if len(self.queries) > 1 else []
+        extras += ["relevance"] if self.relevance_given else []
         extras += [
             name
             for name in ("quality", "words", "references", "cover", "ids", "costs", "sources", "prefer")
@@ -477,6 +509,11 @@ class Candidates:
                 if isinstance(array, np.ndarray):
                     read_only(array)
         self.__dict__.update(state)
+
+
+def _highest_cosines(rows: FloatArray, units: FloatArray) -> FloatArray:
+    """The highest cosine of each unit row with one of the unit queries."""
+    return read_only(functools.reduce(np.maximum, map(rows.dot, units)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -522,9 +559,39 @@ class CandidateBlock:
 
 
 def cosines_with_query(candidates: Candidates | CandidateBlock) -> NDArray[np.float64]:
-    """Cosine of each candidate with its query, shape (n,), or (b, n) for a block, float64."""
-    query = candidates.query if isinstance(candidates, Candidates) else candidates.queries[:, None]
+    """Cosine of each candidate with its query, shape (n,), or (b, n) for a block, float64.
+
+    With several queries it is the highest of the cosines.
+    """
+    if isinstance(candidates, Candidates):
+        highest: NDArray[np.float64] = cosines_with_queries(candidates).max(axis=0)
+        return highest
+    own: NDArray[np.float64] = np.vecdot(candidates.vectors, candidates.queries[:, None]).astype(np.float64)
+    return own
+
+
+def cosines_with_queries(candidates: Candidates) -> NDArray[np.float64]:
+    """Cosine of each candidate with each query, shape (q, n), float64."""
     # vecdot computes each row alone, unlike the matrix product of Candidates.relevance, so copies of a row get exactly
     # the same cosine. The logarithm of a small cosine, or a low temperature, would enlarge a difference.
-    cosines: NDArray[np.float64] = np.vecdot(candidates.vectors, query).astype(np.float64)
+    cosines: NDArray[np.float64] = np.vecdot(candidates.vectors, candidates.queries[:, None]).astype(np.float64)
     return cosines
+
+
+def standardise(
+    values: NDArray[np.float64], dtype: np.dtype[Any] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(values - mean) / σ and 1 / σ over the last axis, where σ is the standard deviation; 0 if σ is 0 up to rounding.
+
+    If the values are cosines, ``dtype`` is that of the vectors. None means numbers of any size.
+    """
+    if dtype is None:
+        # Squares of very large or very small numbers would overflow or underflow.
+        largest = np.abs(values).max(axis=-1, keepdims=True)
+        values = values / np.where(largest > 0, largest, 1.0)
+    n = values.shape[-1]
+    centred = values - np.add.reduce(values, axis=-1, keepdims=True) / n
+    sigma = np.sqrt(np.vecdot(centred, centred) / n)[..., None]
+    flat = sigma <= TIE_TOLERANCE[dtype or centred.dtype]
+    per_sigma = (1.0 - flat) / (sigma + flat)
+    return centred * per_sigma, per_sigma

@@ -87,8 +87,11 @@ class PAP:
         return projected
 
     def apply(self, candidates: Candidates) -> Candidates:
-        """New candidates with the projected query, and with ``corpus=True`` projected vectors."""
-        query = self.project(candidates.query)
+        """New candidates with the projected query, and with ``corpus=True`` projected vectors.
+
+        Of several queries each is projected.
+        """
+        query = np.array(list(map(self.project, candidates.queries)))
         if not self.corpus:
             return candidates.with_query(query)
         dtype = candidates.dtype

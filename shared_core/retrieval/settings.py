@@ -258,8 +258,9 @@ class Fetching(BaseModel):
     first; the other links that are no URLs are searched as names. If the search has a filter, or another argument of
     the store, links are not looked up, because a look-up would ignore the filter.
 
-    It costs one more batch of embeddings and at most ``follow_names`` searches, side by side in async code. Nothing
-    that is found is followed in turn. With a perspective, the names' vectors are not projected."""
+    It costs one more batch of embeddings and at most ``follow_names`` searches, side by side in async code. Where no
+    vector reader is registered for the store, each of these searches also embeds the texts that it finds. Nothing that
+    is found is followed in turn. With a perspective, the names' vectors are not projected."""
 
     follow_names: Positive = 20
     """For ``follow``: how many names and links are followed at most."""

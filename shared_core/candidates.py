@@ -61,7 +61,7 @@ class References(NamedTuple):
     named : ndarray, shape (n, n), in [0, 1]
         How clearly the text of candidate i names candidate j. The diagonal counts as 0.
     names : ndarray, shape (n,), integers
-        Candidates with the same number bear the same name: the passages of one document, for example.
+        Candidates with the same number have the same name: the passages of one document, for example.
     """
 
     named: NDArray[np.float32]
@@ -299,8 +299,8 @@ class Candidates:
     ------
     InvalidInputError
         Shapes do not agree (the message gives both), a value is NaN or inf (it names the row), there is no
-        candidate, the query is zero, a cost is negative, a part is covered or a candidate is named by a number outside
-        of [0, 1], or an input is ragged, masked or not numeric.
+        candidate, the query is zero, a cost is negative, a number of ``words``, ``references`` or ``cover`` is not in
+        [0, 1], or an input is ragged, masked or not numeric.
     InvalidParameterError
         ``max_per_source`` or ``drop_near_duplicates`` is out of range.
 

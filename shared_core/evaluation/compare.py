@@ -74,8 +74,8 @@ def compare(
     Parameters
     ----------
     documents : iterable of str, mapping or Document
-        Texts, or records with ``text`` and optionally ``id``, ``title`` (put before the text; other texts call the
-        document by it) and ``subtopics``, or both mixed. The default ids are "1", "2", ...
+        Texts, or records with ``text`` and optionally ``id``, ``title`` (put before the text; the name by which
+        other texts mention the document) and ``subtopics``, or both mixed. The default ids are "1", "2", ...
     queries : iterable of str, mapping or Query
         Texts, or records with ``text`` and optionally ``id``, ``gold``, ``subtopics``, ``root`` and ``answers``.
     embed : callable, or a pair for documents and queries

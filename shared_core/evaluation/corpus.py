@@ -28,7 +28,7 @@ _SEVERAL = ("gold", "subtopics", "answers")
 
 @dataclass(frozen=True)
 class Document:
-    """A text that can be picked; ``subtopics`` are the labels of what it covers, and other texts call it by ``title``.
+    """A text that can be picked; ``subtopics`` are the labels of what it covers, ``title`` is its name in other texts.
 
     >>> Document("a", "A text.").subtopics
     ()

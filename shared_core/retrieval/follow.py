@@ -1,4 +1,4 @@
-"""Following: names in the selected texts that no candidate bears are searched for, and the set is selected again.
+"""Follow the names in the selected texts that no candidate has: search for them, and select the set again.
 
 There is one round, with one batch of embeddings and at most ``follow_names`` searches, whatever the texts say.
 """
@@ -28,10 +28,12 @@ def follow(
     search: Search,
     fetch: Callable[[list[str]], Flow[Found]],
 ) -> Flow[Selected]:
-    """``selected``, or what is selected from the candidates and what their names and links lead to.
+    """The set that is selected when the documents that names and links lead to are candidates too.
 
-    ``embed`` gives the vectors of names, ``search`` the items nearest to a vector, and ``fetch`` the items with these
-    ids, as far as the store has them and may return them.
+    It is ``selected`` if the selected texts have no such names and links.
+
+    ``embed`` returns the vectors of names, ``search`` the items nearest to a vector, and ``fetch`` the items with some
+    ids. ``fetch`` leaves out ids that the store does not have.
     """
     settings = request.settings
     links, names = _find_unknown(request, selected)
@@ -68,7 +70,7 @@ def search_all(search: Search, queries: Sequence[EmbeddedQuery], fetch_k: int) -
 
 
 def _find_unknown(request: Request, selected: Selected) -> tuple[list[str], list[str]]:
-    """Links of the selected items that lead to no candidate, and names in their texts that no candidate bears."""
+    """Links of the selected items that lead to no candidate, and names in their texts that no candidate has."""
     settings, found, view = request.settings, selected.found, request.view
     texts = [found.comparable_text(item) for item in found.items]
     titles = read_titles(found.items, settings.title, view)

@@ -152,8 +152,8 @@ def read_title(metadata: Mapping[str, Any]) -> str:
       in ``"header_path"`` (LlamaIndex's ``MarkdownNodeParser``);
     - a file name that reads like a title, without its suffix: ``"file_name"`` (LlamaIndex's
       ``SimpleDirectoryReader``), ``"filename"`` (Unstructured), or the last part of a path or URL in ``"source"``
-      (LangChain). It begins with a capital and has lower case letters too, or is of a script without capitals. So
-      ``report_final.pdf`` and ``README.md`` are no titles.
+      (LangChain). Such a name begins with a capital and has lower case letters too, or is of a script without capitals.
+      So ``report_final.pdf`` and ``README.md`` are no titles.
 
     >>> read_title({"title": "Ann Lee"}), read_title({"source": "wiki/Forbidden_Ground.md"})
     ('Ann Lee', 'Forbidden Ground')
@@ -194,7 +194,7 @@ def read_links(
 
 
 def read_keys(item: Any) -> list[str]:
-    """By what links point at an item, besides its name: its id, that of LlamaIndex's document, and its URL."""
+    """What links may call an item, besides its name: its id, the id of LlamaIndex's document, and its URL."""
     keys = item_id(item), getattr(getattr(item, "node", item), "ref_doc_id", None)
     return [str(key) for key in (*keys, *map(item.metadata.get, ("source", "url"))) if key is not None]
 

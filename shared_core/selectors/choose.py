@@ -70,13 +70,13 @@ def select(
     question : str, optional
         The query in words. With ``texts``, :class:`Coverage` also counts which words of it each text has.
     texts : sequence of n str, optional
-        The candidates' texts. They need ``question``. :class:`Coverage` also reads in them which candidates name each
-        other; see :func:`find_references`.
+        The candidates' texts. They need ``question``. From them :class:`Coverage` also reads which candidates name
+        each other; see :func:`find_references`.
     titles : sequence of n str or None, optional
-        The names of the candidates, by which the texts call each other. None or "": the name is read from the
-        beginning of the text. They need ``texts``.
+        The names by which the texts mention each other. If one is None or empty, the name is read from the beginning
+        of the text. They need ``texts``.
     references : References, or array-like, shape (n, n), in [0, 1], optional
-        How clearly candidate i names candidate j, in place of what :class:`Coverage` reads in ``texts``.
+        How clearly candidate i names candidate j, for :class:`Coverage`. They replace the names in ``texts``.
     cover : array of shape (n, m) in [0, 1], or n values, optional
         Parts that the set has to cover, for :class:`Coverage`: how well each candidate covers each part, or the value
         of each candidate, such as its label. See :class:`Candidates`.
@@ -138,7 +138,7 @@ def select(
         missing = "texts" if texts is None else "question"
         raise InvalidInputError(f"{missing} is missing: the words need the question and the candidates' texts")
     if titles is not None and texts is None:
-        raise InvalidInputError("texts is missing: titles are the names by which the candidates' texts call each other")
+        raise InvalidInputError("texts is missing: titles are the names by which the texts mention each other")
     if titles is not None:
         check_strings(titles, "titles", (str, NoneType))
         if references is not None:

@@ -1,6 +1,7 @@
-"""Which candidate's text names which other candidate: by its title, by the name its text begins with, or by links.
+"""Which candidates name each other: by their titles, by the names with which their texts begin, or by links.
 
-A question of two steps needs a text that resembles another text and not the question. Often that other text names it.
+A question of two steps needs two texts, and the second one does not resemble the question. Often the first
+one names it.
 """
 
 from __future__ import annotations
@@ -57,15 +58,15 @@ def find_references(
 ) -> References:
     """How clearly the text of each candidate names each other candidate; for :class:`Candidates`.
 
-    Names are compared word by word, as :func:`match_words` splits texts, without what stands in brackets at their end.
-    At each place of a text the longest name counts: a text about New York City does not name New York. A name of
-    several words counts in upper and lower case. A name of one word counts only as it is written, and not if it is
-    an ordinary word: if it is written in lower case without digits or underscores, or if a text has it in lower case.
-    Candidates with the same name are parts of one document and never name each other.
+    Names are compared word by word, as :func:`match_words` splits texts. Brackets at the end of a name are left out. At
+    each place of a text the longest name counts: a text about New York City does not name New York. A name of several
+    words may be written in upper or lower case. A name of one word counts only with the capitals that it has. It does
+    not count if it is an ordinary word: if it is in lower case, without digits or underscores, or if a text has it in
+    lower case. Candidates with the same name are parts of one document and never name each other.
 
-    A name that stands in many texts says little. If m of the n' candidates without a name contain it, it weighs
-    log(1 + (n' − m + ½) / (m + ½)), divided by the value at m = 1: 1 for a name that stands in one text, 0 for a name
-    that stands in all of them.
+    A name that stands in many texts says little. Let n' candidates have other names, and let m of them contain the
+    name. Then it weighs log(1 + (n' − m + 0.5) / (m + 0.5)), divided by the value at m = 1. The weight is 1 for a name
+    that stands in one text, and 0 for a name that stands in all n' texts.
 
     Parameters
     ----------
@@ -74,10 +75,10 @@ def find_references(
     names : sequence of n str or None, optional
         Their titles. :func:`read_name` reads the name of a text without a title (None or empty).
     links : sequence of n iterables or None, optional
-        What each text links to: ids, URLs or titles of other documents. A text with links refers to the candidates
-        they lead to, and to no others: its words are not searched. None: the text has no such list.
+        What each text links to: ids, URLs or titles of other documents. A text with a list of links names the
+        candidates that they lead to, and no others: it is not searched for names. None: the text has no such list.
     keys : sequence of n iterables, optional
-        What links call each candidate besides its name: its id, its URL.
+        What else links may call each candidate: its id, its URL.
 
     Returns
     -------
@@ -90,7 +91,7 @@ def find_references(
     InvalidInputError
         A text or a name is not a string, or an argument has another number of rows than ``texts``.
     InvalidParameterError
-        The links or the keys of a row are a single string, or hold what cannot be hashed.
+        The links or the keys of a row are a single string, or contain a value that cannot be hashed.
 
     Examples
     --------
@@ -141,7 +142,7 @@ def find_references(
 
 
 def weigh(m: NDArray[Any], others: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The weights of names that stand in ``m`` of the ``others``, which do not bear them."""
+    """The weights of names that stand in ``m`` of the ``others``, the texts that have other names."""
     weights = np.log1p((others - m + 0.5) / (m + 0.5)) / np.log1p((others - 0.5) / 1.5)
     return np.where(m < others, weights.clip(0, 1), 0.0)
 
@@ -151,13 +152,13 @@ def read_name(text: str) -> str:
 
     The first line is a heading if it is a Markdown heading (``# Title``), or if it is short, does not end like a
     sentence, and further lines follow. Else the name is the run of two or more capitalised words with which the text
-    begins. A word such as "of" or "von" may stand inside of it. Articles, prepositions and numbers before it are left
-    out. Scripts without capitals have names only in headings.
+    begins. A word such as "of" or "von" may stand inside of it. Articles and prepositions before it are left out, and
+    so is a number with which the text begins. Scripts without capitals have names only in headings.
 
     Parameters
     ----------
     text : str
-        The text. Only its first characters are read.
+        The text. Only its first 200 characters, without white space before them, are read.
 
     Returns
     -------

@@ -50,6 +50,8 @@ def follow(
     # A model of words gives a vector of zeros for a name that it does not know.
     queries = [EmbeddedQuery(v, None, v.tolist(), name) for v, name in zip(vectors, names, strict=True) if v.any()]
     found = yield from search_all(search, queries, settings.follow_k)
+    # A hybrid search of LlamaIndex returns as many as its hybrid_top_k says.
+    found = [one.first(settings.follow_k) for one in found]
     sources = [*([] if fetched is None else [fetched]), *found]
     united, added = unite(selected.found, sources)
     if any(added):

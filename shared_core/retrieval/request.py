@@ -74,6 +74,10 @@ class Found(NamedTuple):
     exhausted: bool = True
     scores: Sequence[float | None] | None = None
 
+    def first(self, k: int) -> Found:
+        """The first ``k`` items."""
+        return self._replace(items=self.items[:k], ids=self.ids[:k], vectors=self.vectors[:k])
+
 
 class Selected(NamedTuple):
     """The selected items in order of selection; ``selection.indices`` are rows of ``found``.

@@ -260,6 +260,7 @@ class Fetching(BaseModel):
     a filter, or another argument of the store, links are not looked up, because a look-up would ignore the filter.
 
     It costs one more batch of embeddings and at most ``follow_names`` searches, which async code runs at the same time.
+    Where no vector reader is registered for the store, each of these searches also embeds the texts that it finds.
     What is found is not followed in turn. With a perspective, the vectors of names are not projected."""
 
     follow_names: Positive = 20

@@ -57,7 +57,7 @@ def space_words(text: str) -> str:
             text = unicodedata.normalize("NFKC", _MARKS.sub(r"\1", text))
         # A search in the few characters outside of ASCII is faster than one in the text.
         others = text.encode(errors="replace").translate(None, _ASCII).decode()
-        for pattern, replacement in _REPLACEMENTS:
+        for pattern, replacement in ((_OPTIONAL, ""), (_UNSPACED, _pairs), (_BETWEEN, " ")):
             if pattern.search(others):
                 text = pattern.sub(replacement, text)
     return text.encode(errors="replace").translate(_SPACED).decode()
@@ -67,9 +67,6 @@ def _pairs(run: re.Match[str]) -> str:
     """Each pair of neighbouring characters of a run, between spaces."""
     characters = run[0]
     return f" {' '.join(map(str.__add__, characters, characters[1:])) or characters} "
-
-
-_REPLACEMENTS = ((_OPTIONAL, ""), (_UNSPACED, _pairs), (_BETWEEN, " "))
 
 
 def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,13 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.simple import SimpleVectorStore
-from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
+from llama_index.core.vector_stores.types import (
+    MetadataFilter,
+    MetadataFilters,
+    VectorStoreQuery,
+    VectorStoreQueryMode,
+    VectorStoreQueryResult,
+)
 from llama_index.vector_stores.chroma import ChromaVectorStore
 
 from langchain_setselect import SetSelectRetriever, register_vector_source
@@ -433,6 +440,25 @@ def test_a_store_without_look_up_searches_for_links_as_names() -> None:
     retriever, told = SetSelectRetriever(vectorstore=store, k=3, fetch_k=20, follow=True, links="links"), list[Any]()
     assert HIDDEN in numbers(RETRIEVERS[0].run(retriever, told=told, query=QUESTION))
     assert [one["name"] for one in told[0]["followed"]] == ["Ann Lee"]
+
+
+class Hybrid(SimpleVectorStore):
+    """A store whose hybrid search returns ``hybrid_top_k`` nodes, as those of Qdrant and Weaviate do."""
+
+    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+        changed = replace(query, mode=VectorStoreQueryMode.DEFAULT, similarity_top_k=query.hybrid_top_k or 0)
+        return super().query(changed, **kwargs)
+
+
+def test_a_hybrid_search_does_not_bring_more_for_a_name() -> None:
+    nodes = [TextNode(id_=r.id, text=r.text, metadata=r.metadata, embedding=r.vector.tolist()) for r in hidden()]
+    storage = StorageContext.from_defaults(vector_store=Hybrid())
+    index, told = VectorStoreIndex(nodes, embed_model=CountingEmbedding(), storage_context=storage), list[Any]()
+    retriever = SetSelectIndexRetriever(
+        index, top_n=3, fetch_k=20, follow=True, follow_k=1, vector_store_query_mode="hybrid", hybrid_top_k=20
+    )
+    assert HIDDEN in numbers(RETRIEVERS[1].run(retriever, told=told, query=QUESTION))
+    assert told[0]["followed"] == [{"name": "Ann Lee", "found": ["doc-24"], "selected": ["doc-24"]}]
 
 
 def test_a_llamaindex_store_that_holds_texts_looks_links_up_by_id() -> None:

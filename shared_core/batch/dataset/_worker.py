@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from ...errors import InvalidInputError, SetSelectError, VectorSourceError
 from ...scaling import rescale
 from ...selectors.base import Selection
 from ...signals.embedding_models import load_model
-from ...signals.references import find_references
+from ...signals.references import check_strings, find_references
 from ...signals.words import match_words
 from .._blocks import Block, max_queries
 from .._threads import one_blas_thread
@@ -186,7 +187,9 @@ class Worker:
             else:
                 own_texts, references = [texts[i] for i in of_query], None
                 if self.settings.reads_references:
-                    references = find_references(own_texts, [titles.get(i) for i in of_query])
+                    own_titles = [titles.get(i) for i in of_query]
+                    check_strings(own_titles, "titles", (str, NoneType))
+                    references = find_references(own_texts, own_titles)
                 matched.append(own._replace(words=match_words(question, own_texts), references=references))
         return matched
 

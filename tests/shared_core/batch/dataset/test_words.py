@@ -211,12 +211,14 @@ def test_titles_may_come_from_a_function_and_ids_be_texts(tmp_path: Path) -> Non
         return lambda ids: {name: values[int(name.removeprefix("doc "))] for name in ids}
 
     settings: dict[str, Any] = {"question_column": "question", "texts": of(NAMING)}
-    as_text = [
+    as_text: Any = [
         ([f"doc {i}" for i in ids], [None if i is None else f"doc {i}" for i in names]) for ids, names in named()
     ]
     assert written(select_table(asked(), search, **settings, titles=of(TITLES))) == as_text
     assert written(select_table(asked(), search, **settings)) != as_text
     with pytest.raises(VectorSourceError, match=r"titles_by_id\(ids\) must return a mapping of ids to titles"):
         select_table(asked(), search, **settings, titles=lambda ids: TITLES)
+    with pytest.raises(InvalidInputError, match=r"^titles: row 0 is nan"):
+        select_table(asked(), search, **settings, titles=lambda ids: dict.fromkeys(ids, float("nan")))
     with pytest.warns(SetSelectWarning, match="^bridge_weight has no effect without texts"):
         select_table(asked(), search, bridge_weight=2)

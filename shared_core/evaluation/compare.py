@@ -335,7 +335,7 @@ def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
     --------
     >>> named("mmr", lambda_mult=0.5)[0]
     Setting(method='mmr', label='mmr lambda_mult=0.5', parameter=0.5, selector='MMR(lambda_mult=0.5, lambda_b=0.95)', \
-parameters=(('lambda_mult', '0.5'),), reads_words=False)
+parameters=(('lambda_mult', '0.5'),), reads_words=False, sub_questions=False)
     """
     selector = make_selector(name, **parameters)
     label = " ".join([name, *(f"{key}={_as_typed(value)}" for key, value in parameters.items())])

@@ -29,9 +29,10 @@ from ..selectors.base import (
     warn_of_no_effect,
 )
 from ..selectors.kernels import Kernel, as_kernel
-from ..selectors.vrsd import NO_RELEVANCE
+from ..selectors.vrsd import NO_RELEVANCE, SEVERAL_QUERIES, VRSD
 from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
 from .items import ItemName, ItemNumber, ItemOrdered, Order
+from .sub_questions import Queries, check_queries
 
 Perspective = (
     str | Sequence[float] | NDArray[Any] | Callable[[str], str | QueryParts | None] | PerspectiveExtractor | None
@@ -98,6 +99,15 @@ class Settings(BaseModel):
 
     cover_weight: NotNegative | None = None
     """For ``"coverage"`` with ``cover``, at least 0: how much its values count, 1 by default."""
+
+    queries: Annotated[Queries, PlainValidator(check_queries), AsItIs] = None
+    """The sub-questions of a question, which the set has to answer too: a list of texts, or a function or LangChain
+    Runnable that gets the question and returns such a list. Sub-questions that are equal to the question or to each
+    other count once; without any, the set is for the question alone. ``"vrsd"`` takes one question only.
+
+    The relevance of a document is its highest cosine with any of these queries, and the words of all of them count.
+    Each is embedded as a query, and each is searched for: side by side in async code, one after another in sync code.
+    An async function is awaited in async code."""
 
     bridge_weight: NotNegative | None = None
     """For ``"coverage"``, at least 0: how much it counts that a document selected earlier names this one, 1 by default;
@@ -206,10 +216,11 @@ class Settings(BaseModel):
     """Project the candidates too (PAP+)."""
 
     scores: bool = False
-    """Add ``selection_score`` (the gain) and ``relevance_score`` to the metadata of copies of the documents, and
-    ``selection_named_by``, the name of the document that brought this one a bonus (see ``bridge_weight``), where there
-    is one. A key that is there already keeps its value; where it is ``relevance_score``, the relevance that counted
-    here is ``selection_relevance``. Events hold the scores in any case."""
+    """Add ``selection_score`` (the gain) and ``relevance_score`` to the metadata of copies of the documents. Where they
+    exist, ``selection_named_by`` is the name of the document that brought this one a bonus (``bridge_weight``), and
+    ``selection_serves`` is the query that it serves best (``queries``). A key that is there already keeps its value;
+    where it is ``relevance_score``, the relevance that counted here is ``selection_relevance``. Events hold the scores
+    in any case."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
@@ -247,7 +258,8 @@ class Fetching(BaseModel):
 
     fetch_k: Positive | None = None
     """How many candidates to select from, at least as many as are selected; by default max(50, 5k), or 50 if only a
-    budget is given. The number of ``shown`` ids is added."""
+    budget is given. The number of ``shown`` ids is added. With ``queries`` it is shared out: each of q queries fetches
+    fetch_k / q candidates, and at least as many as are selected and ``shown``."""
 
     follow: bool = False
     """For ``"coverage"``: search for the names that stand in the selected documents and that no candidate bears, add
@@ -311,6 +323,8 @@ class Call(Settings, Fetching):
         selector = resolve_selector(DEFAULT_SELECTOR if self.selector is None else self.selector, parameters)
         if self.has_relevance and not getattr(selector, "uses_relevance", True):
             raise InvalidParameterError(NO_RELEVANCE)
+        if self.queries and isinstance(selector, VRSD):
+            raise InvalidParameterError(f"queries cannot be used: {SEVERAL_QUERIES}")
         if warns:
             of_words = ("cover", "title", "links", "follow")
             given = " and ".join(name for name in of_words if getattr(self, name) not in (None, False))

@@ -34,6 +34,15 @@ def default_fetch_k(k: int | None) -> int:
     return max(50, 5 * (k or 0))
 
 
+def fetch_k_per_query(k: int | None, fetch_k: int, queries: int) -> int:
+    """How many candidates each of several queries fetches: its share of ``fetch_k``, and at least ``k``.
+
+    >>> [fetch_k_per_query(4, 50, queries) for queries in (1, 3, 20)]
+    [50, 17, 4]
+    """
+    return max(k or 1, -(-fetch_k // queries))
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Selection:
     """The selected set, in the order of the picks, with the gain of each pick.

@@ -181,12 +181,17 @@ class Request:
         return cls(settings, selector, k, fetch_k + len(shown), shown, all_of, view, reads_names)
 
     def read_queries(self, question: str, config: Any = None) -> Flow[list[str]]:
-        """The question and its sub-questions. A Runnable that splits the question gets the ``config``."""
-        queries = self.settings.queries
+        """The question and its sub-questions. A Runnable that splits the question gets the ``config``.
+
+        A question of which only the embedding is known has no text to split.
+        """
+        queries: Any = self.settings.queries
         if is_splitter(queries):
             arguments = queries, question, config
-            queries = yield Step(functools.partial(split, *arguments), functools.partial(asplit, *arguments))
-        return distinct_queries(question, queries)  # type: ignore[arg-type]
+            queries = None
+            if question.strip():
+                queries = yield Step(functools.partial(split, *arguments), functools.partial(asplit, *arguments))
+        return distinct_queries(question, queries)
 
     def read_perspective(self, query: str) -> Flow[tuple[str | None, Collection[str]]]:
         """The text to embed for the projection besides the query, or None; and the words that do not count.

@@ -26,12 +26,13 @@ from ..selectors.base import (
     resolve_selector,
     selector_names,
     selector_parameters,
+    uses_queries,
     uses_references,
     uses_words,
     warn_of_no_effect,
 )
 from ..selectors.kernels import Kernel, as_kernel
-from ..selectors.vrsd import NO_RELEVANCE, SEVERAL_QUERIES, VRSD
+from ..selectors.vrsd import NO_RELEVANCE, SEVERAL_QUERIES
 from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
 from .items import OF_NAMES, ItemName, ItemNumber, ItemOrdered, Order
 from .sub_questions import Queries, check_queries
@@ -328,7 +329,7 @@ class Call(Settings, Fetching):
         selector = resolve_selector(DEFAULT_SELECTOR if self.selector is None else self.selector, parameters)
         if self.has_relevance and not getattr(selector, "uses_relevance", True):
             raise InvalidParameterError(NO_RELEVANCE)
-        if self.queries and isinstance(selector, VRSD):
+        if self.queries and not uses_queries(selector):
             raise InvalidParameterError(f"queries cannot be used: {SEVERAL_QUERIES}")
         if warns:
             of_words = ("cover", *OF_NAMES)

@@ -49,7 +49,7 @@ async def test_sub_questions_of_one_call(store: VectorStore) -> None:
     always = SetSelectRetriever(vectorstore=store, search_kwargs={"k": 4, "queries": PARTS})
     assert always.invoke(QUERY) == found
     assert always.invoke(QUERY, queries=None) == alone
-    with pytest.raises(InvalidParameterError, match="'vrsd'"):
+    with pytest.raises(InvalidParameterError, match="VRSD"):
         retriever.invoke(QUERY, queries=PARTS, search_type="vrsd")
 
 

@@ -82,10 +82,8 @@ def compare_store(
 
     def candidates_of(query: Query) -> FoundCandidates:
         vector = as_embeddings([embedding.embed_query(query.text)], [query.text], type(embedding).__name__)[0]
-        embedded = EmbeddedQuery(vector, None, vector.tolist())
-        documents, ids, vectors = run_flow(
-            search_store(store, embedding, query.text, embedded, fetch_k, dict(search_kwargs or {}))
-        )
+        embedded = EmbeddedQuery(vector, None, vector.tolist(), query.text)
+        documents, ids, vectors = run_flow(search_store(store, embedding, embedded, fetch_k, dict(search_kwargs or {})))
         rows = [
             (i, d.page_content, d.metadata.get("subtopics"), read_title(d.metadata))
             for i, d in zip(ids, documents, strict=True)

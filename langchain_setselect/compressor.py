@@ -25,7 +25,7 @@ from .retriever import (
     EVENT,
     arrange_documents,
     check_shown,
-    embed_query,
+    embed_queries,
     read_ids,
     text_of,
 )
@@ -110,13 +110,13 @@ class SetSelectCompressor(SelectionSettings, BaseDocumentCompressor):
             return []
         if len(documents) <= request.all_of:
             request.warn_that_all_are_selected(self, len(documents), REMEDY)
-        embedded = yield from embed_query(request, self._embeddings(), query)
+        queries = yield from embed_queries(request, self._embeddings(), query, callbacks)
         ids = _drop_ambiguous(read_ids(self.vectorstore, reader_of(self.vectorstore), documents), documents)
         vectors = yield from fetch_or_embed(self.vectorstore, self._embeddings(), documents, ids, SetSelectCompressor)
         check_shown(request, ids)
         scores = _rerank_scores(documents) if request.settings.relevance is None else None
         found = Found(documents, ids, text_of, text_of, vectors, scores=scores)
-        selected: Selected = yield Step(partial(request.select, found, embedded))
+        selected: Selected = yield Step(partial(request.select, found, queries))
         request.warn_of_ignored_scores(self, selected, RERANKED)
         selected = request.report(selected, started, lambda: self.vector_source)
         data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}

@@ -17,7 +17,7 @@ from shared_core.retrieval.items import join_values
 from shared_core.retrieval.lookup import nearest_name
 from shared_core.retrieval.settings import parameter_names
 
-from .retriever import RAISE_FETCH_K, SearchSettings
+from .retriever import SearchSettings
 
 
 class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
@@ -148,9 +148,6 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
 
     def _examples(self, input_variables: dict[str, str]) -> Flow[list[dict[str, Any]]]:
         request, store_kwargs = self._configured
-        fetched = request.fetch_k - len(request.shown)
-        if fetched <= request.all_of:
-            request.warn_that_all_are_selected(self, fetched, RAISE_FETCH_K)
         selected = yield from self._select(request, join_values(input_variables, self.input_keys), store_kwargs)
         examples = [document.metadata for document, *_ in request.arrange(selected)]
         return [{key: example[key] for key in self.example_keys or example} for example in examples]

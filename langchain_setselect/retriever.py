@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Collection, Hashable, Sequence
 from contextlib import suppress
@@ -12,6 +13,7 @@ from typing import Any, ClassVar, get_args
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
     CallbackManagerForRetrieverRun,
+    Callbacks,
     adispatch_custom_event,
     dispatch_custom_event,
 )
@@ -25,7 +27,6 @@ from shared_core import InvalidInputError, VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import follow
-from shared_core.retrieval.items import new_scores
 from shared_core.retrieval.request import EmbeddedQuery, Found, Request, Selected, as_vector
 from shared_core.retrieval.settings import Fetching
 from shared_core.selectors.base import SelectorName
@@ -43,19 +44,28 @@ _USED_TOGETHER |= {"follow", "follow_names", "follow_k", "prefer", "drop_duplica
 _USED_TOGETHER |= {"relevance", "relevance_scale"}
 
 
-def embed_query(request: Request, embeddings: Embeddings, query: str) -> Flow[EmbeddedQuery]:
-    """Embed the query, and the text that its perspective needs."""
-    text, question = yield from request.read_perspective(query)
-    vector = yield Step(partial(embeddings.embed_query, query), partial(embeddings.aembed_query, query))
-    embedded = None
-    if text is not None:
-        answer = yield Step(partial(embeddings.embed_query, text), partial(embeddings.aembed_query, text))
-        embedded = as_vector(answer, "the perspective's embedding").tolist()
-    return request.as_query(question, vector, embedded)
+def embed_queries(
+    request: Request, embeddings: Embeddings, question: str, callbacks: Callbacks
+) -> Flow[list[EmbeddedQuery]]:
+    """Embed the question, its sub-questions, and the text that its perspective needs.
+
+    The ``callbacks`` see the run of a Runnable that splits the question.
+    """
+    queries = yield from request.read_queries(question, {"callbacks": callbacks})
+    text, removed = yield from request.read_perspective(question)
+    texts = queries if text is None else [*queries, text]
+    # The base class would embed each text in a thread of its own, side by side. Not every local model allows that.
+    waits = type(embeddings).aembed_query is not Embeddings.aembed_query
+    vectors = yield Step(
+        lambda: list(map(embeddings.embed_query, texts)),
+        (lambda: asyncio.gather(*map(embeddings.aembed_query, texts))) if waits else None,
+    )
+    embedded = None if text is None else as_vector(vectors.pop(), "the perspective's embedding").tolist()
+    return request.as_queries(queries, vectors, embedded, removed)
 
 
 def search_store(
-    store: VectorStore, embeddings: Embeddings, text: str, query: EmbeddedQuery, fetch_k: int, kwargs: dict[str, Any]
+    store: VectorStore, embeddings: Embeddings, query: EmbeddedQuery, fetch_k: int, kwargs: dict[str, Any]
 ) -> Flow[tuple[Sequence[Document], Sequence[str | None], Any]]:
     """The store's documents nearest to the query, their ids, and their vectors.
 
@@ -64,7 +74,7 @@ def search_store(
     """
     reader = find_reader(type(store))
     if reader is None:
-        documents, vectors = yield from search_and_embed(store, embeddings, text, query, fetch_k, kwargs)
+        documents, vectors = yield from search_and_embed(store, embeddings, query, fetch_k, kwargs)
         return documents, read_ids(store, None, documents), vectors
     arguments = (store, query.search_vector, fetch_k)
     documents, vectors, *more = yield Step(
@@ -129,14 +139,10 @@ text_of = attrgetter("page_content")
 
 def arrange_documents(request: Request, selected: Selected) -> list[Document]:
     """The selected documents in the ``order`` asked for; with ``scores``, copies that have scores in their metadata."""
-    arranged = request.arrange(selected)
-    if not request.settings.scores:
-        return [document for document, *_ in arranged]
-    copies = []
-    for document, relevance, gain, named_by in arranged:
-        metadata = {**document.metadata, **new_scores(document.metadata, relevance, gain, named_by)}
-        copies.append(document.model_copy(update={"metadata": metadata}))
-    return copies
+    return [
+        document.model_copy(update={"metadata": {**document.metadata, **scores}}) if scores else document
+        for document, _, scores in request.arrange(selected)
+    ]
 
 
 class SearchSettings(SelectionSettings, Fetching):
@@ -158,7 +164,9 @@ class SearchSettings(SelectionSettings, Fetching):
             return f"nowhere: no vector reader is registered for {store}, and there are no embeddings"
         return f"{describe_embedding(embeddings)}: no vector reader is registered for {store}"
 
-    def _select(self, request: Request, query: str, store_kwargs: dict[str, Any]) -> Flow[Selected]:
+    def _select(
+        self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
+    ) -> Flow[Selected]:
         started = time.perf_counter()
         store_kwargs = {**(self.vectorstore_kwargs or {}), **store_kwargs}
         store, embeddings = self.vectorstore, self.embeddings or self.vectorstore.embeddings
@@ -167,10 +175,13 @@ class SearchSettings(SelectionSettings, Fetching):
                 f"{type(store).__name__} has no embeddings: pass {type(self).__name__}(..., embeddings=...) with "
                 "the model that filled the store"
             )
-        embedded = yield from embed_query(request, embeddings, query)
+        queries = yield from embed_queries(request, embeddings, question, callbacks)
+        fetched = request.fetch_k - len(request.shown)
+        if len(queries) == 1 and fetched <= request.all_of:
+            request.warn_that_all_are_selected(self, fetched, RAISE_FETCH_K)
 
-        def search(query: EmbeddedQuery, text: str, fetch_k: int) -> Flow[Found]:
-            documents, ids, vectors = yield from search_store(store, embeddings, text, query, fetch_k, store_kwargs)
+        def search(query: EmbeddedQuery, fetch_k: int) -> Flow[Found]:
+            documents, ids, vectors = yield from search_store(store, embeddings, query, fetch_k, store_kwargs)
             return Found(documents, ids, text_of, text_of, vectors, fetch_k, exhausted=len(documents) < fetch_k)
 
         reader = find_reader(type(store))
@@ -178,17 +189,17 @@ class SearchSettings(SelectionSettings, Fetching):
         widest = None if reader is None else reader.widest
         fetch_k: int | None = request.fetch_k
         while fetch_k is not None:
-            found = yield from search(embedded, query, fetch_k)
+            found = yield from request.search(search, queries, fetch_k)
             check_shown(request, found.ids)
-            selected: Selected = yield Step(partial(request.select, found, embedded))
+            selected: Selected = yield Step(partial(request.select, found, queries))
             fetch_k = request.wider(selected, widest)
         if request.settings.follow and request.reads_names:
             selected = yield from follow(
                 request,
                 selected,
-                embedded,
+                queries,
                 embed=partial(embed_names, embeddings),
-                search=lambda name, k: search(name, name.question, k),
+                search=search,
                 fetch=partial(fetch_documents, store, embeddings, filtered=bool(store_kwargs)),
             )
         selected = request.report(selected, started, lambda: self.vector_source)
@@ -281,10 +292,7 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
     ) -> Flow[list[Document]]:
         warns = not _USED_TOGETHER.isdisjoint(kwargs)
         request, store_kwargs = self._configure(kwargs, warns=warns) if kwargs else self._configured
-        fetched = request.fetch_k - len(request.shown)
-        if fetched <= request.all_of:
-            request.warn_that_all_are_selected(self, fetched, RAISE_FETCH_K)
-        selected = yield from self._select(request, query, store_kwargs)
+        selected = yield from self._select(request, query, store_kwargs, run_manager.get_child())
         if run_manager.handlers:
             data = {"k": request.k, "vector_source": self.vector_source, **request.describe(selected)}
             config: Any = {"callbacks": run_manager.get_child()}

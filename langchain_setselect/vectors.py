@@ -99,7 +99,7 @@ def find_reader(store_class: type) -> VectorReader | None:
 
 
 def search_and_embed(
-    store: VectorStore, embeddings: Embeddings, text: str, query: EmbeddedQuery, fetch_k: int, kwargs: dict[str, Any]
+    store: VectorStore, embeddings: Embeddings, query: EmbeddedQuery, fetch_k: int, kwargs: dict[str, Any]
 ) -> Flow[tuple[Sequence[Document], list[NDArray[Any]]]]:
     """Search a store that has no vector reader, and embed the texts of what it finds."""
     name, vector = type(store).__name__, query.search_vector
@@ -114,8 +114,8 @@ def search_and_embed(
                 f"{name} cannot be searched by vector, which a perspective needs: call register_vector_source for it"
             ) from error
         found = yield Step(
-            partial(store.similarity_search, text, k=fetch_k, **kwargs),
-            partial(store.asimilarity_search, text, k=fetch_k, **kwargs),
+            partial(store.similarity_search, query.text, k=fetch_k, **kwargs),
+            partial(store.asimilarity_search, query.text, k=fetch_k, **kwargs),
         )
     vectors = yield from embed_texts(
         embeddings,

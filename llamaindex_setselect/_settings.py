@@ -15,8 +15,7 @@ from llama_index.core.instrumentation.events.rerank import ReRankEndEvent
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, ObjectType, QueryBundle
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval.flow import Flow, Step
-from shared_core.retrieval.items import new_scores
+from shared_core.retrieval.flow import Flow, Step, together
 from shared_core.retrieval.lookup import refuse_unknown
 from shared_core.retrieval.request import EmbeddedQuery, Found, Request, Selected, as_vector
 from shared_core.retrieval.settings import Call, Positive, Settings, parameter_names
@@ -95,16 +94,20 @@ def _document_of(node: BaseNode) -> str:
     return node.ref_doc_id or node.node_id
 
 
-def embed_query(settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[EmbeddedQuery]:
-    """Embed what has no embedding yet: the query, and the texts that its perspective needs."""
-    text, question = yield from request.read_perspective(bundle.query_str)
-    vector = bundle.embedding
-    if vector is None:
-        if not bundle.embedding_strs:
-            raise InvalidInputError("the query is empty: it has neither text nor an embedding")
-        vector = yield from _embed(settings, bundle.embedding_strs)
+def embed_queries(settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[list[EmbeddedQuery]]:
+    """Embed what has no embedding yet: the query, its sub-questions, and the texts that its perspective needs."""
+    if bundle.embedding is None and not bundle.embedding_strs:
+        raise InvalidInputError("the query is empty: it has neither text nor an embedding")
+    queries = yield from request.read_queries(bundle.query_str)
+    text, removed = yield from request.read_perspective(bundle.query_str)
+    groups = [[query] for query in queries[1:]]
+    if bundle.embedding is None:
+        groups.insert(0, bundle.embedding_strs)
+    vectors = yield from together([_embed(settings, group) for group in groups])
+    if bundle.embedding is not None:
+        vectors.insert(0, bundle.embedding)
     if text is None:
-        return request.as_query(question, vector, None)
+        return request.as_queries(queries, vectors, None, removed)
     model, memory = settings._vectors.model, settings._perspective_memory
     if memory is not None and memory[0] is model and memory[1] == text:
         embedded = memory[2]
@@ -115,7 +118,7 @@ def embed_query(settings: SelectionSettings, request: Request, bundle: QueryBund
     if request.settings.perspective_vector == "difference" and bundle.custom_embedding_strs:
         # With HyDE the search is for other words than the query's. The difference needs the query's own words.
         own = yield from _embed(settings, [bundle.query_str])
-    return request.as_query(question, vector, embedded, own)
+    return request.as_queries(queries, vectors, embedded, removed, own)
 
 
 def _embed(settings: SelectionSettings, texts: list[str]) -> Flow[list[float]]:
@@ -155,8 +158,8 @@ def finish(settings: SelectionSettings, request: Request, selected: Selected) ->
     It is called after the flow, because a flow may run in another thread, where handlers do not know the current span.
     """
     nodes = []
-    for scored, relevance, gain, named_by in request.arrange(selected):
-        node = _with_scores(scored.node, relevance, gain, named_by) if settings.scores else scored.node
+    for scored, relevance, scores in request.arrange(selected):
+        node = _with_scores(scored.node, scores) if scores else scored.node
         nodes.append(NodeWithScore(node=node, score=relevance))
     if is_heard():
         data = {"top_n": request.k, "vector_source": settings._vectors.words, **request.describe(selected)}
@@ -173,9 +176,8 @@ def is_heard() -> bool:
     return any(type(handler) is not NullEventHandler for handler in handlers)
 
 
-def _with_scores(node: BaseNode, relevance: float, gain: float, named_by: str | None) -> BaseNode:
-    """A copy with the scores in its metadata, hidden from prompts and embedding. Existing keys keep their values."""
-    added = new_scores(node.metadata, relevance, gain, named_by)
+def _with_scores(node: BaseNode, added: dict[str, Any]) -> BaseNode:
+    """A copy with the scores in its metadata, hidden from prompts and embedding."""
     return node.model_copy(
         update={
             "metadata": {**node.metadata, **added},

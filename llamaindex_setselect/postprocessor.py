@@ -20,9 +20,10 @@ from typing_extensions import override
 from shared_core import InvalidInputError, InvalidParameterError, Selector, make_selector, selector_names
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.request import Found, Request, Selected
+from shared_core.retrieval.sub_questions import is_splitter
 from shared_core.selectors.base import DEFAULT_SELECTOR
 
-from ._settings import SelectionSettings, dispatcher, embed_query, finish, is_heard, read_vectors
+from ._settings import SelectionSettings, dispatcher, embed_queries, finish, is_heard, read_vectors
 from .vectors import NodeVectors, resolve_embed_model
 
 NO_SEARCH = "it does not search a store"
@@ -68,7 +69,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     -----
     ``to_dict`` leaves out ``index``, ``vector_store`` and ``embed_model``, which live in this process only:
     pass them to ``from_dict(data, index=index)``. ``to_dict`` refuses kernels, functions and extractors. Deep copies
-    share ``index``, ``vector_store``, ``embed_model`` and the extractor.
+    share ``index``, ``vector_store``, ``embed_model``, the extractor and what splits the question.
 
     Examples
     --------
@@ -141,9 +142,9 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
             return request.report(Selected.nothing(Found([], [], str, str, [])), started, lambda: self._vectors.words)
         if len(nodes) <= request.all_of:
             request.warn_that_all_are_selected(self, len(nodes), f"{REMEDY}, or lower top_n")
-        query = yield from embed_query(self, request, bundle)
+        queries = yield from embed_queries(self, request, bundle)
         found = yield from read_vectors(self._vectors, nodes, embed_unknown=True)
-        selected: Selected = yield Step(partial(request.select, found, query))
+        selected: Selected = yield Step(partial(request.select, found, queries))
         request.warn_of_ignored_scores(self, selected, "score")
         return request.report(selected, started, lambda: self._vectors.words)
 
@@ -155,8 +156,8 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
         ------
         InvalidParameterError
             The selector is not a registered one with plain parameters (a kernel is not plain), or ``costs``, ``cover``,
-            ``links``, ``prefer``, ``quality``, ``relevance``, ``source``, ``title`` or ``perspective`` is a function or
-            an extractor.
+            ``links``, ``prefer``, ``quality``, ``queries``, ``relevance``, ``source``, ``title`` or ``perspective`` is
+            a function or an extractor.
         """
         kernel = {} if self.kernel is None else {"kernel": self.kernel}
         name, parameters = _as_name_and_parameters(
@@ -170,8 +171,14 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
                 f"to_dict cannot write perspective={self.perspective!r}, a function or an extractor: use a text or a "
                 "vector, or leave it out and pass it to from_dict"
             )
+        if is_splitter(self.queries):
+            raise InvalidParameterError(
+                f"to_dict cannot write queries={self.queries!r}, a function: leave it out and pass it to from_dict"
+            )
         data = super().to_dict(**kwargs)
         plain: dict[str, Any] = {"selector": name, "selector_kwargs": parameters, "shown": list(self.shown)}
+        if self.queries is not None:
+            plain["queries"] = list(self.queries)  # type: ignore[arg-type]
         if self.perspective is not None and not isinstance(self.perspective, str):
             plain["perspective"] = list(self.perspective)
         return data | {key: value for key, value in plain.items() if key in data}
@@ -185,7 +192,7 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> SetSelectPostprocessor:
         memo = {} if memo is None else memo
-        for runtime in (self.index, self.vector_store, self.embed_model, self.perspective):
+        for runtime in (self.index, self.vector_store, self.embed_model, self.perspective, self.queries):
             memo.setdefault(id(runtime), runtime)
         return super().__deepcopy__(memo)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Annotated, Any, ClassVar, Concatenate, ParamSpec
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -22,11 +22,11 @@ from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import follow
 from shared_core.retrieval.lookup import nearest_name
-from shared_core.retrieval.request import Found, Request, Selected
+from shared_core.retrieval.request import EmbeddedQuery, Found, Request, Selected
 from shared_core.retrieval.settings import Fetching, as_shown
 from shared_core.signals.embedding_models import as_embeddings
 
-from ._settings import SelectionSettings, embed_query, finish, read_vectors
+from ._settings import SelectionSettings, embed_queries, finish, read_vectors
 from .stores.faiss import takes_node_ids
 from .vectors import NodeVectors
 
@@ -186,30 +186,31 @@ class SetSelectIndexRetriever(BaseRetriever):
 
     def _select(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[Selected]:
         started = time.perf_counter()
+        queries = yield from embed_queries(settings, request, bundle)
+        self._check_length(queries[0].search_vector)
         fetched = request.fetch_k - len(request.shown)
-        if fetched <= request.all_of:
+        if len(queries) == 1 and fetched <= request.all_of:
             request.warn_that_all_are_selected(settings, fetched, "Raise fetch_k")
-        query = yield from embed_query(settings, request, bundle)
-        searched = QueryBundle(bundle.query_str, embedding=self._check_length(query.search_vector))
-        vectors = settings._vectors
+        vectors, retriever = settings._vectors, cache(self._retriever)
+
+        def search(query: EmbeddedQuery, fetch_k: int) -> Flow[Found]:
+            searched = QueryBundle(query.text, embedding=query.search_vector)
+            return self._search(retriever(fetch_k), searched, vectors, fetch_k)
 
         # Without a vector reader a wider search would embed all texts that it finds.
         widest = None if vectors.reader is None else vectors.reader.widest
         fetch_k: int | None = request.fetch_k
         while fetch_k is not None:
-            found = yield from self._search(self._retriever(fetch_k), searched, vectors, fetch_k)
-            selected: Selected = yield Step(partial(request.select, found, query))
+            found = yield from request.search(search, queries, fetch_k)
+            selected: Selected = yield Step(partial(request.select, found, queries))
             fetch_k = request.wider(selected, widest)
         if request.settings.follow and request.reads_names:
-            retriever = self._retriever(request.settings.follow_k)
             selected = yield from follow(
                 request,
                 selected,
-                query,
+                queries,
                 embed=partial(_embed_names, vectors),
-                search=lambda name, k: self._search(
-                    retriever, QueryBundle(name.question, embedding=name.search_vector), vectors, k
-                ),
+                search=search,
                 fetch=partial(self._fetch, vectors),
             )
         return request.report(selected, started, lambda: vectors.words)

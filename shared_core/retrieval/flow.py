@@ -56,17 +56,22 @@ async def run_flow_async(flow: Flow[T]) -> T:
         return await _arun(flow)
 
 
-def together(flows: Sequence[Flow[T]]) -> Step:
-    """A step that runs flows side by side in async code, and one after another in sync code; gives their results.
+def together(flows: Sequence[Flow[T]]) -> Flow[list[T]]:
+    """The results of flows that run side by side in async code, and one after another in sync code.
 
     >>> def search(query):
     ...     return (yield Step(lambda: query.upper()))
     >>> def search_twice():
-    ...     return (yield together([search("one"), search("two")]))
+    ...     return (yield from together([search("one"), search("two")]))
     >>> run_flow(search_twice()), asyncio.run(run_flow_async(search_twice()))
     (['ONE', 'TWO'], ['ONE', 'TWO'])
     """
-    return Step(lambda: list(map(run_flow, flows)), lambda: asyncio.gather(*map(_arun, flows)))
+    results: list[T] = []
+    if len(flows) > 1:
+        results = yield Step(lambda: list(map(run_flow, flows)), lambda: asyncio.gather(*map(_arun, flows)))
+    elif flows:
+        results = [(yield from flows[0])]
+    return results
 
 
 async def _arun(flow: Flow[T]) -> T:

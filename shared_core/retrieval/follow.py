@@ -14,15 +14,13 @@ import numpy as np
 from ..signals.references import HEAD, as_key, find_names, read_name
 from .flow import Flow, Step, together
 from .items import read_keys, read_links, read_titles
-from .request import EmbeddedQuery, Found, Request, Selected, unite
-
-Search = Callable[[EmbeddedQuery, int], Flow[Found]]
+from .request import EmbeddedQuery, Found, Request, Search, Selected, unite
 
 
 def follow(
     request: Request,
     selected: Selected,
-    query: EmbeddedQuery,
+    queries: Sequence[EmbeddedQuery],
     *,
     embed: Callable[[list[str]], Flow[Any]],
     search: Search,
@@ -48,25 +46,17 @@ def follow(
     names = names[: settings.follow_names - len(ids)]
     vectors = np.asarray((yield from embed(names)), np.float64) if names else np.zeros((0, 0))
     # A model of words gives a vector of zeros for a name that it does not know.
-    queries = [EmbeddedQuery(v, None, v.tolist(), name) for v, name in zip(vectors, names, strict=True) if v.any()]
-    found = yield from search_all(search, queries, settings.follow_k)
+    searched = [EmbeddedQuery(v, None, v.tolist(), name) for v, name in zip(vectors, names, strict=True) if v.any()]
+    found = yield from together([search(query, settings.follow_k) for query in searched])
     # A hybrid search of LlamaIndex returns as many as its hybrid_top_k says.
     found = [one.first(settings.follow_k) for one in found]
     sources = [*([] if fetched is None else [fetched]), *found]
     united, added = unite(selected.found, sources)
     if any(added):
-        selected = yield Step(partial(request.select, united, query))
+        selected = yield Step(partial(request.select, united, queries))
     reached = [(link, [row for row in added[0] if str(united.ids[row]) == link]) for link in links if link in ids]
-    reached += [(query.question, rows) for query, rows in zip(queries, added[len(sources) - len(found) :], strict=True)]
+    reached += [(query.text, rows) for query, rows in zip(searched, added[len(sources) - len(found) :], strict=True)]
     return selected._replace(followed=reached)
-
-
-def search_all(search: Search, queries: Sequence[EmbeddedQuery], fetch_k: int) -> Flow[list[Found]]:
-    """What each of the queries finds; the searches run side by side in async code."""
-    if not queries:
-        return []
-    found: list[Found] = yield together([search(query, fetch_k) for query in queries])
-    return found
 
 
 def _find_unknown(request: Request, selected: Selected) -> tuple[list[str], list[str]]:

@@ -122,7 +122,9 @@ def read_values(
     return values
 
 
-def new_scores(metadata: Mapping[str, Any], relevance: float, gain: float, named_by: str | None) -> dict[str, Any]:
+def new_scores(
+    metadata: Mapping[str, Any], relevance: float, gain: float, named_by: str | None, serves: str | None = None
+) -> dict[str, Any]:
     """What ``scores`` adds to an item's metadata. A key that is there already keeps its value.
 
     >>> new_scores({"relevance_score": 7.5}, 0.5, 0.25, "Forbidden Ground")
@@ -132,6 +134,8 @@ def new_scores(metadata: Mapping[str, Any], relevance: float, gain: float, named
     added: dict[str, Any] = {name: relevance, "selection_score": gain}
     if named_by is not None:
         added["selection_named_by"] = named_by
+    if serves is not None:
+        added["selection_serves"] = serves
     return {key: value for key, value in added.items() if key not in metadata}
 
 

@@ -6,27 +6,37 @@ import functools
 import logging
 import math
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import quoted
 from ..candidates import CONSTRAINTS, Candidates, References
-from ..errors import InvalidInputError, warn
+from ..errors import InvalidInputError, PerspectiveError, warn
 from ..perspective import PAP
 from ..scaling import rescale
-from ..selectors.base import Selection, Selector, at_rows, make_selector, uses_references, uses_words
+from ..selectors.base import (
+    Selection,
+    Selector,
+    at_rows,
+    make_selector,
+    share_fetch_k,
+    uses_references,
+    uses_words,
+)
 from ..selectors.choose import choose
 from ..signals.extraction import QueryParts, aread_perspective, find_text_to_embed, make_pap, read_perspective
 from ..signals.references import find_references, read_name
 from ..signals.words import match_words, split_words
-from .flow import Flow, Step
+from .flow import Flow, Step, together
 from .items import (
     OF_NAMES,
     describe_item,
     itself,
+    new_scores,
     read_keys,
     read_links,
     read_numbers,
@@ -36,6 +46,7 @@ from .items import (
     read_values,
     sort_items,
 )
+from .sub_questions import asplit, distinct_queries, is_splitter, split
 
 if TYPE_CHECKING:
     from .settings import Call, Settings
@@ -46,14 +57,16 @@ LOGGER.addHandler(logging.NullHandler())
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedQuery:
-    """A query's embedding, float64, shape (d,), the projection on its perspective, and the question."""
+    """The embedding of a question or sub-question, float64, shape (d,), its projection, its text and its words."""
 
     vector: NDArray[np.float64]
     pap: PAP | None
     # What a store is searched with.
     search_vector: list[float]
-    # Its words count. Empty if only the embedding is known.
-    question: str = ""
+    # Empty if only the embedding is known.
+    text: str = ""
+    # The words that count: not those of a perspective that is removed.
+    words: str = ""
 
 
 class Found(NamedTuple):
@@ -79,6 +92,9 @@ class Found(NamedTuple):
         return self._replace(items=self.items[:k], ids=self.ids[:k], vectors=self.vectors[:k])
 
 
+Search = Callable[[EmbeddedQuery, int], Flow[Found]]
+
+
 class Selected(NamedTuple):
     """The selected items in order of selection; ``selection.indices`` are rows of ``found``.
 
@@ -86,7 +102,8 @@ class Selected(NamedTuple):
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
     ``ignores_scores``: the user's items came with scores that order them otherwise than the cosine that was used.
     ``milliseconds``: the time of the call, with the embedding of the query and the search. ``followed``: the names and
-    links that were followed, each with the rows that it added to the candidates.
+    links that were followed, each with the rows that it added to the candidates. ``queries``: the texts of the question
+    and its sub-questions, in the order of ``selection.serves``.
     """
 
     items: list[Any]
@@ -96,6 +113,7 @@ class Selected(NamedTuple):
     ignores_scores: bool = False
     milliseconds: float = 0.0
     followed: Sequence[tuple[str, list[int]]] = ()
+    queries: Sequence[str] = ()
 
     @classmethod
     def nothing(cls, found: Found) -> Selected:
@@ -106,6 +124,12 @@ class Selected(NamedTuple):
     def ids(self) -> list[Hashable]:
         """Ids of the selected items."""
         return [self.found.ids[row] for row in self.selection.indices.tolist()]
+
+    @property
+    def serving(self) -> list[str | None]:
+        """For each selected item the query that it serves best; None for a question without sub-questions."""
+        serves = self.selection.serves
+        return [None] * len(self.items) if serves is None else [self.queries[row] for row in serves.tolist()]
 
     @property
     def naming(self) -> list[int | None]:
@@ -159,55 +183,92 @@ class Request:
         reads_names = asked and uses_references(selector)
         return cls(settings, selector, k, fetch_k + len(shown), shown, all_of, view, reads_names)
 
-    def read_perspective(self, query: str) -> Flow[tuple[str | None, str]]:
-        """The text to embed for the projection besides the query, or None; and the question, whose words count.
+    def read_queries(self, question: str, config: Any = None) -> Flow[list[str]]:
+        """The question and its sub-questions. A Runnable that splits the question gets the ``config``.
 
-        The words of a perspective that is removed do not count.
+        A question of which only the embedding is known has no text to split.
+        """
+        queries: Any = self.settings.queries
+        if is_splitter(queries):
+            arguments = queries, question, config
+            queries = None
+            if question.strip():
+                queries = yield Step(functools.partial(split, *arguments), functools.partial(asplit, *arguments))
+        return distinct_queries(question, queries)
+
+    def read_perspective(self, query: str) -> Flow[tuple[str | None, Collection[str]]]:
+        """The text to embed for the projection besides the query, or None; and the words that do not count.
+
+        They are the words of a perspective that is removed.
         """
         settings = self.settings
         if settings.perspective is None:
-            return None, query
+            return None, ()
         parts: QueryParts | None = yield Step(
             functools.partial(read_perspective, settings.perspective, query),
             functools.partial(aread_perspective, settings.perspective, query),
         )
         text = find_text_to_embed(parts, query, settings.perspective_vector)
         if text is None or parts is None or settings.direction != "remove":
-            return text, query
-        removed = split_words(parts.perspective or "")
-        return text, " ".join(word for word in split_words(query) if word not in removed)
+            return text, ()
+        return text, {*split_words(parts.perspective or "")}
 
-    def as_query(
+    def as_queries(
         self,
-        question: str,
-        embedding: Sequence[float],
+        texts: Sequence[str],
+        embeddings: Sequence[Sequence[float]],
         embedded: Sequence[float] | None,
+        removed: Collection[str],
         own: Sequence[float] | None = None,
-    ) -> EmbeddedQuery:
-        """The query with its perspective; ``embedded`` is the embedding of the text of :meth:`read_perspective`.
+    ) -> list[EmbeddedQuery]:
+        """The question and its sub-questions, projected on the question's perspective.
 
-        ``own`` is the embedding of the query's own words if ``embedding`` is that of other words (HyDE).
+        ``embedded`` is the embedding of the text of :meth:`read_perspective`, and ``removed`` are the words that it
+        gives. ``own`` is the embedding of the question's own words if ``embeddings`` has that of others (HyDE).
         """
-        vector = as_vector(embedding, "the query's embedding")
-        if not np.isfinite(vector).all():
-            raise InvalidInputError("the query's embedding holds NaN or inf")
-        if not vector.any():
+        question = _as_query_vector(embeddings[0], "the query's embedding")
+        if not question.any():
             raise InvalidInputError(
                 "the query's embedding is the zero vector, which has no direction: check the model that embedded it"
             )
-        if self.settings.perspective is None:
-            return EmbeddedQuery(vector, None, vector.tolist(), question)
-        pap = make_pap(
-            self.settings.perspective,
-            vector if own is None else own,
-            embedded,
-            perspective_vector=self.settings.perspective_vector,
-            corpus=self.settings.corpus,
-            direction=self.settings.direction,
-        )
-        return EmbeddedQuery(vector, pap, (vector if pap is None else pap.project(vector)).tolist(), question)
+        pap = None
+        if self.settings.perspective is not None:
+            pap = make_pap(
+                self.settings.perspective,
+                question if own is None else own,
+                embedded,
+                perspective_vector=self.settings.perspective_vector,
+                corpus=self.settings.corpus,
+                direction=self.settings.direction,
+            )
+        queries = [_as_query(texts[0], question, pap, removed)]
+        for text, embedding in zip(texts[1:], embeddings[1:], strict=True):
+            vector = _as_query_vector(embedding, f"the embedding of the sub-question {quoted(text)}")
+            if len(vector) != len(question):
+                raise InvalidInputError(
+                    f"the embedding of the sub-question {quoted(text)} has length {len(vector)}, the question's "
+                    f"{len(question)}: embed both with the same model"
+                )
+            # A model of words gives a vector of zeros for words that it does not know.
+            if not vector.any():
+                continue
+            try:
+                queries.append(_as_query(text, vector, pap, removed))
+            except PerspectiveError as error:
+                raise PerspectiveError(f"sub-question {quoted(text)}: {error}") from None
+        return queries
 
-    def select(self, found: Found, query: EmbeddedQuery) -> Selected:
+    def search(self, search: Search, queries: Sequence[EmbeddedQuery], fetch_k: int) -> Flow[Found]:
+        """What the queries find, united; ``fetch_k`` is shared out among them."""
+        least = None if self.k is None else self.k + len(self.shown)
+        each = share_fetch_k(fetch_k, least, len(queries))
+        first, *others = yield from together([search(query, each) for query in queries])
+        if not others:
+            return first
+        united, _ = unite(first, others)
+        return united._replace(fetch_k=fetch_k, exhausted=first.exhausted and all(found.exhausted for found in others))
+
+    def select(self, found: Found, queries: Sequence[EmbeddedQuery]) -> Selected:
         """Select among the items.
 
         If several items have the same id, only the first one is a candidate. Items whose id is None stay separate.
@@ -215,20 +276,20 @@ class Request:
         one. Empty texts are not compared. ``_distinct_texts`` says which item of a text is the candidate.
         """
         if not found.items:
-            return Selected.nothing(found)
+            return Selected.nothing(found)._replace(queries=[query.text for query in queries])
         settings = self.settings
         rows = _distinct_ids(found.ids) if len(set(found.ids)) < len(found.ids) else None
         # Repeated texts are rare, so the texts of the other candidates are read only after one was selected twice.
         # With ``prefer`` another copy than the selected one may be preferred.
         if settings.prefer is None or not settings.drop_duplicates:
-            selected = self._select_rows(found, rows, query)
+            selected = self._select_rows(found, rows, queries)
             shown = [found.items[row] for row in self._shown_rows(found.ids)]
             texts = list(filter(None, map(found.comparable_text, [*selected.items, *shown])))
             if not settings.drop_duplicates or len(set(texts)) == len(texts):
                 return selected
         every = range(len(found.ids)) if rows is None else rows
         distinct = self._distinct_texts(found, every)
-        return self._select_rows(found, distinct if len(distinct) < len(every) else rows, query)
+        return self._select_rows(found, distinct if len(distinct) < len(every) else rows, queries)
 
     def _shown_rows(self, ids: Sequence[Hashable]) -> list[int]:
         return [row for row, name in enumerate(ids) if name in self.shown] if self.shown else []
@@ -276,7 +337,7 @@ class Request:
             seen.add(texts[number])
         return sorted(distinct)
 
-    def _select_rows(self, found: Found, rows: list[int] | None, query: EmbeddedQuery) -> Selected:
+    def _select_rows(self, found: Found, rows: list[int] | None, queries: Sequence[EmbeddedQuery]) -> Selected:
         """Select among the items at these rows; None for all of them."""
         settings, items, ids, vectors = self.settings, found.items, found.ids, _as_rows(found.vectors, found.ids)
         relevance = self._relevance(found, range(len(items)) if rows is None else rows)
@@ -287,14 +348,16 @@ class Request:
         words = cover = references = None
         if uses_words(self.selector):
             # Reading the texts takes longer than the selection.
-            if query.question and settings.word_weight != 0:
-                words = match_words(query.question, list(map(found.text, items)))
+            asked = [query.words for query in queries]
+            if any(asked) and settings.word_weight != 0:
+                words = match_words(asked, list(map(found.text, items)))
             if settings.cover is not None:
                 cover = read_parts(items, settings.cover, "cover", self.view, found.items)
             if self.reads_names:
                 references = self._references(found, items)
+        question, pap = queries[0].vector, queries[0].pap
         candidates = Candidates(
-            query.vector,
+            question if len(queries) == 1 else np.array([query.vector for query in queries]),
             vectors,
             relevance=None if relevance is None else rescale(relevance, settings.relevance_scale),
             quality=None if settings.quality is None else read_numbers(items, settings.quality, "quality", self.view),
@@ -309,12 +372,13 @@ class Request:
             **{name: getattr(settings, name) for name in CONSTRAINTS},
         )
         ignores_scores = False
-        if found.scores is not None and found.fetch_k is None and settings.relevance is None:
+        # With several queries the scores are of one of them, or of a fusion, which the selection replaces.
+        if found.scores is not None and found.fetch_k is None and settings.relevance is None and len(queries) == 1:
             scores = found.scores if rows is None else [found.scores[row] for row in rows]
             # The retriever in front searched without the perspective.
-            ignores_scores = _are_of_no_search(np.array(scores, np.float64), candidates, query.vector, vectors)
-        if query.pap is not None:
-            candidates = query.pap.apply(candidates)
+            ignores_scores = _are_of_no_search(np.array(scores, np.float64), candidates, question, vectors)
+        if pap is not None:
+            candidates = pap.apply(candidates)
         shown = self._shown_rows(ids)
         if settings.budget is not None and candidates.costs is not None and candidates.costs.min() > settings.budget:
             warn(f"nothing fits into budget={settings.budget:g}: the cheapest costs {candidates.costs.min():g}")
@@ -333,7 +397,8 @@ class Request:
         cut_short = self._is_cut_short(candidates, relevance, selection, shown, dropped=rows is not None)
         if rows is not None:
             selection = at_rows(selection, np.array(rows, np.int64))
-        return Selected(picked, selection, found, cut_short, ignores_scores)
+        texts = [query.text for query in queries]
+        return Selected(picked, selection, found, cut_short, ignores_scores, queries=texts)
 
     def _references(self, found: Found, items: Sequence[Any]) -> References | None:
         """How clearly the text of each item names each other item; None without texts."""
@@ -394,15 +459,18 @@ class Request:
             return None
         return min(4 * found.fetch_k, widest)
 
-    def arrange(self, selected: Selected) -> list[tuple[Any, float, float, str | None]]:
-        """Each selected item with its relevance, its gain, and the name of the item that names it.
+    def arrange(self, selected: Selected) -> list[tuple[Any, float, dict[str, Any]]]:
+        """Each selected item with its relevance, and what ``scores`` adds to its metadata.
 
-        They are in the ``order`` of the settings. Names are read only for ``scores``.
+        They are in the ``order`` of the settings.
         """
         relevance = selected.selection.relevance.tolist()
-        naming = selected.naming if self.settings.scores else [None] * len(relevance)
-        names = [None if row is None else self._name(selected.found, row) for row in naming]
-        rows = list(zip(selected.items, relevance, selected.selection.gains.tolist(), names, strict=True))
+        added: list[dict[str, Any]] = [{} for _ in relevance]
+        if self.settings.scores:
+            names = [None if row is None else self._name(selected.found, row) for row in selected.naming]
+            columns = selected.items, relevance, selected.selection.gains.tolist(), names, selected.serving
+            added = [new_scores(item.metadata, *row) for item, *row in zip(*columns, strict=True)]
+        rows = list(zip(selected.items, relevance, added, strict=True))
         return rows if self.settings.order == "selection" else sort_items(rows, relevance, self.settings.order)
 
     def _name(self, found: Found, row: int) -> str | None:
@@ -459,7 +527,8 @@ class Request:
 
         ``named_by`` holds, for each pick, the id of the earlier pick (or ``shown`` item) whose text names it, or None.
         ``followed`` holds each name that was searched for, the ids of the candidates that it added, and those of them
-        that were selected.
+        that were selected. ``queries`` holds the question and its sub-questions, and ``serves`` for each pick the one
+        that it serves best, or None if there is only the question.
         """
         found, selection = selected.found, selected.selection
         picked = {*selection.indices.tolist()}
@@ -467,7 +536,9 @@ class Request:
             "selector": repr(self.selector),
             "fetch_k": found.fetch_k,
             "candidates": len(found.items),
+            "queries": [*selected.queries],
             "ids": selected.ids,
+            "serves": selected.serving,
             "named_by": [None if row is None else found.ids[row] for row in selected.naming],
             "gains": selection.gains.tolist(),
             "relevance": selection.relevance.tolist(),
@@ -497,26 +568,45 @@ class Request:
 def unite(found: Found, others: Sequence[Found]) -> tuple[Found, list[list[int]]]:
     """``found`` with the items of other searches that it lacks, and for each of these the rows of what it added.
 
-    Items are the same if they have the same id, or without ids the same text.
+    Items are the same if they have the same id, or without ids the same text. Their score is the highest of their
+    scores.
     """
     items, ids, vectors, added = [*found.items], [*found.ids], [*found.vectors], []
+    scores: list[float | None] = [None] * len(items) if found.scores is None else [*found.scores]
 
     def key(item: Any, name: Hashable) -> Hashable:
         return ("text", found.text(item)) if name is None else ("id", name)
 
-    known = set(map(key, items, ids))
+    rows: dict[Hashable, int] = {}
+    for row, (item, name) in enumerate(zip(items, ids, strict=True)):
+        rows.setdefault(key(item, name), row)
     for other in others:
         first = len(items)
-        for item, name, vector in zip(other.items, other.ids, other.vectors, strict=True):
-            if key(item, name) not in known:
-                known.add(key(item, name))
+        others_scores = other.scores or [None] * len(other.items)
+        for item, name, vector, score in zip(other.items, other.ids, other.vectors, others_scores, strict=True):
+            row = rows.setdefault(key(item, name), len(items))
+            if row == len(items):
                 items.append(item)
                 ids.append(name)
                 vectors.append(vector)
+                scores.append(score)
+            else:
+                scores[row] = max((one for one in (scores[row], score) if one is not None), default=None)
         added.append([*range(first, len(items))])
-    # The scores of other searches are of other queries.
-    scores = None if found.scores is None else [*found.scores, *[None] * (len(items) - len(found.items))]
-    return found._replace(items=items, ids=ids, vectors=vectors, scores=scores), added
+    kept = None if found.scores is None else scores
+    return found._replace(items=items, ids=ids, vectors=vectors, scores=kept), added
+
+
+def _as_query_vector(embedding: Any, what: str) -> NDArray[np.float64]:
+    vector = as_vector(embedding, what)
+    if not np.isfinite(vector).all():
+        raise InvalidInputError(f"{what} holds NaN or inf")
+    return vector
+
+
+def _as_query(text: str, vector: NDArray[np.float64], pap: PAP | None, removed: Collection[str]) -> EmbeddedQuery:
+    words = " ".join(word for word in split_words(text) if word not in removed) if removed else text
+    return EmbeddedQuery(vector, pap, (vector if pap is None else pap.project(vector)).tolist(), text, words)
 
 
 def _warn_once(owner: Settings, flag: str, message: str) -> None:

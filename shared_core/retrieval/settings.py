@@ -26,14 +26,16 @@ from ..selectors.base import (
     resolve_selector,
     selector_names,
     selector_parameters,
+    uses_queries,
     uses_references,
     uses_words,
     warn_of_no_effect,
 )
 from ..selectors.kernels import Kernel, as_kernel
-from ..selectors.vrsd import NO_RELEVANCE
+from ..selectors.vrsd import NO_RELEVANCE, SEVERAL_QUERIES
 from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
 from .items import OF_NAMES, ItemName, ItemNumber, ItemOrdered, Order
+from .sub_questions import Queries, check_queries
 
 Perspective = (
     str | Sequence[float] | NDArray[Any] | Callable[[str], str | QueryParts | None] | PerspectiveExtractor | None
@@ -142,6 +144,16 @@ class Settings(BaseModel):
     """For ``"coverage"`` (at least 0.0001) and ``"ndpp"`` (at least 0), a number on the diagonal of the kernel: the
     higher, the smaller the penalty for repetition. 0.05 by default; 0 with a ``kernel``."""
 
+    queries: Annotated[Queries, PlainValidator(check_queries), AsItIs] = None
+    """Sub-questions, which the set has to answer besides the question: a list of texts, or a function or LangChain
+    Runnable that gets the question and returns such a list. An async function needs an async call. Sub-questions that
+    are equal to the question or to each other count once; without any, the set is for the question alone.
+
+    Each sub-question is embedded as a query. The classes that search look for each of them, side by side in async code
+    and one after another in sync code. The relevance of a document is its highest cosine with any of these queries,
+    and the words of all of them count. With a given ``relevance`` they remain what ``"coverage"`` has to cover.
+    ``"vrsd"`` takes one question only."""
+
     relevance: Number = None
     """What a document is worth for the query, higher is better: ``"cosine"`` (default), a metadata key
     (``"relevance_score"`` holds the score of LangChain's rerankers), a function, or numbers by id. In LlamaIndex
@@ -197,7 +209,8 @@ class Settings(BaseModel):
     """What is projected out of the query before the search (PAP, perspective-aware projection): a text, its embedding,
     or a function of the query that returns the text, ``QueryParts``, or None for no projection. An extractor finds the
     text in the query with a language model. If a text is removed, its words in the question do not count for
-    ``"coverage"``; an embedding has no words, so with it all words of the question count."""
+    ``"coverage"``; an embedding has no words, so with it all words of the question count. The perspective of a question
+    is projected out of its ``queries`` too."""
 
     perspective_vector: Literal["text", "difference"] = "text"
     """The vector that is projected out: the embedding of the perspective's text, or the query's embedding minus that of
@@ -210,10 +223,11 @@ class Settings(BaseModel):
     """Project the candidates too (PAP+)."""
 
     scores: bool = False
-    """Add ``selection_score`` (the gain) and ``relevance_score`` to the metadata of copies of the documents, and
-    ``selection_named_by``, the name of the document that brought this one a bonus (see ``bridge_weight``), where there
-    is one. A key that is there already keeps its value; where it is ``relevance_score``, the relevance that counted
-    here is ``selection_relevance``. Events hold the scores in any case."""
+    """Add ``selection_score`` (the gain) and ``relevance_score`` to the metadata of copies of the documents. Where they
+    exist, ``selection_named_by`` is the name of the document that brought this one a bonus (``bridge_weight``), and
+    ``selection_serves`` is the query that it serves best (``queries``). A key that is there already keeps its value;
+    where it is ``relevance_score``, the relevance that counted here is ``selection_relevance``. Events hold the scores
+    in any case."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
@@ -251,7 +265,8 @@ class Fetching(BaseModel):
 
     fetch_k: Positive | None = None
     """How many candidates to select from, at least as many as are selected; by default max(50, 5k), or 50 if only a
-    budget is given. The number of ``shown`` ids is added."""
+    budget is given. The number of ``shown`` ids is added. With ``queries`` it is shared out: each of q queries fetches
+    fetch_k / q candidates, and at least as many as are selected and ``shown``."""
 
     follow: bool = False
     """For ``"coverage"``: search for the names that stand in the selected documents and that no candidate has, add the
@@ -316,6 +331,8 @@ class Call(Settings, Fetching):
         selector = resolve_selector(DEFAULT_SELECTOR if self.selector is None else self.selector, parameters)
         if self.has_relevance and not getattr(selector, "uses_relevance", True):
             raise InvalidParameterError(NO_RELEVANCE)
+        if self.queries and not uses_queries(selector):
+            raise InvalidParameterError(f"queries cannot be used: {SEVERAL_QUERIES}")
         if warns:
             of_words = ("cover", *OF_NAMES)
             given = " and ".join(name for name in of_words if getattr(self, name) not in (None, False))

@@ -93,7 +93,7 @@ async def test_flows_run_side_by_side_in_async_code_and_one_after_another_in_syn
         return name
 
     def all_of(*flows: Flow[str]) -> Flow[list[str]]:
-        found: list[str] = yield together(flows)
+        found: list[str] = yield from together(flows)
         return found
 
     assert await both_ways(lambda: all_of(one("a"), one("b"))) == [["a", "b"]] * 2

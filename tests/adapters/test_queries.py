@@ -1,0 +1,306 @@
+"""A question with sub-questions: one set for all of them, in each class of both adapters."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.runnables import RunnableLambda
+from numpy.typing import NDArray
+
+from setselect import Candidates, InvalidInputError, InvalidParameterError, PerspectiveError, make_selector, match_words
+from tests.adapters.bindings import (
+    EXAMPLES,
+    RERANKERS,
+    RETRIEVERS,
+    SUBJECTS,
+    Row,
+    Subject,
+    metadata,
+    name_of,
+    numbers,
+    over,
+    unit,
+)
+from tests.embedding import DIMENSION, embed
+
+QUESTION = "hidden northern harbour engine"
+PARTS = ["violin bread", "red mountain"]
+QUERIES = [QUESTION, *PARTS]
+COUNT = 30
+# The only rows that are near to the first and to the second part.
+FIRST, SECOND = 28, 29
+OVER_READERS = over(RETRIEVERS + RERANKERS)
+OVER_SEARCHES = over(RETRIEVERS + EXAMPLES)
+SELECTORS = ("coverage", "ndpp", "mmr", "similarity")
+
+
+@pytest.fixture(autouse=True)
+def _the_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.adapters.bindings.QUERY", QUESTION)
+
+
+def story() -> list[Row]:
+    """Rows whose cosine with the question falls from 0.6 to 0.3; the last two are nearer to the parts of it."""
+    units = unit([embed(text) for text in QUERIES])
+    noise = np.random.default_rng(0).normal(size=(DIMENSION, COUNT))
+    others = np.linalg.qr(np.column_stack([units.T, noise]))[0].T[len(QUERIES) :]
+    cosines = np.linspace(0.6, 0.3, COUNT)[:, None]
+    vectors = cosines * units[0] + np.sqrt(1 - cosines**2) * others
+    for row, near in ((FIRST, units[1]), (SECOND, units[2])):
+        vectors[row] = 0.3 * vectors[row] + 0.9 * near
+    return [Row(f"doc-{i}", f"passage {i}", {"number": i, "tokens": 5}, vectors[i]) for i in range(COUNT)]
+
+
+def splits(question: str) -> list[str]:
+    """What a model would do."""
+    assert question == QUESTION
+    return PARTS
+
+
+async def asplits(question: str) -> list[str]:
+    """The same in async code."""
+    return splits(question)
+
+
+def run(subject: Subject, rows: Sequence[Row] | None = None, told: list[Any] | None = None, **settings: Any) -> Any:
+    """The numbers that a new object selects; k is 3."""
+    rows = story() if rows is None else rows
+    made = subject.make(subject.open(rows, subject.kinds[0]), **{"k": 3, **settings})
+    return numbers(subject.run(made, rows, told, query=QUESTION))
+
+
+def every(subject: Subject) -> dict[str, Any]:
+    """Settings with which each query finds all rows."""
+    return {"fetch_k": 3 * COUNT} if subject.searches else {}
+
+
+def core(rows: list[Row], among: Sequence[int], k: int, name: str = "coverage", **more: Any) -> list[int]:
+    """What the core selects for the question and its parts."""
+    words = match_words(" ".join(QUERIES), [rows[i].text for i in among]) if name == "coverage" else None
+    candidates = Candidates([embed(text) for text in QUERIES], vectors(rows)[list(among)], words=words, **more)
+    return [among[i] for i in make_selector(name).select(candidates, k).indices]
+
+
+def vectors(rows: Sequence[Row]) -> NDArray[np.float64]:
+    return unit([row.vector for row in rows])
+
+
+def nearest(rows: Sequence[Row], text: str, count: int) -> list[int]:
+    """What a search finds."""
+    found: list[int] = np.argsort(-vectors(rows) @ embed(text), kind="stable")[:count].tolist()
+    return found
+
+
+# What a set for several queries is
+
+
+@over(SUBJECTS)
+@pytest.mark.parametrize("kind", [0, 1])
+def test_sub_questions_bring_what_the_question_alone_misses(subject: Subject, kind: int) -> None:
+    rows = story()
+    store = subject.open(rows, subject.kinds[kind])
+    for queries in (PARTS, splits, RunnableLambda(splits), lambda question: tuple(PARTS)):
+        made = subject.make(store, k=3, queries=queries)
+        assert {FIRST, SECOND} < {*numbers(subject.run(made, rows, query=QUESTION))}
+    assert not {FIRST, SECOND} & {*run(subject, rows)}
+
+
+@over(SUBJECTS)
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_the_set_is_that_of_the_core(subject: Subject, selector: str) -> None:
+    rows = story()
+    assert run(subject, rows, k=5, selector=selector, queries=PARTS, **every(subject)) == core(
+        rows, range(COUNT), 5, selector
+    )
+
+
+@over(SUBJECTS)
+def test_order_and_repetition_change_nothing_and_without_sub_questions_the_question_counts(subject: Subject) -> None:
+    both, alone = run(subject, queries=PARTS), run(subject)
+    for queries in (PARTS[::-1], [*PARTS, *PARTS], [QUESTION, *PARTS], [f" {PARTS[0]} ", "", PARTS[1], "\r"]):
+        assert run(subject, queries=queries) == both
+    nothing: tuple[Any, ...] = ([], [QUESTION], lambda question: [], lambda question: None, lambda question: [question])
+    for queries in nothing:
+        assert run(subject, queries=queries) == alone
+
+
+@over(SUBJECTS)
+async def test_async_code_selects_the_same_and_embeds_each_text_once(subject: Subject) -> None:
+    rows = story()
+    store = subject.open(rows, subject.kinds[0])
+    wanted = numbers(subject.run(subject.make(store, k=3, queries=PARTS), rows, query=QUESTION))
+    for queries in (PARTS, splits, asplits, RunnableLambda(splits, asplits)):
+        made = subject.make(store, k=3, queries=queries)
+        subject.model(store).counts()
+        assert numbers(await subject.arun(made, rows)) == wanted
+        assert subject.model(store).counts() == (3, 0, 3)
+
+
+@over(SUBJECTS)
+async def test_a_split_that_is_cancelled_stays_cancelled(subject: Subject) -> None:
+    async def waits(question: str) -> list[str]:
+        await asyncio.sleep(60)
+        return PARTS
+
+    rows = story()
+    made = subject.make(subject.open(rows, subject.kinds[0]), k=3, queries=waits)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(subject.arun(made, rows), 0.05)
+    assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+
+# The search
+
+
+@OVER_SEARCHES
+@pytest.mark.parametrize(("k", "fetch_k", "each"), [(3, 20, 7), (3, 3, 3), (8, 9, 8), (2, 90, 30)])
+def test_fetch_k_is_shared_out(subject: Subject, k: int, fetch_k: int, each: int) -> None:
+    rows = story()
+    found = list(dict.fromkeys(row for text in QUERIES for row in nearest(rows, text, each)))
+    picked = run(subject, rows, k=k, fetch_k=fetch_k, queries=PARTS)
+    assert sorted(picked) == sorted(core(rows, found, k))
+
+
+@over(RETRIEVERS)
+@pytest.mark.parametrize("kind", [0, 1])
+async def test_a_set_that_repeated_texts_cut_short_is_filled_by_wider_searches(subject: Subject, kind: int) -> None:
+    rows = [row._replace(text=row.text if 10 <= i < 18 else "the same") for i, row in enumerate(story())]
+    store, told = subject.open(rows, subject.kinds[kind]), list[Any]()
+    made = subject.make(store, k=9, fetch_k=27, queries=PARTS)
+    picked = numbers(subject.run(made, told=told, query=QUESTION))
+    assert len(picked) == 9
+    assert (told[0]["fetch_k"], told[0]["candidates"]) == (108, 30)
+    assert numbers(await subject.arun(made)) == picked
+
+
+@over(RETRIEVERS)
+async def test_names_are_followed_from_what_sub_questions_found(subject: Subject) -> None:
+    rows = story()
+    far = unit(embed("Ann Lee"))
+    text = "this passage has more words than anybody wants to read, before it says that Ann Lee made it."
+    rows[FIRST] = rows[FIRST]._replace(text=text)
+    rows.append(Row("doc-30", "she comes from there.", {"number": 30, "tokens": 5}, far - 0.5 * unit(embed(QUESTION))))
+    made = subject.make(subject.open(rows, subject.kinds[0]), k=5, fetch_k=15, queries=PARTS, follow=True)
+    told: list[Any] = []
+    picked = numbers(subject.run(made, told=told, query=QUESTION))
+    assert {FIRST, SECOND, 30} < {*picked}
+    assert [one["name"] for one in told[0]["followed"]] == ["Ann Lee"]
+    assert numbers(await subject.arun(made)) == picked
+
+
+# Together with other settings
+
+
+@OVER_READERS
+def test_limits_keep_their_meaning(subject: Subject) -> None:
+    rows = story()
+    highest = (vectors(rows) @ unit([embed(text) for text in QUERIES]).T).max(axis=1)
+    assert {*run(subject, queries=PARTS, k=20, score_threshold=0.5)} == {*np.flatnonzero(highest >= 0.5).tolist()}
+    shown = run(subject, queries=PARTS, shown=["doc-28"])
+    assert {FIRST, SECOND} & {*shown} == {SECOND}
+    assert len(run(subject, queries=PARTS, k=9, budget=20, costs="tokens")) == 4
+    assert run(subject, queries=PARTS, order="nearest_last")[-1] in (FIRST, SECOND)
+
+
+@OVER_READERS
+def test_sub_questions_are_projected_and_words_of_the_perspective_do_not_count(subject: Subject) -> None:
+    rows = [row._replace(text=f"{row.text} bread" if row.metadata["number"] == 5 else row.text) for row in story()]
+    picked = run(subject, rows, queries=PARTS, perspective="bread", **every(subject))
+    p = unit(embed("bread"))
+    queries = [embed(text) - (embed(text) @ p) * p for text in QUERIES]
+    words = match_words("hidden northern harbour engine violin red mountain", [row.text for row in rows])
+    wanted = make_selector("coverage").select(Candidates(queries, vectors(rows), words=words), 3)
+    assert picked == wanted.indices.tolist()
+    with pytest.raises(PerspectiveError, match=r"sub-question 'violin bread'.*parallel"):
+        run(subject, queries=PARTS, perspective=PARTS[0])
+
+
+@OVER_READERS
+def test_a_given_relevance_takes_the_place_of_the_cosine(subject: Subject) -> None:
+    rows, worth = story(), np.linspace(0, 1, COUNT)
+    picked = run(subject, rows, queries=PARTS, relevance=lambda item: worth[metadata(item)["number"]], **every(subject))
+    assert picked == core(rows, range(COUNT), 3, relevance=worth)
+
+
+@over(SUBJECTS)
+def test_vrsd_takes_one_question(subject: Subject) -> None:
+    with pytest.raises(InvalidParameterError, match=r"queries.*VRSD.*'coverage'"):
+        subject.make(subject.corpus(), selector="vrsd", queries=PARTS)
+    subject.make(subject.corpus(), selector="vrsd", queries=[])
+
+
+# What is reported
+
+
+@OVER_READERS
+def test_the_event_and_the_scores_say_which_query_a_pick_serves(subject: Subject) -> None:
+    told: list[Any] = []
+    rows = story()
+    rows[SECOND].metadata["selection_serves"] = "mine"
+    made = subject.make(subject.open(rows, subject.kinds[0]), k=4, queries=splits, scores=True, score_threshold=0.3)
+    picked = {metadata(item)["number"]: metadata(item) for item in subject.run(made, rows, told, query=QUESTION)}
+    assert told[0]["queries"] == QUERIES
+    serves = dict(zip(told[0]["ids"], told[0]["serves"], strict=True))
+    assert (serves.pop("doc-28"), serves.pop("doc-29")) == (*PARTS,)
+    assert {*serves.values()} == {QUESTION}
+    assert (picked[FIRST]["selection_serves"], picked[SECOND]["selection_serves"]) == (PARTS[0], "mine")
+    made = subject.make(subject.open(story(), subject.kinds[0]), k=4, scores=True)
+    assert all("selection_serves" not in metadata(item) for item in subject.run(made, rows[:9], told, query=QUESTION))
+    assert (told[1]["queries"], told[1]["serves"]) == ([QUESTION], [None] * 4)
+
+
+# What goes wrong
+
+
+def fails(question: str) -> list[str]:
+    """A model that cannot be reached."""
+    raise ConnectionError("no network")
+
+
+@over(SUBJECTS)
+async def test_a_failing_split_is_named(subject: Subject) -> None:
+    rows = story()
+    for queries in (fails, RunnableLambda(fails, name="fails")):
+        made = subject.make(subject.open(rows, subject.kinds[0]), queries=queries)
+        for call in (asyncio.to_thread(subject.run, made, rows, query=QUESTION), subject.arun(made, rows)):
+            with pytest.raises(InvalidInputError, match=r"queries=fails failed.*ConnectionError: no network") as info:
+                await call
+            assert isinstance(info.value.__cause__, ConnectionError)
+
+
+@over(SUBJECTS)
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [("one\ntwo", "list of lines"), (["one", 2], "list of texts"), ({"one": 1}, "list of texts"), (5, "list of texts")],
+    ids=name_of,
+)
+def test_what_is_no_list_of_texts_is_refused(subject: Subject, answer: Any, words: str) -> None:
+    def answers(question: str) -> Any:
+        return answer
+
+    with pytest.raises(InvalidInputError, match=rf"queries=answers returned .*{words}"):
+        run(subject, queries=answers)
+    with pytest.raises(InvalidParameterError, match=rf"queries is .*{words}"):
+        subject.make(subject.corpus(), queries=answer)
+
+
+@over(SUBJECTS)
+def test_an_async_function_needs_an_async_call(subject: Subject) -> None:
+    with pytest.raises(InvalidInputError, match="queries=asplits is an async function"):
+        run(subject, queries=asplits)
+
+
+@over(SUBJECTS)
+@pytest.mark.parametrize("queries", [PARTS, splits], ids=name_of)
+def test_copies_select_the_same(subject: Subject, queries: list[str] | Callable[[str], list[str]]) -> None:
+    rows = story()
+    made = subject.make(subject.open(rows, subject.kinds[0]), k=3, queries=queries)
+    picked = numbers(subject.run(made, rows, query=QUESTION))
+    for copied in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert numbers(subject.run(copied, rows, query=QUESTION)) == picked

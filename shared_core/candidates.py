@@ -214,6 +214,26 @@ def _rescaled(rows: FloatArray, squares: FloatArray, ids: tuple[Hashable, ...] |
     return rows, squares
 
 
+def as_unit_queries(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
+    """The rows of ``query``, or its one vector, at unit length, shape (q, d); see :func:`as_unit_vector`."""
+    given = as_numeric(query, "query")
+    if given.ndim != 2:
+        return read_only(as_unit_vector(given, shape, dtype)[None])
+    if not len(given):
+        raise InvalidInputError(
+            "query has no row: pass the question's embedding, shape (d,), or one row for each query"
+        )
+    units: list[FloatArray] = []
+    for number, row in enumerate(given):
+        try:
+            unit = as_unit_vector(row, shape, dtype)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"row {number} of several queries: {error}") from None
+        if not any(np.array_equal(unit, other) for other in units):
+            units.append(unit)
+    return read_only(np.array(units))
+
+
 def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
     """``query`` at unit length, in ``dtype``. ``shape`` is that of the vectors, whose length the query must have."""
     q = as_numeric(query, "query")
@@ -246,8 +266,9 @@ class Candidates:
 
     Parameters
     ----------
-    query : array-like, shape (d,)
-        The query's embedding, of any length above zero.
+    query : array-like, shape (d,) or (q, d)
+        The query's embedding, of any length above zero; or several, one per row: the question first, then its
+        sub-questions. A row that is there twice counts once.
     vectors : array-like, shape (n, d)
         The candidates' embeddings, one per row. float16 and float32 become float32; float64 and lists of
         Python floats stay float64. A zero row is kept; its relevance is 0.
@@ -287,11 +308,14 @@ class Candidates:
     Attributes
     ----------
     query : ndarray, shape (d,), float32 or float64
-        A copy at unit length.
+        A copy at unit length; of several queries the first one.
+    queries : ndarray, shape (q, d), float32 or float64
+        All different queries at unit length.
     vectors : ndarray, shape (n, d), float32 or float64
         A copy with rows of unit length.
     relevance : ndarray, shape (n,), float32 or float64
-        What was given, as float64; else the cosine of each candidate with the query, in [-1, 1] up to rounding.
+        What was given, as float64; else the cosine of each candidate with the query, in [-1, 1] up to rounding. With
+        several queries it is the highest of the cosines.
     relevance_given : bool
         Whether ``relevance`` was given.
     prefer : ndarray, shape (n,), int64, or None
@@ -315,6 +339,7 @@ class Candidates:
     """
 
     query: FloatArray
+    queries: FloatArray
     vectors: FloatArray
     relevance: FloatArray
     relevance_given: bool
@@ -355,7 +380,7 @@ class Candidates:
             )
         n = len(given)
         names = None if ids is None else as_names(ids, n, "ids")
-        unit = as_unit_vector(query, given.shape, working_dtype(given.dtype))
+        units = as_unit_queries(query, given.shape, working_dtype(given.dtype))
         # as_numeric has already copied a list into a new array.
         rows = _unit_rows(given, names, copy and not isinstance(vectors, (list, tuple)))
         if max_per_source is not None and sources is None:
@@ -363,10 +388,11 @@ class Candidates:
         if prefer is not None and drop_near_duplicates is None:
             warn("prefer has no effect without drop_near_duplicates")
         self.__dict__.update(
-            query=unit,
+            query=units[0],
+            queries=units,
             # A view, because the caller's own array must stay writeable.
             vectors=read_only(rows[:]),
-            relevance=read_only(rows.dot(unit)) if relevance is None else as_column(relevance, n, "relevance"),
+            relevance=_highest_cosines(rows, units) if relevance is None else as_column(relevance, n, "relevance"),
             relevance_given=relevance is not None,
             quality=None if quality is None else as_column(quality, n, "quality"),
             words=None if words is None else as_parts(words, n, "words"),
@@ -398,8 +424,8 @@ class Candidates:
         >>> c.with_query([0.0, 1.0]).relevance.tolist()
         [0.0, 1.0]
         """
-        unit = as_unit_vector(query, self.vectors.shape, self.dtype)
-        changes: dict[str, Any] = {"query": unit}
+        units = as_unit_queries(query, self.vectors.shape, self.dtype)
+        changes: dict[str, Any] = {"query": units[0], "queries": units}
         if words is not None:
             changes["words"] = as_parts(words, len(self), "words")
         if references is not None:
@@ -407,7 +433,7 @@ class Candidates:
         if relevance is not None:
             column = as_column(relevance, len(self), "relevance")
             return self._with(relevance=column, relevance_given=True, **changes)
-        return self._with(relevance=self._relevance(self.vectors, unit), **changes)
+        return self._with(relevance=self._relevance(self.vectors, units), **changes)
 
     def with_vectors(self, query: ArrayLike, vectors: ArrayLike) -> Candidates:
         """The same candidates with other vectors and another query; InvalidInputError if their number differs.
@@ -419,8 +445,8 @@ class Candidates:
         other = Candidates(query, vectors)
         if len(other) != len(self):
             raise InvalidInputError(f"vectors must have {len(self)} rows, one for each candidate, got {len(other)}")
-        relevance = self._relevance(other.vectors, other.query)
-        return self._with(query=other.query, vectors=other.vectors, relevance=relevance)
+        relevance = self._relevance(other.vectors, other.queries)
+        return self._with(query=other.query, queries=other.queries, vectors=other.vectors, relevance=relevance)
 
     def take(self, rows: ArrayLike) -> Candidates:
         """The candidates at these rows, in this order, with the same query.
@@ -450,9 +476,9 @@ class Candidates:
         """float32 or float64: the dtype of the vectors and of what is computed from them."""
         return self.vectors.dtype
 
-    def _relevance(self, rows: FloatArray, unit: FloatArray) -> FloatArray:
-        """The relevance that was given, else the cosines of unit rows with a unit query."""
-        return self.relevance if self.relevance_given else read_only(rows.dot(unit))
+    def _relevance(self, rows: FloatArray, units: FloatArray) -> FloatArray:
+        """The relevance that was given, else the highest cosine of each unit row with a unit query."""
+        return self.relevance if self.relevance_given else _highest_cosines(rows, units)
 
     def _with(self, **changes: Any) -> Candidates:
         other = object.__new__(Candidates)
@@ -479,6 +505,14 @@ class Candidates:
                 if isinstance(array, np.ndarray):
                     read_only(array)
         self.__dict__.update(state)
+
+
+def _highest_cosines(rows: FloatArray, units: FloatArray) -> FloatArray:
+    """The highest cosine of each unit row with one of the unit queries."""
+    cosines: FloatArray = rows.dot(units[0])
+    for unit in units[1:]:
+        cosines = np.maximum(cosines, rows.dot(unit))
+    return read_only(cosines)
 
 
 @dataclass(frozen=True, eq=False)
@@ -524,9 +558,20 @@ class CandidateBlock:
 
 
 def cosines_with_query(candidates: Candidates | CandidateBlock) -> NDArray[np.float64]:
-    """Cosine of each candidate with its query, shape (n,), or (b, n) for a block, float64."""
-    query = candidates.query if isinstance(candidates, Candidates) else candidates.queries[:, None]
+    """Cosine of each candidate with its query, shape (n,), or (b, n) for a block, float64.
+
+    With several queries it is the highest of the cosines.
+    """
+    if isinstance(candidates, Candidates):
+        highest: NDArray[np.float64] = cosines_with_queries(candidates).max(axis=0)
+        return highest
+    cosines: NDArray[np.float64] = np.vecdot(candidates.vectors, candidates.queries[:, None]).astype(np.float64)
+    return cosines
+
+
+def cosines_with_queries(candidates: Candidates) -> NDArray[np.float64]:
+    """Cosine of each candidate with each query, shape (q, n), float64."""
     # vecdot computes each row alone, unlike the matrix product of Candidates.relevance, so copies of a row get exactly
     # the same cosine. The logarithm of a small cosine, or a low temperature, would enlarge a difference.
-    cosines: NDArray[np.float64] = np.vecdot(candidates.vectors, query).astype(np.float64)
+    cosines: NDArray[np.float64] = np.vecdot(candidates.vectors, candidates.queries[:, None]).astype(np.float64)
     return cosines

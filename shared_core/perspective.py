@@ -87,8 +87,8 @@ class PAP:
         return projected
 
     def apply(self, candidates: Candidates) -> Candidates:
-        """New candidates with the projected query, and with ``corpus=True`` projected vectors."""
-        query = self.project(candidates.query)
+        """New candidates with the projected query, or queries, and with ``corpus=True`` projected vectors."""
+        query = np.array(list(map(self.project, candidates.queries)))
         if not self.corpus:
             return candidates.with_query(query)
         dtype = candidates.dtype

@@ -321,8 +321,8 @@ def update_bonus(
 @_compile()
 def coverage(
     rows: FloatArray, r: Matrix, given: bool, temperature: float, alpha: float, h: float, b: Matrix, a: Matrix,
-    w: Matrix, covered_before: Matrix, named: FloatArray, names: Indices, bridge: float, shown: Indices,
-    steps: int, ratios: Matrix, left: Matrix, tie: float, picks: Indices, gains: Matrix,
+    w: Matrix, first_weighed: int, covered_before: Matrix, named: FloatArray, names: Indices, bridge: float,
+    shown: Indices, steps: int, ratios: Matrix, left: Matrix, tie: float, picks: Indices, gains: Matrix,
 ) -> None:  # fmt: skip
     """Coverage for each query of a batch, into ``picks`` and ``gains``.
 
@@ -351,7 +351,7 @@ def coverage(
             for v in range(n):
                 relevance[v] = z[v] + h * z_words[v]
             noise = (1.0 + noise + h * per_words) * standardise(relevance, ROUNDING, False, z)
-        noise = 2.0 * ROUNDING * noise / temperature * (1.0 + w[len(b) :].sum()) + ROUNDING * (w.sum() + bridge)
+        noise = 2.0 * ROUNDING * noise / temperature * (1.0 + w[first_weighed:].sum()) + ROUNDING * (w.sum() + bridge)
         # The largest tie tolerance that a candidate can have.
         widest = tie + ROUNDING * (1.0 + alpha) / alpha + noise
         highest = z.max()
@@ -359,7 +359,7 @@ def coverage(
             relevance[v] = (z[v] - highest) / temperature
         # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
         weights[:] = w
-        for j in range(len(b), m):
+        for j in range(first_weighed, m):
             most = 0.0
             for v in range(n):
                 most = max(most, a[v, j] * np.exp(relevance[v]))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._validation import nearest_name, quoted, read_only
-from ..candidates import CandidateBlock, Candidates
+from ..candidates import CandidateBlock, Candidates, cosines_with_queries
 from ..errors import InvalidInputError, InvalidParameterError, warn
 
 # The selectors of this package, for editors.
@@ -57,6 +57,9 @@ class Selection:
     named_by : int64, shape (k,), or None
         The row of the earlier pick, or of the ``shown`` candidate, that names the pick and brought it a bonus; -1 where
         there is none. None if there were no ``references``, or the selector does not use them.
+    serves : int64, shape (k,), or None
+        With several queries: the row, among the different queries, of the one that each pick serves best. None for one
+        query.
 
     Examples
     --------
@@ -74,6 +77,7 @@ class Selection:
     objective: float
     filled_from: int | None = None
     named_by: NDArray[np.int64] | None = None
+    serves: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -101,6 +105,16 @@ class Selection:
         more = f" The first {MAX_SHOWN} are shown." if len(self) > MAX_SHOWN else ""
         caption = f"<caption>{len(self)} picks, objective {self.objective:.4g}.{more}</caption>"
         return f"<table>{caption}<thead>{head}</thead><tbody>{rows}</tbody></table>"
+
+
+def best_query(candidates: Candidates) -> NDArray[np.int64]:
+    """The row of the query that each candidate serves best, shape (n,): by its cosine in standard deviations."""
+    cosines = cosines_with_queries(candidates)
+    sigma = cosines.std(axis=1, keepdims=True)
+    best: NDArray[np.int64] = (
+        (cosines - cosines.mean(axis=1, keepdims=True)) / np.where(sigma > 0, sigma, 1.0)
+    ).argmax(0)
+    return best
 
 
 def at_rows(selection: Selection, rows: NDArray[np.int64]) -> Selection:
@@ -198,7 +212,8 @@ def make_selection(
     objective = float(math.prod(gains) if product else sum(gains))
     indices.flags.writeable = values.flags.writeable = relevance.flags.writeable = False
     names = None if named_by is None else read_only(np.array(named_by, np.int64))
-    return Selection(indices, values, relevance, objective, filled_from, names)
+    serves = read_only(best_query(candidates)[indices]) if len(candidates.queries) > 1 else None
+    return Selection(indices, values, relevance, objective, filled_from, names, serves)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_number, read_only
-from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, References, cosines_with_query
+from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, References, cosines_with_queries
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import Selection, Selections, make_selection, make_selections, register_selector
 from .ndpp import (
@@ -19,6 +19,7 @@ from .ndpp import (
     DEFAULT_RIDGE,
     FLOAT64_TIE,
     IncrementalLU,
+    best_cosines,
     factors_of_unit_rows,
     log_relevance,
     standardise,
@@ -30,6 +31,8 @@ Matrix = NDArray[np.float64]
 # They were chosen on the development half of the questions of benchmarks/regimes.py.
 WORDS_IN_RELEVANCE = 0.25
 COVERED = 8.0
+# A candidate serves a query by 1/e if its cosine is this many standard deviations below the highest one.
+SERVED = 0.5
 # The weight of a bridge where ``bridge_weight`` is 1. It was chosen in the same way.
 BRIDGE = 4.0
 # With a weight above this, rounding errors of the words would be larger than the differences of the other terms.
@@ -123,19 +126,21 @@ class Coverage:
     ) -> Selection:
         """Select greedily; what the ``shown`` candidates cover counts as covered, and what they name gets the bonus."""
         state = GreedyState(candidates, k, budget, shown)
-        b, a, w = self._parts(candidates)
+        b, a, w, first = self._parts(candidates)
         covered = a[state.shown].max(axis=0, initial=0.0)
         factors = factors_of_unit_rows(candidates.vectors, self.ridge)
         lu = IncrementalLU(factors, state.shown, state.target) if state.shown else None
         references, bridge = self._bridges(candidates)
         found = None
         if not state.constraints:
-            found = self._run_compiled(candidates, b, a, w, covered, state.target, references, bridge, state.shown, lu)
+            found = self._run_compiled(
+                candidates, b, a, w, first, covered, state.target, references, bridge, state.shown, lu
+            )
         if found is not None:
             state.picks, gains = found[0][0].tolist(), found[1][0].tolist()
         else:
             lu = lu or IncrementalLU(factors, [], state.target)
-            gains = self._greedy(candidates, state, lu, b, a, w, covered, references, bridge)
+            gains = self._greedy(candidates, state, lu, b, a, w, first, covered, references, bridge)
         names = _named_by(references, state.shown, state.picks) if bridge else None
         return make_selection(candidates, state.picks, gains, named_by=names)
 
@@ -144,21 +149,30 @@ class Coverage:
         n = block.relevance.shape[1]
         if not 1 <= k <= n:
             return None
-        found = self._run_compiled(block, _NONE, np.zeros((n, 0)), _NONE, _NONE, k)
+        found = self._run_compiled(block, _NONE, np.zeros((n, 0)), _NONE, 0, _NONE, k)
         return None if found is None else make_selections(block, *found, found[1].sum(axis=1))
 
-    def _parts(self, candidates: Candidates) -> tuple[Matrix, Matrix, Matrix]:
-        """b of the words with sum 1; a (n, m), whose first columns are the words; and w β of each part (m,)."""
+    def _parts(self, candidates: Candidates) -> tuple[Matrix, Matrix, Matrix, int]:
+        """b of the words with sum 1; a (n, m): the words, the queries, ``cover``; w β of each part (m,).
+
+        The last number is the first column of ``cover``.
+        """
         b, columns, weights = _NONE, [], []
         if candidates.words is not None and self.word_weight and candidates.words.weights.any():
             b = _shares(candidates.words.weights)
             columns, weights = [candidates.words.covered], [COVERED * self.word_weight * b]
+        if len(candidates.queries) > 1:
+            c = cosines_with_queries(candidates).T
+            best, sigma = c.max(axis=0), c.std(axis=0)
+            columns.append(np.exp((c - best) / np.maximum(SERVED * sigma, TIE_TOLERANCE[candidates.dtype])))
+            weights.append(np.full(len(best), COVERED / len(best)))
+        first = sum(map(len, weights))
         if candidates.cover is not None and self.cover_weight and candidates.cover.weights.any():
             columns.append(candidates.cover.covered)
             weights.append(COVERED * self.cover_weight * _shares(candidates.cover.weights))
         if len(columns) == 1:
-            return b, columns[0], weights[0]
-        return b, np.hstack([np.zeros((len(candidates), 0)), *columns]), np.concatenate([_NONE, *weights])
+            return b, columns[0], weights[0], first
+        return b, np.hstack([np.zeros((len(candidates), 0)), *columns]), np.concatenate([_NONE, *weights]), first
 
     def _bridges(self, candidates: Candidates) -> tuple[References, float]:
         """The references and b; empty and 0 if there is no bonus."""
@@ -182,14 +196,14 @@ class Coverage:
 
     def _greedy(
         self, candidates: Candidates, state: GreedyState, lu: IncrementalLU, b: Matrix, a: Matrix, w: Matrix,
-        covered: Matrix, references: References, bridge: float,
+        first: int, covered: Matrix, references: References, bridge: float,
     ) -> list[float]:  # fmt: skip
         """The greedy method; returns the gain of each pick."""
         relevance, noise = self._relevance(candidates, b, a)
-        noise = noise * (1 + w[len(b) :].sum()) + FLOAT64_TIE * (w.sum() + bridge)
+        noise = noise * (1 + w[first:].sum()) + FLOAT64_TIE * (w.sum() + bridge)
         # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
         w = w.copy()
-        w[len(b) :] *= (a[:, len(b) :] * np.exp(relevance)[:, None]).max(axis=0, initial=0.0)
+        w[first:] *= (a[:, first:] * np.exp(relevance)[:, None]).max(axis=0, initial=0.0)
         state.close(relevance)  # -inf for a closed candidate
         gains, bonus = [], np.zeros(len(candidates))
         fresh = np.ones(len(candidates), np.bool_)  # whether S has no text of the candidate's name
@@ -216,6 +230,7 @@ class Coverage:
         b: Matrix,
         a: Matrix,
         w: Matrix,
+        first: int,
         covered: Matrix,
         k: int,
         references: References = _NO_REFERENCES,
@@ -229,7 +244,7 @@ class Coverage:
         steps, ratios, left = (0, _NONE, np.empty((k, rows.shape[-1]))) if lu is None else (lu.t, lu.d, lu.left)
         ran = run_compiled(
             "coverage", rows if rows.ndim == 3 else rows[None], r, candidates.relevance_given, AUTO_TEMPERATURE,
-            self.ridge, WORDS_IN_RELEVANCE * self.word_weight, b, a, w, covered, *references, bridge,
+            self.ridge, WORDS_IN_RELEVANCE * self.word_weight, b, a, w, first, covered, *references, bridge,
             np.array(shown, np.int64), steps, ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
         )  # fmt: skip
         return (picks, gains) if ran else None
@@ -237,7 +252,7 @@ class Coverage:
 
 def _r(candidates: Candidates | CandidateBlock) -> Matrix:
     """The relevance that was given, or the cosines; (n,), or (b, n) for a block."""
-    return candidates.relevance.astype(np.float64) if candidates.relevance_given else cosines_with_query(candidates)
+    return candidates.relevance.astype(np.float64) if candidates.relevance_given else best_cosines(candidates)
 
 
 def _shares(weights: Matrix) -> Matrix:

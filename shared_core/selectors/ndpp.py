@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import FloatArray, as_float64, check_number, check_one_of, quoted, read_only
-from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_query
+from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_queries, cosines_with_query
 from ..errors import InvalidParameterError, KernelError, warn
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import Selection, Selections, make_selection, make_selections, register_selector
@@ -215,6 +215,8 @@ class NDPP:
             return 2 * np.log(r), np.where(known, 0.0, 2 * FLOAT64_TIE / r)
         if isinstance(self.temperature, float):
             return 2 * log_exponential(relevance, self.temperature), exact
+        if not given:
+            relevance = best_cosines(candidates)
         standardised, per_sigma = standardise(relevance, None if given else candidates.vectors.dtype)
         # A cosine has an absolute rounding error, which the temperature divides.
         noise = exact if given else exact + 2 * FLOAT64_TIE * per_sigma / AUTO_TEMPERATURE
@@ -236,6 +238,18 @@ def standardise(values: Matrix, dtype: np.dtype[Any] | None) -> tuple[Matrix, Ma
     flat = sigma <= TIE_TOLERANCE[dtype or centred.dtype]
     per_sigma = (1.0 - flat) / (sigma + flat)
     return centred * per_sigma, per_sigma
+
+
+def best_cosines(candidates: Candidates | CandidateBlock) -> Matrix:
+    """The cosines with the query, shape (n,), or (b, n) for a block.
+
+    Of several queries each is standardised, and the highest value counts. So a sub-question whose cosines are all low
+    counts as much as the others.
+    """
+    if isinstance(candidates, CandidateBlock) or len(candidates.queries) == 1:
+        return cosines_with_query(candidates)
+    highest: Matrix = standardise(cosines_with_queries(candidates), candidates.dtype)[0].max(axis=0)
+    return highest
 
 
 def log_relevance(standardised: Matrix) -> Matrix:

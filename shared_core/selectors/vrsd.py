@@ -23,6 +23,9 @@ MAX_TIE = 64.0
 
 Vector = NDArray[np.float64]
 
+SEVERAL_QUERIES = (
+    "'vrsd' brings the sum of the picks close to one query, so it cannot select for several: use 'coverage'"
+)
 NO_RELEVANCE = (
     "VRSD selects by angles between vectors and cannot use a given relevance: use 'mmr', 'ndpp' or 'similarity' with "
     "it, or leave it out"
@@ -107,6 +110,8 @@ class _Sum:
     """The sum s of the unit vectors of the shown and the picked candidates, in float64."""
 
     def __init__(self, candidates: Candidates, shown: Iterable[int]) -> None:
+        if len(candidates.queries) > 1:
+            raise InvalidParameterError(SEVERAL_QUERIES)
         self.rows = candidates.vectors  # each v
         self.q = candidates.query.astype(np.float64)
         self.q /= math.sqrt(self.q.dot(self.q))

@@ -108,8 +108,24 @@ def cosines(query: ArrayLike, vectors: ArrayLike) -> Floats:
 
 
 def worth_of(query: ArrayLike, vectors: ArrayLike, relevance: ArrayLike | None) -> Floats:
-    """The relevance that is given, else the cosines."""
-    return cosines(query, vectors) if relevance is None else np.array(relevance, dtype=np.float64)
+    """The relevance that is given, else the cosines; of several queries the highest."""
+    if relevance is not None:
+        return np.array(relevance, dtype=np.float64)
+    highest: Floats = np.max([cosines(one, vectors) for one in np.atleast_2d(query)], axis=0)
+    return highest
+
+
+def served_best(queries: ArrayLike, vectors: ArrayLike) -> Floats:
+    """(q, n): the cosines with each query in their standard deviations."""
+    equal = 16 * float(np.finfo(np.float32 if is_single(vectors) else np.float64).eps)
+    return np.array([standard_scores(cosines(one, vectors), equal)[0] for one in np.asarray(queries)])
+
+
+def standard_worth(query: ArrayLike, vectors: ArrayLike, relevance: ArrayLike | None) -> Floats:
+    """As :func:`worth_of`; the cosines with several queries are in standard deviations."""
+    several = relevance is None and np.ndim(query) == 2
+    highest: Floats = served_best(query, vectors).max(axis=0) if several else worth_of(query, vectors, relevance)
+    return highest
 
 
 def is_single(vectors: ArrayLike) -> bool:
@@ -551,6 +567,8 @@ def ndpp_greedy(
     """
     rows = unit_rows(vectors)
     inner = worth = worth_of(query, vectors, relevance)
+    if kind == "auto":
+        inner = standard_worth(query, vectors, relevance)
     worth_slack = np.full(len(rows), FLOAT32_ROUNDING if relevance is None else 0.0)
     moved = worth_slack
     if W_R is not None:
@@ -697,7 +715,7 @@ def _coverage_relevance(
     query: ArrayLike, vectors: ArrayLike, relevance: ArrayLike | None, words: Parts | None, c: float, h: float
 ) -> tuple[Floats, Floats]:
     """(ρ − max ρ) / T, and its largest error for float32 input."""
-    r = worth_of(query, vectors, relevance)
+    r = standard_worth(query, vectors, relevance)
     single = relevance is None and is_single(vectors)
     equal = 16 * float(np.finfo(np.float32 if single else np.float64).eps)
     if relevance is not None:
@@ -735,6 +753,7 @@ def coverage(
     cover_weight: float = 1.0,
     references: Names | None = None,
     bridge: float = 0.0,
+    served: float = 0.5,
     shown: Sequence[int] = (),
     **conditions: Any,
 ) -> Reference:
@@ -756,6 +775,11 @@ def coverage(
             most = np.ones(len(b)) if parts is words else (a * np.exp(worth)[:, None]).max(axis=0)
             columns += [(a[:, j], w * weight * b[j] / math.fsum(b) * most[j]) for j in range(len(b)) if b[j] > 0]
             moved = moved + (0.0 if parts is words else w * weight * float(np.max(moved, initial=0.0)))
+    if np.ndim(query) == 2:
+        for one in np.asarray(query):
+            c_j = cosines(one, vectors)
+            sigma = auto_temperature(c_j, served, 1e-14)
+            columns.append((np.exp((c_j - max(c_j)) / sigma), w / len(np.asarray(query))))
     values: dict[tuple[int, ...], float] = {}
 
     def value(picks: Sequence[int]) -> float:

@@ -6,13 +6,20 @@ import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, cast
+from typing import ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import FloatArray, as_float64, check_number, check_one_of, quoted, read_only
-from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_queries, cosines_with_query
+from ..candidates import (
+    TIE_TOLERANCE,
+    CandidateBlock,
+    Candidates,
+    cosines_with_queries,
+    cosines_with_query,
+    standardise,
+)
 from ..errors import InvalidParameterError, KernelError, warn
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import Selection, Selections, make_selection, make_selections, register_selector
@@ -50,6 +57,10 @@ class NDPP:
     Once the rank of the kernel is used up, every further determinant is 0. The remaining picks are filled in by
     relevance with gain 0, and ``Selection.filled_from`` is the position of the first of them. With a ridge of 1e-5 or
     more the rank is never used up.
+
+    With several queries, the relevance of a candidate is its highest cosine with one of them; with
+    ``temperature="auto"``, where only differences matter, its highest cosine in standard deviations of the cosines with
+    that query. A kernel, and the relevance that it has learned, know the first query alone.
 
     Parameters
     ----------
@@ -221,23 +232,6 @@ class NDPP:
         # A cosine has an absolute rounding error, which the temperature divides.
         noise = exact if given else exact + 2 * FLOAT64_TIE * per_sigma / AUTO_TEMPERATURE
         return log_relevance(standardised), noise
-
-
-def standardise(values: Matrix, dtype: np.dtype[Any] | None) -> tuple[Matrix, Matrix]:
-    """(values - mean) / σ and 1 / σ over the last axis, where σ is the standard deviation; 0 if σ is 0 up to rounding.
-
-    If the values are cosines, ``dtype`` is that of the vectors. None means numbers of any size.
-    """
-    if dtype is None:
-        # Squares of very large or very small numbers would overflow or underflow.
-        largest = np.abs(values).max(axis=-1, keepdims=True)
-        values = values / np.where(largest > 0, largest, 1.0)
-    n = values.shape[-1]
-    centred = values - np.add.reduce(values, axis=-1, keepdims=True) / n
-    sigma = np.sqrt(np.vecdot(centred, centred) / n)[..., None]
-    flat = sigma <= TIE_TOLERANCE[dtype or centred.dtype]
-    per_sigma = (1.0 - flat) / (sigma + flat)
-    return centred * per_sigma, per_sigma
 
 
 def best_cosines(candidates: Candidates | CandidateBlock) -> Matrix:

@@ -445,6 +445,8 @@ def test_settings_that_have_no_effect_are_warned_of(subject: Subject) -> None:
     both: list[tuple[dict[str, Any], str]] = [
         ({"title": "title", "selector": "mmr"}, "title has no effect with MMR"),
         ({"links": "links", "title": "title", "selector": "ndpp"}, "title and links have no effect with NDPP"),
+        ({"relevance_scale": "rank"}, "relevance_scale has no effect without relevance"),
+        ({"relevance_scale": None, "relevance": "cosine"}, "relevance_scale has no effect without relevance"),
     ]
     for settings, words in both + (searches if subject.searches else []):
         with pytest.warns(SetSelectWarning, match=words):

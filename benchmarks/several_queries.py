@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,8 @@ COPIES = 3
 VECTORS = (MINILM, MPNET)
 FOLDERS = ("2wiki/passages", "2wiki/questions", "strategyqa/facts", "strategyqa/questions")
 FILES = [f"{name}.jsonl" for name in (*FOLDERS, "hotpotqa_dev/passages", "hotpotqa_dev/questions")]
-WIKI, STRATEGY, SEARCHABLE = "2WikiMultihopQA", "StrategyQA", "StrategyQA, without #"
+WIKI, FIRST_STEP = "2WikiMultihopQA", "2WikiMultihopQA, first step"
+STRATEGY, SEARCHABLE = "StrategyQA", "StrategyQA, without #"
 HOTPOT = "HotpotQA dev, by Gemma"
 STORED = ", stored three times"
 # What is asked of one set with all-MiniLM-L6-v2, in percent of the questions, with 5 and 10 texts.
@@ -81,11 +82,13 @@ class Task(NamedTuple):
 
 
 def tasks() -> dict[str, Task]:
-    wiki, strategy = steps("2wiki"), strategyqa()
+    wiki, asked = steps("2wiki"), records("2wiki/questions.jsonl")
+    strategy = strategyqa()
     decomposed = [item["sub_questions"] for item in draw(records("strategyqa/questions.jsonl"))]
     searchable = [[query for query in some if "#" not in query] for some in decomposed]
     found = {
-        WIKI: with_queries(wiki, [item["sub_questions"] for item in records("2wiki/questions.jsonl")]),
+        WIKI: with_queries(wiki, [item["sub_questions"] for item in asked]),
+        FIRST_STEP: with_queries(wiki, [first_step(item) for item in asked]),
         STRATEGY: with_queries(strategy, decomposed),
         SEARCHABLE: with_queries(strategy, searchable),
     }
@@ -95,6 +98,12 @@ def tasks() -> dict[str, Task]:
     else:
         print(f"skipped {HOTPOT}: {GEMMA} is not installed; run make models")
     return found | {name + STORED: store_three_times(task) for name, task in found.items()}
+
+
+def first_step(item: dict[str, Any]) -> list[str]:
+    """The sub-questions that a reader can write before the first search: those that name no answer of another one."""
+    some: list[str] = item["sub_questions"]
+    return some if item["type"] == "comparison" else some[: len(some) // 2]
 
 
 def with_queries(regime: Regime, sub_questions: Sequence[Sequence[str]]) -> Task:
@@ -306,14 +315,19 @@ def difference_table(cells: Cells, bases: Sequence[str]) -> str:
     return table(["one set minus …", *(f"{base}, k = {k}" for base in bases for k in KS)], rows)
 
 
-def unsearchable_table(cells: Cells) -> str:
-    """What sub-questions with # add to those without."""
-    rows = []
+def added(cells: Cells, task: str, to: str) -> dict[str, list[Figures]]:
+    """For some methods, what the sub-questions of a task add to the fewer ones of another, for each k."""
+    figures = {}
     for stored in ("", STORED):
-        with_, without = cells[STRATEGY + stored], cells[SEARCHABLE + stored]
+        more, fewer = cells[task + stored], cells[to + stored]
         for method in (RRF, HIGHEST, ONE_SET):
-            changed = with_._replace(found={"with": with_.found[method], "without": without.found[method]})
-            rows.append([method + stored, *(interval([one]) for one in changed.minus("with", "without"))])
+            two = more._replace(found={"more": more.found[method], "fewer": fewer.found[method]})
+            figures[method + stored] = two.minus("more", "fewer")
+    return figures
+
+
+def added_table(cells: Cells, task: str, to: str) -> str:
+    rows = [[method, *(interval([one]) for one in figures)] for method, figures in added(cells, task, to).items()]
     return table(["points that they add", *(f"k = {k}" for k in KS)], rows)
 
 
@@ -388,6 +402,7 @@ chosen.
 {count_table(found)}
 - {WIKI}: the sub-questions were written by a language model that knew the answers. Each can be searched as it is ("When
   did Albert Zugsmith die?"), as in an agent's second search.
+- {FIRST_STEP}: only the sub-questions that name no answer of another one, as a reader can write them before any search.
 - {STRATEGY}: the sub-questions were written by people. "#1" stands for the answer to the first one, so some cannot be
   searched as they are. *Without #* leaves these out.
 {gemma_text(found)}
@@ -399,10 +414,14 @@ The differences in points, with 95 % bootstrap intervals over questions:
 {difference_table(cells, (RRF, HIGHEST))}
 ## When sub-questions bring nothing
 
-A sub-question that cannot be searched as it is brings nothing. What the sub-questions of {STRATEGY} with # add to those
-without:
+A sub-question that cannot be searched as it is brings nothing. What the sub-questions of
+{STRATEGY} with # add to those without:
 
-{unsearchable_table(cells)}
+{added_table(cells, STRATEGY, SEARCHABLE)}
+So the first step of a question can be searched for by itself, and the second one when the first is answered. How much
+the answer is worth: in {WIKI} the sub-questions of the second step add to those of the first:
+
+{added_table(cells, WIKI, FIRST_STEP)}
 What all sub-questions of a task add to the question alone:
 
 {difference_table(cells, (ALONE,))}

@@ -230,6 +230,8 @@ class Selections:
         As in :class:`Selection`, with -1 for None.
     named_by : int64, shape (Q, k), or None
         As in :class:`Selection`.
+    serves : int64, shape (Q, k), or None
+        As in :class:`Selection`, with 0 for a question without sub-questions. None if no array of several was given.
 
     Examples
     --------
@@ -247,6 +249,7 @@ class Selections:
     objective: NDArray[np.float64]
     filled_from: NDArray[np.int64]
     named_by: NDArray[np.int64] | None = None
+    serves: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -264,6 +267,7 @@ class Selections:
             float(self.objective[query]),
             None if filled_from < 0 else filled_from,
             None if self.named_by is None else self.named_by[query],
+            None if self.serves is None else self.serves[query],
         )
 
 

@@ -26,9 +26,10 @@ from .ndpp import (
     DEFAULT_RIDGE,
     FLOAT64_TIE,
     IncrementalLU,
-    best_cosines,
     factors_of_unit_rows,
     log_relevance,
+    standard_relevance,
+    temperature_of,
 )
 
 Matrix = NDArray[np.float64]
@@ -84,9 +85,9 @@ class Coverage:
       b divided by its sum. The parts of ``cover`` are further columns, with a w of their own. Their β has a factor:
       the highest a_ij exp((ρ_i − max ρ) / T) of any candidate. So a part that only irrelevant candidates cover weighs
       little.
-    - With several queries, r is the highest z(cosine) of the candidate with one of them, and each query is a part too:
-      a_ij = exp((c_ij − max_i c_ij) / (σ_j / 2)), where c_ij is the cosine of candidate i with query j, and σ_j is the
-      standard deviation of these cosines. All of them have the same β, with sum 1.
+    - With several queries, max_j z(c_j) stands for z(r), where c_j are the cosines with query j, and T = 0.6. Each
+      query is a part too: a_ij = exp((c_ij − max c_j) / (σ_j / 2)), where σ_j is the standard deviation of c_j. The
+      queries have the same β, with sum 1.
 
     Each term is submodular (Lin and Bilmes 2011, "A Class of Submodular Functions for Document Summarization"), and so
     is F: the gain F(S + i) − F(S) of a candidate never rises as the set grows.
@@ -195,25 +196,25 @@ class Coverage:
         covered = a[shown].max(axis=0, initial=0.0)
         return _Terms(b, a, w, first, covered, named, names, bridge, np.array(shown, np.int64))
 
-    def _relevance(self, candidates: Candidates, terms: _Terms) -> tuple[Matrix, float]:
-        """(ρ − max ρ) / T, shape (n,), and its tie tolerance."""
-        given = candidates.relevance_given
-        # A cosine has an absolute rounding error, which the standard deviations divide.
-        z, per_sigma = standardise(_r(candidates), None if given else candidates.vectors.dtype)
-        noise = 0.0 if given else per_sigma.item()
+    def _relevance(self, candidates: Candidates | CandidateBlock, terms: _Terms) -> tuple[Matrix, Matrix]:
+        """(ρ − max ρ) / T, shape (n,), or (b, n) for a block, and its tie tolerance, shape (1,) or (b, 1)."""
+        z, noise = standard_relevance(candidates)
+        temperature = temperature_of(candidates)
         if len(terms.b):
             h = WORDS_IN_RELEVANCE * self.word_weight
             # vecdot computes each row alone, so copies of a text get exactly the same number.
             z_words, per_words = standardise(np.vecdot(terms.a[:, : len(terms.b)], terms.b), None)
-            z, per_rho = standardise(z + h * z_words, z.dtype)
-            noise = (1 + noise + h * per_words.item()) * per_rho.item()
-        return log_relevance(z), 2 * FLOAT64_TIE * noise / AUTO_TEMPERATURE
+            z, noise = z + h * z_words, 1 + noise + h * per_words
+            if temperature == AUTO_TEMPERATURE:
+                z, per_rho = standardise(z, z.dtype)
+                noise = noise * per_rho
+        relevance, noise = log_relevance(z, noise, temperature)
+        return relevance, noise * (1 + terms.w[terms.first :].sum()) + FLOAT64_TIE * (terms.w.sum() + terms.bridge)
 
     def _greedy(self, candidates: Candidates, state: GreedyState, lu: IncrementalLU, terms: _Terms) -> list[float]:
         """The greedy method; returns the gain of each pick."""
         _, a, w, first, covered, *_ = terms
         relevance, noise = self._relevance(candidates, terms)
-        noise = noise * (1 + w[first:].sum()) + FLOAT64_TIE * (w.sum() + terms.bridge)
         # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
         w = w.copy()
         w[first:] *= (a[:, first:] * np.exp(relevance)[:, None]).max(axis=0, initial=0.0)
@@ -226,7 +227,7 @@ class Coverage:
             new = np.vecdot(np.maximum(a - covered, 0.0), w)  # w Σ_j β_j (what i covers of part j and S does not)
             marginal = relevance + lu.log_ratios() + new + bonus
             best = int(marginal.argmax())
-            i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + noise)
+            i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + noise.item())
             lu.add(i)
             gains.append(float(relevance[i] + math.log(lu.d[i]) + new[i] + bonus[i]))
             covered = np.maximum(covered, a[i])
@@ -241,20 +242,15 @@ class Coverage:
         self, candidates: Candidates | CandidateBlock, terms: _Terms, k: int, lu: IncrementalLU | None = None
     ) -> tuple[NDArray[np.int64], Matrix] | None:
         """Picks (b, k) and gains (b, k) of the compiled loop; None if numba cannot be used."""
-        r, rows = np.atleast_2d(_r(candidates)), candidates.vectors
-        picks, gains = np.empty((len(r), k), np.int64), np.empty((len(r), k))
+        relevance, noise = map(np.atleast_2d, self._relevance(candidates, terms))
+        rows = candidates.vectors
+        picks, gains = np.empty((len(relevance), k), np.int64), np.empty((len(relevance), k))
         steps, ratios, left = (0, _NONE, np.empty((k, rows.shape[-1]))) if lu is None else (lu.t, lu.d, lu.left)
         ran = run_compiled(
-            "coverage", rows if rows.ndim == 3 else rows[None], r, candidates.relevance_given, AUTO_TEMPERATURE,
-            self.ridge, WORDS_IN_RELEVANCE * self.word_weight, *terms, steps, ratios, left,
-            TIE_TOLERANCE[rows.dtype], picks, gains,
+            "coverage", rows if rows.ndim == 3 else rows[None], relevance, noise[:, 0], self.ridge, *terms[1:],
+            steps, ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
         )  # fmt: skip
         return (picks, gains) if ran else None
-
-
-def _r(candidates: Candidates | CandidateBlock) -> Matrix:
-    """The relevance that was given, or the cosines; (n,), or (b, n) for a block."""
-    return candidates.relevance.astype(np.float64) if candidates.relevance_given else best_cosines(candidates)
 
 
 def _shares(weights: Matrix) -> Matrix:

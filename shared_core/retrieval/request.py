@@ -404,7 +404,8 @@ class Request:
     def _name(self, found: Found, row: int) -> str | None:
         """The name of an item; its id if it has none."""
         item, name = found.items[row], found.ids[row]
-        title = read_titles([item], self.settings.title, self.view)[0] or read_name(found.comparable_text(item))
+        titles = read_titles(found.items, self.settings.title, self.view)
+        title = titles[row] or read_name(found.comparable_text(item))
         return title or (None if name is None else str(name))
 
     def warn_that_all_are_selected(self, owner: Settings, candidates: int, remedy: str) -> None:

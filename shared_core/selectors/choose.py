@@ -150,12 +150,11 @@ def select(
     if titles is not None and references is not None:
         warn("titles has no effect with references, which are used as given")
     read = {"question": question, "titles": titles, "references": references, "cover": cover}
-    given = [name for name, value in (("costs", costs), ("sources", sources)) if value is not None]
-    if relevance_scale != "minmax":
-        given.append("relevance_scale")
+    others = {"costs": costs is not None, "sources": sources is not None}
+    others["relevance_scale"] = relevance_scale != "minmax"
     warn_of_no_effect(
         resolved,
-        [*parameters, *given],
+        [*parameters, *(name for name, is_given in others.items() if is_given)],
         quality=quality is not None,
         words=" and ".join(name for name, value in read.items() if value is not None),
         without={

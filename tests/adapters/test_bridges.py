@@ -210,8 +210,9 @@ def test_the_event_and_the_scores_say_which_text_named_a_pick(subject: Subject, 
 def test_a_key_that_is_there_stays_and_an_id_stands_for_a_missing_name(subject: Subject) -> None:
     told: list[Any] = []
     for own, wanted in ((None, "doc-0"), ("theirs", "theirs")):
-        rows = replaced(story(), LAST, selection_named_by=own)
-        made = subject.make(subject.open(rows, subject.kinds[0]), k=3, scores=True)
+        # Another document has the key of the titles. The one that names the pick lacks it.
+        rows = replaced(replaced(story(), LAST, selection_named_by=own), 3, heading="Another Name")
+        made = subject.make(subject.open(rows, subject.kinds[0]), k=3, scores=True, title="heading")
         by = {
             metadata(i)["number"]: metadata(i).get("selection_named_by")
             for i in subject.run(made, rows, told, QUESTION)

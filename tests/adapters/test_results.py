@@ -221,11 +221,11 @@ def test_a_copy_that_cannot_be_selected_leaves_its_place_to_one_that_can(
 ) -> None:
     # The last copy of each text is preferred, and has the highest worth. It costs more than the whole budget.
     rows = [
-        row._replace(metadata={"number": i, "worth": i % 3, "cost": [3, 1, 9][i % 3], "close": [0, 1, -1][i % 3]})
+        row._replace(metadata={"number": i, "worth": i, "cost": [3, 1, 9][i % 3], "close": [0, 1, -1][i % 3]})
         for i, row in enumerate(thrice(4))
     ]
     store = subject.open(rows, subject.kinds[0])
-    settings: list[dict[str, Any]] = [{"budget": 8, "costs": "cost", "relevance": "worth"}]
+    settings: list[dict[str, Any]] = [{"selector": "similarity", "budget": 8, "costs": "cost", "relevance": "worth"}]
     if prefer:
         settings.append({**settings[0], "drop_duplicates": False, "drop_near_duplicates": 0.999})
         settings.append({"score_threshold": 0.5, "relevance": "close"})

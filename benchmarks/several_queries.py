@@ -101,7 +101,7 @@ def tasks() -> dict[str, Task]:
 
 
 def first_step(item: dict[str, Any]) -> list[str]:
-    """The sub-questions that a reader can write before the first search: those that name no answer of another one."""
+    """The sub-questions that a reader can write before any search: those that name no answer to another one."""
     some: list[str] = item["sub_questions"]
     return some if item["type"] == "comparison" else some[: len(some) // 2]
 
@@ -385,9 +385,9 @@ def page(found: dict[str, Task], cells_of: dict[str, Cells]) -> str:
     )
     return f"""{text}
 A question and its sub-questions are searched for one by one, and k texts are returned for all of them. All figures are
-percent of the questions for which **every text that the answer needs** is among 5 / 10 texts, with {MINILM} (texts
-cut after {MAX_TOKENS} tokens) unless another model is named. The questions are those of the half on which nothing was
-chosen.
+percent of the questions for which **every text that the answer needs** is among 5 / 10 texts, with {MINILM}
+(texts cut after {MAX_TOKENS} tokens) unless another model is named. The questions are those of the half on which
+nothing was chosen.
 
 {found_tables(cells)}
 - *Question alone*: {FETCH_K} candidates and no sub-questions. *Similarity* takes the nearest, *the default* is
@@ -400,9 +400,10 @@ chosen.
 - *`fetch_k={FETCH_K}` shared out*: as the retrievers search, max(k, ⌈{FETCH_K} / q⌉) candidates of each of q queries.
 
 {count_table(found)}
-- {WIKI}: the sub-questions were written by a language model that knew the answers. Each can be searched as it is ("When
-  did Albert Zugsmith die?"), as in an agent's second search.
-- {FIRST_STEP}: only the sub-questions that name no answer of another one, as a reader can write them before any search.
+- {WIKI}: the sub-questions were written by a language model that knew the answers. Each can be searched as it is
+  ("When did Albert Zugsmith die?"), as in an agent's second search.
+- {FIRST_STEP}: only the sub-questions that name no answer to another one, as a reader can write them
+  before any search.
 - {STRATEGY}: the sub-questions were written by people. "#1" stands for the answer to the first one, so some cannot be
   searched as they are. *Without #* leaves these out.
 {gemma_text(found)}
@@ -414,27 +415,30 @@ The differences in points, with 95 % bootstrap intervals over questions:
 {difference_table(cells, (RRF, HIGHEST))}
 ## When sub-questions bring nothing
 
-A sub-question that cannot be searched as it is brings nothing. What the sub-questions of
-{STRATEGY} with # add to those without:
-
-{added_table(cells, STRATEGY, SEARCHABLE)}
-So the first step of a question can be searched for by itself, and the second one when the first is answered. How much
-the answer is worth: in {WIKI} the sub-questions of the second step add to those of the first:
+A sub-question that cannot be searched as it is brings nothing. In {WIKI} with 5 / 10 texts, one set finds
+{both(cells[WIKI].mean(ONE_SET))} with the sub-questions of both steps, {both(cells[FIRST_STEP].mean(ONE_SET))} with
+those of the first step, and {both(cells[WIKI].mean(ALONE))} with the question alone. So search for the second step when
+the first one is answered. What the sub-questions of the second step add to those of the first, in points:
 
 {added_table(cells, WIKI, FIRST_STEP)}
+What the sub-questions of {STRATEGY} with # add to those without:
+
+{added_table(cells, STRATEGY, SEARCHABLE)}
 What all sub-questions of a task add to the question alone:
 
 {difference_table(cells, (ALONE,))}
 {others}## What was tried, on the development half
 
 {tried_table(cells)}
-*As it is* takes the highest of the cosines with the queries as the relevance, the words of all queries, and each query
-as a part, which a text covers by 1/e if its cosine is {SERVED:g} standard deviations below the highest one."""
+The first row is `Coverage()`. Each other row changes one thing: how many standard deviations below the highest cosine
+with a query a text covers it by 1/e ({SERVED:g} in the package), what the queries weigh beside the words, which words
+count, or what stands for the cosine in the relevance.
+"""
 
 
 def gemma_text(found: dict[str, Task]) -> str:
     if HOTPOT not in found:
-        return f"- HotpotQA dev with sub-questions by {GEMMA} was not run: `make models`, then this script.\n"
+        return f"- HotpotQA dev with sub-questions by {GEMMA} was not run. `make models`, then this script runs it.\n"
     written = next(queries for queries in found[HOTPOT].queries if len(queries) > 2)
     some = " ".join(written[1:])
     return f"""\

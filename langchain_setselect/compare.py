@@ -40,6 +40,7 @@ def compare_store(
     Parameters
     ----------
     store : VectorStore
+        Where the documents and their vectors are searched; nothing is written to it.
     queries : iterable of str, mapping or Query
         See :func:`shared_core.evaluation.compare.compare`. ``gold`` holds ids of documents in the store. The labels of
         a document are its metadata ``subtopics``.

@@ -38,6 +38,7 @@ def compare_index(
     Parameters
     ----------
     index : VectorStoreIndex
+        Where the nodes and their vectors are searched; nothing is written to it.
     queries : iterable of str, mapping or Query
         See :func:`shared_core.evaluation.compare.compare`. ``gold`` holds ids of nodes. The labels of a node are
         its metadata ``subtopics``.

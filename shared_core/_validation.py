@@ -184,9 +184,10 @@ def as_ranks(
             ordered.append(_as_ordered(value))
             last = ordered[-1]
             first = last if first is None else first
-            # NaN is neither at most nor above another number. A number and a date raise TypeError.
+            # NaN is neither at most nor above another number. A number and a date raise TypeError, and a Decimal that
+            # is NaN raises ArithmeticError.
             valid = last is None or last <= first or last > first
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, ArithmeticError):
             valid = False
         if not valid:
             raise InvalidInputError(

@@ -300,6 +300,7 @@ class Candidates:
     prefer : iterable of n numbers or dates, optional
         Which one of near-duplicates may be picked: the one with the highest value (the newest, for example), at any
         gain. Among equal values the gain decides. A date may be an ISO string or a datetime; None is the lowest value.
+        One that costs more than the whole budget, or whose source has reached its cap by ``shown``, does not count.
         Needs ``drop_near_duplicates``.
     copy : bool
         False: vectors that have unit length already are not copied. The caller must not change them while the

@@ -160,21 +160,22 @@ def select_stream(
     check_arguments(select_stream, parameters)
     if isinstance(relevance, str) and relevance == "cosine":
         relevance = None
+    if relevance_scale is not None:
+        check_one_of(relevance_scale, "relevance_scale", SCALES)
     resolved = resolve_selector(selector, parameters)
     read = {"words": words, "references": references, "cover": cover}
     warn_of_no_effect(
         resolved,
-        parameters,
+        [*parameters, *(["relevance_scale"] if relevance_scale != "minmax" else [])],
         quality=quality is not None,
         words=" and ".join(name for name, value in read.items() if value is not None),
         without={
             "word_weight": "words" if words is None else None,
             "cover_weight": "cover" if cover is None else None,
             "bridge_weight": "references" if references is None else None,
+            "relevance_scale": "relevance" if relevance is None else None,
         },
     )
-    if relevance_scale is not None:
-        check_one_of(relevance_scale, "relevance_scale", SCALES)
     threads = check_integer(workers, "workers", 1)
     k, block_size = check_integer(k, "k"), check_integer(block_size, "block_size", 1)
     tqdm: Any = None

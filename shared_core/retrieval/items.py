@@ -28,6 +28,8 @@ Ordered = float | date | str | None
 ItemOrdered = str | Mapping[Any, Ordered] | Callable[[Any], Ordered]
 Order = Literal["selection", "relevance", "nearest_last", "long_context"]
 ORDERS: tuple[Order, ...] = get_args(Order)
+# The settings that only the bonus for names uses.
+OF_NAMES = ("title", "links", "follow")
 # The suffix of a file, and what shows that a source is a file or a URL.
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 _FILE = re.compile(r"[/\\]|\.[A-Za-z0-9]{1,5}$")
@@ -60,26 +62,36 @@ def read_numbers(
 
 
 def read_ranks(
-    items: Sequence[Any], given: ItemOrdered, what: str, view: Callable[[Any], Any] = itself
+    items: Sequence[Any],
+    given: ItemOrdered,
+    what: str,
+    view: Callable[[Any], Any] = itself,
+    among: Sequence[Any] = (),
 ) -> NDArray[np.int64]:
-    """The ranks of the items by a number or date of each, shape (n,). Messages use ``what``, and name the item.
+    """The ranks of the items by a number or date of each, shape (n,); 0 for an item without one.
+
+    Messages use ``what``, and name the item. ``among``: the items of which one must have a value; by default ``items``.
 
     >>> read_ranks(["a", "bcd", "ef"], len, "prefer").tolist()
     [1, 3, 2]
     """
-    values = read_values(items, given, what, view)
+    values = _read_some(items, given, what, view, among or items)
     return as_ranks(values, len(items), what, lambda row: describe_item(items[row], row))
 
 
 def read_parts(
-    items: Sequence[Any], given: ItemNumber | ItemName, what: str, view: Callable[[Any], Any] = itself
+    items: Sequence[Any],
+    given: ItemNumber | ItemName,
+    what: str,
+    view: Callable[[Any], Any] = itself,
+    among: Sequence[Any] = (),
 ) -> Parts:
-    """The values of the items as parts to cover. Messages use ``what``, and name the item.
+    """The values of the items as parts to cover; an item without one covers nothing. See :func:`read_ranks`.
 
     >>> read_parts(["a.md#1", "b.md#1"], lambda item: item[0], "cover").covered.tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    values = read_values(items, given, what, view)
+    values = _read_some(items, given, what, view, among or items)
     return as_parts(values, len(items), what, lambda row: describe_item(items[row], row))
 
 
@@ -190,18 +202,36 @@ def read_keys(item: Any) -> list[str]:
     return [str(key) for key in (*keys, *map(item.metadata.get, ("source", "url"))) if key is not None]
 
 
-def _read_some(items: Sequence[Any], given: ItemName, what: str, view: Callable[[Any], Any]) -> list[Any]:
-    """One value per item; None for one without. Warns if none has a value under a metadata key."""
+def _read_some(
+    items: Sequence[Any],
+    given: ItemNumber | ItemName | ItemOrdered,
+    what: str,
+    view: Callable[[Any], Any],
+    among: Sequence[Any] = (),
+) -> list[Any]:
+    """One value per item; None for one without.
+
+    Warns if no item has the metadata key. With ``among``, raises if none of these has it, or an id of the mapping.
+    """
     if isinstance(given, Mapping):
+        if among and not any(item_id(item) in given for item in among):
+            raise InvalidInputError(
+                f"{what} is read from a mapping by id, but it has the ids of none of the {len(among)} candidates. "
+                f"Check the ids, or pass a metadata key or a function as {what}="
+            )
         return [given.get(item_id(item)) for item in items]
     if not isinstance(given, str):
         return read_values(items, given, what, view)
-    if not any(given in item.metadata for item in items):
-        keys = dict.fromkeys(key for item in items for key in item.metadata)
-        warn(
-            f"{what} is read from metadata {given!r}, but none of the {len(items)} candidates has this key; "
-            f"their keys are {', '.join(map(repr, keys)) or 'none'}"
+    every = among or items
+    if not any(given in item.metadata for item in every):
+        keys = dict.fromkeys(key for item in every for key in item.metadata)
+        message = (
+            f"{what} is read from metadata {given!r}, but none of the {len(every)} candidates has this key; their keys "
+            f"are {', '.join(map(repr, keys)) or 'none'}"
         )
+        if among:
+            raise InvalidInputError(f"{message}. Name another key, or pass a function as {what}=")
+        warn(message)
     return [item.metadata.get(given) for item in items]
 
 

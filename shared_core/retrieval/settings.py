@@ -26,12 +26,14 @@ from ..selectors.base import (
     resolve_selector,
     selector_names,
     selector_parameters,
+    uses_references,
+    uses_words,
     warn_of_no_effect,
 )
 from ..selectors.kernels import Kernel, as_kernel
 from ..selectors.vrsd import NO_RELEVANCE, SEVERAL_QUERIES, VRSD
 from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
-from .items import ItemName, ItemNumber, ItemOrdered, Order
+from .items import OF_NAMES, ItemName, ItemNumber, ItemOrdered, Order
 from .sub_questions import Queries, check_queries
 
 Perspective = (
@@ -95,7 +97,7 @@ class Settings(BaseModel):
     cover: Values = None
     """For ``"coverage"``: what the set has to cover besides the words. A metadata key (``"label"``), a function, or
     values by id. A value that is covered counts once, so a relevant document of another label, collection or product
-    gets its place. A document covers one value, each value of a list, or with None nothing."""
+    gets its place. A document covers one value, each value of a list, or with None or no value nothing."""
 
     cover_weight: NotNegative | None = None
     """For ``"coverage"`` with ``cover``, at least 0: how much its values count, 1 by default."""
@@ -193,7 +195,8 @@ class Settings(BaseModel):
     prefer: Rank = None
     """Which of several copies stays: among candidates with the same text, or with a cosine above
     ``drop_near_duplicates``, the one with the highest value. A metadata key, a function, or values by id. A value is a
-    number, or a date: an ISO string (``"2026-01-31"``) or a datetime. None is the lowest."""
+    number, or a date: an ISO string (``"2026-01-31"``) or a datetime. None or no value is the lowest. A copy that the
+    whole ``budget`` does not pay for is not preferred."""
 
     order: Order = "selection"
     """The order of the result: as selected, the most relevant first (``"relevance"``), the most relevant last
@@ -326,15 +329,22 @@ class Call(Settings, Fetching):
         if self.queries and isinstance(selector, VRSD):
             raise InvalidParameterError(f"queries cannot be used: {SEVERAL_QUERIES}")
         if warns:
-            of_words = ("cover", "title", "links", "follow")
+            of_words = ("cover", *OF_NAMES)
             given = " and ".join(name for name in of_words if getattr(self, name) not in (None, False))
-            without = {"cover_weight": None if self.cover is not None else "cover"}
-            warn_of_no_effect(selector, parameters, quality=self.quality is not None, words=given, without=without)
+            # A retriever may be made with costs and a source, and get the budget or the cap at call time.
+            others = (*OF_NAMES, "relevance_scale", "follow_names", "follow_k")
+            changed = [name for name in others if getattr(self, name) != Call.model_fields[name].default]
+            reads_no_names = uses_words(selector) and not uses_references(selector)
+            without = {
+                "cover_weight": None if self.cover is not None else "cover",
+                "relevance_scale": None if self.has_relevance else "relevance",
+                **dict.fromkeys(("follow_names", "follow_k"), None if self.follow else "follow=True"),
+                **dict.fromkeys(OF_NAMES, "a bridge_weight" if reads_no_names else None),
+            }
+            quality = self.quality is not None
+            warn_of_no_effect(selector, [*parameters, *changed], quality=quality, words=given, without=without)
             if self.prefer is not None and not self.drop_duplicates and self.drop_near_duplicates is None:
                 warn("prefer has no effect with drop_duplicates=False and without drop_near_duplicates")
-            for name in ("follow_names", "follow_k"):
-                if not self.follow and getattr(self, name) != Call.model_fields[name].default:
-                    warn(f"{name} has no effect without follow=True")
         return selector
 
 

@@ -446,10 +446,10 @@ def warn_of_no_effect(
     words: str = "",
     without: Mapping[str, str | None],
 ) -> None:
-    """Warn if a quality, words or a weight were given that the selector does not use.
+    """Warn if a quality, words or another argument were given that the selector does not use.
 
-    ``words`` names the arguments that give words, names or parts. ``without`` says for each weight which argument is
-    missing; None for none.
+    ``parameters`` are the names of what was given. ``words`` names the arguments that give words, names or parts.
+    ``without`` says for an argument which other one it needs and is missing; None for none.
     """
     # A selector without the attribute uses_quality may use quality.
     if quality and not getattr(selector, "uses_quality", True):

@@ -93,7 +93,8 @@ def select(
     sources : iterable of n hashables, optional
         Where each candidate comes from, for ``max_per_source``.
     prefer : iterable of n numbers or dates, optional
-        Which one of near-duplicates may be picked, for ``drop_near_duplicates``: the one with the highest value.
+        Which one of near-duplicates may be picked, for ``drop_near_duplicates``: the one with the highest value. See
+        :class:`Candidates`.
     budget : float, optional
         The sum of ``costs`` that the set must not exceed.
     shown : iterable of int
@@ -140,15 +141,20 @@ def select(
     if titles is not None and references is not None:
         warn("titles has no effect with references, which are used as given")
     read = {"question": question, "titles": titles, "references": references, "cover": cover}
+    others = {"costs": costs is not None, "sources": sources is not None}
+    others["relevance_scale"] = relevance_scale != "minmax"
     warn_of_no_effect(
         resolved,
-        parameters,
+        [*parameters, *(name for name, is_given in others.items() if is_given)],
         quality=quality is not None,
         words=" and ".join(name for name, value in read.items() if value is not None),
         without={
             "word_weight": "question and texts" if texts is None else None,
             "cover_weight": "cover" if cover is None else None,
             "bridge_weight": "texts or references" if texts is None and references is None else None,
+            "costs": "budget" if budget is None else None,
+            "sources": "max_per_source" if constraints.get("max_per_source") is None else None,
+            "relevance_scale": "relevance" if relevance is None else None,
         },
     )
     candidates = Candidates(
@@ -166,9 +172,9 @@ def select(
         copy=False,
     )
     if question is not None and texts is not None and uses_words(resolved):
-        for name, given in (("texts", texts), ("titles", titles)):
-            if given is not None and len(given) != len(candidates):
-                raise InvalidInputError(f"{name} must be {len(candidates)}, one for each candidate, got {len(given)}")
+        for name, column in (("texts", texts), ("titles", titles)):
+            if column is not None and len(column) != len(candidates):
+                raise InvalidInputError(f"{name} must be {len(candidates)}, one for each candidate, got {len(column)}")
         words = match_words(question, texts)
         if references is None and uses_references(resolved):
             references = find_references(texts, titles)

@@ -210,8 +210,9 @@ def test_the_event_and_the_scores_say_which_text_named_a_pick(subject: Subject, 
 def test_a_key_that_is_there_stays_and_an_id_stands_for_a_missing_name(subject: Subject) -> None:
     told: list[Any] = []
     for own, wanted in ((None, "doc-0"), ("theirs", "theirs")):
-        rows = replaced(story(), LAST, selection_named_by=own)
-        made = subject.make(subject.open(rows, subject.kinds[0]), k=3, scores=True)
+        # Another document has the key of the titles. The one that names the pick lacks it.
+        rows = replaced(replaced(story(), LAST, selection_named_by=own), 3, heading="Another Name")
+        made = subject.make(subject.open(rows, subject.kinds[0]), k=3, scores=True, title="heading")
         by = {
             metadata(i)["number"]: metadata(i).get("selection_named_by")
             for i in subject.run(made, rows, told, QUESTION)
@@ -445,6 +446,8 @@ def test_settings_that_have_no_effect_are_warned_of(subject: Subject) -> None:
     both: list[tuple[dict[str, Any], str]] = [
         ({"title": "title", "selector": "mmr"}, "title has no effect with MMR"),
         ({"links": "links", "title": "title", "selector": "ndpp"}, "title and links have no effect with NDPP"),
+        ({"relevance_scale": "rank"}, "relevance_scale has no effect without relevance"),
+        ({"relevance_scale": None, "relevance": "cosine"}, "relevance_scale has no effect without relevance"),
     ]
     for settings, words in both + (searches if subject.searches else []):
         with pytest.warns(SetSelectWarning, match=words):

@@ -50,9 +50,9 @@ def test_a_bridge_is_found_on_arrays_and_through_both_frameworks(corpus: Corpus)
 
 def test_how_far_bridges_reach(corpus: Corpus) -> None:
     row = reach_table({"films": corpus}, {"films": [{0, 1}]}, {"films": ["chain"]}).splitlines()[-1]
-    assert row == "| films: chain | 1 | 100 | 100 | 100 |"
+    assert row == "| films: chain | 1 | 100.0 | 100.0 | 100.0 |"
     row = reach_table({"films": corpus}, {"films": [{0, 2}]}, {"films": ["chain"]}).splitlines()[-1]
-    assert row == "| films: chain | 1 | 100 | 100 | 0 |"
+    assert row == "| films: chain | 1 | 100.0 | 100.0 | 0.0 |"
 
 
 def test_rows_of_another_data_set_are_worth_nothing() -> None:

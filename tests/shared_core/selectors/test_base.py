@@ -285,6 +285,8 @@ def test_an_unknown_parameter_is_refused_with_the_allowed_ones(name: str, parame
         ("coverage", {"word_weight": 0.5}, "^word_weight has no effect without (question and texts|words)"),
         ("coverage", {"cover_weight": 0.5}, "^cover_weight has no effect without cover"),
         ("coverage", {"bridge_weight": 0.5}, "^bridge_weight has no effect without .*references"),
+        ("mmr", {"relevance_scale": "rank"}, "^relevance_scale has no effect without relevance"),
+        ("mmr", {"relevance": "cosine", "relevance_scale": None}, "^relevance_scale has no effect without relevance"),
     ],
 )
 def test_an_argument_without_an_effect_is_named_in_a_warning(
@@ -293,6 +295,13 @@ def test_an_argument_without_an_effect_is_named_in_a_warning(
     with pytest.warns(SetSelectWarning, match=problem):
         found = call(QUERY, VECTORS, 2, selector, **arguments)
     assert np.array_equal(found.indices, call(QUERY, VECTORS, 2, selector).indices)
+
+
+def test_costs_and_sources_alone_are_named_in_a_warning() -> None:
+    with pytest.warns(SetSelectWarning, match="^costs has no effect without budget"):
+        select(QUERY, VECTORS, 2, costs=range(11))
+    with pytest.warns(SetSelectWarning, match="^sources has no effect without max_per_source"):
+        select(QUERY, VECTORS, 2, sources=range(11))
 
 
 def test_a_temperature_without_an_effect_is_named_in_a_warning() -> None:

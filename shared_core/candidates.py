@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
@@ -215,23 +216,27 @@ def _rescaled(rows: FloatArray, squares: FloatArray, ids: tuple[Hashable, ...] |
 
 
 def as_unit_queries(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
-    """The rows of ``query``, or its one vector, at unit length, shape (q, d); see :func:`as_unit_vector`."""
+    """The rows of ``query``, or its one vector, at unit length, shape (q, d); one row if all of them are equal."""
     given = as_numeric(query, "query")
     if given.ndim != 2:
         return read_only(as_unit_vector(given, shape, dtype)[None])
     if not len(given):
-        raise InvalidInputError(
-            "query has no row: pass the question's embedding, shape (d,), or one row for each query"
-        )
-    units: list[FloatArray] = []
-    for number, row in enumerate(given):
+        raise InvalidInputError("query has no row: pass one vector, shape (d,), or a row for each query, shape (q, d)")
+    units = np.empty((len(given), shape[-1]), dtype)
+    for row, one in enumerate(given):
         try:
-            unit = as_unit_vector(row, shape, dtype)
+            units[row] = as_unit_vector(one, shape, dtype)
         except InvalidInputError as error:
-            raise InvalidInputError(f"row {number} of several queries: {error}") from None
-        if not any(np.array_equal(unit, other) for other in units):
-            units.append(unit)
-    return read_only(np.array(units))
+            raise InvalidInputError(f"row {row} of the queries: {error}") from None
+    return read_only(units[:1] if (count_repeats(units) == len(units)).all() else units)
+
+
+def count_repeats(units: FloatArray) -> NDArray[np.int64]:
+    """How many of the rows each row is equal to up to rounding, itself included; shape (q,)."""
+    repeats: NDArray[np.int64] = np.array(
+        [np.count_nonzero(np.abs(units - unit).max(axis=1) <= TIE_TOLERANCE[units.dtype]) for unit in units]
+    )
+    return repeats
 
 
 def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
@@ -241,7 +246,7 @@ def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any
         hint = (
             "; the lengths differ, so they most likely come from different embedding models"
             if q.ndim == 1
-            else "; the query must be one vector"
+            else "; the query must be one vector, or have a row for each of several queries"
         )
         raise InvalidInputError(f"query has shape {q.shape}, vectors have shape {shape}{hint}")
     q = q.astype(np.float64, copy=False)
@@ -268,7 +273,7 @@ class Candidates:
     ----------
     query : array-like, shape (d,) or (q, d)
         The query's embedding, of any length above zero; or several, one per row: the question first, then its
-        sub-questions. A row that is there twice counts once.
+        sub-questions. A query that is there twice counts once.
     vectors : array-like, shape (n, d)
         The candidates' embeddings, one per row. float16 and float32 become float32; float64 and lists of
         Python floats stay float64. A zero row is kept; its relevance is 0.
@@ -311,7 +316,7 @@ class Candidates:
     query : ndarray, shape (d,), float32 or float64
         A copy at unit length; of several queries the first one.
     queries : ndarray, shape (q, d), float32 or float64
-        All different queries at unit length.
+        All queries at unit length; q = 1 for one query.
     vectors : ndarray, shape (n, d), float32 or float64
         A copy with rows of unit length.
     relevance : ndarray, shape (n,), float32 or float64
@@ -491,7 +496,8 @@ class Candidates:
 
     def __repr__(self) -> str:
         n, d = self.vectors.shape
-        extras = ["relevance"] if self.relevance_given else []
+        extras = [f"{len(self.queries)} queries"] if len(self.queries) > 1 else []
+        extras += ["relevance"] if self.relevance_given else []
         extras += [
             name
             for name in ("quality", "words", "references", "cover", "ids", "costs", "sources", "prefer")
@@ -510,10 +516,7 @@ class Candidates:
 
 def _highest_cosines(rows: FloatArray, units: FloatArray) -> FloatArray:
     """The highest cosine of each unit row with one of the unit queries."""
-    cosines: FloatArray = rows.dot(units[0])
-    for unit in units[1:]:
-        cosines = np.maximum(cosines, rows.dot(unit))
-    return read_only(cosines)
+    return read_only(functools.reduce(np.maximum, map(rows.dot, units)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -566,8 +569,8 @@ def cosines_with_query(candidates: Candidates | CandidateBlock) -> NDArray[np.fl
     if isinstance(candidates, Candidates):
         highest: NDArray[np.float64] = cosines_with_queries(candidates).max(axis=0)
         return highest
-    cosines: NDArray[np.float64] = np.vecdot(candidates.vectors, candidates.queries[:, None]).astype(np.float64)
-    return cosines
+    own: NDArray[np.float64] = np.vecdot(candidates.vectors, candidates.queries[:, None]).astype(np.float64)
+    return own
 
 
 def cosines_with_queries(candidates: Candidates) -> NDArray[np.float64]:
@@ -576,3 +579,22 @@ def cosines_with_queries(candidates: Candidates) -> NDArray[np.float64]:
     # the same cosine. The logarithm of a small cosine, or a low temperature, would enlarge a difference.
     cosines: NDArray[np.float64] = np.vecdot(candidates.vectors, candidates.queries[:, None]).astype(np.float64)
     return cosines
+
+
+def standardise(
+    values: NDArray[np.float64], dtype: np.dtype[Any] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(values - mean) / σ and 1 / σ over the last axis, where σ is the standard deviation; 0 if σ is 0 up to rounding.
+
+    If the values are cosines, ``dtype`` is that of the vectors. None means numbers of any size.
+    """
+    if dtype is None:
+        # Squares of very large or very small numbers would overflow or underflow.
+        largest = np.abs(values).max(axis=-1, keepdims=True)
+        values = values / np.where(largest > 0, largest, 1.0)
+    n = values.shape[-1]
+    centred = values - np.add.reduce(values, axis=-1, keepdims=True) / n
+    sigma = np.sqrt(np.vecdot(centred, centred) / n)[..., None]
+    flat = sigma <= TIE_TOLERANCE[dtype or centred.dtype]
+    per_sigma = (1.0 - flat) / (sigma + flat)
+    return centred * per_sigma, per_sigma

@@ -87,7 +87,10 @@ class PAP:
         return projected
 
     def apply(self, candidates: Candidates) -> Candidates:
-        """New candidates with the projected query, or queries, and with ``corpus=True`` projected vectors."""
+        """New candidates with the projected query, and with ``corpus=True`` projected vectors.
+
+        Of several queries each is projected.
+        """
         query = np.array(list(map(self.project, candidates.queries)))
         if not self.corpus:
             return candidates.with_query(query)

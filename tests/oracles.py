@@ -108,8 +108,24 @@ def cosines(query: ArrayLike, vectors: ArrayLike) -> Floats:
 
 
 def worth_of(query: ArrayLike, vectors: ArrayLike, relevance: ArrayLike | None) -> Floats:
-    """The relevance that is given, else the cosines."""
-    return cosines(query, vectors) if relevance is None else np.array(relevance, dtype=np.float64)
+    """The relevance that is given, else the cosines; of several queries the highest."""
+    if relevance is not None:
+        return np.array(relevance, dtype=np.float64)
+    highest: Floats = np.max([cosines(one, vectors) for one in np.atleast_2d(query)], axis=0)
+    return highest
+
+
+def served_best(queries: ArrayLike, vectors: ArrayLike) -> Floats:
+    """(q, n): the cosines with each query in their standard deviations."""
+    equal = 16 * float(np.finfo(np.float32 if is_single(vectors) else np.float64).eps)
+    return np.array([standard_scores(cosines(one, vectors), equal)[0] for one in np.asarray(queries)])
+
+
+def standard_worth(query: ArrayLike, vectors: ArrayLike, relevance: ArrayLike | None) -> Floats:
+    """As :func:`worth_of`; the cosines with several queries are in standard deviations."""
+    several = relevance is None and np.ndim(query) == 2
+    highest: Floats = served_best(query, vectors).max(axis=0) if several else worth_of(query, vectors, relevance)
+    return highest
 
 
 def is_single(vectors: ArrayLike) -> bool:
@@ -554,6 +570,7 @@ def ndpp_greedy(
     c: float | None = None,
     ridge: float = 0.0,
     W_R: ArrayLike | None = None,
+    several: float = 0.6,
     shown: Sequence[int] = (),
     **conditions: Any,
 ) -> Reference:
@@ -562,10 +579,12 @@ def ndpp_greedy(
     The process is conditioned on the shown candidates: det(L'_{S + shown}) / det(L'_shown). `kernel` is the dense L of
     the candidates; without it, L is the Gram matrix of the unit rows. `ridge` is added to its diagonal. R has the
     relevance that is given, else the cosines, or with `W_R` the cosines of the vectors times W_R. The kind "auto" is
-    the exponential one with the temperature c·σ.
+    the exponential one with the temperature c·σ; of several queries, the highest standard score with ``several``.
     """
     rows = unit_rows(vectors)
     inner = worth = worth_of(query, vectors, relevance)
+    if kind == "auto" and relevance is None and np.ndim(query) == 2:
+        inner, kind, temperature = standard_worth(query, vectors, relevance), "exponential", several
     worth_slack = np.full(len(rows), FLOAT32_ROUNDING if relevance is None else 0.0)
     moved = worth_slack
     if W_R is not None:
@@ -709,10 +728,16 @@ def standard_scores(values: Iterable[float], equal: float = 0.0) -> tuple[Floats
 
 
 def _coverage_relevance(
-    query: ArrayLike, vectors: ArrayLike, relevance: ArrayLike | None, words: Parts | None, c: float, h: float
+    query: ArrayLike,
+    vectors: ArrayLike,
+    relevance: ArrayLike | None,
+    words: Parts | None,
+    c: float,
+    h: float,
+    several: float,
 ) -> tuple[Floats, Floats]:
-    """(ρ − max ρ) / T, and its largest error for float32 input."""
-    r = worth_of(query, vectors, relevance)
+    """(ρ − max ρ) / T, and its largest error for float32 input; ``several`` is T for several queries."""
+    r = standard_worth(query, vectors, relevance)
     single = relevance is None and is_single(vectors)
     equal = 16 * float(np.finfo(np.float32 if single else np.float64).eps)
     if relevance is not None:
@@ -723,11 +748,14 @@ def _coverage_relevance(
     # Where σ is about as large as rounding errors, it cannot be known.
     if equal / 8 < auto_temperature(r, 1.0, equal / 8) < 8 * equal:
         error = np.full(len(r), np.inf)
-    rho = z
+    of_several = relevance is None and np.ndim(query) == 2
+    rho = z = r if of_several else z
     if words is not None and h:
         a, b = np.asarray(words[0], dtype=np.float64), np.asarray(words[1], dtype=np.float64)
         found = [math.fsum(x * y for x, y in zip(row, b, strict=True)) for row in a]
         rho = z + h * standard_scores(found, 16 * 2.0**-52 * max(found))[0]
+    if of_several:
+        return (rho - max(rho)) / several, (2 + np.abs(rho)) * 2 * float(np.max(error)) / several
     centred, deviation = standard_scores(rho, 16 * 2.0**-52)
     T = c * deviation
     worth: Floats = (rho - max(rho)) / T
@@ -750,6 +778,8 @@ def coverage(
     cover_weight: float = 1.0,
     references: Names | None = None,
     bridge: float = 0.0,
+    served: float = 0.5,
+    several: float = 0.6,
     shown: Sequence[int] = (),
     **conditions: Any,
 ) -> Reference:
@@ -761,7 +791,7 @@ def coverage(
     rows = unit_rows(vectors)
     n = len(rows)
     L = rows @ rows.T + ridge * np.eye(n)
-    worth, moved = _coverage_relevance(query, vectors, relevance, words, c, h * word_weight)
+    worth, moved = _coverage_relevance(query, vectors, relevance, words, c, h * word_weight, several)
     others = cover if cover is None or isinstance(cover, tuple) else indicators(cover)
     columns: list[tuple[Floats, float]] = []
     for parts, weight in ((words, word_weight), (others, cover_weight)):
@@ -771,6 +801,11 @@ def coverage(
             most = np.ones(len(b)) if parts is words else (a * np.exp(worth)[:, None]).max(axis=0)
             columns += [(a[:, j], w * weight * b[j] / math.fsum(b) * most[j]) for j in range(len(b)) if b[j] > 0]
             moved = moved + (0.0 if parts is words else w * weight * float(np.max(moved, initial=0.0)))
+    if np.ndim(query) == 2:
+        different = {tuple(np.round(unit(one), 9)): one for one in np.asarray(query)}
+        for one in different.values():
+            c_j = cosines(one, vectors)
+            columns.append((np.exp((c_j - max(c_j)) / auto_temperature(c_j, served, 1e-14)), w / len(different)))
     values: dict[tuple[int, ...], float] = {}
 
     def value(picks: Sequence[int]) -> float:

@@ -16,6 +16,7 @@ from ..errors import InvalidInputError
 from ..scaling import Scale, rescale
 
 Blocks = ArrayLike | Iterator[ArrayLike]
+Queries = Blocks | Sequence[ArrayLike] | Iterator[Sequence[ArrayLike]]
 Words = Sequence[Parts] | Iterator[Sequence[Parts]]
 Named = References | ArrayLike | Sequence[References] | Iterator[Sequence[References | ArrayLike]]
 # Queries' own candidates are validated in pieces of this size. A piece fits into the processor's cache, and a memory
@@ -30,7 +31,10 @@ def max_queries(size: int) -> int:
 
 @dataclass(frozen=True)
 class Block:
-    """Queries (b, d), numbered from ``start`` on, with shared candidates or with their own (b, n, d)."""
+    """Queries (b, d), numbered from ``start`` on, with shared candidates or with their own (b, n, d).
+
+    Questions with sub-questions have the shape (b, q, d), or are an array of b arrays (q_i, d).
+    """
 
     start: int
     queries: NDArray[Any]
@@ -69,10 +73,15 @@ class Block:
         return replace(self, relevance=rescale(relevance, scale)) if np.isfinite(relevance).all() else self
 
     @property
+    def has_several(self) -> bool:
+        """Whether each question has a row for each of its queries."""
+        return self.queries.ndim != 2
+
+    @property
     def needs_candidates(self) -> bool:
-        """Whether there are words, names or other parts, which a :class:`CandidateBlock` does not hold."""
+        """Whether there is what a :class:`CandidateBlock` does not hold: words, names, parts, or sub-questions."""
         shared = self.shared is not None and not (self.shared.cover is None and self.shared.references is None)
-        return shared or self.words is not None or self.references is not None
+        return shared or self.words is not None or self.references is not None or self.has_several
 
     def validate(self) -> CandidateBlock:
         """The whole block for a compiled loop. If any part is wrong, an InvalidInputError is raised."""
@@ -97,7 +106,7 @@ class Block:
 
 
 def read_blocks(
-    queries: Blocks,
+    queries: Queries,
     vectors: Blocks,
     quality: Blocks | None,
     relevance: Blocks | None,
@@ -134,14 +143,22 @@ def read_blocks(
     total = next((len(array) for array in arrays.values()), None)
     if not streams:
         whole = arrays.pop("queries")
-        if whole.ndim != 2 or not len(whole):
-            raise InvalidInputError(f"queries must have shape (Q, d) with Q >= 1, got {whole.shape}")
+        _check_queries(whole, "queries", "Q")
         streams["queries"] = (whole[start : start + size] for start in range(0, len(whole), size))
     return _read(streams, arrays, shared), total
 
 
 def _as_array(values: Any, name: str, where: str = "") -> NDArray[Any]:
-    """``values`` as an array of numbers; the words of queries as an array of :class:`Parts`, names of References."""
+    """``values`` as an array of numbers; the words of queries as an array of :class:`Parts`, names of References.
+
+    Queries in a list of arrays (q_i, d) become an array of these.
+    """
+    in_objects = isinstance(values, (list, tuple)) or getattr(values, "dtype", None) is np.dtype(object)
+    if name == "queries" and in_objects and getattr(next(iter(values), None), "ndim", 0) == 2:
+        several = np.empty(len(values), object)
+        for row, one in enumerate(values):
+            several[row] = as_numeric(one, f"queries{where}: row {row}")
+        return several
     if name not in ("words", "references"):
         return as_numeric(values, name + where)
     if isinstance(values, (Parts, References)):
@@ -179,10 +196,17 @@ def _read(
             raise InvalidInputError(f"{name} has {len(array)} rows, one for each query, but there are {start} queries")
 
 
+def _check_queries(queries: NDArray[Any], name: str, b: str) -> None:
+    if not len(queries.shape) or not len(queries) or (queries.ndim not in (2, 3) and queries.dtype != object):
+        raise InvalidInputError(
+            f"{name} must have shape ({b}, d) with {b} >= 1, or ({b}, q, d) for questions with sub-questions, got "
+            f"{queries.shape}"
+        )
+
+
 def _check_shapes(block: Block, where: str) -> None:
     queries, vectors = block.queries, block.vectors
-    if queries.ndim != 2 or not len(queries):
-        raise InvalidInputError(f"queries{where} must have shape (b, d) with b >= 1, got {queries.shape}")
+    _check_queries(queries, f"queries{where}", "b")
     if vectors is not None and (vectors.ndim != 3 or len(vectors) != len(queries)):
         raise InvalidInputError(
             f"vectors{where} must have shape ({len(queries)}, n, d), one set for each query, got {vectors.shape}"

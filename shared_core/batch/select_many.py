@@ -25,7 +25,7 @@ from ..selectors.base import (
     resolve_selector,
     warn_of_no_effect,
 )
-from ._blocks import Block, Blocks, Named, Words, read_blocks
+from ._blocks import Block, Blocks, Named, Queries, Words, read_blocks
 from ._threads import one_blas_thread
 
 # The most queries between two updates of the progress bar.
@@ -33,7 +33,7 @@ _MAX_PIECE = 1024
 
 
 def select_many(
-    queries: Blocks,
+    queries: Queries,
     vectors: Blocks,
     k: int,
     selector: SelectorName | str | Selector = DEFAULT_SELECTOR,
@@ -58,7 +58,8 @@ def select_many(
     Parameters
     ----------
     queries : array-like, shape (Q, d), Q >= 1, or an iterator of blocks of shape (b, d)
-        The queries' embeddings, one per row.
+        The queries' embeddings, one per row. Questions with sub-questions: shape (Q, q, d), or a list of Q arrays of
+        shape (q_i, d), each with the question first; see :class:`Candidates`.
     vectors : array-like, shape (n, d) shared by all queries, or (Q, n, d), or an iterator of blocks (b, n, d)
         A memory map of shape (Q, n, d) is read a few MB at a time, or one query's candidates where these are larger.
         At most two blocks of an iterator are in memory. Blocks of queries, vectors and quality must have equal lengths.
@@ -111,7 +112,7 @@ def select_many(
 
 
 def select_stream(
-    queries: Blocks,
+    queries: Queries,
     vectors: Blocks,
     k: int,
     selector: SelectorName | str | Selector = DEFAULT_SELECTOR,
@@ -262,6 +263,9 @@ def _select_each(selector: Selector, k: int, block: Block) -> Selections:
     columns["filled_from"] = read_only(np.array([-1 if one.filled_from is None else one.filled_from for one in found]))
     if found[0].named_by is not None:
         columns["named_by"] = read_only(np.array([one.named_by for one in found]))
+    if block.has_several:
+        alone = np.zeros(k, np.int64)  # a question without sub-questions
+        columns["serves"] = read_only(np.array([alone if one.serves is None else one.serves for one in found]))
     return Selections(**columns)
 
 

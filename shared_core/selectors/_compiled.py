@@ -285,27 +285,6 @@ def ndpp(
 
 
 @_compile()
-def standardise(values: Matrix, least: float, scaled: bool, z: Matrix) -> Any:
-    """(values - mean) / σ into ``z``; returns 1 / σ, or 0 if σ is at most ``least``. As in ndpp.py."""
-    n, largest, mean, square = len(values), 0.0, 0.0, 0.0
-    for v in range(n):
-        largest = max(largest, abs(values[v]))
-    if not scaled or largest == 0:
-        largest = 1.0
-    for v in range(n):
-        z[v] = values[v] / largest
-        mean += z[v] / n
-    for v in range(n):
-        z[v] -= mean
-        square += z[v] * z[v] / n
-    sigma = np.sqrt(square)
-    per_sigma = 0.0 if sigma <= least else 1.0 / sigma
-    for v in range(n):
-        z[v] *= per_sigma
-    return per_sigma
-
-
-@_compile()
 def update_bonus(
     i: int, named: FloatArray, names: Indices, bridge: float, fresh: NDArray[np.bool_], bonus: Matrix, bound: Matrix
 ) -> None:
@@ -320,9 +299,9 @@ def update_bonus(
 
 @_compile()
 def coverage(
-    rows: FloatArray, r: Matrix, given: bool, temperature: float, alpha: float, h: float, b: Matrix, a: Matrix,
-    w: Matrix, first_weighed: int, covered_before: Matrix, named: FloatArray, names: Indices, bridge: float,
-    shown: Indices, steps: int, ratios: Matrix, left: Matrix, tie: float, picks: Indices, gains: Matrix,
+    rows: FloatArray, relevance: Matrix, noises: Matrix, alpha: float, a: Matrix, w: Matrix, first_weighed: int,
+    covered_before: Matrix, named: FloatArray, names: Indices, bridge: float, shown: Indices, steps: int,
+    ratios: Matrix, left: Matrix, tie: float, picks: Indices, gains: Matrix,
 ) -> None:  # fmt: skip
     """Coverage for each query of a batch, into ``picks`` and ``gains``.
 
@@ -337,37 +316,23 @@ def coverage(
     n, width = rows.shape[1:]
     m = len(w)
     d, bound, seen, covered, weights = np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(m), np.empty(m)
-    z, z_words, relevance, bonus, fresh = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.bool_)
+    bonus, fresh = np.empty(n), np.empty(n, np.bool_)
     for query in range(len(picks)):
         own = query if len(rows) > 1 else 0
-        per_sigma = standardise(r[query], ROUNDING if given else tie, given, z)
-        noise = 0.0 if given else per_sigma
-        if len(b):
-            for v in range(n):
-                relevance[v] = 0.0
-                for j in range(len(b)):
-                    relevance[v] += a[v, j] * b[j]
-            per_words = standardise(relevance, ROUNDING, True, z_words)
-            for v in range(n):
-                relevance[v] = z[v] + h * z_words[v]
-            noise = (1.0 + noise + h * per_words) * standardise(relevance, ROUNDING, False, z)
-        noise = 2.0 * ROUNDING * noise / temperature * (1.0 + w[first_weighed:].sum()) + ROUNDING * (w.sum() + bridge)
+        worth, noise = relevance[query], noises[query]
         # The largest tie tolerance that a candidate can have.
         widest = tie + ROUNDING * (1.0 + alpha) / alpha + noise
-        highest = z.max()
-        for v in range(n):
-            relevance[v] = (z[v] - highest) / temperature
         # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
         weights[:] = w
         for j in range(first_weighed, m):
             most = 0.0
             for v in range(n):
-                most = max(most, a[v, j] * np.exp(relevance[v]))
+                most = max(most, a[v, j] * np.exp(worth[v]))
             weights[j] *= most
         covered[:] = covered_before
         for v in range(n):
             # The squared length of a row is 1 or 0, with a rounding error below 1e-5.
-            seen[v], bound[v] = -1, relevance[v] + np.log(1.0 + 1e-5 + alpha) + weights.sum()
+            seen[v], bound[v] = -1, worth[v] + np.log(1.0 + 1e-5 + alpha) + weights.sum()
             if len(shown):
                 seen[v], d[v] = steps, ratios[v]
         fresh[:], bonus[:] = True, 0.0
@@ -392,7 +357,7 @@ def coverage(
                     for s in range(seen[v], t):
                         d[v] -= dot_exact(row, left[s]) ** 2
                     seen[v] = t
-                    bound[v] = relevance[v] + np.log(d[v]) + bonus[v]
+                    bound[v] = worth[v] + np.log(d[v]) + bonus[v]
                     for j in range(m):
                         bound[v] += weights[j] * max(a[v, j] - covered[j], 0.0)
                     if bound[v] > top:

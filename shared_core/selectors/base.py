@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._validation import nearest_name, quoted, read_only
-from ..candidates import CandidateBlock, Candidates, cosines_with_queries
+from ..candidates import CandidateBlock, Candidates, cosines_with_queries, standardise
 from ..errors import InvalidInputError, InvalidParameterError, warn
 
 # The selectors of this package, for editors.
@@ -67,8 +67,8 @@ class Selection:
         The row of the earlier pick, or of the ``shown`` candidate, that names the pick and brought it a bonus; -1 where
         there is none. None if there were no ``references``, or the selector does not use them.
     serves : int64, shape (k,), or None
-        With several queries: the row, among the different queries, of the one that each pick serves best. None for one
-        query.
+        With several queries: the row of the query that each pick serves best, by its cosine in standard deviations of
+        all candidates. Of equal queries it is the first. None for one query.
 
     Examples
     --------
@@ -106,6 +106,8 @@ class Selection:
         }
         if self.named_by is not None:
             columns["named by"] = ("" if name < 0 else name for name in self.named_by.tolist())
+        if self.serves is not None:
+            columns["serves"] = self.serves.tolist()
         rows = "".join(
             f"<tr><th>{pick}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
             for pick, cells in enumerate(islice(zip(*columns.values(), strict=True), MAX_SHOWN), 1)
@@ -118,11 +120,7 @@ class Selection:
 
 def best_query(candidates: Candidates) -> NDArray[np.int64]:
     """The row of the query that each candidate serves best, shape (n,): by its cosine in standard deviations."""
-    cosines = cosines_with_queries(candidates)
-    sigma = cosines.std(axis=1, keepdims=True)
-    best: NDArray[np.int64] = (
-        (cosines - cosines.mean(axis=1, keepdims=True)) / np.where(sigma > 0, sigma, 1.0)
-    ).argmax(0)
+    best: NDArray[np.int64] = standardise(cosines_with_queries(candidates), candidates.dtype)[0].argmax(axis=0)
     return best
 
 
@@ -138,10 +136,10 @@ def at_rows(selection: Selection, rows: NDArray[np.int64]) -> Selection:
 class Selector(Protocol):
     """An object that selects a set: one of the five selectors here, or your own (see :func:`register_selector`).
 
-    Four attributes say what a selector can use, so that an argument without an effect is named: ``uses_quality``;
-    ``uses_relevance`` for a relevance that is given in place of the cosine; ``uses_words`` for the words of the
-    question and the parts of ``cover``; ``uses_references`` for the names that stand in the texts. Without them it can
-    use quality and relevance, but no words and no names.
+    Five attributes say what a selector can use, so that an argument without an effect is named: ``uses_quality``;
+    ``uses_relevance`` for a relevance that is given in place of the cosine; ``uses_queries`` for several queries;
+    ``uses_words`` for the words of the question and the parts of ``cover``; ``uses_references`` for the names that
+    stand in the texts. Without them it can use quality, relevance and several queries, but no words and no names.
 
     Examples
     --------
@@ -241,6 +239,8 @@ class Selections:
         As in :class:`Selection`, with -1 for None.
     named_by : int64, shape (Q, k), or None
         As in :class:`Selection`.
+    serves : int64, shape (Q, k), or None
+        As in :class:`Selection`, with 0 for a question without sub-questions. None if no array of several was given.
 
     Examples
     --------
@@ -258,6 +258,7 @@ class Selections:
     objective: NDArray[np.float64]
     filled_from: NDArray[np.int64]
     named_by: NDArray[np.int64] | None = None
+    serves: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -275,6 +276,7 @@ class Selections:
             float(self.objective[query]),
             None if filled_from < 0 else filled_from,
             None if self.named_by is None else self.named_by[query],
+            None if self.serves is None else self.serves[query],
         )
 
 
@@ -431,6 +433,11 @@ def check_arguments(function: Callable[..., Any], parameters: Iterable[str], mor
 def uses_words(selector: Selector) -> bool:
     """Whether a selector uses the words of the question and the parts of ``cover``."""
     return getattr(selector, "uses_words", False)
+
+
+def uses_queries(selector: Selector) -> bool:
+    """Whether a selector can select for several queries."""
+    return getattr(selector, "uses_queries", True)
 
 
 def uses_references(selector: Selector) -> bool:

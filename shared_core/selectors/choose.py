@@ -37,7 +37,7 @@ def select(
     k: int | None = None,
     selector: SelectorName | str | Selector = DEFAULT_SELECTOR,
     *,
-    question: str | None = None,
+    question: str | Sequence[str] | None = None,
     texts: Sequence[str] | None = None,
     titles: Sequence[str | None] | None = None,
     references: References | ArrayLike | None = None,
@@ -57,8 +57,9 @@ def select(
 
     Parameters
     ----------
-    query : array-like, shape (d,)
-        The query's embedding.
+    query : array-like, shape (d,) or (q, d)
+        The query's embedding; or several, one per row: the question first, then its sub-questions. The candidates are
+        those that were found for all of them, and the set serves each; see :class:`Candidates`.
     vectors : array-like, shape (n, d)
         The candidates' embeddings, one per row.
     k : int, optional
@@ -66,8 +67,9 @@ def select(
     selector : str or Selector
         ``"coverage"`` (default), ``"ndpp"``, ``"mmr"``, ``"vrsd"``, ``"similarity"``, another registered name, or an
         object.
-    question : str, optional
-        The query in words. With ``texts``, :class:`Coverage` also counts which words of it each text has.
+    question : str, or sequence of q str, optional
+        The query in words; for several queries a string for each. With ``texts``, :class:`Coverage` also counts which
+        words of them each text has.
     texts : sequence of n str, optional
         The candidates' texts. They need ``question``. :class:`Coverage` also reads in them which candidates name each
         other; see :func:`find_references`.
@@ -125,6 +127,13 @@ def select(
     [1, 2]
     >>> select([1.0, 0.9], vectors, k=2, selector="similarity").indices.tolist()
     [1, 0]
+
+    A question and a sub-question, which the second pick serves:
+
+    >>> found = select([[1.0, 0.1], [0.1, 1.0]], vectors, k=2, question=["Who made it?", "When was it made?"],
+    ...                texts=["Ada made it.", "It was made by Ada.", "That was in 1843."])
+    >>> found.indices.tolist(), found.serves.tolist()
+    ([1, 2], [0, 1])
     """
     if isinstance(relevance, str) and relevance == "cosine":
         relevance = None
@@ -176,6 +185,11 @@ def select(
             if column is not None and len(column) != len(candidates):
                 raise InvalidInputError(f"{name} must be {len(candidates)}, one for each candidate, got {len(column)}")
         words = match_words(question, texts)
+        if not isinstance(question, str) and len(question) != len(np.atleast_2d(query)):
+            raise InvalidInputError(
+                f"question has {len(question)} strings and query has {len(np.atleast_2d(query))} rows: pass a string "
+                "for each row"
+            )
         if references is None and uses_references(resolved):
             references = find_references(texts, titles)
         candidates = candidates.with_query(query, words=words, references=references)

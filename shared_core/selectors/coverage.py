@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_number, read_only
-from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, References, cosines_with_queries
+from .._validation import FloatArray, check_number, read_only
+from ..candidates import (
+    TIE_TOLERANCE,
+    CandidateBlock,
+    Candidates,
+    cosines_with_queries,
+    count_repeats,
+    standardise,
+)
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import Selection, Selections, make_selection, make_selections, register_selector
 from .ndpp import (
@@ -19,19 +26,20 @@ from .ndpp import (
     DEFAULT_RIDGE,
     FLOAT64_TIE,
     IncrementalLU,
-    best_cosines,
     factors_of_unit_rows,
     log_relevance,
-    standardise,
+    standard_relevance,
+    temperature_of,
 )
 
 Matrix = NDArray[np.float64]
 
-# The weight of the words beside the cosine in the relevance, and of what the set covers, where both parameters are 1.
+# The weight of the words beside the cosine in the relevance, and of each kind of parts, where the parameters are 1.
 # They were chosen on the development half of the questions of benchmarks/regimes.py.
 WORDS_IN_RELEVANCE = 0.25
 COVERED = 8.0
-# A candidate serves a query by 1/e if its cosine is this many standard deviations below the highest one.
+# A candidate covers a query by 1/e if its cosine is this many standard deviations below the highest one. It was chosen
+# on the development half of the questions of benchmarks/several_queries.py.
 SERVED = 0.5
 # The weight of a bridge where ``bridge_weight`` is 1. It was chosen in the same way.
 BRIDGE = 4.0
@@ -39,8 +47,25 @@ BRIDGE = 4.0
 MOST_WEIGHT = 1e6
 # With a ridge below this, rounding errors in float32 would decide between candidates.
 LEAST_RIDGE = 1e-4
-_NONE = read_only(np.empty(0))
-_NO_REFERENCES = References(read_only(np.empty((0, 0), np.float32)), read_only(np.empty(0, np.int64)))
+_NONE, _NO_ROWS = read_only(np.empty(0)), read_only(np.empty(0, np.int64))
+_NO_NAMES = read_only(np.empty((0, 0), np.float32))
+
+
+class _Terms(NamedTuple):
+    """What a set gets for the parts that it covers, and for names in its texts, in the letters of :class:`Coverage`.
+
+    The columns of a are the words, the queries if there are several, and from ``first`` on the parts of ``cover``.
+    """
+
+    b: Matrix  # of the words alone, with sum 1
+    a: Matrix  # (n, m)
+    w: Matrix  # (m,): w β, for cover without its factor
+    first: int
+    covered: Matrix  # (m,): how well the shown candidates cover each part
+    named: FloatArray  # R (n, n); empty if there is no bonus
+    names: NDArray[np.int64]
+    bridge: float  # the weight of the bonus; 0 if there is none
+    shown: NDArray[np.int64]
 
 
 @register_selector("coverage")
@@ -60,6 +85,9 @@ class Coverage:
       b divided by its sum. The parts of ``cover`` are further columns, with a w of their own. Their β has a factor:
       the highest a_ij exp((ρ_i − max ρ) / T) of any candidate. So a part that only irrelevant candidates cover weighs
       little.
+    - With several queries, max_j z(c_j) stands for z(r), where c_j are the cosines with query j, and T = 0.6. Each
+      query is a part too: a_ij = exp((c_ij − max c_j) / (σ_j / 2)), where σ_j is the standard deviation of c_j. The
+      queries have the same β, with sum 1.
 
     Each term is submodular (Lin and Bilmes 2011, "A Class of Submodular Functions for Document Summarization"), and so
     is F: the gain F(S + i) − F(S) of a candidate never rises as the set grows.
@@ -126,22 +154,15 @@ class Coverage:
     ) -> Selection:
         """Select greedily; what the ``shown`` candidates cover counts as covered, and what they name gets the bonus."""
         state = GreedyState(candidates, k, budget, shown)
-        b, a, w, first = self._parts(candidates)
-        covered = a[state.shown].max(axis=0, initial=0.0)
+        terms = self._terms(candidates, state.shown)
         factors = factors_of_unit_rows(candidates.vectors, self.ridge)
         lu = IncrementalLU(factors, state.shown, state.target) if state.shown else None
-        references, bridge = self._bridges(candidates)
-        found = None
-        if not state.constraints:
-            found = self._run_compiled(
-                candidates, b, a, w, first, covered, state.target, references, bridge, state.shown, lu
-            )
+        found = None if state.constraints else self._run_compiled(candidates, terms, state.target, lu)
         if found is not None:
             state.picks, gains = found[0][0].tolist(), found[1][0].tolist()
         else:
-            lu = lu or IncrementalLU(factors, [], state.target)
-            gains = self._greedy(candidates, state, lu, b, a, w, first, covered, references, bridge)
-        names = _named_by(references, state.shown, state.picks) if bridge else None
+            gains = self._greedy(candidates, state, lu or IncrementalLU(factors, [], state.target), terms)
+        names = _named_by(terms, state.picks) if terms.bridge else None
         return make_selection(candidates, state.picks, gains, named_by=names)
 
     def select_block(self, block: CandidateBlock, k: int) -> Selections | None:
@@ -149,110 +170,87 @@ class Coverage:
         n = block.relevance.shape[1]
         if not 1 <= k <= n:
             return None
-        found = self._run_compiled(block, _NONE, np.zeros((n, 0)), _NONE, 0, _NONE, k)
+        nothing, no_rows = np.empty(0), np.empty(0, np.int64)
+        terms = _Terms(_NONE, np.zeros((n, 0)), nothing, 0, nothing, _NO_NAMES, _NO_ROWS, 0.0, no_rows)
+        found = self._run_compiled(block, terms, k)
         return None if found is None else make_selections(block, *found, found[1].sum(axis=1))
 
-    def _parts(self, candidates: Candidates) -> tuple[Matrix, Matrix, Matrix, int]:
-        """b of the words with sum 1; a (n, m): the words, the queries, ``cover``; w β of each part (m,).
-
-        The last number is the first column of ``cover``.
-        """
+    def _terms(self, candidates: Candidates, shown: list[int]) -> _Terms:
         b, columns, weights = _NONE, [], []
         if candidates.words is not None and self.word_weight and candidates.words.weights.any():
             b = _shares(candidates.words.weights)
             columns, weights = [candidates.words.covered], [COVERED * self.word_weight * b]
         if len(candidates.queries) > 1:
-            c = cosines_with_queries(candidates).T
-            best, sigma = c.max(axis=0), c.std(axis=0)
-            columns.append(np.exp((c - best) / np.maximum(SERVED * sigma, TIE_TOLERANCE[candidates.dtype])))
-            weights.append(np.full(len(best), COVERED / len(best)))
+            columns.append(_served(candidates))
+            weights.append(COVERED * _shares(1 / count_repeats(candidates.queries)))
         first = sum(map(len, weights))
         if candidates.cover is not None and self.cover_weight and candidates.cover.weights.any():
             columns.append(candidates.cover.covered)
             weights.append(COVERED * self.cover_weight * _shares(candidates.cover.weights))
-        if len(columns) == 1:
-            return b, columns[0], weights[0], first
-        return b, np.hstack([np.zeros((len(candidates), 0)), *columns]), np.concatenate([_NONE, *weights]), first
+        # One kind of parts is not copied.
+        a = columns[0] if len(columns) == 1 else np.hstack([np.zeros((len(candidates), 0)), *columns])
+        w = np.concatenate([_NONE, *weights])
+        named, names, bridge = _NO_NAMES, _NO_ROWS, 0.0
+        if candidates.references is not None and self.bridge_weight:
+            (named, names), bridge = candidates.references, BRIDGE * self.bridge_weight
+        covered = a[shown].max(axis=0, initial=0.0)
+        return _Terms(b, a, w, first, covered, named, names, bridge, np.array(shown, np.int64))
 
-    def _bridges(self, candidates: Candidates) -> tuple[References, float]:
-        """The references and b; empty and 0 if there is no bonus."""
-        if candidates.references is None or not self.bridge_weight:
-            return _NO_REFERENCES, 0.0
-        return candidates.references, BRIDGE * self.bridge_weight
-
-    def _relevance(self, candidates: Candidates, b: Matrix, a: Matrix) -> tuple[Matrix, float]:
-        """(ρ − max ρ) / T, shape (n,), and its tie tolerance."""
-        given = candidates.relevance_given
-        # A cosine has an absolute rounding error, which the standard deviations divide.
-        z, per_sigma = standardise(_r(candidates), None if given else candidates.vectors.dtype)
-        noise = 0.0 if given else per_sigma.item()
-        if len(b):
+    def _relevance(self, candidates: Candidates | CandidateBlock, terms: _Terms) -> tuple[Matrix, Matrix]:
+        """(ρ − max ρ) / T, shape (n,), or (b, n) for a block, and its tie tolerance, shape (1,) or (b, 1)."""
+        z, noise = standard_relevance(candidates)
+        temperature = temperature_of(candidates)
+        if len(terms.b):
             h = WORDS_IN_RELEVANCE * self.word_weight
             # vecdot computes each row alone, so copies of a text get exactly the same number.
-            z_words, per_words = standardise(np.vecdot(a[:, : len(b)], b), None)
-            z, per_rho = standardise(z + h * z_words, z.dtype)
-            noise = (1 + noise + h * per_words.item()) * per_rho.item()
-        return log_relevance(z), 2 * FLOAT64_TIE * noise / AUTO_TEMPERATURE
+            z_words, per_words = standardise(np.vecdot(terms.a[:, : len(terms.b)], terms.b), None)
+            z, noise = z + h * z_words, 1 + noise + h * per_words
+            if temperature == AUTO_TEMPERATURE:
+                z, per_rho = standardise(z, z.dtype)
+                noise = noise * per_rho
+        relevance, noise = log_relevance(z, noise, temperature)
+        return relevance, noise * (1 + terms.w[terms.first :].sum()) + FLOAT64_TIE * (terms.w.sum() + terms.bridge)
 
-    def _greedy(
-        self, candidates: Candidates, state: GreedyState, lu: IncrementalLU, b: Matrix, a: Matrix, w: Matrix,
-        first: int, covered: Matrix, references: References, bridge: float,
-    ) -> list[float]:  # fmt: skip
+    def _greedy(self, candidates: Candidates, state: GreedyState, lu: IncrementalLU, terms: _Terms) -> list[float]:
         """The greedy method; returns the gain of each pick."""
-        relevance, noise = self._relevance(candidates, b, a)
-        noise = noise * (1 + w[first:].sum()) + FLOAT64_TIE * (w.sum() + bridge)
+        _, a, w, first, covered, *_ = terms
+        relevance, noise = self._relevance(candidates, terms)
         # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
         w = w.copy()
         w[first:] *= (a[:, first:] * np.exp(relevance)[:, None]).max(axis=0, initial=0.0)
         state.close(relevance)  # -inf for a closed candidate
         gains, bonus = [], np.zeros(len(candidates))
         fresh = np.ones(len(candidates), np.bool_)  # whether S has no text of the candidate's name
-        for i in state.shown if bridge else ():
-            _update_bonus(i, references, bridge, fresh, bonus)
+        for i in state.shown if terms.bridge else ():
+            _update_bonus(i, terms, fresh, bonus)
         while state.more():
             new = np.vecdot(np.maximum(a - covered, 0.0), w)  # w Σ_j β_j (what i covers of part j and S does not)
             marginal = relevance + lu.log_ratios() + new + bonus
             best = int(marginal.argmax())
-            i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + noise)
+            i = lowest_of_best(marginal, state.tie + lu.log_noise(best) + noise.item())
             lu.add(i)
             gains.append(float(relevance[i] + math.log(lu.d[i]) + new[i] + bonus[i]))
             covered = np.maximum(covered, a[i])
-            if bridge:
-                _update_bonus(i, references, bridge, fresh, bonus)
+            if terms.bridge:
+                _update_bonus(i, terms, fresh, bonus)
             state.take(i, relevance)
             if state.more():
                 lu.subtract()
         return gains
 
     def _run_compiled(
-        self,
-        candidates: Candidates | CandidateBlock,
-        b: Matrix,
-        a: Matrix,
-        w: Matrix,
-        first: int,
-        covered: Matrix,
-        k: int,
-        references: References = _NO_REFERENCES,
-        bridge: float = 0.0,
-        shown: Sequence[int] = (),
-        lu: IncrementalLU | None = None,
+        self, candidates: Candidates | CandidateBlock, terms: _Terms, k: int, lu: IncrementalLU | None = None
     ) -> tuple[NDArray[np.int64], Matrix] | None:
         """Picks (b, k) and gains (b, k) of the compiled loop; None if numba cannot be used."""
-        r, rows = np.atleast_2d(_r(candidates)), candidates.vectors
-        picks, gains = np.empty((len(r), k), np.int64), np.empty((len(r), k))
+        relevance, noise = map(np.atleast_2d, self._relevance(candidates, terms))
+        rows = candidates.vectors
+        picks, gains = np.empty((len(relevance), k), np.int64), np.empty((len(relevance), k))
         steps, ratios, left = (0, _NONE, np.empty((k, rows.shape[-1]))) if lu is None else (lu.t, lu.d, lu.left)
         ran = run_compiled(
-            "coverage", rows if rows.ndim == 3 else rows[None], r, candidates.relevance_given, AUTO_TEMPERATURE,
-            self.ridge, WORDS_IN_RELEVANCE * self.word_weight, b, a, w, first, covered, *references, bridge,
-            np.array(shown, np.int64), steps, ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
+            "coverage", rows if rows.ndim == 3 else rows[None], relevance, noise[:, 0], self.ridge, *terms[1:],
+            steps, ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
         )  # fmt: skip
         return (picks, gains) if ran else None
-
-
-def _r(candidates: Candidates | CandidateBlock) -> Matrix:
-    """The relevance that was given, or the cosines; (n,), or (b, n) for a block."""
-    return candidates.relevance.astype(np.float64) if candidates.relevance_given else best_cosines(candidates)
 
 
 def _shares(weights: Matrix) -> Matrix:
@@ -262,20 +260,27 @@ def _shares(weights: Matrix) -> Matrix:
     return result
 
 
-def _update_bonus(i: int, references: References, bridge: float, fresh: NDArray[np.bool_], bonus: Matrix) -> None:
+def _served(candidates: Candidates) -> Matrix:
+    """(n, q): how well each candidate covers each query."""
+    c = cosines_with_queries(candidates)
+    # Where only rounding tells the cosines with a query apart, each candidate covers it.
+    scale = np.maximum(SERVED * c.std(axis=1, keepdims=True), TIE_TOLERANCE[candidates.dtype])
+    return np.ascontiguousarray(np.exp((c - c.max(axis=1, keepdims=True)) / scale).T)
+
+
+def _update_bonus(i: int, terms: _Terms, fresh: NDArray[np.bool_], bonus: Matrix) -> None:
     """Raise the bonus of what ``i`` names. What bears the name of ``i`` gets no bonus any more."""
-    named, names = references
-    fresh &= names != names[i]
-    np.maximum(bonus, bridge * named[i].astype(np.float64), out=bonus)
+    fresh &= terms.names != terms.names[i]
+    np.maximum(bonus, terms.bridge * terms.named[i].astype(np.float64), out=bonus)
     bonus[~fresh] = 0.0
 
 
-def _named_by(references: References, shown: list[int], picks: list[int]) -> NDArray[np.int64]:
+def _named_by(terms: _Terms, picks: list[int]) -> NDArray[np.int64]:
     """The row of the earlier text that brought each pick its bonus; -1 for none."""
-    named, names = references
-    row = np.array([*shown, *picks])
+    names, shown = terms.names, len(terms.shown)
+    row = np.append(terms.shown, picks)
     # (texts, picks): whether the text is earlier than the pick
-    earlier = np.tri(len(picks), len(row), len(shown) - 1, np.bool_).T
-    clearness = named[row][:, picks] * earlier
+    earlier = np.tri(len(picks), len(row), shown - 1, np.bool_).T
+    clearness = terms.named[row][:, picks] * earlier
     is_new = ~((names[row, None] == names[picks]) & earlier).any(axis=0)
     return np.where(is_new & clearness.any(axis=0), row[clearness.argmax(axis=0)], -1)

@@ -29,7 +29,8 @@ class MMR:
     without a quality b. A given relevance takes the place of cos(q, e_i). The first pick is argmax v. Each further pick
     maximises w_i = λ_d·v_i − (1 − λ_d)·m_i, where m_i is the highest cosine of e_i with a picked candidate. A gain is
     λ_d·v_i for the first pick and w_i for the others. Objective: their sum. Cost: one pass over the vectors per pick,
-    O(nkd). The compiled loop skips candidates that cannot be the next pick.
+    O(nkd). The compiled loop skips candidates that cannot be the next pick. With several queries, cos(q, e_i) is the
+    highest cosine of e_i with one of them.
 
     Parameters
     ----------

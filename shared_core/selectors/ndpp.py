@@ -6,13 +6,20 @@ import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, cast
+from typing import ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import FloatArray, as_float64, check_number, check_one_of, quoted, read_only
-from ..candidates import TIE_TOLERANCE, CandidateBlock, Candidates, cosines_with_queries, cosines_with_query
+from ..candidates import (
+    TIE_TOLERANCE,
+    CandidateBlock,
+    Candidates,
+    cosines_with_queries,
+    cosines_with_query,
+    standardise,
+)
 from ..errors import InvalidParameterError, KernelError, warn
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import Selection, Selections, make_selection, make_selections, register_selector
@@ -27,6 +34,9 @@ LINEAR_FLOOR = 1e-6
 # temperature="auto" is this many standard deviations of the candidates' relevance. This constant and the ridge were
 # chosen on the development half of the questions of benchmarks/regimes.py.
 AUTO_TEMPERATURE = 1.0
+# The same for several queries, in the standard deviations of the cosines with each query, which no other query changes.
+# It was chosen on the development half of the questions of benchmarks/several_queries.py.
+SEVERAL_TEMPERATURE = 0.6
 DEFAULT_RIDGE = 0.05
 FLOAT64_TIE = TIE_TOLERANCE[np.dtype(np.float64)]
 # A determinant ratio below this share of the numbers it was computed from is rounding error, by dtype of the vectors.
@@ -50,6 +60,10 @@ class NDPP:
     Once the rank of the kernel is used up, every further determinant is 0. The remaining picks are filled in by
     relevance with gain 0, and ``Selection.filled_from`` is the position of the first of them. With a ridge of 1e-5 or
     more the rank is never used up.
+
+    With several queries, the relevance of a candidate is its highest cosine with one of them; with
+    ``temperature="auto"`` it is the highest of its cosines in standard deviations of all cosines with that query, and
+    T = 0.6. A kernel, and the relevance that it has learned, know the first query alone.
 
     Parameters
     ----------
@@ -215,46 +229,35 @@ class NDPP:
             return 2 * np.log(r), np.where(known, 0.0, 2 * FLOAT64_TIE / r)
         if isinstance(self.temperature, float):
             return 2 * log_exponential(relevance, self.temperature), exact
-        if not given:
-            relevance = best_cosines(candidates)
-        standardised, per_sigma = standardise(relevance, None if given else candidates.vectors.dtype)
-        # A cosine has an absolute rounding error, which the temperature divides.
-        noise = exact if given else exact + 2 * FLOAT64_TIE * per_sigma / AUTO_TEMPERATURE
-        return log_relevance(standardised), noise
+        log_r2, noise = log_relevance(*standard_relevance(candidates), temperature_of(candidates))
+        return log_r2, exact + noise
 
 
-def standardise(values: Matrix, dtype: np.dtype[Any] | None) -> tuple[Matrix, Matrix]:
-    """(values - mean) / σ and 1 / σ over the last axis, where σ is the standard deviation; 0 if σ is 0 up to rounding.
+def standard_relevance(candidates: Candidates | CandidateBlock) -> tuple[Matrix, Matrix]:
+    """The relevance in standard deviations, shape (n,), or (b, n) for a block; and 1 / σ, or 0 if it was given.
 
-    If the values are cosines, ``dtype`` is that of the vectors. None means numbers of any size.
+    Of several queries the highest value counts. So a sub-question whose cosines are all low counts as much as others.
     """
-    if dtype is None:
-        # Squares of very large or very small numbers would overflow or underflow.
-        largest = np.abs(values).max(axis=-1, keepdims=True)
-        values = values / np.where(largest > 0, largest, 1.0)
-    n = values.shape[-1]
-    centred = values - np.add.reduce(values, axis=-1, keepdims=True) / n
-    sigma = np.sqrt(np.vecdot(centred, centred) / n)[..., None]
-    flat = sigma <= TIE_TOLERANCE[dtype or centred.dtype]
-    per_sigma = (1.0 - flat) / (sigma + flat)
-    return centred * per_sigma, per_sigma
+    if candidates.relevance_given:
+        z, per_sigma = standardise(candidates.relevance.astype(np.float64), None)
+        return z, 0.0 * per_sigma
+    if isinstance(candidates, CandidateBlock):
+        return standardise(cosines_with_query(candidates), candidates.vectors.dtype)
+    z, per_sigma = standardise(cosines_with_queries(candidates), candidates.dtype)
+    return z.max(axis=0), per_sigma.max(axis=0)
 
 
-def best_cosines(candidates: Candidates | CandidateBlock) -> Matrix:
-    """The cosines with the query, shape (n,), or (b, n) for a block.
-
-    Of several queries each is standardised, and the highest value counts. So a sub-question whose cosines are all low
-    counts as much as the others.
-    """
-    if isinstance(candidates, CandidateBlock) or len(candidates.queries) == 1:
-        return cosines_with_query(candidates)
-    highest: Matrix = standardise(cosines_with_queries(candidates), candidates.dtype)[0].max(axis=0)
-    return highest
+def temperature_of(candidates: Candidates | CandidateBlock) -> float:
+    """The temperature ``"auto"`` in the units of :func:`standard_relevance`."""
+    several = isinstance(candidates, Candidates) and len(candidates.queries) > 1 and not candidates.relevance_given
+    return SEVERAL_TEMPERATURE if several else AUTO_TEMPERATURE
 
 
-def log_relevance(standardised: Matrix) -> Matrix:
-    """log r² at the temperature T = σ for a relevance in standard deviations; the highest is 0."""
-    return (standardised - np.maximum.reduce(standardised, axis=-1, keepdims=True)) / AUTO_TEMPERATURE
+def log_relevance(z: Matrix, per_sigma: Matrix, temperature: float) -> tuple[Matrix, Matrix]:
+    """log r² for a relevance in standard deviations, the highest is 0; and its tie tolerance."""
+    # A cosine has an absolute rounding error, which σ and the temperature divide.
+    noise = 2 * FLOAT64_TIE * per_sigma / temperature
+    return (z - np.maximum.reduce(z, axis=-1, keepdims=True)) / temperature, noise
 
 
 def factors_of_unit_rows(rows: FloatArray, alpha: float) -> _Factors:

@@ -18,6 +18,8 @@ from .base import Selection, make_selection, register_selector
 class TopK:
     """The k candidates of the highest relevance. Objective: the sum of their relevance. Cost: O(nk).
 
+    With several queries, the relevance of a candidate is its highest cosine with one of them.
+
     Examples
     --------
     >>> from setselect import Candidates, TopK

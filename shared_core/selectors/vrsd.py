@@ -24,7 +24,8 @@ MAX_TIE = 64.0
 Vector = NDArray[np.float64]
 
 SEVERAL_QUERIES = (
-    "'vrsd' brings the sum of the picks close to one query, so it cannot select for several: use 'coverage'"
+    "VRSD brings the sum of the picks close to one query and cannot select for several: use 'coverage', 'ndpp' or "
+    "'mmr', or leave out the sub-questions"
 )
 NO_RELEVANCE = (
     "VRSD selects by angles between vectors and cannot use a given relevance: use 'mmr', 'ndpp' or 'similarity' with "
@@ -40,7 +41,7 @@ class VRSD:
     The first pick is the candidate of the highest cosine. Each further pick is the candidate v that maximises
     cos(s + v, q), where s is the sum of the unit vectors picked so far. Objective: cos(s, q). Finding the best set is
     NP-hard (section 3.1); benchmarks/results/papers/vrsd_optimum.md compares it with the greedy and the refined set.
-    Cost: one pass over the vectors per pick, O(nkd).
+    Cost: one pass over the vectors per pick, O(nkd). It refuses several queries.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ class VRSD:
     Raises
     ------
     InvalidParameterError
-        ``refine`` is not a bool.
+        ``refine`` is not a bool. In a selection: there are several queries.
 
     Examples
     --------
@@ -66,6 +67,7 @@ class VRSD:
 
     uses_quality: ClassVar[bool] = False
     uses_relevance: ClassVar[bool] = False
+    uses_queries: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "refine", check_bool(self.refine, "refine"))

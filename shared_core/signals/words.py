@@ -65,7 +65,7 @@ def _pairs(run: re.Match[str]) -> str:
     return f" {' '.join(map(str.__add__, characters, characters[1:])) or characters} "
 
 
-def match_words(question: str, texts: Sequence[str]) -> Parts:
+def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
     """The words of the question as parts that a set of texts has to cover; for :class:`Candidates`.
 
     How well a text covers a word is BM25's saturated term frequency f / (f + K1 (1 − B + B l / l̄)), in [0, 1): f
@@ -76,8 +76,8 @@ def match_words(question: str, texts: Sequence[str]) -> Parts:
 
     Parameters
     ----------
-    question : str
-        The query in words.
+    question : str, or sequence of str
+        The query in words; several, such as a question and its sub-questions, count as one with the words of all.
     texts : sequence of n str
         The texts of the candidates.
 
@@ -89,7 +89,7 @@ def match_words(question: str, texts: Sequence[str]) -> Parts:
     Raises
     ------
     InvalidInputError
-        The question or a text is not a string; the message names the row of the text. ``texts`` is one string.
+        A question or a text is not a string; the message names the row of the text. ``texts`` is one string.
 
     Examples
     --------
@@ -101,11 +101,12 @@ def match_words(question: str, texts: Sequence[str]) -> Parts:
     >>> words.weights.round(2).tolist()
     [0.0, 0.0, 0.0, 0.0, 0.69]
     """
-    if not isinstance(question, str):
-        raise InvalidInputError(f"question must be a string, got {quoted(question)}")
+    questions = [question] if isinstance(question, str) else question
+    if not isinstance(questions, Sequence) or not all(isinstance(one, str) for one in questions):
+        raise InvalidInputError(f"question must be a string or a list of strings, got {quoted(question)}")
     if isinstance(texts, str):
         raise InvalidInputError(f"texts must be a sequence of strings, one for each candidate, got {quoted(texts)}")
-    column = {word: j for j, word in enumerate(dict.fromkeys(split_words(question)))}
+    column = {word: j for j, word in enumerate(dict.fromkeys(split_words(" ".join(questions))))}
     n, m = len(texts), len(column)
     lengths, found = np.ones(n), []
     is_wanted = column.__contains__

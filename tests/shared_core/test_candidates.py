@@ -203,7 +203,42 @@ def test_parts_that_are_wrong_are_refused_by_row(given: Any, says: str) -> None:
         Candidates([1.0], np.ones((3, 1)), cover=given)
 
 
+SEVERAL = np.random.default_rng(9).normal(size=(3, 5))
+
+
+def test_of_several_queries_the_highest_cosine_counts() -> None:
+    candidates, rows = Candidates(SEVERAL, VECTORS), [7, 0, 3]
+    others = {
+        "itself": (candidates, SEVERAL, VECTORS),
+        "scaled": (Candidates(1e200 * SEVERAL, VECTORS), SEVERAL, VECTORS),
+        "take": (candidates.take(rows), SEVERAL, VECTORS[rows]),
+        "with_query": (Candidates(QUERY, VECTORS).with_query(SEVERAL), SEVERAL, VECTORS),
+        "one of them": (candidates.with_query(SEVERAL[1]), SEVERAL[1:2], VECTORS),
+        "with_vectors": (candidates.with_vectors(SEVERAL[:, :3], VECTORS[:, :3]), SEVERAL[:, :3], VECTORS[:, :3]),
+        "pickle": (pickle.loads(pickle.dumps(candidates)), SEVERAL, VECTORS),
+    }
+    for name, (other, queries, vectors) in others.items():
+        cosines = np.max([oracles.cosines(query, vectors) for query in queries], axis=0)
+        np.testing.assert_allclose(other.relevance, cosines, rtol=0, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(other.queries, oracles.unit_rows(queries), rtol=0, atol=1e-12, err_msg=name)
+        assert np.array_equal(other.query, other.queries[0]), name
+        assert not other.queries.flags.writeable, name
+    given = Candidates(SEVERAL, VECTORS, relevance=GIVEN)
+    assert given.relevance.tolist() == given.with_query(-SEVERAL).relevance.tolist() == GIVEN.tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_query_that_is_there_twice_is_one_query(dtype: Any) -> None:
+    for copy in (QUERY, 3 * QUERY, QUERY * (1 + 1e-16)):
+        both = Candidates(np.stack([QUERY, copy]), VECTORS.astype(dtype))
+        assert len(both.queries) == 1
+        assert np.array_equal(both.relevance, Candidates(QUERY, VECTORS.astype(dtype)).relevance)
+    assert len(Candidates(QUERY[None], VECTORS).queries) == 1
+    assert len(Candidates([QUERY, -QUERY], VECTORS).queries) == 2
+
+
 def test_the_repr_names_what_was_given() -> None:
+    assert repr(Candidates(SEVERAL, VECTORS)) == "Candidates(n=11, d=5, float64, 3 queries)"
     assert repr(Candidates(QUERY, VECTORS)) == "Candidates(n=11, d=5, float64)"
     assert repr(Candidates(QUERY, VECTORS, references=np.eye(11))).endswith("float64, references)")
     assert repr(Candidates(QUERY, VECTORS, relevance=GIVEN, ids=range(11))).endswith("float64, relevance, ids)")
@@ -270,10 +305,17 @@ def spoiled(value: float) -> NDArray[np.float64]:
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    *(({"query": query}, r"query has shape .*vectors have shape \(11, 5\)") for query in (np.ones(4), np.ones((1, 5)))),
+    *(
+        ({"query": query}, r"query has shape .*vectors have shape \(11, 5\)")
+        for query in (np.ones(4), np.ones((1, 1, 5)))
+    ),
     ({"query": np.float64(1.0)}, r"query has shape \(\)"),
     *(({"query": query}, "query is the zero vector") for query in (np.zeros(5), -np.zeros(5))),
     *(({"query": [1, 1, 1, 1, x]}, "query holds NaN or inf") for x in (np.nan, np.inf, -np.inf)),
+    ({"query": np.ones((0, 5))}, "query has no row"),
+    ({"query": [QUERY, np.zeros(5)]}, "row 1 of the queries: query is the zero vector"),
+    ({"query": [QUERY, QUERY, QUERY * np.nan]}, "row 2 of the queries: query holds NaN or inf"),
+    ({"query": np.ones((2, 4))}, r"row 0 of the queries: query has shape \(4,\), vectors have shape \(11, 5\)"),
     *(({"vectors": v}, r"vectors must have shape \(n, d\)") for v in (VECTORS[0], VECTORS[None], VECTORS[:0])),
     *(({"query": query}, "query") for query in (["a"] * 5, QUERY.astype(complex), None, "cosine")),
     *(({"vectors": v}, "vectors") for v in ([["a"] * 5] * 2, VECTORS.astype(complex), [[None] * 5], None)),

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._files import write_atomically
 from ..._validation import as_float64, quoted, read_only
-from ...candidates import TIE_EPS, Candidates, cosines_with_query
+from ...candidates import TIE_EPS, Candidates, cosines_with_queries
 from ...errors import InvalidInputError, KernelError
 
 Matrix = NDArray[np.float64]
@@ -61,9 +61,9 @@ class LearnedKernel:
         """log r of each candidate, shape (n,), float64, at most 0; None if the kernel has no temperature.
 
         r_i = exp(cos(q W_R, e_i W_R) / (2·temperature)), divided by its maximum among the candidates, where q and e_i
-        are the unit vectors. Without W_R the cosine is that of q and e_i. A vector that W_R maps to zero has cosine 0
-        with every vector. (The paper, 4.4.1, trains encoders E_Q and E_P for the similarity; here one linear map takes
-        the place of both.)
+        are the unit vectors. Of several queries q is the first, the question. Without W_R the cosine is that of q and
+        e_i. A vector that W_R maps to zero has cosine 0 with every vector. (The paper, 4.4.1, trains encoders E_Q and
+        E_P for the similarity; here one linear map takes the place of both.)
 
         Raises
         ------
@@ -80,7 +80,7 @@ class LearnedKernel:
         if self.temperature is None:
             return None
         if self.W_R is None:
-            return log_exponential(cosines_with_query(candidates), self.temperature)
+            return log_exponential(cosines_with_queries(candidates)[0], self.temperature)
         return log_exponential(_mapped_cosines(candidates, np.asarray(self.W_R)), self.temperature)
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -20,6 +20,7 @@ from shared_core import (
     NDPP,
     VRSD,
     Candidates,
+    Coverage,
     InvalidInputError,
     InvalidParameterError,
     KernelError,
@@ -44,7 +45,7 @@ from tests.shared_core.cases import PAIRS, RELEVANCE_PAIRS, UNUSABLE, Pair, name
 
 pytestmark = pytest.mark.usefixtures("either_way")
 
-FIELDS = ("indices", "gains", "relevance", "objective", "filled_from", "named_by")
+FIELDS = ("indices", "gains", "relevance", "objective", "filled_from", "named_by", "serves")
 ONES = np.ones((4, 5))
 
 
@@ -210,6 +211,32 @@ def test_the_names_in_the_texts_of_each_query(shared: bool, workers: int) -> Non
         assert_equal(alone, select_many(queries, vectors, 5, references=list(arrays)))
         assert alone.named_by is not None
         oracles.assert_named_by(alone.named_by[3], arrays[3], alone.indices[3].tolist())
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("shared", [True, False], ids=["shared candidates", "own candidates"])
+def test_the_sub_questions_of_each_query(shared: bool, workers: int) -> None:
+    rng = np.random.default_rng(514)
+    vectors = rng.normal(size=(20, 6) if shared else (9, 20, 6))
+    ragged = [rng.normal(size=(1 + i % 4, 6)) for i in range(9)]
+    for queries in (rng.normal(size=(9, 3, 6)), ragged):
+        for selector in (Coverage(), NDPP(), MMR(), TopK()):
+            many = select_many(queries, vectors, 5, selector, workers=workers)
+            assert many.serves is not None
+            for i, query in enumerate(queries):
+                one = select(query, vectors if shared else vectors[i], 5, selector)
+                assert many[i].indices.tolist() == one.indices.tolist()
+                assert many.serves[i].tolist() == ([0] * 5 if one.serves is None else one.serves.tolist())
+                np.testing.assert_allclose(many.gains[i], one.gains, rtol=1e-12)
+            assert_equal(join(list(select_stream(queries, vectors, 5, selector, block_size=4))), many)
+            cuts: Any = iter([queries[:2], queries[2:]])
+            own = vectors if shared else cut(vectors, 2, 7)
+            assert_equal(join(list(select_stream(cuts, own, 5, selector))), many)
+    with pytest.raises(InvalidParameterError, match=r"query 1: VRSD .* cannot select for several"):
+        select_many(ragged, vectors, 5, "vrsd")
+    ragged[3] = ragged[3][:0]
+    with pytest.raises(InvalidInputError, match="query 3: query has no row"):
+        select_many(ragged, vectors, 5)
 
 
 # --- iterators and memory maps --------------------------------------------------------------------

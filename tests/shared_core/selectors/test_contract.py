@@ -181,6 +181,62 @@ def test_blocks_are_refused_where_only_single_selections_can_be_made(pair: Pair)
         assert pair.selector.select_block(block, 2) is None
 
 
+# --- several queries ------------------------------------------------------------------------------
+
+
+def questions_of(case: Case) -> NDArray[Any]:
+    """The query of a case, and up to three others: one of them resembles a candidate, another one is opposite."""
+    others = [case.rng.normal(size=len(case.query)), 2 * case.vectors[0] + 0.1 * case.query, -case.query]
+    rows: NDArray[Any] = np.stack([case.query, *others[: 1 + case.number // 2 % 3]])
+    return rows.astype(case.query.dtype)
+
+
+SEVERAL = [p for p in PAIRS if base.uses_queries(p.selector)]
+
+
+@pytest.mark.parametrize("pair", SEVERAL, ids=names)
+def test_agrees_with_the_reference_for_several_queries(pair: Pair) -> None:
+    changed = 0
+    for case in random_cases(34, 72, n_max=40):
+        if case.vectors.dtype == np.float32:
+            continue
+        queries = questions_of(case)
+        shown = case.rng.permutation(len(case.vectors))[: case.number // 2 % 3].tolist()
+        if isinstance(pair.selector, NDPP) or len(shown) == len(case.vectors):
+            shown = []
+        k = min(case.k, len(case.vectors) - len(shown))
+        pair.check(queries, case.vectors, k, case, shown=shown)
+        found = pair.select(queries, case.vectors, k)
+        changed += found.indices.tolist() != pair.select(case.query, case.vectors, k).indices.tolist()
+        scores = oracles.served_best(queries, case.vectors)[:, found.indices]
+        assert found.serves is not None
+        assert not found.serves.flags.writeable
+        np.testing.assert_allclose(scores[found.serves, range(k)], scores.max(axis=0), rtol=0, atol=1e-9)
+    assert changed > 15
+
+
+@quick
+@given(data=grids(), seed=st.integers(0, 99))
+def test_several_queries_in_another_order_or_twice_change_no_pick(pair: Pair, data: Grid, seed: int) -> None:
+    query, vectors, k = data
+    one = pair.select(query, vectors, k)
+    assert same(pair.select(np.stack([query, query, 2 * query]), vectors, k), one)
+    assert one.serves is None
+    rng = np.random.default_rng(seed)
+    others = rng.normal(size=(3, len(query)))
+    if not base.uses_queries(pair.selector):
+        with pytest.raises(InvalidParameterError, match="cannot select for several"):
+            pair.select(np.stack([query, *others]), vectors, k)
+        return
+    # Continuous cosines do not tie, unless the rows are equal.
+    queries = np.stack([rng.normal(size=len(query)), *others])
+    found, order = pair.select(queries, vectors, k), [0, *(1 + rng.permutation(3))]
+    assert_alike(pair.select(queries[order], vectors, k), found)
+    assert_alike(pair.select(np.vstack([queries, queries[2]]), vectors, k), found)
+    part = dataclasses.replace(found, serves=None)
+    assert same(dataclasses.replace(pair.select(3 * queries, vectors, k), serves=None), part) or len(query) > 1
+
+
 # --- agreement under conditions: shown, budget, constraints ---------------------------------------
 
 

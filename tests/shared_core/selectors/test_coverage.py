@@ -179,6 +179,41 @@ def test_copies_of_a_text_are_selected_in_their_order() -> None:
                 assert not [i for i in range(pick) if kind[i] == kind[pick] and i not in picks[:at]], (number, picks)
 
 
+# --- several queries ------------------------------------------------------------------------------
+
+
+def two_topics(rng: np.random.Generator, n: int = 40) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Two queries, and candidates of which half are near to each; axes 8 to 15 belong to neither."""
+    topics = np.eye(16)[:2]
+    vectors = topics[np.arange(n) % 2] + 0.25 * rng.normal(size=(n, 16)) * np.linspace(0.5, 3, n)[:, None]
+    return topics, vectors
+
+
+def test_each_query_gets_its_place_although_the_question_resembles_one_more() -> None:
+    for seed in range(20):
+        queries, vectors = two_topics(np.random.default_rng(seed))
+        question = queries[0] + 0.05 * queries[1]
+        alone, found = (select(query, vectors, 4) for query in (question, np.vstack([question, queries[1]])))
+        assert (alone.indices % 2).tolist() == [0, 0, 0, 0]
+        assert found.serves is not None
+        assert set(found.serves.tolist()) == {0, 1}
+        assert (found.indices % 2 == found.serves).all()
+        assert select(queries, vectors, 1, shown=[0]).indices % 2 == 1
+
+
+def test_a_query_that_nothing_answers_takes_no_more_than_its_place() -> None:
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        queries, vectors = two_topics(rng)
+        vectors[:, 15] = 0
+        outlier = vectors.copy()
+        outlier[-1] = np.eye(16)[15]
+        for candidates, places in ((vectors, 0), (outlier, 1)):
+            before = select(queries, candidates, 5).indices.tolist()
+            after = select(np.vstack([queries, np.eye(16)[15]]), candidates, 5).indices.tolist()
+            assert len({*before} - {*after}) <= places, (seed, places, before, after)
+
+
 # --- names in texts -------------------------------------------------------------------------------
 
 

@@ -22,8 +22,8 @@ from ..selectors.base import (
     Selection,
     Selector,
     at_rows,
-    fetch_k_per_query,
     make_selector,
+    share_fetch_k,
     uses_references,
     uses_words,
 )
@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("setselect")
 LOGGER.addHandler(logging.NullHandler())
-# Queries with a cosine above this are equal up to rounding.
-_EQUAL = 1 - 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,12 +180,17 @@ class Request:
         return cls(settings, selector, k, fetch_k + len(shown), shown, all_of, view, reads_names)
 
     def read_queries(self, question: str, config: Any = None) -> Flow[list[str]]:
-        """The question and its sub-questions. A Runnable that splits the question gets the ``config``."""
-        queries = self.settings.queries
+        """The question and its sub-questions. A Runnable that splits the question gets the ``config``.
+
+        A question of which only the embedding is known has no text to split.
+        """
+        queries: Any = self.settings.queries
         if is_splitter(queries):
             arguments = queries, question, config
-            queries = yield Step(functools.partial(split, *arguments), functools.partial(asplit, *arguments))
-        return distinct_queries(question, queries)  # type: ignore[arg-type]
+            queries = None
+            if question.strip():
+                queries = yield Step(functools.partial(split, *arguments), functools.partial(asplit, *arguments))
+        return distinct_queries(question, queries)
 
     def read_perspective(self, query: str) -> Flow[tuple[str | None, Collection[str]]]:
         """The text to embed for the projection besides the query, or None; and the words that do not count.
@@ -214,7 +217,7 @@ class Request:
         removed: Collection[str],
         own: Sequence[float] | None = None,
     ) -> list[EmbeddedQuery]:
-        """The question and its sub-questions, projected on the question's perspective; equal ones count once.
+        """The question and its sub-questions, projected on the question's perspective.
 
         ``embedded`` is the embedding of the text of :meth:`read_perspective`, and ``removed`` are the words that it
         gives. ``own`` is the embedding of the question's own words if ``embeddings`` has that of others (HyDE).
@@ -246,17 +249,15 @@ class Request:
             if not vector.any():
                 continue
             try:
-                query = _as_query(text, vector, pap, removed)
+                queries.append(_as_query(text, vector, pap, removed))
             except PerspectiveError as error:
                 raise PerspectiveError(f"sub-question {quoted(text)}: {error}") from None
-            if max(_cosine(query.search_vector, other.search_vector) for other in queries) < _EQUAL:
-                queries.append(query)
         return queries
 
     def search(self, search: Search, queries: Sequence[EmbeddedQuery], fetch_k: int) -> Flow[Found]:
         """What the queries find, united; ``fetch_k`` is shared out among them."""
         least = None if self.k is None else self.k + len(self.shown)
-        each = fetch_k_per_query(least, fetch_k, len(queries))
+        each = share_fetch_k(fetch_k, least, len(queries))
         first, *others = yield from together([search(query, each) for query in queries])
         if not others:
             return first
@@ -343,8 +344,8 @@ class Request:
         words = cover = references = None
         if uses_words(self.selector):
             # Reading the texts takes longer than the selection.
-            asked = " ".join(query.words for query in queries)
-            if asked.strip() and settings.word_weight != 0:
+            asked = [query.words for query in queries]
+            if any(asked) and settings.word_weight != 0:
                 words = match_words(asked, list(map(found.text, items)))
             if settings.cover is not None:
                 cover = read_parts(items, settings.cover, "cover", self.view, found.items)
@@ -602,11 +603,6 @@ def _as_query_vector(embedding: Any, what: str) -> NDArray[np.float64]:
 def _as_query(text: str, vector: NDArray[np.float64], pap: PAP | None, removed: Collection[str]) -> EmbeddedQuery:
     words = " ".join(word for word in split_words(text) if word not in removed) if removed else text
     return EmbeddedQuery(vector, pap, (vector if pap is None else pap.project(vector)).tolist(), text, words)
-
-
-def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
-    a, b = np.array(one), np.array(other)
-    return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
 
 
 def _warn_once(owner: Settings, flag: str, message: str) -> None:

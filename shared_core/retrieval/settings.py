@@ -26,12 +26,13 @@ from ..selectors.base import (
     resolve_selector,
     selector_names,
     selector_parameters,
+    uses_queries,
     uses_references,
     uses_words,
     warn_of_no_effect,
 )
 from ..selectors.kernels import Kernel, as_kernel
-from ..selectors.vrsd import NO_RELEVANCE, SEVERAL_QUERIES, VRSD
+from ..selectors.vrsd import NO_RELEVANCE, SEVERAL_QUERIES
 from ..signals.extraction import PerspectiveExtractor, QueryParts, check_perspective_vector
 from .items import OF_NAMES, ItemName, ItemNumber, ItemOrdered, Order
 from .sub_questions import Queries, check_queries
@@ -102,15 +103,6 @@ class Settings(BaseModel):
     cover_weight: NotNegative | None = None
     """For ``"coverage"`` with ``cover``, at least 0: how much its values count, 1 by default."""
 
-    queries: Annotated[Queries, PlainValidator(check_queries), AsItIs] = None
-    """The sub-questions of a question, which the set has to answer too: a list of texts, or a function or LangChain
-    Runnable that gets the question and returns such a list. Sub-questions that are equal to the question or to each
-    other count once; without any, the set is for the question alone. ``"vrsd"`` takes one question only.
-
-    The relevance of a document is its highest cosine with any of these queries, and the words of all of them count.
-    Each is embedded as a query, and each is searched for: side by side in async code, one after another in sync code.
-    An async function is awaited in async code."""
-
     bridge_weight: NotNegative | None = None
     """For ``"coverage"``, at least 0: how much it counts that a document selected earlier names this one, 1 by default;
     0 switches it off. Example selectors look for names only if this, ``title``, ``links`` or ``follow`` is set."""
@@ -150,6 +142,16 @@ class Settings(BaseModel):
     ridge: NotNegative | None = None
     """For ``"coverage"`` (at least 0.0001) and ``"ndpp"`` (at least 0), a number on the diagonal of the kernel: the
     higher, the smaller the penalty for repetition. 0.05 by default; 0 with a ``kernel``."""
+
+    queries: Annotated[Queries, PlainValidator(check_queries), AsItIs] = None
+    """Sub-questions, which the set has to answer besides the question: a list of texts, or a function or LangChain
+    Runnable that gets the question and returns such a list. An async function needs an async call. Sub-questions that
+    are equal to the question or to each other count once; without any, the set is for the question alone.
+
+    Each sub-question is embedded as a query. The classes that search look for each of them, side by side in async code
+    and one after another in sync code. The relevance of a document is its highest cosine with any of these queries,
+    and the words of all of them count. With a given ``relevance`` they remain what ``"coverage"`` has to cover.
+    ``"vrsd"`` takes one question only."""
 
     relevance: Number = None
     """What a document is worth for the query, higher is better: ``"cosine"`` (default), a metadata key
@@ -206,7 +208,8 @@ class Settings(BaseModel):
     """What is projected out of the query before the search (PAP, perspective-aware projection): a text, its embedding,
     or a function of the query that returns the text, ``QueryParts``, or None for no projection. An extractor finds the
     text in the query with a language model. If a text is removed, its words in the question do not count for
-    ``"coverage"``; an embedding has no words, so with it all words of the question count."""
+    ``"coverage"``; an embedding has no words, so with it all words of the question count. The perspective of a question
+    is projected out of its ``queries`` too."""
 
     perspective_vector: Literal["text", "difference"] = "text"
     """The vector that is projected out: the embedding of the perspective's text, or the query's embedding minus that of
@@ -326,7 +329,7 @@ class Call(Settings, Fetching):
         selector = resolve_selector(DEFAULT_SELECTOR if self.selector is None else self.selector, parameters)
         if self.has_relevance and not getattr(selector, "uses_relevance", True):
             raise InvalidParameterError(NO_RELEVANCE)
-        if self.queries and isinstance(selector, VRSD):
+        if self.queries and not uses_queries(selector):
             raise InvalidParameterError(f"queries cannot be used: {SEVERAL_QUERIES}")
         if warns:
             of_words = ("cover", *OF_NAMES)

@@ -34,11 +34,11 @@ def default_fetch_k(k: int | None) -> int:
     return max(50, 5 * (k or 0))
 
 
-def fetch_k_per_query(k: int | None, fetch_k: int, queries: int) -> int:
-    """How many candidates each of several queries fetches: its share of ``fetch_k``, and at least ``k``.
+def share_fetch_k(fetch_k: int, k: int | None, queries: int) -> int:
+    """The number of nearest candidates to search for each of several queries: ``fetch_k`` shared out, at least k.
 
-    >>> [fetch_k_per_query(4, 50, queries) for queries in (1, 3, 20)]
-    [50, 17, 4]
+    >>> share_fetch_k(50, 5, 3), share_fetch_k(50, 20, 3)
+    (17, 20)
     """
     return max(k or 1, -(-fetch_k // queries))
 

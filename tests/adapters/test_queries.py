@@ -230,7 +230,7 @@ def test_a_given_relevance_takes_the_place_of_the_cosine(subject: Subject) -> No
 
 @over(SUBJECTS)
 def test_vrsd_takes_one_question(subject: Subject) -> None:
-    with pytest.raises(InvalidParameterError, match=r"queries.*'vrsd'.*'coverage'"):
+    with pytest.raises(InvalidParameterError, match=r"queries.*VRSD.*'coverage'"):
         subject.make(subject.corpus(), selector="vrsd", queries=PARTS)
     subject.make(subject.corpus(), selector="vrsd", queries=[])
 

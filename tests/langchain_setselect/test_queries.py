@@ -1,0 +1,197 @@
+"""Sub-questions in LangChain: for one call, configured, from a chain, and in several stores."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+from uuid import UUID
+
+import pytest
+from langchain_chroma import Chroma
+from langchain_classic.retrievers import ContextualCompressionRetriever
+from langchain_classic.retrievers.multi_query import DEFAULT_QUERY_PROMPT, LineListOutputParser
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.runnables import ConfigurableField, Runnable, RunnablePassthrough
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+
+from langchain_setselect import SetSelectCompressor, SetSelectExampleSelector, SetSelectRetriever
+from setselect import EmbeddingFallbackWarning, InvalidInputError, InvalidParameterError
+from tests.adapters.bindings import QUERY, RETRIEVERS, numbers
+from tests.adapters.test_bridges import WithoutIds
+from tests.embedding import corpus, embed
+from tests.langchain_setselect.conftest import WordEmbeddings
+
+PARTS = ["old violin passage 4", "red bread passage 20"]
+# The texts that the parts quote.
+PARTS_ROWS = {4, 20}
+
+
+def splitting(parts: list[str] = PARTS) -> Runnable[Any, list[str]]:
+    """What MultiQueryRetriever.from_llm makes of a model."""
+    return DEFAULT_QUERY_PROMPT | FakeListChatModel(responses=["\n".join(parts)]) | LineListOutputParser()
+
+
+# For one call, and configured
+
+
+async def test_sub_questions_of_one_call(store: VectorStore) -> None:
+    retriever = SetSelectRetriever(vectorstore=store, k=4)
+    alone, found = retriever.invoke(QUERY), retriever.invoke(QUERY, queries=PARTS)
+    assert {*numbers(found)} > PARTS_ROWS
+    assert not PARTS_ROWS & {*numbers(alone)}
+    assert await retriever.ainvoke(QUERY, queries=PARTS) == found
+    assert retriever.batch([QUERY, QUERY], queries=PARTS) == [found, found]
+    assert await retriever.abatch([QUERY, QUERY], queries=lambda question: PARTS) == [found, found]
+    assert retriever.bind(queries=PARTS).invoke(QUERY) == found
+    assert retriever.invoke(QUERY, queries=[]) == alone
+    always = SetSelectRetriever(vectorstore=store, search_kwargs={"k": 4, "queries": PARTS})
+    assert always.invoke(QUERY) == found
+    assert always.invoke(QUERY, queries=None) == alone
+    with pytest.raises(InvalidParameterError, match="VRSD"):
+        retriever.invoke(QUERY, queries=PARTS, search_type="vrsd")
+
+
+async def test_sub_questions_in_the_config_reach_the_retriever_of_a_chain(store: VectorStore) -> None:
+    made = SetSelectRetriever(vectorstore=store, k=4)
+    found = made.invoke(QUERY, queries=PARTS)
+    configured = made.configurable_fields(queries=ConfigurableField(id="queries"))
+    passed: Runnable[Any, Any] = RunnablePassthrough()
+    chain = passed | {"documents": configured}
+    for queries in (PARTS, splitting()):
+        config: Any = {"configurable": {"queries": queries}}
+        assert chain.invoke(QUERY, config)["documents"] == found
+        assert (await chain.ainvoke(QUERY, config))["documents"] == found
+        assert chain.with_config(config).batch([QUERY])[0]["documents"] == found
+    assert chain.invoke(QUERY)["documents"] == made.invoke(QUERY)
+    kept = SetSelectRetriever(vectorstore=store, k=4, queries=PARTS).configurable_fields(k=ConfigurableField(id="k"))
+    assert kept.invoke(QUERY, {"configurable": {"k": 4}}) == found
+
+
+# A chain that splits
+
+
+class Runs(BaseCallbackHandler):
+    """Keeps the retrievers' runs, and the parents of the runs of chains."""
+
+    def __init__(self) -> None:
+        self.retrievers: list[UUID] = []
+        self.parents: list[UUID | None] = []
+        self.told: list[Any] = []
+
+    def on_retriever_start(self, *arguments: Any, run_id: UUID, **more: Any) -> None:
+        self.retrievers.append(run_id)
+
+    def on_chain_start(self, *arguments: Any, parent_run_id: UUID | None = None, **more: Any) -> None:
+        self.parents.append(parent_run_id)
+
+    def on_custom_event(self, name: str, data: Any, **more: Any) -> None:
+        self.told.append(data)
+
+
+async def test_the_prompt_of_multi_query_splits_and_its_run_belongs_to_the_retrievers(store: VectorStore) -> None:
+    retriever = SetSelectRetriever(vectorstore=store, k=4, queries=splitting())
+    found = retriever.invoke(QUERY, config={"callbacks": [runs := Runs()]})
+    assert {*numbers(found)} > PARTS_ROWS
+    assert await retriever.ainvoke(QUERY, config={"callbacks": [runs]}) == found
+    assert [parent for parent in runs.parents if parent in runs.retrievers] == runs.retrievers
+    assert [told["queries"] for told in runs.told] == [[QUERY, *PARTS]] * 2
+    assert {PARTS[0], PARTS[1]} < {*runs.told[0]["serves"]}
+
+
+async def test_the_compressor_splits_too(store: VectorStore) -> None:
+    compressor = SetSelectCompressor(vectorstore=store, k=4, queries=splitting())
+    both = ContextualCompressionRetriever(
+        base_compressor=compressor, base_retriever=store.as_retriever(search_kwargs={"k": 60})
+    )
+    found = both.invoke(QUERY, config={"callbacks": [runs := Runs()]})
+    assert {*numbers(found)} > PARTS_ROWS
+    assert await both.ainvoke(QUERY) == found
+    assert [parent for parent in runs.parents if parent in runs.retrievers] == runs.retrievers[:1]
+
+
+def test_a_chain_without_a_parser_is_told_to_split_its_text(store: VectorStore) -> None:
+    chain = DEFAULT_QUERY_PROMPT | FakeListChatModel(responses=["one\ntwo"])
+    with pytest.raises(InvalidInputError, match=r"queries=RunnableSequence returned AIMessage.*list of texts"):
+        SetSelectRetriever(vectorstore=store, queries=chain).invoke(QUERY)
+
+
+async def test_examples_for_an_input_with_several_questions(store: VectorStore) -> None:
+    def questions(text: str) -> list[str]:
+        return [part for part in text.split("? ") if part]
+
+    selector = SetSelectExampleSelector(vectorstore=store, k=4, queries=questions)
+    variables = {"question": f"{QUERY}? {PARTS[0]}? {PARTS[1]}"}
+    assert {example["number"] for example in selector.select_examples(variables)} > PARTS_ROWS
+    assert await selector.aselect_examples(variables) == selector.select_examples(variables)
+
+
+# Stores and models
+
+
+async def test_documents_without_ids_are_united_by_their_texts() -> None:
+    store, told = WithoutIds(WordEmbeddings()), list[Any]()
+    store.add_texts([text for text, _ in corpus()], [metadata for _, metadata in corpus()])
+    retriever = SetSelectRetriever(vectorstore=store, k=4, fetch_k=90, queries=PARTS)
+    found = RETRIEVERS[0].run(retriever, told=told)
+    assert {*numbers(found)} > PARTS_ROWS
+    near = {text for query in (QUERY, *PARTS) for text in _nearest(query, 30)}
+    assert told[0]["candidates"] == len(near) < 90
+    assert await retriever.ainvoke(QUERY) == found
+
+
+def _nearest(query: str, count: int) -> list[str]:
+    store = InMemoryVectorStore(WordEmbeddings())
+    store.add_texts([text for text, _ in corpus()])
+    return [document.page_content for document in store.similarity_search(query, count)]
+
+
+async def test_a_store_on_disk_is_searched_side_by_side() -> None:
+    store = Chroma("queries", WordEmbeddings(), collection_configuration={"hnsw": {"space": "cosine"}})
+    texts, metadatas = zip(*corpus(), strict=True)
+    store.add_texts(list(texts), list(metadatas), ids=[f"doc-{i}" for i in range(len(texts))])
+    retriever = SetSelectRetriever(vectorstore=store, k=4, queries=PARTS)
+    found = retriever.invoke(QUERY)
+    assert {*numbers(found)} > PARTS_ROWS
+    assert await retriever.ainvoke(QUERY) == found
+
+
+class ByText(InMemoryVectorStore):
+    """A store without a vector reader that cannot be searched by vector."""
+
+    similarity_search_by_vector = VectorStore.similarity_search_by_vector
+    asimilarity_search_by_vector = VectorStore.asimilarity_search_by_vector
+
+
+def test_a_store_that_is_searched_by_text_gets_the_sub_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("langchain_setselect.vectors.find_reader", lambda store_class: None)
+    monkeypatch.setattr("langchain_setselect.retriever.find_reader", lambda store_class: None)
+    store = ByText(WordEmbeddings())
+    store.add_texts([text for text, _ in corpus()], [metadata for _, metadata in corpus()])
+    with pytest.warns(EmbeddingFallbackWarning):
+        found = SetSelectRetriever(vectorstore=store, k=4, queries=PARTS).invoke(QUERY)
+    assert {*numbers(found)} > PARTS_ROWS
+
+
+class Local(Embeddings):
+    """A model without async methods, which is not safe for threads."""
+
+    def __init__(self) -> None:
+        self.threads: list[int] = []
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [embed(text).tolist() for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        self.threads.append(threading.get_ident())
+        return self.embed_documents([text])[0]
+
+
+async def test_a_model_without_async_methods_is_called_in_one_thread(store: VectorStore) -> None:
+    model = Local()
+    retriever = SetSelectRetriever(vectorstore=store, embeddings=model, k=4, queries=PARTS)
+    assert {*numbers(await retriever.ainvoke(QUERY))} > PARTS_ROWS
+    assert len(model.threads) == 3
+    assert len({*model.threads}) == 1
+    assert model.threads[0] != threading.get_ident()

@@ -112,9 +112,9 @@ def _panel(panel: Panel, sub_questions: list[str], palette: Palette) -> list[str
             )
         lines.append("</g>")
     there = [title for title, needed in zip(panel.titles, panel.needed, strict=True) if needed]
-    for i, (query, colour) in enumerate(zip(sub_questions, palette.parts, strict=True)):
-        answered = any(title in query for title in there)
-        lines += verdict(240 + 24 * i, query, answered, colour if answered else palette.missed)
+    for i, (asked, colour) in enumerate(zip(sub_questions, palette.parts, strict=True)):
+        answered = any(title in asked for title in there)
+        lines += verdict(240 + 24 * i, asked, answered, colour if answered else palette.missed)
     return lines
 
 

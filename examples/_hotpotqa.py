@@ -1,4 +1,4 @@
-"""Shared by the examples: 200 questions of HotpotQA dev, most of them of two steps, and a store of their paragraphs."""
+"""Shared by the examples: questions of several steps, of HotpotQA dev and of 2WikiMultihopQA, with their paragraphs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,20 @@ if TYPE_CHECKING:
     from langchain_community.vectorstores import FAISS
 
 DATA = Path(os.environ.get("SETSELECT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-FOLDER = DATA / "hotpotqa_dev"
-MISSING = "" if FOLDER.is_dir() else f"skipped: no hotpotqa_dev under {DATA}; set SETSELECT_DATA"
+HOTPOTQA, WIKI = "hotpotqa_dev", "2wiki"
 
 
-def hotpotqa() -> tuple[FAISS, list[dict[str, Any]]]:
+def what_is_missing(name: str) -> str:
+    """Why the data set cannot be read; empty if it can."""
+    return "" if (DATA / name).is_dir() else f"skipped: no {name} under {DATA}; set SETSELECT_DATA"
+
+
+MISSING = what_is_missing(HOTPOTQA)
+
+
+def read_set(name: str) -> tuple[FAISS, list[dict[str, Any]]]:
     """The store, whose documents have their ids and titles, and the questions with the ids of their gold documents."""
-    passages, questions = list(_records("passages.jsonl")), list(_records("questions.jsonl"))
+    passages, questions = list(_records(name, "passages.jsonl")), list(_records(name, "questions.jsonl"))
     texts = [" ".join(passage["sentences"]) for passage in passages]
     vectors = np.array(minilm().embed_documents(texts))
     minilm().embed_documents([question["question"] for question in questions])  # all at once, into the cache
@@ -29,6 +36,11 @@ def hotpotqa() -> tuple[FAISS, list[dict[str, Any]]]:
     return faiss_store(Docs([str(passage["id"]) for passage in passages], texts, vectors), titles), questions
 
 
-def _records(name: str) -> Iterator[dict[str, Any]]:
-    with (FOLDER / name).open(encoding="utf-8") as lines:
+def hotpotqa() -> tuple[FAISS, list[dict[str, Any]]]:
+    """200 questions of HotpotQA dev, most of them of two steps."""
+    return read_set(HOTPOTQA)
+
+
+def _records(name: str, file: str) -> Iterator[dict[str, Any]]:
+    with (DATA / name / file).open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)

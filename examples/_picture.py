@@ -77,14 +77,21 @@ def draw(shown: list[Panel], palette: Palette) -> str:
 
 
 def frame(
-    question: str, heading: str, description: str, panels: list[list[str]], note: str, height: int, palette: Palette
+    question: str,
+    heading: str,
+    description: str,
+    panels: list[list[str]],
+    note: str,
+    height: int,
+    palette: Palette,
+    methods: str = "similarity search and setselect",
 ) -> str:
     """A picture of two panels side by side, below the question and above a note."""
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH * 5 // 4}" '
         f'height="{height * 5 // 4}" role="img" aria-labelledby="title desc" '
         f'font-family="{SANS}" fill="{palette.text}">',
-        f'<title id="title">What similarity search and setselect pick for “{escape(question)}”</title>',
+        f'<title id="title">What {methods} pick for “{escape(question)}”</title>',
         f'<desc id="desc">{escape(description)}</desc>',
         f'<text x="{WIDTH // 2}" y="26" font-size="17" font-weight="600" text-anchor="middle">“{heading}”</text>',
     ]

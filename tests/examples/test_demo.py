@@ -23,7 +23,7 @@ def demo() -> Iterator[ModuleType]:
     sys.path.insert(0, str(EXAMPLES))
     yield importlib.import_module("demo")
     sys.path.remove(str(EXAMPLES))
-    for name in ("demo", "_minilm", "_picture", "_hotpotqa", "_bridge_picture"):
+    for name in ("demo", "_minilm", "_picture", "_hotpotqa", "_bridge_picture", "_queries_picture"):
         sys.modules.pop(name, None)
 
 
@@ -190,3 +190,23 @@ def test_the_pictures_of_a_bridge_show_what_setselect_selects() -> None:
         assert drawn == picture.draw(shown, palette), f"run examples/_bridge_picture.py, which draws {name} again"
         words = {element.text for element in ElementTree.fromstring(drawn).iter()}
         assert {picture.shorten(title) for panel in shown for title in panel.titles} <= words
+
+
+@pytest.mark.usefixtures("demo")
+def test_the_pictures_of_sub_questions_show_what_setselect_selects() -> None:
+    picture = importlib.import_module("_queries_picture")
+    if picture.MISSING:
+        pytest.skip(picture.MISSING)
+    sub_questions, (fused, best) = picture.panels()
+    # What the picture is meant to show: fusion misses the text of a sub-question, and each of ours serves its own.
+    assert (sum(fused.needed), sum(best.needed)) == (1, 2)
+    served = {
+        title: query for title, needed, query in zip(best.titles, best.needed, best.serves, strict=True) if needed
+    }
+    assert served == {name: row for row, name in enumerate(picture.NAMES, 1)}
+    for name, palette in picture.FILES.items():
+        drawn = (picture.ASSETS / name).read_text(encoding="utf-8")
+        expected = picture.draw(sub_questions, [fused, best], palette)
+        assert drawn == expected, f"run examples/_queries_picture.py, which draws {name} again"
+        words = {element.text for element in ElementTree.fromstring(drawn).iter()}
+        assert {picture.shorten(title) for panel in (fused, best) for title in panel.titles} <= words

@@ -130,6 +130,13 @@ def served_best(queries: ArrayLike, vectors: ArrayLike) -> Floats:
     return np.array([standard_scores(cosines(one, vectors), equal)[0] for one in np.asarray(queries)])
 
 
+def standard_worth(query: ArrayLike, vectors: ArrayLike, relevance: ArrayLike | None) -> Floats:
+    """As :func:`worth_of`; the cosines with several queries are in standard deviations."""
+    several = relevance is None and len(different_queries(query)) > 1
+    highest: Floats = served_best(query, vectors).max(axis=0) if several else worth_of(query, vectors, relevance)
+    return highest
+
+
 def is_single(vectors: ArrayLike) -> bool:
     return bool(np.result_type(np.asarray(vectors).dtype, np.float32) == np.float32)
 
@@ -572,6 +579,7 @@ def ndpp_greedy(
     c: float | None = None,
     ridge: float = 0.0,
     W_R: ArrayLike | None = None,
+    several: float = 0.6,
     shown: Sequence[int] = (),
     **conditions: Any,
 ) -> Reference:
@@ -580,10 +588,12 @@ def ndpp_greedy(
     The process is conditioned on the shown candidates: det(L'_{S + shown}) / det(L'_shown). `kernel` is the dense L of
     the candidates; without it, L is the Gram matrix of the unit rows. `ridge` is added to its diagonal. R has the
     relevance that is given, else the cosines, or with `W_R` the cosines of the vectors times W_R. The kind "auto" is
-    the exponential one with the temperature c·σ.
+    the exponential one with the temperature c·σ; of several queries, the highest standard score with ``several``.
     """
     rows = unit_rows(vectors)
     inner = worth = worth_of(query, vectors, relevance)
+    if kind == "auto" and relevance is None and len(different_queries(query)) > 1:
+        inner, kind, temperature = standard_worth(query, vectors, relevance), "exponential", several
     worth_slack = np.full(len(rows), FLOAT32_ROUNDING if relevance is None else 0.0)
     moved = worth_slack
     if W_R is not None:
@@ -733,9 +743,10 @@ def _coverage_relevance(
     words: Parts | None,
     c: float,
     h: float,
+    several: float,
 ) -> tuple[Floats, Floats]:
-    """(ρ − max ρ) / T, and its largest error for float32 input."""
-    r = worth_of(query, vectors, relevance)
+    """(ρ − max ρ) / T, and its largest error for float32 input; ``several`` is T for several queries."""
+    r = standard_worth(query, vectors, relevance)
     single = relevance is None and is_single(vectors)
     equal = 16 * float(np.finfo(np.float32 if single else np.float64).eps)
     if relevance is not None:
@@ -746,11 +757,14 @@ def _coverage_relevance(
     # Where σ is about as large as rounding errors, it cannot be known.
     if equal / 8 < auto_temperature(r, 1.0, equal / 8) < 8 * equal:
         error = np.full(len(r), np.inf)
-    rho = z
+    of_several = relevance is None and len(different_queries(query)) > 1
+    rho = z = r if of_several else z
     if words is not None and h:
         a, b = np.asarray(words[0], dtype=np.float64), np.asarray(words[1], dtype=np.float64)
         found = [math.fsum(x * y for x, y in zip(row, b, strict=True)) for row in a]
         rho = z + h * standard_scores(found, 16 * 2.0**-52 * max(found))[0]
+    if of_several:
+        return (rho - max(rho)) / several, (2 + np.abs(rho)) * 2 * float(np.max(error)) / several
     centred, deviation = standard_scores(rho, 16 * 2.0**-52)
     T = c * deviation
     worth: Floats = (rho - max(rho)) / T
@@ -774,6 +788,7 @@ def coverage(
     references: Names | None = None,
     bridge: float = 0.0,
     served: float = 0.5,
+    several: float = 0.6,
     shown: Sequence[int] = (),
     **conditions: Any,
 ) -> Reference:
@@ -785,7 +800,7 @@ def coverage(
     rows = unit_rows(vectors)
     n = len(rows)
     L = rows @ rows.T + ridge * np.eye(n)
-    worth, moved = _coverage_relevance(query, vectors, relevance, words, c, h * word_weight)
+    worth, moved = _coverage_relevance(query, vectors, relevance, words, c, h * word_weight, several)
     others = cover if cover is None or isinstance(cover, tuple) else indicators(cover)
     columns: list[tuple[Floats, float]] = []
     for parts, weight in ((words, word_weight), (others, cover_weight)):
@@ -799,9 +814,7 @@ def coverage(
         different = different_queries(query)
         for one in different:
             c_j = cosines(one, vectors)
-            a_j = np.exp((c_j - max(c_j)) / auto_temperature(c_j, served, 1e-14))
-            columns.append((a_j, w / len(different) * float(np.max(a_j * np.exp(worth)))))
-        moved = moved + w * float(np.max(moved, initial=0.0))
+            columns.append((np.exp((c_j - max(c_j)) / auto_temperature(c_j, served, 1e-14)), w / len(different)))
     values: dict[tuple[int, ...], float] = {}
 
     def value(picks: Sequence[int]) -> float:

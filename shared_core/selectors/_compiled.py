@@ -299,7 +299,7 @@ def update_bonus(
 
 @_compile()
 def coverage(
-    rows: FloatArray, relevance: Matrix, noises: Matrix, alpha: float, words: int, a: Matrix, w: Matrix,
+    rows: FloatArray, relevance: Matrix, noises: Matrix, alpha: float, a: Matrix, w: Matrix, first_weighed: int,
     covered_before: Matrix, named: FloatArray, names: Indices, bridge: float, shown: Indices, steps: int,
     ratios: Matrix, left: Matrix, tie: float, picks: Indices, gains: Matrix,
 ) -> None:  # fmt: skip
@@ -322,9 +322,9 @@ def coverage(
         worth, noise = relevance[query], noises[query]
         # The largest tie tolerance that a candidate can have.
         widest = tie + ROUNDING * (1.0 + alpha) / alpha + noise
-        # A part that is no word weighs as much as the most relevant candidate that covers it.
+        # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
         weights[:] = w
-        for j in range(words, m):
+        for j in range(first_weighed, m):
             most = 0.0
             for v in range(n):
                 most = max(most, a[v, j] * np.exp(worth[v]))

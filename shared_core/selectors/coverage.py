@@ -22,12 +22,14 @@ from ..candidates import (
 from ._greedy import GreedyState, lowest_of_best, run_compiled
 from .base import Selection, Selections, make_selection, make_selections, register_selector
 from .ndpp import (
+    AUTO_TEMPERATURE,
     DEFAULT_RIDGE,
     FLOAT64_TIE,
     IncrementalLU,
     factors_of_unit_rows,
     log_relevance,
     standard_relevance,
+    temperature_of,
 )
 
 Matrix = NDArray[np.float64]
@@ -52,12 +54,13 @@ _NO_NAMES = read_only(np.empty((0, 0), np.float32))
 class _Terms(NamedTuple):
     """What a set gets for the parts that it covers, and for names in its texts, in the letters of :class:`Coverage`.
 
-    The columns of a are the words, then the queries if there are several, then the parts of ``cover``.
+    The columns of a are the words, the queries if there are several, and from ``first`` on the parts of ``cover``.
     """
 
     b: Matrix  # of the words alone, with sum 1
     a: Matrix  # (n, m)
-    w: Matrix  # (m,): w β, without the factor of all columns but the words
+    w: Matrix  # (m,): w β, for cover without its factor
+    first: int
     covered: Matrix  # (m,): how well the shown candidates cover each part
     named: FloatArray  # R (n, n); empty if there is no bonus
     names: NDArray[np.int64]
@@ -82,9 +85,9 @@ class Coverage:
       b divided by its sum. The parts of ``cover`` are further columns, with a w of their own. Their β has a factor:
       the highest a_ij exp((ρ_i − max ρ) / T) of any candidate. So a part that only irrelevant candidates cover weighs
       little.
-    - With several queries, the cosine is the highest one with any of them. Each query is a part too, with such a
-      factor: a_ij = exp((c_ij − max c_j) / (σ_j / 2)), where c_ij is the cosine of candidate i with query j, and σ_j is
-      the standard deviation of c_j. The queries have the same share of β.
+    - With several queries, max_j z(c_j) stands for z(r), where c_j are the cosines with query j, and T = 0.6. Each
+      query is a part too: a_ij = exp((c_ij − max c_j) / (σ_j / 2)), where σ_j is the standard deviation of c_j. The
+      queries have the same β, with sum 1.
 
     Each term is submodular (Lin and Bilmes 2011, "A Class of Submodular Functions for Document Summarization"), and so
     is F: the gain F(S + i) − F(S) of a candidate never rises as the set grows.
@@ -168,7 +171,7 @@ class Coverage:
         if not 1 <= k <= n:
             return None
         nothing, no_rows = np.empty(0), np.empty(0, np.int64)
-        terms = _Terms(_NONE, np.zeros((n, 0)), nothing, nothing, _NO_NAMES, _NO_ROWS, 0.0, no_rows)
+        terms = _Terms(_NONE, np.zeros((n, 0)), nothing, 0, nothing, _NO_NAMES, _NO_ROWS, 0.0, no_rows)
         found = self._run_compiled(block, terms, k)
         return None if found is None else make_selections(block, *found, found[1].sum(axis=1))
 
@@ -180,6 +183,7 @@ class Coverage:
         if len(candidates.queries) > 1:
             columns.append(_served(candidates))
             weights.append(COVERED * _shares(1 / count_repeats(candidates.queries)))
+        first = sum(map(len, weights))
         if candidates.cover is not None and self.cover_weight and candidates.cover.weights.any():
             columns.append(candidates.cover.covered)
             weights.append(COVERED * self.cover_weight * _shares(candidates.cover.weights))
@@ -190,27 +194,30 @@ class Coverage:
         if candidates.references is not None and self.bridge_weight:
             (named, names), bridge = candidates.references, BRIDGE * self.bridge_weight
         covered = a[shown].max(axis=0, initial=0.0)
-        return _Terms(b, a, w, covered, named, names, bridge, np.array(shown, np.int64))
+        return _Terms(b, a, w, first, covered, named, names, bridge, np.array(shown, np.int64))
 
     def _relevance(self, candidates: Candidates | CandidateBlock, terms: _Terms) -> tuple[Matrix, Matrix]:
         """(ρ − max ρ) / T, shape (n,), or (b, n) for a block, and its tie tolerance, shape (1,) or (b, 1)."""
         z, noise = standard_relevance(candidates)
+        temperature = temperature_of(candidates)
         if len(terms.b):
             h = WORDS_IN_RELEVANCE * self.word_weight
             # vecdot computes each row alone, so copies of a text get exactly the same number.
             z_words, per_words = standardise(np.vecdot(terms.a[:, : len(terms.b)], terms.b), None)
-            z, per_rho = standardise(z + h * z_words, z.dtype)
-            noise = (1 + noise + h * per_words) * per_rho
-        relevance, noise = log_relevance(z, noise)
-        return relevance, noise * (1 + terms.w[len(terms.b) :].sum()) + FLOAT64_TIE * (terms.w.sum() + terms.bridge)
+            z, noise = z + h * z_words, 1 + noise + h * per_words
+            if temperature == AUTO_TEMPERATURE:
+                z, per_rho = standardise(z, z.dtype)
+                noise = noise * per_rho
+        relevance, noise = log_relevance(z, noise, temperature)
+        return relevance, noise * (1 + terms.w[terms.first :].sum()) + FLOAT64_TIE * (terms.w.sum() + terms.bridge)
 
     def _greedy(self, candidates: Candidates, state: GreedyState, lu: IncrementalLU, terms: _Terms) -> list[float]:
         """The greedy method; returns the gain of each pick."""
-        b, a, w, covered, *_ = terms
+        _, a, w, first, covered, *_ = terms
         relevance, noise = self._relevance(candidates, terms)
-        # A part that is no word weighs as much as the most relevant candidate that covers it.
+        # A part of ``cover`` weighs as much as the most relevant candidate that covers it.
         w = w.copy()
-        w[len(b) :] *= (a[:, len(b) :] * np.exp(relevance)[:, None]).max(axis=0, initial=0.0)
+        w[first:] *= (a[:, first:] * np.exp(relevance)[:, None]).max(axis=0, initial=0.0)
         state.close(relevance)  # -inf for a closed candidate
         gains, bonus = [], np.zeros(len(candidates))
         fresh = np.ones(len(candidates), np.bool_)  # whether S has no text of the candidate's name
@@ -240,8 +247,8 @@ class Coverage:
         picks, gains = np.empty((len(relevance), k), np.int64), np.empty((len(relevance), k))
         steps, ratios, left = (0, _NONE, np.empty((k, rows.shape[-1]))) if lu is None else (lu.t, lu.d, lu.left)
         ran = run_compiled(
-            "coverage", rows if rows.ndim == 3 else rows[None], relevance, noise[:, 0], self.ridge, len(terms.b),
-            *terms[1:], steps, ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
+            "coverage", rows if rows.ndim == 3 else rows[None], relevance, noise[:, 0], self.ridge, *terms[1:],
+            steps, ratios, left, TIE_TOLERANCE[rows.dtype], picks, gains,
         )  # fmt: skip
         return (picks, gains) if ran else None
 

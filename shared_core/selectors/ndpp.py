@@ -16,6 +16,7 @@ from ..candidates import (
     TIE_TOLERANCE,
     CandidateBlock,
     Candidates,
+    cosines_with_queries,
     cosines_with_query,
     standardise,
 )
@@ -33,6 +34,9 @@ LINEAR_FLOOR = 1e-6
 # temperature="auto" is this many standard deviations of the candidates' relevance. This constant and the ridge were
 # chosen on the development half of the questions of benchmarks/regimes.py.
 AUTO_TEMPERATURE = 1.0
+# The same for several queries, in the standard deviations of the cosines with each query, which no other query changes.
+# It was chosen on the development half of the questions of benchmarks/several_queries.py.
+SEVERAL_TEMPERATURE = 0.6
 DEFAULT_RIDGE = 0.05
 FLOAT64_TIE = TIE_TOLERANCE[np.dtype(np.float64)]
 # A determinant ratio below this share of the numbers it was computed from is rounding error, by dtype of the vectors.
@@ -57,8 +61,9 @@ class NDPP:
     relevance with gain 0, and ``Selection.filled_from`` is the position of the first of them. With a ridge of 1e-5 or
     more the rank is never used up.
 
-    With several queries, the relevance of a candidate is its highest cosine with one of them. A kernel, and the
-    relevance that it has learned, know the first query alone.
+    With several queries, the relevance of a candidate is its highest cosine with one of them; with
+    ``temperature="auto"`` it is the highest of its cosines in standard deviations of all cosines with that query, and
+    T = 0.6. A kernel, and the relevance that it has learned, know the first query alone.
 
     Parameters
     ----------
@@ -224,25 +229,35 @@ class NDPP:
             return 2 * np.log(r), np.where(known, 0.0, 2 * FLOAT64_TIE / r)
         if isinstance(self.temperature, float):
             return 2 * log_exponential(relevance, self.temperature), exact
-        log_r2, noise = log_relevance(*standard_relevance(candidates))
+        log_r2, noise = log_relevance(*standard_relevance(candidates), temperature_of(candidates))
         return log_r2, exact + noise
 
 
 def standard_relevance(candidates: Candidates | CandidateBlock) -> tuple[Matrix, Matrix]:
-    """The relevance in standard deviations, shape (n,), or (b, n) for a block; and 1 / σ, or 0 if it was given."""
+    """The relevance in standard deviations, shape (n,), or (b, n) for a block; and 1 / σ, or 0 if it was given.
+
+    Of several queries the highest value counts. So a sub-question whose cosines are all low counts as much as others.
+    """
     if candidates.relevance_given:
         z, per_sigma = standardise(candidates.relevance.astype(np.float64), None)
         return z, 0.0 * per_sigma
-    return standardise(cosines_with_query(candidates), candidates.vectors.dtype)
+    if isinstance(candidates, CandidateBlock):
+        return standardise(cosines_with_query(candidates), candidates.vectors.dtype)
+    z, per_sigma = standardise(cosines_with_queries(candidates), candidates.dtype)
+    return z.max(axis=0), per_sigma.max(axis=0)
 
 
-def log_relevance(z: Matrix, per_sigma: Matrix) -> tuple[Matrix, Matrix]:
-    """log r² at the temperature T = σ for a relevance in standard deviations, the highest is 0; and its tie tolerance.
+def temperature_of(candidates: Candidates | CandidateBlock) -> float:
+    """The temperature ``"auto"`` in the units of :func:`standard_relevance`."""
+    several = isinstance(candidates, Candidates) and len(candidates.queries) > 1 and not candidates.relevance_given
+    return SEVERAL_TEMPERATURE if several else AUTO_TEMPERATURE
 
-    A cosine has an absolute rounding error, which σ and the temperature divide.
-    """
-    highest = np.maximum.reduce(z, axis=-1, keepdims=True)
-    return (z - highest) / AUTO_TEMPERATURE, 2 * FLOAT64_TIE * per_sigma / AUTO_TEMPERATURE
+
+def log_relevance(z: Matrix, per_sigma: Matrix, temperature: float) -> tuple[Matrix, Matrix]:
+    """log r² for a relevance in standard deviations, the highest is 0; and its tie tolerance."""
+    # A cosine has an absolute rounding error, which σ and the temperature divide.
+    noise = 2 * FLOAT64_TIE * per_sigma / temperature
+    return (z - np.maximum.reduce(z, axis=-1, keepdims=True)) / temperature, noise
 
 
 def factors_of_unit_rows(rows: FloatArray, alpha: float) -> _Factors:

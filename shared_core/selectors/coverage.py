@@ -267,7 +267,7 @@ def _served(candidates: Candidates) -> Matrix:
 
 
 def _update_bonus(i: int, terms: _Terms, fresh: NDArray[np.bool_], bonus: Matrix) -> None:
-    """Raise the bonus of what ``i`` names. What bears the name of ``i`` gets no bonus any more."""
+    """Raise the bonus of what ``i`` names. Candidates with the name of ``i`` get no bonus any more."""
     fresh &= terms.names != terms.names[i]
     np.maximum(bonus, terms.bridge * terms.named[i].astype(np.float64), out=bonus)
     bonus[~fresh] = 0.0

@@ -72,8 +72,8 @@ def _embed(texts: list[str], **options: Any) -> np.ndarray:
     return CachedEmbedding(lambda some: load_minilm().embed_documents(some), model, CACHE, **options)(texts)
 
 
-def faiss_store(docs: Docs) -> FAISS:
-    """A LangChain vector store of the docstrings; their names are the ids."""
+def faiss_store(docs: Docs, metadatas: list[dict[str, Any]] | None = None) -> FAISS:
+    """A LangChain vector store of the texts; their names are the ids."""
     with warnings.catch_warnings():
         # langchain-community, which contains the FAISS store, warns on import that it is being sunset.
         warnings.filterwarnings("ignore", message=".*langchain-community.* is being sunset")
@@ -82,6 +82,7 @@ def faiss_store(docs: Docs) -> FAISS:
     return FAISS.from_embeddings(
         list(zip(docs.texts, docs.vectors.tolist(), strict=True)),
         minilm(),
+        metadatas=metadatas,
         ids=docs.names,
         distance_strategy=DistanceStrategy.MAX_INNER_PRODUCT,
     )

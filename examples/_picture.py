@@ -1,4 +1,4 @@
-"""Draws the picture of the README, docs/assets/effect.svg and effect-dark.svg, from what the demo selects.
+"""Draws the picture of the documentation, docs/assets/effect.svg and effect-dark.svg, from what the demo selects.
 
 .venv/bin/python examples/_picture.py
 """
@@ -71,20 +71,28 @@ def panels(docs: Docs, store: FAISS) -> list[Panel]:
 def draw(shown: list[Panel], palette: Palette) -> str:
     """The picture as SVG. Equal selections give equal texts."""
     coloured = [f'<tspan fill="{c}">{escape(p)}</tspan>' for p, c in zip(PARTS, palette.parts, strict=True)]
+    note = f"NumPy’s docstrings. setselect picks from the {FETCH_K} nearest. ≈ nearly repeats an earlier pick."
+    panels = [_panel(panel, palette) for panel in shown]
+    return frame(QUESTION, " and ".join(coloured), description(shown), panels, note, HEIGHT, palette)
+
+
+def frame(
+    question: str, heading: str, description: str, panels: list[list[str]], note: str, height: int, palette: Palette
+) -> str:
+    """A picture of two panels side by side, below the question and above a note."""
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH * 5 // 4}" '
-        f'height="{HEIGHT * 5 // 4}" role="img" aria-labelledby="title desc" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH * 5 // 4}" '
+        f'height="{height * 5 // 4}" role="img" aria-labelledby="title desc" '
         f'font-family="{SANS}" fill="{palette.text}">',
-        f'<title id="title">What similarity search and setselect pick for “{escape(QUESTION)}”</title>',
-        f'<desc id="desc">{escape(description(shown))}</desc>',
-        f'<text x="{WIDTH // 2}" y="26" font-size="17" font-weight="600" text-anchor="middle">'
-        f"“{' and '.join(coloured)}”</text>",
+        f'<title id="title">What similarity search and setselect pick for “{escape(question)}”</title>',
+        f'<desc id="desc">{escape(description)}</desc>',
+        f'<text x="{WIDTH // 2}" y="26" font-size="17" font-weight="600" text-anchor="middle">“{heading}”</text>',
     ]
-    for i, panel in enumerate(shown):
-        lines += [f'<g transform="translate({i * (WIDTH - PANEL)} 44)">', *_panel(panel, palette), "</g>"]
+    for i, panel in enumerate(panels):
+        lines += [f'<g transform="translate({i * (WIDTH - PANEL)} 44)">', *panel, "</g>"]
     lines += [
-        f'<text x="{WIDTH // 2}" y="{HEIGHT - 8}" font-size="13" text-anchor="middle" fill="{palette.faint}">'
-        f"NumPy’s docstrings. setselect picks from the {FETCH_K} nearest. ≈ nearly repeats an earlier pick.</text>",
+        f'<text x="{WIDTH // 2}" y="{height - 8}" font-size="13" text-anchor="middle" fill="{palette.faint}">'
+        f"{note}</text>",
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
@@ -103,20 +111,11 @@ def description(shown: list[Panel]) -> str:
 
 def _panel(panel: Panel, palette: Palette) -> list[str]:
     """Heading, picks from top to bottom, and for each part of the question whether a pick belongs to it."""
-    lines = [
-        f'<rect width="{PANEL}" height="284" rx="10" fill="{palette.panel}"/>',
-        f'<text x="14" y="29" font-size="17" font-weight="700">{panel.heading}'
-        f'<tspan font-weight="400" font-size="16" fill="{palette.faint}" dx="8">{panel.what}</tspan></text>',
-    ]
+    lines = head(panel.heading, panel.what, 284, palette)
     for i, (name, repeats, part) in enumerate(zip(panel.picks.names, panel.picks.repeats, panel.part, strict=True)):
         colour = palette.faint if repeats else palette.parts[part]
-        lines += [
-            f'<g transform="translate(12 {44 + i * (ROW + 4)})">',
-            f'<rect width="{PANEL - 24}" height="{ROW}" rx="5" fill="{palette.chip}" stroke="{colour}" '
-            f'stroke-opacity="0.4"/>',
-            f'<rect width="6" height="{ROW}" rx="3" fill="{palette.parts[part]}" opacity="{0.4 if repeats else 1}"/>',
-            f'<text x="18" y="22" font-size="18" font-family="{MONO}" fill="{colour}">{escape(_short(name))}</text>',
-        ]
+        text = f'font-size="18" font-family="{MONO}" fill="{colour}">{escape(_short(name))}'
+        lines += chip(i, text, colour, palette.parts[part], 0.4 if repeats else 1, palette)
         if repeats:
             lines.append(
                 f'<text x="{PANEL - 34}" y="22" font-size="16" text-anchor="end" fill="{colour}">≈ repeats</text>'
@@ -124,14 +123,37 @@ def _panel(panel: Panel, palette: Palette) -> list[str]:
         lines.append("</g>")
     for i, part in enumerate(PARTS):
         covered = i in panel.part
-        mark = "M0 5l5 5 9-10" if covered else "M1 0l10 10M11 0l-10 10"
-        colour = palette.parts[i] if covered else palette.missed
-        y = 240 + 24 * i
-        lines += [
-            f'<path d="{mark}" transform="translate(16 {y - 1})" fill="none" stroke="{colour}" stroke-width="3"/>',
-            f'<text x="40" y="{y + 9}" font-size="16" fill="{colour}">{escape(part)}</text>',
-        ]
+        lines += verdict(240 + 24 * i, part, covered, palette.parts[i] if covered else palette.missed)
     return lines
+
+
+def head(heading: str, what: str, height: int, palette: Palette) -> list[str]:
+    """The ground of a panel and its heading."""
+    return [
+        f'<rect width="{PANEL}" height="{height}" rx="10" fill="{palette.panel}"/>',
+        f'<text x="14" y="29" font-size="17" font-weight="700">{heading}'
+        f'<tspan font-weight="400" font-size="16" fill="{palette.faint}" dx="8">{what}</tspan></text>',
+    ]
+
+
+def chip(row: int, text: str, border: str, bar: str, opacity: float, palette: Palette) -> list[str]:
+    """A pick: its box, the bar on the left, and its name. The group stays open for what else belongs to the pick."""
+    return [
+        f'<g transform="translate(12 {44 + row * (ROW + 4)})">',
+        f'<rect width="{PANEL - 24}" height="{ROW}" rx="5" fill="{palette.chip}" stroke="{border}" '
+        f'stroke-opacity="0.4"/>',
+        f'<rect width="6" height="{ROW}" rx="3" fill="{bar}" opacity="{opacity}"/>',
+        f'<text x="18" y="22" {text}</text>',
+    ]
+
+
+def verdict(y: int, text: str, holds: bool, colour: str) -> list[str]:
+    """A line with a tick or a cross."""
+    mark = "M0 5l5 5 9-10" if holds else "M1 0l10 10M11 0l-10 10"
+    return [
+        f'<path d="{mark}" transform="translate(16 {y - 1})" fill="none" stroke="{colour}" stroke-width="3"/>',
+        f'<text x="40" y="{y + 9}" font-size="16" fill="{colour}">{escape(text)}</text>',
+    ]
 
 
 def _short(name: str) -> str:

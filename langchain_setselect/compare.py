@@ -17,6 +17,7 @@ from shared_core.evaluation.corpus import Query
 from shared_core.evaluation.judging import FoundCandidates, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
+from shared_core.retrieval.items import read_title
 from shared_core.retrieval.request import EmbeddedQuery
 from shared_core.signals.embedding_models import as_embeddings, fingerprint
 
@@ -39,6 +40,7 @@ def compare_store(
     Parameters
     ----------
     store : VectorStore
+        Where the documents and their vectors are searched; nothing is written to it.
     queries : iterable of str, mapping or Query
         See :func:`shared_core.evaluation.compare.compare`. ``gold`` holds ids of documents in the store. The labels of
         a document are its metadata ``subtopics``.
@@ -84,7 +86,10 @@ def compare_store(
         documents, ids, vectors = run_flow(
             search_store(store, embedding, query.text, embedded, fetch_k, dict(search_kwargs or {}))
         )
-        rows = [(i, d.page_content, d.metadata.get("subtopics")) for i, d in zip(ids, documents, strict=True)]
+        rows = [
+            (i, d.page_content, d.metadata.get("subtopics"), read_title(d.metadata))
+            for i, d in zip(ids, documents, strict=True)
+        ]
         return FoundCandidates(vector, found_documents(rows), np.asarray(vectors))
 
     name = model or _model_name(embedding)

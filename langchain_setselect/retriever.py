@@ -38,17 +38,9 @@ from .vectors import describe_embedding, fetch_or_embed, find_reader, search_and
 EVENT = "setselect"
 RAISE_FETCH_K = "Raise fetch_k"
 # Whether one of these has an effect depends on the others. A call that gives one may warn again.
-_USED_TOGETHER = {"selector", "search_type", "cover", "cover_weight", "quality", "lambda_b"}
-_USED_TOGETHER |= {
-    "title",
-    "links",
-    "follow",
-    "follow_names",
-    "follow_k",
-    "prefer",
-    "drop_duplicates",
-    "drop_near_duplicates",
-}
+_USED_TOGETHER = {"selector", "search_type", "cover", "cover_weight", "quality", "lambda_b", "title", "links"}
+_USED_TOGETHER |= {"follow", "follow_names", "follow_k", "prefer", "drop_duplicates", "drop_near_duplicates"}
+_USED_TOGETHER |= {"relevance", "relevance_scale"}
 
 
 def embed_query(request: Request, embeddings: Embeddings, query: str) -> Flow[EmbeddedQuery]:
@@ -226,6 +218,7 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
     Parameters
     ----------
     vectorstore : VectorStore
+        Where the documents are searched; the vectors are those that it keeps, if there is a vector reader for it.
     search_type, search_kwargs, k, vectorstore_kwargs, embeddings
         See :class:`SelectionSettings`.
     fetch_k

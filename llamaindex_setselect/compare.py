@@ -16,6 +16,7 @@ from shared_core.evaluation.corpus import Query
 from shared_core.evaluation.judging import FoundCandidates, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
+from shared_core.retrieval.items import read_title
 
 from ._settings import read_vectors
 from .retriever import SetSelectIndexRetriever
@@ -37,6 +38,7 @@ def compare_index(
     Parameters
     ----------
     index : VectorStoreIndex
+        Where the nodes and their vectors are searched; nothing is written to it.
     queries : iterable of str, mapping or Query
         See :func:`shared_core.evaluation.compare.compare`. ``gold`` holds ids of nodes. The labels of a node are
         its metadata ``subtopics``.
@@ -78,7 +80,10 @@ def compare_index(
         vector = retriever._check_length(embedding.get_agg_embedding_from_queries([query.text]))
         nodes = retriever._retriever(fetch_k)._retrieve(QueryBundle(query.text, embedding=vector))
         found = run_flow(read_vectors(retriever._settings._vectors, nodes, embed_unknown=False))
-        rows = [(n.node_id, n.get_content(MetadataMode.NONE), n.metadata.get("subtopics")) for n in found.items]
+        rows = [
+            (n.node_id, n.get_content(MetadataMode.NONE), n.metadata.get("subtopics"), read_title(n.metadata))
+            for n in found.items
+        ]
         texts = list(map(found.text, found.items))
         return FoundCandidates(vector, found_documents(rows), np.array(found.vectors), texts=texts)
 

@@ -117,6 +117,7 @@ class SetSelectIndexRetriever(BaseRetriever):
     Parameters
     ----------
     index : VectorStoreIndex
+        Where the nodes are searched; the vectors are those that its vector store keeps.
     top_n, fetch_k, **options
         See :class:`RetrieverSettings` and :class:`Settings`. ``shown`` can be set between calls:
         ``retriever.shown = [node.node_id for node in answer.source_nodes]``.

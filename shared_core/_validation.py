@@ -184,9 +184,10 @@ def as_ranks(
             ordered.append(_as_ordered(value))
             last = ordered[-1]
             first = last if first is None else first
-            # NaN is neither at most nor above another number. A number and a date raise TypeError.
+            # NaN is neither at most nor above another number. A number and a date raise TypeError, and a Decimal that
+            # is NaN raises ArithmeticError.
             valid = last is None or last <= first or last > first
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, ArithmeticError):
             valid = False
         if not valid:
             raise InvalidInputError(
@@ -204,6 +205,14 @@ def _as_ordered(value: Any) -> Any:
     elif isinstance(value, date) and not isinstance(value, datetime):
         value = datetime.combine(value, time())
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, or NaT or NA of pandas."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # NA is neither equal to itself nor different.
+        return True
 
 
 def as_rows(values: ArrayLike, n: int, what: str) -> NDArray[np.intp]:

@@ -149,12 +149,26 @@ def near_pairs(vectors: ArrayLike, threshold: float) -> Mask:
 
 
 def near_a_preferred(
-    near: Mask | None, prefer: Sequence[Any] | NDArray[Any] | None, shown: Sequence[int], n: int
+    near: Mask | None,
+    n: int,
+    prefer: Sequence[Any] | NDArray[Any] | None = None,
+    shown: Sequence[int] = (),
+    costs: ArrayLike | None = None,
+    budget: float | None = None,
+    sources: Sequence[Hashable] | None = None,
+    max_per_source: int | None = None,
 ) -> Mask:
-    """(n,): the candidates near to one of a higher `prefer` that stays. What is near to a shown one does not stay."""
+    """(n,): the candidates near to one of a higher `prefer` that stays.
+
+    What is near to a shown one, costs more than the budget, or is of a source that the shown ones fill, does not stay.
+    """
     if near is None or prefer is None:
         return np.zeros(n, dtype=np.bool_)
     gone = near[list(shown)].any(axis=0)
+    if costs is not None and budget is not None:
+        gone |= np.asarray(costs) > budget
+    if max_per_source is not None:
+        gone |= [source_is_full(i, shown, sources, max_per_source) for i in range(n)]
     beaten = np.zeros(n, dtype=np.bool_)
     for i in sorted(range(n), key=lambda i: -prefer[i]):
         beaten[i] = any(near[i, j] and prefer[j] > prefer[i] and not (gone | beaten)[j] for j in range(n))
@@ -210,7 +224,7 @@ def _greedy(
         return mask & ~beaten
 
     near = None if drop_near_duplicates is None else near_pairs(vectors, drop_near_duplicates)
-    beaten = near_a_preferred(near, prefer, shown, n)
+    beaten = near_a_preferred(near, n, prefer, shown, costs, budget, sources, max_per_source)
 
     # A comparison asks for the same steps again, once for each selection that it compares.
     steps: dict[tuple[int, ...], Step] = {}
@@ -374,7 +388,8 @@ def best_exchange(
     near = None if drop_near_duplicates is None else near_pairs(vectors, drop_near_duplicates)
     if near is not None and not full:
         return None
-    outside = [i for i in outside if not near_a_preferred(near, prefer, shown, n)[i]]
+    beaten = near_a_preferred(near, n, prefer, shown, costs, budget, sources, max_per_source)
+    outside = [i for i in outside if not beaten[i]]
     found: list[Exchange] = []
     for position in range(0 if shown else 1, len(picks)):
         rest = [*shown, *picks[:position], *picks[position + 1 :]]

@@ -89,13 +89,19 @@ def test_the_summary_is_that_of_the_regimes(page: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "least"), [("docs/choosing.md", 15), ("docs/when-diversity-hurts.md", 5), ("docs/start/few-shot.md", 3)]
+    ("page", "least", "results", "heading"),
+    [
+        ("docs/choosing.md", 15, REGIMES, "regime | similarity"),
+        ("docs/when-diversity-hurts.md", 5, REGIMES, "regime | similarity"),
+        ("docs/start/few-shot.md", 3, REGIMES, "regime | similarity"),
+        ("docs/two-steps.md", 5, "benchmarks/results/bridges.md", "everything found among 5 / 10 texts"),
+    ],
 )
-def test_the_gains_of_each_task_are_those_of_the_regimes(page: str, least: int) -> None:
-    shown = table(page, "regime | similarity")
+def test_the_figures_of_each_task_are_those_of_the_results(page: str, least: int, results: str, heading: str) -> None:
+    shown = table(page, heading)
     assert len(shown) > least
     if not UNKNOWN.search(str(shown)):
-        names, *rows = table(REGIMES, "regime | similarity")
+        names, *rows = table(results, heading)
         columns = [names.index(name) for name in shown[0]]
         measured = [[row[column] for column in columns] for row in rows]
         assert [row for row in shown[1:] if row not in measured] == []

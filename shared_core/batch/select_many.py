@@ -69,8 +69,8 @@ def select_many(
         As in :func:`select`, without constraints.
     words : sequence of Q Parts, or an iterator of blocks of b Parts, optional
         The words of each query and how well each of its candidates covers them; :func:`match_words` makes them.
-    references : References or array (n, n), or for own candidates a sequence of Q, or an iterator of blocks, optional
-        How clearly candidate i names candidate j, in [0, 1]; :func:`find_references` reads it in texts.
+    references : References or array (n, n); for own candidates a sequence of Q, or an iterator of blocks; optional
+        How clearly candidate i names candidate j, in [0, 1]; :func:`find_references` reads it from texts.
     cover : array of shape (n, m) in [0, 1], or n values, optional
         Parts that each set has to cover, for shared candidates; see :func:`select`.
     relevance : array-like, shape (Q, n), or an iterator of blocks (b, n), optional
@@ -161,21 +161,22 @@ def select_stream(
     check_arguments(select_stream, parameters)
     if isinstance(relevance, str) and relevance == "cosine":
         relevance = None
+    if relevance_scale is not None:
+        check_one_of(relevance_scale, "relevance_scale", SCALES)
     resolved = resolve_selector(selector, parameters)
     read = {"words": words, "references": references, "cover": cover}
     warn_of_no_effect(
         resolved,
-        parameters,
+        [*parameters, *(["relevance_scale"] if relevance_scale != "minmax" else [])],
         quality=quality is not None,
         words=" and ".join(name for name, value in read.items() if value is not None),
         without={
             "word_weight": "words" if words is None else None,
             "cover_weight": "cover" if cover is None else None,
             "bridge_weight": "references" if references is None else None,
+            "relevance_scale": "relevance" if relevance is None else None,
         },
     )
-    if relevance_scale is not None:
-        check_one_of(relevance_scale, "relevance_scale", SCALES)
     threads = check_integer(workers, "workers", 1)
     k, block_size = check_integer(k, "k"), check_integer(block_size, "block_size", 1)
     tqdm: Any = None

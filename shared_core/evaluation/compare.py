@@ -69,15 +69,15 @@ def compare(
     """Compare all methods on your own documents and queries.
 
     Exact search finds the ``fetch_k`` nearest documents of each query, and every setting picks ``k`` of them.
-    :class:`Coverage` reads the words of queries and documents too. Documents and queries are all that is needed. What
-    the queries hold besides their text (gold ids, subtopics, roots, answers: see :class:`Query`) adds measures. If no
-    query has gold ids, subtopics or answers, no winner can be named.
+    :class:`Coverage` reads the words of queries and documents too, and which documents name each other. Documents and
+    queries are all that is needed. What the queries hold besides their text (gold ids, subtopics, roots, answers: see
+    :class:`Query`) adds measures. If no query has gold ids, subtopics or answers, no winner can be named.
 
     Parameters
     ----------
     documents : iterable of str, mapping or Document
-        Texts, or records with ``text`` and optionally ``id``, ``title`` (put before the text) and ``subtopics``, or
-        both mixed. The default ids are "1", "2", ...
+        Texts, or records with ``text`` and optionally ``id``, ``title`` (put before the text; the name by which
+        other texts mention the document) and ``subtopics``, or both mixed. The default ids are "1", "2", ...
     queries : iterable of str, mapping or Query
         Texts, or records with ``text`` and optionally ``id``, ``gold``, ``subtopics``, ``root``, ``answers``, and
         ``queries``: the sub-questions of this one. They share ``fetch_k`` with the question, and each setting selects
@@ -306,7 +306,8 @@ def compare_candidates(
 def sweep() -> list[tuple[Setting, Selector]]:
     """The settings that are tried by default, simplest first: plain similarity, then those without a value to choose.
 
-    Coverage reads the words of queries and documents. NDPP selects what Coverage would select without words.
+    Coverage reads the words of queries and documents, and which documents name each other; with ``bridge_weight=0``
+    only the words. NDPP selects what Coverage would select without reading texts.
 
     >>> [setting.label for setting, _ in sweep()][:4]
     ['similarity', 'coverage', 'ndpp', 'vrsd']
@@ -318,6 +319,7 @@ def sweep() -> list[tuple[Setting, Selector]]:
         named("vrsd"),
         *(named("mmr", lambda_mult=value) for value in LAMBDAS),
         *(named("coverage", word_weight=value) for value in WORD_WEIGHTS),
+        named("coverage", bridge_weight=0),
     ]
 
 

@@ -28,7 +28,7 @@ _SEVERAL = ("gold", "subtopics", "answers", "queries")
 
 @dataclass(frozen=True)
 class Document:
-    """A text that can be picked; ``subtopics`` are the labels of what it covers.
+    """A text that can be picked; ``subtopics`` are the labels of what it covers, ``title`` is its name in other texts.
 
     >>> Document("a", "A text.").subtopics
     ()
@@ -37,6 +37,7 @@ class Document:
     id: str
     text: str
     subtopics: tuple[str, ...] = ()
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -223,6 +224,7 @@ def as_document(
         _read_id(record, _DOCUMENT_IDS, default_id, id_key),
         text_of(record, (text_key or "text",)),
         _read_names(record, "subtopics"),
+        "" if _is_missing(record.get("title")) else str(record["title"]),
     )
 
 

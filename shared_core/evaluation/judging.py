@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from .._validation import quoted
 from ..candidates import Candidates, as_unit_rows
 from ..errors import InvalidInputError, SetSelectError
-from ..selectors.base import Selector, best_query, uses_words
+from ..selectors.base import Selector, best_query, uses_references, uses_words
 from ..selectors.choose import choose
+from ..signals.references import find_references, read_name
 from ..signals.words import match_words
 from .corpus import Document, Query
 from .measures import bootstrap_intervals, mean_pairwise_cosine, rank_measures, sum_cosine
@@ -75,22 +76,23 @@ class FoundCandidates:
     texts: Sequence[str] | None = None
 
 
-def found_documents(found: Iterable[tuple[str | None, str, object]]) -> list[Document]:
-    """Documents from a store: for each one its id (or None), its text, and the ``subtopics`` in its metadata.
+def found_documents(found: Iterable[tuple[str | None, str, object, str]]) -> list[Document]:
+    """Documents from a store: for each one its id (or None), text, ``subtopics`` in its metadata, and title.
 
     The id of a document without one is a hash of its text. A number is added to an id that occurs again.
 
-    >>> [document.id for document in found_documents([("a", "A", ["x"]), ("a", "A", None), (None, "B", None)])]
+    >>> found = [("a", "A", ["x"], ""), ("a", "A", None, ""), (None, "B", None, "")]
+    >>> [document.id for document in found_documents(found)]
     ['a', 'a (2)', 'text df7e70e5']
     """
     seen: dict[str, int] = {}
     documents = []
-    for given, text, labels in found:
+    for given, text, labels, title in found:
         name = given or f"text {hashlib.sha256(text.encode()).hexdigest()[:8]}"
         seen[name] = seen.get(name, 0) + 1
         one = (labels,) if isinstance(labels, str) and labels else ()
         several = tuple(map(str, labels)) if isinstance(labels, (list, tuple)) else one
-        documents.append(Document(name if seen[name] == 1 else f"{name} ({seen[name]})", text, several))
+        documents.append(Document(name if seen[name] == 1 else f"{name} ({seen[name]})", text, several, title))
     return documents
 
 
@@ -139,16 +141,16 @@ def judge(
     """
     try:
         texts = [document.text for document in found.documents] if found.texts is None else found.texts
-        # The words are matched once, for all settings.
-        questions = [query.text, *query.queries]
-        words = match_words(questions, texts) if any(map(uses_words, selectors)) else None
+        # The texts are read once, for all settings.
+        read = _read_texts(query, texts, found.documents, selectors)
+        words = read["words"]
         ids = [document.id for document in found.documents]
-        if query.queries and np.shape(found.vector)[:-1] != (len(questions),):
+        if query.queries and np.shape(found.vector)[:-1] != (1 + len(query.queries),):
             raise InvalidInputError(
-                f"the vector of a query with {len(query.queries)} sub-questions must have {len(questions)} rows, the "
-                f"question first, got shape {np.shape(found.vector)}"
+                f"the vector of a query with {len(query.queries)} sub-questions must have {1 + len(query.queries)} "
+                f"rows, the question first, got shape {np.shape(found.vector)}"
             )
-        candidates = Candidates(found.vector, found.vectors, words=words, ids=ids)
+        candidates = Candidates(found.vector, found.vectors, **read, ids=ids)
         # One order for every store, so that ties fall to the same document.
         order = np.argsort(-candidates.with_query(candidates.query).relevance, kind="stable")
         candidates = candidates.take(order)
@@ -165,10 +167,10 @@ def judge(
         distinct = candidates
         if len(rows) < len(place):
             distinct = candidates.take(rows)
-            if words is not None:
-                own = match_words(questions, [texts[i] for i in order[rows]])
-                distinct = distinct.with_query(found.vector, words=own)
-        picks = [_pick(candidates, distinct, place, selector, k) for selector in selectors]
+            own = _read_texts(query, [texts[i] for i in order[rows]], documents, selectors)
+            distinct = distinct.with_query(found.vector, **own)
+        found_sets = [_pick(candidates, distinct, place, selector, k) for selector in selectors]
+        picks = [picked for picked, _ in found_sets]
     except SetSelectError as error:
         error.args = (f"query {quoted(query.id)}: {error}",)
         raise
@@ -187,8 +189,19 @@ def judge(
         sum_cosine=np.array([sum_cosine(unit_query[0], unit[picked]) for picked in picks]),
         redundancy=np.array([mean_pairwise_cosine(unit[p]) for p in picks]) if min(k, len(ids)) > 1 else None,
         answers=np.array([contained[picked].any(axis=0).mean() for picked in picks]) if query.answers else None,
-        view=_view(query, documents, distinct, cosines, np.vstack([unit_query, unit]), picks) if view else None,
+        view=_view(query, documents, distinct, cosines, np.vstack([unit_query, unit]), found_sets) if view else None,
     )
+
+
+def _read_texts(
+    query: Query, texts: Sequence[str], documents: Sequence[Document], selectors: Sequence[Selector]
+) -> dict[str, Any]:
+    """The ``words`` and ``references`` of the texts, as far as a selector uses them."""
+    titles = [document.title for document in documents]
+    return {
+        "words": match_words([query.text, *query.queries], texts) if any(map(uses_words, selectors)) else None,
+        "references": find_references(texts, titles) if any(map(uses_references, selectors)) else None,
+    }
 
 
 def copies_of(documents: Iterable[Document]) -> dict[str, str]:
@@ -225,10 +238,20 @@ def _with_texts_once(
     )
 
 
-def _pick(candidates: Candidates, distinct: Candidates, place: list[int], selector: Selector, k: int) -> list[int]:
-    """Rows of ``distinct``. As in the adapters, the copies are left out only if one text was selected twice."""
-    picks = [place[i] for i in choose(candidates, selector, k).indices.tolist()]
-    return picks if len(set(picks)) == len(picks) else choose(distinct, selector, k).indices.tolist()
+def _pick(
+    candidates: Candidates, distinct: Candidates, place: list[int], selector: Selector, k: int
+) -> tuple[list[int], list[int]]:
+    """Rows of ``distinct``, and for each the row that names it or -1.
+
+    As in the adapters, the copies are left out only if one text was selected twice.
+    """
+    found = choose(candidates, selector, k)
+    picks = [place[i] for i in found.indices.tolist()]
+    if len(set(picks)) < len(picks):
+        found, place = choose(distinct, selector, k), list(range(len(distinct)))
+        picks = found.indices.tolist()
+    names = [-1] * len(picks) if found.named_by is None else found.named_by.tolist()
+    return picks, [-1 if i < 0 else place[i] for i in names]
 
 
 def carriers_of(documents: Sequence[Document]) -> dict[str, tuple[str, ...]]:
@@ -287,16 +310,29 @@ def _normalised(text: str) -> str:
 
 
 def _view(
-    query: Query, documents: list[Document], candidates: Candidates, cosines: Matrix, vectors: Matrix,
-    picks: list[list[int]],
-) -> QueryView:  # fmt: skip
+    query: Query,
+    documents: list[Document],
+    candidates: Candidates,
+    cosines: Matrix,
+    vectors: Matrix,
+    found: list[tuple[list[int], list[int]]],
+) -> QueryView:
     (x, y), *places = project_to_map(vectors).round(_DIGITS).tolist()
     served = best_query(candidates).tolist() if query.queries else [None] * len(documents)
     views = tuple(
-        CandidateView(document.id, _excerpt(document.text), round(float(cosine), _DIGITS), x_, y_, serves)
-        for document, cosine, (x_, y_), serves in zip(documents, cosines, places, served, strict=True)
+        CandidateView(
+            document.id,
+            _excerpt(document.text),
+            round(float(cosine), _DIGITS),
+            place[0],
+            place[1],
+            _excerpt(document.title or read_name(document.text)),
+            serves,
+        )
+        for document, cosine, place, serves in zip(documents, cosines, places, served, strict=True)
     )
-    return QueryView(query.id, query.text, query.gold, x, y, views, dict(enumerate(map(tuple, picks))), query.queries)
+    picks, names = ({setting: tuple(rows[part]) for setting, rows in enumerate(found)} for part in (0, 1))
+    return QueryView(query.id, query.text, query.gold, x, y, views, picks, names, query.queries)
 
 
 def project_to_map(vectors: Matrix) -> Matrix:

@@ -177,9 +177,7 @@ def _decide(settings: Sequence[Setting], of_queries: Matrix) -> tuple[int, int |
 def _simplicity(settings: Sequence[Setting]) -> list[int]:
     """The place of each setting in the order of simplicity; the settings of a sweep share the place of the first."""
     sweeps: dict[str, int] = {}
-    return [
-        i if setting.parameter is None else sweeps.setdefault(setting.method, i) for i, setting in enumerate(settings)
-    ]
+    return [i if one.curve is None else sweeps.setdefault(one.curve, i) for i, one in enumerate(settings)]
 
 
 def _p_values(of_queries: Matrix, against: int) -> list[float]:

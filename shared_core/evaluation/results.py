@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from .._validation import quoted
@@ -41,7 +41,7 @@ class Setting:
     """One selector of the comparison: its method (``"mmr"``), its label (``"mmr lambda_mult=0.5"``) and its repr.
 
     The label holds the selector's name and parameters as a user types them. ``parameter`` is the value of the swept
-    parameter (lambda_mult, temperature), or None. Settings of one ``method`` that have a ``parameter`` form one curve,
+    parameter (lambda_mult, temperature), or None. Settings that sweep the same parameter of one method form one curve,
     in the order of its values. ``parameters`` are the names and values of all parameters, as Python source.
     ``reads_words``: whether the selector reads the words of the query and of the texts. ``sub_questions``: whether it
     selects for the sub-questions too.
@@ -54,6 +54,11 @@ class Setting:
     parameters: tuple[tuple[str, str], ...] = ()
     reads_words: bool = False
     sub_questions: bool = False
+
+    @property
+    def curve(self) -> str | None:
+        """The curve of a swept parameter: ``"mmr lambda_mult"``."""
+        return None if self.parameter is None else self.label.rpartition("=")[0] or self.method
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,7 @@ class Recommendation:
 class CandidateView:
     """A candidate of a query: an excerpt of its text, its cosine with the query, and its place ``x, y`` on the map.
 
+    ``name`` is its title or the name that its text begins with, by which other texts call it; empty if it has none.
     ``serves`` is the number of the sub-question that it serves best, from 1; 0 is the question. None if there are none.
     """
 
@@ -137,6 +143,7 @@ class CandidateView:
     cosine: float
     x: float
     y: float
+    name: str = ""
     serves: int | None = None
 
 
@@ -145,6 +152,7 @@ class QueryView:
     """One query with its candidates, in descending order of their cosine, and the picks of each setting.
 
     ``picks`` maps a position in ``Comparison.settings`` to positions in ``candidates``, in the order of the picks.
+    ``named_by`` maps it to the position of the earlier pick that names each pick and brought it a bonus, or -1.
     ``gold`` holds the ids that are known to be right; they need not be among the candidates. ``x, y`` is the query's
     place on the map, which shows the first two principal components of the candidates and the query. ``queries`` are
     its sub-questions.
@@ -157,6 +165,7 @@ class QueryView:
     y: float
     candidates: tuple[CandidateView, ...]
     picks: dict[int, tuple[int, ...]]
+    named_by: dict[int, tuple[int, ...]] = field(default_factory=dict)
     queries: tuple[str, ...] = ()
 
 
@@ -197,7 +206,7 @@ class Comparison:
     >>> found.values[0, "relevance"], found.to_json()[:18]
     (Estimate(mean=1.0, low=1.0, high=1.0, queries=1), '{"title": "Notes",')
     >>> found
-    Comparison('Notes', 8 settings, 2 measures, 1 queries, k=1 of 2, recommended=None)
+    Comparison('Notes', 9 settings, 2 measures, 1 queries, k=1 of 2, recommended=None)
     """
 
     title: str

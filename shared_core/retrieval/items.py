@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_ranks, quoted
+from .._validation import as_ranks, is_missing, quoted
 from ..candidates import Parts, as_parts
 from ..errors import InvalidInputError, InvalidParameterError, warn
 
@@ -28,6 +28,8 @@ Ordered = float | date | str | None
 ItemOrdered = str | Mapping[Any, Ordered] | Callable[[Any], Ordered]
 Order = Literal["selection", "relevance", "nearest_last", "long_context"]
 ORDERS: tuple[Order, ...] = get_args(Order)
+# The settings that only the bonus for names uses.
+OF_NAMES = ("title", "links", "follow")
 # The suffix of a file, and what shows that a source is a file or a URL.
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 _FILE = re.compile(r"[/\\]|\.[A-Za-z0-9]{1,5}$")
@@ -60,26 +62,36 @@ def read_numbers(
 
 
 def read_ranks(
-    items: Sequence[Any], given: ItemOrdered, what: str, view: Callable[[Any], Any] = itself
+    items: Sequence[Any],
+    given: ItemOrdered,
+    what: str,
+    view: Callable[[Any], Any] = itself,
+    among: Sequence[Any] = (),
 ) -> NDArray[np.int64]:
-    """The ranks of the items by a number or date of each, shape (n,). Messages use ``what``, and name the item.
+    """The ranks of the items by a number or date of each, shape (n,); 0 for an item without one.
+
+    Messages use ``what``, and name the item. ``among``: the items of which one must have a value; by default ``items``.
 
     >>> read_ranks(["a", "bcd", "ef"], len, "prefer").tolist()
     [1, 3, 2]
     """
-    values = read_values(items, given, what, view)
+    values = _read_some(items, given, what, view, among or items)
     return as_ranks(values, len(items), what, lambda row: describe_item(items[row], row))
 
 
 def read_parts(
-    items: Sequence[Any], given: ItemNumber | ItemName, what: str, view: Callable[[Any], Any] = itself
+    items: Sequence[Any],
+    given: ItemNumber | ItemName,
+    what: str,
+    view: Callable[[Any], Any] = itself,
+    among: Sequence[Any] = (),
 ) -> Parts:
-    """The values of the items as parts to cover. Messages use ``what``, and name the item.
+    """The values of the items as parts to cover; an item without one covers nothing. See :func:`read_ranks`.
 
     >>> read_parts(["a.md#1", "b.md#1"], lambda item: item[0], "cover").covered.tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    values = read_values(items, given, what, view)
+    values = _read_some(items, given, what, view, among or items)
     return as_parts(values, len(items), what, lambda row: describe_item(items[row], row))
 
 
@@ -127,8 +139,7 @@ def read_titles(items: Sequence[Any], given: ItemName | None, view: Callable[[An
     """The title of each item, by the setting ``title`` or else by :func:`read_title`; empty if it has none."""
     values = [None] * len(items) if given is None else _read_some(items, given, "title", view)
     return [
-        # Metadata from a table has NaN for a missing title.
-        str(value) if value and value == value else read_title(item.metadata)
+        str(value) if not is_missing(value) and value else read_title(item.metadata)
         for item, value in zip(items, values, strict=True)
     ]
 
@@ -141,8 +152,8 @@ def read_title(metadata: Mapping[str, Any]) -> str:
       in ``"header_path"`` (LlamaIndex's ``MarkdownNodeParser``);
     - a file name that reads like a title, without its suffix: ``"file_name"`` (LlamaIndex's
       ``SimpleDirectoryReader``), ``"filename"`` (Unstructured), or the last part of a path or URL in ``"source"``
-      (LangChain). It begins with a capital and has lower case letters too, or is of a script without capitals. So
-      ``report_final.pdf`` and ``README.md`` are no titles.
+      (LangChain). Such a name begins with a capital and has lower case letters too, or is of a script without capitals.
+      So ``report_final.pdf`` and ``README.md`` are no titles.
 
     >>> read_title({"title": "Ann Lee"}), read_title({"source": "wiki/Forbidden_Ground.md"})
     ('Ann Lee', 'Forbidden Ground')
@@ -165,13 +176,15 @@ def read_title(metadata: Mapping[str, Any]) -> str:
 def read_links(
     items: Sequence[Any], given: ItemName, view: Callable[[Any], Any] = itself
 ) -> list[tuple[str, ...] | None]:
-    """What each item links to: ids, titles or URLs; None if it has no links."""
+    """What each item links to: ids, titles or URLs; None if it has no links. Missing values and blanks are none."""
     links: list[tuple[str, ...] | None] = []
     for row, value in enumerate(_read_some(items, given, "links", view)):
-        if value is None or isinstance(value, str):
-            links.append((value,) if value else None)
+        if isinstance(value, str):
+            links.append((value,) if value.strip() else None)
         elif isinstance(value, Iterable):
-            links.append(tuple(map(str, value)))
+            links.append(tuple(str(one) for one in value if not is_missing(one) and str(one).strip()))
+        elif is_missing(value):
+            links.append(None)
         else:
             raise InvalidInputError(
                 f"links of {describe_item(items[row], row)} are {quoted(value)}: they must be an id, a title or a URL, "
@@ -181,23 +194,41 @@ def read_links(
 
 
 def read_keys(item: Any) -> list[str]:
-    """By what links point at an item, besides its name: its id, that of LlamaIndex's document, and its URL."""
+    """What links may call an item, besides its name: its id, the id of LlamaIndex's document, and its URL."""
     keys = item_id(item), getattr(getattr(item, "node", item), "ref_doc_id", None)
     return [str(key) for key in (*keys, *map(item.metadata.get, ("source", "url"))) if key is not None]
 
 
-def _read_some(items: Sequence[Any], given: ItemName, what: str, view: Callable[[Any], Any]) -> list[Any]:
-    """One value per item; None for one without. Warns if none has a value under a metadata key."""
+def _read_some(
+    items: Sequence[Any],
+    given: ItemNumber | ItemName | ItemOrdered,
+    what: str,
+    view: Callable[[Any], Any],
+    among: Sequence[Any] = (),
+) -> list[Any]:
+    """One value per item; None for one without.
+
+    Warns if no item has the metadata key. With ``among``, raises if none of these has it, or an id of the mapping.
+    """
     if isinstance(given, Mapping):
+        if among and not any(item_id(item) in given for item in among):
+            raise InvalidInputError(
+                f"{what} is read from a mapping by id, but it has the ids of none of the {len(among)} candidates. "
+                f"Check the ids, or pass a metadata key or a function as {what}="
+            )
         return [given.get(item_id(item)) for item in items]
     if not isinstance(given, str):
         return read_values(items, given, what, view)
-    if not any(given in item.metadata for item in items):
-        keys = dict.fromkeys(key for item in items for key in item.metadata)
-        warn(
-            f"{what} is read from metadata {given!r}, but none of the {len(items)} candidates has this key; "
-            f"their keys are {', '.join(map(repr, keys)) or 'none'}"
+    every = among or items
+    if not any(given in item.metadata for item in every):
+        keys = dict.fromkeys(key for item in every for key in item.metadata)
+        message = (
+            f"{what} is read from metadata {given!r}, but none of the {len(every)} candidates has this key; their keys "
+            f"are {', '.join(map(repr, keys)) or 'none'}"
         )
+        if among:
+            raise InvalidInputError(f"{message}. Name another key, or pass a function as {what}=")
+        warn(message)
     return [item.metadata.get(given) for item in items]
 
 

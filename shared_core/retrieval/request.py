@@ -24,6 +24,7 @@ from ..signals.references import find_references, read_name
 from ..signals.words import match_words, split_words
 from .flow import Flow, Step
 from .items import (
+    OF_NAMES,
     describe_item,
     itself,
     read_keys,
@@ -139,7 +140,7 @@ class Request:
         """The request for settings that were checked one by one; checks them together, and makes the selector.
 
         A function that is the value of a setting gets ``view(item)``. ``warns``: whether to warn about a setting that
-        has no effect. ``names_by_default``: whether items name each other where no setting says so.
+        has no effect. ``names_by_default``: whether names are read if no setting asks for it.
         """
         selector = settings.make_selector(warns=warns)
         k, fetch_k = settings.sizes()
@@ -149,7 +150,7 @@ class Request:
         ordered = settings.order != "selection" or selector == make_selector("similarity")
         all_of = 0 if k is None or limited or ordered else k
         asked = names_by_default or any(
-            getattr(settings, name) not in (None, False) for name in ("title", "links", "bridge_weight", "follow")
+            getattr(settings, name) not in (None, False) for name in (*OF_NAMES, "bridge_weight")
         )
         reads_names = asked and uses_references(selector)
         return cls(settings, selector, k, fetch_k + len(shown), shown, all_of, view, reads_names)
@@ -244,13 +245,24 @@ class Request:
         return np.array([found.scores[row] for row in rows], np.float64)
 
     def _distinct_texts(self, found: Found, rows: Sequence[int]) -> list[int]:
-        """The shown rows, and one row for each text: by ``prefer``, then by given relevance, then the first one."""
-        relevance, prefer = self._relevance(found, rows), self.settings.prefer
-        order = np.arange(len(rows)) if relevance is None else np.argsort(-relevance, kind="stable")
-        if prefer is not None:
-            ranks = read_ranks([found.items[row] for row in rows], prefer, "prefer", self.view)
+        """The shown rows, and one row for each text: by ``prefer``, then by given relevance, then the first one.
+
+        A copy that costs more than the whole budget, or whose given relevance is below ``score_threshold``, is the
+        last choice.
+        """
+        settings, items, relevance = self.settings, [found.items[row] for row in rows], self._relevance(found, rows)
+        fits = np.ones(len(rows), bool)
+        order = np.arange(len(rows))
+        if relevance is not None:
+            order = np.argsort(-relevance, kind="stable")
+            fits = relevance >= (-np.inf if settings.score_threshold is None else settings.score_threshold)
+        if settings.prefer is not None:
+            ranks = read_ranks(items, settings.prefer, "prefer", self.view, found.items)
             order = order[np.argsort(-ranks[order], kind="stable")]
-        texts = [found.comparable_text(found.items[row]) for row in rows]
+        if settings.budget is not None and settings.costs is not None:
+            fits &= read_numbers(items, settings.costs, "costs", self.view) <= settings.budget
+        order = order[np.argsort(~fits[order], kind="stable")]
+        texts = list(map(found.comparable_text, items))
         shown = {*self._shown_rows([found.ids[row] for row in rows])}
         seen = {texts[number] for number in shown}
         distinct = []
@@ -274,7 +286,7 @@ class Request:
             if query.question and settings.word_weight != 0:
                 words = match_words(query.question, list(map(found.text, items)))
             if settings.cover is not None:
-                cover = read_parts(items, settings.cover, "cover", self.view)
+                cover = read_parts(items, settings.cover, "cover", self.view, found.items)
             if self.reads_names:
                 references = self._references(found, items)
         candidates = Candidates(
@@ -288,7 +300,7 @@ class Request:
             ids=ids,
             costs=None if settings.costs is None else read_numbers(items, settings.costs, "costs", self.view),
             sources=None if source is None else read_values(items, source, "source", self.view),
-            prefer=None if prefer is None else read_ranks(items, prefer, "prefer", self.view),
+            prefer=None if prefer is None else read_ranks(items, prefer, "prefer", self.view, found.items),
             copy=False,
             **{name: getattr(settings, name) for name in CONSTRAINTS},
         )
@@ -392,7 +404,8 @@ class Request:
     def _name(self, found: Found, row: int) -> str | None:
         """The name of an item; its id if it has none."""
         item, name = found.items[row], found.ids[row]
-        title = read_titles([item], self.settings.title, self.view)[0] or read_name(found.comparable_text(item))
+        titles = read_titles(found.items, self.settings.title, self.view)
+        title = titles[row] or read_name(found.comparable_text(item))
         return title or (None if name is None else str(name))
 
     def warn_that_all_are_selected(self, owner: Settings, candidates: int, remedy: str) -> None:

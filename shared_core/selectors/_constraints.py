@@ -29,7 +29,8 @@ def make_constraints(candidates: Candidates, budget: float | None, shown: Sequen
     if candidates.sources is not None and candidates.max_per_source is not None:
         made.append(PerSource(candidates.sources, candidates.max_per_source, shown))
     if candidates.drop_near_duplicates is not None:
-        made.append(NearDuplicates(candidates, candidates.drop_near_duplicates, shown))
+        never = [constraint.closed() for constraint in made]
+        made.append(NearDuplicates(candidates, candidates.drop_near_duplicates, shown, never))
     return made
 
 
@@ -114,9 +115,12 @@ class NearDuplicates:
     """The cosine of a pick with another pick or a shown candidate must not be above a threshold.
 
     With ``prefer``, a candidate is closed from the start if one of a higher rank that stays is too near to it.
+    ``never``: which candidates the other constraints forbid from the start. These close no others.
     """
 
-    def __init__(self, candidates: Candidates, threshold: float, shown: Sequence[int]) -> None:
+    def __init__(
+        self, candidates: Candidates, threshold: float, shown: Sequence[int], never: Sequence[Mask] = ()
+    ) -> None:
         self.rows = candidates.vectors
         # Rounding can put the cosine of a copy slightly above 1. It must not count as above a threshold of 1.
         self.threshold = threshold + TIE_TOLERANCE[candidates.dtype]
@@ -125,7 +129,7 @@ class NearDuplicates:
         for i in shown:
             self.take(i)
         if candidates.prefer is not None:
-            self._drop_older(candidates.prefer)
+            self._drop_older(candidates.prefer, np.logical_or.reduce([self.closed(), *never]))
 
     def closed(self) -> Mask:
         """Candidates too near to a pick or to a shown one."""
@@ -149,13 +153,13 @@ class NearDuplicates:
         self.taken -= self.near.pop(leaver)
         self.take(newcomer)
 
-    def _drop_older(self, prefer: NDArray[np.int64]) -> None:
-        """Close what is too near to a candidate of a higher rank, unless that one is itself closed."""
+    def _drop_older(self, prefer: NDArray[np.int64], never: Mask) -> None:
+        """Close what is too near to a candidate of a higher rank, unless that one cannot be picked itself."""
         order = np.argsort(-prefer, kind="stable")
         # A block of products at a time, because those of 10,000 candidates with each other would take 800 MB.
         for block in np.split(order, range(256, len(order), 256)):
             for i, near in zip(block, self.rows[block] @ self.rows.T > self.threshold, strict=True):
-                if not self.taken[i]:
+                if not (never[i] or self.taken[i]):
                     self.taken += near & (prefer < prefer[i])
 
 

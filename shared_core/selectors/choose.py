@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from .._validation import check_one_of, read_only
 from ..candidates import CONSTRAINTS, TIE_TOLERANCE, Candidates, References
 from ..errors import InvalidInputError, NothingLeftError, warn
 from ..scaling import SCALES, Scale, rescale
-from ..signals.references import find_references
+from ..signals.references import check_strings, find_references
 from ..signals.words import match_words
 from .base import (
     DEFAULT_SELECTOR,
@@ -71,13 +72,13 @@ def select(
         The query in words; for several queries a string for each. With ``texts``, :class:`Coverage` also counts which
         words of them each text has.
     texts : sequence of n str, optional
-        The candidates' texts. They need ``question``. :class:`Coverage` also reads in them which candidates name each
-        other; see :func:`find_references`.
+        The candidates' texts. They need ``question``. From them :class:`Coverage` also reads which candidates name
+        each other; see :func:`find_references`.
     titles : sequence of n str or None, optional
-        The names of the candidates, by which the texts call each other. None or "": the name is read from the
-        beginning of the text. They need ``texts``.
+        The names by which the texts mention each other. If one is None or empty, the name is read from the beginning
+        of the text. They need ``texts``.
     references : References, or array-like, shape (n, n), in [0, 1], optional
-        How clearly candidate i names candidate j, in place of what :class:`Coverage` reads in ``texts``.
+        How clearly candidate i names candidate j, for :class:`Coverage`. They replace the names in ``texts``.
     cover : array of shape (n, m) in [0, 1], or n values, optional
         Parts that the set has to cover, for :class:`Coverage`: how well each candidate covers each part, or the value
         of each candidate, such as its label. See :class:`Candidates`.
@@ -95,7 +96,8 @@ def select(
     sources : iterable of n hashables, optional
         Where each candidate comes from, for ``max_per_source``.
     prefer : iterable of n numbers or dates, optional
-        Which one of near-duplicates may be picked, for ``drop_near_duplicates``: the one with the highest value.
+        Which one of near-duplicates may be picked, for ``drop_near_duplicates``: the one with the highest value. See
+        :class:`Candidates`.
     budget : float, optional
         The sum of ``costs`` that the set must not exceed.
     shown : iterable of int
@@ -145,19 +147,26 @@ def select(
         missing = "texts" if texts is None else "question"
         raise InvalidInputError(f"{missing} is missing: the words need the question and the candidates' texts")
     if titles is not None and texts is None:
-        raise InvalidInputError("texts is missing: titles are the names by which the candidates' texts call each other")
-    if titles is not None and references is not None:
-        warn("titles has no effect with references, which are used as given")
+        raise InvalidInputError("texts is missing: titles are the names by which the texts mention each other")
+    if titles is not None:
+        check_strings(titles, "titles", (str, NoneType))
+        if references is not None:
+            warn("titles has no effect with references, which are used as given")
     read = {"question": question, "titles": titles, "references": references, "cover": cover}
+    others = {"costs": costs is not None, "sources": sources is not None}
+    others["relevance_scale"] = relevance_scale != "minmax"
     warn_of_no_effect(
         resolved,
-        parameters,
+        [*parameters, *(name for name, is_given in others.items() if is_given)],
         quality=quality is not None,
         words=" and ".join(name for name, value in read.items() if value is not None),
         without={
             "word_weight": "question and texts" if texts is None else None,
             "cover_weight": "cover" if cover is None else None,
             "bridge_weight": "texts or references" if texts is None and references is None else None,
+            "costs": "budget" if budget is None else None,
+            "sources": "max_per_source" if constraints.get("max_per_source") is None else None,
+            "relevance_scale": "relevance" if relevance is None else None,
         },
     )
     candidates = Candidates(
@@ -175,9 +184,9 @@ def select(
         copy=False,
     )
     if question is not None and texts is not None and uses_words(resolved):
-        for name, given in (("texts", texts), ("titles", titles)):
-            if given is not None and len(given) != len(candidates):
-                raise InvalidInputError(f"{name} must be {len(candidates)}, one for each candidate, got {len(given)}")
+        for name, column in (("texts", texts), ("titles", titles)):
+            if column is not None and len(column) != len(candidates):
+                raise InvalidInputError(f"{name} must be {len(candidates)}, one for each candidate, got {len(column)}")
         words = match_words(question, texts)
         if not isinstance(question, str) and len(question) != len(np.atleast_2d(query)):
             raise InvalidInputError(

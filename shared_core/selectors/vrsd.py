@@ -104,8 +104,10 @@ class VRSD:
             "vrsd", block.vectors, block.relevance.astype(np.float64), block.queries.astype(np.float64), s, closed,
             TIE_TOLERANCE[block.vectors.dtype], picks, cosines,
         )  # fmt: skip
+        if not ran:
+            return None
         gains = np.diff(cosines, axis=1, prepend=0.0)
-        return make_selections(block, picks, gains, gains.sum(axis=1)) if ran else None
+        return make_selections(block, picks, gains, gains.sum(axis=1))
 
 
 class _Sum:

@@ -210,8 +210,9 @@ def test_the_event_and_the_scores_say_which_text_named_a_pick(subject: Subject, 
 def test_a_key_that_is_there_stays_and_an_id_stands_for_a_missing_name(subject: Subject) -> None:
     told: list[Any] = []
     for own, wanted in ((None, "doc-0"), ("theirs", "theirs")):
-        rows = replaced(story(), LAST, selection_named_by=own)
-        made = subject.make(subject.open(rows, subject.kinds[0]), k=3, scores=True)
+        # Another document has the key of the titles. The one that names the pick lacks it.
+        rows = replaced(replaced(story(), LAST, selection_named_by=own), 3, heading="Another Name")
+        made = subject.make(subject.open(rows, subject.kinds[0]), k=3, scores=True, title="heading")
         by = {
             metadata(i)["number"]: metadata(i).get("selection_named_by")
             for i in subject.run(made, rows, told, QUESTION)
@@ -357,6 +358,20 @@ async def test_links_to_no_candidate_are_looked_up_by_id_or_searched_as_names(
 
 
 @OVER_RETRIEVERS
+@pytest.mark.parametrize("links", [None, [None, float("nan"), " ", "x" * 201], "Mercury", "U2"], ids=name_of)
+def test_links_that_lead_to_candidates_or_are_no_names_are_not_followed(
+    subject: Subject, links: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The key may be missing in what is selected, as long as a candidate has it.
+    rows = replaced(replaced(hidden("passage 0"), 0, links=links), 9, links="doc-3")
+    rows = replaced(replaced(rows, 7, title="Mercury (planet)"), 8, title="U2")
+    made = subject.make(subject.open(rows, subject.kinds[0]), k=3, fetch_k=20, follow=True, links="links")
+    calls = Calls(monkeypatch)
+    assert {*numbers(subject.run(made, query=QUESTION))} == {0, 1, {"Mercury": 7, "U2": 8}.get(str(links), 2)}
+    assert calls.forget() == (1, [])
+
+
+@OVER_RETRIEVERS
 def test_limits_keep_their_meaning(subject: Subject) -> None:
     rows = [row._replace(metadata={**row.metadata, "tokens": 5}) for row in hidden()]
     store = subject.open(replaced(rows, HIDDEN, tokens=50), subject.kinds[0])
@@ -445,6 +460,8 @@ def test_settings_that_have_no_effect_are_warned_of(subject: Subject) -> None:
     both: list[tuple[dict[str, Any], str]] = [
         ({"title": "title", "selector": "mmr"}, "title has no effect with MMR"),
         ({"links": "links", "title": "title", "selector": "ndpp"}, "title and links have no effect with NDPP"),
+        ({"relevance_scale": "rank"}, "relevance_scale has no effect without relevance"),
+        ({"relevance_scale": None, "relevance": "cosine"}, "relevance_scale has no effect without relevance"),
     ]
     for settings, words in both + (searches if subject.searches else []):
         with pytest.warns(SetSelectWarning, match=words):

@@ -155,7 +155,7 @@ def test_given_relevance_with_each_scale(subject: Subject, selector: str, scale:
     wanted = expected(rows, relevance=[number / 60 for number in rows], **settings)
     given = {row.id: row.metadata["number"] / 60 for row in ROWS}
     assert subject.select(rows, relevance=given, **settings) == wanted
-    assert subject.select(rows, relevance="cosine", **settings) == expected(rows, selector=selector)
+    assert subject.select(rows, relevance="cosine", selector=selector) == expected(rows, selector=selector)
 
 
 # Constraints

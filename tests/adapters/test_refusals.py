@@ -76,7 +76,8 @@ CALLS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"selector": "mmr", "quality": "stars"}, InvalidInputError, "stars.*doc-.*topic"),
     ({"selector": "mmr", "relevance": "topic"}, InvalidInputError, "relevance.*doc-.*number"),
     ({"max_per_source": 1, "source": "file"}, InvalidInputError, "file.*doc-"),
-    ({"prefer": "date"}, InvalidInputError, "prefer.*date.*doc-.*topic"),
+    ({"prefer": "date"}, InvalidInputError, "prefer.*'date'.*none of the .*topic"),
+    ({"prefer": {"elsewhere": 1}}, InvalidInputError, "prefer.*mapping.*none of the"),
     ({"prefer": "topic"}, InvalidInputError, "prefer.*doc-.*ISO"),
     (
         {"prefer": "topic", "drop_duplicates": False, "drop_near_duplicates": 0.9},
@@ -85,7 +86,7 @@ CALLS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ),
     ({"budget": 9, "costs": str.strip}, InvalidInputError, "costs=strip.*doc-.*whole (Document|TextNode|dict)"),
     ({"selector": "mmr", "quality": lambda text: len(text.split())}, InvalidInputError, "quality.*doc-.*split.*whole"),
-    ({"cover": "label"}, InvalidInputError, "cover.*label.*doc-.*topic"),
+    ({"cover": "label"}, InvalidInputError, "cover.*'label'.*none of the .*topic"),
     ({"cover": lambda item: {"topic": item}}, InvalidInputError, "cover: item 0 .*doc-.*hashed"),
     ({"selector": "mmr", "quality": {"doc-9": 1.0}}, InvalidInputError, "doc-"),
     ({"budget": 9, "costs": dict.fromkeys((row.id for row in ROWS), np.nan)}, InvalidInputError, "costs.*finite"),

@@ -24,6 +24,7 @@ from tests.adapters.bindings import (
     Subject,
     expected,
     metadata,
+    name_of,
     nearest,
     numbers,
     over,
@@ -211,6 +212,42 @@ def test_of_a_repeated_text_the_preferred_one_counts(subject: Subject, selector:
     assert numbers(subject.run(made, rows)) != [2], "a shown text does not come back, whichever copy is preferred"
     with pytest.warns(SetSelectWarning, match="prefer has no effect with drop_duplicates=False"):
         subject.run(subject.make(store, k=1, **settings, drop_duplicates=False), rows)
+
+
+@OVER_ALL_CLASSES
+@pytest.mark.parametrize("prefer", [{}, {"prefer": "number"}], ids=name_of)
+def test_a_copy_that_cannot_be_selected_leaves_its_place_to_one_that_can(
+    subject: Subject, prefer: dict[str, Any]
+) -> None:
+    # The last copy of each text is preferred, and has the highest worth. It costs more than the whole budget.
+    rows = [
+        row._replace(metadata={"number": i, "worth": i, "cost": [3, 1, 9][i % 3], "close": [0, 1, -1][i % 3]})
+        for i, row in enumerate(thrice(4))
+    ]
+    store = subject.open(rows, subject.kinds[0])
+    settings: list[dict[str, Any]] = [{"selector": "similarity", "budget": 8, "costs": "cost", "relevance": "worth"}]
+    if prefer:
+        settings.append({**settings[0], "drop_duplicates": False, "drop_near_duplicates": 0.999})
+        settings.append({"score_threshold": 0.5, "relevance": "close"})
+    for more in settings:
+        assert sorted(numbers(subject.run(subject.make(store, k=4, **prefer, **more), rows))) == [1, 4, 7, 10]
+
+
+@OVER_ALL_CLASSES
+def test_a_document_without_the_key_comes_last_or_covers_nothing(subject: Subject) -> None:
+    rows = [
+        row._replace(metadata={"number": i, **({"day": i, "label": "a"} if i % 3 == 1 else {})})
+        for i, row in enumerate(thrice(4))
+    ]
+    store = subject.open(rows, subject.kinds[0])
+    for prefer in ("day", {row.id: row.metadata["day"] for row in rows if "day" in row.metadata}):
+        made = subject.make(store, k=4, prefer=prefer)
+        assert sorted(numbers(subject.run(made, rows))) == [1, 4, 7, 10]
+    labels = {"drop_duplicates": False, "word_weight": 0}
+    as_none = [row._replace(metadata={"label": None, **row.metadata}) for row in rows]
+    with_none = subject.make(subject.open(as_none, subject.kinds[0]), cover="label", k=4, **labels)
+    made = subject.make(store, cover="label", k=4, **labels)
+    assert numbers(subject.run(made, rows)) == numbers(subject.run(with_none, as_none))
 
 
 @OVER_SEARCHES

@@ -23,7 +23,7 @@ def demo() -> Iterator[ModuleType]:
     sys.path.insert(0, str(EXAMPLES))
     yield importlib.import_module("demo")
     sys.path.remove(str(EXAMPLES))
-    for name in ("demo", "_minilm", "_picture"):
+    for name in ("demo", "_minilm", "_picture", "_hotpotqa", "_bridge_picture"):
         sys.modules.pop(name, None)
 
 
@@ -174,3 +174,19 @@ def test_the_pictures_show_what_the_demo_picks(demo: ModuleType, docs: Any, both
         assert drawn == picture.draw(shown, palette), f"run examples/_picture.py, which draws {name} again"
         words = {element.text for element in ElementTree.fromstring(drawn).iter()}
         assert {picked.removeprefix("numpy.") for panel in shown for picked in panel.picks.names} <= words
+
+
+@pytest.mark.usefixtures("demo")
+def test_the_pictures_of_a_bridge_show_what_setselect_selects() -> None:
+    picture = importlib.import_module("_bridge_picture")
+    if picture.MISSING:
+        pytest.skip(picture.MISSING)
+    nearest, best = shown = picture.panels()
+    # What the picture is meant to show: the second text that the answer needs is one that the first text names.
+    assert (sum(nearest.needed), sum(best.needed)) == (1, 2)
+    assert [best.titles[row] for row in best.named_by if row is not None] == ["Yannick Ferreira Carrasco"]
+    for name, palette in picture.FILES.items():
+        drawn = (picture.ASSETS / name).read_text(encoding="utf-8")
+        assert drawn == picture.draw(shown, palette), f"run examples/_bridge_picture.py, which draws {name} again"
+        words = {element.text for element in ElementTree.fromstring(drawn).iter()}
+        assert {picture.shorten(title) for panel in shown for title in panel.titles} <= words

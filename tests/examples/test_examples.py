@@ -19,7 +19,7 @@ SCRIPTS = sorted(path.name for path in EXAMPLES.glob("[!_]*.py"))
 SAYS = {
     "agent_tool.py": [
         "The model calls numpy_docs(",
-        "Coverage(word_weight=1.0, cover_weight=1.0, ridge=",
+        "Coverage(word_weight=1.0, cover_weight=1.0, bridge_weight=1.0, ridge=",
         " selected 4 of 50 (store: FAISS)",
         "numpy.unique_counts          cosine 0.63, gain ",
         "numpy.sort",
@@ -84,7 +84,7 @@ SAYS = {
         "numpy.savetxt                cosine 0.47, gain ",
         "numpy.random.rand ",
     ],
-    "more_evidence.py": ["200 questions, 1971 passages", "store.as_retriever  ", "SetSelectRetriever  ", ": +"],
+    "more_evidence.py": ["200 questions, 1971 passages", "store.as_retriever  6", "SetSelectRetriever  8", "=0   7"],
     "own_arrays.py": ["2 nearest:     [0, 0]", "2 selected:    [0, 1]", "sum of the gains", "words select:    [0, 2]"],
     "perspective_langchain.py": [
         "Perspective: arguments of those who oppose",
@@ -118,7 +118,7 @@ SAYS = {
 def group_of(script: str) -> str:
     """The group whose scripts share a process: importing a framework takes longer than running its examples."""
     source = (EXAMPLES / script).read_text(encoding="utf-8")
-    if "SETSELECT_DATA" in source:
+    if "SETSELECT_DATA" in source or "_hotpotqa" in source:
         return "data set"
     if "_gemma" in source:
         return "Gemma"

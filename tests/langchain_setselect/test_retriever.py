@@ -304,7 +304,7 @@ async def test_configured_and_batched_calls_select_what_single_calls_select(stor
         {"shown": {"a"}, "source": lambda d: d.id, "max_per_source": 3, "costs": len, "budget": 10},
         {"selector": VRSD(), "perspective": np.ones(48), "relevance": None},
         {"search_type": "ndpp", "kernel": LowRankKernel(*np.zeros((3, 2, 2)), ids=["a", "b"])},
-        {"selector": NDPP(), "relevance_scale": None},
+        {"selector": NDPP(), "relevance": "number", "relevance_scale": None},
     ],
     ids=["numpy numbers", "functions", "arrays", "a kernel", "objects"],
 )

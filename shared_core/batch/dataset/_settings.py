@@ -104,7 +104,7 @@ class DatasetSettings:
             raise InvalidInputError(f"there is no file or folder {self.texts}")
         if self.titles is not None and self.texts is None:
             raise InvalidParameterError(
-                f"{name('titles')} are the names by which the candidates' texts call each other, so {name('texts')} "
+                f"{name('titles')} are the names by which the candidates' texts mention each other, so {name('texts')} "
                 "must name these texts"
             )
         if isinstance(self.titles, str) and callable(self.texts):
@@ -167,12 +167,19 @@ def make_settings(
     chosen = resolve_selector(selector, parameters)
     texts_given = {"texts": texts, "titles": given.get("titles")}
     needs = None if texts is not None else argument_name("texts")
+    scale = argument_name("relevance_scale")
+    changed = [scale] if given.get("relevance_scale", "minmax") != "minmax" else []
     warn_of_no_effect(
         chosen,
-        parameters,
+        [*parameters, *changed],
         quality=False,
         words=" and ".join(argument_name(name) for name, value in texts_given.items() if value is not None),
-        without={"word_weight": needs, "bridge_weight": needs, "cover_weight": "cover"},
+        without={
+            "word_weight": needs,
+            "bridge_weight": needs,
+            "cover_weight": "cover",
+            scale: None if given.get("relevance_column") else argument_name("relevance_column"),
+        },
     )
     return DatasetSettings(
         index=index if callable(index) else Path(index).absolute(),

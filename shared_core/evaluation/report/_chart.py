@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Literal, NamedTuple
 
 from ..results import Comparison
@@ -117,8 +118,11 @@ def draw_chart(comparison: Comparison, name: str, width: int, height: int) -> Ch
     curves, labels = [], []
     for index, members in enumerate(by_method(comparison).values()):
         shown = [i for i in members if i in at]
-        swept = sorted((value, i) for i in shown if (value := settings[i].parameter) is not None)
-        path = [i for _, i in swept] if len(swept) > 1 else []
+        of_curves = Counter(settings[i].curve for i in shown if settings[i].curve is not None)
+        longest = max(of_curves, key=of_curves.__getitem__, default=None)
+        curve = [i for i in shown if settings[i].curve == longest] if of_curves[longest] > 1 else []
+        swept = sorted((settings[i].parameter or 0.0, i) for i in curve)
+        path = [i for _, i in swept]
         single = [i for i in shown if i not in path]
         points = [
             Point(
@@ -136,8 +140,7 @@ def draw_chart(comparison: Comparison, name: str, width: int, height: int) -> Ch
         curves.append(Curve(colour, svg_line, _DASHES[index % len(_DASHES)], points))
         if path:
             # "mmr lambda_mult=0.5" is a point of the curve "mmr lambda_mult".
-            of_curve = settings[path[0]].label.rpartition("=")[0] or settings[path[0]].method
-            labels.append(Label(of_curve, colour, "method", line))
+            labels.append(Label(longest or "", colour, "method", line))
             ends = (swept[0], swept[-1])
             labels += [Label(f"{value:g}".replace("-", "−"), colour, "end", [at[i]]) for value, i in ends]
         labels += [Label(settings[i].label, colour, "method", [at[i]]) for i in single]

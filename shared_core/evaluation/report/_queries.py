@@ -11,7 +11,7 @@ from ._text import clip, clip_middle
 
 _BYTES = 1_150_000  # the limit for this data, so that the whole file stays below 1.5 MB
 _EXCERPTS = (600, 400, 280, 200, 140, 100, 70, 40)  # characters of a candidate's text; the first that fits is used
-_ID, _QUERY = 120, 2000  # the most characters of an id and of a query's text
+_ID, _QUERY = 120, 2000  # the most characters of an id or name, and of a query's text
 
 
 def query_data(comparison: Comparison) -> str:
@@ -26,14 +26,14 @@ def query_data(comparison: Comparison) -> str:
 
 
 def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
-    documents: dict[tuple[str, str], int] = {}
+    documents: dict[tuple[str, str, str], int] = {}
     queries = []
     for query in comparison.queries:
         gold = set(query.gold)
         place, *places = _places(query)
         candidates = []
         for candidate, at in zip(query.candidates, places, strict=True):
-            document = (clip_middle(candidate.id, _ID), clip(candidate.text, excerpt))
+            document = (clip_middle(candidate.id, _ID), clip(candidate.text, excerpt), clip(candidate.name, _ID))
             index = documents.setdefault(document, len(documents))
             served = [] if candidate.serves is None else [candidate.serves]
             candidates.append([index, round(candidate.cosine, 4), *at, *served])
@@ -47,6 +47,9 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
                 "gold": [i for i, candidate in enumerate(query.candidates) if candidate.id in gold],
                 "goldTotal": len(gold),
                 "picks": {str(setting): list(picks) for setting, picks in sorted(query.picks.items())},
+                "namedBy": {
+                    str(setting): list(by) for setting, by in sorted(query.named_by.items()) if max(by, default=-1) >= 0
+                },
             }
         )
     return {

@@ -176,7 +176,7 @@ def test_ctrl_c_keeps_the_finished_queries(
         (["--out", "no/such/folder/report.html"], "there is no folder"),
         (["--k", "0"], "--k"),
         (["--k", "9"], "only 4 documents"),
-        (["--k", "60", "--fetch-k", "50"], "--fetch-k"),
+        (["--k", "4", "--fetch-k", "3"], "--fetch-k"),
         (["--decide-by", "best"], "--decide-by"),
         (["--decide-by", "p_recall"], "--decide-by"),
         (["--demo"], "--demo"),

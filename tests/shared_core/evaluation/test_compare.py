@@ -108,7 +108,10 @@ def test_perspectives_of_one_root_count_as_one() -> None:
 
 def test_every_setting_picks_what_select_picks_from_the_nearest() -> None:
     documents = passages()
-    vectors = np.array([embed(record["text"]) for record in documents])
+    for i, record in enumerate(documents):
+        record["title"] = f"Hill {i}"
+        record["text"] += f" by hill {(i * 3) % len(documents)}"
+    vectors = np.array([embed(f"{record['title']} {record['text']}") for record in documents])
     queries = ["hidden northern harbour engine", "old bread", "violin river"]
     found = compare(documents, queries, words, k=4, fetch_k=20)
     for view, text in zip(found.queries, queries, strict=True):
@@ -117,11 +120,15 @@ def test_every_setting_picks_what_select_picks_from_the_nearest() -> None:
         near = np.argsort(-cosines, kind="stable")[:20]
         assert [candidate.id for candidate in view.candidates] == [f"d{i}" for i in near]
         assert [c.cosine for c in view.candidates] == pytest.approx(cosines[near], abs=1e-6)
-        texts = [documents[i]["text"] for i in near]
+        titles = [documents[i]["title"] for i in near]
+        texts = [f"{documents[i]['title']} {documents[i]['text']}" for i in near]
         for index, (setting, selector) in enumerate(sweep()):
-            read = {"question": text, "texts": texts} if setting.reads_words else {}
-            assert list(view.picks[index]) == select(query, vectors[near], 4, selector, **read).indices.tolist()
+            read: Any = {"question": text, "texts": texts, "titles": titles} if setting.reads_words else {}
+            one = select(query, vectors[near], 4, selector, **read)
+            assert list(view.picks[index]) == one.indices.tolist()
+            assert list(view.named_by[index]) == ([-1] * 4 if one.named_by is None else one.named_by.tolist())
     by_label = {setting.label: index for index, setting in enumerate(found.settings)}
+    assert any(max(view.named_by[by_label["coverage"]]) >= 0 for view in found.queries)
     assert any(view.picks[by_label["coverage"]] != view.picks[by_label["ndpp"]] for view in found.queries)
 
 

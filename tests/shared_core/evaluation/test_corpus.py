@@ -155,9 +155,13 @@ def test_queries_in_every_shape(tmp_path: Path) -> None:
 
 
 def test_ids_and_titles_are_read_as_benchmarks_write_them() -> None:
-    assert as_document({"_id": 7, "title": "Bread", "text": "is baked."}, "1") == Document("7", "Bread is baked.")
+    assert as_document({"_id": 7, "title": "Bread", "text": "is baked."}, "1") == Document(
+        "7", "Bread is baked.", title="Bread"
+    )
     assert as_document({"id": "a", "_id": "b", "title": None, "text": " c"}, "1") == Document("a", " c")
-    assert as_document({"_id": "", "title": "Only a title", "text": ""}, "1") == Document("1", "Only a title")
+    assert as_document({"_id": "", "title": "Only a title", "text": ""}, "1") == Document(
+        "1", "Only a title", title="Only a title"
+    )
     for key in ("_id", "query_id", "topic_id"):
         assert as_query({key: "q", "query": "A?"}, "1") == Query("q", "A?")
 
@@ -224,7 +228,7 @@ def test_documents_of_another_shape_are_read_by_their_own_keys(tmp_path: Path) -
         {"doc": None, "body": "empty"},
     ]
     read = read_documents(write(tmp_path / "docs.jsonl", lines), text_key="body", id_key="doc")
-    assert read.items == [Document("7", "One."), Document("b", "Two and a title.")]
+    assert read.items == [Document("7", "One."), Document("b", "Two and a title.", title="Two")]
     assert [problem.line for problem in read.problems] == [3, 4, 5]
     assert "there is no 'body'; found ['doc', 'content']" in read.problems[0].what
 

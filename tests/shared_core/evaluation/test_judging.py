@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core import Candidates, Selection, TopK, make_selection
+from shared_core import Candidates, Coverage, Selection, TopK, make_selection
 from shared_core.evaluation import compare as compare_module
 from shared_core.evaluation.compare import compare, compare_candidates, named
 from shared_core.evaluation.corpus import Document, Query
@@ -211,6 +211,32 @@ def test_copies_that_are_not_picked_are_candidates_as_in_the_adapters() -> None:
 
 
 def test_documents_of_a_store_have_an_id_each_and_the_labels_of_their_metadata() -> None:
-    found = found_documents([("a", "A", "x"), ("b", "B", ["x", "y"]), ("a", "C", None), (None, "D", 3)])
+    rows = [("a", "A", "x", "T"), ("b", "B", ["x", "y"], ""), ("a", "C", None, ""), (None, "D", 3, "")]
+    found = found_documents(rows)
     assert [document.subtopics for document in found] == [("x",), ("x", "y"), (), ()]
     assert [document.id for document in found[:3]] == ["a", "b", "a (2)"]
+    assert [document.title for document in found] == ["T", "", "", ""]
+
+
+def test_a_view_says_which_pick_names_each_pick() -> None:
+    texts = ["The river flows through Lys Park.", "A sea.", "A lake.", "It has oaks.", "Lys Park has oaks."]
+    titles = ["River", "Sea", "", "Lys Park", "Lys Park"]
+    documents = [Document(str(i), text, title=title) for i, (text, title) in enumerate(zip(texts, titles, strict=True))]
+    vectors = np.column_stack([[0.9, 0.8, 0.7, 0.6, 0.3], np.eye(5)])
+    selectors = [TopK(), Coverage(), Coverage(bridge_weight=0)]
+    found = FoundCandidates([1.0, 0, 0, 0, 0, 0], documents, vectors)
+    view = judge(Query("1", "?"), found, selectors, 3, view=True).view
+    assert view is not None
+    assert [candidate.name for candidate in view.candidates] == ["River", "Sea", "", "Lys Park", "Lys Park"]
+    assert set(view.picks[1]) > {0, 3}
+    assert view.named_by[1][view.picks[1].index(3)] == 0
+    assert view.named_by[0] == view.named_by[2] == (-1, -1, -1)
+    # The candidate that names the pick is a copy of a nearer text, which stands for it.
+    copied = FoundCandidates(
+        [1.0, 0, 0, 0, 0, 0],
+        [*documents, Document("copy", texts[0], title="River")],
+        np.vstack([vectors, [0.2, 1, 0, 0, 0, 0]]),
+    )
+    again = judge(Query("1", "?"), copied, selectors, 3, view=True).view
+    assert again is not None
+    assert again.named_by[1] == view.named_by[1]

@@ -34,9 +34,9 @@ def write(path: Path, text: str) -> Path:
 def test_a_beir_folder_gives_titles_with_texts_and_the_queries_of_one_split(folder: Path) -> None:
     corpus = read_judged(*beir_files(folder))
     assert corpus.documents == [
-        Document("d1", "Bread is baked."),
+        Document("d1", "Bread is baked.", title="Bread"),
         Document("d2", "Rivers carry water."),
-        Document("3", "Only a title"),
+        Document("3", "Only a title", title="Only a title"),
     ]
     assert corpus.queries == [
         Query("q1", "Question 1?", gold=("d1", "3"), subtopics={}),

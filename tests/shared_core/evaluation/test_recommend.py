@@ -157,7 +157,7 @@ def test_a_simpler_setting_that_does_not_beat_similarity_is_not_taken() -> None:
 
 
 def test_one_lead_among_many_settings_is_not_more_than_chance() -> None:
-    # A coin for each query: by itself the best of twelve such settings often has p < 0.05.
+    # A coin for each query: by itself the best of thirteen such settings often has p < 0.05.
     rng = np.random.default_rng(12)
     base = np.full(30, 0.5)
     labels = [setting.label for setting in MANY[1:]]
@@ -169,7 +169,7 @@ def test_one_lead_among_many_settings_is_not_more_than_chance() -> None:
     assert label == "similarity"
     assert told.text.startswith("Similarity is enough, as far as these queries can tell: ")
     assert f"The best of the others, {best}, has {coins[best].mean():.3f}, which is" in told.text
-    assert re.search(r"That may be chance \(p = 0\.\d+, with all 12 other settings counted\)", told.text)
+    assert re.search(r"That may be chance \(p = 0\.\d+, with all 13 other settings counted\)", told.text)
     assert "30 queries show only large differences: compare with 50 or more." in told.text
     assert "That is" in alone[1].text
     assert "settings counted" not in alone[1].text

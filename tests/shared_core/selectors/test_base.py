@@ -228,6 +228,12 @@ REFUSED: list[tuple[dict[str, Any], type[ValueError], str]] = [
     ({"question": ["a", "b"], "texts": ["a"] * 11}, InvalidInputError, "question has 2 strings and query has 1 rows"),
     ({"titles": ["a"] * 11}, InvalidInputError, "^texts is missing: titles are the names"),
     ({"question": "a", "texts": ["a"] * 11, "titles": ["b"] * 10}, InvalidInputError, "^titles must be 11, .* got 10"),
+    (
+        {"question": "a", "texts": ["a"] * 11, "titles": [None, float("nan")] * 5 + ["b"]},
+        InvalidInputError,
+        "^titles: row 1 is nan",
+    ),
+    ({"question": "a", "texts": ["a"] * 11, "titles": "eleven char"}, InvalidInputError, "^titles must be a sequence"),
     ({"references": np.ones((11, 10))}, InvalidInputError, r"^references must have shape \(11, 11\)"),
     ({"cover": "collection_"}, InvalidInputError, "^cover must be a collection, .* got 'collection_'"),
     ({"refine": True}, InvalidParameterError, "'coverage' has no parameter 'refine' .a parameter of 'vrsd'"),
@@ -308,6 +314,8 @@ def test_the_table_says_which_query_a_pick_serves() -> None:
         ("coverage", {"word_weight": 0.5}, "^word_weight has no effect without (question and texts|words)"),
         ("coverage", {"cover_weight": 0.5}, "^cover_weight has no effect without cover"),
         ("coverage", {"bridge_weight": 0.5}, "^bridge_weight has no effect without .*references"),
+        ("mmr", {"relevance_scale": "rank"}, "^relevance_scale has no effect without relevance"),
+        ("mmr", {"relevance": "cosine", "relevance_scale": None}, "^relevance_scale has no effect without relevance"),
     ],
 )
 def test_an_argument_without_an_effect_is_named_in_a_warning(
@@ -316,6 +324,13 @@ def test_an_argument_without_an_effect_is_named_in_a_warning(
     with pytest.warns(SetSelectWarning, match=problem):
         found = call(QUERY, VECTORS, 2, selector, **arguments)
     assert np.array_equal(found.indices, call(QUERY, VECTORS, 2, selector).indices)
+
+
+def test_costs_and_sources_alone_are_named_in_a_warning() -> None:
+    with pytest.warns(SetSelectWarning, match="^costs has no effect without budget"):
+        select(QUERY, VECTORS, 2, costs=range(11))
+    with pytest.warns(SetSelectWarning, match="^sources has no effect without max_per_source"):
+        select(QUERY, VECTORS, 2, sources=range(11))
 
 
 def test_a_temperature_without_an_effect_is_named_in_a_warning() -> None:

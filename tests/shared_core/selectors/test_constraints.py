@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,16 @@ def test_what_is_near_to_a_shown_one_drops_nothing() -> None:
     assert {*found.indices.tolist()} == {2, 4}
 
 
+@every_pair
+def test_a_preferred_copy_that_cannot_be_picked_drops_nothing(pair: Pair) -> None:
+    # Row 1 would drop rows 0 and 2, but costs more than the budget, or its source is full.
+    dear: dict[str, Any] = {"costs": [1, 9, 1, 1, 1], "budget": 8}
+    full: dict[str, Any] = {"sources": "abcdb", "max_per_source": 1, "shown": [4]}
+    for more, others in ((dear, {4}), (full, set())):
+        found = pair.select([1.0, 0.5], VERSIONS, None if more is dear else 4, prefer=[2, 9, 1, 0, 0], **NEAR, **more)
+        assert {*found.indices.tolist()} == {0, 2} | others
+
+
 def test_a_large_number_of_candidates_needs_no_square_matrix() -> None:
     query, vectors = gaussian(0, 600, 8)
     copies = np.concatenate([vectors, vectors, vectors])
@@ -161,6 +172,8 @@ def test_a_large_number_of_candidates_needs_no_square_matrix() -> None:
     ("prefer", "word"),
     [
         ([1, 2, 3, np.nan, 5], "row 3 is nan"),
+        ([None, Decimal("NaN"), 3, 4, 5], "row 1 is Decimal"),
+        ([1, 2, Decimal("NaN"), 4, 5], "row 2 is Decimal"),
         ([1, 2, "2026-01-31", 4, 5], "row 2 is '2026-01-31'"),
         (["2026-01-31", "31.01.2026", None, None, None], "row 1 is '31.01.2026'.*ISO"),
         ([None, "1.10", None, None, None], "row 1 is '1.10'"),

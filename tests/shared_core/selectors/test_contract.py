@@ -255,7 +255,9 @@ class Question:
         most, threshold = more.get("max_per_source"), more.get("drop_near_duplicates")
         near = None if threshold is None else oracles.near_pairs(self.case.vectors, threshold)
         counts = Counter(sources[i] for i in taken) if sources else Counter()
-        beaten = oracles.near_a_preferred(near, more.get("prefer"), more.get("shown", ()), len(self.case.vectors))
+        read = ("prefer", "shown", "costs", "budget", "sources", "max_per_source")
+        asked = {name: more[name] for name in read if name in more}
+        beaten = oracles.near_a_preferred(near, len(self.case.vectors), **asked)
         return [
             i
             for i in range(len(self.case.vectors))

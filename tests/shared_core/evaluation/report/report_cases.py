@@ -75,14 +75,17 @@ def _query(number: int, candidates: int, rng: random.Random) -> QueryView:
         cosine = 0.62 - 0.008 * rank
         cluster = rng.choice(((-1.0, 0.2), (0.4, 0.9), (0.6, -0.6)))
         x, y = (place + rng.gauss(0, 0.22) for place in cluster)
-        views.append(CandidateView(f"docs/page-{number:02}.md#{rank}", text, cosine, x, y))
-    picks = {}
+        name = f"Page {rank}" if rank else ""
+        views.append(CandidateView(f"docs/page-{number:02}.md#{rank}", text, cosine, x, y, name))
+    picks, named_by = {}, {}
     for position in range(len(SETTINGS)):
         reach = 5 if position == 0 else 6 + position
         picks[position] = (0, *sorted(rng.sample(range(1, min(reach, candidates)), 4)))
+        if SETTINGS[position].method == "vrsd":
+            named_by[position] = (-1, 0, picks[position][1], -1, 0)
     gold = (views[0].id, views[4].id, views[7].id, "docs/elsewhere.md#0")
     text = f"How does query {number} {' '.join(rng.choices(_WORDS, k=6))}, and what does it cost?"
-    return QueryView(f"q{number}", text, gold, 0.1, 0.1, tuple(views), picks)
+    return QueryView(f"q{number}", text, gold, 0.1, 0.1, tuple(views), picks, named_by)
 
 
 def comparison(queries: int = 12, candidates: int = 50) -> Comparison:
@@ -141,7 +144,9 @@ def hostile(found: Comparison) -> Comparison:
     """The comparison with ``HOSTILE`` in every text."""
     queries = []
     for query in found.queries[:2]:
-        candidates = tuple(replace(view, id=HOSTILE + view.id, text=HOSTILE * 8, serves=1) for view in query.candidates)
+        candidates = tuple(
+            replace(view, id=HOSTILE + view.id, text=HOSTILE * 8, name=HOSTILE, serves=1) for view in query.candidates
+        )
         texts = {"id": HOSTILE, "text": HOSTILE, "gold": (HOSTILE + query.gold[0],), "queries": (HOSTILE,)}
         queries.append(replace(query, candidates=candidates, **texts))
     return replace(

@@ -169,6 +169,8 @@ def test_the_data_hold_every_pick() -> None:
         assert ids == [view.id for view in query.candidates]
         assert {int(setting): tuple(picks) for setting, picks in shown["picks"].items()} == query.picks
         assert [ids[i] for i in shown["gold"]] == [name for name in ids if name in query.gold]
+        assert [data["documents"][place][2] for place, *_ in shown["candidates"]] == [c.name for c in query.candidates]
+        assert {int(setting): tuple(by) for setting, by in shown["namedBy"].items()} == query.named_by
 
 
 def test_an_existing_file_is_replaced(tmp_path: Path) -> None:

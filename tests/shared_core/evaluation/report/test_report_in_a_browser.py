@@ -120,6 +120,17 @@ def test_a_malicious_document_is_shown_as_text(opened: Open) -> None:
     assert page.locator("img").count() == 0
 
 
+def test_a_pick_says_which_pick_names_it(opened: Open) -> None:
+    page = opened()
+    # The second setting at the beginning is the recommended one, vrsd.
+    picks = page.locator("#columns .column").nth(1).locator(".pick")
+    first = comparison().queries[0]
+    names = [first.candidates[0].id, f"Page {first.picks[10][1]}", None, first.candidates[0].id]
+    shown = [picks.nth(rank).locator(".named").all_inner_texts() for rank in range(5)]
+    assert shown == [[], *([] if name is None else [f"named by {name}"] for name in names)]
+    assert page.locator(".named").first.evaluate(CONTRAST) >= 4.5
+
+
 def test_queries_and_settings_can_be_selected_by_keyboard(opened: Open) -> None:
     found = comparison()
     page = opened()

@@ -1,0 +1,378 @@
+"""Questions of two steps: what bridges and following find, how far they can reach, and where names may mislead.
+
+A *bridge* is a text that an earlier pick names. The corpora are those of benchmarks/regimes.py whose texts have titles.
+The figures are from the half of the questions on which nothing was chosen. Most columns use the selectors on arrays.
+The rows of the public API use the retrievers of both frameworks, on a FAISS index that is filled with the same vectors.
+
+Data is read from SETSELECT_DATA (default: ../shared/data beside the project) and never copied. The first run embeds the
+names that are followed, and keeps them in .cache/ like all other vectors.
+
+    python benchmarks/bridges.py            # prints the tables
+    python benchmarks/bridges.py --write    # and writes benchmarks/results/bridges.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import faiss
+import numpy as np
+from langchain_core.embeddings import Embeddings
+from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.schema import TextNode
+from llama_index.vector_stores.faiss import FaissVectorStore
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.bridges_corpora import MISLEADING
+from benchmarks.models import MAX_TOKENS, MINILM, embed
+from benchmarks.papers._common import ROOT, heading, records, require, table
+from benchmarks.regimes import Figures, interval
+from benchmarks.regimes_methods import Method, Search, by_texts, by_vectors
+from benchmarks.regimes_tasks import REGIMES, SEED, Case, Picks, Regime, is_development, steps
+from langchain_setselect import SetSelectRetriever
+from llamaindex_setselect import SetSelectIndexRetriever
+from shared_core import Coverage, TopK
+from shared_core.signals.references import find_references
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # the package is being replaced
+    from langchain_community.docstore.in_memory import InMemoryDocstore
+    from langchain_community.vectorstores import FAISS
+
+RESULT = ROOT / "benchmarks" / "results" / "bridges.md"
+KS = (5, 10)
+FOLDERS = {"HotpotQA": "hotpotqa", "HotpotQA dev": "hotpotqa_dev", "2WikiMultihopQA": "2wiki"}
+FILES = [f"{folder}/{name}.jsonl" for folder in FOLDERS.values() for name in ("passages", "questions")]
+ONE_CORPUS = "all passages in one corpus"
+# What is asked of these columns, in percent of the questions, with 5 and 10 texts.
+ASKED = {
+    ("HotpotQA dev, paragraphs", "bridges"): (82, 90),
+    ("2WikiMultihopQA, paragraphs", "bridges"): (46, 49),
+    ("HotpotQA dev, paragraphs", "follow"): (86, 92),
+    ("2WikiMultihopQA, paragraphs", "follow"): (78, 84),
+}
+
+
+class Corpus(NamedTuple):
+    """Texts with their vectors, and the questions of the other half with theirs."""
+
+    regime: Regime
+    vectors: np.ndarray
+    cases: list[Case]
+    queries: np.ndarray
+
+    def search(self, number: int, n: int, titles: bool = True) -> Search:
+        """The n texts nearest to a question; without ``titles``, names are read from the texts."""
+        query = self.queries[number]
+        rows = np.argsort(-(self.vectors @ query), kind="stable")[:n]
+        names = [self.regime.names[row] for row in rows] if titles and self.regime.names else None
+        texts = [self.regime.texts[row] for row in rows]
+        return Search(self.cases[number].question, query, rows, self.vectors[rows], texts, rows[:0], names=names)
+
+
+def corpus_of(regime: Regime) -> Corpus:
+    cases = [case for case in regime.cases if not is_development(case.question)]
+    return Corpus(regime, embed(regime.texts, MINILM), cases, embed([case.question for case in cases], MINILM))
+
+
+# --- what selects -----------------------------------------------------------------------------------
+
+# The rows of k texts for a question of a corpus, which is given by its number.
+Select = Callable[[int, int], Picks]
+ARRAYS: dict[str, tuple[Method, int, bool]] = {
+    "similarity": (by_vectors(TopK()), 50, True),
+    "words": (by_texts(Coverage(bridge_weight=0)), 50, True),
+    "bridges": (by_texts(Coverage()), 50, True),
+    "bridges, names read from the texts": (by_texts(Coverage()), 50, False),
+    "words, 200": (by_texts(Coverage(bridge_weight=0)), 200, True),
+    "bridges, 200": (by_texts(Coverage()), 200, True),
+}
+SHOWN = [*ARRAYS, "follow"]
+API: dict[str, tuple[str, dict[str, Any]]] = {
+    "LangChain, nothing set": ("LangChain", {}),
+    "LangChain, follow": ("LangChain", {"follow": True}),
+    "LlamaIndex, nothing set": ("LlamaIndex", {}),
+    "LlamaIndex, follow": ("LlamaIndex", {"follow": True}),
+}
+
+
+class Cached(Embeddings):
+    """MiniLM, whose vectors are kept in .cache/."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return embed(texts, MINILM).tolist()
+
+    def embed_query(self, text: str) -> list[float]:
+        return self.embed_documents([text])[0]
+
+
+class CachedModel(BaseEmbedding):
+    """The same for LlamaIndex."""
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return Cached().embed_query(text)
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return Cached().embed_documents(texts)
+
+    _get_query_embedding = _get_text_embedding
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_query_embedding(query)
+
+
+def from_arrays(corpus: Corpus, name: str) -> Select:
+    method, n, titles = ARRAYS[name]
+    return lambda number, k: method(corpus.search(number, n, titles), k)
+
+
+def with_langchain(corpus: Corpus, **settings: Any) -> Select:
+    """The retriever of LangChain. The documents' metadata has their titles."""
+    rows = [{"row": row, "title": title} for row, title in enumerate(corpus.regime.names or [])]
+    store = FAISS(Cached(), faiss.IndexFlatIP(corpus.vectors.shape[1]), InMemoryDocstore(), {})
+    store.add_embeddings(zip(corpus.regime.texts, corpus.vectors.tolist(), strict=True), rows)
+    retrievers = {k: SetSelectRetriever(vectorstore=store, k=k, **settings) for k in KS}
+    return lambda number, k: [
+        document.metadata["row"] for document in retrievers[k].invoke(corpus.cases[number].question)
+    ]
+
+
+def with_llamaindex(corpus: Corpus, **settings: Any) -> Select:
+    """The same with LlamaIndex."""
+    nodes = [
+        TextNode(text=text, metadata={"title": title}, embedding=vector, id_=str(row))
+        for row, (text, title, vector) in enumerate(
+            zip(corpus.regime.texts, corpus.regime.names or [], corpus.vectors.tolist(), strict=True)
+        )
+    ]
+    store = FaissVectorStore(faiss.IndexFlatIP(corpus.vectors.shape[1]))
+    context = StorageContext.from_defaults(vector_store=store)
+    index = VectorStoreIndex(nodes, storage_context=context, embed_model=CachedModel())
+    retrievers = {k: SetSelectIndexRetriever(index, top_n=k, **settings) for k in KS}
+    return lambda number, k: [int(node.node_id) for node in retrievers[k].retrieve(corpus.cases[number].question)]
+
+
+def measure(corpus: Corpus, select: Select) -> np.ndarray:
+    """Whether everything is found, in points, of shape (questions, KS)."""
+    return np.array([[100 * case.worth(select(number, k)) for k in KS] for number, case in enumerate(corpus.cases)])
+
+
+# --- tables -----------------------------------------------------------------------------------------
+
+# Per corpus and method: (questions, KS).
+Found = dict[str, dict[str, np.ndarray]]
+
+
+def both(values: np.ndarray) -> str:
+    """The means with 5 and with 10 texts."""
+    return " / ".join(f"{mean:.0f}" for mean in values.mean(axis=0)) if len(values) else ""
+
+
+def found_table(found: Found, columns: Sequence[str]) -> str:
+    rows = [
+        [name, str(len(values[columns[0]])), *(both(values[method]) for method in columns)]
+        for name, values in found.items()
+    ]
+    return table(["everything found among 5 / 10 texts", "questions", *columns], rows)
+
+
+def interval_table(found: Found, questions: dict[str, list[str]], columns: Sequence[str]) -> str:
+    def gain(name: str, method: str) -> Figures:
+        return (found[name][method] - found[name]["similarity"]).mean(axis=1), questions[name]
+
+    rows = [[name, *(interval([gain(name, method)]) for method in columns)] for name in found]
+    return table(["points more than similarity, mean of both k", *columns], rows)
+
+
+def verdict(found: Found) -> str:
+    lines = []
+    for (name, method), asked in ASKED.items():
+        got = found[name][method].mean(axis=0)
+        holds = "Holds" if all(got >= asked) else "Does not hold"
+        lines.append(
+            f"- {holds}: {name}, {method}, at least {asked[0]} / {asked[1]}. Found: {got[0]:.1f} / {got[1]:.1f}."
+        )
+    return "\n".join(lines) + "\n"
+
+
+def type_table(found: Found, types: dict[str, list[str]]) -> str:
+    columns = ("similarity", "words", "bridges", "bridges, 200", "follow")
+    rows = []
+    for name, kinds in types.items():
+        for kind in sorted(set(kinds)):
+            kept = np.array(kinds) == kind
+            shown = [both(found[f"{name}, paragraphs"][method][kept]) for method in columns]
+            rows.append([f"{name}: {kind}", str(kept.sum()), *shown])
+    return table(["everything found among 5 / 10 texts", "questions", *columns], rows)
+
+
+def reach_table(corpora: dict[str, Corpus], gold: dict[str, list[set[int]]], types: dict[str, list[str]]) -> str:
+    """How many questions have their texts among the candidates, and how many have texts that name each other."""
+    rows = []
+    for name, corpus in corpora.items():
+        reached = []
+        for number, wanted in enumerate(gold[name]):
+            near = [set(corpus.search(number, n).rows.tolist()) for n in (50, 200)]
+            some = [*wanted, *sorted(near[0] - wanted)]
+            names = corpus.regime.names or []
+            named = find_references([corpus.regime.texts[row] for row in some], [names[row] for row in some]).named
+            linked = (named + named.T)[: len(wanted), : len(wanted)].any(axis=1)
+            reached.append([wanted <= near[0], wanted <= near[1], linked.all()])
+        share, kinds = 100 * np.array(reached, float), np.array(types[name])
+        kept_of = {"all questions": np.ones(len(kinds), bool)} | {kind: kinds == kind for kind in sorted(set(kinds))}
+        for kind, kept in kept_of.items():
+            rows.append([f"{name}: {kind}", str(kept.sum()), *(f"{value:.1f}" for value in share[kept].mean(axis=0))])
+    return table(["percent of the questions", "questions", "all among 50", "all among 200", "all linked"], rows)
+
+
+def harm_table() -> str:
+    """Corpora where names may mislead: what the words alone find, and what the words with bridges find."""
+    rows = []
+    for name, make in MISLEADING.items():
+        regime, is_on_topic = make()
+        vectors, queries = embed(regime.texts, MINILM), embed([case.question for case in regime.cases], MINILM)
+        corpus = Corpus(regime, vectors, regime.cases, queries)
+        for k in KS:
+            shown = []
+            for method in ("similarity", "words", "bridges"):
+                picks = [from_arrays(corpus, method)(number, k) for number in range(len(queries))]
+                worth = [case.worth(some) for case, some in zip(regime.cases, picks, strict=True)]
+                on_topic = [is_on_topic(number, row) for number, some in enumerate(picks) for row in some]
+                copies = [near_copies(vectors[some]) for some in picks]
+                shown.append(f"{100 * np.mean(worth):.0f} / {100 * np.mean(on_topic):.0f} / {np.mean(copies):.1f}")
+            rows.append([name, str(k), str(len(queries)), *shown])
+    return table(["corpus", "k", "questions", "similarity", "words", "bridges"], rows)
+
+
+def near_copies(vectors: np.ndarray) -> int:
+    """How many picks have a cosine of at least 0.8 with an earlier one."""
+    return int((np.tril(vectors @ vectors.T, -1).max(axis=1) >= 0.8).sum())
+
+
+# --- the page ---------------------------------------------------------------------------------------
+
+
+def page() -> str:
+    warnings.filterwarnings("ignore", "nothing to select from")
+    found: Found = {}
+    api: Found = {}
+    questions: dict[str, list[str]] = {}
+    corpora: dict[str, Corpus] = {}
+    for name in REGIMES:
+        if name.split(",")[0] in FOLDERS:
+            corpus = corpus_of(REGIMES[name][0]())
+            questions[name] = [case.question for case in corpus.cases]
+            found[name] = {method: measure(corpus, from_arrays(corpus, method)) for method in ARRAYS}
+            found[name]["follow"] = measure(corpus, with_langchain(corpus, fetch_k=50, follow=True))
+            if name.endswith(", paragraphs"):
+                corpora[name.split(",")[0]] = corpus
+                make = {"LangChain": with_langchain, "LlamaIndex": with_llamaindex}
+                api[name] = {
+                    row: measure(corpus, make[framework](corpus, **settings))
+                    for row, (framework, settings) in API.items()
+                }
+            print(name, flush=True)
+    grown, whole = {}, whole_corpus()
+    for name, corpus in whole.items():
+        grown[name] = {method: measure(corpus, from_arrays(corpus, method)) for method in ARRAYS}
+        grown[name]["follow"] = measure(corpus, with_langchain(corpus, fetch_k=50, follow=True))
+    asked = {name: {q["question"]: q for q in records(f"{folder}/questions.jsonl")} for name, folder in FOLDERS.items()}
+    of = {name: [asked[name][case.question] for case in corpus.cases] for name, corpus in corpora.items()}
+    types = {name: [question["type"] for question in some] for name, some in of.items()}
+    gold = {name: [set(question["gold"]) for question in some] for name, some in of.items()}
+    packages = ["numpy", "sentence-transformers", "torch", "faiss-cpu", "langchain-core", "llama-index-core"]
+    text = heading("Questions of two steps", "benchmarks/bridges.py", FILES, packages, SEED)
+    return f"""{text}
+A question of two steps needs a text that resembles another text and not the question. Often that other text names it.
+A *bridge* is such a text. Its title stands in a text that was selected earlier, which earns it a bonus.
+
+All figures are percent of the questions for which **every passage that the answer needs** is among 5 / 10 texts, with
+{MINILM} (texts cut after {MAX_TOKENS} tokens) and 50 candidates unless another number is given. The questions are those
+of the half on which nothing was chosen. *words* is `Coverage(bridge_weight=0)`, *bridges* the default, `Coverage()`.
+*follow* is the retriever of LangChain with `follow=True` and `fetch_k=50`: names in the picks that no candidate bears
+are searched for, and the set is selected again from all. The names are the titles of the passages, except in the column
+that says so.
+
+{found_table(found, SHOWN)}
+The differences to similarity, with 95 % bootstrap intervals over questions:
+
+{interval_table(found, questions, [method for method in SHOWN if method != "similarity"])}
+What was asked beforehand. [How far bridges can reach](#how-far-bridges-can-reach) has the most that a selection from 50
+candidates can find:
+
+{verdict(found)}
+## Through the public API
+
+The same questions through `SetSelectRetriever(vectorstore=store, k=5)` and `SetSelectIndexRetriever(index, top_n=5)`,
+and with `follow=True`. Nothing else is set, so `fetch_k` has its default. The documents have a `title` in their
+metadata.
+
+{found_table(api, list(API))}
+## As the corpus grows
+
+All {len(next(iter(whole.values())).regime.texts):,} passages in one corpus:
+
+{found_table(grown, SHOWN)}
+## Per type of question
+
+{type_table(found, types)}
+*bridge*, *compositional* and *inference* are chains. A *comparison* names both of its subjects, so a bridge has nothing
+to add. A *bridge_comparison* compares two chains and needs four passages.
+
+## How far bridges can reach
+
+Whether all passages that the answer needs are among the candidates, which bounds every selection without following, and
+whether each of them names another one of them or is named by it, in {MINILM}'s 50 candidates with these passages:
+
+{reach_table(corpora, gold, types)}
+## Where names may mislead
+
+NumPy's docstrings list siblings under *See Also*, and their titles are the names of functions. The questions in a
+handbook of three products in five versions need two topics of one version. In one row, all of its texts begin with the
+product and bear its name. In the next, the titles are common words that stand in many texts, such as *Settings*.
+Percent of the needs that are covered / percent of the picks that are about the product and version asked for (in
+NumPy's docstrings: that are needed) / picks that nearly repeat an earlier one (cosine of at least 0.8):
+
+{harm_table()}"""
+
+
+def whole_corpus() -> dict[str, Corpus]:
+    """Each data set's questions over the passages of all of them."""
+    parts = {name: corpus_of(steps(folder)) for name, folder in FOLDERS.items()}
+    texts = [text for part in parts.values() for text in part.regime.texts]
+    names = [name for part in parts.values() for name in part.regime.names or []]
+    vectors = np.concatenate([part.vectors for part in parts.values()])
+    corpora, first = {}, 0
+    for name, part in parts.items():
+        cases = [case._replace(worth=shifted(case.worth, first, len(part.vectors))) for case in part.cases]
+        regime = part.regime._replace(texts=texts, names=names, cases=cases)
+        corpora[f"{name}, {ONE_CORPUS}"] = Corpus(regime, vectors, cases, part.queries)
+        first += len(part.vectors)
+    return corpora
+
+
+def shifted(worth: Callable[[Picks], float], first: int, count: int) -> Callable[[Picks], float]:
+    """The worth of rows in a corpus in which the rows of the part begin at ``first``."""
+    return lambda picks: worth([row - first for row in picks if 0 <= row - first < count])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
+    write = parser.parse_args().write
+    require(*FILES)
+    text = page()
+    print(text)
+    if write:
+        RESULT.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""Draws docs/assets/bridge.svg and bridge-dark.svg: a question of two steps of HotpotQA, and what both methods select.
+
+.venv/bin/python examples/_bridge_picture.py
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+import _picture
+from _hotpotqa import MISSING, hotpotqa
+from _picture import ASSETS, PANEL, ROW, Palette, chip, frame, head, verdict
+
+from langchain_setselect import SetSelectRetriever
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import BaseRetriever
+
+QUESTION = "Where does Yannick Ferreira Carrasco play home games?"
+K, HEIGHT, WIDEST = 5, 332, 26
+FILES = {name.replace("effect", "bridge"): palette for name, palette in _picture.FILES.items()}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The titles of one method's picks, whether the answer needs each, and the row of the pick that names it."""
+
+    heading: str
+    what: str
+    titles: list[str]
+    needed: list[bool]
+    named_by: list[int | None]
+
+
+def panels() -> list[Panel]:
+    """What the two retrievers select."""
+    store, questions = hotpotqa()
+    gold = next({*map(str, question["gold"])} for question in questions if question["question"] == QUESTION)
+    nearest: BaseRetriever = store.as_retriever(search_kwargs={"k": K})
+    best = SetSelectRetriever(vectorstore=store, k=K, scores=True)
+    return [
+        _read("similarity search", f"the {K} nearest", nearest.invoke(QUESTION), gold),
+        _read("setselect", f"the best set of {K}", best.invoke(QUESTION), gold),
+    ]
+
+
+def _read(heading: str, what: str, documents: list[Document], gold: set[str]) -> Panel:
+    titles = [document.metadata["title"] for document in documents]
+    names = [document.metadata.get("selection_named_by") for document in documents]
+    named_by = [None if name is None else titles.index(name) for name in names]
+    return Panel(heading, what, titles, [document.id in gold for document in documents], named_by)
+
+
+def draw(shown: list[Panel], palette: Palette) -> str:
+    """The picture as SVG. Equal selections give equal texts."""
+    note = "HotpotQA. Both texts in colour are needed for the answer. The first one names the second one."
+    return frame(
+        QUESTION, QUESTION, description(shown), [_panel(panel, palette) for panel in shown], note, HEIGHT, palette
+    )
+
+
+def description(shown: list[Panel]) -> str:
+    """The picture in words."""
+    sentences = []
+    for panel in shown:
+        sentences.append(f"{panel.heading} ({panel.what}) picks {', '.join(panel.titles)}: {_count(panel)}.")
+        for title, row in zip(panel.titles, panel.named_by, strict=True):
+            if row is not None:
+                sentences.append(f"{title} is named by {panel.titles[row]}.")
+    return " ".join(sentences)
+
+
+def _count(panel: Panel) -> str:
+    return f"{sum(panel.needed)} of 2 needed texts"
+
+
+def shorten(title: str) -> str:
+    """The title, cut where it would be wider than its box."""
+    return title if len(title) <= WIDEST else f"{title[: WIDEST - 1].rstrip()}…"
+
+
+def _panel(panel: Panel, palette: Palette) -> list[str]:
+    """Heading, picks from top to bottom with an arrow to each that another one names, and how many are needed."""
+    lines = head(panel.heading, panel.what, HEIGHT - 72, palette)
+    blue, orange = palette.parts
+    for i, (title, needed) in enumerate(zip(panel.titles, panel.needed, strict=True)):
+        colour, weight = (blue, 600) if needed else (palette.faint, 400)
+        text = f'font-size="17" font-weight="{weight}" fill="{colour}">{escape(shorten(title))}'
+        lines += [*chip(i, text, colour, colour, 1 if needed else 0.4, palette), "</g>"]
+    edge = PANEL - 12
+    for i, row in enumerate(panel.named_by):
+        if row is not None:
+            start, end = (44 + ROW // 2 + (ROW + 4) * at for at in (row, i))
+            lines += [
+                f'<text x="{edge - 30}" y="{end + 6}" font-size="16" text-anchor="end" fill="{orange}">named by</text>',
+                f'<path d="M{edge} {start}c14 0 14 {end - start} -20 {end - start}m7 -6l-7 6 7 6" fill="none" '
+                f'stroke="{orange}" stroke-width="2.5"/>',
+            ]
+    complete = sum(panel.needed) == 2
+    return [*lines, *verdict(240, _count(panel), complete, blue if complete else palette.missed)]
+
+
+def main() -> None:
+    """Write both files."""
+    if MISSING:
+        sys.exit(MISSING)
+    shown = panels()
+    for name, palette in FILES.items():
+        (ASSETS / name).write_text(draw(shown, palette), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -141,15 +141,15 @@ def judge(
     """
     try:
         texts = [document.text for document in found.documents] if found.texts is None else found.texts
+        # The texts are read once, for all settings.
+        read = _read_texts(query, texts, found.documents, selectors)
+        words = read["words"]
+        ids = [document.id for document in found.documents]
         if query.queries and np.shape(found.vector)[:-1] != (1 + len(query.queries),):
             raise InvalidInputError(
                 f"the vector of a query with {len(query.queries)} sub-questions must have {1 + len(query.queries)} "
                 f"rows, the question first, got shape {np.shape(found.vector)}"
             )
-        # The texts are read once, for all settings.
-        read = _read_texts(query, texts, found.documents, selectors)
-        words = read["words"]
-        ids = [document.id for document in found.documents]
         candidates = Candidates(found.vector, found.vectors, **read, ids=ids)
         # One order for every store, so that ties fall to the same document.
         order = np.argsort(-candidates.with_query(candidates.query).relevance, kind="stable")

@@ -139,7 +139,7 @@ class Selector(Protocol):
     Five attributes say what a selector can use, so that an argument without an effect is named: ``uses_quality``;
     ``uses_relevance`` for a relevance that is given in place of the cosine; ``uses_queries`` for several queries;
     ``uses_words`` for the words of the question and the parts of ``cover``; ``uses_references`` for the names in the
-    texts. A selector without these attributes can use quality, relevance and several queries, but neither words nor
+    texts. A selector without these attributes can use quality, relevance and several queries, but no words and no
     names.
 
     Examples

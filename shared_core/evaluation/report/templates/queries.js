@@ -90,12 +90,12 @@
       tags.append(bidi("span", "apart", also.length ? `also in ${names}` : "only here"));
     } else if (others.length) tags.append(make("span", "", others.length > 1 ? "in all three" : "in both"));
     if (query.gold.includes(index)) tags.append(make("span", "gold", "★ gold"));
+    if (serves !== undefined) tags.append(make("span", "serves", serves ? `for sub-question ${serves}` : "for the question"));
     const by = query.namedBy[one.setting]?.[rank] ?? -1;
     if (by >= 0) {
       const [naming, , name] = data.documents[query.candidates[by][0]];
       tags.append(bidi("span", "named", `named by ${name || naming}`));
     }
-    if (serves !== undefined) tags.append(make("span", "serves", serves ? `for sub-question ${serves}` : "for the question"));
     item.append(
       make("header", "", make("span", "rank", String(rank + 1)), bidi("span", "id", id),
         make("span", "cosine", `cosine ${figure(cosine)}`)),

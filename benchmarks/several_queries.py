@@ -406,7 +406,8 @@ nothing was chosen.
   before any search.
 - {STRATEGY}: the sub-questions were written by people. "#1" stands for the answer to the first one, so some cannot be
   searched as they are. *Without #* leaves these out.
-{gemma_text(found)}
+{gemma_text(found)}{"".join(f"- {model} was not run." for model in VECTORS if model not in cells_of)}
+
 What was asked beforehand:
 
 {verdict(cells)}
@@ -415,7 +416,7 @@ The differences in points, with 95 % bootstrap intervals over questions:
 {difference_table(cells, (RRF, HIGHEST))}
 ## When sub-questions bring nothing
 
-A sub-question that cannot be searched as it is brings nothing. In {WIKI} with 5 / 10 texts, one set finds
+A sub-question that cannot be searched as it is brings one set nothing. In {WIKI}, with 5 / 10 texts, it finds
 {both(cells[WIKI].mean(ONE_SET))} with the sub-questions of both steps, {both(cells[FIRST_STEP].mean(ONE_SET))} with
 those of the first step, and {both(cells[WIKI].mean(ALONE))} with the question alone. So search for the second step when
 the first one is answered. What the sub-questions of the second step add to those of the first, in points:
@@ -432,7 +433,7 @@ What all sub-questions of a task add to the question alone:
 {tried_table(cells)}
 The first row is `Coverage()`. Each other row changes one thing: how many standard deviations below the highest cosine
 with a query a text covers it by 1/e ({SERVED:g} in the package), what the queries weigh beside the words, which words
-count, or what stands for the cosine in the relevance.
+count, or what stands for the cosine in the relevance (T is one standard deviation of ρ then, as for one query).
 """
 
 

@@ -224,7 +224,7 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
 
     If a constraint or repeated texts leave fewer than ``k`` documents, a wider search follows, provided that the store
     returns its vectors. With ``follow=True`` documents that the selected ones name, and that the search did not find,
-    are searched for by their names.
+    are searched for by their names. With ``queries`` the documents are one set for the question and its sub-questions.
 
     Parameters
     ----------
@@ -238,7 +238,8 @@ class SetSelectRetriever(SearchSettings, VectorStoreRetriever):
         As for ``as_retriever``: by default the names of the classes of the store and of its embeddings.
     **settings
         All settings of :class:`Settings`. They may also be given in ``search_kwargs``, as for ``as_retriever``, and at
-        call time: ``retriever.invoke(query, k=3)``. A setting at call time overrides one given before.
+        call time: ``retriever.invoke(query, k=3, queries=["a sub-question"])``. A setting at call time overrides one
+        given before.
 
     Raises
     ------

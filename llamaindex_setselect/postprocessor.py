@@ -38,7 +38,9 @@ class SetSelectPostprocessor(SelectionSettings, BaseNodePostprocessor):
     Texts are embedded again only if both have none, with an ``EmbeddingFallbackWarning``.
 
     The ``score`` of a returned node is the relevance that was used, before it was scaled: the cosine with the query
-    (which is projected if there is a perspective), or what ``relevance`` gave.
+    (which is projected if there is a perspective), or what ``relevance`` gave. With ``queries`` the nodes of a
+    ``QueryFusionRetriever(mode="simple")`` become one set for the question and its sub-questions, and a node's cosine
+    is its highest with any of them.
 
     Parameters
     ----------

@@ -112,7 +112,8 @@ class SetSelectIndexRetriever(BaseRetriever):
 
     If a constraint or repeated texts leave fewer than ``top_n`` nodes, a wider search follows, provided that the store
     returns its vectors. With ``follow=True`` nodes that the selected ones name, and that the search did not find, are
-    searched for by their names. The event ``ReRankEndEvent`` holds the gains, under ``tags["setselect"]``.
+    searched for by their names. With ``queries`` the nodes are one set for the question and its sub-questions. The
+    event ``ReRankEndEvent`` holds the gains, under ``tags["setselect"]``.
 
     Parameters
     ----------

@@ -207,6 +207,14 @@ def _as_ordered(value: Any) -> Any:
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, or NaT or NA of pandas."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # NA is neither equal to itself nor different.
+        return True
+
+
 def as_rows(values: ArrayLike, n: int, what: str) -> NDArray[np.intp]:
     """``values`` as a list of row numbers below ``n``."""
     rows = as_numeric(values, what)

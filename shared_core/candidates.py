@@ -21,6 +21,7 @@ from ._validation import (
     as_rows,
     check_integer,
     check_number,
+    is_missing,
     quoted,
     read_only,
 )
@@ -61,7 +62,7 @@ class References(NamedTuple):
     named : ndarray, shape (n, n), in [0, 1]
         How clearly the text of candidate i names candidate j. The diagonal counts as 0.
     names : ndarray, shape (n,), integers
-        Candidates with the same number bear the same name: the passages of one document, for example.
+        Candidates with the same number have the same name: the passages of one document, for example.
     """
 
     named: NDArray[np.float32]
@@ -125,7 +126,7 @@ def _as_indicators(values: Iterable[Any], n: int, what: str, name: Callable[[int
             )
         some = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
         try:
-            own.append([column.setdefault(one, len(column)) for one in some if not _is_missing(one)])
+            own.append([column.setdefault(one, len(column)) for one in some if not is_missing(one)])
         except TypeError:
             raise InvalidInputError(f"{what}: {name(row)} is {quoted(value)}, which cannot be hashed") from None
     covered = np.zeros((n, len(column)))
@@ -134,18 +135,14 @@ def _as_indicators(values: Iterable[Any], n: int, what: str, name: Callable[[int
     return covered
 
 
-def _is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, or NaT or NA of pandas."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # NA is neither equal to itself nor different.
-        return True
-
-
 def as_references(given: References | ArrayLike, n: int) -> References:
     """``given`` as read-only :class:`References` of n candidates; in an array each has a name of its own."""
     named = as_numeric(given.named if isinstance(given, References) else given, "references", kinds="fiub")
-    names = np.asarray(given.names if isinstance(given, References) else np.arange(n))
+    names = (
+        as_numeric(given.names, "the names of references", kinds="iu")
+        if isinstance(given, References)
+        else np.arange(n)
+    )
     if named.shape != (n, n) or names.shape != (n,):
         raise InvalidInputError(
             f"references must have shape ({n}, {n}), a row and a column for each candidate, got {named.shape}"
@@ -331,8 +328,8 @@ class Candidates:
     ------
     InvalidInputError
         Shapes do not agree (the message gives both), a value is NaN or inf (it names the row), there is no
-        candidate, the query is zero, a cost is negative, a part is covered or a candidate is named by a number outside
-        of [0, 1], or an input is ragged, masked or not numeric.
+        candidate, the query is zero, a cost is negative, a number of ``words``, ``references`` or ``cover`` is not in
+        [0, 1], or an input is ragged, masked or not numeric.
     InvalidParameterError
         ``max_per_source`` or ``drop_near_duplicates`` is out of range.
 

@@ -115,6 +115,15 @@ def worth_of(query: ArrayLike, vectors: ArrayLike, relevance: ArrayLike | None) 
     return highest
 
 
+def different_queries(query: ArrayLike) -> list[Floats]:
+    """Of the queries, (q, d) or (d,), those that no earlier one is equal to, at unit length."""
+    different: list[Floats] = []
+    for one in map(unit, np.atleast_2d(query)):
+        if all(np.abs(one - other).max() > 1e-9 for other in different):
+            different.append(one)
+    return different
+
+
 def served_best(queries: ArrayLike, vectors: ArrayLike) -> Floats:
     """(q, n): the cosines with each query in their standard deviations."""
     equal = 16 * float(np.finfo(np.float32 if is_single(vectors) else np.float64).eps)
@@ -123,7 +132,7 @@ def served_best(queries: ArrayLike, vectors: ArrayLike) -> Floats:
 
 def standard_worth(query: ArrayLike, vectors: ArrayLike, relevance: ArrayLike | None) -> Floats:
     """As :func:`worth_of`; the cosines with several queries are in standard deviations."""
-    several = relevance is None and np.ndim(query) == 2
+    several = relevance is None and len(different_queries(query)) > 1
     highest: Floats = served_best(query, vectors).max(axis=0) if several else worth_of(query, vectors, relevance)
     return highest
 
@@ -583,7 +592,7 @@ def ndpp_greedy(
     """
     rows = unit_rows(vectors)
     inner = worth = worth_of(query, vectors, relevance)
-    if kind == "auto" and relevance is None and np.ndim(query) == 2:
+    if kind == "auto" and relevance is None and len(different_queries(query)) > 1:
         inner, kind, temperature = standard_worth(query, vectors, relevance), "exponential", several
     worth_slack = np.full(len(rows), FLOAT32_ROUNDING if relevance is None else 0.0)
     moved = worth_slack
@@ -748,7 +757,7 @@ def _coverage_relevance(
     # Where σ is about as large as rounding errors, it cannot be known.
     if equal / 8 < auto_temperature(r, 1.0, equal / 8) < 8 * equal:
         error = np.full(len(r), np.inf)
-    of_several = relevance is None and np.ndim(query) == 2
+    of_several = relevance is None and len(different_queries(query)) > 1
     rho = z = r if of_several else z
     if words is not None and h:
         a, b = np.asarray(words[0], dtype=np.float64), np.asarray(words[1], dtype=np.float64)
@@ -801,9 +810,9 @@ def coverage(
             most = np.ones(len(b)) if parts is words else (a * np.exp(worth)[:, None]).max(axis=0)
             columns += [(a[:, j], w * weight * b[j] / math.fsum(b) * most[j]) for j in range(len(b)) if b[j] > 0]
             moved = moved + (0.0 if parts is words else w * weight * float(np.max(moved, initial=0.0)))
-    if np.ndim(query) == 2:
-        different = {tuple(np.round(unit(one), 9)): one for one in np.asarray(query)}
-        for one in different.values():
+    if len(different_queries(query)) > 1:
+        different = different_queries(query)
+        for one in different:
             c_j = cosines(one, vectors)
             columns.append((np.exp((c_j - max(c_j)) / auto_temperature(c_j, served, 1e-14)), w / len(different)))
     values: dict[tuple[int, ...], float] = {}

@@ -69,8 +69,8 @@ def select_many(
         As in :func:`select`, without constraints.
     words : sequence of Q Parts, or an iterator of blocks of b Parts, optional
         The words of each query and how well each of its candidates covers them; :func:`match_words` makes them.
-    references : References or array (n, n), or for own candidates a sequence of Q, or an iterator of blocks, optional
-        How clearly candidate i names candidate j, in [0, 1]; :func:`find_references` reads it in texts.
+    references : References or array (n, n); for own candidates a sequence of Q, or an iterator of blocks; optional
+        How clearly candidate i names candidate j, in [0, 1]; :func:`find_references` reads it from texts.
     cover : array of shape (n, m) in [0, 1], or n values, optional
         Parts that each set has to cover, for shared candidates; see :func:`select`.
     relevance : array-like, shape (Q, n), or an iterator of blocks (b, n), optional

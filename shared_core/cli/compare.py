@@ -50,8 +50,8 @@ def compare(
     queries: Annotated[
         Path | None,
         typer.Option(
-            help="JSON lines or CSV ('text', optionally 'gold', 'subtopics', 'root', 'answers'), or .txt with one "
-            "query a line."
+            help="JSON lines or CSV ('text', optionally 'gold', 'subtopics', 'root', 'answers', and 'queries': its "
+            "sub-questions), or .txt with one query a line."
         ),
     ] = None,
     split: Annotated[
@@ -246,6 +246,11 @@ def _compare(
         make = loaded().embed_queries
         return CachedEmbedding(make, name, cache, track=progress, description="Embedding queries")(texts)
 
+    if source.queries is not None and any(query.queries for query in corpus.queries):
+        raise InvalidParameterError(
+            "--query-vectors holds no vectors of sub-questions: leave it out, so that they are embedded, or leave out "
+            "'queries'"
+        )
     rows, query_rows = source.read(corpus)
     comparison = compare_methods(
         corpus.documents,

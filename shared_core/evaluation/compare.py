@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from numbers import Real
@@ -18,7 +19,7 @@ from .._argument_names import argument_name
 from .._validation import as_numeric, check_integer, quoted
 from ..candidates import as_unit_rows
 from ..errors import InvalidInputError, InvalidParameterError
-from ..selectors.base import Selector, check_selector, default_fetch_k, make_selector, uses_words
+from ..selectors.base import Selector, check_selector, default_fetch_k, make_selector, share_fetch_k, uses_words
 from ..signals.embedding_models import Track, without_progress
 from .corpus import Document, Query, as_document, as_query, convert_all
 from .judging import (
@@ -34,6 +35,7 @@ from .judging import (
 )
 from .recommend import check_deciding, recommend
 from .results import Comparison, CorpusFacts, Setting
+from .sub_questions import ByQuestion, with_merged_lists
 
 Settings: TypeAlias = Sequence[tuple[Setting, Selector]]
 Embed: TypeAlias = Callable[[list[str]], ArrayLike]
@@ -74,12 +76,15 @@ def compare(
     Parameters
     ----------
     documents : iterable of str, mapping or Document
-        Texts, or records with ``text`` and optionally ``id``, ``title`` (put before the text; other texts call the
-        document by it) and ``subtopics``, or both mixed. The default ids are "1", "2", ...
+        Texts, or records with ``text`` and optionally ``id``, ``title`` (put before the text; the name by which
+        other texts mention the document) and ``subtopics``, or both mixed. The default ids are "1", "2", ...
     queries : iterable of str, mapping or Query
-        Texts, or records with ``text`` and optionally ``id``, ``gold``, ``subtopics``, ``root`` and ``answers``.
+        Texts, or records with ``text`` and optionally ``id``, ``gold``, ``subtopics``, ``root``, ``answers``, and
+        ``queries``: the sub-questions of this one. They share ``fetch_k`` with the question, and each setting selects
+        one set for all of them; plain similarity knows the question alone. Two more rows show what merged lists give.
     embed : callable, or a pair for documents and queries
-        ``embed(texts) -> array-like (n, d)``. In a pair, each is such a function or the vectors themselves.
+        ``embed(texts) -> array-like (n, d)``. In a pair, each is such a function or the vectors themselves: those of
+        sub-questions follow that of their question.
         :class:`~shared_core.signals.embedding_models.CachedEmbedding` keeps embeddings on disk.
     k : int
         How many documents are picked, at least 1.
@@ -143,7 +148,8 @@ def compare(
     check_deciding(decide_by, allowed_measures(cleaned, any(subtopics.values())))
     embed_documents, embed_queries = embed if isinstance(embed, tuple) else (embed, embed)
     rows = _as_vectors(embed_documents, [document.text for document in corpus], "documents")
-    query_rows = _as_vectors(embed_queries, [query.text for query in cleaned], "queries")
+    asked = [text for query in cleaned for text in (query.text, *query.queries)]
+    query_rows = _as_vectors(embed_queries, asked, "queries")
     if rows.shape[1] != query_rows.shape[1]:
         raise InvalidInputError(
             f"vectors of documents have length {rows.shape[1]}, those of queries {query_rows.shape[1]}: embed both "
@@ -156,13 +162,15 @@ def compare(
         )
     copies = copies_of(corpus)
     fetch_k = min(fetch_k, len(corpus))
-    places = {query.id: place for place, query in enumerate(cleaned)}
+    ends = np.cumsum([1 + len(query.queries) for query in cleaned]).tolist()
+    places = {query.id: slice(end - 1 - len(query.queries), end) for query, end in zip(cleaned, ends, strict=True)}
     nearest = nearest_rows(query_rows, rows, fetch_k)
 
     def candidates_of(query: Query) -> FoundCandidates:
         place = places[query.id]
-        documents = [corpus[i] for i in nearest[place]]
-        return FoundCandidates(query_rows[place], documents, rows[nearest[place]], subtopics[query.id], copies)
+        share = share_fetch_k(fetch_k, k, 1 + len(query.queries))
+        found = list(dict.fromkeys(nearest[place, :share].ravel().tolist()))
+        return FoundCandidates(query_rows[place], [corpus[i] for i in found], rows[found], subtopics[query.id], copies)
 
     return compare_candidates(
         cleaned,
@@ -203,7 +211,8 @@ def compare_candidates(
         The questions, as in :func:`compare`.
     candidates_of : callable
         ``candidates_of(query) -> FoundCandidates``: the query's vector, at most ``fetch_k`` documents, and their
-        vectors. A query without candidates is left out, and a note says so.
+        vectors. A query without candidates is left out, and a note says so. If the query has sub-questions, the
+        vector has a row for each, shape (q, d), and the documents are those of all searches.
     documents : int, optional
         How many documents the search covers, for the report.
     k, fetch_k, settings, decide_by, drop_duplicates, model, title, track, notes
@@ -234,6 +243,9 @@ def compare_candidates(
     tried = _check_settings(settings)
     given = convert_all(queries, as_query, "queries")
     check_deciding(decide_by, allowed_measures(given, any(query.subtopics or query.gold for query in given)))
+    sub_questions = sum(len(query.queries) for query in given)
+    if sub_questions:
+        tried = with_merged_lists(tried, fetch_k)
     selectors = [selector for _, selector in tried]
 
     def judged(query: Query, *, view: bool) -> JudgedQuery | None:
@@ -273,7 +285,8 @@ def compare_candidates(
             shown += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
     repeats = (0, "redundancy") in values
     versions = {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
-    facts = CorpusFacts(documents, len(outcomes), len(given), _name_of(model), k, fetch_k, versions, drop_duplicates)
+    counts = documents, len(outcomes), len(given)
+    facts = CorpusFacts(*counts, _name_of(model), k, fetch_k, versions, drop_duplicates, sub_questions)
     return Comparison(
         title,
         facts,
@@ -286,7 +299,7 @@ def compare_candidates(
         redundancy=tuple(values[s, "redundancy"].mean if repeats else None for s in range(len(tried))),
         queries=tuple(shown),
         partial=partial,
-        notes=(*notes, *_notes_on(outcomes, without_candidates, k, drop_duplicates)),
+        notes=(*notes, *_notes_on_settings(tried), *_notes_on(outcomes, without_candidates, k, drop_duplicates)),
     )
 
 
@@ -322,7 +335,7 @@ def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
     --------
     >>> named("mmr", lambda_mult=0.5)[0]
     Setting(method='mmr', label='mmr lambda_mult=0.5', parameter=0.5, selector='MMR(lambda_mult=0.5, lambda_b=0.95)', \
-parameters=(('lambda_mult', '0.5'),), reads_words=False)
+parameters=(('lambda_mult', '0.5'),), reads_words=False, sub_questions=False)
     """
     selector = make_selector(name, **parameters)
     label = " ".join([name, *(f"{key}={_as_typed(value)}" for key, value in parameters.items())])
@@ -397,7 +410,7 @@ def check_options(k: int, fetch_k: int | None, decide_by: str | None = None) -> 
     return fetch_k
 
 
-def _check_settings(settings: Settings | None) -> Settings:
+def _check_settings(settings: Settings | None) -> list[tuple[Setting, Selector]]:
     tried = sweep() if settings is None else list(settings)
     for _, selector in tried:
         check_selector(selector)
@@ -410,6 +423,13 @@ def _name_of(model: str) -> str:
     """The model's name for the report: of a folder only its name, so that the report does not tell where it is."""
     folder = Path(model).expanduser()
     return folder.absolute().name if folder.is_dir() or folder.is_absolute() else model
+
+
+def _notes_on_settings(settings: Settings) -> Iterator[str]:
+    """A note on the settings that get the question without its sub-questions."""
+    alone = [setting.label for setting, selector in settings if isinstance(selector, ByQuestion)]
+    if alone:
+        yield f"The question without its sub-questions is the query of {', '.join(alone)}."
 
 
 def _notes_on(
@@ -476,7 +496,7 @@ def _without_unknown_ids(query: Query, known: Collection[str]) -> Query:
     # A label whose ids are all unknown is dropped: without ids it would mean the documents that carry the label.
     kept = {label: ids for label, ids in subtopics.items() if ids or not query.subtopics[label]}
     gold = tuple(i for i in query.gold if i in known)
-    return Query(query.id, query.text, gold, kept, query.root, query.answers)
+    return replace(query, gold=gold, subtopics=kept)
 
 
 def _count(names: Sequence[str], one: str, many: str) -> str:

@@ -23,12 +23,12 @@ TEXT_KEYS = ("text", "query", "question")
 _DOCUMENT_IDS = ("id", "_id")
 _QUERY_IDS = ("id", "_id", "query_id", "topic_id")
 # Columns of a CSV file whose cells hold several values.
-_SEVERAL = ("gold", "subtopics", "answers")
+_SEVERAL = ("gold", "subtopics", "answers", "queries")
 
 
 @dataclass(frozen=True)
 class Document:
-    """A text that can be picked; ``subtopics`` are the labels of what it covers, and other texts call it by ``title``.
+    """A text that can be picked; ``subtopics`` are the labels of what it covers, ``title`` is its name in other texts.
 
     >>> Document("a", "A text.").subtopics
     ()
@@ -57,6 +57,8 @@ class Query:
         What the query is about without its perspective: queries of one root count as one (PIR paper, p-recall).
     answers : tuple of str
         Strings that the picked texts should contain.
+    queries : tuple of str
+        Its sub-questions, which are searched for too.
     """
 
     id: str
@@ -65,6 +67,7 @@ class Query:
     subtopics: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     root: str | None = None
     answers: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
 
 
 _Item = TypeVar("_Item", Document, Query)
@@ -153,7 +156,8 @@ def read_queries(
     The text is under ``text``, ``query`` or ``question``, the id under ``id``, ``_id``, ``query_id`` or ``topic_id``
     (by default the line's number). Each of the following is optional and allows more measures: ``gold`` (ids of the
     right documents), ``subtopics`` (labels that the documents carry, or an object from labels to ids), ``root`` (what
-    the query is about without its perspective), ``answers`` (strings that the picked texts should contain).
+    the query is about without its perspective), ``answers`` (strings that the picked texts should contain). ``queries``
+    are its sub-questions, which are searched for too.
 
     Parameters
     ----------
@@ -249,6 +253,7 @@ def as_query(
         covered,
         None if root is None else _as_name(root, "root"),
         _read_names(record, "answers"),
+        _read_names(record, "queries"),
     )
 
 

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._validation import quoted
 from ..candidates import Candidates, as_unit_rows
-from ..errors import SetSelectError
-from ..selectors.base import Selector, uses_references, uses_words
+from ..errors import InvalidInputError, SetSelectError
+from ..selectors.base import Selector, best_query, uses_references, uses_words
 from ..selectors.choose import choose
 from ..signals.references import find_references, read_name
 from ..signals.words import match_words
@@ -52,8 +52,8 @@ class FoundCandidates:
 
     Attributes
     ----------
-    vector : array-like, shape (d,)
-        The query's vector.
+    vector : array-like, shape (d,), or (q, d) for a query with sub-questions
+        The query's vector; those of the sub-questions follow it.
     documents : sequence of n Document
         The candidates, the nearest first.
     vectors : array-like, shape (n, d)
@@ -145,9 +145,14 @@ def judge(
         read = _read_texts(query, texts, found.documents, selectors)
         words = read["words"]
         ids = [document.id for document in found.documents]
+        if query.queries and np.shape(found.vector)[:-1] != (1 + len(query.queries),):
+            raise InvalidInputError(
+                f"the vector of a query with {len(query.queries)} sub-questions must have {1 + len(query.queries)} "
+                f"rows, the question first, got shape {np.shape(found.vector)}"
+            )
         candidates = Candidates(found.vector, found.vectors, **read, ids=ids)
         # One order for every store, so that ties fall to the same document.
-        order = np.argsort(-candidates.relevance, kind="stable")
+        order = np.argsort(-candidates.with_query(candidates.query).relevance, kind="stable")
         candidates = candidates.take(order)
         documents = [found.documents[i] for i in order]
         subtopics = found.subtopics
@@ -184,7 +189,7 @@ def judge(
         sum_cosine=np.array([sum_cosine(unit_query[0], unit[picked]) for picked in picks]),
         redundancy=np.array([mean_pairwise_cosine(unit[p]) for p in picks]) if min(k, len(ids)) > 1 else None,
         answers=np.array([contained[picked].any(axis=0).mean() for picked in picks]) if query.answers else None,
-        view=_view(query, documents, cosines, np.vstack([unit_query, unit]), found_sets) if view else None,
+        view=_view(query, documents, distinct, cosines, np.vstack([unit_query, unit]), found_sets) if view else None,
     )
 
 
@@ -194,7 +199,7 @@ def _read_texts(
     """The ``words`` and ``references`` of the texts, as far as a selector uses them."""
     titles = [document.title for document in documents]
     return {
-        "words": match_words(query.text, texts) if any(map(uses_words, selectors)) else None,
+        "words": match_words([query.text, *query.queries], texts) if any(map(uses_words, selectors)) else None,
         "references": find_references(texts, titles) if any(map(uses_references, selectors)) else None,
     }
 
@@ -307,12 +312,14 @@ def _normalised(text: str) -> str:
 def _view(
     query: Query,
     documents: list[Document],
+    candidates: Candidates,
     cosines: Matrix,
     vectors: Matrix,
     found: list[tuple[list[int], list[int]]],
 ) -> QueryView:
     (x, y), *places = project_to_map(vectors).round(_DIGITS).tolist()
-    candidates = tuple(
+    served = best_query(candidates).tolist() if query.queries else [None] * len(documents)
+    views = tuple(
         CandidateView(
             document.id,
             _excerpt(document.text),
@@ -320,11 +327,12 @@ def _view(
             place[0],
             place[1],
             _excerpt(document.title or read_name(document.text)),
+            serves,
         )
-        for document, cosine, place in zip(documents, cosines, places, strict=True)
+        for document, cosine, place, serves in zip(documents, cosines, places, served, strict=True)
     )
     picks, names = ({setting: tuple(rows[part]) for setting, rows in enumerate(found)} for part in (0, 1))
-    return QueryView(query.id, query.text, query.gold, x, y, candidates, picks, names)
+    return QueryView(query.id, query.text, query.gold, x, y, views, picks, names, query.queries)
 
 
 def project_to_map(vectors: Matrix) -> Matrix:

@@ -95,7 +95,8 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     """Lines of code that use a setting, for each of ``LangChain``, ``LlamaIndex`` and ``Arrays``.
 
     They name what the reader has: ``store``, ``index``, ``query`` and ``vectors``; for a setting that reads words also
-    ``question`` and ``texts``.
+    ``question`` and ``texts``. With sub-questions, ``split`` maps a question to them, and ``queries`` and ``questions``
+    are the vectors and the texts of all. Nothing here fuses ranks: then there are no lines.
 
     >>> from shared_core.evaluation.compare import named
     >>> print(lines_to_paste(named("mmr", lambda_mult=0.8)[0], k=5, fetch_k=50)["Arrays"])
@@ -104,15 +105,21 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     # vectors: those of the 50 nearest candidates
     selection = select(query, vectors, k=5, selector="mmr", lambda_mult=0.8)
     """
-    given = (("selector", f'"{setting.method}"'), *setting.parameters)
+    if setting.method == "rrf":
+        return {}
+    name = "similarity" if setting.method == "highest cosine" else setting.method
+    given = (("selector", f'"{name}"'), *setting.parameters)
     arguments = "".join(f", {name}={value}" for name, value in given)
     items = "".join(f', "{name}": {value}' for name, value in given)
     texts, words = "", ""
+    query, question, of_all = "query", "question", ""
+    if setting.sub_questions:
+        query, question, of_all = "queries", "questions", " of all queries"
     if setting.reads_words:
-        texts, words = " and texts", ", question=question, texts=texts"
+        texts, words = " and texts", f", question={question}, texts=texts"
     arrays = (
-        f"from setselect import select\n\n# vectors{texts}: those of the {fetch_k} nearest candidates\n"
-        f"selection = select(query, vectors, k={k}{arguments}{words})"
+        f"from setselect import select\n\n# vectors{texts}: those of the {fetch_k} nearest candidates{of_all}\n"
+        f"selection = select({query}, vectors, k={k}{arguments}{words})"
     )
     if setting.method == "similarity":
         # Plain search needs no setselect.
@@ -124,11 +131,15 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     if not drop_duplicates:
         arguments += ", drop_duplicates=False"
         items += ', "drop_duplicates": False'
+    line = ""
+    if setting.sub_questions:
+        arguments += ", queries=split"
+        line = "    queries=split,\n"
     return {
         "LangChain": (
             "from langchain_setselect import SetSelectRetriever\n\n"
             "retriever = SetSelectRetriever(\n    vectorstore=store,\n"
-            f'    search_kwargs={{"k": {k}, "fetch_k": {fetch_k}{items}}},\n)'
+            f'    search_kwargs={{"k": {k}, "fetch_k": {fetch_k}{items}}},\n{line})'
         ),
         "LlamaIndex": (
             "from llamaindex_setselect import SetSelectIndexRetriever\n\n"

@@ -21,7 +21,8 @@ class CorpusFacts:
 
     ``queries`` counts the queries that were compared; it is less than ``planned_queries`` if the run was interrupted.
     ``documents`` is None if a store was searched whose size is unknown. ``drop_duplicates`` says whether documents with
-    the same text counted as one. ``versions`` maps packages, and ``python``, to their versions.
+    the same text counted as one. ``versions`` maps packages, and ``python``, to their versions. ``sub_questions``
+    counts those of all queries.
     """
 
     documents: int | None
@@ -32,6 +33,7 @@ class CorpusFacts:
     fetch_k: int
     versions: dict[str, str]
     drop_duplicates: bool = True
+    sub_questions: int = 0
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class Setting:
     The label holds the selector's name and parameters as a user types them. ``parameter`` is the value of the swept
     parameter (lambda_mult, temperature), or None. Settings that sweep the same parameter of one method form one curve,
     in the order of its values. ``parameters`` are the names and values of all parameters, as Python source.
-    ``reads_words``: whether the selector reads the words of the query and of the texts.
+    ``reads_words``: whether the selector reads the words of the query and of the texts. ``sub_questions``: whether it
+    selects for the sub-questions too.
     """
 
     method: str
@@ -50,6 +53,7 @@ class Setting:
     selector: str
     parameters: tuple[tuple[str, str], ...] = ()
     reads_words: bool = False
+    sub_questions: bool = False
 
     @property
     def curve(self) -> str | None:
@@ -131,6 +135,7 @@ class CandidateView:
     """A candidate of a query: an excerpt of its text, its cosine with the query, and its place ``x, y`` on the map.
 
     ``name`` is its title or the name that its text begins with, by which other texts call it; empty if it has none.
+    ``serves`` is the number of the sub-question that it serves best, from 1; 0 is the question. None if there are none.
     """
 
     id: str
@@ -139,6 +144,7 @@ class CandidateView:
     x: float
     y: float
     name: str = ""
+    serves: int | None = None
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,8 @@ class QueryView:
     ``picks`` maps a position in ``Comparison.settings`` to positions in ``candidates``, in the order of the picks.
     ``named_by`` maps it to the position of the earlier pick that names each pick and brought it a bonus, or -1.
     ``gold`` holds the ids that are known to be right; they need not be among the candidates. ``x, y`` is the query's
-    place on the map, which shows the first two principal components of the candidates and the query.
+    place on the map, which shows the first two principal components of the candidates and the query. ``queries`` are
+    its sub-questions.
     """
 
     id: str
@@ -159,6 +166,7 @@ class QueryView:
     candidates: tuple[CandidateView, ...]
     picks: dict[int, tuple[int, ...]]
     named_by: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    queries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

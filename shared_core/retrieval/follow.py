@@ -1,4 +1,4 @@
-"""Following: names in the selected texts that no candidate bears are searched for, and the set is selected again.
+"""Follow the names in the selected texts that no candidate has: search for them, and select the set again.
 
 There is one round, with one batch of embeddings and at most ``follow_names`` searches, whatever the texts say.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..signals.references import find_names, read_name
+from ..signals.references import HEAD, as_key, find_names, read_name
 from .flow import Flow, Step, together
 from .items import read_keys, read_links, read_titles
 from .request import EmbeddedQuery, Found, Request, Search, Selected, unite
@@ -26,10 +26,12 @@ def follow(
     search: Search,
     fetch: Callable[[list[str]], Flow[Found]],
 ) -> Flow[Selected]:
-    """``selected``, or what is selected from the candidates and what their names and links lead to.
+    """The set that is selected when the documents that names and links lead to are candidates too.
 
-    ``embed`` gives the vectors of names, ``search`` the items nearest to a vector, and ``fetch`` the items with these
-    ids, as far as the store has them and may return them.
+    It is ``selected`` if the selected texts have no such names and links.
+
+    ``embed`` returns the vectors of names, ``search`` the items nearest to a vector, and ``fetch`` the items with some
+    ids. ``fetch`` leaves out ids that the store does not have.
     """
     settings = request.settings
     links, names = _find_unknown(request, selected)
@@ -39,8 +41,8 @@ def follow(
     if links:
         fetched = yield from fetch(links)
     ids = [] if fetched is None else list(map(str, fetched.ids))
-    # An address is no name.
-    names = [link for link in links if link not in ids and "://" not in link] + names
+    # An address is no name, nor is a long text.
+    names = [link for link in links if link not in ids and "://" not in link and len(link) <= HEAD] + names
     names = names[: settings.follow_names - len(ids)]
     vectors = np.asarray((yield from embed(names)), np.float64) if names else np.zeros((0, 0))
     # A model of words gives a vector of zeros for a name that it does not know.
@@ -56,15 +58,19 @@ def follow(
 
 
 def _find_unknown(request: Request, selected: Selected) -> tuple[list[str], list[str]]:
-    """Links of the selected items that lead to no candidate, and names in their texts that no candidate bears."""
+    """Links of the selected items that lead to no candidate, and names in their texts that no candidate has."""
     settings, found, view = request.settings, selected.found, request.view
     texts = [found.comparable_text(item) for item in found.items]
     titles = read_titles(found.items, settings.title, view)
     known = {title or read_name(text) for title, text in zip(titles, texts, strict=True)}
-    links = [None] * len(selected.items) if settings.links is None else read_links(selected.items, settings.links, view)
+    links: list[tuple[str, ...] | None] = [None] * len(selected.items)
+    if settings.links is not None:
+        every = read_links(found.items, settings.links, view)
+        links = [every[row] for row in selected.selection.indices.tolist()]
     targets = dict.fromkeys(link for row in links for link in row or ())
-    keys = {key for item in found.items for key in read_keys(item)} | {name.casefold() for name in known}
-    unknown = [link for link in targets if link not in keys and link.casefold() not in keys]
+    keys = {key for item in found.items for key in read_keys(item)} | known
+    borne = set(map(as_key, known)) - {()}
+    unknown = [link for link in targets if link not in keys and as_key(link) not in borne]
     unknown = unknown[: settings.follow_names]
     # A document with links refers to what they lead to, and to nothing else.
     searched = [found.comparable_text(item) for item, row in zip(selected.items, links, strict=True) if row is None]

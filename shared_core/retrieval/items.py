@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_ranks, quoted
+from .._validation import as_ranks, is_missing, quoted
 from ..candidates import Parts, as_parts
 from ..errors import InvalidInputError, InvalidParameterError, warn
 
@@ -143,8 +143,7 @@ def read_titles(items: Sequence[Any], given: ItemName | None, view: Callable[[An
     """The title of each item, by the setting ``title`` or else by :func:`read_title`; empty if it has none."""
     values = [None] * len(items) if given is None else _read_some(items, given, "title", view)
     return [
-        # Metadata from a table has NaN for a missing title.
-        str(value) if value and value == value else read_title(item.metadata)
+        str(value) if not is_missing(value) and value else read_title(item.metadata)
         for item, value in zip(items, values, strict=True)
     ]
 
@@ -157,8 +156,8 @@ def read_title(metadata: Mapping[str, Any]) -> str:
       in ``"header_path"`` (LlamaIndex's ``MarkdownNodeParser``);
     - a file name that reads like a title, without its suffix: ``"file_name"`` (LlamaIndex's
       ``SimpleDirectoryReader``), ``"filename"`` (Unstructured), or the last part of a path or URL in ``"source"``
-      (LangChain). It begins with a capital and has lower case letters too, or is of a script without capitals. So
-      ``report_final.pdf`` and ``README.md`` are no titles.
+      (LangChain). Such a name begins with a capital and has lower case letters too, or is of a script without capitals.
+      So ``report_final.pdf`` and ``README.md`` are no titles.
 
     >>> read_title({"title": "Ann Lee"}), read_title({"source": "wiki/Forbidden_Ground.md"})
     ('Ann Lee', 'Forbidden Ground')
@@ -181,13 +180,15 @@ def read_title(metadata: Mapping[str, Any]) -> str:
 def read_links(
     items: Sequence[Any], given: ItemName, view: Callable[[Any], Any] = itself
 ) -> list[tuple[str, ...] | None]:
-    """What each item links to: ids, titles or URLs; None if it has no links."""
+    """What each item links to: ids, titles or URLs; None if it has no links. Missing values and blanks are none."""
     links: list[tuple[str, ...] | None] = []
     for row, value in enumerate(_read_some(items, given, "links", view)):
-        if value is None or isinstance(value, str):
-            links.append((value,) if value else None)
+        if isinstance(value, str):
+            links.append((value,) if value.strip() else None)
         elif isinstance(value, Iterable):
-            links.append(tuple(map(str, value)))
+            links.append(tuple(str(one) for one in value if not is_missing(one) and str(one).strip()))
+        elif is_missing(value):
+            links.append(None)
         else:
             raise InvalidInputError(
                 f"links of {describe_item(items[row], row)} are {quoted(value)}: they must be an id, a title or a URL, "
@@ -197,7 +198,7 @@ def read_links(
 
 
 def read_keys(item: Any) -> list[str]:
-    """By what links point at an item, besides its name: its id, that of LlamaIndex's document, and its URL."""
+    """What links may call an item, besides its name: its id, the id of LlamaIndex's document, and its URL."""
     keys = item_id(item), getattr(getattr(item, "node", item), "ref_doc_id", None)
     return [str(key) for key in (*keys, *map(item.metadata.get, ("source", "url"))) if key is not None]
 

@@ -164,7 +164,7 @@ class Request:
         """The request for settings that were checked one by one; checks them together, and makes the selector.
 
         A function that is the value of a setting gets ``view(item)``. ``warns``: whether to warn about a setting that
-        has no effect. ``names_by_default``: whether items name each other where no setting says so.
+        has no effect. ``names_by_default``: whether names are read if no setting asks for it.
         """
         selector = settings.make_selector(warns=warns)
         k, fetch_k = settings.sizes()

@@ -98,27 +98,28 @@ class Settings(BaseModel):
     cover: Values = None
     """For ``"coverage"``: what the set has to cover besides the words. A metadata key (``"label"``), a function, or
     values by id. A value that is covered counts once, so a relevant document of another label, collection or product
-    gets its place. A document covers one value, each value of a list, or with None or no value nothing."""
+    gets its place. A document covers its value, or each value of a list. With None or no value it covers nothing."""
 
     cover_weight: NotNegative | None = None
     """For ``"coverage"`` with ``cover``, at least 0: how much its values count, 1 by default."""
 
     bridge_weight: NotNegative | None = None
-    """For ``"coverage"``, at least 0: how much it counts that a document selected earlier names this one, 1 by default;
+    """For ``"coverage"``, at least 0: the weight of the bonus for a document that an earlier pick names, 1 by default;
     0 switches it off. Example selectors look for names only if this, ``title``, ``links`` or ``follow`` is set."""
 
     title: Name = None
     """The name under which other documents mention a document: a metadata key, a function, or names by id. By default
     the metadata ``"title"``, or what loaders and splitters write in place of it: ``"Title"``, ``"document_title"``,
     ``"Header 1"``, the first heading of ``"header_path"``, or a file name that reads like a title (``"file_name"``,
-    ``"filename"``, or a path or URL in ``"source"``). A document without a title is called by its heading, or by the
-    name that its text begins with (see :func:`read_name`). Documents with the same title are pieces of one document,
-    and never name each other."""
+    ``"filename"``, or a path or URL in ``"source"``). The name of a document without a title is its heading, or the
+    name with which its text begins (see :func:`read_name`). Documents with the same title count as parts of one
+    document, and never name each other."""
 
     links: Values = None
-    """Which documents a document points at: a metadata key, a function, or values by id. A value is an id, a title, or
-    the URL that another document has as ``"source"`` or ``"url"``, or a list of them. A document with links names
-    the documents they lead to, and no others. None: its text is searched for names."""
+    """Which other documents a document links to: a metadata key, a function, or values by id. A value is an id, a
+    title, or the URL that another document has as ``"source"`` or ``"url"``, or a list of them. A document with a list
+    names the documents that its links lead to, and no others. If the value is None or missing, its text is searched for
+    names."""
 
     lambda_mult: Weight | None = None
     """For ``"mmr"``, in [0, 1]: the weight of relevance against novelty, 0.5 by default."""
@@ -197,8 +198,8 @@ class Settings(BaseModel):
     prefer: Rank = None
     """Which of several copies stays: among candidates with the same text, or with a cosine above
     ``drop_near_duplicates``, the one with the highest value. A metadata key, a function, or values by id. A value is a
-    number, or a date: an ISO string (``"2026-01-31"``) or a datetime. None or no value is the lowest. A copy that the
-    whole ``budget`` does not pay for is not preferred."""
+    number, or a date: an ISO string (``"2026-01-31"``) or a datetime. None or no value is the lowest. A copy that
+    costs more than the whole ``budget`` is not preferred."""
 
     order: Order = "selection"
     """The order of the result: as selected, the most relevant first (``"relevance"``), the most relevant last
@@ -268,19 +269,19 @@ class Fetching(BaseModel):
     fetch_k / q candidates, and at least as many as are selected and ``shown``."""
 
     follow: bool = False
-    """For ``"coverage"``: search for the names that stand in the selected documents and that no candidate bears, add
-    what is found to the candidates, and select again. With ``links``, documents that they lead to are looked up by id
-    first; the other links that are no URLs are searched as names. If the search has a filter, or another argument of
-    the store, links are not looked up, because a look-up would ignore the filter.
+    """For ``"coverage"``: search for the names that stand in the selected documents and that no candidate has, add the
+    documents that are found to the candidates, and select again. With ``links``, the documents that they lead to are
+    looked up by id first. Links without a document of this id are searched as names, except for URLs. If the search has
+    a filter, or another argument of the store, links are not looked up, because a look-up would ignore the filter.
 
-    It costs one more batch of embeddings and at most ``follow_names`` searches, side by side in async code. Nothing
-    that is found is followed in turn. With a perspective, the names' vectors are not projected."""
+    It costs one more batch of embeddings and at most ``follow_names`` searches, which async code runs at the same time.
+    What is found is not followed in turn. With a perspective, the vectors of names are not projected."""
 
     follow_names: Positive = 20
-    """For ``follow``: how many names and links are followed at most."""
+    """For ``follow``: the largest number of names and links that are followed."""
 
     follow_k: Positive = 2
-    """For ``follow``: how many documents are searched for each name."""
+    """For ``follow``: how many documents each search for a name returns."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 

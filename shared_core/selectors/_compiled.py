@@ -288,7 +288,7 @@ def ndpp(
 def update_bonus(
     i: int, named: FloatArray, names: Indices, bridge: float, fresh: NDArray[np.bool_], bonus: Matrix, bound: Matrix
 ) -> None:
-    """Raise the bonus, and with it the bound, of what ``i`` names. What bears the name of ``i`` gets none from now."""
+    """Raise the bonus and the bound of what ``i`` names. Candidates with the name of ``i`` get no bonus any more."""
     for v in range(len(names)):
         if names[v] == names[i]:
             fresh[v], bonus[v] = False, 0.0

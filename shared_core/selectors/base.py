@@ -138,8 +138,9 @@ class Selector(Protocol):
 
     Five attributes say what a selector can use, so that an argument without an effect is named: ``uses_quality``;
     ``uses_relevance`` for a relevance that is given in place of the cosine; ``uses_queries`` for several queries;
-    ``uses_words`` for the words of the question and the parts of ``cover``; ``uses_references`` for the names that
-    stand in the texts. Without them it can use quality, relevance and several queries, but no words and no names.
+    ``uses_words`` for the words of the question and the parts of ``cover``; ``uses_references`` for the names in the
+    texts. A selector without these attributes can use quality, relevance and several queries, but no words and no
+    names.
 
     Examples
     --------
@@ -456,7 +457,7 @@ def warn_of_no_effect(
     """Warn if a quality, words or another argument were given that the selector does not use.
 
     ``parameters`` are the names of what was given. ``words`` names the arguments that give words, names or parts.
-    ``without`` says for an argument which other one it needs and is missing; None for none.
+    ``without`` has, for an argument, the other argument that it needs and that is missing, or None.
     """
     # A selector without the attribute uses_quality may use quality.
     if quality and not getattr(selector, "uses_quality", True):

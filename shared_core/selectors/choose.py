@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from .._validation import check_one_of, read_only
 from ..candidates import CONSTRAINTS, TIE_TOLERANCE, Candidates, References
 from ..errors import InvalidInputError, NothingLeftError, warn
 from ..scaling import SCALES, Scale, rescale
-from ..signals.references import find_references
+from ..signals.references import check_strings, find_references
 from ..signals.words import match_words
 from .base import (
     DEFAULT_SELECTOR,
@@ -71,13 +72,13 @@ def select(
         The query in words; for several queries a string for each. With ``texts``, :class:`Coverage` also counts which
         words of them each text has.
     texts : sequence of n str, optional
-        The candidates' texts. They need ``question``. :class:`Coverage` also reads in them which candidates name each
-        other; see :func:`find_references`.
+        The candidates' texts. They need ``question``. From them :class:`Coverage` also reads which candidates name
+        each other; see :func:`find_references`.
     titles : sequence of n str or None, optional
-        The names of the candidates, by which the texts call each other. None or "": the name is read from the
-        beginning of the text. They need ``texts``.
+        The names by which the texts mention each other. If one is None or empty, the name is read from the beginning
+        of the text. They need ``texts``.
     references : References, or array-like, shape (n, n), in [0, 1], optional
-        How clearly candidate i names candidate j, in place of what :class:`Coverage` reads in ``texts``.
+        How clearly candidate i names candidate j, for :class:`Coverage`. They replace the names in ``texts``.
     cover : array of shape (n, m) in [0, 1], or n values, optional
         Parts that the set has to cover, for :class:`Coverage`: how well each candidate covers each part, or the value
         of each candidate, such as its label. See :class:`Candidates`.
@@ -146,9 +147,11 @@ def select(
         missing = "texts" if texts is None else "question"
         raise InvalidInputError(f"{missing} is missing: the words need the question and the candidates' texts")
     if titles is not None and texts is None:
-        raise InvalidInputError("texts is missing: titles are the names by which the candidates' texts call each other")
-    if titles is not None and references is not None:
-        warn("titles has no effect with references, which are used as given")
+        raise InvalidInputError("texts is missing: titles are the names by which the texts mention each other")
+    if titles is not None:
+        check_strings(titles, "titles", (str, NoneType))
+        if references is not None:
+            warn("titles has no effect with references, which are used as given")
     read = {"question": question, "titles": titles, "references": references, "cover": cover}
     others = {"costs": costs is not None, "sources": sources is not None}
     others["relevance_scale"] = relevance_scale != "minmax"

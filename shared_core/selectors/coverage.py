@@ -92,11 +92,11 @@ class Coverage:
     Each term is submodular (Lin and Bilmes 2011, "A Class of Submodular Functions for Document Summarization"), and so
     is F: the gain F(S + i) − F(S) of a candidate never rises as the set grows.
 
-    With references, a candidate that an earlier pick or a ``shown`` text names gets a bonus, as long as S has no text
-    of its name: its gain is F(S + i) − F(S) + b max_{j∈S} R_ji, where R_ji in [0, 1] says how clearly text j names text
-    i. Several passages of a document bear one name, which brings one bonus. The objective is the sum of the gains, and
-    depends on the order of the picks. The paper on nonsymmetric DPPs calls this a positive correlation between items,
-    which a symmetric kernel cannot express (Gartrell et al. 2021, section 1).
+    With references, a candidate that an earlier pick or a ``shown`` text names gets a bonus. Its gain is
+    F(S + i) − F(S) + b max_{j∈S} R_ji, where R_ji in [0, 1] says how clearly text j names text i. The bonus is 0 if S
+    has a text with the name of i, so several passages of one document bring one bonus. The objective is the sum of the
+    gains, and depends on the order of the picks. The paper on nonsymmetric DPPs calls this a positive correlation
+    between items, which a symmetric kernel cannot express (Gartrell et al. 2021, section 1).
 
     Cost: O(nkd + nkm) for m parts. Memory: O(kd + nm), and O(n²) with references.
 
@@ -261,15 +261,13 @@ def _shares(weights: Matrix) -> Matrix:
 
 
 def _served(candidates: Candidates) -> Matrix:
-    """(n, q): how well each candidate covers each query."""
-    c = cosines_with_queries(candidates)
-    # Where only rounding tells the cosines with a query apart, each candidate covers it.
-    scale = np.maximum(SERVED * c.std(axis=1, keepdims=True), TIE_TOLERANCE[candidates.dtype])
-    return np.ascontiguousarray(np.exp((c - c.max(axis=1, keepdims=True)) / scale).T)
+    """(n, q): how well each candidate covers each query; fully if its cosines are equal up to rounding."""
+    z, _ = standardise(cosines_with_queries(candidates), candidates.dtype)
+    return np.ascontiguousarray(np.exp((z - z.max(axis=1, keepdims=True)) / SERVED).T)
 
 
 def _update_bonus(i: int, terms: _Terms, fresh: NDArray[np.bool_], bonus: Matrix) -> None:
-    """Raise the bonus of what ``i`` names. What bears the name of ``i`` gets no bonus any more."""
+    """Raise the bonus of what ``i`` names. Candidates with the name of ``i`` get no bonus any more."""
     fresh &= terms.names != terms.names[i]
     np.maximum(bonus, terms.bridge * terms.named[i].astype(np.float64), out=bonus)
     bonus[~fresh] = 0.0

@@ -1,6 +1,7 @@
-"""Which candidate's text names which other candidate: by its title, by the name its text begins with, or by links.
+"""Which candidates name each other: by their titles, by the names with which their texts begin, or by links.
 
-A question of two steps needs a text that resembles another text and not the question. Often that other text names it.
+A question of two steps needs two texts, and the second one does not resemble the question. Often the first
+one names it.
 """
 
 from __future__ import annotations
@@ -57,15 +58,15 @@ def find_references(
 ) -> References:
     """How clearly the text of each candidate names each other candidate; for :class:`Candidates`.
 
-    Names are compared word by word, as :func:`match_words` splits texts, without what stands in brackets at their end.
-    At each place of a text the longest name counts: a text about New York City does not name New York. A name of
-    several words counts in upper and lower case. A name of one word counts only as it is written, and not if it is
-    an ordinary word: if it is written in lower case without digits or underscores, or if a text has it in lower case.
-    Candidates with the same name are parts of one document and never name each other.
+    Names are compared word by word, as :func:`match_words` splits texts. Brackets at the end of a name are left out. At
+    each place of a text the longest name counts: a text about New York City does not name New York. A name of several
+    words may be written in upper or lower case. A name of one word counts only with the capitals that it has. It does
+    not count if it is an ordinary word: if it is in lower case, without digits or underscores, or if a text has it in
+    lower case. Candidates with the same name are parts of one document and never name each other.
 
-    A name that stands in many texts says little. If m of the n' candidates without a name contain it, it weighs
-    log(1 + (n' − m + ½) / (m + ½)), divided by the value at m = 1: 1 for a name that stands in one text, 0 for a name
-    that stands in all of them.
+    A name that stands in many texts says little. Let n' candidates have other names, and let m of them contain the
+    name. Then it weighs log(1 + (n' − m + 0.5) / (m + 0.5)), divided by the value at m = 1. The weight is 1 for a name
+    that stands in one text, and 0 for a name that stands in all n' texts.
 
     Parameters
     ----------
@@ -74,10 +75,10 @@ def find_references(
     names : sequence of n str or None, optional
         Their titles. :func:`read_name` reads the name of a text without a title (None or empty).
     links : sequence of n iterables or None, optional
-        What each text links to: ids, URLs or titles of other documents. A text with links refers to the candidates
-        they lead to, and to no others: its words are not searched. None: the text has no such list.
+        What each text links to: ids, URLs or titles of other documents. A text with a list of links names the
+        candidates that they lead to, and no others: it is not searched for names. None: the text has no such list.
     keys : sequence of n iterables, optional
-        What links call each candidate besides its name: its id, its URL.
+        What else links may call each candidate: its id, its URL.
 
     Returns
     -------
@@ -90,7 +91,7 @@ def find_references(
     InvalidInputError
         A text or a name is not a string, or an argument has another number of rows than ``texts``.
     InvalidParameterError
-        The links or the keys of a row are a single string, or hold what cannot be hashed.
+        The links or the keys of a row are a single string, or contain a value that cannot be hashed.
 
     Examples
     --------
@@ -103,16 +104,16 @@ def find_references(
            [0., 0., 0., 0.]], dtype=float32)
     """
     n = len(texts)
-    _check_strings(texts, "texts")
+    check_strings(texts, "texts")
     names = [None] * n if names is None else names
     links = [None] * n if links is None else links
     keys = [()] * n if keys is None else keys
-    _check_strings(names, "names", (str, NoneType))
+    check_strings(names, "names", (str, NoneType))
     for what, values in (("names", names), ("links", links), ("keys", keys)):
         if len(values) != n:
             raise InvalidInputError(f"{what} must have {n} rows, one for each candidate, got {len(values)}")
     called = [_list_names(name, text) for name, text in zip(names, texts, strict=True)]
-    own = [list(map(_key, forms)) for forms in called]
+    own = [list(map(as_key, forms)) for forms in called]
     documents: dict[Key, list[int]] = defaultdict(list)
     for row, (key, *_) in enumerate(own):
         documents[key].append(row)
@@ -123,9 +124,9 @@ def find_references(
             if key not in documents:
                 bearers.setdefault(key, []).append(row)
     bearers.pop((), None)
-    linked = _follow_links(links, keys, bearers)
+    linked = _follow_links(links, keys, names, bearers)
     references = np.zeros((n, n), np.float32)
-    for row, named in _find_in_texts(texts, linked, bearers, _written_forms(called)):
+    for row, named in _find_in_texts(texts, linked, bearers, _written_forms(called, own)):
         for key in named.difference(own[row]):
             references[row, bearers[key]] = 1
     for row, reached in linked.items():
@@ -141,7 +142,7 @@ def find_references(
 
 
 def weigh(m: NDArray[Any], others: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The weights of names that stand in ``m`` of the ``others``, which do not bear them."""
+    """The weights of names that stand in ``m`` of the ``others``, the texts that have other names."""
     weights = np.log1p((others - m + 0.5) / (m + 0.5)) / np.log1p((others - 0.5) / 1.5)
     return np.where(m < others, weights.clip(0, 1), 0.0)
 
@@ -151,13 +152,13 @@ def read_name(text: str) -> str:
 
     The first line is a heading if it is a Markdown heading (``# Title``), or if it is short, does not end like a
     sentence, and further lines follow. Else the name is the run of two or more capitalised words with which the text
-    begins. A word such as "of" or "von" may stand inside of it. Articles, prepositions and numbers before it are left
-    out. Scripts without capitals have names only in headings.
+    begins. A word such as "of" or "von" may stand inside of it. Articles and prepositions before it are left out, and
+    so is a number with which the text begins. Scripts without capitals have names only in headings.
 
     Parameters
     ----------
     text : str
-        The text. Only its first characters are read.
+        The text. Only its first 200 characters, without white space before them, are read.
 
     Returns
     -------
@@ -187,7 +188,7 @@ def read_name(text: str) -> str:
         and line[0].isalnum()
         and len(line) <= LINE
         and not line.endswith(_SENTENCE_ENDS)
-        and _key(line)
+        and as_key(line)
     ):
         return line
     for start, _, run in _capitalised(head):
@@ -198,7 +199,7 @@ def read_name(text: str) -> str:
             run = run[1:]
         if run:
             name = " ".join(run)
-            return name if len(run) > 1 and _key(name) else ""
+            return name if len(run) > 1 and as_key(name) else ""
     return ""
 
 
@@ -207,7 +208,7 @@ def find_names(texts: Sequence[str], known: Iterable[str], most: int = 20) -> li
 
     A name of one word counts inside of a sentence only, and not in German, where every noun has a capital.
     """
-    seen, found = {_key(name) for name in known} | {()}, []
+    seen, found = {as_key(name) for name in known} | {()}, []
     for text in texts:
         words = text.split()
         german = 20 * sum(word in _GERMAN for word in words) > len(words)
@@ -217,7 +218,7 @@ def find_names(texts: Sequence[str], known: Iterable[str], most: int = 20) -> li
             if len(run) < 2 and (german or opens or len("".join(run)) < 4):
                 continue
             name = " ".join(run)
-            if (key := _key(name)) not in seen and not all(word.isdigit() or word in _MONTHS for word in key):
+            if (key := as_key(name)) not in seen and not all(word.isdigit() or word in _MONTHS for word in key):
                 seen.add(key)
                 found.append(name)
                 if len(found) == most:
@@ -225,7 +226,7 @@ def find_names(texts: Sequence[str], known: Iterable[str], most: int = 20) -> li
     return found
 
 
-def _check_strings(values: Sequence[Any], what: str, allowed: tuple[type, ...] = (str,)) -> None:
+def check_strings(values: Sequence[Any], what: str, allowed: tuple[type, ...] = (str,)) -> None:
     """Refuse one string in place of several, and a row that is none."""
     if isinstance(values, str):
         raise InvalidInputError(f"{what} must be a sequence of strings, one for each candidate, got {quoted(values)}")
@@ -234,12 +235,13 @@ def _check_strings(values: Sequence[Any], what: str, allowed: tuple[type, ...] =
             raise InvalidInputError(f"{what}: row {row} is {quoted(value)}, which is not a string")
 
 
-def _key(name: str) -> Key:
+def as_key(name: str) -> Key:
     """The words by which names are compared; empty if ``name`` is too long or too short for a name."""
     if len(name) > HEAD:
         return ()
     words = tuple(split_words(_without_brackets(name)))
-    letters = sum(not (character.isdigit() or character == "_") for word in words for character in word)
+    characters = "".join(words)
+    letters = len(characters) - characters.count("_") - sum(map(str.isdigit, characters))
     return words if letters >= LEAST_LETTERS and len(words) <= MOST_WORDS else ()
 
 
@@ -267,32 +269,35 @@ def _list_names(title: str | None, text: str) -> list[str]:
     return [name, " ".join(words).rstrip(",")] if words and last.endswith(".") and len(last) > 2 else [name]
 
 
-def _written_forms(called: Sequence[Sequence[str]]) -> dict[str, set[str]]:
+def _written_forms(called: Sequence[Sequence[str]], own: Sequence[Sequence[Key]]) -> dict[str, set[str]]:
     """How names of one word are written. A word in lower case is none, if it has no digit or underscore."""
     written: dict[str, set[str]] = defaultdict(set)
-    for names in called:
-        for name in names:
-            if len(key := _key(name)) == 1:
-                form = space_words(name).strip()
-                if not form.islower() or re.search(r"[\d_]", form):
-                    written[key[0]].add(form)
+    for name, key in zip(chain(*called), chain(*own), strict=True):
+        if len(key) == 1:
+            form = space_words(name).strip()
+            if not form.islower() or re.search(r"[\d_]", form):
+                written[key[0]].add(form)
     return written
 
 
 def _follow_links(
-    links: Sequence[Iterable[Hashable] | None], keys: Sequence[Iterable[Hashable]], bearers: Mapping[Key, list[int]]
+    links: Sequence[Iterable[Hashable] | None],
+    keys: Sequence[Iterable[Hashable]],
+    titles: Sequence[str | None],
+    bearers: Mapping[Key, list[int]],
 ) -> dict[int, set[int]]:
-    """For each text with a list of links, the rows that they lead to, by key or by name."""
+    """For each text with a list of links, the rows that they lead to, by key, title or name."""
     rows_of: dict[Hashable, list[int]] = defaultdict(list)
-    for row, own in enumerate(keys):
-        for name in as_identifiers(own, f"keys: row {row}"):
+    for row, (own, title) in enumerate(zip(keys, titles, strict=True)):
+        # A link may also be a title that is too short or too long for a name that is found in texts.
+        for name in (*as_identifiers(own, f"keys: row {row}"), *([title] if title else [])):
             rows_of[name].append(row)
     reached: dict[int, set[int]] = {}
     for row, targets in enumerate(links):
         if targets is not None:
             reached[row] = set()
             for target in as_identifiers(targets, f"links: row {row}"):
-                by_name = bearers.get(_key(target), []) if isinstance(target, str) else []
+                by_name = bearers.get(as_key(target), []) if isinstance(target, str) else []
                 reached[row].update(rows_of.get(target, ()), by_name)
     return reached
 

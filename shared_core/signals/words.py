@@ -33,6 +33,7 @@ _MARKS = re.compile(r"([^\w\x00-\x7f]{30})[^\w\x00-\x7f]+")
 _BETWEEN = re.compile(r"[^\w\x00-\x7f\u0300-\u036f\u0900-\u0963\u0966-\u0dff]+")
 # The same for ASCII: what is no letter, digit or underscore becomes a space. The bytes of other characters stay.
 _SPACED = bytes(c if c > 127 or chr(c).isalnum() or c == ord("_") else ord(" ") for c in range(256))
+_ASCII = bytes(range(128))
 
 
 def split_words(text: str) -> list[str]:
@@ -54,8 +55,11 @@ def space_words(text: str) -> str:
     if not text.isascii():
         if not unicodedata.is_normalized("NFKC", text):
             text = unicodedata.normalize("NFKC", _MARKS.sub(r"\1", text))
-        text = _UNSPACED.sub(_pairs, _OPTIONAL.sub("", text))
-        text = _BETWEEN.sub(" ", text)
+        # A search in the few characters outside of ASCII is faster than one in the text.
+        others = text.encode(errors="replace").translate(None, _ASCII).decode()
+        for pattern, replacement in _REPLACEMENTS:
+            if pattern.search(others):
+                text = pattern.sub(replacement, text)
     return text.encode(errors="replace").translate(_SPACED).decode()
 
 
@@ -63,6 +67,9 @@ def _pairs(run: re.Match[str]) -> str:
     """Each pair of neighbouring characters of a run, between spaces."""
     characters = run[0]
     return f" {' '.join(map(str.__add__, characters, characters[1:])) or characters} "
+
+
+_REPLACEMENTS = ((_OPTIONAL, ""), (_UNSPACED, _pairs), (_BETWEEN, " "))
 
 
 def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:

@@ -358,6 +358,20 @@ async def test_links_to_no_candidate_are_looked_up_by_id_or_searched_as_names(
 
 
 @OVER_RETRIEVERS
+@pytest.mark.parametrize("links", [None, [None, float("nan"), " ", "x" * 201], "Mercury", "U2"], ids=name_of)
+def test_links_that_lead_to_candidates_or_are_no_names_are_not_followed(
+    subject: Subject, links: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The key may be missing in what is selected, as long as a candidate has it.
+    rows = replaced(replaced(hidden("passage 0"), 0, links=links), 9, links="doc-3")
+    rows = replaced(replaced(rows, 7, title="Mercury (planet)"), 8, title="U2")
+    made = subject.make(subject.open(rows, subject.kinds[0]), k=3, fetch_k=20, follow=True, links="links")
+    calls = Calls(monkeypatch)
+    assert {*numbers(subject.run(made, query=QUESTION))} == {0, 1, {"Mercury": 7, "U2": 8}.get(str(links), 2)}
+    assert calls.forget() == (1, [])
+
+
+@OVER_RETRIEVERS
 def test_limits_keep_their_meaning(subject: Subject) -> None:
     rows = [row._replace(metadata={**row.metadata, "tokens": 5}) for row in hidden()]
     store = subject.open(replaced(rows, HIDDEN, tokens=50), subject.kinds[0])

@@ -88,12 +88,15 @@ def draw(rng: np.random.Generator) -> dict[str, Any]:
             settings |= {"cover": read_from(rng, "topic"), "cover_weight": float(2 * rng.random())}
     if settings["selector"] != "vrsd" and "score_threshold" not in settings and rng.random() < 0.3:
         settings |= {"relevance": read_from(rng, "number"), "relevance_scale": pick(rng, ("minmax", "rank", None))}
+    if settings["selector"] != "vrsd" and rng.random() < 0.3:
+        settings["queries"] = [question(rng) for _ in range(rng.integers(1, 4))]
     return settings
 
 
 def brute_force(text: str, rows: list[int], settings: dict[str, Any]) -> list[int]:
     """What the core selects among the rows, in the order asked for."""
     given = {**settings}
+    texts = list(dict.fromkeys([text, *given.pop("queries", ())]))
     name, k, order = given.pop("selector"), given.pop("k"), given.pop("order", "selection")
     shown = [rows.index(int(i[4:])) for i in given.pop("shown", ()) if int(i[4:]) in rows]
     arrays = {"quality": "quality", "costs": "tokens", "source": "topic", "cover": "topic", "prefer": "quality"}
@@ -103,8 +106,9 @@ def brute_force(text: str, rows: list[int], settings: dict[str, Any]) -> list[in
         read["relevance"] = rescale(rows, given.pop("relevance_scale"))
     limits = {n: given.pop(n) for n in ("max_per_source", "drop_near_duplicates") if n in given}
     removed = given["perspective"] if given.get("direction") == "remove" else None
-    words = match_words(" ".join(word for word in text.split() if word != removed), [ROWS[row].text for row in rows])
-    candidates = Candidates(embed(text), VECTORS[rows], words=words, **read, **limits)
+    asked = " ".join(word for query in texts for word in query.split() if word != removed)
+    words = match_words(asked, [ROWS[row].text for row in rows])
+    candidates = Candidates([embed(query) for query in texts], VECTORS[rows], words=words, **read, **limits)
     pap = projection(given)
     selection = choose(
         candidates if pap is None else pap.apply(candidates),
@@ -129,8 +133,11 @@ async def test_random_settings_select_what_the_core_selects(subject: Subject, ca
     for number, rng in cases(share=0.05, at_most=3000):
         settings, text = draw(rng), question(rng)
         fetch_k, pap = int(rng.integers(9, 40)), projection({**settings})
-        searched = embed(text) if pap is None else pap.project(embed(text))
-        rows = nearest(fetch_k + len(settings.get("shown", ())), searched)
+        queries = [embed(query) for query in dict.fromkeys([text, *settings.get("queries", ())])]
+        shown = len(settings.get("shown", ()))
+        each = max(settings["k"] + shown, -(-(fetch_k + shown) // len(queries)))
+        found = [nearest(each, query if pap is None else pap.project(query)) for query in queries]
+        rows = list(dict.fromkeys(row for some in found for row in some))
         wanted = brute_force(text, rows, settings)
         limits = {"max_per_source", "drop_near_duplicates"} & settings.keys()
         if subject.searches and limits and len(wanted) < settings["k"]:

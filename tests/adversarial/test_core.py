@@ -24,6 +24,7 @@ from shared_core import (
     select_stream,
 )
 from shared_core.candidates import References
+from shared_core.selectors.base import uses_queries
 from shared_core.selectors.ndpp import AUTO_TEMPERATURE
 from tests import oracles
 from tests.adversarial.conftest import Cases
@@ -115,6 +116,14 @@ def draw_relevance(case: Case, rng: Rng, *, largest: float) -> NDArray[Any]:
             return lay_out(values * 10.0 ** rng.uniform(-4, np.log10(largest)), rng)
 
 
+def draw_queries(case: Case, rng: Rng) -> NDArray[Any]:
+    """The query of a case and up to three others: any, opposite, equal, or near a candidate."""
+    rows, d = oracles.unit_rows(case.vectors), len(case.query)
+    others = [rng.normal(size=d), -oracles.unit(case.query), oracles.unit(case.query), rows[0] + 1e-3]
+    chosen = [others[i] for i in rng.permutation(4)[: rng.integers(1, 4)]]
+    return lay_out(np.stack([oracles.unit(case.query), *chosen]) * rng.choice([1e-200, 1.0, 1e200]), rng)
+
+
 def draw_references(case: Case, rng: Rng) -> References | NDArray[Any]:
     """Which candidates name each other: a few or nearly all, clearly or hardly, of any kind of number."""
     n = len(case.vectors)
@@ -170,6 +179,9 @@ def test_a_selection_is_that_of_the_reference(pair: Pair, cases: Cases) -> None:
             conditions["relevance"] = draw_relevance(case, rng, largest=largest)
         if pair.with_parts and rng.random() < 0.4:
             conditions["references"] = draw_references(case, rng)
+        # In float32 the reference does not know how far rounding errors go in the standard deviations of each query.
+        if uses_queries(pair.selector) and not oracles.is_single(case.vectors) and rng.random() < 0.4:
+            case = replace(case, query=draw_queries(case, rng))
         if pair in REGISTERED["ndpp"]:
             rows = oracles.unit_rows(case.vectors)
             condition_on_regular(conditions, rows @ rows.T)

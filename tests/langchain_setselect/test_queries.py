@@ -188,6 +188,21 @@ class Local(Embeddings):
         return self.embed_documents([text])[0]
 
 
+class OfWords(WordEmbeddings):
+    """A model of words, which gives a vector of zeros for words that it does not know."""
+
+    def embed_query(self, text: str) -> list[float]:
+        return [0.0 * x if "unknown" in text else x for x in super().embed_query(text)]
+
+
+def test_a_sub_question_of_unknown_words_brings_nothing(store: VectorStore) -> None:
+    retriever, told = SetSelectRetriever(vectorstore=store, embeddings=OfWords(), k=4), list[Any]()
+    alone = retriever.invoke(QUERY)
+    asking = retriever.model_copy(update={"queries": ("unknown words",)})
+    assert RETRIEVERS[0].run(asking, told=told) == alone
+    assert told[0]["queries"] == [QUERY]
+
+
 async def test_a_model_without_async_methods_is_called_in_one_thread(store: VectorStore) -> None:
     model = Local()
     retriever = SetSelectRetriever(vectorstore=store, embeddings=model, k=4, queries=PARTS)

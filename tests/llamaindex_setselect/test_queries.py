@@ -103,6 +103,12 @@ def test_texts_of_the_querys_own_stay_one_query(index: VectorStoreIndex) -> None
     assert {*ids_of(each.retrieve(QUERY))} > WANTED
 
 
+def test_a_query_without_text_is_not_split(index: VectorStoreIndex) -> None:
+    bundle = QueryBundle("", embedding=embedding(QUERY))
+    alone = SetSelectIndexRetriever(index, top_n=4).retrieve(bundle)
+    assert ids_of(SetSelectIndexRetriever(index, top_n=4, queries=splits).retrieve(bundle)) == ids_of(alone)
+
+
 def test_a_query_with_an_embedding_of_another_model(index: VectorStoreIndex) -> None:
     post = SetSelectPostprocessor(top_n=2, queries=PARTS, embed_model=CountingEmbedding())
     nodes = scored([TextNode(id_=i, text=i, embedding=[1.0, 0.0]) for i in "abc"])

@@ -343,6 +343,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     ({"references": [["a"] * 11] * 11}, "references must"),
     ({"references": References(np.ones((11, 11)), np.arange(10))}, r"with 11 names, got \(10,\)"),
+    ({"references": References(np.ones((11, 11)), np.array(["a"] * 11))}, "the names of references must be numbers"),
 ]
 
 

@@ -123,7 +123,7 @@ class TestLlamaIndex:
                 return found
 
         class Racing(SetSelectIndexRetriever):
-            def _search(self, fetch_k: int) -> VectorIndexRetriever:
+            def _retriever(self, fetch_k: int) -> VectorIndexRetriever:
                 return Deleting(index, similarity_top_k=fetch_k)
 
         own = index.as_retriever(similarity_top_k=FETCH_K).retrieve(QueryBundle(QUERY, embedding=QUERIES[QUERY]))

@@ -104,7 +104,7 @@ class DatasetSettings:
             raise InvalidInputError(f"there is no file or folder {self.texts}")
         if self.titles is not None and self.texts is None:
             raise InvalidParameterError(
-                f"{name('titles')} are the names by which the candidates' texts call each other, so {name('texts')} "
+                f"{name('titles')} are the names by which the candidates' texts mention each other, so {name('texts')} "
                 "must name these texts"
             )
         if isinstance(self.titles, str) and callable(self.texts):

@@ -146,9 +146,9 @@ def select_dataset(
         ``texts_by_id(ids) -> mapping``, which gets the ids of the candidates of up to 256 queries. Each process holds
         the texts of the files in memory.
     titles : str or callable, optional
-        The candidates' titles, by which the texts call each other: their column in the files of ``texts`` (default:
-        ``title``, where the files have it), or ``titles_by_id(ids) -> mapping``. A text without a title has the name
-        that it begins with; see :func:`shared_core.find_references`.
+        The candidates' titles, by which the texts mention each other: their column in the files of ``texts`` (default:
+        ``title``, if the files have it), or ``titles_by_id(ids) -> mapping``. The name of a text without a title is
+        the one with which it begins; see :func:`shared_core.find_references`.
     concurrency : int, optional
         The number of Ray actors. None: in this process, without Ray (for a Ray Dataset: one actor fewer than CPUs).
     threads : int

@@ -35,11 +35,13 @@ def _data(comparison: Comparison, excerpt: int) -> dict[str, Any]:
         for candidate, at in zip(query.candidates, places, strict=True):
             document = (clip_middle(candidate.id, _ID), clip(candidate.text, excerpt), clip(candidate.name, _ID))
             index = documents.setdefault(document, len(documents))
-            candidates.append([index, round(candidate.cosine, 4), *at])
+            served = [] if candidate.serves is None else [candidate.serves]
+            candidates.append([index, round(candidate.cosine, 4), *at, *served])
         queries.append(
             {
                 "id": clip_middle(query.id, _ID),
                 "text": clip(query.text, _QUERY),
+                "queries": [clip(text, _QUERY) for text in query.queries],
                 "place": place,
                 "candidates": candidates,
                 "gold": [i for i, candidate in enumerate(query.candidates) if candidate.id in gold],

@@ -107,6 +107,12 @@ def test_queries_may_be_embedded_where_the_documents_have_vectors(
     assert (result.exit_code, "length 5, those of queries 3" in result.stderr) == (2, True)
 
 
+def test_vectors_of_queries_without_those_of_sub_questions_are_refused(corpus: Path) -> None:
+    write("queries.jsonl", [{"id": "q1", "text": "?", "queries": ["!"]}, {"id": "q2", "text": "?"}])
+    result = run("--vectors", "docs.npy", "--query-vectors", "queries.npy")
+    assert (result.exit_code, "--query-vectors holds no vectors of sub-questions" in result.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core import MMR, NDPP, VRSD, TopK, make_selector, select
+from shared_core import MMR, NDPP, VRSD, Candidates, TopK, make_selector, select
 from shared_core.errors import InvalidInputError, InvalidParameterError
 from shared_core.evaluation import compare as compare_module
 from shared_core.evaluation import judging as judging_module
@@ -132,6 +132,55 @@ def test_every_setting_picks_what_select_picks_from_the_nearest() -> None:
     assert any(view.picks[by_label["coverage"]] != view.picks[by_label["ndpp"]] for view in found.queries)
 
 
+def test_sub_questions_share_the_candidates_and_get_one_set() -> None:
+    documents, calls = passages(), []
+    vectors = np.array([embed(record["text"]) for record in documents])
+    texts = ["hidden northern harbour engine", "old bread", "violin river"]
+
+    def embed_queries(asked: list[str]) -> list[np.ndarray]:
+        calls.append(asked)
+        return words(asked)
+
+    queries = [{"text": texts[0], "queries": texts[1:], "gold": ["d1"]}, {"text": texts[0], "gold": ["d1"]}]
+    found = compare(documents, queries, (vectors, embed_queries), k=4, fetch_k=20)
+    assert calls == [[*texts, texts[0]]]
+    view, alone = found.queries
+    lists = nearest_rows(np.array(words(texts)), vectors, 7)
+    assert {candidate.id for candidate in view.candidates} == {f"d{i}" for i in lists.ravel()}
+    assert len(alone.candidates) == 20
+    assert (view.queries, alone.queries, alone.candidates[0].serves) == (tuple(texts[1:]), (), None)
+    picks = {
+        setting.label: [int(view.candidates[i].id[1:]) for i in view.picks[position]]
+        for position, setting in enumerate(found.settings)
+    }
+    ranks = [{int(row): rank for rank, row in enumerate(one, 1)} for one in lists]
+    fused = {row: sum(1 / (60 + ranked[row]) for ranked in ranks if row in ranked) for row in {*lists.ravel().tolist()}}
+    assert sum(fused[row] for row in picks["RRF over the queries"]) == pytest.approx(sum(sorted(fused.values())[-4:]))
+    assert {*picks["similarity"]} == {*lists[0, :4].tolist()}
+    rows = [int(candidate.id[1:]) for candidate in view.candidates]
+    read = {"question": texts, "texts": [documents[row]["text"] for row in rows]}
+    for label, more in (("highest cosine", {"selector": "similarity"}), ("coverage", read), ("ndpp", {})):
+        one = select(np.array(words(texts)), vectors[rows], 4, **{"selector": label, **more})
+        assert picks[label] == [rows[i] for i in one.indices]
+        served = [view.candidates[rows.index(row)].serves for row in picks[label]]
+        assert served == one.serves.tolist()  # type: ignore[union-attr]
+    vrsd = VRSD().select(Candidates(embed(texts[0]), vectors[rows]), 4)
+    assert picks["vrsd"] == [rows[i] for i in vrsd.indices]
+    assert "The question without its sub-questions is the query of similarity, vrsd." in found.notes
+    assert (found.corpus.sub_questions, found.settings[-1].label) == (2, "RRF over the queries")
+    # Without sub-questions nothing is merged.
+    for position, setting in enumerate(found.settings):
+        if setting.method in ("rrf", "highest cosine"):
+            assert alone.picks[position] == alone.picks[0]
+    assert compare(documents, queries[1:], (vectors, embed_queries), k=4).corpus.sub_questions == 0
+
+
+def test_a_search_without_vectors_of_the_sub_questions_is_refused() -> None:
+    found = FoundCandidates(TINY_QUERY, [Document(name, name) for name in "abc"], TINY_VECTORS)
+    with pytest.raises(InvalidInputError, match=r"query '1': the vector .* 1 sub-questions must have 2 rows"):
+        compare_candidates([{"text": "?", "queries": ["!"]}], lambda query: found, k=2)
+
+
 def test_the_candidates_are_those_of_the_retrievers() -> None:
     for k, fetch_k in ((4, 50), (11, 55), (20, 60)):
         assert compare(passages(), ["old bread"], words, k=k).corpus.fetch_k == fetch_k
@@ -142,7 +191,7 @@ def test_words_find_what_vectors_do_not_and_are_matched_once_for_all_settings(
 ) -> None:
     matched = []
 
-    def match(question: str, texts: list[str]) -> Any:
+    def match(question: list[str], texts: list[str]) -> Any:
         matched.append(question)
         return match_words(question, texts)
 
@@ -154,7 +203,7 @@ def test_words_find_what_vectors_do_not_and_are_matched_once_for_all_settings(
     embedded = vectors, np.ones((2, 4)) + 0.2 * np.eye(4)[0]
     found = compare(documents, queries, embedded, k=1)
     assert [mean(found, label, "recall") for label in ("similarity", "ndpp", "coverage")] == [0, 0, 1]
-    assert matched == [query["text"] for query in queries]
+    assert matched == [[query["text"]] for query in queries]
     matched.clear()
     compare(documents, queries, embedded, k=1, settings=[named("similarity"), named("ndpp")])
     assert matched == []

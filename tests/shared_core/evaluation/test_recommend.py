@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.judging import FoundCandidates, MeasureValues, summarise
 from shared_core.evaluation.recommend import lines_to_paste, recommend
 from shared_core.evaluation.results import Comparison, Measure, Recommendation, Setting
+from shared_core.evaluation.sub_questions import with_merged_lists
 
 RECALL = Measure("recall@5", "recall", "", True, "gold")
 FOUR = ["similarity", "ndpp", "vrsd", "mmr lambda_mult=0.5"]
@@ -232,6 +234,18 @@ def test_the_lines_to_paste_run_and_select_with_the_setting(
     if setting.method != "similarity":
         assert ("drop_duplicates" in lines["LangChain"]) == keep_duplicates
         assert ("drop_duplicates" in lines["LlamaIndex"]) == keep_duplicates
+
+
+def test_the_lines_for_sub_questions_name_them() -> None:
+    settings = with_merged_lists(sweep(), 50)
+    lines = {setting.label: lines_to_paste(setting, k=3, fetch_k=8) for setting, _ in settings}
+    assert lines["RRF over the queries"] == {}
+    for label in ("highest cosine", "coverage", "mmr lambda_mult=0.5"):
+        assert all("queries=split" in lines[label][framework] for framework in ("LangChain", "LlamaIndex"))
+        space = {"queries": np.eye(4)[:2], "vectors": np.random.default_rng(0).standard_normal((9, 4))}
+        exec(lines[label]["Arrays"], space | {"questions": ["a", "b"], "texts": ["a b"] * 9})
+        ast.parse("\n".join(lines[label].values()))
+    assert not any("queries" in one for label in ("similarity", "vrsd") for one in lines[label].values())
 
 
 def test_the_lines_of_a_kernel_name_it_as_a_variable() -> None:

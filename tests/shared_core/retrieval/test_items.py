@@ -7,12 +7,22 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from langchain_core.documents import Document
 from llama_index.core.schema import TextNode
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval.items import ORDERS, join_values, read_numbers, read_title, read_values, sort_items
+from shared_core.retrieval.items import (
+    ORDERS,
+    join_values,
+    read_links,
+    read_numbers,
+    read_title,
+    read_titles,
+    read_values,
+    sort_items,
+)
 
 DOCUMENTS: list[Any] = [Document("x", id="a", metadata={"good": 1}), Document("y", id="b", metadata={"good": 2.5})]
 NODES = [TextNode(text="x", id_="a", metadata={"good": 1}), TextNode(text="y", id_="b", metadata={"good": 2.5})]
@@ -79,6 +89,15 @@ def test_names_are_read_like_numbers() -> None:
     assert read_values(DOCUMENTS, "good", "source") == [1, 2.5]
     assert read_values(DOCUMENTS, lambda item: item.id, "source") == ["a", "b"]
     assert read_values(DOCUMENTS, {"b": "y.md", "a": "x.md"}, "source") == ["x.md", "y.md"]
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, pd.NaT, ""], ids=repr)
+def test_a_value_that_a_table_lacks_is_no_title_and_no_link(missing: Any) -> None:
+    items = [Document("x", metadata={"name": name, "title": "A Film"}) for name in (missing, "Ann Lee")]
+    assert read_titles(items, "name") == ["A Film", "Ann Lee"]
+    links: list[Any] = [missing, [missing, "Ann Lee", 7, " "], [missing], " "]
+    items = [Document("x", metadata={"links": some}) for some in links]
+    assert read_links(items, "links") == [None, ("Ann Lee", "7"), (), None]
 
 
 def test_the_text_of_an_example_is_in_the_order_of_its_keys() -> None:

@@ -35,7 +35,7 @@ from setselect import (
     select_stream,
     selector_names,
 )
-from shared_core.selectors.base import MAX_SHOWN, uses_references, uses_words
+from shared_core.selectors.base import MAX_SHOWN, at_rows, uses_references, uses_words
 from shared_core.signals.references import find_references
 from tests import oracles
 from tests.shared_core.cases import gaussian
@@ -228,6 +228,12 @@ REFUSED: list[tuple[dict[str, Any], type[ValueError], str]] = [
     ({"question": ["a", "b"], "texts": ["a"] * 11}, InvalidInputError, "question has 2 strings and query has 1 rows"),
     ({"titles": ["a"] * 11}, InvalidInputError, "^texts is missing: titles are the names"),
     ({"question": "a", "texts": ["a"] * 11, "titles": ["b"] * 10}, InvalidInputError, "^titles must be 11, .* got 10"),
+    (
+        {"question": "a", "texts": ["a"] * 11, "titles": [None, float("nan")] * 5 + ["b"]},
+        InvalidInputError,
+        "^titles: row 1 is nan",
+    ),
+    ({"question": "a", "texts": ["a"] * 11, "titles": "eleven char"}, InvalidInputError, "^titles must be a sequence"),
     ({"references": np.ones((11, 10))}, InvalidInputError, r"^references must have shape \(11, 11\)"),
     ({"cover": "collection_"}, InvalidInputError, "^cover must be a collection, .* got 'collection_'"),
     ({"refine": True}, InvalidParameterError, "'coverage' has no parameter 'refine' .a parameter of 'vrsd'"),
@@ -271,6 +277,28 @@ def test_a_misspelt_argument_is_not_blamed_on_the_selector(call: Callable[..., A
 def test_an_unknown_parameter_is_refused_with_the_allowed_ones(name: str, parameters: Any, says: str) -> None:
     with pytest.raises(InvalidParameterError, match=says):
         make_selector(name, **parameters)
+
+
+# --- several queries ------------------------------------------------------------------------------
+
+
+def test_the_words_of_all_questions_count() -> None:
+    queries, texts = np.stack([QUERY, VECTORS[3]]), [f"the {word}" for word in "abcdefghijk"]
+    found = select(queries, VECTORS, 4, question=["the a?", "the d?"], texts=texts)
+    words = match_words("the a? the d?", texts)
+    references = find_references(texts)
+    assert_same(found, Coverage().select(Candidates(queries, VECTORS, words=words, references=references), 4))
+    assert_same(found, select(queries, VECTORS, 4, question="the a? the d?", texts=texts))
+    assert match_words(["a b", "b c"], texts).covered.tolist() == match_words("a b c", texts).covered.tolist()
+
+
+def test_the_table_says_which_query_a_pick_serves() -> None:
+    found = select([QUERY, VECTORS[3]], VECTORS, 3)
+    assert found.serves is not None
+    rows = [[cell.text for cell in row] for row in ElementTree.fromstring(found._repr_html_()).iter("tr")]
+    assert [row[-1] for row in rows] == ["serves", *map(str, found.serves)]
+    assert pickle.loads(pickle.dumps(found)).serves.tolist() == found.serves.tolist()
+    assert at_rows(found, np.arange(11) + 5).serves is found.serves
 
 
 # --- arguments without an effect ------------------------------------------------------------------

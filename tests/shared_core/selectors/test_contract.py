@@ -226,15 +226,13 @@ def test_several_queries_in_another_order_or_twice_change_no_pick(pair: Pair, da
     others = rng.normal(size=(3, len(query)))
     if not base.uses_queries(pair.selector):
         with pytest.raises(InvalidParameterError, match="cannot select for several"):
-            pair.select(np.stack([query, *others]), vectors, k)
+            pair.select(np.stack([query, -query]), vectors, k)
         return
     # Continuous cosines do not tie, unless the rows are equal.
     queries = np.stack([rng.normal(size=len(query)), *others])
     found, order = pair.select(queries, vectors, k), [0, *(1 + rng.permutation(3))]
     assert_alike(pair.select(queries[order], vectors, k), found)
     assert_alike(pair.select(np.vstack([queries, queries[2]]), vectors, k), found)
-    part = dataclasses.replace(found, serves=None)
-    assert same(dataclasses.replace(pair.select(3 * queries, vectors, k), serves=None), part) or len(query) > 1
 
 
 # --- agreement under conditions: shown, budget, constraints ---------------------------------------

@@ -190,6 +190,12 @@ def test_links_replace_the_words() -> None:
     np.testing.assert_array_equal(refer(texts, names, links=[None] * 4), refer(texts, names))
 
 
+@pytest.mark.parametrize("title", ["U2", "1984", "Up (film)", "word " * 30])
+def test_a_link_may_be_a_title_that_is_not_looked_for_in_texts(title: str) -> None:
+    references = refer([f"It names {title}", "", ""], ["A text", title, "Other"], links=[[title], [], []])
+    assert np.argwhere(references).tolist() == [[0, 1]]
+
+
 def test_a_document_does_not_link_to_itself() -> None:
     references = refer(
         ["", "", ""], ["A Film", "A Film", "Perth"], links=[["b", "a"], [], ["a"]], keys=[["a"], ["b"], []]

@@ -77,7 +77,7 @@
   });
 
   function pick(query, one, rank, index, all) {
-    const [document_, cosine] = query.candidates[index];
+    const [document_, cosine, , , serves] = query.candidates[index];
     const [id, text] = data.documents[document_];
     const others = all.filter((other) => other !== one);
     const also = others.filter((other) => other.picks.includes(index));
@@ -90,6 +90,7 @@
       tags.append(bidi("span", "apart", also.length ? `also in ${names}` : "only here"));
     } else if (others.length) tags.append(make("span", "", others.length > 1 ? "in all three" : "in both"));
     if (query.gold.includes(index)) tags.append(make("span", "gold", "★ gold"));
+    if (serves !== undefined) tags.append(make("span", "serves", serves ? `for sub-question ${serves}` : "for the question"));
     const by = query.namedBy[one.setting]?.[rank] ?? -1;
     if (by >= 0) {
       const [naming, , name] = data.documents[query.candidates[by][0]];
@@ -148,7 +149,7 @@
 
   function map(query, all) {
     const width = Math.max(240, area.clientWidth - 2), pad = 30;
-    const places = [query.place, ...query.candidates.map((candidate) => candidate.slice(2))];
+    const places = [query.place, ...query.candidates.map((candidate) => candidate.slice(2, 4))];
     const [right, top] = [0, 1].map((axis) => Math.max(...places.map((place) => place[axis]), 0.2));
     const scale = Math.min((width - 2 * pad) / right, (width < 500 ? 420 : 460) / top);
     const height = top * scale + 2 * pad, indent = (width - right * scale) / 2;
@@ -202,6 +203,8 @@
       for (const option of select.options) option.disabled = option.value !== "" && taken.has(option.value);
     }
     byId("query-text").textContent = query.text;
+    byId("sub-questions").replaceChildren(...query.queries.map((text) => bidi("li", "", text)));
+    byId("sub-questions").hidden = !query.queries.length;
     byId("summary").textContent = summary(query, all);
     byId("columns").replaceChildren(...all.map((one) => column(query, one, all)));
     keys(query, all);

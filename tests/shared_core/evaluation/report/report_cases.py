@@ -145,9 +145,10 @@ def hostile(found: Comparison) -> Comparison:
     queries = []
     for query in found.queries[:2]:
         candidates = tuple(
-            replace(view, id=HOSTILE + view.id, text=HOSTILE * 8, name=HOSTILE) for view in query.candidates
+            replace(view, id=HOSTILE + view.id, text=HOSTILE * 8, name=HOSTILE, serves=1) for view in query.candidates
         )
-        queries.append(replace(query, id=HOSTILE, text=HOSTILE, gold=(HOSTILE + query.gold[0],), candidates=candidates))
+        texts = {"id": HOSTILE, "text": HOSTILE, "gold": (HOSTILE + query.gold[0],), "queries": (HOSTILE,)}
+        queries.append(replace(query, candidates=candidates, **texts))
     return replace(
         found,
         title=HOSTILE,

@@ -55,6 +55,9 @@ def test_log_relevance_is_that_of_the_formula(make: Made, w_r: Any, temperature:
     assert found.dtype == np.float64
     assert found.max() == 0
     np.testing.assert_allclose(found, log_r(QUERY, VECTORS, temperature, w_r), rtol=0, atol=1e-13 / temperature)
+    # Of several queries only the first counts.
+    several = Candidates(np.stack([QUERY, VECTORS[0], VECTORS[1]]), VECTORS)
+    assert np.array_equal(make(W_R=w_r, temperature=temperature).log_relevance(several), found)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -1,0 +1,69 @@
+"""What a comparison tries besides the settings if queries have sub-questions: two ways to merge one list for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..candidates import Candidates, cosines_with_queries
+from ..selectors.base import Selection, Selector, share_fetch_k, uses_queries
+from ..selectors.top_k import TopK
+from .results import Setting
+
+# The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009), as the frameworks have it.
+RRF_CONSTANT = 60
+
+
+@dataclass(frozen=True)
+class RankFusion:
+    """Reciprocal rank fusion: each query ranks the candidates that its search has found, of ``fetch_k`` for all.
+
+    A candidate gets 1 / (60 + rank) for each of these lists that holds it.
+    """
+
+    fetch_k: int
+
+    def select(
+        self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
+    ) -> Selection:
+        """The candidates of the highest sum."""
+        length = share_fetch_k(self.fetch_k, k, len(candidates.queries))
+        scores = np.zeros(len(candidates))
+        for cosines in cosines_with_queries(candidates):
+            found = np.argsort(-cosines, kind="stable")[:length]
+            scores[found] += 1 / (RRF_CONSTANT + 1 + np.arange(len(found)))
+        return TopK().select(candidates.with_query(candidates.query, scores), k, budget=budget, shown=shown)
+
+
+@dataclass(frozen=True)
+class ByQuestion:
+    """A selector that gets the question without its sub-questions."""
+
+    selector: Selector
+
+    def select(
+        self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
+    ) -> Selection:
+        """The selection for the first query."""
+        return self.selector.select(candidates.with_query(candidates.query), k, budget=budget, shown=shown)
+
+
+def with_merged_lists(settings: list[tuple[Setting, Selector]], fetch_k: int) -> list[tuple[Setting, Selector]]:
+    """The settings for queries with sub-questions, and two that merge lists.
+
+    Plain similarity, and a setting that cannot select for several queries, get the question alone. Rank fusion comes
+    last, because of equally good settings the first is recommended, and no retriever here fuses ranks.
+    """
+    (plain, top_k), *others = settings
+    fusion = RankFusion(fetch_k)
+    return [
+        (plain, ByQuestion(top_k)),
+        (Setting("highest cosine", "highest cosine", None, repr(TopK()), sub_questions=True), TopK()),
+        *(
+            (replace(setting, sub_questions=True), one) if uses_queries(one) else (setting, ByQuestion(one))
+            for setting, one in others
+        ),
+        (Setting("rrf", "RRF over the queries", None, repr(fusion), sub_questions=True), fusion),
+    ]

@@ -18,10 +18,11 @@ from shared_core.evaluation.judging import FoundCandidates, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.items import read_title
-from shared_core.retrieval.request import EmbeddedQuery
+from shared_core.retrieval.request import EmbeddedQuery, Found, unite
+from shared_core.selectors.base import share_fetch_k
 from shared_core.signals.embedding_models import as_embeddings, fingerprint
 
-from .retriever import search_store
+from .retriever import search_store, text_of
 
 
 def compare_store(
@@ -81,14 +82,23 @@ def compare_store(
         )
 
     def candidates_of(query: Query) -> FoundCandidates:
-        vector = as_embeddings([embedding.embed_query(query.text)], [query.text], type(embedding).__name__)[0]
-        embedded = EmbeddedQuery(vector, None, vector.tolist(), query.text)
-        documents, ids, vectors = run_flow(search_store(store, embedding, embedded, fetch_k, dict(search_kwargs or {})))
+        texts = [query.text, *query.queries]
+        vectors = as_embeddings(list(map(embedding.embed_query, texts)), texts, type(embedding).__name__)
+        each = share_fetch_k(fetch_k, k, len(texts))
+        searches = []
+        for text, vector in zip(texts, vectors, strict=True):
+            embedded = EmbeddedQuery(vector, None, vector.tolist(), text)
+            answer = run_flow(search_store(store, embedding, embedded, each, dict(search_kwargs or {})))
+            documents, ids, stored = answer
+            searches.append(Found(documents, ids, text_of, text_of, stored))
+        found, _ = unite(searches[0], searches[1:])
         rows = [
-            (i, d.page_content, d.metadata.get("subtopics"), read_title(d.metadata))
-            for i, d in zip(ids, documents, strict=True)
+            (None if i is None else str(i), d.page_content, d.metadata.get("subtopics"), read_title(d.metadata))
+            for i, d in zip(found.ids, found.items, strict=True)
         ]
-        return FoundCandidates(vector, found_documents(rows), np.asarray(vectors))
+        return FoundCandidates(
+            vectors if query.queries else vectors[0], found_documents(rows), np.asarray(found.vectors)
+        )
 
     name = model or _model_name(embedding)
     return compare_candidates(queries, candidates_of, k=k, fetch_k=fetch_k, model=name, **options)

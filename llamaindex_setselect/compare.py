@@ -17,6 +17,8 @@ from shared_core.evaluation.judging import FoundCandidates, found_documents
 from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.items import read_title
+from shared_core.retrieval.request import unite
+from shared_core.selectors.base import share_fetch_k
 
 from ._settings import read_vectors
 from .retriever import SetSelectIndexRetriever
@@ -77,15 +79,24 @@ def compare_index(
     embedding = retriever._settings._vectors.need_model("the queries")
 
     def candidates_of(query: Query) -> FoundCandidates:
-        vector = retriever._check_length(embedding.get_agg_embedding_from_queries([query.text]))
-        nodes = retriever._retriever(fetch_k)._retrieve(QueryBundle(query.text, embedding=vector))
-        found = run_flow(read_vectors(retriever._settings._vectors, nodes, embed_unknown=False))
+        texts = [query.text, *query.queries]
+        vectors = [retriever._check_length(embedding.get_agg_embedding_from_queries([text])) for text in texts]
+        searching = retriever._retriever(share_fetch_k(fetch_k, k, len(texts)))
+        searches = []
+        for text, vector in zip(texts, vectors, strict=True):
+            nodes = searching._retrieve(QueryBundle(text, embedding=vector))
+            searches.append(run_flow(read_vectors(retriever._settings._vectors, nodes, embed_unknown=False)))
+        found, _ = unite(searches[0], searches[1:])
         rows = [
             (n.node_id, n.get_content(MetadataMode.NONE), n.metadata.get("subtopics"), read_title(n.metadata))
             for n in found.items
         ]
-        texts = list(map(found.text, found.items))
-        return FoundCandidates(vector, found_documents(rows), np.array(found.vectors), texts=texts)
+        return FoundCandidates(
+            vectors if query.queries else vectors[0],
+            found_documents(rows),
+            np.array(found.vectors),
+            texts=list(map(found.text, found.items)),
+        )
 
     name = model or embedding.model_name
     return compare_candidates(queries, candidates_of, k=k, fetch_k=fetch_k, model=name, **options)

@@ -31,9 +31,10 @@ QUERIES: list[dict[str, Any]] = [
 def test_a_store_is_compared_by_its_documents_and_vectors(store: VectorStore, embeddings: WordEmbeddings) -> None:
     texts = [text for text, _ in corpus()]
     embeddings.documents = 0
-    found = compare_store(store, QUERIES, k=4, fetch_k=20, model="words", title="A store")
+    queries = [*QUERIES, {"text": "old engine", "queries": ["hidden northern harbour", "old bread"], "gold": ["doc-2"]}]
+    found = compare_store(store, queries, k=4, fetch_k=20, model="words", title="A store")
     documents = [{"id": f"doc-{i}", "text": text} for i, text in enumerate(texts)]
-    expected = compare(documents, QUERIES, lambda some: [embed(text) for text in some], k=4, fetch_k=20)
+    expected = compare(documents, queries, lambda some: [embed(text) for text in some], k=4, fetch_k=20)
     assert embeddings.documents == 0
     assert [[c.id for c in view.candidates] for view in found.queries] == [
         [c.id for c in view.candidates] for view in expected.queries

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import TextNode
@@ -22,7 +24,12 @@ QUERIES = [QUERY, "green tea and digestion", "mood"]
 def test_an_index_is_compared_by_its_nodes_and_vectors(kind: str, model: CountingEmbedding) -> None:
     index = make_index(kind, model)
     model.forget()
-    queries = [{"text": text, "gold": [make_nodes()[i].node_id]} for i, text in enumerate(QUERIES)]
+    queries: list[dict[str, Any]] = [
+        {"text": text, "gold": [make_nodes()[i].node_id]} for i, text in enumerate(QUERIES)
+    ]
+    # One of the questions has the others as its sub-questions.
+    first = queries.pop(0)
+    queries = [first | {"queries": [query["text"] for query in queries]}]
     found = compare_index(index, queries, k=4, fetch_k=20, title="An index")
     documents = [{"id": node.node_id, "text": node.text} for node in make_nodes()]
     expected = compare(documents, queries, lambda texts: [embedding(text) for text in texts], k=4, fetch_k=20)

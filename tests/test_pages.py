@@ -79,6 +79,7 @@ def table(page: str, heading: str) -> list[list[str]]:
 # A figure that a page still waits for.
 UNKNOWN = re.compile(r"FIGURE\(")
 REGIMES = "benchmarks/results/regimes.md"
+SEVERAL = "benchmarks/results/several_queries.md"
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/choosing.md"])
@@ -95,6 +96,8 @@ def test_the_summary_is_that_of_the_regimes(page: str) -> None:
         ("docs/when-diversity-hurts.md", 5, REGIMES, "regime | similarity"),
         ("docs/start/few-shot.md", 3, REGIMES, "regime | similarity"),
         ("docs/two-steps.md", 5, "benchmarks/results/bridges.md", "everything found among 5 / 10 texts"),
+        ("docs/several-questions.md", 5, SEVERAL, "everything found among 5 / 10 texts"),
+        ("docs/several-questions.md", 5, SEVERAL, "stored three times"),
     ],
 )
 def test_the_figures_of_each_task_are_those_of_the_results(page: str, least: int, results: str, heading: str) -> None:

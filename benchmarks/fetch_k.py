@@ -98,9 +98,11 @@ class Found(NamedTuple):
         return gains
 
 
-def select_by_default(question: str, query: np.ndarray, vectors: np.ndarray, texts: list[str], k: int) -> Picks:
+def select_by_default(
+    question: str, query: np.ndarray, vectors: np.ndarray, texts: list[str], titles: list[str] | None, k: int
+) -> Picks:
     """What a user gets who names no selector."""
-    picks: Picks = select(query, vectors, k, question=question, texts=texts).indices.tolist()
+    picks: Picks = select(query, vectors, k, question=question, texts=texts, titles=titles).indices.tolist()
     return picks
 
 
@@ -119,7 +121,9 @@ def measure(regime: Regime) -> Found:
             rows = near[:size]
             texts = [regime.texts[row] for row in rows]
             # The default is greedy: the first k of a larger set are the set of k.
-            picks = [rows[i] for i in select_by_default(case.question, query, vectors[rows], texts, max(KS))]
+            titles = None if regime.names is None else [regime.names[row] for row in rows]
+            found_rows = select_by_default(case.question, query, vectors[rows], texts, titles, max(KS))
+            picks = [rows[i] for i in found_rows]
             found.default[number, column] = [case.worth(picks[:k]) for k in KS]
     return found
 

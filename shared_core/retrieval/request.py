@@ -89,7 +89,8 @@ class Found(NamedTuple):
 
     def first(self, k: int) -> Found:
         """The first ``k`` items."""
-        return self._replace(items=self.items[:k], ids=self.ids[:k], vectors=self.vectors[:k])
+        scores = None if self.scores is None else self.scores[:k]
+        return self._replace(items=self.items[:k], ids=self.ids[:k], vectors=self.vectors[:k], scores=scores)
 
 
 Search = Callable[[EmbeddedQuery, int], Flow[Found]]

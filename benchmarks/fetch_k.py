@@ -98,11 +98,9 @@ class Found(NamedTuple):
         return gains
 
 
-def select_by_default(
-    question: str, query: np.ndarray, vectors: np.ndarray, texts: list[str], titles: list[str] | None, k: int
-) -> Picks:
-    """What a user gets who names no selector."""
-    picks: Picks = select(query, vectors, k, question=question, texts=texts, titles=titles).indices.tolist()
+def select_by_default(question: str, query: np.ndarray, vectors: np.ndarray, texts: list[str], k: int) -> Picks:
+    """What a user gets who names no selector; without names, because ``bridges.py`` measures what they add."""
+    picks: Picks = select(query, vectors, k, question=question, texts=texts, bridge_weight=0).indices.tolist()
     return picks
 
 
@@ -121,9 +119,7 @@ def measure(regime: Regime) -> Found:
             rows = near[:size]
             texts = [regime.texts[row] for row in rows]
             # The default is greedy: the first k of a larger set are the set of k.
-            titles = None if regime.names is None else [regime.names[row] for row in rows]
-            found_rows = select_by_default(case.question, query, vectors[rows], texts, titles, max(KS))
-            picks = [rows[i] for i in found_rows]
+            picks = [rows[i] for i in select_by_default(case.question, query, vectors[rows], texts, max(KS))]
             found.default[number, column] = [case.worth(picks[:k]) for k in KS]
     return found
 
@@ -296,7 +292,8 @@ def page(found: dict[str, Found], costs: list[Cost]) -> str:
     packages = ["numpy", *FRAMEWORKS, PACKAGES[MINILM][0]]
     text = heading("How many candidates to fetch", "benchmarks/fetch_k.py", files, packages, SEED)
     return f"""{text}
-The default selector selects k texts from the nearest texts by {MINILM}. A **point** is one of 100: in most tasks, one
+The default selector, without names (`bridge_weight=0`), selects k texts from the nearest texts by {MINILM}.
+With names, more candidates find more for questions of two steps: see [bridges](bridges.md). A **point** is one of 100: in most tasks, one
 question of 100 for which everything that the answer needs is among the k texts. *Similarity* takes the k nearest texts,
 whatever `fetch_k` is. The questions are split into halves by the sha256 of their text, as in
 [the regimes](regimes.md): one half chooses, and the other one checks.

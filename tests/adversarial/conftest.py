@@ -13,7 +13,7 @@ A test asks the fixture ``cases`` for numbered random generators, and makes one 
             ...
 
 How many cases
-    ``make test`` shares out 300 cases, and ``make fuzz`` CASES of them (300,000 unless told otherwise).
+    ``make test`` shares out 200 cases, and ``make fuzz`` CASES of them (300,000 unless told otherwise).
     ``cases(share)`` yields ``share`` times that number, but at least one case, and no more than ``at_most``.
     The shares of the tests in test_core.py add up to 1 or a little more, because a case of the core takes less than a
     millisecond. In the other files a case takes far longer: a test there sets ``at_most``, and a share that leaves
@@ -50,7 +50,7 @@ import pytest
 
 Cases: TypeAlias = Callable[..., Iterator[tuple[int, np.random.Generator]]]
 
-CASES = int(os.environ.get("FUZZ_CASES", "300"))
+CASES = int(os.environ.get("FUZZ_CASES", "200"))
 SEED = int(os.environ.get("FUZZ_SEED", "0"))
 CASE = os.environ.get("FUZZ_CASE")
 

@@ -51,7 +51,7 @@ from tests.shared_core.cases import (
     use_loops,
 )
 
-quick = settings(deadline=None, derandomize=True, max_examples=30)
+quick = settings(deadline=None, derandomize=True, max_examples=20)
 both_dtypes = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 # For tests that compare with the reference: they run both loops themselves and compute the reference once.
 each_pair = pytest.mark.parametrize("pair", PAIRS, ids=names)

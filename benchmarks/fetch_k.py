@@ -293,7 +293,9 @@ def page(found: dict[str, Found], costs: list[Cost]) -> str:
     text = heading("How many candidates to fetch", "benchmarks/fetch_k.py", files, packages, SEED)
     return f"""{text}
 The default selector, without names (`bridge_weight=0`), selects k texts from the nearest texts by {MINILM}.
-With names, more candidates find more for questions of two steps: see [bridges](bridges.md). A **point** is one of 100: in most tasks, one
+With names, more candidates find more for questions of two steps: see [bridges](bridges.md).
+
+A **point** is one of 100: in most tasks, one
 question of 100 for which everything that the answer needs is among the k texts. *Similarity* takes the k nearest texts,
 whatever `fetch_k` is. The questions are split into halves by the sha256 of their text, as in
 [the regimes](regimes.md): one half chooses, and the other one checks.

@@ -34,15 +34,14 @@ from .ndpp import (
 
 Matrix = NDArray[np.float64]
 
-# The weight of the words beside the cosine in the relevance, and of each kind of parts, where the parameters are 1.
-# They were chosen on the development half of the questions of benchmarks/regimes.py.
+# The weight of the words beside the cosine in the relevance, of each kind of parts, and of the bonus for a name, where
+# the parameters are 1. They were chosen on the development half of the questions of benchmarks/regimes.py.
 WORDS_IN_RELEVANCE = 0.25
 COVERED = 8.0
+BRIDGE = 4.0
 # A candidate covers a query by 1/e if its cosine is this many standard deviations below the highest one. It was chosen
 # on the development half of the questions of benchmarks/several_queries.py.
 SERVED = 0.5
-# The weight of a bridge where ``bridge_weight`` is 1. It was chosen in the same way.
-BRIDGE = 4.0
 # With a weight above this, rounding errors of the words would be larger than the differences of the other terms.
 MOST_WEIGHT = 1e6
 # With a ridge below this, rounding errors in float32 would decide between candidates.

@@ -34,8 +34,8 @@ LINEAR_FLOOR = 1e-6
 # temperature="auto" is this many standard deviations of the candidates' relevance. This constant and the ridge were
 # chosen on the development half of the questions of benchmarks/regimes.py.
 AUTO_TEMPERATURE = 1.0
-# The same for several queries, in the standard deviations of the cosines with each query, which no other query changes.
-# It was chosen on the development half of the questions of benchmarks/several_queries.py.
+# The same for several queries. Each cosine is in standard deviations of the cosines with its query, so a further query
+# does not change T. It was chosen on the development half of the questions of benchmarks/several_queries.py.
 SEVERAL_TEMPERATURE = 0.6
 DEFAULT_RIDGE = 0.05
 FLOAT64_TIE = TIE_TOLERANCE[np.dtype(np.float64)]

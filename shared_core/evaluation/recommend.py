@@ -11,7 +11,7 @@ from .._validation import quoted
 from ..errors import InvalidParameterError
 from .judging import Matrix, MeasureValues
 from .measures import paired_tests
-from .results import Difference, Estimate, Recommendation, Setting, percent
+from .results import Claim, Difference, Estimate, Recommendation, Setting, percent
 
 # The measures that can decide by default. Those that use the most specific knowledge of what is right come first.
 DECIDING = ("subtopic_recall", "answers", "p_recall", "recall")
@@ -53,11 +53,11 @@ def recommend(
     check_deciding(decide_by, by_key)
     key = decide_by or _default_measure({key: by_key[key].values.shape[1] for key in DECIDING if key in by_key})
     if key is None:
-        return Recommendation(None, None, None, _trade_off(settings, by_key), None, None)
+        return Recommendation(None, None, None, (Claim(_trade_off(settings, by_key)),), None, None)
     measure, of_queries, names = by_key[key]
     if not of_queries.any():
         nothing = f"No setting can be named: {measure.name} is 0 for all. No setting picked what the queries ask for."
-        return Recommendation(None, None, None, nothing, None, None)
+        return Recommendation(None, None, None, (Claim(nothing),), None, None)
     setting, rival, p_similarity, p_rival = _decide(settings, of_queries)
     what = "root queries" if measure.needs == "perspectives" else "queries"
     over = f"{len(names)} {what if len(names) != 1 else what.replace('queries', 'query')}"
@@ -66,26 +66,31 @@ def recommend(
     if setting == 0:
         behind = rival is not None and differences[rival, key].mean > 0
         enough = "Similarity is enough, as far as these queries can tell" if behind else "Similarity is enough"
-        text = [f"{enough}: {mean}, and no other setting is better by more than chance."]
+        claims = [Claim(f"{enough}: {mean}, and no other setting is better by more than chance.", "values", 0)]
         if rival is not None:
-            text.append(
-                _best_of_the_others(
-                    settings[rival].label, values[rival, key], differences[rival, key], _tested(p_rival, others)
-                )
-            )
+            lead = differences[rival, key]
+            said = _best_of_the_others(settings[rival].label, values[rival, key], lead, _tested(p_rival, others))
+            claims.append(Claim(said, "differences", rival))
     else:
-        text = [
-            f"Take {settings[setting].label}: {mean}. That is {_with_interval(differences[setting, key])} above plain "
-            f"similarity, which is more than chance ({_tested(p_similarity, others)}).",
-            _worst_case(differences[setting, key], what),
+        lead = differences[setting, key]
+        claims = [
+            Claim(f"Take {settings[setting].label}: {mean}.", "values", setting),
+            Claim(
+                f"That is {_with_interval(lead)} above plain similarity, which is more than chance "
+                f"({_tested(p_similarity, others)}).",
+                "differences",
+                setting,
+            ),
+            Claim(_worst_case(lead, what), "differences", setting, lead.worst_query),
         ]
         if rival is not None:
-            text.append(_rival_sentence(settings, setting, rival, values[setting, key], values[rival, key], p_rival))
+            said = _rival_sentence(settings, setting, rival, values[setting, key], values[rival, key], p_rival)
+            claims.append(Claim(said, "values", rival))
     return Recommendation(
         setting,
         rival,
         key,
-        " ".join(text),
+        tuple(claims),
         p_rival if rival is not None and len(names) > 1 else None,
         p_similarity if setting else None,
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from .._validation import quoted
 
@@ -112,22 +113,59 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """A sentence of the recommendation, and the part of the report that has its figures.
+
+    ``shown_in`` is None if the sentence has none. ``setting`` is a position in ``Comparison.settings``, and ``query``
+    an id, if the sentence is about one.
+    """
+
+    text: str
+    shown_in: Literal["values", "differences", "sizes", "queries"] | None = None
+    setting: int | None = None
+    query: str | None = None
+
+
+@dataclass(frozen=True)
+class Fewer:
+    """The fewest picks of a setting that find what ``than`` picks of plain similarity find.
+
+    ``difference`` is the mean difference of the measure that decides, ``k`` picks of the setting minus ``than`` of
+    similarity, with its bootstrap 95 % interval ``low`` to ``high``.
+    """
+
+    setting: int
+    k: int
+    than: int
+    difference: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Recommendation:
     """The setting to take, and how certain that is.
 
     ``setting`` and ``runner_up`` are positions in ``Comparison.settings``, ``measure`` is the key that decided. All are
-    None if no query says what is right. ``text`` is plain text, one or more whole sentences. ``p_runner_up`` and
-    ``p_similarity`` are p values of paired tests of the setting against the runner-up and against plain similarity,
-    which allow for the number of settings (:func:`~shared_core.evaluation.measures.paired_tests`). Both are None if
-    there is only one query, ``p_similarity`` also if the setting is similarity itself.
+    None if no query says what is right. ``claims`` are whole sentences. ``p_runner_up`` and ``p_similarity`` are p
+    values of paired tests of the setting against the runner-up and against plain similarity, which allow for the number
+    of settings (:func:`~shared_core.evaluation.measures.paired_tests`). Both are None if there is only one query,
+    ``p_similarity`` also if the setting is similarity itself. ``fewer`` says how many picks are enough; None if no
+    number of picks that was tried finds as much.
     """
 
     setting: int | None
     runner_up: int | None
     measure: str | None
-    text: str
+    claims: tuple[Claim, ...]
     p_runner_up: float | None
     p_similarity: float | None
+    fewer: Fewer | None = None
+
+    @property
+    def text(self) -> str:
+        """The claims as plain text."""
+        return " ".join(claim.text for claim in self.claims)
 
 
 @dataclass(frozen=True)
@@ -170,6 +208,28 @@ class QueryView:
 
 
 @dataclass(frozen=True)
+class Size:
+    """What every setting finds with ``k`` picks.
+
+    ``values`` maps positions of settings and keys of measures to estimates, as in :class:`Comparison`. ``characters``
+    is the mean length of the picked texts together, one number for each setting.
+    """
+
+    k: int
+    values: dict[tuple[int, str], Estimate]
+    characters: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class QueryChange:
+    """What a setting changes for one query: the measure that decides for the picks of similarity, and of the setting."""
+
+    query: str
+    similarity: float
+    setting: float
+
+
+@dataclass(frozen=True)
 class Comparison:
     """The result of a comparison.
 
@@ -193,7 +253,12 @@ class Comparison:
         Mean cosine of the picks with their query; mean cosine between the picks of a query. Every ``redundancy`` is
         None if each query has one pick.
     queries : tuple of QueryView
-        The first queries in full, for the report, and the query that the recommended setting makes worst.
+        The first queries in full, for the report, and those of ``changes``.
+    changes : tuple of QueryChange
+        The queries that the recommended setting makes worse or better than similarity by most, those that lose most
+        first; up to five of each. If similarity is recommended, they are about the runner-up.
+    sizes : tuple of Size
+        What is found with other numbers of picks, in ascending order; the number of the comparison is among them.
     partial : bool
         Whether the run was interrupted before the last query.
     notes : tuple of str
@@ -219,6 +284,8 @@ class Comparison:
     relevance: tuple[float, ...]
     redundancy: tuple[float | None, ...]
     queries: tuple[QueryView, ...]
+    changes: tuple[QueryChange, ...] = ()
+    sizes: tuple[Size, ...] = ()
     partial: bool = False
     notes: tuple[str, ...] = ()
 
@@ -281,14 +348,17 @@ class Comparison:
         """The comparison as JSON.
 
         ``values`` and ``differences`` are lists of objects with ``setting``, ``measure`` and the fields of
-        :class:`Estimate` or :class:`Difference`.
+        :class:`Estimate` or :class:`Difference`, and so are the ``values`` of each size.
         """
         plain = asdict(self)
-        for name, figures in (("values", self.values), ("differences", self.differences)):
-            plain[name] = [
-                {"setting": setting, "measure": measure, **asdict(one)} for (setting, measure), one in figures.items()
-            ]
+        plain["recommendation"]["text"] = self.recommendation.text
+        plain |= {"values": _as_rows(self.values), "differences": _as_rows(self.differences)}
+        plain["sizes"] = [{**asdict(size), "values": _as_rows(size.values)} for size in self.sizes]
         return json.dumps(plain, ensure_ascii=False, indent=indent, allow_nan=False)
+
+
+def _as_rows(figures: Mapping[tuple[int, str], Estimate | Difference]) -> list[dict[str, Any]]:
+    return [{"setting": setting, "measure": measure, **asdict(one)} for (setting, measure), one in figures.items()]
 
 
 def percent(share: float) -> str:

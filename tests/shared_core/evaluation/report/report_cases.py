@@ -8,6 +8,7 @@ from dataclasses import replace
 from shared_core.evaluation.compare import named
 from shared_core.evaluation.results import (
     CandidateView,
+    Claim,
     Comparison,
     CorpusFacts,
     Difference,
@@ -51,8 +52,10 @@ _ADVICE = Recommendation(
     10,
     5,
     "R@5",
-    "Take vrsd: its recall@5 is 0.552, against 0.541 for mmr lambda_mult=0.5. The difference between them may be "
-    "chance; the one to plain similarity is not.",
+    (
+        Claim("Take vrsd: its recall@5 is 0.552, against 0.541 for mmr lambda_mult=0.5.", "values", 10),
+        Claim("The difference between them may be chance; the one to plain similarity is not.", "differences", 10),
+    ),
     0.214,
     0.0004,
 )
@@ -131,7 +134,9 @@ def only_similarity(found: Comparison) -> Comparison:
         measures=found.measures[:1],
         values={(0, "relevance"): Estimate(0.5, 0.5, 0.5, 1)},
         differences={(0, "relevance"): found.differences[0, "relevance"]},
-        recommendation=Recommendation(None, None, None, "Without gold texts no winner can be named.", None, None),
+        recommendation=Recommendation(
+            None, None, None, (Claim("Without gold texts no winner can be named."),), None, None
+        ),
         relevance=(0.5,),
         redundancy=(None,),
         queries=(query,),

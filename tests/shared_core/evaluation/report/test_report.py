@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from shared_core.evaluation.report import render, write_report
-from shared_core.evaluation.results import Recommendation, percent
+from shared_core.evaluation.results import Claim, Recommendation, percent
 from tests.shared_core.evaluation.report.report_cases import HOSTILE, comparison, hostile, only_similarity
 
 
@@ -89,7 +89,7 @@ def test_the_lines_to_paste_are_there_if_a_setting_is_recommended() -> None:
     assert 'search_kwargs={"k": 5, "fetch_k": 50, "selector": "vrsd"}' in Page(html).text
     # Without scripts there is no button that does nothing.
     assert [("hidden" in button) for button in Page(html).all("button") if button.get("class") == "copy"] == [True] * 3
-    none = replace(comparison(), recommendation=Recommendation(None, None, None, "No winner.", None, None))
+    none = replace(comparison(), recommendation=Recommendation(None, None, None, (Claim("No winner."),), None, None))
     assert "vectorstore=" not in Page(render(none)).text
 
 
@@ -138,7 +138,7 @@ def test_markup_in_every_text_is_shown_as_text() -> None:
 def test_a_comparison_of_one_setting_without_gold_names_no_winner() -> None:
     page = Page(render(only_similarity(comparison())))
     assert "No winner is named" in page.text
-    assert "Without gold texts no winner can be named." in page.text
+    assert (Claim("Without gold texts no winner can be named."),) in page.text
     assert "There is no chart" in page.text
     assert "Interrupted:" in page.text
     assert "1 of 3 planned queries" in page.text

@@ -222,7 +222,7 @@ class Size:
 
 @dataclass(frozen=True)
 class QueryChange:
-    """What a setting changes for one query: the measure that decides for the picks of similarity, and of the setting."""
+    """What a setting changes for one query: the deciding measure for the picks of similarity, and of the setting."""
 
     query: str
     similarity: float

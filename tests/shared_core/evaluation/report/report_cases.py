@@ -166,7 +166,7 @@ def hostile(found: Comparison) -> Comparison:
         differences={
             at: replace(one, worst_query=one.worst_query and HOSTILE) for at, one in found.differences.items()
         },
-        recommendation=replace(found.recommendation, text=HOSTILE),
+        recommendation=replace(found.recommendation, claims=(Claim(HOSTILE),)),
         queries=tuple(queries),
         notes=(HOSTILE, "x" * 3000),
     )

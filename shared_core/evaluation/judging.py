@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import quoted
+from .._validation import id_of_text, quoted
 from ..candidates import Candidates, as_unit_rows
 from ..errors import InvalidInputError, SetSelectError
 from ..selectors.base import Selector, best_query, uses_references, uses_words
@@ -88,7 +87,7 @@ def found_documents(found: Iterable[tuple[str | None, str, object, str]]) -> lis
     seen: dict[str, int] = {}
     documents = []
     for given, text, labels, title in found:
-        name = given or f"text {hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        name = given or id_of_text(text)
         seen[name] = seen.get(name, 0) + 1
         one = (labels,) if isinstance(labels, str) and labels else ()
         several = tuple(map(str, labels)) if isinstance(labels, (list, tuple)) else one

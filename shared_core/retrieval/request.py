@@ -102,9 +102,9 @@ class Selected(NamedTuple):
     ``selection.relevance`` is the cosine with the query, or the relevance that was given, before it was scaled.
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
     ``ignores_scores``: the user's items came with scores that order them otherwise than the cosine that was used.
-    ``milliseconds``: the time that the selection took, with the embedding of the query and the search. ``followed``: the
-    names and links that were followed, each with the rows that it added to the candidates. ``queries``: the texts of
-    the question and its sub-questions, in the order of ``selection.serves``. ``question``: the embedding of the
+    ``milliseconds``: the time that the selection took, with the embedding of the query and the search. ``followed``:
+    the names and links that were followed, each with the rows that it added to the candidates. ``queries``: the texts
+    of the question and its sub-questions, in the order of ``selection.serves``. ``question``: the embedding of the
     question. With ``shadow``, ``returned`` holds the items that the call returns, ``returned_ids`` their ids, and
     ``error`` says why the selection failed, if it did.
     """

@@ -1,4 +1,4 @@
-"""The setting ``shadow``: the call returns what it returned before, and the log says what the selection would return."""
+"""The setting ``shadow``: a call returns what it returned before, and the log says what would have been selected."""
 
 from __future__ import annotations
 
@@ -47,12 +47,10 @@ def in_shadow(
         selected = Selected.nothing(Found([], [], str, str, []))
         selected = selected._replace(error=f"{type(error).__name__}: {error}")
     if SHADOW_LOGGER.isEnabledFor(logging.INFO):
-        line = {
-            "version": VERSION,
-            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "query": question,
-        } | line
-        SHADOW_LOGGER.info("%s", json.dumps(line | {"error": selected.error}))
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = {"version": VERSION, "time": now, "query": question, **line, "error": selected.error}
+        # Characters outside of ASCII are escaped, so the encoding of the file does not matter.
+        SHADOW_LOGGER.info("%s", json.dumps(line))
     return selected._replace(returned=[*returned], returned_ids=ids)
 
 

@@ -101,7 +101,7 @@ class JudgedQuery:
 
     ``repeated`` counts the candidates that repeat the text of another. ``only_vectors`` says that the words of the
     query tell none of its candidates from another, although a selector reads them. ``redundancy`` is None if a single
-    text was picked, ``answers`` is None if the query has no answers.
+    text was picked, ``answers`` is None if the query has no answers. A log of shadow mode may lack cosines.
     """
 
     query: Query
@@ -110,8 +110,8 @@ class JudgedQuery:
     repeated: int
     only_vectors: bool
     picks: list[list[str]]
-    relevance: Matrix
-    sum_cosine: Matrix
+    relevance: Matrix | None
+    sum_cosine: Matrix | None
     redundancy: Matrix | None
     answers: Matrix | None
     view: QueryView | None
@@ -161,7 +161,7 @@ def judge(
         repeated = len(documents) - len({copies.get(document.id, document.id) for document in documents})
         place = list(range(len(documents)))
         if drop_duplicates and copies:
-            query, subtopics, documents, place = _with_texts_once(query, subtopics, documents, copies)
+            query, subtopics, documents, place = with_texts_once(query, subtopics, documents, copies)
         rows = [place.index(text) for text in range(len(documents))]
         distinct = candidates
         if len(rows) < len(place):
@@ -214,7 +214,7 @@ def copies_of(documents: Iterable[Document]) -> dict[str, str]:
     return {name: earlier for name, earlier in named if name != earlier}
 
 
-def _with_texts_once(
+def with_texts_once(
     query: Query, subtopics: Mapping[str, Collection[str]], documents: Sequence[Document], copies: Mapping[str, str]
 ) -> tuple[Query, dict[str, tuple[str, ...]], list[Document], list[int]]:
     """The arguments with one id for each text, a gold id if there is one; and each document's place among the texts."""

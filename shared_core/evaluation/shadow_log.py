@@ -18,7 +18,7 @@ from .corpus import Document, Problem, Query, as_query, convert_all
 from .judging import JudgedQuery, Matrix, MeasureValues, allowed_measures, measure, summarise, with_texts_once
 from .reading import json_lines
 from .recommend import check_deciding, recommend
-from .results import Claim, Comparison, CorpusFacts, Measure, Setting, percent
+from .results import Claim, Comparison, CorpusFacts, Difference, Estimate, Measure, Setting, percent
 
 # The version of the lines, which ``shared_core.retrieval.shadow`` writes.
 VERSION = 1
@@ -153,7 +153,8 @@ def compare_log(
             "raise fetch_k"
         )
     settings = (Setting("similarity", "returned", None, "what was returned"), _setting(last))
-    values, differences = {}, {}
+    values: dict[tuple[int, str], Estimate] = {}
+    differences: dict[tuple[int, str], Difference] = {}
     for column in columns:
         for setting, (estimate, difference) in enumerate(summarise(column)):
             values[setting, column.measure.key] = estimate
@@ -179,7 +180,7 @@ def compare_log(
         tuple(column.measure for column in columns),
         values,
         differences,
-        replace(advice, claims=(*_claims(changed, k), *advice.claims)),
+        replace(advice, claims=(*_claims(changed, values, differences, k), *advice.claims)),
         relevance=tuple(values[setting, "relevance"].mean for setting in range(2)),
         redundancy=tuple(values[setting, "redundancy"].mean if repeats else None for setting in range(2)),
         queries=(),
@@ -263,15 +264,29 @@ def _changed(outcomes: Sequence[JudgedQuery], k: int) -> MeasureValues:
     return MeasureValues(described, np.array([np.zeros(len(shares)), shares]), tuple(o.query.id for o in outcomes))
 
 
-def _claims(changed: MeasureValues, k: int) -> list[Claim]:
+def _claims(
+    changed: MeasureValues,
+    values: Mapping[tuple[int, str], Estimate],
+    differences: Mapping[tuple[int, str], Difference],
+    k: int,
+) -> list[Claim]:
     """How often and how much the selection would change the results, and where most."""
-    _, (share, difference) = summarise(changed)
+    share, replaced = values[1, "changed"], differences[1, "changed"].worse
     mean, low, high = (f"{k * value:.2f}" for value in (share.mean, share.low, share.high))
     said = (
-        f"The selection would change {percent(difference.worse)} of the results. It would replace {mean} of {k} texts "
-        f"on average (95 % interval {low} to {high})."
+        f"The selection would change {percent(replaced)} of the results. It would replace {mean} of {k} texts on "
+        f"average (95 % interval {low} to {high})."
     )
     claims = [Claim(said, "values", 1)]
+    of_what = {"relevance": "with the question", "redundancy": "between the texts"}
+    for key, what in of_what.items():
+        if (1, key) in values:
+            before, after, to = values[0, key].mean, values[1, key].mean, differences[1, key]
+            said = (
+                f"The mean cosine {what} would change from {before:.3f} to {after:.3f}, by {to.mean:+.3f} "
+                f"(95 % interval {to.low:+.3f} to {to.high:+.3f})."
+            )
+            claims.append(Claim(said, "values", 1))
     most = [i for i in np.argsort(-changed.values[1], kind="stable")[:_MOST].tolist() if changed.values[1, i]]
     if most:
         named = ", ".join(f"{quoted(changed.queries[i])} ({changed.values[1, i]:.0%})" for i in most)

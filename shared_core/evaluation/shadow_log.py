@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import platform
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -85,8 +87,8 @@ def compare_log(
     """Compare what a running system returned with what would have been selected, from the log of ``shadow=True``.
 
     Nothing is searched or embedded. The first setting, "returned", is the first ``k`` texts of the results. The second
-    is the selection. If a question was asked several times, its last call counts. If the settings were changed,
-    the calls with the last settings count.
+    is the selection. If a question was asked several times, its last call counts. If the calls have different
+    settings, those with the most frequent settings count.
 
     Parameters
     ----------
@@ -128,8 +130,9 @@ def compare_log(
     need_extra()
     check_deciding(decide_by)
     read = log if isinstance(log, ShadowLog) else read_log(log)
-    last = read.calls[-1]
-    calls = [call for call in read.calls if _conditions(call) == _conditions(last)]
+    [(conditions, _)] = Counter(map(_conditions, read.calls)).most_common(1)
+    calls = [call for call in read.calls if _conditions(call) == conditions]
+    last = calls[-1]
     asked = {call["query"].strip() or call["id"]: call for call in calls}
     notes = [*_notes_on(read, calls, len(calls) - len(asked))]
     known = {text: Query(text, text) for text in asked}
@@ -198,9 +201,9 @@ def _find_fault(record: Mapping[str, Any]) -> str | None:
     return f"there is no {quoted(missing[0])}" if missing and record["error"] is None else None
 
 
-def _conditions(call: Mapping[str, Any]) -> tuple[Any, ...]:
+def _conditions(call: Mapping[str, Any]) -> str:
     """What must be the same in all calls that are compared."""
-    return call["k"], call["fetch_k"], call["selector"], call["settings"]
+    return json.dumps([call[key] for key in ("k", "fetch_k", "selector", "settings")])
 
 
 def _setting(call: Mapping[str, Any]) -> Setting:
@@ -304,7 +307,10 @@ def _notes_on(read: ShadowLog, calls: Sequence[Mapping[str, Any]], repeated: int
             lines = "1 line" if len(problems) == 1 else f"{len(problems)} lines"
             yield f"{lines} of {read.path} {what}, and were left out; the first: {problems[0]}"
     if len(read.calls) > len(calls):
-        yield f"{len(read.calls) - len(calls)} calls were left out: their settings are not those of the last call."
+        yield (
+            f"{len(read.calls) - len(calls)} of {len(read.calls)} calls were left out: they have other settings. Log "
+            "each retriever, and each setting, to a file of its own."
+        )
     if repeated:
         yield f"{repeated} calls repeat a question. Its last call counts."
     times = [call["milliseconds"] for call in calls]

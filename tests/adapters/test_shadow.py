@@ -124,7 +124,12 @@ async def test_a_selection_that_fails_changes_nothing_and_is_logged(
     def fails(*arguments: Any) -> Any:
         raise RuntimeError("no such thing")
 
-    settings = [{"costs": "none", "budget": 5}, {"queries": fails}, {"perspective": fails}, {"relevance": fails}]
+    settings: list[dict[str, Any]] = [
+        {"costs": "none", "budget": 5},
+        {"queries": fails},
+        {"perspective": fails},
+        {"relevance": fails},
+    ]
     for given in settings:
         made = subject.make(subject.corpus(), shadow=True, **given)
         told: list[Any] = []
@@ -168,7 +173,7 @@ def test_a_line_can_be_written_for_any_query_and_id(log: Path) -> None:
 @over(RETRIEVERS)
 def test_the_log_gives_the_figures_of_a_direct_comparison(subject: Subject, selector: str, log: Path) -> None:
     texts = [f"{trait} {topic} {other}" for trait in TRAITS[:3] for topic in TOPICS[:3] for other in TOPICS[3:]]
-    queries = [
+    queries: list[dict[str, Any]] = [
         {"text": text, "id": f"q{i}", "gold": [f"doc-{2 * i}", f"doc-{i}"], "subtopics": {"x": ["doc-3", f"doc-{i}"]}}
         for i, text in enumerate(texts)
     ]

@@ -367,7 +367,14 @@ def test_it_runs_on_a_terminal_without_greek_letters(corpus: Path) -> None:
 def test_a_log_of_shadow_mode_is_compared(corpus: Path) -> None:
     figures = {name: {"returned": 0.75, "selected": 0.5} for name in ("relevance", "redundancy", "sum_cosine")}
     sets = {"returned": ["bread", "loaf"], "selected": ["bread", "river"], "queries": [], "copies": {}}
-    line = {"version": 1, "error": None, "k": 2, "fetch_k": 4, "milliseconds": 1.0, "selector": "VRSD()"}
+    line: dict[str, Any] = {
+        "version": 1,
+        "error": None,
+        "k": 2,
+        "fetch_k": 4,
+        "milliseconds": 1.0,
+        "selector": "VRSD()",
+    }
     line |= {**figures, **sets, "settings": {"selector": "vrsd"}}
     log, out = write(corpus / "shadow.jsonl", [line | {"query": query["text"]} for query in QUERIES]), corpus / "r.json"
     assert run("--log", log, "--out", corpus / "report.html").exit_code == 0

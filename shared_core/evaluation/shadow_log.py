@@ -103,7 +103,8 @@ def compare_log(
     Returns
     -------
     Comparison
-        Its measure "changed" is the share of the returned texts that the selection would replace. It has no views of
+        ``values[1, "changed"]`` is the share of the returned texts that the selection would replace, and
+        ``differences[1, "changed"].worse`` the share of the results that it would change. There are no views of
         queries, because the log has neither texts nor vectors.
 
     Raises
@@ -180,7 +181,8 @@ def compare_log(
         title or f"Shadow mode: {Path(read.path).name}",
         facts,
         settings,
-        tuple(column.measure for column in columns),
+        # More or fewer changes are neither better nor worse, so the tables do not have them.
+        tuple(column.measure for column in columns[1:]),
         values,
         differences,
         replace(advice, claims=(*_claims(changed, values, differences, k), *advice.claims)),
@@ -262,7 +264,7 @@ def _changed(outcomes: Sequence[JudgedQuery], k: int) -> MeasureValues:
     both = [judged.picks for judged in outcomes]
     shares = [sum(name not in after for name in before) / max(1, len(before)) for before, after in both]
     what = "share of the returned texts that the selection would replace"
-    # Fewer is better only in the sense that the report then names the query that changes most.
+    # With False the query that changes most is the one that ``Difference`` names.
     described = Measure(f"changed@{k}", "changed", what, False, "nothing")
     return MeasureValues(described, np.array([np.zeros(len(shares)), shares]), tuple(o.query.id for o in outcomes))
 

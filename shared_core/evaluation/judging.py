@@ -429,23 +429,29 @@ def _view(
     vectors: Matrix,
     found: list[tuple[list[int], list[int]]],
 ) -> QueryView:
-    (x, y), *places = project_to_map(vectors).round(_DIGITS).tolist()
     seen = [pool.place[row] for row in pool.distinct]
     served = dict(zip(seen, best_query(pool.make(pool.distinct)).tolist(), strict=True)) if query.queries else {}
+    # The candidates, and what rankings picked besides.
+    shown = sorted({*seen, *(row for picked, _ in found for row in picked)})
+    position = {row: i for i, row in enumerate(shown)} | {-1: -1}
+    (x, y), *places = project_to_map(vectors[[0, *(1 + row for row in shown)]]).round(_DIGITS).tolist()
     views = tuple(
         CandidateView(
-            document.id,
-            _excerpt(document.text),
-            round(float(cosine), _DIGITS),
+            documents[row].id,
+            _excerpt(documents[row].text),
+            round(float(cosines[row]), _DIGITS),
             place[0],
             place[1],
-            _excerpt(document.title or read_name(document.text)),
+            _excerpt(documents[row].title or read_name(documents[row].text)),
             served.get(row),
             row not in seen,
         )
-        for row, (document, cosine, place) in enumerate(zip(documents, cosines, places, strict=True))
+        for row, place in zip(shown, places, strict=True)
     )
-    picks, names = ({setting: tuple(rows[part]) for setting, rows in enumerate(found)} for part in (0, 1))
+    picks, names = (
+        {setting: tuple(position[row] for row in of_setting[part]) for setting, of_setting in enumerate(found)}
+        for part in (0, 1)
+    )
     return QueryView(query.id, query.text, query.gold, x, y, views, picks, names, query.queries)
 
 

@@ -213,8 +213,16 @@ def with_scores(settings: Settings) -> list[tuple[Setting, Selector]]:
     They come last, because the reranker is a model that reads every candidate.
     """
     similarity = named("similarity", relevance="scores")[1]
-    reranker = Setting("reranker", "reranker", None, "the candidates in the order of the scores"), similarity
-    return [*settings, reranker, named("coverage", relevance="scores")]
+    reranker = Setting("reranker", "reranker", None, "the candidates in the order of their scores"), similarity
+    return distinct([*settings, reranker, named("coverage", relevance="scores")])
+
+
+def distinct(settings: Settings) -> list[tuple[Setting, Selector]]:
+    """The settings without those whose label was there before."""
+    first: dict[str, tuple[Setting, Selector]] = {}
+    for setting, selector in settings:
+        first.setdefault(setting.label, (setting, selector))
+    return list(first.values())
 
 
 def _is_by_scores(relevance: Any) -> bool:

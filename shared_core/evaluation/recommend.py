@@ -136,7 +136,7 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     ``question`` and ``texts``. With sub-questions, ``split`` maps a question to them, and ``queries`` and ``questions``
     are the vectors and the texts of all. Nothing here fuses ranks: then there are no lines.
 
-    >>> from shared_core.evaluation.compare import named
+    >>> from shared_core.evaluation.settings import named
     >>> print(lines_to_paste(named("mmr", lambda_mult=0.8)[0], k=5, fetch_k=50)["Arrays"])
     from setselect import select
     <BLANKLINE>

@@ -144,8 +144,8 @@
       const hits = all.map((one) => `${label(one.setting)} ${one.picks.filter((i) => query.gold.includes(i)).length}`);
       const lost = query.goldTotal - query.gold.length;
       parts.push(`Picked of ${counted(query.goldTotal, "gold document", "gold documents")}: ${hits.join(", ")}.`);
-      const verb = lost === 1 ? "is" : "are";
-      if (lost) parts.push(`${lost} of them ${verb} not among the ${query.candidates.length} candidates.`);
+      const missing = lost === 1 ? "is not among" : "are not among", none = lost === 1 ? "it" : "them";
+      if (lost) parts.push(`(${lost} ${missing} the ${query.candidates.length} candidates: no setting can pick ${none}.)`);
     }
     return parts.join(" ");
   }

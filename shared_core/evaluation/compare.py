@@ -25,16 +25,18 @@ from .corpus import Document, Query, as_document, as_query, convert_all
 from .judging import (
     FoundCandidates,
     JudgedQuery,
+    MeasureValues,
     allowed_measures,
     carriers_of,
     copies_of,
+    estimate,
     judge,
     measure,
     subtopics_of,
     summarise,
 )
-from .recommend import check_deciding, recommend
-from .results import Comparison, CorpusFacts, Setting
+from .recommend import COUNTED, check_deciding, recommend
+from .results import Comparison, CorpusFacts, Setting, Size
 from .sub_questions import ByQuestion, with_merged_lists
 
 Settings: TypeAlias = Sequence[tuple[Setting, Selector]]
@@ -44,6 +46,10 @@ Embed: TypeAlias = Callable[[list[str]], ArrayLike]
 LAMBDAS = (0.5, 0.8)
 # Values of Coverage's word_weight that are tried beside its default, 1.
 WORD_WEIGHTS = (0.5, 2.0)
+# Numbers of picks that are judged too if a single one is given.
+SIZES = (2, 3, 5, 8, 10)
+# The measures that are judged for every number of picks. nDCG of different numbers cannot be compared.
+_OF_ALL_SIZES = ("relevance", "redundancy", "precision", "topic_precision", *COUNTED)
 # Queries that the result keeps in full, starting with the first, so that the report can show them.
 VIEWS = 50
 _PACKAGES = ("numpy", "setselect", "scipy", "ir_measures")
@@ -56,7 +62,7 @@ def compare(
     queries: Iterable[str | Mapping[str, Any] | Query],
     embed: Embed | tuple[Embed | ArrayLike, Embed | ArrayLike],
     *,
-    k: int = 5,
+    k: int | Sequence[int] = 5,
     fetch_k: int | None = None,
     settings: Settings | None = None,
     decide_by: str | None = None,
@@ -86,11 +92,13 @@ def compare(
         ``embed(texts) -> array-like (n, d)``. In a pair, each is such a function or the vectors themselves: those of
         sub-questions follow that of their question.
         :class:`~shared_core.signals.embedding_models.CachedEmbedding` keeps embeddings on disk.
-    k : int
-        How many documents are picked, at least 1.
+    k : int or sequence of int
+        How many documents are picked, at least 1. Of several numbers, the first is the one that the tables and the
+        recommendation are about. With a single number, 2, 3, 5, 8 and 10 picks are judged too, as far as there are so
+        many candidates. ``Comparison.sizes`` has what is found with each number.
     fetch_k : int, optional
-        How many candidates they are picked from, at least ``k``; by default max(50, 5k). At most all documents are
-        candidates.
+        How many candidates they are picked from, at least ``k``; by default max(50, 5k), for the largest k that is
+        given. At most all documents are candidates.
     settings : sequence of (Setting, Selector), optional
         Default: :func:`sweep`. The first must be plain similarity, against which the others are tested. Put simpler
         settings first: see :func:`~shared_core.evaluation.recommend.recommend`. :func:`named` makes the pairs.
@@ -134,15 +142,16 @@ def compare(
     (0.5, 0.5)
     """
     need_extra()
-    fetch_k = check_options(k, fetch_k, decide_by)
+    given_sizes, fetch_k = check_options(k, fetch_k, decide_by)
     tried = _check_settings(settings)
     corpus = convert_all(documents, as_document, "documents")
     given = convert_all(queries, as_query, "queries")
     known = {document.id: document.subtopics for document in corpus}
     notes = [*notes, *_check_ids(given, known)]
     cleaned = [_without_unknown_ids(query, known) for query in given]
-    if k > len(corpus):
-        raise InvalidParameterError(f"{argument_name('k')} = {k}, but there are only {len(corpus)} documents")
+    most = max(given_sizes)
+    if most > len(corpus):
+        raise InvalidParameterError(f"{argument_name('k')} = {most}, but there are only {len(corpus)} documents")
     carriers = carriers_of(corpus)
     subtopics = {query.id: subtopics_of(query, carriers, known) for query in cleaned}
     check_deciding(decide_by, allowed_measures(cleaned, any(subtopics.values())))
@@ -168,7 +177,7 @@ def compare(
 
     def candidates_of(query: Query) -> FoundCandidates:
         place = places[query.id]
-        share = share_fetch_k(fetch_k, k, 1 + len(query.queries))
+        share = share_fetch_k(fetch_k, most, 1 + len(query.queries))
         found = list(dict.fromkeys(nearest[place, :share].ravel().tolist()))
         return FoundCandidates(query_rows[place], [corpus[i] for i in found], rows[found], subtopics[query.id], copies)
 
@@ -192,7 +201,7 @@ def compare_candidates(
     queries: Iterable[str | Mapping[str, Any] | Query],
     candidates_of: Callable[[Query], FoundCandidates],
     *,
-    k: int = 5,
+    k: int | Sequence[int] = 5,
     fetch_k: int | None = None,
     settings: Settings | None = None,
     decide_by: str | None = None,
@@ -239,7 +248,7 @@ def compare_candidates(
     (True, (0, 1))
     """
     need_extra()
-    fetch_k = check_options(k, fetch_k, decide_by)
+    sizes, fetch_k = check_options(k, fetch_k, decide_by)
     tried = _check_settings(settings)
     given = convert_all(queries, as_query, "queries")
     check_deciding(decide_by, allowed_measures(given, any(query.subtopics or query.gold for query in given)))
@@ -247,12 +256,15 @@ def compare_candidates(
     if sub_questions:
         tried = with_merged_lists(tried, fetch_k)
     selectors = [selector for _, selector in tried]
+    k = sizes[0]
+    if len(sizes) == 1:
+        sizes += tuple(size for size in SIZES if size <= fetch_k and size != k)
 
     def judged(query: Query, *, view: bool) -> JudgedQuery | None:
         found = candidates_of(query)
         if not len(found.documents):
             return None
-        return judge(query, found, selectors, k, drop_duplicates=drop_duplicates, view=view)
+        return judge(query, found, selectors, sizes, drop_duplicates=drop_duplicates, view=view)
 
     outcomes: list[JudgedQuery] = []
     without_candidates: list[str] = []
@@ -271,12 +283,14 @@ def compare_candidates(
     if not outcomes:
         raise InvalidInputError(f"no candidates were found for any of {len(given)} queries")
     columns = measure(outcomes, k)
+    keys = _OF_ALL_SIZES if decide_by is None else (*_OF_ALL_SIZES, decide_by)
+    of_sizes = {size: measure(outcomes, size, keys) for size in sorted(sizes)}
     values, differences = {}, {}
     for column in columns:
-        for setting, (estimate, difference) in enumerate(summarise(column)):
-            values[setting, column.measure.key] = estimate
+        for setting, (mean, difference) in enumerate(summarise(column)):
+            values[setting, column.measure.key] = mean
             differences[setting, column.measure.key] = difference
-    advice = recommend([setting for setting, _ in tried], columns, values, differences, decide_by=decide_by)
+    advice = recommend([setting for setting, _ in tried], columns, values, differences, of_sizes, decide_by=decide_by)
     shown = [outcome.view for outcome in outcomes if outcome.view is not None]
     if advice.setting is not None and advice.measure is not None:
         worst = differences[advice.setting, advice.measure].worst_query
@@ -298,9 +312,15 @@ def compare_candidates(
         relevance=tuple(values[setting, "relevance"].mean for setting in range(len(tried))),
         redundancy=tuple(values[s, "redundancy"].mean if repeats else None for s in range(len(tried))),
         queries=tuple(shown),
+        sizes=tuple(_size(outcomes, size, of_size) for size, of_size in of_sizes.items()),
         partial=partial,
         notes=(*notes, *_notes_on_settings(tried), *_notes_on(outcomes, without_candidates, k, drop_duplicates)),
     )
+
+
+def _size(outcomes: Sequence[JudgedQuery], k: int, columns: Sequence[MeasureValues]) -> Size:
+    characters = np.mean([outcome.sizes[k].characters for outcome in outcomes], axis=0)
+    return Size(k, estimate(columns), tuple(characters.tolist()))
 
 
 def sweep() -> list[tuple[Setting, Selector]]:
@@ -397,17 +417,26 @@ def _as_vectors(embed: Embed | ArrayLike, texts: list[str], what: str) -> NDArra
     return rows
 
 
-def check_options(k: int, fetch_k: int | None, decide_by: str | None = None) -> int:
-    """``fetch_k`` or its default; an InvalidParameterError for options that are wrong whatever the corpus is."""
+def check_options(
+    k: int | Sequence[int], fetch_k: int | None, decide_by: str | None = None
+) -> tuple[tuple[int, ...], int]:
+    """The numbers of picks, and ``fetch_k`` or its default.
+
+    Raises an InvalidParameterError for options that are wrong whatever the corpus is.
+    """
     check_deciding(decide_by)
-    k = check_integer(k, "k", 1)
-    fetch_k = default_fetch_k(k) if fetch_k is None else check_integer(fetch_k, "fetch_k", 1)
-    if fetch_k < k:
+    given = k if isinstance(k, Sequence) and not isinstance(k, str) else [k]
+    sizes = tuple(dict.fromkeys(check_integer(one, "k", 1) for one in given))
+    if not sizes:
+        raise InvalidParameterError(f"{argument_name('k')} holds no number")
+    most = max(sizes)
+    fetch_k = default_fetch_k(most) if fetch_k is None else check_integer(fetch_k, "fetch_k", 1)
+    if fetch_k < most:
         raise InvalidParameterError(
-            f"{argument_name('fetch_k')} = {fetch_k} is below {argument_name('k')} = {k}: the picks are made among "
+            f"{argument_name('fetch_k')} = {fetch_k} is below {argument_name('k')} = {most}: the picks are made among "
             "the candidates"
         )
-    return fetch_k
+    return sizes, fetch_k
 
 
 def _check_settings(settings: Settings | None) -> list[tuple[Setting, Selector]]:

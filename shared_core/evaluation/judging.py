@@ -20,7 +20,7 @@ from ..selectors.choose import choose
 from ..signals.references import find_references, read_name
 from ..signals.words import match_words
 from .corpus import Document, Query
-from .measures import bootstrap_intervals, mean_pairwise_cosine, rank_measures, sum_cosine
+from .measures import bootstrap_intervals, rank_measures, sum_cosine
 from .results import CandidateView, Difference, Estimate, Measure, Needs, QueryView
 
 Matrix = NDArray[np.float64]
@@ -37,13 +37,16 @@ _MEASURES: tuple[tuple[str, str, Needs, str], ...] = (
     ("redundancy", "redundancy", "nothing", "mean cosine between the picks: how much they repeat each other"),
     ("cos(sum, q)", "sum_cosine", "nothing", "cosine of the sum of the picks with the query"),
     ("recall@{k}", "recall", "gold", "share of the gold documents that are picked"),
+    ("precision@{k}", "precision", "gold", "share of the picks that are gold documents"),
     ("nDCG@{k}", "ndcg", "gold", "picked gold documents, discounted by rank, relative to the best possible"),
     ("success@{k}", "success", "gold", "share of the queries with at least one gold document picked"),
     ("subtopic recall@{k}", "subtopic_recall", "subtopics", "share of the query's subtopics that the picks cover"),
+    ("topic precision@{k}", "topic_precision", "subtopics", "share of the picks that cover a subtopic of the query"),
     ("α-nDCG@{k}", "alpha_ndcg", "subtopics", "covered subtopics, discounted by rank; each repetition counts half"),
     ("p-recall@{k}", "p_recall", "perspectives", "mean over root queries of the success of their perspectives (PIR)"),
     ("answers", "answers", "answers", "share of the query's answers that occur in the picked texts"),
 )
+_KEYS = tuple(key for _, key, _, _ in _MEASURES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,12 +100,27 @@ def found_documents(found: Iterable[tuple[str | None, str, object, str]]) -> lis
 
 
 @dataclass(frozen=True, eq=False)
+class JudgedPicks:
+    """What every setting picked for one query, and the measures of it; arrays have one value for each setting.
+
+    ``redundancy`` is None if a single text was picked, ``answers`` is None if the query has no answers,
+    ``sum_cosine`` is None for all sizes but the first. ``characters`` is the length of the picked texts together.
+    """
+
+    picks: list[list[str]]
+    relevance: Matrix
+    sum_cosine: Matrix | None
+    redundancy: Matrix | None
+    answers: Matrix | None
+    characters: Matrix
+
+
+@dataclass(frozen=True, eq=False)
 class JudgedQuery:
-    """The picks of every setting for one query, and their measures; arrays have one value for each setting.
+    """One query and the picks for it; ``sizes`` maps each number of picks to them.
 
     ``repeated`` counts the candidates that repeat the text of another. ``only_vectors`` says that the words of the
-    query tell none of its candidates from another, although a selector reads them. ``redundancy`` is None if a single
-    text was picked, ``answers`` is None if the query has no answers.
+    query tell none of its candidates from another, although a selector reads them.
     """
 
     query: Query
@@ -110,11 +128,7 @@ class JudgedQuery:
     candidates: frozenset[str]
     repeated: int
     only_vectors: bool
-    picks: list[list[str]]
-    relevance: Matrix
-    sum_cosine: Matrix
-    redundancy: Matrix | None
-    answers: Matrix | None
+    sizes: dict[int, JudgedPicks]
     view: QueryView | None
 
 
@@ -130,14 +144,15 @@ def judge(
     query: Query,
     found: FoundCandidates,
     selectors: Sequence[Selector],
-    k: int,
+    sizes: Sequence[int],
     *,
     drop_duplicates: bool = True,
     view: bool = False,
 ) -> JudgedQuery:
-    """Let every selector pick ``k`` of the candidates, or all if there are fewer; an error names the query.
+    """Let every selector pick each number of the candidates, or all if there are fewer; an error names the query.
 
-    With ``drop_duplicates`` no setting picks one text twice, and a gold id stands for every copy of its document.
+    With ``drop_duplicates`` no setting picks one text twice, and a gold id stands for every copy of its document. A
+    view shows the first of the ``sizes``.
     """
     try:
         texts = [document.text for document in found.documents] if found.texts is None else found.texts
@@ -169,8 +184,8 @@ def judge(
             distinct = candidates.take(rows)
             own = _read_texts(query, [texts[i] for i in order[rows]], documents, selectors)
             distinct = distinct.with_query(found.vector, **own)
-        found_sets = [_pick(candidates, distinct, place, selector, k) for selector in selectors]
-        picks = [picked for picked, _ in found_sets]
+        # The first picks of a larger set are not always the smaller set, so each size is selected by itself.
+        found_sets = {k: [_pick(candidates, distinct, place, one, k) for one in selectors] for k in sizes}
     except SetSelectError as error:
         error.args = (f"query {quoted(query.id)}: {error}",)
         raise
@@ -178,18 +193,32 @@ def judge(
     unit, unit_query = (as_unit_rows(rows.astype(np.float64)) for rows in (distinct.vectors, distinct.query[None]))
     cosines = unit @ unit_query[0]
     contained = _find_answers([document.text for document in documents], query.answers)
+    lengths = np.array([len(document.text) for document in documents])
+    pairs = unit @ unit.T
+    np.fill_diagonal(pairs, 0)
+
+    def measured(k: int, picks: list[list[int]]) -> JudgedPicks:
+        return JudgedPicks(
+            [[ids[i] for i in picked] for picked in picks],
+            relevance=np.array([cosines[picked].mean() for picked in picks]),
+            sum_cosine=np.array([sum_cosine(unit_query[0], unit[p]) for p in picks]) if k == sizes[0] else None,
+            redundancy=np.array([pairs[np.ix_(p, p)].sum() / (len(p) * max(len(p) - 1, 1)) for p in picks])
+            if min(k, len(ids)) > 1
+            else None,
+            answers=np.array([contained[picked].any(axis=0).mean() for picked in picks]) if query.answers else None,
+            characters=np.array([lengths[picked].sum() for picked in picks]),
+        )
+
     return JudgedQuery(
         query,
         subtopics,
         frozenset(ids),
         repeated,
         words is not None and not words.weights.any(),
-        [[ids[i] for i in picked] for picked in picks],
-        relevance=np.array([cosines[picked].mean() for picked in picks]),
-        sum_cosine=np.array([sum_cosine(unit_query[0], unit[picked]) for picked in picks]),
-        redundancy=np.array([mean_pairwise_cosine(unit[p]) for p in picks]) if min(k, len(ids)) > 1 else None,
-        answers=np.array([contained[picked].any(axis=0).mean() for picked in picks]) if query.answers else None,
-        view=_view(query, documents, distinct, cosines, np.vstack([unit_query, unit]), found_sets) if view else None,
+        {k: measured(k, [picked for picked, _ in of_size]) for k, of_size in found_sets.items()},
+        _view(query, documents, distinct, cosines, np.vstack([unit_query, unit]), found_sets[sizes[0]])
+        if view
+        else None,
     )
 
 
@@ -371,26 +400,30 @@ def allowed_measures(queries: Sequence[Query], with_subtopics: bool) -> list[str
     return [key for _, key, needs, _ in _MEASURES if held[needs]]
 
 
-def measure(outcomes: Sequence[JudgedQuery], k: int) -> list[MeasureValues]:
-    """Every measure that at least one query allows, each over the queries that allow it; ``k`` is in the names."""
+def measure(outcomes: Sequence[JudgedQuery], k: int, keys: Collection[str] = _KEYS) -> list[MeasureValues]:
+    """The measures of these keys that at least one query allows, each over those queries; ``k`` is in the names."""
     found: dict[str, tuple[Matrix, tuple[str, ...]]] = {}
-    for key in ("relevance", "redundancy", "sum_cosine", "answers"):
-        of_query = {o.query.id: values for o in outcomes if (values := getattr(o, key)) is not None}
+    for key in {"relevance", "redundancy", "sum_cosine", "answers"}.intersection(keys):
+        of_query = {o.query.id: values for o in outcomes if (values := getattr(o.sizes[k], key)) is not None}
         if of_query:
             found[key] = np.stack(list(of_query.values()), axis=1), tuple(of_query)
     with_gold = [judged for judged in outcomes if judged.query.gold]
     with_subtopics = [judged for judged in outcomes if judged.subtopics]
     names = {"recall": f"R@{k}", "ndcg": f"nDCG@{k}", "success": f"Success@{k}"}
-    found |= _rank(with_gold, lambda judged: dict.fromkeys(judged.query.gold, 1), names)
+    names = {key: name for key, name in names.items() if key in keys}
+    found |= _rank(with_gold, k, lambda judged: dict.fromkeys(judged.query.gold, 1), names)
+    found |= _precision("precision", with_gold, k, lambda judged: judged.query.gold)
     names = {"subtopic_recall": f"StRecall@{k}", "alpha_ndcg": f"alpha_nDCG@{k}"}
-    found |= _rank(with_subtopics, _subtopic_grades, names)
-    of_root = _successes_by_root([judged for judged in with_gold if judged.query.root is not None])
+    names = {key: name for key, name in names.items() if key in keys}
+    found |= _rank(with_subtopics, k, _subtopic_grades, names)
+    found |= _precision("topic_precision", with_subtopics, k, lambda judged: set().union(*judged.subtopics.values()))
+    of_root = _successes_by_root([judged for judged in with_gold if judged.query.root is not None], k)
     if of_root:
         found["p_recall"] = np.stack(list(of_root.values()), axis=1), tuple(of_root)
     return [
         MeasureValues(Measure(name.format(k=k), key, description, key != "redundancy", needs), *found[key])
         for name, key, needs, description in _MEASURES
-        if key in found
+        if key in found and key in keys
     ]
 
 
@@ -423,8 +456,25 @@ def summarise(column: MeasureValues) -> list[tuple[Estimate, Difference]]:
     return summaries
 
 
+def estimate(columns: Sequence[MeasureValues]) -> dict[tuple[int, str], Estimate]:
+    """The mean of each setting by each measure, with bootstrap 95 % intervals.
+
+    Measures over the same number of queries share the resamples, which saves time.
+    """
+    found: dict[tuple[int, str], Estimate] = {}
+    for number in {len(column.queries) for column in columns}:
+        same = [column for column in columns if len(column.queries) == number]
+        rows = np.vstack([column.values for column in same])
+        bounds = zip(rows.mean(axis=1).tolist(), *(ends.tolist() for ends in bootstrap_intervals(rows)), strict=True)
+        names = [(setting, column.measure.key) for column in same for setting in range(len(column.values))]
+        for name, (mean, low, high) in zip(names, bounds, strict=True):
+            found[name] = Estimate(mean, min(low, mean), max(high, mean), number)
+    return found
+
+
 def _rank(
     outcomes: Sequence[JudgedQuery],
+    k: int,
     grades: Callable[[JudgedQuery], dict[str, int] | dict[str, dict[str, int]]],
     names: dict[str, str],
 ) -> dict[str, tuple[Matrix, tuple[str, ...]]]:
@@ -432,11 +482,26 @@ def _rank(
     if not outcomes:
         return {}
     qrels = {judged.query.id: grades(judged) for judged in outcomes}
+    picked = {judged.query.id: judged.sizes[k].picks for judged in outcomes}
     by_setting = [
-        rank_measures(qrels, {judged.query.id: judged.picks[setting] for judged in outcomes}, list(names.values()))
-        for setting in range(len(outcomes[0].picks))
+        rank_measures(qrels, {name: picks[setting] for name, picks in picked.items()}, list(names.values()))
+        for setting in range(len(outcomes[0].sizes[k].picks))
     ]
     return {key: (np.stack([values[name] for values in by_setting]), tuple(qrels)) for key, name in names.items()}
+
+
+def _precision(
+    key: str, outcomes: Sequence[JudgedQuery], k: int, right: Callable[[JudgedQuery], Collection[str]]
+) -> dict[str, tuple[Matrix, tuple[str, ...]]]:
+    """The share of the picks that are right, (settings, N), and the N queries."""
+    if not outcomes:
+        return {}
+    shares = [
+        [np.mean([name in of_query for name in picked]) for picked in judged.sizes[k].picks]
+        for judged in outcomes
+        for of_query in [set(right(judged))]
+    ]
+    return {key: (np.array(shares).T, tuple(judged.query.id for judged in outcomes))}
 
 
 def _subtopic_grades(judged: JudgedQuery) -> dict[str, dict[str, int]]:
@@ -447,10 +512,10 @@ def _subtopic_grades(judged: JudgedQuery) -> dict[str, dict[str, int]]:
     return grades
 
 
-def _successes_by_root(outcomes: Sequence[JudgedQuery]) -> dict[str, Matrix]:
+def _successes_by_root(outcomes: Sequence[JudgedQuery], k: int) -> dict[str, Matrix]:
     """For each root the mean success of its queries, (settings,). The mean over roots is p-recall."""
     of_root: dict[str, list[list[float]]] = {}
     for judged in outcomes:
-        hits = [float(not set(judged.query.gold).isdisjoint(picked)) for picked in judged.picks]
+        hits = [float(not set(judged.query.gold).isdisjoint(picked)) for picked in judged.sizes[k].picks]
         of_root.setdefault(str(judged.query.root), []).append(hits)
     return {root: np.mean(successes, axis=0) for root, successes in of_root.items()}

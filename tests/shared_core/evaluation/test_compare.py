@@ -33,7 +33,7 @@ A, B, C = 1 / math.sqrt(1.81), 1.09 / math.sqrt(1.01 * 1.81), 0.9 / math.sqrt(1.
 
 
 def tiny(*queries: dict[str, Any], **options: Any) -> Comparison:
-    return compare(TINY, queries, (TINY_VECTORS, [TINY_QUERY] * len(queries)), k=2, **options)
+    return compare(TINY, queries, (TINY_VECTORS, [TINY_QUERY] * len(queries)), **{"k": 2, **options})
 
 
 def mean(comparison: Comparison, label: str, key: str) -> float:
@@ -92,6 +92,36 @@ def test_subtopics_come_from_the_query_or_from_its_gold(labels: dict[str, list[s
     # The second pick repeats x at half its worth; the ideal has y there.
     discount = 1 / math.log2(3)
     assert mean(found, "similarity", "alpha_ndcg") == pytest.approx((1 + discount / 2) / (1 + discount))
+
+
+def test_precision_is_the_share_of_the_picks_that_are_right() -> None:
+    found = tiny({"text": "?", "gold": ["b"], "subtopics": {"x": ["a", "b"], "y": ["c"]}}, {"text": "?"}, k=3)
+    assert mean(found, "similarity", "precision") == pytest.approx(1 / 3)
+    assert mean(found, "similarity", "topic_precision") == 1.0
+    found = tiny({"text": "?", "gold": ["b", "c"], "subtopics": {"x": ["a"]}})
+    assert [mean(found, label, "precision") for label in ("similarity", "vrsd")] == [0.5, 1.0]
+    assert [mean(found, label, "topic_precision") for label in ("similarity", "vrsd")] == [0.5, 0.0]
+
+
+def test_every_size_is_what_a_comparison_with_that_k_finds() -> None:
+    asked = [
+        {"text": "hidden northern harbour engine", "gold": ["d1", "d9"], "subtopics": ["harbour", "engine"]},
+        {"text": "old bread", "gold": ["d2"], "answers": ["bread passage 2", "river"]},
+    ]
+    settings = [named("similarity"), named("coverage"), named("vrsd", refine=True)]
+    found = compare(passages(), asked, words, k=4, fetch_k=9, settings=settings)
+    assert [size.k for size in found.sizes] == [2, 3, 4, 5, 8]
+    for size in found.sizes:
+        alone = compare(passages(), asked, words, k=size.k, fetch_k=9, settings=settings)
+        assert set(size.values) == {(i, m) for i, m in alone.values if m not in ("sum_cosine", "ndcg", "alpha_ndcg")}
+        for name, estimate in size.values.items():
+            assert estimate == alone.values[name], name
+        for position, characters in enumerate(size.characters):
+            picked = [[view.candidates[i].text for i in view.picks[position]] for view in alone.queries]
+            assert characters == np.mean([sum(map(len, texts)) for texts in picked])
+    several = compare(passages(), asked, words, k=[4, 30, 2])
+    assert ([size.k for size in several.sizes], several.corpus.k, several.corpus.fetch_k) == ([2, 4, 30], 4, 60)
+    assert several.measures[3].name == "recall@4"
 
 
 def test_perspectives_of_one_root_count_as_one() -> None:
@@ -385,6 +415,9 @@ def test_search_is_exact_in_one_block_and_in_several(monkeypatch: pytest.MonkeyP
         ({"k": 0}, "k must be"),
         ({"k": 3, "fetch_k": 2}, "fetch_k = 2 is below k = 3"),
         ({"k": 4}, "only 3 documents"),
+        ({"k": []}, "k holds no number"),
+        ({"k": [2, 0]}, "k must be"),
+        ({"k": [2, 3], "fetch_k": 2}, "fetch_k = 2 is below k = 3"),
         ({"settings": []}, "plain similarity"),
         ({"settings": [named("mmr")]}, "plain similarity"),
         ({"settings": [named("similarity"), (named("mmr")[0], "mmr")]}, "selector"),

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
 from .._argument_names import argument_name
 from .._validation import quoted
 from ..errors import InvalidParameterError
+from ..selectors.base import DEFAULT_SELECTOR
 from .judging import Matrix, MeasureValues
-from .measures import paired_tests
-from .results import Claim, Difference, Estimate, Recommendation, Setting, percent
+from .measures import bootstrap_interval, paired_tests
+from .results import Claim, Difference, Estimate, Fewer, Measure, Recommendation, Setting, percent
 
 # The measures that can decide by default. Those that use the most specific knowledge of what is right come first.
 DECIDING = ("subtopic_recall", "answers", "p_recall", "recall")
 # The measures that decide only on request.
-ON_REQUEST = ("alpha_ndcg", "ndcg", "success")
+ON_REQUEST = ("alpha_ndcg", "ndcg", "success", "precision", "topic_precision")
+# The measures of what is found. Only these can be compared between different numbers of picks.
+COUNTED = (*DECIDING, "success")
 CHANCE = 0.05
+# Sums of the same numbers in another order differ by less than this.
+ROUNDING = 1e-9
 # With fewer queries no difference has p < 0.05: the smallest p value is 2 / 2^queries.
 FEWEST = 6
 # With fewer queries the recommendation asks for more.
@@ -33,6 +39,7 @@ def recommend(
     found: Sequence[MeasureValues],
     values: Mapping[tuple[int, str], Estimate],
     differences: Mapping[tuple[int, str], Difference],
+    of_sizes: Mapping[int, Sequence[MeasureValues]] = MappingProxyType({}),
     *,
     decide_by: str | None = None,
 ) -> Recommendation:
@@ -47,7 +54,8 @@ def recommend(
        swept parameter are equally simple, and the highest mean decides between them.
 
     The measure ``decide_by`` decides, or by default the first of ``DECIDING`` that has at least half as many queries as
-    any other of them. ``values`` and ``differences`` are those of :class:`Comparison`.
+    any other of them. ``values`` and ``differences`` are those of :class:`Comparison`. ``of_sizes`` holds the measures
+    for each number of picks.
     """
     by_key = {one.measure.key: one for one in found}
     check_deciding(decide_by, by_key)
@@ -86,6 +94,10 @@ def recommend(
         if rival is not None:
             said = _rival_sentence(settings, setting, rival, values[setting, key], values[rival, key], p_rival)
             claims.append(Claim(said, "values", rival))
+    counted = {k: one.values for k, of_size in of_sizes.items() for one in of_size if one.measure.key == key}
+    fewer = _find_fewer(settings, setting, counted) if key in COUNTED and counted else None
+    if fewer is not None:
+        claims.append(Claim(_fewer_sentence(settings, fewer, measure, counted), "sizes", fewer.setting))
     return Recommendation(
         setting,
         rival,
@@ -93,7 +105,28 @@ def recommend(
         tuple(claims),
         p_rival if rival is not None and len(names) > 1 else None,
         p_similarity if setting else None,
+        fewer,
     )
+
+
+def _find_fewer(settings: Sequence[Setting], recommended: int, found: Mapping[int, Matrix]) -> Fewer | None:
+    """The fewest picks that find as much as plain similarity with the largest number of picks that was tried.
+
+    They are those of the recommended setting, or of the default selector if similarity is recommended. If similarity
+    finds as much with fewer picks than the largest number, the setting is compared with that number. ``found`` maps
+    each number to the values of the deciding measure, (settings, N).
+    """
+    default = next((i for i, one in enumerate(settings) if one.label == DEFAULT_SELECTOR), None)
+    setting = recommended or default
+    if setting is None:
+        return None
+    enough = found[max(found)][0].mean() - ROUNDING
+    than = min(k for k, values in found.items() if values[0].mean() >= enough)
+    k = min((k for k, values in found.items() if values[setting].mean() >= enough), default=than)
+    if k >= than:
+        return None
+    gaps = found[k][setting] - found[than][0]
+    return Fewer(setting, k, than, float(gaps.mean()), *bootstrap_interval(gaps))
 
 
 def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: bool = True) -> dict[str, str]:
@@ -103,7 +136,7 @@ def lines_to_paste(setting: Setting, k: int, fetch_k: int, *, drop_duplicates: b
     ``question`` and ``texts``. With sub-questions, ``split`` maps a question to them, and ``queries`` and ``questions``
     are the vectors and the texts of all. Nothing here fuses ranks: then there are no lines.
 
-    >>> from shared_core.evaluation.compare import named
+    >>> from shared_core.evaluation.settings import named
     >>> print(lines_to_paste(named("mmr", lambda_mult=0.8)[0], k=5, fetch_k=50)["Arrays"])
     from setselect import select
     <BLANKLINE>
@@ -222,6 +255,21 @@ def _best_of_the_others(label: str, value: Estimate, lead: Difference, p: str) -
     if value.queries < ENOUGH:
         return f"{said} {value.queries} queries show only large differences: compare with {ENOUGH} or more."
     return f"{said} A comparison with more queries can decide."
+
+
+def _fewer_sentence(settings: Sequence[Setting], fewer: Fewer, measure: Measure, found: Mapping[int, Matrix]) -> str:
+    texts = "1 text" if fewer.k == 1 else f"{fewer.k} texts"
+    ours, theirs = found[fewer.k][fewer.setting].mean(), found[fewer.than][0].mean()
+    said = (
+        f"{texts} of {settings[fewer.setting].label} find as much as {fewer.than} texts of similarity: their "
+        f"{measure.name.partition('@')[0]} is {_number(ours)} and {_number(theirs)}, a difference of "
+        f"{_number(fewer.difference)}"
+    )
+    if fewer.low < fewer.high:
+        said += f" (95 % interval {_number(fewer.low)} to {_number(fewer.high)})"
+    if fewer.low < 0:
+        return f"{said}. So they may also find up to {_number(-fewer.low)} less."
+    return f"{said}."
 
 
 def _worst_case(difference: Difference, what: str) -> str:

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .._files import write_atomically
+from .._validation import quoted
 from ..errors import InvalidParameterError, SetSelectError
 from ..evaluation.compare import check_options, need_extra
 from ..evaluation.compare import compare as compare_methods
@@ -96,7 +97,15 @@ def compare(
     query_vectors: Annotated[Path | None, typer.Option(help="Vectors of the queries, in such files.")] = None,
     id_column: Annotated[str, typer.Option(help="Column of the ids in .parquet files of vectors.")] = "id",
     vector_column: Annotated[str, typer.Option(help="Column of the vectors in .parquet files of vectors.")] = "vector",
-    k: Annotated[int, typer.Option("--k", min=1, help="Number of documents to pick for each query.")] = 5,
+    k: Annotated[
+        str,
+        typer.Option(
+            "--k",
+            metavar="INTEGER[,INTEGER...]",
+            help="Number of documents to pick for each query, or several (5,2,3,8,10): the first one decides. With one "
+            "number, 2, 3, 5, 8 and 10 are judged too.",
+        ),
+    ] = "5",
     fetch_k: Annotated[
         int | None,
         typer.Option(
@@ -142,7 +151,8 @@ def compare(
     """
     say = message_console()
     try:
-        check_options(k, fetch_k, decide_by)
+        sizes = _read_sizes(k)
+        check_options(sizes, fetch_k, decide_by)
         _check_out(out)
         if log is not None:
             _check_options_of_log(context)
@@ -159,7 +169,7 @@ def compare(
         title, corpus = _read_corpus(folder, documents, queries, split, qrels, demo, gold_key, keys)
         report_problems(say, corpus.problems)
         comparison = _compare(
-            say, corpus, source, cache, title=title, k=k, fetch_k=fetch_k, decide_by=decide_by,
+            say, corpus, source, cache, title=title, k=sizes, fetch_k=fetch_k, decide_by=decide_by,
             drop_duplicates=not keep_duplicates,
         )  # fmt: skip
         _hand_over(comparison, out)
@@ -207,6 +217,15 @@ def _hand_over(comparison: Comparison, out: Path | None) -> None:
         _show(show, comparison)
     if out is not None:
         show.print(Text(f"\nWritten: {out}"), soft_wrap=True)
+
+
+def _read_sizes(k: str) -> list[int]:
+    try:
+        return [int(number) for number in k.split(",")]
+    except ValueError:
+        raise InvalidParameterError(
+            f"--k must be a whole number, or several with commas between them, got {quoted(k)}"
+        ) from None
 
 
 def _check_out(out: Path | None) -> None:

@@ -17,7 +17,16 @@ from .._validation import quoted
 from ..errors import InvalidInputError
 from .compare import need_extra
 from .corpus import Document, Problem, Query, as_query, convert_all
-from .judging import JudgedQuery, Matrix, MeasureValues, allowed_measures, measure, summarise, with_texts_once
+from .judging import (
+    JudgedPicks,
+    JudgedQuery,
+    Matrix,
+    MeasureValues,
+    allowed_measures,
+    measure,
+    summarise,
+    with_texts_once,
+)
 from .reading import json_lines
 from .recommend import check_deciding, recommend
 from .results import Claim, Comparison, CorpusFacts, Difference, Estimate, Measure, Setting, percent
@@ -25,7 +34,18 @@ from .results import Claim, Comparison, CorpusFacts, Difference, Estimate, Measu
 # The version of the lines, which ``shared_core.retrieval.shadow`` writes.
 VERSION = 1
 _SETS = ("returned", "selected")
-_KEYS = ("queries", "k", "fetch_k", "relevance", "redundancy", "sum_cosine", "copies", "selector", "settings")
+_KEYS = (
+    "queries",
+    "k",
+    "fetch_k",
+    "candidates",
+    "relevance",
+    "redundancy",
+    "sum_cosine",
+    "copies",
+    "selector",
+    "settings",
+)
 # The queries that a claim names as those that change most.
 _MOST = 5
 
@@ -121,9 +141,10 @@ def compare_log(
     >>> import json, tempfile
     >>> figures = {name: {"returned": 0.9, "selected": 0.8} for name in ("relevance", "redundancy", "sum_cosine")}
     >>> line = {"version": 1, "query": "both?", "queries": [], "returned": ["a", "b"], "selected": ["a", "c"], "k": 2}
-    >>> line |= {"fetch_k": 50, **figures, "copies": {}, "selector": "VRSD()", "settings": {"selector": "vrsd"}}
+    >>> line |= {"fetch_k": 50, "candidates": 50, **figures, "copies": {}, "milliseconds": 2.0, "error": None}
+    >>> line |= {"selector": "VRSD()", "settings": {"selector": "vrsd"}}
     >>> path = Path(tempfile.mkdtemp()) / "shadow.jsonl"
-    >>> _ = path.write_text(json.dumps(line | {"milliseconds": 2.0, "error": None}))
+    >>> _ = path.write_text(json.dumps(line))
     >>> found = compare_log(path, [{"text": "both?", "gold": ["a", "c"]}])
     >>> found.values[0, "recall"].mean, found.values[1, "recall"].mean, found.values[1, "changed"].mean
     (0.5, 1.0, 0.5)
@@ -235,19 +256,16 @@ def _judge(query: Query, call: Mapping[str, Any], k: int) -> JudgedQuery:
         of_sets = [call[key][name] for name in _SETS]
         return None if None in of_sets else np.array(of_sets)
 
-    return JudgedQuery(
-        query,
-        subtopics,
-        frozenset(named.values()),
-        0,
-        False,
+    judged = JudgedPicks(
         picks,
         relevance=figures("relevance"),
         sum_cosine=figures("sum_cosine"),
-        redundancy=figures("redundancy"),
+        redundancy=figures("redundancy") if min(k, call["candidates"]) > 1 else None,
         answers=None,
-        view=None,
+        # The log does not have the texts. Only sizes, which a log has not, show their lengths.
+        characters=np.zeros(len(_SETS)),
     )
+    return JudgedQuery(query, subtopics, frozenset(named.values()), (), 0, 0, False, {k: judged}, None)
 
 
 def _with_copies_marked(names: Sequence[str]) -> list[str]:
@@ -261,7 +279,7 @@ def _with_copies_marked(names: Sequence[str]) -> list[str]:
 
 def _changed(outcomes: Sequence[JudgedQuery], k: int) -> MeasureValues:
     """For each query the share of the returned texts that the selection would replace."""
-    both = [judged.picks for judged in outcomes]
+    both = [judged.sizes[k].picks for judged in outcomes]
     shares = [sum(name not in after for name in before) / max(1, len(before)) for before, after in both]
     what = "share of the returned texts that the selection would replace"
     # With False the query that changes most is the one that ``Difference`` names.

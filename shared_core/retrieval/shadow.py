@@ -102,12 +102,12 @@ def _names(found: Found, items: Sequence[Any], ids: Sequence[Hashable]) -> list[
 def _cosines(selected: Selected, sets: dict[str, list[int | None]]) -> dict[str, dict[str, float | None]]:
     """The relevance, redundancy and cos(sum, q) of each set, as a comparison defines them.
 
-    The value is None for a set that is empty or has an item without a vector, because it is no candidate, and the
-    redundancy also for a set of one item.
+    They are None for a set with an item that has no vector, because it is no candidate. An empty set has 0 of
+    everything, and a single item repeats nothing.
     """
     figures: dict[str, dict[str, float | None]] = {name: {} for name in ("relevance", "redundancy", "sum_cosine")}
     for name, rows in sets.items():
-        relevance = redundancy = sum_cosine = None
+        relevance = redundancy = sum_cosine = None if None in rows else 0.0
         known = [row for row in rows if row is not None]
         if known and len(known) == len(rows) and selected.question is not None:
             unit = as_unit_rows(np.array([selected.found.vectors[row] for row in known], np.float64))
@@ -115,7 +115,7 @@ def _cosines(selected: Selected, sets: dict[str, list[int | None]]) -> dict[str,
             total = unit.sum(axis=0)
             length, pairs = float(np.linalg.norm(total)), len(unit) * (len(unit) - 1)
             relevance = float((unit @ query).mean())
-            redundancy = (length**2 - float(np.vdot(unit, unit))) / pairs if pairs else None
+            redundancy = (length**2 - float(np.vdot(unit, unit))) / pairs if pairs else 0.0
             sum_cosine = float(total @ query) / length if length > 1e-9 else 0.0
         for key, value in zip(figures, (relevance, redundancy, sum_cosine), strict=True):
             figures[key][name] = None if value is None else _as_figure(value)

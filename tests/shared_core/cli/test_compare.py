@@ -120,6 +120,16 @@ def test_the_settings_are_shown_with_what_they_gain_and_lose_against_similarity(
     assert (row[-1] == to["worst_query"]) == (to["worse"] > 0)
 
 
+def test_several_numbers_of_picks_are_judged_and_the_first_decides(corpus: Path, words: list[str]) -> None:
+    found = []
+    for numbers in ("3,1", "3"):
+        assert on(corpus, "--k", numbers, "--out", corpus / "report.json").exit_code == 0
+        found.append(read(corpus / "report.json"))
+    assert [one["corpus"]["k"] for one in found] == [3, 3]
+    assert found[0]["values"] == found[1]["values"]
+    assert [[size["k"] for size in one["sizes"]] for one in found] == [[1, 3], [2, 3]]
+
+
 def test_repeated_texts_count_once_unless_they_are_kept(corpus: Path, words: list[str]) -> None:
     write(corpus / "docs.jsonl", [*DOCUMENTS, {**DOCUMENTS[0], "id": "copy"}])
     write(corpus / "queries.jsonl", [{"text": DOCUMENTS[0]["text"], "gold": ["copy", "loaf"]}])
@@ -175,6 +185,8 @@ def test_ctrl_c_keeps_the_finished_queries(
         (["--out", "report.pdf"], "--out"),
         (["--out", "no/such/folder/report.html"], "there is no folder"),
         (["--k", "0"], "--k"),
+        (["--k", "2,many"], "--k"),
+        (["--k", "2,9"], "only 4 documents"),
         (["--k", "9"], "only 4 documents"),
         (["--k", "4", "--fetch-k", "3"], "--fetch-k"),
         (["--decide-by", "best"], "--decide-by"),
@@ -300,7 +312,9 @@ def test_one_corpus_as_json_lines_as_a_beir_folder_and_with_trec_subtopics(tmp_p
     assert (found["beir"]["title"], found["dev"]["title"]) == ("my-corpus, test", "my-corpus, dev")
     assert found["trec"]["values"] == found["own"]["values"]
     assert found["beir"]["values"] == [
-        value for value in found["own"]["values"] if value["measure"] not in ("subtopic_recall", "alpha_ndcg")
+        value
+        for value in found["own"]["values"]
+        if value["measure"] not in ("subtopic_recall", "topic_precision", "alpha_ndcg")
     ]
     assert any("1 of 4 queries have no relevant document in test.tsv" in note for note in found["beir"]["notes"])
 
@@ -372,6 +386,7 @@ def test_a_log_of_shadow_mode_is_compared(corpus: Path) -> None:
         "error": None,
         "k": 2,
         "fetch_k": 4,
+        "candidates": 4,
         "milliseconds": 1.0,
         "selector": "VRSD()",
     }

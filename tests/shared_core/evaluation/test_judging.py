@@ -10,10 +10,11 @@ import pytest
 
 from shared_core import Candidates, Coverage, Selection, TopK, make_selection
 from shared_core.evaluation import compare as compare_module
-from shared_core.evaluation.compare import compare, compare_candidates, named
+from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.judging import FoundCandidates, MeasureValues, found_documents, judge, summarise
 from shared_core.evaluation.results import Comparison, Difference, Measure
+from shared_core.evaluation.settings import named
 
 RNG = np.random.default_rng(5)
 DOCUMENTS = [{"id": f"d{i}", "text": f"text {i}"} for i in range(30)]
@@ -190,8 +191,8 @@ def test_documents_without_text_are_not_copies_of_each_other() -> None:
 def test_the_same_text_with_other_vectors_is_picked_once() -> None:
     documents = [Document("a", "A"), Document("b", "A"), Document("c", "C")]
     found = FoundCandidates([1.0, 1.0], documents, [[1.0, 0.2], [0.2, 1.0], [1.0, -0.9]])
-    outcome = judge(Query("1", "?"), found, [TopK()], 2)
-    assert outcome.picks == [["a", "c"]]
+    outcome = judge(Query("1", "?"), found, [TopK()], [2])
+    assert outcome.sizes[2].picks == [["a", "c"]]
 
 
 @dataclass(frozen=True)
@@ -205,9 +206,9 @@ class MiddleOne:
 def test_copies_that_are_not_picked_are_candidates_as_in_the_adapters() -> None:
     documents = [Document(name, text) for name, text in (("a", "A"), ("b", "B"), ("b2", "B"), ("c", "C"), ("d", "D"))]
     vectors = [[1.0, angle] for angle in (0.0, 0.1, 0.1, 0.2, 0.3)]
-    outcome = judge(Query("1", "?"), FoundCandidates([1.0, 0.0], documents, vectors), [MiddleOne()], 1)
+    outcome = judge(Query("1", "?"), FoundCandidates([1.0, 0.0], documents, vectors), [MiddleOne()], [1])
     # The middle of the five candidates is a copy of B; the middle of the four texts would be C.
-    assert outcome.picks == [["b"]]
+    assert outcome.sizes[1].picks == [["b"]]
 
 
 def test_documents_of_a_store_have_an_id_each_and_the_labels_of_their_metadata() -> None:
@@ -225,7 +226,7 @@ def test_a_view_says_which_pick_names_each_pick() -> None:
     vectors = np.column_stack([[0.9, 0.8, 0.7, 0.6, 0.3], np.eye(5)])
     selectors = [TopK(), Coverage(), Coverage(bridge_weight=0)]
     found = FoundCandidates([1.0, 0, 0, 0, 0, 0], documents, vectors)
-    view = judge(Query("1", "?"), found, selectors, 3, view=True).view
+    view = judge(Query("1", "?"), found, selectors, [3], view=True).view
     assert view is not None
     assert [candidate.name for candidate in view.candidates] == ["River", "Sea", "", "Lys Park", "Lys Park"]
     assert set(view.picks[1]) > {0, 3}
@@ -237,6 +238,6 @@ def test_a_view_says_which_pick_names_each_pick() -> None:
         [*documents, Document("copy", texts[0], title="River")],
         np.vstack([vectors, [0.2, 1, 0, 0, 0, 0]]),
     )
-    again = judge(Query("1", "?"), copied, selectors, 3, view=True).view
+    again = judge(Query("1", "?"), copied, selectors, [3], view=True).view
     assert again is not None
     assert again.named_by[1] == view.named_by[1]

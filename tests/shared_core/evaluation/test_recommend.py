@@ -15,11 +15,12 @@ from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.schema import TextNode
 
 from shared_core import LowRankKernel, Selector, select
-from shared_core.evaluation.compare import compare, compare_candidates, named, sweep
+from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.judging import FoundCandidates, MeasureValues, summarise
 from shared_core.evaluation.recommend import lines_to_paste, recommend
 from shared_core.evaluation.results import Comparison, Measure, Recommendation, Setting
+from shared_core.evaluation.settings import named, sweep
 from shared_core.evaluation.sub_questions import with_merged_lists
 
 RECALL = Measure("recall@5", "recall", "", True, "gold")
@@ -203,6 +204,42 @@ def test_a_list_of_settings_in_another_order_prefers_its_own_first() -> None:
     for first, second in (("vrsd", "ndpp"), ("ndpp", "vrsd")):
         settings = [named("similarity"), named(first), named(second)]
         assert recommended(compare(documents, queries, vectors, k=2, settings=settings)) == first
+
+
+def fewer(values: dict[str, dict[int, list[float]]]) -> tuple[Recommendation, str | None]:
+    """What is said for these values of each number of picks; similarity is recommended."""
+    settings = [setting for label in values for setting in MANY if setting.label == label]
+    sizes = {
+        k: [MeasureValues(RECALL, np.array([of[k] for of in values.values()]), tuple("abcdef"))]
+        for k in values["similarity"]
+    }
+    [column] = sizes[5]
+    pairs = list(enumerate(summarise(column)))
+    means, differences = ({(i, "recall"): pair[part] for i, pair in pairs} for part in (0, 1))
+    advice = recommend(settings, [column], means, differences, sizes)  # type: ignore[arg-type]
+    said = [claim.text for claim in advice.claims if claim.shown_in == "sizes"]
+    return advice, said[0] if said else None
+
+
+def test_fewer_picks_that_find_as_much_are_named() -> None:
+    nothing, half, full = [0.0] * 6, [0.5] * 6, [1.0] * 6
+    plain = {2: nothing, 3: nothing, 5: half, 10: full}
+    # By hand: the values of the six queries with 3 picks are 0.1 above 1 on average, and one is 0.2 below.
+    better = {2: half, 3: [1.2, 1.2, 1.2, 1.2, 1.0, 0.8], 5: full, 10: full}
+    advice, said = fewer({"similarity": plain, "coverage": better})
+    assert advice.fewer is not None
+    assert (advice.fewer.setting, advice.fewer.k, advice.fewer.than) == (1, 3, 10)
+    assert advice.fewer.difference == pytest.approx(0.1)
+    assert advice.fewer.low < 0 < advice.fewer.high
+    assert said is not None
+    assert said.startswith(
+        "3 texts of coverage find as much as 10 texts of similarity: their recall is 1.100 and 1.000"
+    )
+    assert said.endswith(f"So they may also find up to {-advice.fewer.low:.3f} less.")
+    # Similarity with 5 picks finds as much as with 10, so 5 is not fewer.
+    assert fewer({"similarity": {2: nothing, 5: full, 10: full}, "coverage": {2: half, 5: full, 10: full}})[1] is None
+    # Similarity is enough, and coverage is not among the settings.
+    assert fewer({"similarity": {2: nothing, 5: full}, "ndpp": {2: full, 5: full}})[0].fewer is None
 
 
 # --- lines to paste ---------------------------------------------------------------------------------------------------

@@ -177,7 +177,7 @@ def compare_log(
             f"{read.path}: no call has the cosines of what was returned, because it was not among the candidates: "
             "raise fetch_k"
         )
-    settings = (Setting("similarity", "returned", None, "what was returned"), _setting(last))
+    settings = (Setting("returned", "returned", None, "what was returned"), _setting(last))
     values: dict[tuple[int, str], Estimate] = {}
     differences: dict[tuple[int, str], Difference] = {}
     for column in columns:
@@ -230,13 +230,10 @@ def _conditions(call: Mapping[str, Any]) -> str:
 
 
 def _setting(call: Mapping[str, Any]) -> Setting:
-    """The selection, with all settings that are not the default."""
-    name, *given = call["settings"].values()
-    names = [*call["settings"]][1:]
-    typed = [f"{key}={value}" if value is not None else key for key, value in zip(names, given, strict=True)]
-    # An object is the variable of its setting's name.
-    source = tuple((key, key if value is None else repr(value)) for key, value in zip(names, given, strict=True))
-    return Setting(name, " ".join([name, *typed]), None, call["selector"], source, sub_questions=bool(call["queries"]))
+    """The selection; its label has all settings that are not the default, of a function or another object the name."""
+    name, *given = call["settings"].items()
+    typed = [key if value is None else f"{key}={value}" for key, value in given]
+    return Setting("selected", " ".join([name[1], *typed]), None, call["selector"], sub_questions=bool(call["queries"]))
 
 
 def _subtopics(query: Query) -> dict[str, tuple[str, ...]]:
@@ -300,7 +297,7 @@ def _claims(
         f"The selection would change {percent(replaced)} of the results. It would replace {mean} of {k} texts on "
         f"average (95 % interval {low} to {high})."
     )
-    claims = [Claim(said, "values", 1)]
+    claims = [Claim(said)]
     of_what = {"relevance": "with the question", "redundancy": "between the texts"}
     for key, what in of_what.items():
         if (1, key) in values:
@@ -313,7 +310,7 @@ def _claims(
     most = [i for i in np.argsort(-changed.values[1], kind="stable")[:_MOST].tolist() if changed.values[1, i]]
     if most:
         named = ", ".join(f"{quoted(changed.queries[i])} ({changed.values[1, i]:.0%})" for i in most)
-        claims.append(Claim(f"It would change these most: {named}.", "values", 1, changed.queries[most[0]]))
+        claims.append(Claim(f"It would change these most: {named}."))
     return claims
 
 
@@ -322,6 +319,7 @@ def _notes_on(read: ShadowLog, calls: Sequence[Mapping[str, Any]], repeated: int
     k = calls[-1]["k"]
     first = "all texts" if k is None else f"the first {k} texts"
     yield f"'returned' is what the system returned, {first} of each result. The sentences call it similarity."
+    yield "The selection is that of your own settings: to switch to it, leave out shadow=True."
     for problems, what in ((read.problems, "could not be read"), (read.failures, "hold a selection that failed")):
         if problems:
             lines = "1 line" if len(problems) == 1 else f"{len(problems)} lines"
@@ -335,7 +333,7 @@ def _notes_on(read: ShadowLog, calls: Sequence[Mapping[str, Any]], repeated: int
         yield f"{repeated} calls repeat a question. Its last call counts."
     times = [call["milliseconds"] for call in calls]
     yield (
-        f"The selection, with its search, took {np.median(times):.1f} ms in the median and "
+        f"The selection, with its search, took {np.median(times):.1f} ms in the median, and at most "
         f"{np.percentile(times, 95):.1f} ms in 95 % of the calls."
     )
     costs = [[call["costs"][name] for name in _SETS] for call in calls if "costs" in call]

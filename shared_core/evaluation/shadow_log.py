@@ -35,16 +35,8 @@ from .results import Claim, Comparison, CorpusFacts, Difference, Estimate, Measu
 VERSION = 1
 _SETS = ("returned", "selected")
 _KEYS = (
-    "queries",
-    "k",
-    "fetch_k",
-    "candidates",
-    "relevance",
-    "redundancy",
-    "sum_cosine",
-    "copies",
-    "selector",
-    "settings",
+    *("queries", "k", "fetch_k", "candidates", "relevance", "redundancy", "sum_cosine", "copies", "milliseconds"),
+    *("selector", "settings"),
 )
 # The queries that a claim names as those that change most.
 _MOST = 5
@@ -326,8 +318,8 @@ def _notes_on(read: ShadowLog, calls: Sequence[Mapping[str, Any]], repeated: int
             yield f"{lines} of {read.path} {what}, and were left out; the first: {problems[0]}"
     if len(read.calls) > len(calls):
         yield (
-            f"{len(read.calls) - len(calls)} of {len(read.calls)} calls were left out: they have other settings. Log "
-            "each retriever, and each setting, to a file of its own."
+            f"{len(read.calls) - len(calls)} of {len(read.calls)} calls were left out: they have other settings. To "
+            "compare them, copy their lines to a file of their own."
         )
     if repeated:
         yield f"{repeated} calls repeat a question. Its last call counts."

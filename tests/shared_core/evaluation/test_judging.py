@@ -10,10 +10,11 @@ import pytest
 
 from shared_core import Candidates, Coverage, Selection, TopK, make_selection
 from shared_core.evaluation import compare as compare_module
-from shared_core.evaluation.compare import compare, compare_candidates, named
+from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
 from shared_core.evaluation.judging import FoundCandidates, MeasureValues, found_documents, judge, summarise
 from shared_core.evaluation.results import Comparison, Difference, Measure
+from shared_core.evaluation.settings import named
 
 RNG = np.random.default_rng(5)
 DOCUMENTS = [{"id": f"d{i}", "text": f"text {i}"} for i in range(30)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from shared_core.evaluation.compare import named
 from shared_core.evaluation.results import (
     CandidateView,
     Claim,
@@ -20,6 +19,7 @@ from shared_core.evaluation.results import (
     Recommendation,
     Size,
 )
+from shared_core.evaluation.settings import named
 
 HOSTILE = (
     "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>"

@@ -145,8 +145,8 @@ def test_queries_and_settings_can_be_selected_by_keyboard(opened: Open) -> None:
     assert page.evaluate("document.activeElement.id") == "after"
     page.keyboard.press("Enter")
     assert page.locator("#query-text").inner_text() == found.queries[2].text
-    page.locator("#slot0").select_option(label="ndpp relevance_mapping='linear'")
-    position = [setting.label for setting in found.settings].index("ndpp relevance_mapping='linear'")
+    page.locator("#slot0").select_option(label="ndpp relevance_mapping=linear")
+    position = [setting.label for setting in found.settings].index("ndpp relevance_mapping=linear")
     shown = page.locator("#columns .column").first.locator(".id").all_inner_texts()
     query = found.queries[2]
     assert shown == [query.candidates[i].id for i in query.picks[position]]

@@ -145,8 +145,9 @@ def draw_chart(comparison: Comparison, name: str, width: int, height: int) -> Ch
     scale = Scale(plot, *padded(list(redundancy.values())), *padded([relevance[i] for i in redundancy]))
     at = {i: scale.at(x, relevance[i]) for i, x in redundancy.items()}
     best = unbeaten(comparison)
+    narrow = width < 500
     curves, labels = [], []
-    for index, members in enumerate(by_method(comparison).values()):
+    for index, (method, members) in enumerate(by_method(comparison).items()):
         shown = [i for i in members if i in at]
         of_curves = Counter(settings[i].curve for i in shown if settings[i].curve is not None)
         longest = max(of_curves, key=of_curves.__getitem__, default=None)
@@ -168,6 +169,10 @@ def draw_chart(comparison: Comparison, name: str, width: int, height: int) -> Ch
         line = [at[i] for i in path]
         colour = index % COLOURS
         curves.append(Curve(colour, join(line), dash(index), points))
+        if narrow:
+            # There is room for the names of the methods only.
+            labels += [Label(method, colour, "method", [at[i] for i in shown])] if shown else []
+            continue
         if path:
             # "mmr lambda_mult=0.5" is a point of the curve "mmr lambda_mult".
             labels.append(Label(longest or "", colour, "method", line))
@@ -176,7 +181,6 @@ def draw_chart(comparison: Comparison, name: str, width: int, height: int) -> Ch
         labels += [Label(settings[i].label, colour, "method", [at[i]]) for i in single]
     # Methods come first, because the ends of sweeps are shown only where they cover nothing.
     labels.sort(key=lambda label: label.kind != "method")
-    narrow = width < 500
     return Chart(
         name,
         "Relevance against redundancy, with a point for each setting.",

@@ -15,10 +15,15 @@ _PLOT = Box(40, 34, _WIDTH - 12, _HEIGHT - 46)
 
 
 class Sizes(NamedTuple):
-    """The part of the report on the number of picks: ``rows`` are positions of settings, one of each method."""
+    """The part of the report on the number of picks: ``rows`` are positions of settings, one of each method.
+
+    ``name`` is that of the measure without "@5", ``precision`` the key of the measure beside it, ``keys`` the colour,
+    marker and dash of each row.
+    """
 
     measure: Measure
     name: str
+    precision: str | None
     rows: list[int]
     keys: list[tuple[int, str, str]]
     charts: list[Chart]
@@ -32,9 +37,14 @@ def show_sizes(comparison: Comparison) -> Sizes | None:
         return None
     rows = _one_of_each_method(comparison)
     name = measure.name.split("@")[0]
+    # Of texts that cover a subtopic, precision counts those that cover any.
+    precision = "topic_precision" if measure.needs == "subtopics" else "precision"
     # The marker of each row, as in the charts, in the middle of 20 by 20 pixels.
     keys = [(index % COLOURS, mark(index, Place(10, 10)), dash(index)) for index in range(len(rows))]
-    return Sizes(measure, name, rows, keys, [_draw(comparison, key, name, rows, by) for by in ("texts", "characters")])
+    known = precision if (0, precision) in comparison.sizes[0].values else None
+    return Sizes(
+        measure, name, known, rows, keys, [_draw(comparison, key, name, rows, by) for by in ("texts", "characters")]
+    )
 
 
 def _one_of_each_method(comparison: Comparison) -> list[int]:
@@ -85,9 +95,19 @@ def _draw(comparison: Comparison, key: str, name: str, rows: list[int], by: str)
     if advice.fewer is None:
         return chart
     few, many = (next(size for size in sizes if size.k == k) for k in (advice.fewer.k, advice.fewer.than))
-    x, level = length(few, advice.fewer.setting), many.values[0, key].mean
-    start, end = scale.at(length(many, 0), level), scale.at(x, level)
-    text = f"{number(x, 0)} instead of {number(length(many, 0), 0)}"
-    middle = Place((start.x + end.x) / 2, start.y - 7)
-    path = join([start, end, scale.at(x, few.values[advice.fewer.setting, key].mean)])
-    return chart._replace(level=path, level_label=Label(text, 0, "end", [], middle))
+    level = many.values[0, key].mean
+    start, end = scale.at(length(many, 0), level), scale.at(length(few, advice.fewer.setting), level)
+    text = f"{number(length(few, advice.fewer.setting), 0)} instead of {number(length(many, 0), 0)}"
+    places = [point.at for curve in curves for point in curve.points]
+    path = join([start, end, scale.at(length(few, advice.fewer.setting), few.values[advice.fewer.setting, key].mean)])
+    return chart._replace(level=path, level_label=Label(text, 0, "end", [], _beside(start, end, text, places)))
+
+
+def _beside(start: Place, end: Place, text: str, points: list[Place]) -> Place:
+    """The middle of the baseline of a text beside a level line, where it covers the fewest points."""
+    half = 3.4 * len(text)
+    xs = [start.x + share * (end.x - start.x) for share in (0.5, 0.3, 0.7, 0.1, 0.9)]
+    boxes = [Box(x - half, start.y + up, x + half, start.y + up + 14) for up in (3, -20) for x in xs]
+    taken = [Box(x - 8, y - 8, x + 8, y + 8) for x, y in points]
+    best = min(boxes, key=lambda box: sum(map(box.overlap, taken)) + 9 * (box.overlap(box) - box.overlap(_PLOT)))
+    return Place(round((best.left + best.right) / 2, 1), round(best.bottom - 3, 1))

@@ -59,7 +59,6 @@ def render(comparison: Comparison) -> str:
         comparison=comparison,
         claims=[(claim, _links(claim, comparison, sizes)) for claim in comparison.recommendation.claims],
         sizes=sizes,
-        with_precision=any("precision" in {key for _, key in size.values} for size in comparison.sizes),
         deciding=next((one for one in comparison.measures if one.key == comparison.recommendation.measure), None),
         changed_setting=comparison.recommendation.setting or comparison.recommendation.runner_up,
         losing=[one for one in comparison.changes if one.setting < one.similarity],

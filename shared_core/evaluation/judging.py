@@ -6,7 +6,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +40,7 @@ _MEASURES: tuple[tuple[str, str, Needs, str], ...] = (
     ("precision@{k}", "precision", "gold", "share of the picks that are gold documents"),
     ("nDCG@{k}", "ndcg", "gold", "picked gold documents, discounted by rank, relative to the best possible"),
     ("success@{k}", "success", "gold", "share of the queries with at least one gold document picked"),
+    ("point recall@{k}", "point_recall", "gold", "recall of the gold documents, with near-repeats as one document"),
     ("subtopic recall@{k}", "subtopic_recall", "subtopics", "share of the query's subtopics that the picks cover"),
     ("topic precision@{k}", "topic_precision", "subtopics", "share of the picks that cover a subtopic of the query"),
     ("α-nDCG@{k}", "alpha_ndcg", "subtopics", "covered subtopics, discounted by rank; each repetition counts half"),
@@ -69,6 +70,8 @@ class FoundCandidates:
         By default only ``documents`` are compared.
     texts : sequence of n str, optional
         What was embedded of each document, for the selectors that read words; by default the text of the document.
+    gold_vectors : mapping, optional
+        The embeddings of gold documents by their ids. By default those that are candidates are known.
     """
 
     vector: ArrayLike
@@ -77,6 +80,7 @@ class FoundCandidates:
     subtopics: Mapping[str, Collection[str]] | None = None
     copies: Mapping[str, str] | None = None
     texts: Sequence[str] | None = None
+    gold_vectors: Mapping[str, ArrayLike] = field(default_factory=dict)
 
 
 def found_documents(found: Iterable[tuple[str | None, str, object, str]]) -> list[Document]:
@@ -120,7 +124,9 @@ class JudgedQuery:
     """One query and the picks for it; ``sizes`` maps each number of picks to them.
 
     ``repeated`` counts the candidates that repeat the text of another. ``only_vectors`` says that the words of the
-    query tell none of its candidates from another, although a selector reads them.
+    query tell none of its candidates from another, although a selector reads them. ``labelled`` says whether a
+    candidate carries labels of subtopics. ``mean_candidate`` is the mean of the candidates' unit vectors,
+    ``gold_vectors`` has those of the gold documents that are known. ``points`` are groups of gold documents.
     """
 
     query: Query
@@ -130,6 +136,10 @@ class JudgedQuery:
     only_vectors: bool
     sizes: dict[int, JudgedPicks]
     view: QueryView | None
+    labelled: bool
+    mean_candidate: Matrix
+    gold_vectors: dict[str, Matrix]
+    points: tuple[frozenset[str], ...] = ()
 
 
 class MeasureValues(NamedTuple):
@@ -219,7 +229,19 @@ def judge(
         _view(query, documents, distinct, cosines, np.vstack([unit_query, unit]), found_sets[sizes[0]])
         if view
         else None,
+        labelled=any(document.subtopics for document in documents),
+        mean_candidate=unit.mean(axis=0),
+        gold_vectors=_gold_vectors(query, dict(zip(ids, unit, strict=True)), found.gold_vectors),
     )
+
+
+def _gold_vectors(query: Query, known: dict[str, Matrix], given: Mapping[str, ArrayLike]) -> dict[str, Matrix]:
+    """The unit vectors of the query's gold documents, as far as they are candidates or given."""
+    beyond = [name for name in query.gold if name in given and name not in known]
+    if beyond:
+        rows = as_unit_rows(np.array([given[name] for name in beyond], dtype=np.float64))
+        known = known | dict(zip(beyond, rows, strict=True))
+    return {name: known[name] for name in query.gold if name in known}
 
 
 def _read_texts(
@@ -413,6 +435,13 @@ def measure(outcomes: Sequence[JudgedQuery], k: int, keys: Collection[str] = _KE
     names = {key: name for key, name in names.items() if key in keys}
     found |= _rank(with_gold, k, lambda judged: dict.fromkeys(judged.query.gold, 1), names)
     found |= _precision("precision", with_gold, k, lambda judged: judged.query.gold)
+    with_points = [judged for judged in outcomes if judged.points]
+    if with_points:
+        of_query = {
+            o.query.id: [np.mean([not point.isdisjoint(picked) for point in o.points]) for picked in o.sizes[k].picks]
+            for o in with_points
+        }
+        found["point_recall"] = np.array(list(of_query.values())).T, tuple(of_query)
     names = {"subtopic_recall": f"StRecall@{k}", "alpha_ndcg": f"alpha_nDCG@{k}"}
     names = {key: name for key, name in names.items() if key in keys}
     found |= _rank(with_subtopics, k, _subtopic_grades, names)

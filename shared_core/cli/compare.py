@@ -52,7 +52,8 @@ def compare(
         Path | None,
         typer.Option(
             help="JSON lines or CSV ('text', optionally 'gold', 'subtopics', 'root', 'answers', and 'queries': its "
-            "sub-questions), or .txt with one query a line."
+            "sub-questions), or .txt with one query a line. 'gold' lists the right documents, ['a', 'b', 'c']; "
+            "'subtopics' says which of them answer the same part, {'reset': ['a', 'b'], 'disk': ['c']}."
         ),
     ] = None,
     split: Annotated[
@@ -115,8 +116,9 @@ def compare(
     decide_by: Annotated[
         str | None,
         typer.Option(
-            help="Measure that decides: subtopic_recall, answers, p_recall, recall, ndcg, success or alpha_ndcg. "
-            "Default: the most specific measure that enough of your queries support."
+            help="Measure that decides: subtopic_recall, answers, p_recall, point_recall, recall, ndcg, success, "
+            "alpha_ndcg, precision or topic_precision. Default: the most specific measure that enough of your queries "
+            "support."
         ),
     ] = None,
     keep_duplicates: Annotated[

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import quoted
+from .._validation import id_of_text, quoted
 from ..candidates import Candidates, as_unit_rows
 from ..errors import InvalidInputError, SetSelectError
 from ..selectors.base import Selector, best_query, uses_references, uses_words
@@ -105,7 +104,7 @@ def found_documents(found: Iterable[tuple[str | None, str, object, str]]) -> lis
     seen: dict[str, int] = {}
     documents = []
     for given, text, labels, title in found:
-        name = given or f"text {hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        name = given or id_of_text(text)
         seen[name] = seen.get(name, 0) + 1
         one = (labels,) if isinstance(labels, str) and labels else ()
         several = tuple(map(str, labels)) if isinstance(labels, (list, tuple)) else one
@@ -122,7 +121,7 @@ class JudgedPicks:
     """
 
     picks: list[list[str]]
-    relevance: Matrix
+    relevance: Matrix | None
     sum_cosine: Matrix | None
     redundancy: Matrix | None
     answers: Matrix | None
@@ -207,7 +206,7 @@ def judge(
         repeated = len(rows) - len({copies.get(stored[row].id, stored[row].id) for row in rows})
         documents, place = stored, list(range(len(stored)))
         if drop_duplicates and copies:
-            query, subtopics, documents, place = _with_texts_once(query, subtopics, stored, copies)
+            query, subtopics, documents, place = with_texts_once(query, subtopics, stored, copies)
 
         @functools.cache
         def read(rows: tuple[int, ...]) -> dict[str, Any]:
@@ -365,7 +364,7 @@ def copies_of(documents: Iterable[Document]) -> dict[str, str]:
     return {name: earlier for name, earlier in named if name != earlier}
 
 
-def _with_texts_once(
+def with_texts_once(
     query: Query, subtopics: Mapping[str, Collection[str]], documents: Sequence[Document], copies: Mapping[str, str]
 ) -> tuple[Query, dict[str, tuple[str, ...]], list[Document], list[int]]:
     """The arguments with one id for each text, a gold id if there is one; and each document's place among the texts."""

@@ -238,6 +238,14 @@ class Settings(BaseModel):
     where it is ``relevance_score``, the relevance that counted here is ``selection_relevance``. Events hold the scores
     in any case."""
 
+    shadow: bool = False
+    """Return what was there before the selection, and only record what the selection would have returned. A retriever
+    or example selector returns the ``k`` results of the store's own search, without constraints and scores. A
+    postprocessor or compressor returns what it got. The event has the selection under its usual keys, and under
+    ``returned`` the ids of what was returned. The log ``setselect.shadow`` gets one line of JSON, which
+    :func:`compare_log` reads. An error of the selection goes to the log ``setselect``, and the result stays the same.
+    The store is searched twice, as before and for the selection."""
+
     model_config = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     # The name of the setting that says how many are selected.

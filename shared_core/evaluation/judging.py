@@ -588,7 +588,7 @@ def _precision(
     if not outcomes:
         return {}
     shares = [
-        [np.mean([name in of_query for name in picked]) for picked in judged.sizes[k].picks]
+        [sum(name in of_query for name in picked) / max(len(picked), 1) for picked in judged.sizes[k].picks]
         for judged in outcomes
         for of_query in [set(right(judged))]
     ]

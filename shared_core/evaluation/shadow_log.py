@@ -15,7 +15,7 @@ import numpy as np
 
 from .._validation import quoted
 from ..errors import InvalidInputError
-from .compare import need_extra
+from .compare import find_changes, need_extra
 from .corpus import Document, Problem, Query, as_query, convert_all
 from .judging import (
     JudgedPicks,
@@ -202,6 +202,7 @@ def compare_log(
         relevance=tuple(values[setting, "relevance"].mean for setting in range(2)),
         redundancy=tuple(values[setting, "redundancy"].mean if repeats else None for setting in range(2)),
         queries=(),
+        changes=find_changes(columns, advice, [one.query.id for one in outcomes if one.query.root is not None]),
         notes=tuple(notes),
     )
 

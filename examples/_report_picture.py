@@ -12,30 +12,34 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from _hotpotqa import MISSING, hotpotqa
+from _hotpotqa import HOTPOTQA, MISSING, read_records
+from _minilm import minilm
 from _picture import ASSETS
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
-from langchain_setselect import compare_store
-from setselect import Comparison, write_report
+from setselect import Comparison, compare, write_report
 
 FILES = {"report.png": "light", "report-dark.png": "dark"}
-WIDTH, SCALE, COLOURS = 880, 2, 48
+WIDTH, SCALE, COLOURS, MARGIN = 880, 2, 128, 24
 
 
 def comparison() -> Comparison:
     """What the picture shows."""
-    store, questions = hotpotqa()
+    documents = [
+        {"id": str(passage["id"]), "title": passage["title"], "text": " ".join(passage["sentences"])}
+        for passage in read_records(HOTPOTQA, "passages.jsonl")
+    ]
     queries = [
         {"id": str(number), "text": question["question"], "gold": [str(row) for row in question["gold"]]}
-        for number, question in enumerate(questions, 1)
+        for number, question in enumerate(read_records(HOTPOTQA, "questions.jsonl"), 1)
     ]
-    return compare_store(store, queries, title="HotpotQA: questions of several steps", model="all-MiniLM-L6-v2")
+    vectors, of_queries = (minilm().embed_documents([one["text"] for one in ones]) for ones in (documents, queries))
+    return compare(documents, queries, (vectors, of_queries), title="HotpotQA", model="all-MiniLM-L6-v2")
 
 
 def photograph(browser: Browser, page: Path, scheme: Any) -> Image.Image:
-    """The recommendation and the curves, without the lines of code between them; few colours make a small file."""
+    """The recommendation and the curves, without the lines of code between them, in a few colours."""
     tab = browser.new_page(
         viewport={"width": WIDTH, "height": 900},
         color_scheme=scheme,
@@ -44,11 +48,10 @@ def photograph(browser: Browser, page: Path, scheme: Any) -> Image.Image:
     )
     tab.goto(page.as_uri())
     tab.evaluate("document.querySelector('.code').remove()")
-    end = tab.locator(".pair").bounding_box()
-    assert end is not None
-    clip = {"x": 0, "y": 0, "width": WIDTH, "height": end["y"] + end["height"] + 16}
-    shot = Image.open(io.BytesIO(tab.screenshot(full_page=True, clip=clip))).convert("RGB")  # type: ignore[arg-type]
-    return shot.quantize(COLOURS, dither=Image.Dither.NONE)
+    start, end = (dict(tab.locator(part).bounding_box() or {}) for part in ("#advice-title", ".pair"))
+    top, bottom = start["y"] - MARGIN, end["y"] + end["height"] + MARGIN
+    shot = tab.screenshot(full_page=True, clip={"x": 0, "y": top, "width": WIDTH, "height": bottom - top})
+    return Image.open(io.BytesIO(shot)).convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
 
 
 def main() -> None:

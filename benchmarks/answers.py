@@ -19,7 +19,8 @@ import re
 import string
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,7 +66,7 @@ class Layout(NamedTuple):
 LAYOUTS = [Layout(60, titles, best_last) for titles in (False, True) for best_last in (False, True)]
 TRIED_ON = 10
 TRIED_WITH = (SIMILARITY, NEEDED)
-LAYOUT = LAYOUTS[3]
+LAYOUT = LAYOUTS[1]
 
 
 class Asked(NamedTuple):
@@ -305,12 +306,13 @@ def page(model: LanguageModel, found: Groups, tried: np.ndarray) -> str:
     text = heading("Answers from the selected texts", "benchmarks/answers.py", FILES, packages, SEED)
     return f"""{text}
 A language model answers a question from {K} texts, which each method selects for it. The questions need two texts or
-more. They are those of the half on which nothing was chosen. The vectors are from {MINILM} (texts cut after {MAX_TOKENS}
-tokens), and the methods are those of [regimes.md](regimes.md). Titles are given to {DEFAULT} as names.
+more. They are those of the half on which nothing was chosen; of a set that has more, the first {QUESTIONS}. The vectors
+are from {MINILM} (texts cut after {MAX_TOKENS} tokens), and the methods are those of [regimes.md](regimes.md). Titles
+are given to {DEFAULT} as names.
 
-The model is {model.described} It continues texts and was not trained to follow instructions. All prompts have the same
-three worked examples, and {K} texts, each cut after {LAYOUT.words} words. *{NOTHING}* is what the model knows by itself.
-*{NEEDED[0].upper()}{NEEDED[1:]}* are exactly those that the question needs, two or four.
+The model is {model.described} It continues texts and was not trained to follow instructions. All
+prompts have the same three worked examples, and {K} texts, each cut after {LAYOUT.words} words. *{NOTHING}* is what the
+model knows by itself. *{NEEDED[0].upper()}{NEEDED[1:]}* are exactly those that the question needs, two or four.
 
 - *All needed texts* and *answer in a text* judge the selected texts, in percent of the questions. An answer is in a
   text if its words stand there in their order. Yes and no are not looked for.
@@ -350,7 +352,7 @@ def main() -> None:
         import torch
 
         torch.set_num_threads(options.threads)
-    say: Callable[[str], object] = lambda words: print(words, flush=True)
+    say = partial(print, flush=True)
     model = next(language_models.models(argparse.Namespace(model=None, endpoint=None, batch_size=16, dtype=None)))
     sets, tried, figures = {}, [], {}
     for name in [options.set] if options.set else FOLDERS:
